@@ -1,0 +1,253 @@
+import { existsSync } from 'node:fs';
+import { loadEnvFile } from 'node:process';
+import { z } from 'zod';
+import type { ProviderId } from './contract.js';
+import { providerIds } from './contract.js';
+
+/**
+ * The configuration: one schema, every variable with its unit, default and one sentence. This file is the only
+ * reader of the environment; `.env.example` and the table in the docs are generated from `environmentSchema`.
+ */
+
+const loopbackHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+const port = z.coerce.number().int().min(0).max(65535);
+const milliseconds = (least: number) => z.coerce.number().int().min(least).max(3_600_000);
+const count = (most: number) => z.coerce.number().int().min(1).max(most);
+const text = z.string().min(1);
+const secret = (schema: z.ZodString) => schema.meta({ secret: true });
+const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// URL' });
+const providerUrl = httpUrl.refine(
+  (value) =>
+    !URL.canParse(value) ||
+    new URL(value).protocol === 'https:' ||
+    loopbackHosts.has(new URL(value).hostname),
+  'must be https:// unless it points to a loopback address',
+);
+const storeUrl = (protocols: RegExp, names: string) =>
+  z.url({ protocol: protocols, error: `must be a ${names} URL` });
+
+const perProvider = {
+  concurrency: () => count(10_000).default(20),
+  timeoutMs: () => milliseconds(100).default(45_000),
+  model: () => text.optional(),
+  maxOutputTokens: () => count(1_000_000).default(4096),
+};
+
+export const environmentSchema = z.object({
+  PORT: port.default(3000).describe('Port of the API.'),
+  HOST: text
+    .default('0.0.0.0')
+    .describe('Address the API and the workers listen on (127.0.0.1 under npm start).'),
+  CHAT_BASE_URL: httpUrl
+    .default('http://localhost:3000')
+    .describe('Public base address of the chat service.'),
+  CHAT_BASE_URL_ALT: httpUrl
+    .default('http://localhost:3000/v1')
+    .describe('Alternative public base address of the chat service.'),
+  WORKER_PORT: port.default(3001).describe("Port of a worker's health page; 0 picks a free one."),
+  SIMULATOR_PORT: port.default(3002).describe('Port of the provider simulator under npm start.'),
+  DATA_DIR: text.default('.data').describe('Where npm start keeps its database and the credentials it made.'),
+  DATABASE_URL: storeUrl(/^postgres(ql)?$/, 'postgres://')
+    .meta({ secret: true })
+    .optional()
+    .describe('PostgreSQL; also holds the queue when REDIS_URL is not set. npm start brings its own.'),
+  REDIS_URL: storeUrl(/^rediss?$/, 'redis:// or rediss://')
+    .meta({ secret: true })
+    .optional()
+    .describe('Redis for the queue; when it is not set the queue lives in PostgreSQL.'),
+  CHAT_USERNAME: z
+    .string()
+    .min(1)
+    .max(128)
+    .regex(/^[^:\p{Cc}]*$/u, 'must not contain a colon or control characters')
+    .optional()
+    .describe('Name of the first chat user.'),
+  CHAT_PASSWORD: secret(z.string().min(16).max(512))
+    .optional()
+    .describe('Its secret, at least 16 characters.'),
+  CHAT_TIMEOUT_MS: milliseconds(1000)
+    .default(55_000)
+    .describe('Deadline of a chat request, in milliseconds.'),
+  MAX_BODY_BYTES: z.coerce
+    .number()
+    .int()
+    .min(1024)
+    .max(67_108_864)
+    .default(1_048_576)
+    .describe('Largest request body, in bytes.'),
+  MAX_MESSAGES: count(100_000).default(1000).describe('Most messages in one conversation.'),
+  MAX_JSON_DEPTH: count(1000).default(32).describe('Deepest nesting of a JSON body.'),
+  SHUTDOWN_GRACE_MS: milliseconds(0)
+    .default(25_000)
+    .describe('How long requests and jobs in flight may take to finish after SIGTERM, in milliseconds.'),
+  LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .default('info')
+    .describe('Least severe log lines to write.'),
+
+  WORKER_PROVIDERS: z
+    .string()
+    .default(providerIds.join(','))
+    .transform((list) => list.split(',').map((name) => name.trim()))
+    .pipe(
+      z.array(z.enum(providerIds, { error: `must be a comma list of: ${providerIds.join(', ')}` })).min(1),
+    )
+    .describe('Comma list of the pools this worker process runs.'),
+  WORKER_LOCK_MS: milliseconds(1000)
+    .default(15_000)
+    .describe('How long a worker may be silent before its jobs count as abandoned, in milliseconds.'),
+  WORKER_STALLED_CHECK_MS: milliseconds(100)
+    .default(2500)
+    .describe('How often abandoned jobs are looked for, in milliseconds.'),
+  BREAKER_RESET_MS: milliseconds(100)
+    .default(10_000)
+    .describe('How long a pool stays paused before it probes a failing provider, in milliseconds.'),
+
+  OPENAI_API_KEY: secret(z.string().min(1)).optional().describe('Credential of OpenAI.'),
+  OPENAI_BASE_URL: providerUrl.optional().describe("OpenAI's address, as its SDK names it."),
+  OPENAI_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
+  OPENAI_CONCURRENCY: perProvider.concurrency().describe('OpenAI jobs at once per worker process.'),
+  OPENAI_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to OpenAI, in milliseconds.'),
+  OPENAI_MAX_OUTPUT_TOKENS: perProvider.maxOutputTokens().describe('Longest reply of OpenAI, in tokens.'),
+
+  ANTHROPIC_API_KEY: secret(z.string().min(1)).optional().describe('Credential of Anthropic.'),
+  ANTHROPIC_BASE_URL: providerUrl.optional().describe("Anthropic's address, as its SDK names it."),
+  ANTHROPIC_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
+  ANTHROPIC_CONCURRENCY: perProvider.concurrency().describe('Anthropic jobs at once per worker process.'),
+  ANTHROPIC_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to Anthropic, in milliseconds.'),
+  ANTHROPIC_MAX_OUTPUT_TOKENS: perProvider
+    .maxOutputTokens()
+    .describe('Longest reply of Anthropic, in tokens.'),
+
+  AWS_REGION: text
+    .optional()
+    .describe('Region of Bedrock; credentials come from the AWS chain (keys, profile, role).'),
+  AWS_ENDPOINT_URL_BEDROCK_RUNTIME: providerUrl
+    .optional()
+    .describe("Bedrock's address, as the AWS SDK names it."),
+  BEDROCK_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
+  BEDROCK_CONCURRENCY: perProvider.concurrency().describe('Bedrock jobs at once per worker process.'),
+  BEDROCK_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to Bedrock, in milliseconds.'),
+  BEDROCK_MAX_OUTPUT_TOKENS: perProvider.maxOutputTokens().describe('Longest reply of Bedrock, in tokens.'),
+
+  GOOGLE_CLOUD_PROJECT: text
+    .optional()
+    .describe('Project of Vertex AI, used with application default credentials.'),
+  GOOGLE_CLOUD_LOCATION: text.optional().describe('Location of Vertex AI, used with GOOGLE_CLOUD_PROJECT.'),
+  GOOGLE_API_KEY: secret(z.string().min(1))
+    .optional()
+    .describe('Credential of Vertex AI in express mode, instead of a project.'),
+  GOOGLE_VERTEX_BASE_URL: providerUrl.optional().describe("Vertex AI's address, as its SDK names it."),
+  VERTEXAI_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
+  VERTEXAI_CONCURRENCY: perProvider.concurrency().describe('Vertex AI jobs at once per worker process.'),
+  VERTEXAI_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to Vertex AI, in milliseconds.'),
+  VERTEXAI_MAX_OUTPUT_TOKENS: perProvider
+    .maxOutputTokens()
+    .describe('Longest reply of Vertex AI, in tokens.'),
+});
+
+export type Config = z.output<typeof environmentSchema>;
+
+/** Environment variables by name, as the process got them. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The programs that read the configuration; each needs something else of it. */
+export type Program = 'api' | 'worker' | 'migrate';
+
+/** Thrown for bad configuration; every problem at once, each naming the variable but never its value. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+
+  constructor(readonly problems: readonly string[]) {
+    super(`Configuration problems:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+  }
+}
+
+/** The environment of this process with `.env` of the working directory beneath it (existing variables win). */
+export function readEnvironment(): Environment {
+  if (existsSync('.env')) loadEnvFile('.env');
+  return process.env;
+}
+
+/** Parses the environment for one program. Throws `ConfigError`. An empty value counts as not set. */
+export function parseConfig(environment: Environment, program: Program): Config {
+  const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const parsed = environmentSchema.safeParse(present);
+  if (!parsed.success) {
+    throw new ConfigError(parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${issue.message}`));
+  }
+  const problems = missing[program](parsed.data);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return parsed.data;
+}
+
+const missingStore = (config: Config): string[] =>
+  config.REDIS_URL || config.DATABASE_URL
+    ? []
+    : ['REDIS_URL or DATABASE_URL: one of them must say where the queue lives (npm start brings its own)'];
+
+const missing: Record<Program, (config: Config) => string[]> = {
+  migrate: () => [],
+  api: (config) => [
+    ...missingStore(config),
+    ...(['CHAT_USERNAME', 'CHAT_PASSWORD'] as const)
+      .filter((name) => config[name] === undefined)
+      .map((name) => `${name}: must be set, or nobody could use the API`),
+  ],
+  worker: (config) => [
+    ...missingStore(config),
+    ...(config.WORKER_PROVIDERS.some((id) => hasCredentials(config, id))
+      ? []
+      : config.WORKER_PROVIDERS.map(
+          (id) => `${credentialVariables[id]}: must be set to run a pool of ${id}`,
+        )),
+  ],
+};
+
+/** The variables that give a provider its credentials, in words for people. */
+export const credentialVariables: Record<ProviderId, string> = {
+  openai: 'OPENAI_API_KEY',
+  anthropic: 'ANTHROPIC_API_KEY',
+  bedrock: 'AWS_REGION (with credentials from the AWS chain)',
+  vertexai: 'GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or GOOGLE_API_KEY',
+};
+
+/** Whether the configuration has what it takes to call a provider. */
+export function hasCredentials(config: Config, id: ProviderId): boolean {
+  switch (id) {
+    case 'openai':
+      return config.OPENAI_API_KEY !== undefined;
+    case 'anthropic':
+      return config.ANTHROPIC_API_KEY !== undefined;
+    case 'bedrock':
+      return config.AWS_REGION !== undefined;
+    case 'vertexai':
+      return (
+        config.GOOGLE_API_KEY !== undefined ||
+        (config.GOOGLE_CLOUD_PROJECT !== undefined && config.GOOGLE_CLOUD_LOCATION !== undefined)
+      );
+  }
+}
+
+/** Limits of one provider's pool. */
+export interface PoolSettings {
+  /** Jobs at once in this process. */
+  concurrency: number;
+  /** Longest call, in milliseconds. */
+  timeoutMs: number;
+  /** Model for requests that name none. */
+  model: string | undefined;
+  maxOutputTokens: number;
+}
+
+/** The `<PROVIDER>_…` variables of one provider. */
+export function poolSettings(config: Config, id: ProviderId): PoolSettings {
+  const prefix = id.toUpperCase() as Uppercase<ProviderId>;
+  return {
+    concurrency: config[`${prefix}_CONCURRENCY`],
+    timeoutMs: config[`${prefix}_TIMEOUT_MS`],
+    model: config[`${prefix}_MODEL`],
+    maxOutputTokens: config[`${prefix}_MAX_OUTPUT_TOKENS`],
+  };
+}

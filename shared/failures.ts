@@ -1,0 +1,96 @@
+import type { ProblemError, ProviderId } from './contract.js';
+
+/** What is fixed about a failure: its HTTP status, its words, and whether the same request may succeed later. */
+interface FailureKind {
+  readonly status: number;
+  readonly title: string;
+  readonly detail: string;
+  readonly retryable: boolean;
+}
+
+const kind = (status: number, title: string, detail: string, retryable = false): FailureKind => ({
+  status,
+  title,
+  detail,
+  retryable,
+});
+
+/** The closed table of expected failures. Nothing outside it reaches a client, and no text here quotes a caller. */
+export const failureKinds = {
+  invalid_json: kind(400, 'Invalid JSON', 'The body is not well-formed JSON.'),
+  invalid_request: kind(400, 'Invalid request', 'The request does not have the documented shape.'),
+  empty_conversation: kind(400, 'Empty conversation', 'No message has any text: there is nothing to say.'),
+  unknown_provider: kind(
+    400,
+    'Unknown provider',
+    'X-LLM must be sent once and be exactly one of: openai, anthropic, bedrock, vertexai.',
+  ),
+  unauthorized: kind(401, 'Unauthorized', 'Valid HTTP Basic credentials are required.'),
+  not_found: kind(404, 'Not found', 'There is nothing at this address.'),
+  method_not_allowed: kind(405, 'Method not allowed', 'This address does not support the method; see Allow.'),
+  payload_too_large: kind(413, 'Payload too large', 'The body is larger than this server accepts.'),
+  unsupported_media_type: kind(415, 'Unsupported media type', 'Send the body as application/json in UTF-8.'),
+  provider_error: kind(500, 'Provider error', 'The provider failed to give a usable answer.', true),
+  provider_rejected: kind(
+    500,
+    'Provider rejected',
+    'The provider refused the request; the operators can see why.',
+  ),
+  provider_rate_limited: kind(500, 'Provider rate limited', 'The provider is limiting our requests.', true),
+  provider_timeout: kind(500, 'Provider timeout', 'The provider did not answer in time.', true),
+  content_blocked: kind(
+    500,
+    'Content blocked',
+    "The provider's content filter blocked the conversation or the reply.",
+  ),
+  provider_unavailable: kind(
+    500,
+    'Provider unavailable',
+    'No worker can reach this provider at the moment.',
+    true,
+  ),
+  overloaded: kind(
+    500,
+    'Overloaded',
+    'The wait for this provider is longer than the deadline of the request.',
+    true,
+  ),
+  timeout: kind(500, 'Timeout', 'The deadline of the request passed before there was an answer.', true),
+  queue_unavailable: kind(500, 'Queue unavailable', 'The queue cannot be reached at the moment.', true),
+  internal: kind(500, 'Internal error', 'Something went wrong on our side.'),
+} as const satisfies Record<string, FailureKind>;
+
+/** The `code` of a problem: why a request failed. */
+export type FailureCode = keyof typeof failureKinds;
+
+/** Every code, for schemas that carry one. */
+export const failureCodes = Object.keys(failureKinds) as [FailureCode, ...FailureCode[]];
+
+interface FailureFacts {
+  /** Says more than the table does; must never quote the caller or the provider. */
+  detail?: string;
+  errors?: ProblemError[];
+  provider?: ProviderId;
+  retryable?: boolean;
+  /** How long to wait before trying again, in milliseconds. */
+  retryAfterMs?: number;
+  /** Extra response headers that the HTTP status demands (`Allow`, `WWW-Authenticate`). */
+  headers?: Record<string, string>;
+  cause?: unknown;
+}
+
+/** An expected failure. Thrown where it is noticed; ends as a problem at the API or as an outcome in a worker. */
+export class Failure extends Error {
+  override readonly name = 'Failure';
+  readonly status: number;
+  readonly retryable: boolean;
+
+  constructor(
+    readonly code: FailureCode,
+    readonly facts: FailureFacts = {},
+  ) {
+    super(code, { cause: facts.cause });
+    this.status = failureKinds[code].status;
+    this.retryable = facts.retryable ?? failureKinds[code].retryable;
+  }
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { failureCodes } from './failures.js';
+
+const completion = {
+  text: z.string(),
+  /** The model that answered, in the provider's words. */
+  model: z.string(),
+  usage: z.object({ inputTokens: z.number(), outputTokens: z.number() }).optional(),
+};
+
+const timings = {
+  /** Milliseconds the job waited before a worker took it. */
+  queueMs: z.number(),
+  /** Milliseconds spent at the provider, all attempts and the pause between them included. */
+  providerMs: z.number(),
+};
+
+/**
+ * How a chat job ended, as it crosses the queue: `ok` is a finished reply, `truncated` one cut at the token limit,
+ * `blocked` one withheld by the provider's content filter, `failed` anything else with its reason as a code.
+ */
+export const outcomeSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('ok'), ...completion, ...timings }),
+  z.object({ kind: z.literal('truncated'), ...completion, ...timings }),
+  z.object({ kind: z.literal('blocked'), ...timings }),
+  z.object({
+    kind: z.literal('failed'),
+    code: z.enum(failureCodes),
+    retryable: z.boolean(),
+    retryAfterMs: z.number().optional(),
+    ...timings,
+  }),
+]);
+
+export type Outcome = z.output<typeof outcomeSchema>;
