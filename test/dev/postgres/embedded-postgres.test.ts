@@ -1,0 +1,189 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { watch } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../dev/postgres/embedded-postgres.js';
+import { run, serverPid, serverProcesses } from './server-facts.js';
+import { type StarterProcess, spawnStarter } from './starter-process.js';
+
+let dataDir: string;
+let started: { stop(): Promise<void> }[];
+
+beforeEach(() => {
+  // As root, nobody but root can enter this folder: the usual case of these tests is the awkward one.
+  dataDir = join(mkdtempSync(join(tmpdir(), 'quillgate ä-')), 'data');
+  started = [];
+});
+
+afterEach(async () => {
+  for (const server of started) await server.stop();
+  expect(serverProcesses(dataDir)).toEqual([]);
+  rmSync(join(dataDir, '..'), { recursive: true });
+});
+
+async function start(): Promise<EmbeddedPostgres> {
+  const server = await startEmbeddedPostgres({ dataDir });
+  started.push(server);
+  return server;
+}
+
+async function killAndWait(starter: StarterProcess, scope: 'process' | 'group' = 'process'): Promise<void> {
+  starter.signal(scope === 'group' ? 'SIGINT' : 'SIGKILL', scope);
+  await starter.ended;
+}
+
+describe('startEmbeddedPostgres', { timeout: 30_000 }, () => {
+  it('makes a UTF-8 server with room for many connections, on loopback only, behind a password', async () => {
+    const { url, adopted } = await start();
+    expect(adopted).toBe(false);
+    expect(url).toMatch(/^postgres:\/\/quillgate:[\w-]{32,}@127\.0\.0\.1:\d+\/quillgate$/);
+    const [facts] = await run(
+      url,
+      `SELECT current_database() AS database, current_setting('server_encoding') AS encoding, datctype AS locale,
+         current_setting('max_connections') AS connections, current_setting('listen_addresses') AS addresses,
+         current_setting('unix_socket_directories') AS sockets, current_setting('fsync') AS fsync
+       FROM pg_database WHERE datname = current_database()`,
+    );
+    expect(facts).toEqual({
+      database: 'quillgate',
+      encoding: 'UTF8',
+      locale: 'C.UTF-8',
+      connections: '300',
+      addresses: '127.0.0.1',
+      sockets: '',
+      fsync: 'on',
+    });
+    const wrong = new URL(url);
+    wrong.password = 'wrong';
+    await expect(run(wrong.href, 'SELECT 1')).rejects.toThrow('password authentication failed');
+  });
+
+  it('keeps cluster, log and password from other users', async () => {
+    await start();
+    const modes = ['postgres', 'postgres.log', 'postgres.password'].map(
+      (name) => statSync(join(dataDir, name)).mode & 0o777,
+    );
+    expect(modes).toEqual([0o700, 0o600, 0o600]);
+  });
+
+  it('keeps the data over a stop and a start', async () => {
+    const first = await start();
+    await run(first.url, 'CREATE TABLE kept AS SELECT 7 AS n');
+    await first.stop();
+    await first.stop();
+    expect(serverProcesses(dataDir)).toEqual([]);
+    const second = await start();
+    expect(second.adopted).toBe(false);
+    expect(await run(second.url, 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
+  });
+
+  it('creates further databases, each once, also when asked for all at the same time', async () => {
+    const server = await start();
+    const names = ['a', 'b', 'Ünusual "name"', 'b'];
+    const urls = await Promise.all(names.map((name) => server.createDatabase(name)));
+    const answers = await Promise.all(urls.map((url) => run(url, 'SELECT current_database() AS name')));
+    expect(answers.flat().map(({ name }) => name)).toEqual(names);
+  });
+
+  it('adopts the server of a starter that was killed, and can stop it', async () => {
+    const starter = spawnStarter(dataDir);
+    const { url } = await starter.report;
+    await killAndWait(starter);
+    const adopted = await start();
+    expect(adopted).toMatchObject({ url, adopted: true });
+    await adopted.stop();
+    expect(serverProcesses(dataDir)).toEqual([]);
+  });
+
+  it('lets the server survive a Ctrl-C in the terminal of its starter', async () => {
+    const starter = spawnStarter(dataDir);
+    const { url } = await starter.report;
+    await killAndWait(starter, 'group');
+    expect(await start()).toMatchObject({ url, adopted: true });
+  });
+
+  it('starts once for two processes that start at the same time', async () => {
+    const starters = [spawnStarter(dataDir), spawnStarter(dataDir)];
+    const [one, other] = await Promise.all(starters.map((starter) => starter.report));
+    expect(one?.url).toBe(other?.url);
+    expect([one?.adopted, other?.adopted].sort()).toEqual([false, true]);
+    await Promise.all(starters.map((starter) => starter.stop()));
+  });
+
+  it('starts again right after the server was killed in the middle of work', async () => {
+    const killed = await start();
+    await run(killed.url, 'CREATE TABLE kept AS SELECT 7 AS n');
+    const busy = expect(
+      run(killed.url, 'SELECT count(*) FROM generate_series(1, 5000000)'),
+    ).rejects.toThrow();
+    process.kill(serverPid(dataDir), 'SIGKILL');
+    const next = await start();
+    await busy;
+    expect(next.adopted).toBe(false);
+    expect(await run(next.url, 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
+  });
+
+  it('starts again while the killed server is a zombie of a starter that hangs', async () => {
+    const starter = spawnStarter(dataDir);
+    await starter.report;
+    starter.signal('SIGSTOP');
+    process.kill(serverPid(dataDir), 'SIGKILL');
+    expect((await start()).adopted).toBe(false);
+    await killAndWait(starter);
+  });
+
+  it('starts although the process id of a crashed server now belongs to another program', async () => {
+    await (await start()).stop();
+    const { uid, gid } = statSync(join(dataDir, 'postgres'));
+    const stranger = spawn('cat', { ...(process.getuid?.() === 0 ? { uid, gid } : {}) });
+    writeFileSync(
+      join(dataDir, 'postgres', 'postmaster.pid'),
+      `${stranger.pid}\n/x\n1\n5432\n\n\n1 1\nready\n`,
+    );
+    expect((await start()).adopted).toBe(false);
+    stranger.kill();
+    await once(stranger, 'close');
+  });
+
+  it('starts afresh when a starter was killed in the middle of initdb', async () => {
+    const starter = spawnStarter(dataDir);
+    await initdbBegins(join(dataDir, '..'), dataDir);
+    await killAndWait(starter);
+    const server = await start();
+    expect(server.adopted).toBe(false);
+    expect(readdirSync(dataDir).filter((name) => name.startsWith('postgres.new-'))).toEqual([]);
+  });
+
+  it('touches neither data nor password when the cluster is damaged', async () => {
+    await (await start()).stop();
+    const password = readFileSync(join(dataDir, 'postgres.password'), 'utf8');
+    rmSync(join(dataDir, 'postgres', 'PG_VERSION'));
+    await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow('is not a PostgreSQL cluster');
+    expect(readFileSync(join(dataDir, 'postgres.password'), 'utf8')).toBe(password);
+    expect(readdirSync(join(dataDir, 'postgres'))).toContain('base');
+  });
+
+  it('says what is missing when only the password is lost', async () => {
+    await (await start()).stop();
+    rmSync(join(dataDir, 'postgres.password'));
+    await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow(
+      /postgres\.password is missing.*DATABASE_URL/,
+    );
+  });
+
+  it('does not leave a server behind that refuses the password', async () => {
+    await (await start()).stop();
+    writeFileSync(join(dataDir, 'postgres.password'), 'another\n');
+    await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow(/does not accept .*postgres\.password/);
+    expect(serverProcesses(dataDir)).toEqual([]);
+  });
+});
+
+async function initdbBegins(parent: string, folder: string): Promise<void> {
+  for await (const { filename } of watch(parent, { recursive: true })) {
+    if (filename?.startsWith(join(folder.slice(parent.length + 1), 'postgres.new-'))) return;
+  }
+}
