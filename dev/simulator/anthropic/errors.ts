@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto';
+import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
+
+/** An error in Anthropic's shape (https://docs.anthropic.com/en/api/errors), its type chosen by the status. */
+export function anthropicError(status: number, message: string): Refusal {
+  const requestId = `req_sim_${randomUUID()}`;
+  const body = { ...anthropicErrorBody(errorType(status), message), request_id: requestId };
+  return jsonRefusal(status, body, { 'request-id': requestId });
+}
+
+/** The body of an error, as it also appears within a stream. */
+export function anthropicErrorBody(type: string, message: string): { type: string; error: object } {
+  return { type: 'error', error: { type, message } };
+}
+
+const kinds: Record<number, [type: string, message: string]> = {
+  400: ['invalid_request_error', 'The request was rejected by the simulator as asked.'],
+  401: ['authentication_error', 'invalid x-api-key'],
+  402: ['billing_error', 'Your credit balance is too low to access the Anthropic API.'],
+  403: ['permission_error', 'Your API key does not have permission to use the specified resource.'],
+  404: ['not_found_error', 'model: simulated'],
+  408: ['timeout_error', 'Request timed out'],
+  413: ['request_too_large', 'Request exceeds the maximum size'],
+  422: ['invalid_request_error', 'The request could not be processed.'],
+  429: ['rate_limit_error', "This request would exceed your organization's rate limit."],
+  500: ['api_error', 'Internal server error'],
+  504: ['timeout_error', 'Request timed out'],
+  529: ['overloaded_error', 'Overloaded'],
+};
+
+function errorType(status: number): string {
+  return kinds[status]?.[0] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
+}
+
+/** Anthropic's errors. */
+export const anthropicErrors: ErrorBodies = {
+  contentType: (received) => anthropicError(400, `Content-Type: expected application/json, got ${received}`),
+  json: () => anthropicError(400, 'The request body is not valid JSON'),
+  model: (model) => anthropicError(404, `model: ${model}`),
+  status: (status) => anthropicError(status, kinds[status]?.[1] ?? 'The simulator failed as asked.'),
+  notReady: () => anthropicError(529, 'Overloaded'),
+};

@@ -1,0 +1,117 @@
+import {
+  isBlank,
+  isObject,
+  isPositiveInteger,
+  type JsonObject,
+  repeatedRoleAt,
+  unknownKeys,
+} from '../json.js';
+import type { Refusal } from '../refusal.js';
+import { bedrockError, validationException } from './errors.js';
+
+const knownFields = new Set(
+  `messages system inferenceConfig toolConfig guardrailConfig additionalModelRequestFields promptVariables
+  additionalModelResponseFieldPaths requestMetadata performanceConfig serviceTier outputConfig`.split(/\s+/),
+);
+
+/**
+ * The first rule of Converse that a body breaks. One rule is stricter than the provider: a field that Converse does not
+ * have is refused here, where AWS would ignore it.
+ */
+export function checkBedrockRequest(body: JsonObject): Refusal | undefined {
+  const [unknown] = unknownKeys(body, knownFields);
+  if (unknown !== undefined) {
+    return validationException(
+      `Malformed input request: #: extraneous key [${unknown}] is not permitted, please reformat your input and try again.`,
+    );
+  }
+  return checkTokenLimit(body.inferenceConfig) ?? checkSystem(body.system) ?? checkMessages(body.messages);
+}
+
+function checkTokenLimit(config: unknown): Refusal | undefined {
+  if (config === undefined) return undefined;
+  if (!isObject(config)) return wrongType('inferenceConfig');
+  const { maxTokens } = config;
+  if (maxTokens === undefined || isPositiveInteger(maxTokens)) return undefined;
+  if (!Number.isInteger(maxTokens)) return wrongType('inferenceConfig.maxTokens');
+  return constraint(
+    `Value '${maxTokens}' at 'inferenceConfig.maxTokens'`,
+    'have value greater than or equal to 1',
+  );
+}
+
+function checkSystem(system: unknown): Refusal | undefined {
+  if (system === undefined) return undefined;
+  if (!Array.isArray(system)) return wrongType('system');
+  return checkTexts(system, 'system', 'SystemContentBlock');
+}
+
+function checkMessages(messages: unknown): Refusal | undefined {
+  if (messages !== undefined && !Array.isArray(messages)) return wrongType('messages');
+  const list: unknown[] = messages ?? [];
+  for (const [index, message] of list.entries()) {
+    const refusal = checkMessage(message, index);
+    if (refusal !== undefined) return refusal;
+  }
+  return checkOrder(list as { role: string }[]);
+}
+
+function checkMessage(message: unknown, index: number): Refusal | undefined {
+  const at = `messages.${index}`;
+  if (!isObject(message)) return wrongType(at);
+  const { role, content } = message;
+  if (role !== 'user' && role !== 'assistant') {
+    return constraint(
+      `Value '${role}' at 'messages.${index + 1}.member.role'`,
+      'satisfy enum value set: [user, assistant]',
+    );
+  }
+  if (content !== undefined && !Array.isArray(content)) return wrongType(`${at}.content`);
+  if (content === undefined || content.length === 0) {
+    return validationException(
+      `The content field in the Message object at ${at} is empty. Add a ContentBlock object to the content field and try again.`,
+    );
+  }
+  return checkTexts(content, `${at}.content`, 'ContentBlock');
+}
+
+function checkTexts(blocks: unknown[], at: string, kind: string): Refusal | undefined {
+  for (const [index, block] of blocks.entries()) {
+    if (!isObject(block)) return wrongType(`${at}.${index}`);
+    const { text } = block;
+    if (text === undefined) continue;
+    if (typeof text !== 'string') return wrongType(`${at}.${index}.text`);
+    if (!isBlank(text)) continue;
+    return validationException(
+      `The text field in the ${kind} object at ${at}.${index} is blank. Add text to the text field, and try again.`,
+    );
+  }
+  return undefined;
+}
+
+function checkOrder(messages: { role: string }[]): Refusal | undefined {
+  if (messages[0]?.role !== 'user') {
+    return validationException(
+      'A conversation must start with a user message. Try again with a conversation that starts with a user message.',
+    );
+  }
+  if (repeatedRoleAt(messages) !== -1) {
+    return validationException(
+      'A conversation must alternate between user and assistant roles. Make sure the conversation alternates between user and assistant roles and try again.',
+    );
+  }
+  if (messages.at(-1)?.role === 'user') return undefined;
+  return validationException(
+    'The model returned the following errors: This model does not support assistant message prefill. The conversation must end with a user message.',
+  );
+}
+
+function constraint(subject: string, must: string): Refusal {
+  return validationException(
+    `1 validation error detected: ${subject} failed to satisfy constraint: Member must ${must}`,
+  );
+}
+
+function wrongType(at: string): Refusal {
+  return bedrockError(400, 'SerializationException', `Unexpected type of value at ${at}`);
+}

@@ -1,0 +1,135 @@
+import { EventEmitter } from 'node:events';
+import { Call, type CallContent, type CallEnd, type CallFacts } from './call.js';
+import { CallCounts } from './call-counts.js';
+
+/** Which calls are meant. */
+export interface CallFilter {
+  /** Absent means every model. */
+  readonly model?: string | undefined;
+  /** Only calls with a greater id; absent means all. */
+  readonly since?: number | undefined;
+}
+
+/** Whether a filter means a call. */
+export function isMeant(call: Call, { model, since = 0 }: CallFilter): boolean {
+  return call.id > since && (model === undefined || call.model === model);
+}
+
+const defaultLimits = { calls: 10_000, bodyBytes: 64 * 1024 * 1024 };
+
+/** The newest calls, kept in a ring so that a benchmark costs no memory, and counts of all of them. */
+export class CallLog {
+  readonly #limits: typeof defaultLimits;
+  readonly #events = new EventEmitter<{ recorded: [Call]; closed: [Call] }>().setMaxListeners(0);
+  readonly #counts = new CallCounts();
+  readonly #ring: (Call | undefined)[];
+  #lastId = 0;
+  #bodyBytes = 0;
+  #oldestBodyId = 1;
+
+  constructor(limits = defaultLimits) {
+    this.#limits = limits;
+    this.#ring = new Array<Call | undefined>(limits.calls).fill(undefined);
+  }
+
+  /** The id of the newest call; 0 before the first. */
+  get lastId(): number {
+    return this.#lastId;
+  }
+
+  /** Records a call that has just been read. */
+  record(facts: CallFacts, content: CallContent): Call {
+    this.#lastId += 1;
+    const call = new Call(this.#lastId, facts, content);
+    this.#dropBody(this.#at(call.id));
+    this.#ring[call.id % this.#limits.calls] = call;
+    this.#bodyBytes += content.bytes;
+    this.#dropOldBodies();
+    this.#counts.begin(facts);
+    this.#events.emit('recorded', call);
+    return call;
+  }
+
+  /** Marks the end of a call and tells those who wait for it. */
+  close(call: Call, end: CallEnd): void {
+    call.close(end);
+    this.#counts.end(call.provider);
+    this.#events.emit('closed', call);
+  }
+
+  /** The kept calls that the filter means, oldest first. */
+  list(filter: CallFilter = {}): Call[] {
+    const found: Call[] = [];
+    for (let id = this.#oldestId; id <= this.#lastId; id += 1) {
+      const call = this.#at(id);
+      if (call !== undefined && isMeant(call, filter)) found.push(call);
+    }
+    return found;
+  }
+
+  /** The oldest kept call that matches, or else the next one that does. Rejects with the signal's reason. */
+  waitFor(predicate: (call: Call) => boolean, signal?: AbortSignal): Promise<Call> {
+    return this.#waitFor('recorded', predicate, signal);
+  }
+
+  /** The same for a call that is closed. */
+  waitForClosed(predicate: (call: Call) => boolean, signal?: AbortSignal): Promise<Call> {
+    return this.#waitFor('closed', (call) => call.closedAt !== undefined && predicate(call), signal);
+  }
+
+  /** Forgets the calls and the counts; ids go on. */
+  clear(): void {
+    this.#counts.clear();
+    this.#ring.fill(undefined);
+    this.#bodyBytes = 0;
+  }
+
+  /** Counts since the start or the last `clear`, per provider and model. */
+  stats(): object {
+    return {
+      lastId: this.#lastId,
+      kept: this.list().length,
+      keptBodyBytes: this.#bodyBytes,
+      providers: this.#counts,
+    };
+  }
+
+  #waitFor(
+    event: 'recorded' | 'closed',
+    predicate: (call: Call) => boolean,
+    signal?: AbortSignal,
+  ): Promise<Call> {
+    const past = this.list().find(predicate);
+    if (past !== undefined) return Promise.resolve(past);
+    const { promise, resolve, reject } = Promise.withResolvers<Call>();
+    const onCall = (call: Call) => predicate(call) && resolve(call);
+    const onAbort = () => reject(signal?.reason);
+    this.#events.on(event, onCall);
+    signal?.addEventListener('abort', onAbort);
+    if (signal?.aborted) onAbort();
+    return promise.finally(() => {
+      this.#events.off(event, onCall);
+      signal?.removeEventListener('abort', onAbort);
+    });
+  }
+
+  get #oldestId(): number {
+    return Math.max(1, this.#lastId - this.#limits.calls + 1);
+  }
+
+  #at(id: number): Call | undefined {
+    return this.#ring[id % this.#limits.calls];
+  }
+
+  #dropOldBodies(): void {
+    let id = Math.max(this.#oldestBodyId, this.#oldestId);
+    for (; this.#bodyBytes > this.#limits.bodyBytes && id < this.#lastId; id += 1)
+      this.#dropBody(this.#at(id));
+    this.#oldestBodyId = id;
+  }
+
+  #dropBody(call: Call | undefined): void {
+    this.#bodyBytes -= call?.content?.bytes ?? 0;
+    if (call !== undefined) call.content = undefined;
+  }
+}

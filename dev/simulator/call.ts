@@ -1,0 +1,102 @@
+import type { ProviderId, Turn } from '../../shared/contract.js';
+
+/** What the head of a call says. */
+export interface CallFacts {
+  readonly provider: ProviderId;
+  /** As the client named it; `undefined` if it did not. */
+  readonly model: string | undefined;
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly stream: boolean;
+  /** Whether a credential was sent; its value is never kept. */
+  readonly hasCredentials: boolean;
+  /** Milliseconds since the epoch. */
+  readonly receivedAt: number;
+}
+
+/** What a call carried: the parsed body and, if it broke no rule, its conversation. */
+export interface CallContent {
+  readonly body: unknown;
+  readonly turns: readonly Turn[] | undefined;
+  /** Size of the body as it was sent. */
+  readonly bytes: number;
+}
+
+/** How a call ended: the answer was finished, or cut by one of the two sides. */
+export type CallEnd = 'finished' | 'by-client' | 'by-simulator';
+
+/** One recorded call. Its fields change until it is closed; times are milliseconds since the epoch. */
+export class Call {
+  /** Settles when the answer is finished or the connection is gone. */
+  readonly closed: Promise<void>;
+  /** Dropped from old calls when too much is kept. */
+  content: CallContent | undefined;
+  /** The status answered, once there is one. */
+  status: number | undefined;
+  finishedAt: number | undefined;
+  closedAt: number | undefined;
+  /** Whether the client gave up before the answer was finished. */
+  clientClosedFirst = false;
+  /** Whether the simulator itself is about to cut the answer. */
+  cutBySimulator = false;
+  readonly #settle: () => void;
+
+  constructor(
+    readonly id: number,
+    readonly facts: CallFacts,
+    content: CallContent,
+  ) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.closed = promise;
+    this.#settle = resolve;
+    this.content = content;
+  }
+
+  get provider(): ProviderId {
+    return this.facts.provider;
+  }
+
+  get model(): string | undefined {
+    return this.facts.model;
+  }
+
+  /** The conversation as received, if it was valid and is still kept. */
+  get turns(): readonly Turn[] | undefined {
+    return this.content?.turns;
+  }
+
+  /** The parsed body as received, if it is still kept. */
+  get body(): unknown {
+    return this.content?.body;
+  }
+
+  /** Marks the end of the call. */
+  close(end: CallEnd): void {
+    this.closedAt = Date.now();
+    if (end === 'finished') this.finishedAt = this.closedAt;
+    this.clientClosedFirst = end === 'by-client';
+    this.#settle();
+  }
+
+  /** As the control path shows it. */
+  toJSON(): object {
+    const { id, facts, clientClosedFirst, turns, body } = this;
+    return {
+      id,
+      ...facts,
+      model: facts.model ?? null,
+      status: this.status ?? null,
+      receivedAt: isoTime(facts.receivedAt),
+      finishedAt: isoTime(this.finishedAt),
+      closedAt: isoTime(this.closedAt),
+      clientClosedFirst,
+      turns,
+      body,
+    };
+  }
+}
+
+function isoTime(time: number | undefined): string | null {
+  return time === undefined ? null : new Date(time).toISOString();
+}

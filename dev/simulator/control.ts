@@ -1,0 +1,92 @@
+import type { ServerResponse } from 'node:http';
+import { behaviourList } from './behaviours.js';
+import type { Call } from './call.js';
+import { type CallFilter, type CallLog, isMeant } from './call-log.js';
+import type { RequestHead } from './wire-format.js';
+
+const about = {
+  simulator: true,
+  name: 'Quillgate provider simulator',
+  note: 'No model is ever called here: every answer is made up. Choose what happens with the name of the model.',
+  formats: {
+    openai: 'POST /v1/chat/completions',
+    anthropic: 'POST /v1/messages',
+    bedrock: 'POST /model/{model}/converse and /model/{model}/converse-stream',
+    vertexai:
+      'POST /v1beta1/projects/{project}/locations/{location}/publishers/google/models/{model}:generateContent and :streamGenerateContent?alt=sse; also without project and location',
+  },
+  models: behaviourList,
+  control: {
+    'GET /__simulator/calls':
+      'the newest calls; ?model=, ?since=<id>; ?wait=call|close&timeoutMs=5000 waits for the first of them',
+    'DELETE /__simulator/calls': 'forgets calls, counts and the counters of sim-fail and sim-limit',
+    'GET /__simulator/calls/stats': 'counts per provider and model, open sockets',
+  },
+};
+
+const longestWaitMs = 60_000;
+
+/** What the control path needs of the simulator. */
+export interface ControlDeps {
+  readonly calls: CallLog;
+  /** Forgets everything recorded and counted. */
+  reset(): void;
+  openSockets(): number;
+}
+
+/** Whether a path belongs to the simulator itself, not to a provider. */
+export function isControlPath(path: string): boolean {
+  return path === '/' || path === '/__simulator' || path.startsWith('/__simulator/');
+}
+
+/** Answers a request to the control path. */
+export async function control(deps: ControlDeps, head: RequestHead, response: ServerResponse): Promise<void> {
+  const { calls } = deps;
+  switch (`${head.method} ${head.path}`) {
+    case 'GET /':
+    case 'GET /__simulator':
+      return send(response, 200, about);
+    case 'GET /__simulator/calls':
+      return listCalls(calls, head.query, response);
+    case 'DELETE /__simulator/calls':
+      deps.reset();
+      response.writeHead(204).end();
+      return;
+    case 'GET /__simulator/calls/stats':
+      return send(response, 200, { ...calls.stats(), openSockets: deps.openSockets() });
+    default:
+      return nothingHere(response, head);
+  }
+}
+
+/** Says that an address is neither a provider's nor the simulator's own. */
+export function nothingHere(response: ServerResponse, { method, path }: RequestHead): void {
+  send(response, 404, { simulator: true, error: `Nothing at ${method} ${path}; GET / lists what there is.` });
+}
+
+async function listCalls(calls: CallLog, query: URLSearchParams, response: ServerResponse): Promise<void> {
+  const filter: CallFilter = {
+    model: query.get('model') ?? undefined,
+    since: Number(query.get('since') ?? 0),
+  };
+  const wait = query.get('wait');
+  const timeoutMs = Number(query.get('timeoutMs') ?? 5000);
+  if (!Number.isInteger(filter.since) || !(timeoutMs >= 0) || !['call', 'close', null].includes(wait)) {
+    const error = 'since is the id of a call, wait is call or close, timeoutMs is a number of milliseconds.';
+    return send(response, 400, { simulator: true, error });
+  }
+  if (wait === null) return send(response, 200, calls.list(filter));
+  const wanted = (call: Call) => isMeant(call, filter);
+  const signal = AbortSignal.timeout(Math.min(timeoutMs, longestWaitMs));
+  const waiting = wait === 'close' ? calls.waitForClosed(wanted, signal) : calls.waitFor(wanted, signal);
+  return waiting.then(
+    () => send(response, 200, calls.list(filter)),
+    () => send(response, 408, { simulator: true, error: 'No such call within timeoutMs.' }),
+  );
+}
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  const text = `${JSON.stringify(body, null, 2)}\n`;
+  response.writeHead(status, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' });
+  response.end(text);
+}

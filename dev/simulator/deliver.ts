@@ -1,0 +1,115 @@
+import type { ServerResponse } from 'node:http';
+import type { ReplyBehaviour } from './behaviours.js';
+import type { Frame, Reply, StreamFrames, WireFormat } from './wire-format.js';
+
+interface Delivered {
+  readonly format: WireFormat;
+  readonly behaviour: ReplyBehaviour;
+  readonly reply: Reply;
+  readonly stream: boolean;
+}
+
+/** Sends a reply the way its behaviour wants it. Resolves when nothing more will be sent. */
+export async function deliver(response: ServerResponse, delivered: Delivered): Promise<void> {
+  const { format, reply, stream } = delivered;
+  return stream
+    ? deliverStream(response, delivered, format.stream(reply))
+    : deliverWhole(response, delivered, JSON.stringify(format.reply(reply)));
+}
+
+/** Waits, but no longer than the connection lasts. */
+export function pause(ms: number, response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const wake = () => {
+      clearTimeout(timer);
+      response.off('close', wake);
+      resolve();
+    };
+    const timer = setTimeout(wake, ms);
+    response.on('close', wake);
+  });
+}
+
+async function deliverWhole(response: ServerResponse, delivered: Delivered, text: string): Promise<void> {
+  const { format, behaviour, reply } = delivered;
+  const { delivery, gapMs } = behaviour;
+  const truncated = delivery === 'truncate' ? text.slice(0, Math.floor(text.length / 2)) : text;
+  response.writeHead(200, {
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(truncated),
+    ...format.headers(reply.callId),
+  });
+  switch (delivery) {
+    case 'whole':
+    case 'truncate':
+      response.end(truncated);
+      return;
+    case 'hang':
+    case 'reset':
+      return sendHalf(response, text.slice(0, Math.floor(text.length / 2)), delivery);
+    case 'drip':
+      return drip(response, Buffer.from(text), gapMs);
+  }
+}
+
+async function deliverStream(
+  response: ServerResponse,
+  { format, behaviour, reply }: Delivered,
+  { opening, deltas, closing }: StreamFrames,
+): Promise<void> {
+  const { delivery, gapMs } = behaviour;
+  response.writeHead(200, {
+    'Content-Type': format.streamType,
+    'Cache-Control': 'no-cache',
+    ...format.headers(reply.callId),
+  });
+  switch (delivery) {
+    case 'whole':
+      return sendFrames(response, { opening, deltas, closing }, gapMs);
+    case 'truncate':
+      return sendFrames(response, { opening, deltas, closing: [] }, gapMs);
+    case 'hang':
+    case 'reset':
+      return sendHalf(
+        response,
+        join([...opening, ...deltas.slice(0, Math.ceil(deltas.length / 2))]),
+        delivery,
+      );
+    case 'drip':
+      return drip(response, join([...opening, ...deltas, ...closing]), gapMs);
+  }
+}
+
+async function sendFrames(
+  response: ServerResponse,
+  { opening, deltas, closing }: StreamFrames,
+  gapMs: number,
+): Promise<void> {
+  for (const frame of opening) response.write(frame);
+  for (const [index, frame] of deltas.entries()) {
+    if (index > 0 && gapMs > 0) await pause(gapMs, response);
+    if (response.destroyed) return;
+    response.write(frame);
+  }
+  for (const frame of closing) response.write(frame);
+  response.end();
+}
+
+/** Half of a body, and then either silence or the end of the connection, once the half is on its way. */
+async function sendHalf(response: ServerResponse, half: Frame, then: 'hang' | 'reset'): Promise<void> {
+  await new Promise((resolve) => response.write(half, resolve));
+  if (then === 'reset') response.socket?.destroy();
+}
+
+async function drip(response: ServerResponse, body: Buffer, gapMs: number): Promise<void> {
+  for (let index = 0; index < body.length; index += 1) {
+    if (index > 0) await pause(gapMs, response);
+    if (response.destroyed) return;
+    response.write(body.subarray(index, index + 1));
+  }
+  response.end();
+}
+
+function join(frames: readonly Frame[]): Buffer {
+  return Buffer.concat(frames.map((frame) => Buffer.from(frame as Buffer)));
+}

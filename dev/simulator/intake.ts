@@ -1,0 +1,87 @@
+import type { Turn } from '../../shared/contract.js';
+import { anthropicFormat } from './anthropic/format.js';
+import { bedrockFormat } from './bedrock/format.js';
+import { type Behaviour, findBehaviour } from './behaviours.js';
+import type { CallContent, CallFacts } from './call.js';
+import { isObject, type JsonObject } from './json.js';
+import { openAiFormat } from './openai/format.js';
+import type { Refusal } from './refusal.js';
+import { vertexFormat } from './vertexai/format.js';
+import type { RequestHead, Route, WireFormat } from './wire-format.js';
+
+// OpenAI comes last: it owns what is left under /v1.
+const formats: readonly WireFormat[] = [anthropicFormat, vertexFormat, bedrockFormat, openAiFormat];
+const credentialHeaders = ['authorization', 'x-api-key', 'x-goog-api-key'];
+
+/** A call after every check: what it says, and either why it is refused or what to do with it. */
+export interface Examined {
+  readonly facts: CallFacts;
+  readonly content: CallContent;
+  readonly verdict: Refusal | { readonly turns: readonly Turn[]; readonly behaviour: Behaviour };
+}
+
+/** The provider a request is addressed to, if any. */
+export function findFormat(head: RequestHead): WireFormat | undefined {
+  return formats.find((format) => format.owns(head));
+}
+
+/** Holds a request against its provider's rules in the provider's order: address, credentials, JSON, shape, model. */
+export function examine(format: WireFormat, head: RequestHead, url: string, bytes: Buffer): Examined {
+  const { method, headers } = head;
+  const body = parseJson(bytes);
+  const route = format.route(head);
+  const target = readTarget(route, body);
+  const verdict = judge(format, head, { route, body, model: target.model });
+  const turns = 'turns' in verdict ? verdict.turns : undefined;
+  return {
+    facts: {
+      provider: format.provider,
+      ...target,
+      method,
+      path: url,
+      hasCredentials: credentialHeaders.some((name) => headers[name] !== undefined),
+      receivedAt: Date.now(),
+    },
+    content: { body, turns, bytes: bytes.length },
+    verdict,
+  };
+}
+
+function judge(
+  format: WireFormat,
+  head: RequestHead,
+  { route, body, model }: { route: Route | Refusal; body: unknown; model: string | undefined },
+): Examined['verdict'] {
+  if ('status' in route) return route;
+  const refusal = format.authenticate(head) ?? checkMediaType(format, head);
+  if (refusal !== undefined) return refusal;
+  if (!isObject(body)) return format.errors.json();
+  const broken = format.validate(body);
+  if (broken !== undefined) return broken;
+  const behaviour = model === undefined ? undefined : findBehaviour(model);
+  return behaviour === undefined
+    ? format.errors.model(model, head.path)
+    : { turns: format.turns(body), behaviour };
+}
+
+function checkMediaType({ errors }: WireFormat, { headers }: RequestHead): Refusal | undefined {
+  const received = headers['content-type'] ?? '';
+  return /^application\/json\s*(;|$)/i.test(received) ? undefined : errors.contentType(received);
+}
+
+function readTarget(route: Route | Refusal, body: unknown): Pick<CallFacts, 'model' | 'stream'> {
+  const { model, stream }: JsonObject = isObject(body) ? body : {};
+  const named = 'status' in route ? {} : route;
+  return {
+    model: named.model ?? (typeof model === 'string' ? model : undefined),
+    stream: named.stream ?? stream === true,
+  };
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString());
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,35 @@
+/** A parsed JSON object whose fields nobody has looked at yet. */
+export type JsonObject = Record<string, unknown>;
+
+/** Whether a parsed JSON value is an object (not `null`, not an array). */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Whether a text is empty or only white space. */
+export function isBlank(text: string): boolean {
+  return text.trim() === '';
+}
+
+/** Whether a value is a whole number of at least 1, as every provider wants its token limit. */
+export function isPositiveInteger(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 1;
+}
+
+/** The fields of an object that are not in the set, in order. */
+export function unknownKeys(object: JsonObject, known: ReadonlySet<string>): string[] {
+  return Object.keys(object).filter((key) => !known.has(key));
+}
+
+/** The first index whose role equals the one before it, or -1: where a run of one role starts to repeat. */
+export function repeatedRoleAt(messages: readonly { role: string }[]): number {
+  return messages.findIndex((message, index) => message.role === messages[index - 1]?.role);
+}
+
+/** What a value is in words, as API error messages name types. */
+export function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'an integer' : 'a decimal';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}

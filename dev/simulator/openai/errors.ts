@@ -1,0 +1,73 @@
+import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
+
+interface ErrorFacts {
+  type?: string;
+  param?: string;
+  code?: string;
+}
+
+/** An error in OpenAI's shape (https://platform.openai.com/docs/guides/error-codes). */
+export function openAiError(status: number, message: string, facts: ErrorFacts = {}): Refusal {
+  return jsonRefusal(status, openAiErrorBody(message, facts));
+}
+
+/** The body of an error, as it also appears within a stream. */
+export function openAiErrorBody(message: string, facts: ErrorFacts = {}): object {
+  const { type = 'invalid_request_error', param = null, code = null } = facts;
+  return { error: { message, type, param, code } };
+}
+
+const serverError = { type: 'server_error' };
+const byStatus: Record<number, [message: string, facts: ErrorFacts]> = {
+  400: ['The request was rejected by the simulator as asked.', {}],
+  401: [
+    'Incorrect API key provided: sim-****. You can find your API key at https://platform.openai.com/account/api-keys.',
+    { code: 'invalid_api_key' },
+  ],
+  403: [
+    'Country, region, or territory not supported',
+    { type: 'request_forbidden', code: 'unsupported_country_region_territory' },
+  ],
+  404: ['The model `simulated` does not exist or you do not have access to it.', { code: 'model_not_found' }],
+  408: ['Request timed out.', { type: 'timeout_error', code: 'timeout' }],
+  413: ['The request body is too large.', { code: 'request_too_large' }],
+  422: ['The request could not be processed.', { code: 'unprocessable_entity' }],
+  429: [
+    'Rate limit reached for simulated in organization org-simulated on requests per min (RPM): Limit 500, Used 500, Requested 1. Please try again in 120ms. Visit https://platform.openai.com/account/rate-limits to learn more.',
+    { type: 'requests', code: 'rate_limit_exceeded' },
+  ],
+  500: ['The server had an error while processing your request. Sorry about that!', serverError],
+  502: ['Bad gateway.', serverError],
+  503: ['The engine is currently overloaded, please try again later', serverError],
+  504: ['The server had an error while processing your request: gateway timeout.', serverError],
+};
+
+/** OpenAI's errors. */
+export const openAiErrors: ErrorBodies = {
+  contentType: (received) =>
+    openAiError(
+      400,
+      `Unsupported content type: '${received}'. This API method only accepts 'application/json' requests, but you specified the header 'Content-Type: ${received}'. Please try again with a supported content type.`,
+      { code: 'unsupported_content_type' },
+    ),
+  json: () =>
+    openAiError(
+      400,
+      "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)",
+    ),
+  model: (model) =>
+    openAiError(404, `The model \`${model}\` does not exist or you do not have access to it.`, {
+      code: 'model_not_found',
+    }),
+  status(status) {
+    const [message, facts] = byStatus[status] ??
+      byStatus[status < 500 ? 400 : 500] ?? ['Unknown error.', serverError];
+    return openAiError(status, message, facts);
+  },
+  notReady: () =>
+    openAiError(
+      503,
+      'That model is currently overloaded with other requests. You can retry your request.',
+      serverError,
+    ),
+};

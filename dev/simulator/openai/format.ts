@@ -1,0 +1,128 @@
+import type { Role, Turn } from '../../../shared/contract.js';
+import { isObject, type JsonObject } from '../json.js';
+import { serverSentEvent } from '../server-sent-event.js';
+import type { Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import { openAiError, openAiErrorBody, openAiErrors } from './errors.js';
+import { checkOpenAiRequest } from './rules.js';
+
+const operation = '/v1/chat/completions';
+const refusalText = "I'm sorry, but I can't help with that.";
+const done = 'data: [DONE]\n\n';
+
+/** OpenAI's Chat Completions (https://platform.openai.com/docs/api-reference/chat). */
+export const openAiFormat: WireFormat = {
+  provider: 'openai',
+  streamType: 'text/event-stream; charset=utf-8',
+  garbage: { whole: { unexpected: true }, frame: serverSentEvent({ unexpected: true }) },
+  errors: openAiErrors,
+  owns: ({ path }) => path.startsWith('/v1/'),
+  route({ method, path }) {
+    if (path !== operation) return openAiError(404, `Invalid URL (${method} ${path})`);
+    if (method === 'POST') return {};
+    return openAiError(
+      405,
+      `Not allowed to ${method} on ${path}. (HINT: Perhaps you meant to use a different HTTP method?)`,
+      { code: 'method_not_supported' },
+    );
+  },
+  authenticate({ headers }) {
+    if (/^Bearer \S+$/.test(headers.authorization ?? '')) return undefined;
+    return openAiError(
+      401,
+      "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY). You can obtain an API key from https://platform.openai.com/account/api-keys.",
+    );
+  },
+  validate: checkOpenAiRequest,
+  turns: (body) => (body as { messages: WireMessage[] } & JsonObject).messages.map(readTurn),
+  headers: (callId) => ({ 'x-request-id': `req_sim${callId}`, 'openai-version': '2020-10-01' }),
+  reply: writeCompletion,
+  stream: writeChunks,
+  streamError: () =>
+    serverSentEvent(
+      openAiErrorBody('The server had an error while processing your request. Sorry about that!', {
+        type: 'server_error',
+      }),
+    ),
+};
+
+interface WireMessage {
+  role: string;
+  content?: string | null | { text?: string }[];
+}
+
+const roleNames: Record<string, Role> = { system: 'system', developer: 'system', assistant: 'assistant' };
+
+function readTurn({ role, content }: WireMessage): Turn {
+  const text = Array.isArray(content) ? content.map((part) => part.text ?? '').join('') : (content ?? '');
+  return { role: roleNames[role] ?? 'user', content: text };
+}
+
+const finishReasons: Partial<Record<Ending, string>> = {
+  length: 'length',
+  blocked: 'content_filter',
+  'blocked-reply': 'content_filter',
+};
+
+function writeCompletion(reply: Reply): object {
+  const { ending } = reply;
+  const choice = {
+    index: 0,
+    message: {
+      role: 'assistant',
+      content: ending === 'null' || ending === 'refused' ? null : reply.text,
+      refusal: ending === 'refused' ? refusalText : null,
+      annotations: [],
+    },
+    logprobs: null,
+    finish_reason: finishReasons[ending] ?? 'stop',
+  };
+  return {
+    ...envelope(reply, 'chat.completion'),
+    choices: ending === 'empty' ? [] : [choice],
+    usage: writeUsage(reply),
+  };
+}
+
+function writeChunks(reply: Reply): StreamFrames {
+  const { ending } = reply;
+  const options = reply.request.stream_options;
+  const withUsage = isObject(options) && options.include_usage === true;
+  const base = { ...envelope(reply, 'chat.completion.chunk'), ...(withUsage && { usage: null }) };
+  const chunk = (delta: object, finishReason: string | null = null) =>
+    serverSentEvent({
+      ...base,
+      choices: [{ index: 0, delta, logprobs: null, finish_reason: finishReason }],
+    });
+  const usage = withUsage ? [serverSentEvent({ ...base, choices: [], usage: writeUsage(reply) })] : [];
+  if (ending === 'empty') {
+    return { opening: [serverSentEvent({ ...base, choices: [] })], deltas: [], closing: [...usage, done] };
+  }
+  const pieces = ending === 'refused' ? [refusalText] : reply.pieces;
+  const field = ending === 'refused' ? 'refusal' : 'content';
+  return {
+    opening: [chunk({ role: 'assistant', content: ending === 'null' ? null : '', refusal: null })],
+    deltas: pieces.map((piece) => chunk({ [field]: piece })),
+    closing: [chunk({}, finishReasons[ending] ?? 'stop'), ...usage, done],
+  };
+}
+
+function envelope(reply: Reply, object: string) {
+  return {
+    id: `chatcmpl-sim${reply.callId}`,
+    object,
+    created: Math.floor(reply.createdAt / 1000),
+    model: reply.model,
+    service_tier: 'default',
+    system_fingerprint: 'fp_simulator',
+  };
+}
+
+function writeUsage({ inputTokens, outputTokens }: Reply): object {
+  return {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0 },
+  };
+}

@@ -1,0 +1,141 @@
+import { isObject, isPositiveInteger, type JsonObject, typeName, unknownKeys } from '../json.js';
+import type { Refusal } from '../refusal.js';
+import { openAiError } from './errors.js';
+
+const knownParameters = new Set(
+  `audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages metadata
+  modalities model moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options
+  prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier stop store stream
+  stream_options temperature tool_choice tools top_logprobs top_p user verbosity web_search_options`.split(
+    /\s+/,
+  ),
+);
+const knownMessageFields = new Set(
+  'role content name tool_calls tool_call_id refusal audio function_call annotations'.split(' '),
+);
+const roles = new Set(['system', 'assistant', 'user', 'function', 'tool', 'developer']);
+const partTypes = new Set(['text', 'image_url', 'input_audio', 'file', 'refusal']);
+
+/** The first rule of Chat Completions that a body breaks, as newer models apply them. */
+export function checkOpenAiRequest(body: JsonObject): Refusal | undefined {
+  return checkParameters(body) ?? checkStreaming(body) ?? checkTokenLimit(body) ?? checkMessages(body);
+}
+
+function checkParameters(body: JsonObject): Refusal | undefined {
+  const unknown = unknownKeys(body, knownParameters);
+  if (unknown.length > 0) {
+    const noun = unknown.length === 1 ? 'argument' : 'arguments';
+    return openAiError(400, `Unrecognized request ${noun} supplied: ${unknown.join(', ')}`);
+  }
+  if (body.model === undefined) return openAiError(400, 'you must provide a model parameter');
+  if (typeof body.model !== 'string') return wrongType('model', 'a string', body.model);
+  return undefined;
+}
+
+function checkStreaming({ stream, stream_options: options }: JsonObject): Refusal | undefined {
+  if (stream !== undefined && stream !== null && typeof stream !== 'boolean') {
+    return wrongType('stream', 'a boolean', stream);
+  }
+  if (options === undefined || options === null) return undefined;
+  if (!isObject(options)) return wrongType('stream_options', 'an object', options);
+  if (stream === true) return undefined;
+  return openAiError(400, "The 'stream_options' parameter is only allowed when 'stream' is enabled.", {
+    param: 'stream_options',
+  });
+}
+
+function checkTokenLimit({ max_tokens: old, max_completion_tokens: limit }: JsonObject): Refusal | undefined {
+  if (old !== undefined && old !== null) {
+    return openAiError(
+      400,
+      "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+      { param: 'max_tokens', code: 'unsupported_parameter' },
+    );
+  }
+  if (limit === undefined || limit === null || isPositiveInteger(limit)) return undefined;
+  if (!Number.isInteger(limit)) return wrongType('max_completion_tokens', 'an integer', limit);
+  return openAiError(
+    400,
+    `Invalid 'max_completion_tokens': integer below minimum value. Expected a value >= 1, but got ${limit} instead.`,
+    { param: 'max_completion_tokens', code: 'integer_below_min_value' },
+  );
+}
+
+function checkMessages({ messages }: JsonObject): Refusal | undefined {
+  if (messages === undefined) return missing('messages');
+  if (!Array.isArray(messages)) return wrongType('messages', 'an array of objects', messages);
+  if (messages.length === 0) {
+    return openAiError(
+      400,
+      "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
+      { param: 'messages', code: 'empty_array' },
+    );
+  }
+  for (const [index, message] of messages.entries()) {
+    const refusal = checkMessage(message, `messages[${index}]`);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+function checkMessage(message: unknown, at: string): Refusal | undefined {
+  if (!isObject(message)) return wrongType(at, 'an object', message);
+  const [unknown] = unknownKeys(message, knownMessageFields);
+  if (unknown !== undefined) {
+    const param = `${at}.${unknown}`;
+    return openAiError(400, `Unknown parameter: '${param}'.`, { param, code: 'unknown_parameter' });
+  }
+  if (message.role === undefined) return missing(`${at}.role`);
+  if (typeof message.role !== 'string' || !roles.has(message.role)) {
+    return openAiError(
+      400,
+      `Invalid value: '${message.role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.`,
+      { param: `${at}.role`, code: 'invalid_value' },
+    );
+  }
+  return checkContent(message, `${at}.content`);
+}
+
+function checkContent({ role, content, tool_calls: toolCalls }: JsonObject, at: string): Refusal | undefined {
+  if (typeof content === 'string') return undefined;
+  if (content === undefined || content === null) {
+    const optional = role === 'assistant' && toolCalls !== undefined;
+    return optional
+      ? undefined
+      : openAiError(400, "Invalid value for 'content': expected a string, got null.", { param: at });
+  }
+  if (!Array.isArray(content)) return wrongType(at, 'one of a string or array of objects', content);
+  if (content.length === 0) {
+    return openAiError(
+      400,
+      `Invalid '${at}': empty array. Expected an array with minimum length 1, but got an empty array instead.`,
+      { param: at, code: 'empty_array' },
+    );
+  }
+  const wrong = content.findIndex((part) => !isContentPart(part));
+  if (wrong === -1) return undefined;
+  return openAiError(400, `Invalid content part at '${at}[${wrong}]'.`, {
+    param: `${at}[${wrong}]`,
+    code: 'invalid_value',
+  });
+}
+
+function isContentPart(part: unknown): boolean {
+  if (!isObject(part) || typeof part.type !== 'string' || !partTypes.has(part.type)) return false;
+  return part.type !== 'text' || typeof part.text === 'string';
+}
+
+function missing(param: string): Refusal {
+  return openAiError(400, `Missing required parameter: '${param}'.`, {
+    param,
+    code: 'missing_required_parameter',
+  });
+}
+
+function wrongType(param: string, expected: string, value: unknown): Refusal {
+  return openAiError(
+    400,
+    `Invalid type for '${param}': expected ${expected}, but got ${typeName(value)} instead.`,
+    { param, code: 'invalid_type' },
+  );
+}

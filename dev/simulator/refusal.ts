@@ -1,0 +1,25 @@
+/** An error answer in a provider's own words, ready to be sent. */
+export interface Refusal {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** A refusal with a JSON body. */
+export function jsonRefusal(status: number, body: object, headers: Record<string, string> = {}): Refusal {
+  return { status, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) };
+}
+
+/** The errors every provider has, each in its own shape and words. */
+export interface ErrorBodies {
+  /** The body was not sent as JSON. */
+  contentType(received: string): Refusal;
+  /** The body is not well-formed JSON, or no object. */
+  json(): Refusal;
+  /** The model does not exist; `path` is the request's. */
+  model(model: string | undefined, path: string): Refusal;
+  /** The provider's usual error for a status (400 to 599). */
+  status(status: number): Refusal;
+  /** The model exists but is still being loaded. */
+  notReady(): Refusal;
+}

@@ -1,0 +1,126 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { answer, refuse } from './answer.js';
+import type { Call } from './call.js';
+import { CallLog } from './call-log.js';
+import { control, isControlPath, nothingHere } from './control.js';
+import { examine, findFormat } from './intake.js';
+import { readBody } from './read-body.js';
+import type { RequestHead } from './wire-format.js';
+
+/** A running simulator. */
+export interface Simulator {
+  /** Base URL without a slash at its end. */
+  readonly url: string;
+  readonly port: number;
+  readonly calls: CallLog;
+  /** The oldest recorded call that matches, or else the next one that does. */
+  waitForCall(predicate: (call: Call) => boolean): Promise<Call>;
+  /** Stops listening and destroys every connection, so that hanging calls end. */
+  close(): Promise<void>;
+}
+
+interface Address {
+  /** 0 picks a free one. */
+  readonly port: number;
+  readonly host?: string;
+}
+
+const keepAliveMs = 10 * 60 * 1000;
+const emptyQuery = new URLSearchParams();
+
+/** Starts a simulator of the four providers on one port; by default only this machine can reach it. */
+export async function startSimulator({ port, host = '127.0.0.1' }: Address): Promise<Simulator> {
+  const session = new Session();
+  const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 0 }, (request, response) => {
+    response.setHeader('X-Simulator', 'quillgate');
+    session.handle(request, response).catch((error: Error) => {
+      // A client that leaves while it sends is no news; anything else is a bug of the simulator.
+      if (!request.destroyed || request.complete) process.emitWarning(error);
+      response.destroy();
+    });
+  });
+  server.on('connection', (socket) => {
+    session.openSockets += 1;
+    socket.on('close', () => {
+      session.openSockets -= 1;
+    });
+  });
+  server.on('clientError', (_error, socket) => {
+    if (!socket.writable) return;
+    socket.end(
+      'HTTP/1.1 400 Bad Request\r\nX-Simulator: quillgate\r\nConnection: close\r\nContent-Length: 0\r\n\r\n',
+    );
+  });
+  await listen(server, port, host);
+  const { port: listening } = server.address() as AddressInfo;
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${listening}`,
+    port: listening,
+    calls: session.calls,
+    waitForCall: (predicate) => session.calls.waitFor(predicate),
+    close: () => {
+      session.closing = true;
+      return stop(server);
+    },
+  };
+}
+
+/** What one simulator remembers between requests. */
+class Session {
+  readonly calls = new CallLog();
+  readonly failures = new Map<string, number>();
+  openSockets = 0;
+  closing = false;
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const head = readHead(request);
+    if (isControlPath(head.path)) return control(this.#controlDeps, head, response);
+    const format = findFormat(head);
+    const body = await readBody(request);
+    if (format === undefined) return nothingHere(response, head);
+    const { facts, content, verdict } = examine(format, head, request.url ?? '', body ?? Buffer.alloc(0));
+    const call = this.calls.record(facts, content);
+    response.on('close', () => this.#close(call, response));
+    if (body === undefined) return refuse({ call, response }, format.errors.status(413));
+    if ('status' in verdict) return refuse({ call, response }, verdict);
+    const { turns, behaviour } = verdict;
+    return answer({ call, turns, format, response, failures: this.failures }, behaviour);
+  }
+
+  get #controlDeps() {
+    return {
+      calls: this.calls,
+      openSockets: () => this.openSockets,
+      reset: () => {
+        this.calls.clear();
+        this.failures.clear();
+      },
+    };
+  }
+
+  #close(call: Call, response: ServerResponse): void {
+    const cut = this.closing || call.cutBySimulator ? 'by-simulator' : 'by-client';
+    this.calls.close(call, response.writableFinished ? 'finished' : cut);
+  }
+}
+
+function readHead({ method = '', url = '', headers }: IncomingMessage): RequestHead {
+  const mark = url.indexOf('?');
+  if (mark === -1) return { method, path: url, query: emptyQuery, headers };
+  return { method, path: url.slice(0, mark), query: new URLSearchParams(url.slice(mark)), headers };
+}
+
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+}
+
+function stop(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

@@ -1,0 +1,67 @@
+import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
+
+const statusNames: Record<number, string> = {
+  400: 'INVALID_ARGUMENT',
+  401: 'UNAUTHENTICATED',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  408: 'DEADLINE_EXCEEDED',
+  409: 'ABORTED',
+  413: 'INVALID_ARGUMENT',
+  422: 'INVALID_ARGUMENT',
+  429: 'RESOURCE_EXHAUSTED',
+  499: 'CANCELLED',
+  500: 'INTERNAL',
+  501: 'UNIMPLEMENTED',
+  502: 'UNAVAILABLE',
+  503: 'UNAVAILABLE',
+  504: 'DEADLINE_EXCEEDED',
+};
+
+/** An error in Google's shape (https://cloud.google.com/apis/design/errors), its name chosen by the status. */
+export function vertexError(status: number, message: string, details?: object[]): Refusal {
+  return jsonRefusal(status, vertexErrorBody(status, message, details));
+}
+
+/** The body of an error, as it also appears within a stream. */
+export function vertexErrorBody(code: number, message: string, details?: object[]): object {
+  return { error: { code, message, status: statusNames[code] ?? 'UNKNOWN', ...(details && { details }) } };
+}
+
+/** Google's front end answers an address it does not know with a web page, not with JSON. */
+export function pageNotFound(path: string): Refusal {
+  const shown = path.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
+  const body = `<!DOCTYPE html>
+<html lang=en><meta charset=utf-8><title>Error 404 (Not Found)!!1</title>
+<p><b>404.</b> <ins>That’s an error.</ins>
+<p>The requested URL <code>${shown}</code> was not found on this server. <ins>That’s all we know.</ins>
+`;
+  return { status: 404, headers: { 'Content-Type': 'text/html; charset=UTF-8' }, body };
+}
+
+const messages: Record<number, string> = {
+  401: 'Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project.',
+  403: "Permission 'aiplatform.endpoints.predict' denied on resource '//aiplatform.googleapis.com/projects/simulated' (or it may not exist).",
+  404: 'Requested entity was not found.',
+  413: 'Request payload size exceeds the limit.',
+  429: 'Resource exhausted. Please try again later. Please refer to https://cloud.google.com/vertex-ai/generative-ai/docs/error-code-429 for more details.',
+  500: 'Internal error encountered.',
+  503: 'The service is currently unavailable.',
+  504: 'Deadline expired before operation could complete.',
+};
+
+/** Vertex AI's errors. */
+export const vertexErrors: ErrorBodies = {
+  contentType: (received) =>
+    vertexError(400, `Invalid content type: ${received}. Send the request as application/json.`),
+  json: () => vertexError(400, 'Invalid JSON payload received. Unexpected token.'),
+  model(_model, path) {
+    const resource = path.replace(/^\/v1(beta1)?\//, '').replace(/:\w+$/, '');
+    return vertexError(
+      404,
+      `Publisher Model \`${resource}\` was not found or your project does not have access to it. Please ensure you are using a valid model version. For more information, see: https://cloud.google.com/vertex-ai/generative-ai/docs/learn/model-versions`,
+    );
+  },
+  status: (status) => vertexError(status, messages[status] ?? 'The simulator failed as asked.'),
+  notReady: () => vertexError(503, 'The model is overloaded. Please try again later.'),
+};

@@ -1,0 +1,189 @@
+import { connect } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { CallFacts } from '../../../dev/simulator/call.js';
+import { CallLog } from '../../../dev/simulator/call-log.js';
+import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
+import { send, validRequest } from './requests.js';
+
+const facts: CallFacts = {
+  provider: 'openai',
+  model: 'sim-echo',
+  method: 'POST',
+  path: '/v1/chat/completions',
+  stream: false,
+  hasCredentials: true,
+  receivedAt: 0,
+};
+const content = (bytes: number) => ({ body: { bytes }, turns: [], bytes });
+
+describe('CallLog', () => {
+  it('keeps the newest calls only', () => {
+    const log = new CallLog({ calls: 3, bodyBytes: 1000 });
+    for (let index = 0; index < 7; index += 1) log.record(facts, content(1));
+    expect(log.list().map(({ id }) => id)).toEqual([5, 6, 7]);
+    expect(log.list({ since: 6 }).map(({ id }) => id)).toEqual([7]);
+    expect(log.stats()).toMatchObject({ lastId: 7, kept: 3, keptBodyBytes: 3 });
+  });
+
+  it('drops the oldest bodies when they are too large together', () => {
+    const log = new CallLog({ calls: 4, bodyBytes: 100 });
+    for (const bytes of [10, 10, 10, 10, 10, 90, 5]) log.record(facts, content(bytes));
+    expect(log.list().map(({ body }) => body)).toEqual([undefined, undefined, { bytes: 90 }, { bytes: 5 }]);
+    expect(log.stats()).toMatchObject({ keptBodyBytes: 95 });
+  });
+
+  it('finds a call that has been, and waits for one that has not', async () => {
+    const log = new CallLog();
+    const past = log.record(facts, content(1));
+    expect(await log.waitFor(({ id }) => id === 1)).toBe(past);
+    const waiting = log.waitFor(({ model }) => model === 'later');
+    log.record(facts, content(1));
+    const later = log.record({ ...facts, model: 'later' }, content(1));
+    expect(await waiting).toBe(later);
+  });
+
+  it('waits for the end of a call', async () => {
+    const log = new CallLog();
+    const [first, second] = [log.record(facts, content(1)), log.record(facts, content(1))];
+    const waiting = log.waitForClosed(({ id }) => id === second.id);
+    log.close(first, 'finished');
+    log.close(second, 'by-client');
+    expect(await waiting).toBe(second);
+    expect(second.clientClosedFirst).toBe(true);
+    expect(await log.waitForClosed(() => true)).toBe(first);
+  });
+
+  it('stops waiting when told to', async () => {
+    const log = new CallLog();
+    const reason = new Error('enough');
+    await expect(log.waitFor(() => true, AbortSignal.abort(reason))).rejects.toBe(reason);
+  });
+
+  it('counts calls in flight, and forgets all but those', () => {
+    const log = new CallLog();
+    const calls = [1, 2, 3].map(() => log.record(facts, content(1)));
+    for (const call of calls.slice(1)) log.close(call, 'finished');
+    const counted = (stats: object) => (JSON.parse(JSON.stringify(stats)) as { providers: object }).providers;
+    expect(counted(log.stats())).toEqual({
+      openai: { total: 3, inFlight: 1, peakInFlight: 3, byModel: { 'sim-echo': 3 } },
+    });
+    log.clear();
+    expect(counted(log.stats())).toEqual({ openai: { total: 0, inFlight: 1, peakInFlight: 1, byModel: {} } });
+    expect(log.list()).toEqual([]);
+  });
+
+  it('counts a bounded number of models', () => {
+    const log = new CallLog();
+    for (let index = 0; index < 1100; index += 1) log.record({ ...facts, model: `m${index}` }, content(1));
+    expect(JSON.stringify(log.stats())).toContain('"(others)":100');
+  });
+});
+
+describe('the control path', () => {
+  let simulator: Simulator;
+  beforeEach(async () => {
+    simulator = await startSimulator({ port: 0 });
+  });
+  afterEach(() => simulator.close());
+
+  const get = async (path: string, method = 'GET') => {
+    const response = await fetch(simulator.url + path, { method });
+    expect(response.headers.get('x-simulator')).toBe('quillgate');
+    const text = await response.text();
+    return { status: response.status, json: text === '' ? undefined : JSON.parse(text) };
+  };
+  const ask = async (model: string) => (await send(simulator.url, validRequest('openai', { model }))).text();
+
+  it.each(['/', '/__simulator'])('says at %s that this is a simulator and what it knows', async (path) => {
+    const { json } = await get(path);
+    expect(json).toMatchObject({ simulator: true, note: expect.stringContaining('No model is ever called') });
+    expect(json.models).toContainEqual({ model: 'sim-hang', does: 'never answers' });
+  });
+
+  it.each(['/nothing', '/__simulator/nothing'])('has nothing at %s', async (path) => {
+    expect(await get(path)).toMatchObject({ status: 404, json: { simulator: true } });
+    expect(await get(path, 'POST')).toMatchObject({ status: 404, json: { simulator: true } });
+  });
+
+  it('lists calls with their conversation, filters them and forgets them', async () => {
+    await ask('sim-echo');
+    await ask('sim-status-503');
+    await ask('sim-fail-1-500');
+    const { json } = await get('/__simulator/calls');
+    expect(json[0]).toMatchObject({
+      id: 1,
+      provider: 'openai',
+      model: 'sim-echo',
+      path: '/v1/chat/completions',
+      status: 200,
+      turns: [{ role: 'user', content: 'Hello' }],
+      body: { messages: [{ role: 'user', content: 'Hello' }] },
+      receivedAt: expect.stringMatching(/^\d{4}-/),
+      finishedAt: expect.stringMatching(/^\d{4}-/),
+      clientClosedFirst: false,
+    });
+    expect(
+      (await get('/__simulator/calls?model=sim-status-503')).json.map(({ id }: { id: number }) => id),
+    ).toEqual([2]);
+    expect((await get('/__simulator/calls?since=2')).json).toHaveLength(1);
+    expect((await get('/__simulator/calls?since=x')).status).toBe(400);
+    expect((await get('/__simulator/calls', 'DELETE')).status).toBe(204);
+    expect((await get('/__simulator/calls')).json).toEqual([]);
+    // Its counter is forgotten too, so it fails again.
+    expect(await ask('sim-fail-1-500')).toContain('server_error');
+  });
+
+  it('counts calls and open sockets', async () => {
+    await ask('sim-echo');
+    const { json } = await get('/__simulator/calls/stats');
+    expect(json).toMatchObject({ lastId: 1, kept: 1, providers: { openai: { total: 1, inFlight: 0 } } });
+    expect(json.openSockets).toBeGreaterThan(0);
+  });
+
+  it('waits for a call and for its end', async () => {
+    const leaving = new AbortController();
+    const called = get('/__simulator/calls?model=sim-hang&wait=call');
+    const closed = get('/__simulator/calls?model=sim-hang&wait=close');
+    const hanging = send(simulator.url, validRequest('openai', { model: 'sim-hang' }), leaving.signal).catch(
+      () => 'left',
+    );
+    expect((await called).json).toMatchObject([{ model: 'sim-hang', status: null, closedAt: null }]);
+    leaving.abort();
+    expect((await closed).json).toMatchObject([
+      { clientClosedFirst: true, finishedAt: null, closedAt: expect.any(String) },
+    ]);
+    expect(await hanging).toBe('left');
+  });
+
+  it('gives up waiting at the timeout', async () => {
+    expect((await get('/__simulator/calls?wait=call&timeoutMs=20')).status).toBe(408);
+    expect((await get('/__simulator/calls?wait=forever')).status).toBe(400);
+  });
+
+  it('ends hanging calls when the simulator closes, and does not blame the client', async () => {
+    const hanging = send(simulator.url, validRequest('openai', { model: 'sim-hang' })).catch(
+      (error: Error) => error.message,
+    );
+    const call = await simulator.waitForCall(({ model }) => model === 'sim-hang');
+    await simulator.close();
+    await call.closed;
+    expect(call.clientClosedFirst).toBe(false);
+    expect(await hanging).toBe('fetch failed');
+  });
+
+  it('says what it is even to a client that does not speak HTTP', async () => {
+    const socket = connect(simulator.port, '127.0.0.1');
+    const chunks: Buffer[] = [];
+    socket.end('hello\r\n\r\n');
+    for await (const chunk of socket) chunks.push(chunk as Buffer);
+    expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1\.1 400 Bad Request\r\nX-Simulator: quillgate/);
+  });
+});
+
+describe('startSimulator', () => {
+  it('rejects when the port is taken', async () => {
+    const first = await startSimulator({ port: 0 });
+    await expect(startSimulator({ port: first.port })).rejects.toThrow('EADDRINUSE');
+    await first.close();
+  });
+});

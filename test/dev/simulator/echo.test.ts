@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { echo, firstHalf, splitText } from '../../../dev/simulator/echo.js';
+import type { Turn } from '../../../shared/contract.js';
+
+const turn = (role: Turn['role'], content: string): Turn => ({ role, content });
+
+describe('echo', () => {
+  it('shortens every turn, and the last user turn less', () => {
+    const turns = [
+      turn('user', 'a'.repeat(600)),
+      turn('assistant', 'b'.repeat(600)),
+      turn('user', 'c'.repeat(600)),
+    ];
+    expect(echo('bedrock', turns)).toBe(
+      `Simulated bedrock reply (no model was called). I read 3 turns, 1800 characters: [user] ${'a'.repeat(80)}… | [assistant] ${'b'.repeat(80)}… | [user] ${'c'.repeat(500)}…`,
+    );
+  });
+
+  it('counts one turn and one character as such', () => {
+    expect(echo('openai', [turn('user', 'x')])).toContain('I read 1 turn, 1 character: [user] x');
+  });
+
+  it('shows the newest turns of a very long conversation', () => {
+    const turns = Array.from({ length: 1000 }, (_, index) => turn('user', `<${index}>`));
+    const text = echo('openai', turns);
+    expect(text).toContain('I read 1000 turns');
+    expect(text).toContain('(800 earlier) | [user] <800> | ');
+    expect(text.endsWith('[user] <999>')).toBe(true);
+  });
+
+  it('never cuts a character in two', () => {
+    expect(echo('openai', [turn('system', `x${'👋'.repeat(100)}`), turn('user', 'u')]).isWellFormed()).toBe(
+      true,
+    );
+  });
+});
+
+describe('splitText', () => {
+  it.each(['', 'a', '👋', 'abc', 'x👋'.repeat(7), '👋'.repeat(5000)])(
+    'gives whole pieces of the text %#',
+    (text) => {
+      const pieces = splitText(text);
+      expect(pieces.join('')).toBe(text);
+      expect(pieces.every((piece) => piece.length > 0 && piece.isWellFormed())).toBe(true);
+    },
+  );
+});
+
+describe('firstHalf', () => {
+  it('keeps a character in the middle whole', () => {
+    expect(firstHalf('a👋b')).toBe('a👋');
+    expect(firstHalf('abcd')).toBe('ab');
+  });
+});
