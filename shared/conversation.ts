@@ -1,0 +1,20 @@
+import type { Message, Turn } from './contract.js';
+
+/**
+ * The turns of a conversation as a caller sent it: a missing role is `user`, a missing content is empty, and blank
+ * messages are dropped. Texts are kept byte for byte; an empty result means there is nothing to say.
+ */
+export function toTurns(messages: readonly Message[]): Turn[] {
+  return messages
+    .map(({ role = 'user', content = '' }) => ({ role, content }))
+    .filter((turn) => !isBlank(turn.content));
+}
+
+// Wider than /\S/: providers refuse texts that show nothing, and they disagree on what white space is (Python's
+// `isspace` counts U+001C to U+001F, JavaScript's `\s` does not), so whatever nobody can see counts as blank.
+const visibleCharacter = /[^\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
+
+/** Whether a text shows nothing: only white space, control and invisible format characters. */
+export function isBlank(text: string): boolean {
+  return !visibleCharacter.test(text);
+}

@@ -1,0 +1,100 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { afterAll, describe, expect, it } from 'vitest';
+import { startSimulator } from '../../../dev/simulator/server.js';
+import type { ProviderEvent } from '../../../workers/provider.js';
+import { providerSetups } from '../../support/providers.js';
+import { ask, readEvents } from '../../support/replies.js';
+
+const simulator = await startSimulator({ port: 0 });
+afterAll(() => simulator.close());
+
+const modes = [
+  { mode: 'whole', stream: false },
+  { mode: 'streamed', stream: true },
+];
+const reason = new Error('the deadline passed');
+
+describe.each(providerSetups)('$name', async ({ name, load }) => {
+  const provider = await load(simulator.url);
+  afterAll(() => provider.close());
+
+  describe.each(modes)('$mode', ({ mode, stream }) => {
+    const tag = `${name}-${mode}`.replaceAll(' ', '-');
+
+    it('closes the socket when aborted before the answer begins', async () => {
+      const model = `sim-hang@${tag}`;
+      const controller = new AbortController();
+      const reply = settle(ask(provider, { model, stream, signal: controller.signal }));
+      const call = await simulator.calls.waitFor((recorded) => recorded.model === model);
+      controller.abort(reason);
+      expect(await reply).toBe(reason);
+      await call.closed;
+      expect(call.clientClosedFirst).toBe(true);
+    });
+
+    it.each(['sim-hang-body', 'sim-drip-50'])(
+      'closes the socket when aborted in the body of %s',
+      async (behaviour) => {
+        const model = `${behaviour}@${tag}`;
+        const controller = new AbortController();
+        const begun = headersReceived();
+        const reply = settle(ask(provider, { model, stream, signal: controller.signal }));
+        await begun;
+        const call = await simulator.calls.waitFor((recorded) => recorded.model === model);
+        controller.abort(reason);
+        expect(await reply).toBe(reason);
+        await call.closed;
+        expect(call.clientClosedFirst).toBe(true);
+      },
+    );
+
+    it('makes no call with a signal that is already aborted', async () => {
+      const since = simulator.calls.lastId;
+      const signal = AbortSignal.abort(reason);
+      expect(await settle(ask(provider, { model: 'sim-echo', stream, signal }))).toBe(reason);
+      expect(simulator.calls.list({ since })).toEqual([]);
+    });
+  });
+
+  it('ends with the reason when aborted between two deltas', async () => {
+    const controller = new AbortController();
+    const events = ask(provider, { model: 'sim-stream-1000-10', stream: true, signal: controller.signal });
+    const heard: unknown[] = [];
+    const listen = async () => {
+      for await (const event of events) {
+        heard.push(event);
+        controller.abort(reason);
+      }
+    };
+    await expect(listen()).rejects.toBe(reason);
+    expect(heard).toHaveLength(1);
+  });
+
+  it('closes the socket when nobody listens any more', async () => {
+    const model = `sim-stream-1000-10@${name.replaceAll(' ', '-')}`;
+    for await (const event of ask(provider, { model, stream: true })) {
+      expect(event.type).toBe('delta');
+      break;
+    }
+    const call = await simulator.calls.waitFor((recorded) => recorded.model === model);
+    await call.closed;
+    expect(call.clientClosedFirst).toBe(true);
+  });
+});
+
+/** The error a call ends with, or its events. */
+function settle(events: AsyncIterable<ProviderEvent>): Promise<unknown> {
+  return readEvents(events).catch((error: unknown) => error);
+}
+
+/** Settles when the next answer's headers have arrived in this process, through fetch or through `node:http`. */
+function headersReceived(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const channels = ['undici:request:headers', 'http.client.response.finish'];
+  const settle = () => {
+    for (const channel of channels) unsubscribe(channel, settle);
+    resolve();
+  };
+  for (const channel of channels) subscribe(channel, settle);
+  return promise;
+}

@@ -1,0 +1,68 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, expect, it, vi } from 'vitest';
+import { providerSetups } from '../../support/providers.js';
+import { ask, readEvents } from '../../support/replies.js';
+
+const requests: Pick<IncomingMessage, 'url' | 'headers'>[] = [];
+const server = createServer((request, response) => {
+  requests.push({ url: request.url, headers: request.headers });
+  request.resume().on('end', () => response.writeHead(500).end());
+});
+await once(server.listen(0, '127.0.0.1'), 'listening');
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
+afterAll(async () => {
+  server.closeAllConnections();
+  await once(server.close(), 'close');
+});
+
+const strangers = {
+  OPENAI_API_KEY: 'stranger',
+  OPENAI_ADMIN_KEY: 'stranger',
+  OPENAI_ORG_ID: 'stranger',
+  OPENAI_PROJECT_ID: 'stranger',
+  OPENAI_BASE_URL: 'http://127.0.0.1:9/stranger',
+  OPENAI_LOG: 'debug',
+  ANTHROPIC_API_KEY: 'stranger',
+  ANTHROPIC_AUTH_TOKEN: 'stranger',
+  ANTHROPIC_PROFILE: 'stranger',
+  ANTHROPIC_BASE_URL: 'http://127.0.0.1:9/stranger',
+  ANTHROPIC_LOG: 'debug',
+  AWS_ACCESS_KEY_ID: 'stranger',
+  AWS_SECRET_ACCESS_KEY: 'stranger',
+  AWS_ENDPOINT_URL_BEDROCK_RUNTIME: 'http://127.0.0.1:9/stranger',
+  AWS_MAX_ATTEMPTS: '5',
+  GOOGLE_CLOUD_PROJECT: 'stranger',
+  GOOGLE_CLOUD_LOCATION: 'stranger',
+  GOOGLE_GENAI_USE_VERTEXAI: 'false',
+  GOOGLE_VERTEX_BASE_URL: 'http://127.0.0.1:9/stranger',
+};
+
+it.each(providerSetups)(
+  '$name takes its settings over the environment and prints nothing',
+  async ({ load }) => {
+    for (const [name, value] of Object.entries(strangers)) vi.stubEnv(name, value);
+    const prints = (['debug', 'log', 'info', 'warn', 'error'] as const).map((method) =>
+      vi.spyOn(console, method),
+    );
+    const provider = await load(url);
+    const since = requests.length;
+
+    for (const stream of [false, true]) {
+      await expect(readEvents(ask(provider, { model: 'any', stream }))).rejects.toThrow('provider_error');
+    }
+    provider.close();
+
+    const sent = requests.slice(since);
+    expect(sent).toHaveLength(2);
+    expect(JSON.stringify(sent)).not.toContain('stranger');
+    expect(JSON.stringify(sent)).toMatch(/test-(key|id|token)/);
+    for (const print of prints) expect(print).not.toHaveBeenCalled();
+  },
+);

@@ -1,0 +1,95 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { startSimulator } from '../../../dev/simulator/server.js';
+import { Failure, type FailureCode } from '../../../shared/failures.js';
+import type { ProviderEvent } from '../../../workers/provider.js';
+import { providerSetups } from '../../support/providers.js';
+import { ask, readEvents, readReply } from '../../support/replies.js';
+
+const simulator = await startSimulator({ port: 0 });
+afterAll(() => simulator.close());
+
+const fault = (model: string, code: FailureCode, retryAfterMs?: number) => ({ model, code, retryAfterMs });
+
+const failures = [
+  ...[400, 401, 403, 404, 413, 422].map((status) => fault(`sim-status-${status}`, 'provider_rejected')),
+  ...[408, 500, 502, 503, 504, 529].map((status) => fault(`sim-status-${status}`, 'provider_error')),
+  fault('sim-unknown', 'provider_rejected'),
+  fault('sim-status-429', 'provider_rate_limited'),
+  fault('sim-retry-after-1', 'provider_rate_limited', 1000),
+  fault('sim-retry-after-3600', 'provider_rate_limited', 3_600_000),
+  fault('sim-not-ready', 'provider_error'),
+  fault('sim-reset', 'provider_error'),
+  fault('sim-reset-body', 'provider_error'),
+  fault('sim-truncated', 'provider_error'),
+  fault('sim-html', 'provider_error'),
+  fault('sim-garbage', 'provider_error'),
+  fault('sim-stream-error', 'provider_error'),
+  fault('sim-empty', 'provider_error'),
+  fault('sim-null', 'provider_error'),
+];
+const modes = [
+  { mode: 'whole', stream: false },
+  { mode: 'streamed', stream: true },
+];
+
+describe.each(providerSetups)('$name', async ({ load }) => {
+  const provider = await load(simulator.url);
+  afterAll(() => provider.close());
+
+  describe.each(modes)('$mode', ({ stream }) => {
+    it.each(failures)('calls once and takes $model for $code', async ({ model, code, retryAfterMs }) => {
+      const since = simulator.calls.lastId;
+      const failure = await failureOf(ask(provider, { model, stream }));
+      expect(failure.code).toBe(code);
+      expect(failure.retryable).toBe(code !== 'provider_rejected');
+      expect(failure.facts.retryAfterMs).toBe(retryAfterMs);
+      expect(simulator.calls.list({ since })).toHaveLength(1);
+    });
+
+    it('keeps what the provider says out of the failure', async () => {
+      const failure = await failureOf(ask(provider, { model: 'sim-status-401', stream }));
+      const everything = JSON.stringify([
+        failure,
+        failure.facts.cause,
+        String(failure.stack),
+        String(failure.cause),
+      ]);
+      expect(everything).not.toMatch(/credential|test-key|127\.0\.0\.1:|Hello/i);
+    });
+
+    it('keeps the text of a reply cut at the token limit', async () => {
+      const { text, finish } = await readReply(ask(provider, { model: 'sim-length', stream }));
+      expect(text).toMatch(/^Simulated/);
+      expect(finish).toMatchObject({ reason: 'length', model: 'sim-length', usage: expect.anything() });
+    });
+
+    it.each(['sim-blocked', 'sim-refused', 'sim-blocked-reply'])('takes %s for blocked', async (model) => {
+      const { finish, deltas } = await readReply(ask(provider, { model, stream }));
+      expect(finish).toMatchObject({ type: 'finish', reason: 'blocked' });
+      if (!stream) expect(deltas).toEqual([]);
+    });
+
+    it(stream ? 'gives the reply piece by piece' : 'gives the reply in one piece', async () => {
+      const { deltas, length } = await readReply(ask(provider, { model: 'sim-stream-5-0', stream }));
+      expect(deltas).toHaveLength(stream ? 5 : 1);
+      expect(length).toBe(deltas.length + 1);
+    });
+  });
+});
+
+describe('a provider that cannot be reached', () => {
+  it.each(providerSetups)('is a provider_error: $name', async ({ load }) => {
+    const gone = await startSimulator({ port: 0 });
+    await gone.close();
+    const provider = await load(gone.url);
+    const failure = await failureOf(ask(provider, { model: 'sim-echo', stream: false }));
+    expect([failure.code, failure.retryable]).toEqual(['provider_error', true]);
+    provider.close();
+  });
+});
+
+async function failureOf(events: AsyncIterable<ProviderEvent>): Promise<Failure> {
+  const outcome = await readEvents(events).catch((error: unknown) => error);
+  expect(outcome).toBeInstanceOf(Failure);
+  return outcome as Failure;
+}

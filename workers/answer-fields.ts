@@ -1,0 +1,11 @@
+import { z } from 'zod';
+
+/** A token count in an answer; a wrong one is treated as not given, since no reply should fail over its bill. */
+export const tokenCount = z.number().int().nonnegative().optional().catch(undefined);
+
+/** The model that answered; anything that could not stand in a header is treated as not given. */
+export const modelName = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,256}$/)
+  .optional()
+  .catch(undefined);

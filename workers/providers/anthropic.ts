@@ -1,0 +1,126 @@
+import Anthropic, { APIError } from '@anthropic-ai/sdk';
+import { z } from 'zod';
+import { modelName, tokenCount } from '../answer-fields.js';
+import { toAlternating } from '../conversation.js';
+import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
+import { callProvider, type ReplyPart } from '../provider-call.js';
+import type { ErrorFacts } from '../provider-failures.js';
+
+/** How to reach Anthropic. */
+export interface AnthropicSettings {
+  apiKey: string;
+  /** Without the version, as the SDK has it: `https://api.anthropic.com`. */
+  baseUrl?: string;
+}
+
+/**
+ * Anthropic's Messages API. System texts have a field of their own, and newer models refuse a last turn by the
+ * assistant. https://platform.claude.com/docs/en/api/messages
+ */
+export function createAnthropicProvider(settings: AnthropicSettings): Provider {
+  const client = new Anthropic({
+    // An explicit key is the client's only credential: the SDK then reads no other from the environment or disk.
+    apiKey: settings.apiKey,
+    // Null keeps the environment's address from being read in its place.
+    baseURL: settings.baseUrl ?? null,
+    webhookKey: null,
+    maxRetries: 0,
+    // Given, because the SDK refuses large token limits without streaming when left to its own timeout.
+    timeout: sdkTimeoutMs,
+    logLevel: 'off',
+    // Off, because a variable of the environment could put prompts into its spans.
+    openTelemetry: false,
+  });
+  return {
+    id: 'anthropic',
+    generate: (request, signal) =>
+      callProvider({
+        model: request.model,
+        signal,
+        parts: (callSignal) => (request.stream ? streamed : whole)(client, request, callSignal),
+        readError,
+      }),
+    // The SDK uses Node's own fetch, whose idle connections close by themselves and keep no process alive.
+    close: () => {},
+  };
+}
+
+// Far above any deadline of ours, which comes with the signal.
+const sdkTimeoutMs = 3_600_000;
+
+async function* whole(
+  client: Anthropic,
+  request: ProviderRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ReplyPart> {
+  const answer = message.parse(await client.messages.create(toBody(request), { signal }));
+  yield {
+    text: answer.content.map((block) => (block.type === 'text' ? (block.text ?? '') : '')).join(''),
+    reason: finishReasons.get(answer.stop_reason),
+    model: answer.model,
+    usage: toUsage(answer.usage),
+  };
+}
+
+async function* streamed(
+  client: Anthropic,
+  request: ProviderRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ReplyPart> {
+  let stopReason = '';
+  for await (const raw of await client.messages.create({ ...toBody(request), stream: true }, { signal })) {
+    const event = streamEvent.parse(raw);
+    stopReason = event.delta?.stop_reason ?? stopReason;
+    yield {
+      text: event.delta?.type === 'text_delta' ? event.delta.text : undefined,
+      // Not before the stream's own end: a stream cut off after the stop reason may have lost text.
+      reason: event.type === 'message_stop' ? finishReasons.get(stopReason) : undefined,
+      model: event.message?.model,
+      usage: toUsage(event.usage ?? event.message?.usage),
+    };
+  }
+}
+
+function toBody({ turns, model, maxOutputTokens }: ProviderRequest) {
+  const { system, turns: messages } = toAlternating(turns);
+  return { model, max_tokens: maxOutputTokens, messages, ...(system !== undefined && { system }) };
+}
+
+const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['refusal', 'blocked'],
+]);
+
+const usage = z.object({ input_tokens: tokenCount, output_tokens: tokenCount }).nullish().catch(undefined);
+
+const message = z.object({
+  model: modelName,
+  content: z.array(z.object({ type: z.string(), text: z.string().optional() })),
+  stop_reason: z.string(),
+  usage,
+});
+
+const streamEvent = z.object({
+  type: z.string(),
+  message: z.object({ model: modelName, usage }).nullish(),
+  delta: z
+    .object({ type: z.string().optional(), text: z.string().optional(), stop_reason: z.string().nullish() })
+    .nullish(),
+  usage,
+});
+
+function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
+  return { inputTokens: counts?.input_tokens, outputTokens: counts?.output_tokens };
+}
+
+function readError(error: unknown): ErrorFacts {
+  if (!(error instanceof APIError)) return {};
+  return {
+    status: error.status,
+    words: [error.errorCode, error.type],
+    header: (name) => error.headers?.get(name),
+  };
+}

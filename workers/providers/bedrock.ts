@@ -1,0 +1,144 @@
+import {
+  BedrockRuntimeClient,
+  ConverseCommand,
+  type ConverseCommandInput,
+  ConverseStreamCommand,
+} from '@aws-sdk/client-bedrock-runtime';
+import { NodeHttpHandler } from '@smithy/node-http-handler';
+import { z } from 'zod';
+import { tokenCount } from '../answer-fields.js';
+import { toAlternating } from '../conversation.js';
+import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
+import { callProvider, type ReplyPart } from '../provider-call.js';
+import type { ErrorFacts } from '../provider-failures.js';
+
+/** How to reach Amazon Bedrock. */
+export interface BedrockSettings {
+  region: string;
+  /** Left out, the SDK works it out from the region. */
+  endpoint?: string;
+  /** Connections at once; at least as many as there are calls at once, or calls wait for each other. */
+  maxSockets: number;
+  /** Left out, the SDK walks the AWS credential chain. */
+  credentials?: { accessKeyId: string; secretAccessKey: string; sessionToken?: string };
+}
+
+/**
+ * Bedrock's Converse API. System texts have a field of their own; turns must alternate, start with the user and
+ * not be blank. https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
+ */
+export function createBedrockProvider({
+  region,
+  endpoint,
+  maxSockets,
+  credentials,
+}: BedrockSettings): Provider {
+  const agent = { keepAlive: true, maxSockets };
+  const client = new BedrockRuntimeClient({
+    region,
+    ...(endpoint !== undefined && { endpoint }),
+    ...(credentials && { credentials }),
+    maxAttempts: 1,
+    // HTTP/1.1 in place of the SDK's HTTP/2, whose shared session would carry every call of the process.
+    requestHandler: new NodeHttpHandler({ httpAgent: agent, httpsAgent: agent, logger: silence }),
+    logger: silence,
+  });
+  return {
+    id: 'bedrock',
+    generate: (request, signal) =>
+      callProvider({
+        model: request.model,
+        signal,
+        parts: (callSignal) => (request.stream ? streamed : whole)(client, request, callSignal),
+        readError,
+      }),
+    close: () => client.destroy(),
+  };
+}
+
+const ignore = () => {};
+const silence = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
+
+async function* whole(
+  client: BedrockRuntimeClient,
+  request: ProviderRequest,
+  abortSignal: AbortSignal,
+): AsyncGenerator<ReplyPart> {
+  const answer = converseAnswer.parse(
+    await client.send(new ConverseCommand(toInput(request)), { abortSignal }),
+  );
+  yield {
+    text: answer.output.message.content.map((block) => block.text ?? '').join(''),
+    reason: finishReasons.get(answer.stopReason),
+    usage: answer.usage,
+  };
+}
+
+async function* streamed(
+  client: BedrockRuntimeClient,
+  request: ProviderRequest,
+  abortSignal: AbortSignal,
+): AsyncGenerator<ReplyPart> {
+  const answer = await client.send(new ConverseStreamCommand(toInput(request)), { abortSignal });
+  for await (const raw of answer.stream ?? []) {
+    const event = streamEvent.parse(raw);
+    yield {
+      text: event.contentBlockDelta?.delta.text,
+      reason: event.messageStop && finishReasons.get(event.messageStop.stopReason),
+      usage: event.metadata?.usage,
+    };
+  }
+}
+
+function toInput({ turns, model, maxOutputTokens }: ProviderRequest): ConverseCommandInput {
+  const { system, turns: alternating } = toAlternating(turns);
+  return {
+    modelId: model,
+    messages: alternating.map(({ role, content }) => ({ role, content: [{ text: content }] })),
+    inferenceConfig: { maxTokens: maxOutputTokens },
+    ...(system !== undefined && { system: [{ text: system }] }),
+  };
+}
+
+const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['content_filtered', 'blocked'],
+  ['guardrail_intervened', 'blocked'],
+]);
+
+const usage = z.object({ inputTokens: tokenCount, outputTokens: tokenCount }).optional().catch(undefined);
+const block = z.object({ text: z.string().optional() });
+
+const converseAnswer = z.object({
+  output: z.object({ message: z.object({ content: z.array(block) }) }),
+  stopReason: z.string(),
+  usage,
+});
+
+const streamEvent = z.object({
+  contentBlockDelta: z.object({ delta: block }).optional(),
+  messageStop: z.object({ stopReason: z.string() }).optional(),
+  metadata: z.object({ usage }).optional(),
+});
+
+// The SDK's own exceptions carry `$metadata`; its parser's errors (HTML, truncated JSON) only the raw `$response`.
+const sdkError = z.object({
+  name: z.string(),
+  $metadata: z.object({ httpStatusCode: z.number().optional() }).optional().catch(undefined),
+  $response: z
+    .object({ statusCode: z.number().optional(), headers: z.record(z.string(), z.string()).optional() })
+    .optional()
+    .catch(undefined),
+});
+
+function readError(error: unknown): ErrorFacts {
+  const { data } = sdkError.safeParse(error);
+  return {
+    status: data?.$metadata?.httpStatusCode ?? data?.$response?.statusCode,
+    words: [data?.name],
+    header: (name) => data?.$response?.headers?.[name],
+  };
+}

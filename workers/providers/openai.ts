@@ -1,0 +1,125 @@
+import OpenAI, { APIError } from 'openai';
+import { z } from 'zod';
+import { modelName, tokenCount } from '../answer-fields.js';
+import { speakSystemOnly } from '../conversation.js';
+import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
+import { callProvider, type ReplyPart } from '../provider-call.js';
+import type { ErrorFacts } from '../provider-failures.js';
+
+/** How to reach OpenAI, or anything that speaks its chat completions. */
+export interface OpenAiSettings {
+  apiKey: string;
+  /** Includes the version, as the SDK has it: `https://api.openai.com/v1`. */
+  baseUrl?: string;
+}
+
+/**
+ * OpenAI's chat completions. System turns stay where they are, and any order of roles is accepted.
+ * https://platform.openai.com/docs/api-reference/chat
+ */
+export function createOpenAiProvider(settings: OpenAiSettings): Provider {
+  // Each null keeps a variable of the environment from being read in its place.
+  const client = new OpenAI({
+    apiKey: settings.apiKey,
+    baseURL: settings.baseUrl ?? null,
+    adminAPIKey: null,
+    organization: null,
+    project: null,
+    webhookSecret: null,
+    maxRetries: 0,
+    timeout: sdkTimeoutMs,
+    logLevel: 'off',
+  });
+  return {
+    id: 'openai',
+    generate: (request, signal) =>
+      callProvider({
+        model: request.model,
+        signal,
+        parts: (callSignal) => (request.stream ? streamed : whole)(client, request, callSignal),
+        readError,
+      }),
+    // The SDK uses Node's own fetch, whose idle connections close by themselves and keep no process alive.
+    close: () => {},
+  };
+}
+
+// Far above any deadline of ours, which comes with the signal.
+const sdkTimeoutMs = 3_600_000;
+
+async function* whole(
+  client: OpenAI,
+  request: ProviderRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ReplyPart> {
+  const answer = completion.parse(await client.chat.completions.create(toBody(request), { signal }));
+  const [{ message, finish_reason }] = answer.choices;
+  yield {
+    text: message.content ?? undefined,
+    reason: message.refusal ? 'blocked' : finishReasons.get(finish_reason),
+    model: answer.model,
+    usage: toUsage(answer.usage),
+  };
+}
+
+async function* streamed(
+  client: OpenAI,
+  request: ProviderRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ReplyPart> {
+  const body = { ...toBody(request), stream: true as const, stream_options: { include_usage: true } };
+  let refused = false;
+  for await (const event of await client.chat.completions.create(body, { signal })) {
+    const { choices, model, usage } = chunk.parse(event);
+    const choice = choices[0];
+    refused ||= Boolean(choice?.delta?.refusal);
+    const finished = finishReasons.get(choice?.finish_reason ?? '');
+    yield {
+      text: choice?.delta?.content ?? undefined,
+      reason: finished && refused ? 'blocked' : finished,
+      model,
+      usage: toUsage(usage),
+    };
+  }
+}
+
+function toBody({ turns, model, maxOutputTokens }: ProviderRequest) {
+  return { model, messages: speakSystemOnly(turns), max_completion_tokens: maxOutputTokens };
+}
+
+const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+  ['stop', 'stop'],
+  ['length', 'length'],
+  ['content_filter', 'blocked'],
+]);
+
+const usage = z
+  .object({ prompt_tokens: tokenCount, completion_tokens: tokenCount })
+  .nullish()
+  .catch(undefined);
+const said = z.object({ content: z.string().nullish(), refusal: z.string().nullish() });
+
+const completion = z.object({
+  model: modelName,
+  choices: z.tuple([z.object({ message: said, finish_reason: z.string() })], z.unknown()),
+  usage,
+});
+
+const chunk = z.object({
+  model: modelName,
+  choices: z.array(z.object({ delta: said.nullish(), finish_reason: z.string().nullish() })),
+  usage,
+});
+
+function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
+  return { inputTokens: counts?.prompt_tokens, outputTokens: counts?.completion_tokens };
+}
+
+function readError(error: unknown): ErrorFacts {
+  if (!(error instanceof APIError)) return {};
+  return {
+    status: error.status,
+    words: [error.code, error.type],
+    header: (name) => error.headers?.get(name),
+  };
+}
