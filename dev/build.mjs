@@ -36,15 +36,20 @@ function run(tool, ...args) {
   const path = `${join(root, 'node_modules', '.bin')}:${process.env.PATH}`;
   execFileSync(join(root, 'node_modules', '.bin', tool), args, {
     cwd: root,
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', process.stderr, 'inherit'],
     env: { ...process.env, PATH: path },
   });
 }
 
 const digest = digestInputs();
 if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== digest) {
-  rmSync(join(root, 'dist'), { recursive: true, force: true });
-  run('tsoa', 'spec-and-routes');
-  run('tsc', '-p', 'tsconfig.build.json');
-  writeFileSync(stamp, digest);
+  try {
+    run('tsoa', 'spec-and-routes');
+    rmSync(join(root, 'dist'), { recursive: true, force: true });
+    run('tsc', '-p', 'tsconfig.build.json');
+    writeFileSync(stamp, digest);
+  } catch {
+    process.stderr.write('The build failed; see above. It needs the development dependencies: npm ci.\n');
+    process.exit(1);
+  }
 }

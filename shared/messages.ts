@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { providerIds } from './contract.js';
-import { outcomeSchema } from './outcome.js';
+import { jsonText } from './json-text.js';
 
 /**
  * What crosses between processes, and nothing else does: the job on the queue, and the messages on the relay. Each
@@ -14,20 +14,30 @@ export const chatJobSchema = z.object({
   v: z.literal(1),
   provider,
   model: z.string().optional(),
-  turns: z.array(z.object({ role: z.enum(['system', 'user', 'assistant']), content: z.string() })).min(1),
+  turns: jsonText(
+    z.array(z.object({ role: z.enum(['system', 'user', 'assistant']), content: z.string() })).min(1),
+  ),
   /** When the caller stops waiting, in milliseconds since the epoch; set once at the API and binding for everyone. */
   deadline: z.number(),
   /** The API process that waits for the outcome. */
   replyTo: z.string(),
 });
 
+/** The job as a worker reads it. */
 export type ChatJob = z.output<typeof chatJobSchema>;
+
+/** The job as it lies on the queue. */
+export type ChatJobPayload = z.input<typeof chatJobSchema>;
+
+/** Writes a job down for the queue; `chatJobSchema` reads it back. */
+export const encodeChatJob = (job: ChatJob): ChatJobPayload => ({ ...job, turns: JSON.stringify(job.turns) });
 
 /** Told on `reply.<api node>` when a job has settled; without the outcome when that is too large to send along. */
 export const replySchema = z.object({
   v: z.literal(1),
   jobId: z.string(),
-  outcome: outcomeSchema.optional(),
+  /** As `encodeOutcome` writes it. */
+  outcome: z.string().optional(),
 });
 
 export type Reply = z.output<typeof replySchema>;

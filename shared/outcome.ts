@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { failureCodes } from './failures.js';
+import { jsonText } from './json-text.js';
 
 const completion = {
   text: z.string(),
@@ -19,7 +20,7 @@ const timings = {
  * How a chat job ended, as it crosses the queue: `ok` is a finished reply, `truncated` one cut at the token limit,
  * `blocked` one withheld by the provider's content filter, `failed` anything else with its reason as a code.
  */
-export const outcomeSchema = z.discriminatedUnion('kind', [
+const outcomeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ok'), ...completion, ...timings }),
   z.object({ kind: z.literal('truncated'), ...completion, ...timings }),
   z.object({ kind: z.literal('blocked'), ...timings }),
@@ -33,3 +34,9 @@ export const outcomeSchema = z.discriminatedUnion('kind', [
 ]);
 
 export type Outcome = z.output<typeof outcomeSchema>;
+
+/** An outcome as JSON text; see `jsonText` for why it crosses the queue as a string. */
+export const encodeOutcome = (outcome: Outcome): string => JSON.stringify(outcome);
+
+/** Reads what `encodeOutcome` wrote. Throws for anything else. */
+export const decodeOutcome = (text: unknown): Outcome => jsonText(outcomeSchema).parse(text);

@@ -23,7 +23,10 @@ function describe(error: unknown): string {
   ].join('\n');
 }
 
-/** Tells a parent process that spawned this one with an IPC channel which port it listens on; else does nothing. */
-export function announceListening(port: number): void {
-  process.send?.({ type: 'listening', port });
+/** What a program tells a parent that spawned it with an IPC channel: where it listens, then that it can serve. */
+export type Announcement = { type: 'listening'; port: number } | { type: 'ready' };
+
+/** Tells the parent process; does nothing for a program that was started without an IPC channel. */
+export function announce(announcement: Announcement): void {
+  process.send?.(announcement);
 }

@@ -46,9 +46,12 @@ export async function* callProvider({
     signal.throwIfAborted();
     throw error instanceof Failure ? error : toFailure(error, readError(error));
   } finally {
-    over.abort();
+    over.abort(callIsOver);
   }
 }
+
+// One reason for all: making an exception for every call costs more than the abort itself.
+const callIsOver = new Error('The call is over.');
 
 /** Does not wait for the SDK after an abort: some things it waits for, such as credentials, do not see the signal. */
 async function* untilAborted(

@@ -44,9 +44,14 @@ export function toFailure(error: unknown, facts: ErrorFacts, nowMs = Date.now())
   });
 }
 
-/** The failure for an answer that came but cannot be used; `what` is one of our own words. */
+/**
+ * The failure for an answer that came but cannot be used; `what` is one of our own words. A provider that finishes
+ * with nothing to say is well and would charge for the next blank as well: that is not retried, and says nothing to
+ * the breaker.
+ */
 export function unusableAnswer(what: 'unfinished' | 'blank'): Failure {
-  return new Failure('provider_error', { cause: new ProviderCallError('UnusableAnswer', undefined, what) });
+  const cause = new ProviderCallError('UnusableAnswer', undefined, what);
+  return new Failure('provider_error', { retryable: what === 'unfinished', cause });
 }
 
 // Exceptions of Bedrock whose HTTP status misleads: 429 for a model that is still loading, 424 for one that broke,

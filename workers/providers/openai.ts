@@ -53,7 +53,7 @@ async function* whole(
   signal: AbortSignal,
 ): AsyncGenerator<ReplyPart> {
   const answer = completion.parse(await client.chat.completions.create(toBody(request), { signal }));
-  const [{ message, finish_reason }] = answer.choices;
+  const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
   yield {
     text: message.content ?? undefined,
     reason: message.refusal ? 'blocked' : finishReasons.get(finish_reason),
@@ -61,6 +61,9 @@ async function* whole(
     usage: toUsage(answer.usage),
   };
 }
+
+/** A complete answer without choices. */
+const nothingSaid = { message: { content: null, refusal: null }, finish_reason: 'stop' };
 
 async function* streamed(
   client: OpenAI,
@@ -101,7 +104,7 @@ const said = z.object({ content: z.string().nullish(), refusal: z.string().nulli
 
 const completion = z.object({
   model: modelName,
-  choices: z.tuple([z.object({ message: said, finish_reason: z.string() })], z.unknown()),
+  choices: z.array(z.object({ message: said, finish_reason: z.string() })),
   usage,
 });
 

@@ -68,7 +68,10 @@ function createExchange(): Exchange {
 type Parameters = ReturnType<typeof toParameters>;
 
 async function* whole(client: GoogleGenAI, parameters: Parameters): AsyncGenerator<ReplyPart> {
-  yield toPart(await client.models.generateContent(parameters));
+  const part = toPart(await client.models.generateContent(parameters));
+  // A complete answer without candidates is one that says nothing; the counted prompt tells it from something else.
+  const saysNothing = !part.text && part.usage?.inputTokens !== undefined;
+  yield { ...part, reason: part.reason ?? (saysNothing ? 'stop' : undefined) };
 }
 
 async function* streamed(client: GoogleGenAI, parameters: Parameters): AsyncGenerator<ReplyPart> {

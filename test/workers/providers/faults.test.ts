@@ -24,8 +24,6 @@ const failures = [
   fault('sim-html', 'provider_error'),
   fault('sim-garbage', 'provider_error'),
   fault('sim-stream-error', 'provider_error'),
-  fault('sim-empty', 'provider_error'),
-  fault('sim-null', 'provider_error'),
 ];
 const modes = [
   { mode: 'whole', stream: false },
@@ -44,6 +42,17 @@ describe.each(providerSetups)('$name', async ({ load }) => {
       expect(failure.retryable).toBe(code !== 'provider_rejected');
       expect(failure.facts.retryAfterMs).toBe(retryAfterMs);
       expect(simulator.calls.list({ since })).toHaveLength(1);
+    });
+
+    it('takes a finished reply without text for a provider_error that is not worth another call', async () => {
+      const failure = await failureOf(ask(provider, { model: 'sim-null', stream }));
+      expect(failure).toMatchObject({ code: 'provider_error', retryable: false });
+    });
+
+    it('takes a reply without choices for a provider_error, worth another call only if the stream broke off', async () => {
+      const failure = await failureOf(ask(provider, { model: 'sim-empty', stream }));
+      expect(failure.code).toBe('provider_error');
+      if (!stream) expect(failure.retryable).toBe(false);
     });
 
     it('keeps what the provider says out of the failure', async () => {
