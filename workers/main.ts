@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import {
+  type Config,
+  credentialVariables,
+  type Environment,
+  hasCredentials,
+  parseConfig,
+  poolSettings,
+} from '../shared/config.js';
+import type { ProviderId } from '../shared/contract.js';
+import { Lifecycle } from '../shared/lifecycle.js';
+import { createLog, type Log } from '../shared/log.js';
+import { announce, runProgram } from '../shared/program.js';
+import { openQueueStore, type QueueStore } from '../shared/queue.js';
+import { openTelegraph } from '../shared/relay.js';
+import { openHealthServer } from './health-server.js';
+import { type Pool, startPool } from './pool.js';
+import { openProvider } from './provider-settings.js';
+
+/** Time after the grace in which pools and connections are closed. */
+const closingMs = 2000;
+
+/** The `worker` program: runs the pools it is configured for until it is told to stop. */
+async function work(environment: Environment): Promise<void> {
+  const config = parseConfig(environment, 'worker');
+  const log = createLog({ program: 'worker', level: config.LOG_LEVEL });
+  const lifecycle = new Lifecycle(log);
+  lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + closingMs });
+
+  const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
+  let pools: Pool[] = [];
+  await openHealthServer({ config, store, lifecycle, working: () => pools.length > 0 });
+  if (!(await store.whenReady(lifecycle.stopping))) return;
+  pools = await startPools({ config, store, log, lifecycle });
+  announce({ type: 'ready' });
+  log.info({ pools: pools.map(({ id }) => id), queue: store.kind }, 'working');
+}
+
+interface StartDeps {
+  config: Config;
+  store: QueueStore;
+  log: Log;
+  lifecycle: Lifecycle;
+}
+
+async function startPools({ config, store, log, lifecycle }: StartDeps): Promise<Pool[]> {
+  const workerName = `${hostname().replaceAll(/[^A-Za-z0-9-]/g, '-')}-${process.pid}-${randomUUID().slice(0, 8)}`;
+  const telegraph = lifecycle.opened('relay', await openTelegraph(store, { name: workerName, log }), (open) =>
+    open.close(),
+  );
+  const ids = config.WORKER_PROVIDERS.filter((id) => runsHere(config, id, log));
+  const pools = await Promise.all(
+    ids.map(async (id) => {
+      const provider = await openProvider(id, config);
+      return startPool({
+        provider,
+        settings: poolSettings(config, id),
+        config,
+        store,
+        telegraph,
+        workerName,
+        log,
+      });
+    }),
+  );
+  return lifecycle.opened('pools', pools, async () => {
+    await Promise.all(pools.map((pool) => pool.stop({ graceMs: config.SHUTDOWN_GRACE_MS })));
+  });
+}
+
+function runsHere(config: Config, id: ProviderId, log: Log): boolean {
+  if (hasCredentials(config, id)) return true;
+  log.warn({ provider: id, missing: credentialVariables[id] }, 'no pool: no credentials');
+  return false;
+}
+
+await runProgram(work);
