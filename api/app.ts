@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import express, { type Express, type RequestHandler, Router } from 'express';
+import helmet from 'helmet';
+import type { Config } from '../shared/config.js';
+import type { Log } from '../shared/log.js';
+import type { QueueStore } from '../shared/queue.js';
+import type { CheckUser } from './authentication.js';
+import { ChatController } from './chat.controller.js';
+import { docsRouter } from './docs.js';
+import type { Gateway } from './gateway.js';
+import { RegisterRoutes } from './generated/routes.js';
+import { livez, readyz } from './health.js';
+import { Controllers } from './ioc.js';
+import { jsonBody } from './json-body.js';
+import { methodNotAllowed, notFound, problemHandler } from './problem.js';
+
+export interface AppDeps {
+  config: Config;
+  gateway: Gateway;
+  checkUser: CheckUser;
+  store: QueueStore;
+  /** Whether the channels to the workers are open. */
+  linked: () => boolean;
+  /** Whether the process is about to stop. */
+  draining: () => boolean;
+  log: Log;
+}
+
+/** Builds the HTTP application: every address, and the order in which a request is looked at. */
+export function createApp(deps: AppDeps): Express {
+  const { config, gateway, checkUser, draining, log } = deps;
+  const app = express().disable('x-powered-by').disable('etag');
+  app.locals.controllers = new Controllers().add(
+    ChatController,
+    () => new ChatController({ gateway, maxMessages: config.MAX_MESSAGES }),
+  );
+  app.locals.checkUser = checkUser;
+  app.locals.jsonBody = jsonBody({ maxBytes: config.MAX_BODY_BYTES, maxDepth: config.MAX_JSON_DEPTH });
+
+  app.use(nameRequest(draining));
+  app.use(logRequest(log));
+  app.route('/livez').get(livez).all(methodNotAllowed('GET, HEAD'));
+  app.route('/readyz').get(readyz(deps)).all(methodNotAllowed('GET, HEAD'));
+  for (const base of mountPaths([config.CHAT_BASE_URL, config.CHAT_BASE_URL_ALT]))
+    app.use(base, chatRoutes());
+  app.use(helmet(), docsRouter(config));
+  app.use(notFound);
+  app.use(problemHandler(log));
+  return app;
+}
+
+function chatRoutes(): Router {
+  const router = Router();
+  RegisterRoutes(router);
+  router.all('/chat', methodNotAllowed('POST'));
+  return router;
+}
+
+/** The path part of each base address, once. */
+const mountPaths = (bases: string[]): Set<string> => new Set(bases.map((base) => new URL(base).pathname));
+
+/** Every answer, good or bad, carries the id that the logs and the job go by. A caller's own id is not taken over. */
+function nameRequest(draining: () => boolean): RequestHandler {
+  return (_request, response, next) => {
+    response.set('X-Request-Id', randomUUID());
+    response.set('X-Content-Type-Options', 'nosniff');
+    if (draining()) response.set('Connection', 'close');
+    next();
+  };
+}
+
+function logRequest(log: Log): RequestHandler {
+  return (request, response, next) => {
+    const startedAt = performance.now();
+    response.once('close', () => {
+      log.info(
+        {
+          requestId: response.getHeader('X-Request-Id'),
+          method: request.method,
+          // The route's own pattern: an address can hold what a caller wrote.
+          route: request.route?.path ?? null,
+          status: response.writableFinished ? response.statusCode : 'client closed',
+          provider: response.getHeader('X-LLM-Provider'),
+          ms: Math.round(performance.now() - startedAt),
+        },
+        'request',
+      );
+    });
+    next();
+  };
+}

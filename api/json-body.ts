@@ -1,0 +1,75 @@
+import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
+import { Failure } from '../shared/failures.js';
+
+/** Limits of a JSON body. */
+export interface BodyLimits {
+  /** Bytes, after any Content-Encoding is undone. */
+  maxBytes: number;
+  /** Levels of objects and arrays. */
+  maxDepth: number;
+}
+
+/**
+ * Reads a JSON body into `request.body`, or throws: `unsupported_media_type` unless it is sent as application/json
+ * in UTF-8, `payload_too_large`, `invalid_json` when it is malformed (RFC 8259, a byte order mark included),
+ * `invalid_request` when it nests too deeply or has text that is not well-formed Unicode.
+ */
+export function jsonBody({ maxBytes, maxDepth }: BodyLimits): RequestHandler {
+  const readBytes = express.raw({ type: () => true, limit: maxBytes });
+  return (request, response, next) => {
+    if (!isJson(request.headers['content-type'])) throw new Failure('unsupported_media_type');
+    readBytes(request, response, (error?: unknown) => {
+      if (error) return next(error);
+      parseInto(request, maxDepth, next);
+    });
+  };
+}
+
+/** The application's own reader, for routes that only know the request; see `app.locals.jsonBody`. */
+export const readJsonBody = (request: Request, response: Response, next: NextFunction): void => {
+  const read = request.app.locals.jsonBody as RequestHandler;
+  void read(request, response, next);
+};
+
+function isJson(contentType: string | undefined): boolean {
+  return /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(contentType ?? '');
+}
+
+function parseInto(request: Request, maxDepth: number, next: NextFunction): void {
+  try {
+    const value = parse(request.body);
+    checkTree(value, maxDepth);
+    request.body = value;
+    next();
+  } catch (error) {
+    next(error);
+  }
+}
+
+function parse(bytes: unknown): unknown {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes as Uint8Array);
+    return JSON.parse(text);
+  } catch {
+    // The parser's message quotes the body.
+    throw new Failure('invalid_json');
+  }
+}
+
+/** Without recursion: the parser survives nesting that would overflow the stack of whoever walks the result. */
+function checkTree(root: unknown, maxDepth: number): void {
+  const open: { value: unknown; depth: number }[] = [{ value: root, depth: 0 }];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { value, depth } = next;
+    if (typeof value === 'string' && !value.isWellFormed()) throw notWellFormed();
+    if (typeof value !== 'object' || value === null) continue;
+    if (depth >= maxDepth) throw tooDeep(maxDepth);
+    for (const child of Object.values(value)) open.push({ value: child, depth: depth + 1 });
+  }
+}
+
+const tooDeep = (maxDepth: number): Failure =>
+  new Failure('invalid_request', { detail: `The body nests deeper than ${maxDepth} levels.` });
+
+const notWellFormed = (): Failure =>
+  new Failure('invalid_request', { detail: 'The body has text that is not well-formed Unicode.' });

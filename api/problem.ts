@@ -1,0 +1,132 @@
+import { ValidateError } from '@tsoa/runtime';
+import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
+import type { Problem, ProblemError } from '../shared/contract.js';
+import { Failure, failureKinds } from '../shared/failures.js';
+import type { Log } from '../shared/log.js';
+
+/** The only place that knows how failures look in HTTP: `application/problem+json`, RFC 9457. */
+
+/** Ends every error of the application as a problem; what is not a `Failure` becomes `internal` and is logged. */
+export function problemHandler(log: Log): ErrorRequestHandler {
+  return (error: unknown, _request, response, next) => {
+    if (response.headersSent) return next(error);
+    const failure = toFailure(error);
+    const fields = { err: error, requestId: requestIdOf(response), code: failure.code };
+    if (failure.code === 'internal') log.error(fields, 'unexpected error');
+    sendProblem(response, failure);
+  };
+}
+
+/** For an address that exists, but not with this method (RFC 9110, 15.5.6). */
+export function methodNotAllowed(allow: string): RequestHandler {
+  return () => {
+    throw new Failure('method_not_allowed', { headers: { Allow: allow } });
+  };
+}
+
+export const notFound: RequestHandler = () => {
+  throw new Failure('not_found');
+};
+
+/** The id of the request being answered; set before anything else can fail. */
+export const requestIdOf = (response: Response): string => String(response.getHeader('X-Request-Id'));
+
+/** The problem object of a failure. */
+export function toProblem(failure: Failure, requestId: string): Problem {
+  const { title, status, detail } = failureKinds[failure.code];
+  const { errors, provider } = failure.facts;
+  return {
+    type: `urn:quillgate:problem:${failure.code}`,
+    title,
+    status,
+    detail: failure.facts.detail ?? detail,
+    code: failure.code,
+    requestId,
+    ...(errors && { errors }),
+    ...(provider && { provider }),
+    ...(status === 500 && { retryable: failure.retryable }),
+  };
+}
+
+function sendProblem(response: Response, failure: Failure): void {
+  const { headers, retryAfterMs } = failure.facts;
+  response.status(failure.status).set({ ...headers });
+  if (retryAfterMs !== undefined) response.set('Retry-After', String(Math.ceil(retryAfterMs / 1000)));
+  // An answer before the body was read must end the connection: what is left of the body is not a next request.
+  if (!response.req.complete) response.set('Connection', 'close');
+  response.type('application/problem+json').send(JSON.stringify(toProblem(failure, requestIdOf(response))));
+}
+
+function toFailure(error: unknown): Failure {
+  if (error instanceof Failure) return error;
+  if (error instanceof ValidateError) return fromValidation(error);
+  if (isBodyReadError(error)) return fromBodyRead(error);
+  if (error instanceof URIError) return new Failure('not_found');
+  return new Failure('internal', { cause: error });
+}
+
+/** tsoa tells what was wrong in words that can repeat what the caller sent, so they are translated, never passed on. */
+function fromValidation({ fields }: ValidateError): Failure {
+  if ('X-LLM' in fields) return new Failure('unknown_provider');
+  const errors = Object.entries(fields).map(
+    ([path, { message }]): ProblemError => ({ pointer: toPointer(path), detail: translate(message) }),
+  );
+  return new Failure('invalid_request', { errors: errors.slice(0, mostErrorsTold) });
+}
+
+const mostErrorsTold = 20;
+
+/** `messages.$0.role` → `/messages/0/role`; the body itself → the empty pointer; a header stays its name. */
+function toPointer(path: string): string {
+  if (/^x-/i.test(path)) return path;
+  const steps = path.split('.').filter((step) => step !== 'body' && step !== 'requestBody');
+  return steps.map((step) => `/${step.replace(/^\$/, '')}`).join('');
+}
+
+const translations = new Map([
+  ['invalid string value', 'must be a string'],
+  ['invalid object', 'must be an object'],
+  ['invalid array', 'must be an array'],
+]);
+
+const translate = (message: string): string =>
+  translations.get(message) ??
+  (message.endsWith(' is required') ? 'is required' : 'is not one of the documented values');
+
+interface BodyReadError extends Error {
+  type: string;
+}
+
+const isBodyReadError = (error: unknown): error is BodyReadError =>
+  error instanceof Error && 'type' in error && typeof error.type === 'string' && 'status' in error;
+
+/** body-parser's own errors: too large, an encoding it does not know, a body that ended early or cannot be inflated. */
+function fromBodyRead(error: BodyReadError): Failure {
+  if (error.type === 'entity.too.large') return new Failure('payload_too_large');
+  if (error.type === 'encoding.unsupported') return new Failure('unsupported_media_type');
+  return new Failure('invalid_json', { cause: error });
+}
+
+/** The answer to bytes that are not a request Express could see, such as headers over Node's limit. */
+export function problemForRawSocket(request: { code?: string | undefined }): string {
+  const [line, title] =
+    request.code === 'HPE_HEADER_OVERFLOW'
+      ? ['431 Request Header Fields Too Large', 'Request header fields too large']
+      : request.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? ['408 Request Timeout', 'Request timeout']
+        : ['400 Bad Request', 'Bad request'];
+  const body = JSON.stringify({
+    type: 'about:blank',
+    title,
+    status: Number(line.slice(0, 3)),
+    code: 'invalid_request',
+  });
+  return [
+    `HTTP/1.1 ${line}`,
+    'Connection: close',
+    'Content-Type: application/problem+json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    '',
+    body,
+  ].join('\r\n');
+}
