@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import type { Announcement } from '../shared/program.js';
+
+/** A program of ours that runs as a child process. */
+export interface ChildProgram {
+  readonly name: string;
+  readonly pid: number;
+  readonly port: number;
+  /** Resolves when the program can serve; rejects when it ends before. */
+  readonly ready: Promise<void>;
+  /** Resolves with what there is to say when the program ends, wanted or not. */
+  readonly ended: Promise<string>;
+  /** Resolves with the exit code when the program ends, with null when a signal ended it. */
+  readonly exitCode: Promise<number | null>;
+  /** Asks it to stop and waits until it has; kills it when that takes longer than `graceMs`. */
+  stop(options: { graceMs: number }): Promise<void>;
+}
+
+interface ChildProgramOptions {
+  name: string;
+  command: string;
+  args: string[];
+  environment: NodeJS.ProcessEnv;
+  /** Working directory; where a `.env` would be read from. */
+  cwd?: string;
+  /** Where its output goes. */
+  logFile: string;
+}
+
+/**
+ * Starts a program and waits until it listens; rejects when it ends before. Its IPC channel also tells it when this
+ * process is gone, however that happened, and it stops then.
+ */
+export async function startChild({
+  name,
+  command,
+  args,
+  environment,
+  cwd,
+  logFile,
+}: ChildProgramOptions): Promise<ChildProgram> {
+  const log = openSync(logFile, 'a');
+  const child = spawn(command, args, { env: environment, cwd, stdio: ['ignore', log, log, 'ipc'] });
+  closeSync(log);
+  const ended = endOf(child, `${name} ended unexpectedly; its log is ${logFile}`);
+  const failed = ended.then((reason) => Promise.reject(new Error(reason)));
+  const ready = Promise.race([announced(child, 'ready'), failed]).then(() => undefined);
+  // Whoever does not wait for it learns of the end from `ended`.
+  ready.catch(() => undefined);
+  const { port } = await Promise.race([announced(child, 'listening'), failed]);
+  return {
+    name,
+    pid: child.pid ?? 0,
+    port,
+    ready,
+    ended,
+    exitCode: new Promise((resolve) => child.once('exit', resolve)),
+    stop: async ({ graceMs }) => {
+      child.kill('SIGTERM');
+      const killing = setTimeout(() => child.kill('SIGKILL'), graceMs);
+      await ended;
+      clearTimeout(killing);
+    },
+  };
+}
+
+const endOf = (child: ChildProcess, reason: string): Promise<string> =>
+  new Promise((resolve) => {
+    child.once('exit', () => resolve(reason));
+    child.once('error', () => resolve(reason));
+  });
+
+function announced<T extends Announcement['type']>(
+  child: ChildProcess,
+  type: T,
+): Promise<Extract<Announcement, { type: T }>> {
+  return new Promise((resolve) => {
+    child.on('message', (message) => {
+      const announcement = message as Announcement;
+      if (announcement.type === type) resolve(announcement as Extract<Announcement, { type: T }>);
+    });
+  });
+}
