@@ -12,7 +12,7 @@ import {
   SuccessResponse,
   Tags,
 } from '@tsoa/runtime';
-import type { Request as HttpRequest } from 'express';
+import type { Request as HttpRequest, Response as HttpResponse, NextFunction } from 'express';
 import type { ChatRequest, ChatResponse, Problem, ProviderId } from '../shared/contract.js';
 import { toTurns } from '../shared/conversation.js';
 import { Failure } from '../shared/failures.js';
@@ -44,7 +44,7 @@ export class ChatController extends Controller {
   @Post()
   @OperationId('chat')
   @Security('basic')
-  @Middlewares(readJsonBody)
+  @Middlewares(readJsonBody, refuseOddRoles)
   @SuccessResponse<{
     /** Id of this request; quote it when you ask the operators. */
     'X-Request-Id': string;
@@ -92,11 +92,25 @@ export class ChatController extends Controller {
   }
 }
 
+/**
+ * The generated validation compares roles as text: it would take `["user"]` for `user`, and fail on an object that
+ * has no text.
+ */
+function refuseOddRoles(request: HttpRequest, _response: HttpResponse, next: NextFunction): void {
+  const messages: unknown = request.body?.messages;
+  const odd = Array.isArray(messages)
+    ? messages.findIndex((message) => !['undefined', 'string'].includes(typeof message?.role))
+    : -1;
+  if (odd >= 0) throw invalid(`/messages/${odd}/role`, 'is not one of the documented values');
+  next();
+}
+
+const invalid = (pointer: string, detail: string): Failure =>
+  new Failure('invalid_request', { errors: [{ pointer, detail }] });
+
 function readTurns({ messages }: ChatRequest, most: number) {
   if (messages.length > most) {
-    throw new Failure('invalid_request', {
-      errors: [{ pointer: '/messages', detail: `must have at most ${most} messages` }],
-    });
+    throw invalid('/messages', `must have at most ${most} messages`);
   }
   const turns = toTurns(messages);
   if (turns.length === 0) throw new Failure('empty_conversation');
@@ -108,9 +122,7 @@ const modelName = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}$/;
 
 function checkModel(model: string | undefined): string | undefined {
   if (model === undefined || modelName.test(model)) return model;
-  throw new Failure('invalid_request', {
-    errors: [{ pointer: 'X-LLM-Model', detail: 'is not a model name' }],
-  });
+  throw invalid('X-LLM-Model', 'is not a model name');
 }
 
 function answerHeaders(answer: Answer, provider: ProviderId): Record<string, string> {

@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import type { QueueStore } from '../shared/queue.js';
-import { StoreDefect } from '../shared/queue.js';
+import { reasonOf } from '../shared/queue.js';
 
 interface HealthDeps {
   store: QueueStore;
@@ -20,13 +20,7 @@ export function readyz({ store, linked, draining }: HealthDeps): RequestHandler 
   return async (_request, response) => {
     const queue = await store.check().then(
       () => (linked() ? { status: 'ok' } : { status: 'failing', detail: 'not linked yet' }),
-      (error: unknown) => ({
-        status: 'failing',
-        detail:
-          error instanceof StoreDefect
-            ? error.message
-            : 'the queue store cannot be reached or is not migrated',
-      }),
+      (error: unknown) => ({ status: 'failing', detail: reasonOf(error) }),
     );
     const ready = queue.status === 'ok' && !draining();
     const status = draining() ? 'draining' : ready ? 'ok' : 'failing';

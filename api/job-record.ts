@@ -1,5 +1,5 @@
 import { Job, type Queue } from 'bullmq';
-import { decodeOutcome, type Outcome } from '../shared/outcome.js';
+import { brokenOutcome, decodeOutcome, type Outcome } from '../shared/outcome.js';
 
 /**
  * What the job's record, the truth, says of its outcome: `undefined` while it is not settled or when the record is
@@ -7,8 +7,7 @@ import { decodeOutcome, type Outcome } from '../shared/outcome.js';
  */
 export async function readOutcome(queue: Queue, jobId: string): Promise<Outcome | undefined> {
   const state = await queue.getJobState(jobId);
-  if (state === 'failed')
-    return { kind: 'failed', code: 'internal', retryable: false, queueMs: 0, providerMs: 0 };
+  if (state === 'failed') return brokenOutcome;
   if (state !== 'completed') return undefined;
   const job = await Job.fromId(queue, jobId);
   return job === undefined ? undefined : decodeOutcome(job.returnvalue);

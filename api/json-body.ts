@@ -18,8 +18,10 @@ export function jsonBody({ maxBytes, maxDepth }: BodyLimits): RequestHandler {
   const readBytes = express.raw({ type: () => true, limit: maxBytes });
   return (request, response, next) => {
     if (!isJson(request.headers['content-type'])) throw new Failure('unsupported_media_type');
+    // The reader would first wait for all of it.
+    if (Number(request.headers['content-length']) > maxBytes) throw new Failure('payload_too_large');
     readBytes(request, response, (error?: unknown) => {
-      if (error) return next(error);
+      if (error) return next(toFailure(error));
       parseInto(request, maxDepth, next);
     });
   };
@@ -31,8 +33,16 @@ export const readJsonBody = (request: Request, response: Response, next: NextFun
   void read(request, response, next);
 };
 
+/** The reader's errors, and those of whatever undoes a Content-Encoding for it, carry the HTTP status they stand for. */
+function toFailure(error: unknown): Failure {
+  const status = error instanceof Error && 'status' in error ? error.status : undefined;
+  if (status === 413) return new Failure('payload_too_large');
+  if (status === 415) return new Failure('unsupported_media_type');
+  return new Failure('invalid_json', { cause: error });
+}
+
 function isJson(contentType: string | undefined): boolean {
-  return /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(contentType ?? '');
+  return /^application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i.test(contentType ?? '');
 }
 
 function parseInto(request: Request, maxDepth: number, next: NextFunction): void {
@@ -64,7 +74,10 @@ function checkTree(root: unknown, maxDepth: number): void {
     if (typeof value === 'string' && !value.isWellFormed()) throw notWellFormed();
     if (typeof value !== 'object' || value === null) continue;
     if (depth >= maxDepth) throw tooDeep(maxDepth);
-    for (const child of Object.values(value)) open.push({ value: child, depth: depth + 1 });
+    for (const [key, child] of Object.entries(value)) {
+      if (!key.isWellFormed()) throw notWellFormed();
+      open.push({ value: child, depth: depth + 1 });
+    }
   }
 }
 

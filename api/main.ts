@@ -70,8 +70,13 @@ interface LinkingDeps {
 function linkWhenReady({ store, waitingRoom, log, lifecycle }: LinkingDeps): () => QueueLink | undefined {
   let link: QueueLink | undefined;
   const open = async () => {
-    if (!(await store.whenReady(lifecycle.stopping))) return;
-    link = await openQueueLink({ store, waitingRoom, log });
+    while (link === undefined && (await store.whenReady(lifecycle.stopping))) {
+      link = await openQueueLink({ store, waitingRoom, log }).catch((err) => {
+        log.warn({ err }, 'the store went away while it was being linked');
+        return undefined;
+      });
+    }
+    if (link === undefined) return;
     log.info('queue linked');
     announce({ type: 'ready' });
   };

@@ -71,7 +71,9 @@ export function createPoolView({ since, now = Date.now }: { since: number; now?:
 function predictWaitMs(beats: PoolBeat[], ownJobs: number): number {
   const sum = (pick: (beat: PoolBeat) => number) => beats.reduce((total, beat) => total + pick(beat), 0);
   const concurrency = sum(({ concurrency }) => concurrency);
-  const meanJobMs = sum(({ meanJobMs }) => meanJobMs) / beats.length;
+  // A worker that has called nobody yet does not know how long a call takes.
+  const paces = beats.map((beat) => beat.meanJobMs).filter((meanMs) => meanMs > 0);
+  const meanJobMs = paces.reduce((total, meanMs) => total + meanMs, 0) / Math.max(1, paces.length);
   const toldOf = Math.max(...beats.map(({ waiting }) => waiting)) + sum(({ inFlight }) => inFlight);
   const ahead = Math.max(toldOf, ownJobs);
   return (Math.max(0, ahead - concurrency + 1) / concurrency) * meanJobMs;

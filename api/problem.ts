@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { ValidateError } from '@tsoa/runtime';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Problem, ProblemError } from '../shared/contract.js';
@@ -8,12 +9,14 @@ import type { Log } from '../shared/log.js';
 
 /** Ends every error of the application as a problem; what is not a `Failure` becomes `internal` and is logged. */
 export function problemHandler(log: Log): ErrorRequestHandler {
-  return (error: unknown, _request, response, next) => {
-    if (response.headersSent) return next(error);
+  // Express knows an error handler by its four parameters.
+  return (error: unknown, _request, response, _next) => {
     const failure = toFailure(error);
     const fields = { err: error, requestId: requestIdOf(response), code: failure.code };
     if (failure.code === 'internal') log.error(fields, 'unexpected error');
-    sendProblem(response, failure);
+    // Half an answer cannot become a problem any more; the client sees that it broke off.
+    if (response.headersSent) response.destroy();
+    else sendProblem(response, failure);
   };
 }
 
@@ -60,7 +63,6 @@ function sendProblem(response: Response, failure: Failure): void {
 function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   if (error instanceof ValidateError) return fromValidation(error);
-  if (isBodyReadError(error)) return fromBodyRead(error);
   if (error instanceof URIError) return new Failure('not_found');
   return new Failure('internal', { cause: error });
 }
@@ -93,36 +95,19 @@ const translate = (message: string): string =>
   translations.get(message) ??
   (message.endsWith(' is required') ? 'is required' : 'is not one of the documented values');
 
-interface BodyReadError extends Error {
-  type: string;
-}
-
-const isBodyReadError = (error: unknown): error is BodyReadError =>
-  error instanceof Error && 'type' in error && typeof error.type === 'string' && 'status' in error;
-
-/** body-parser's own errors: too large, an encoding it does not know, a body that ended early or cannot be inflated. */
-function fromBodyRead(error: BodyReadError): Failure {
-  if (error.type === 'entity.too.large') return new Failure('payload_too_large');
-  if (error.type === 'encoding.unsupported') return new Failure('unsupported_media_type');
-  return new Failure('invalid_json', { cause: error });
-}
-
-/** The answer to bytes that are not a request Express could see, such as headers over Node's limit. */
-export function problemForRawSocket(request: { code?: string | undefined }): string {
-  const [line, title] =
-    request.code === 'HPE_HEADER_OVERFLOW'
-      ? ['431 Request Header Fields Too Large', 'Request header fields too large']
-      : request.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? ['408 Request Timeout', 'Request timeout']
-        : ['400 Bad Request', 'Bad request'];
+/** The answer to bytes that never became a request Express could see, such as headers over Node's limit. */
+export function problemForRawSocket({ code }: { code?: string | undefined }): string {
+  const { status, title } = rawProblems.get(code ?? '') ?? { status: 400, title: 'Bad Request' };
   const body = JSON.stringify({
     type: 'about:blank',
     title,
-    status: Number(line.slice(0, 3)),
+    status,
+    detail: 'The server could not read this as an HTTP request.',
     code: 'invalid_request',
+    requestId: randomUUID(),
   });
   return [
-    `HTTP/1.1 ${line}`,
+    `HTTP/1.1 ${status} ${title}`,
     'Connection: close',
     'Content-Type: application/problem+json',
     `Content-Length: ${Buffer.byteLength(body)}`,
@@ -130,3 +115,8 @@ export function problemForRawSocket(request: { code?: string | undefined }): str
     body,
   ].join('\r\n');
 }
+
+const rawProblems = new Map([
+  ['HPE_HEADER_OVERFLOW', { status: 431, title: 'Request Header Fields Too Large' }],
+  ['ERR_HTTP_REQUEST_TIMEOUT', { status: 408, title: 'Request Timeout' }],
+]);

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Queue } from 'bullmq';
 import { type ProviderId, providerIds } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
@@ -12,12 +13,13 @@ import {
   replySchema,
   topics,
 } from '../shared/messages.js';
-import { decodeOutcome, type Outcome } from '../shared/outcome.js';
+import { brokenOutcome, decodeOutcome, type Outcome } from '../shared/outcome.js';
 import type { QueueStore } from '../shared/queue.js';
 import { openTelegraph } from '../shared/relay.js';
+import { within } from '../shared/within.js';
 import { readOutcome } from './job-record.js';
 import { createPoolView, type PoolView } from './pool-view.js';
-import type { WaitingRoom } from './waiting-room.js';
+import type { AwaitedJob, WaitingRoom } from './waiting-room.js';
 
 /** This API process's end of the three channels: queues to add to, records to read, the relay to listen to. */
 export interface QueueLink {
@@ -38,6 +40,8 @@ interface LinkDeps {
 
 /** Every waiter's record is looked at this often, in case its telling was lost. */
 const lookIntervalMs = 1000;
+/** A store that does not take the job in this time counts as down; if it takes it later, the deadline bounds that. */
+const addTimeoutMs = 2500;
 /** Records asked for at once. */
 const lookBatch = 100;
 
@@ -53,12 +57,15 @@ export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Prom
   const telegraph = await openTelegraph(store, { name: 'api', log });
   const pools = createPoolView({ since: Date.now() });
   await telegraph.subscribe(topics.allPools, poolBeatSchema, pools.noteBeat);
-  await telegraph.subscribe(topics.reply(node), replySchema, ({ jobId, outcome }) => {
-    if (outcome) waitingRoom.settle(jobId, decodeOutcome(outcome));
-    else void look(waitingRoom.waitingSince(Date.now() + 1).filter((job) => job.jobId === jobId));
-  });
-
-  const look = async (jobs: ReturnType<WaitingRoom['waitingSince']>) => {
+  const settle = (jobId: string, outcome: string) => {
+    try {
+      waitingRoom.settle(jobId, decodeOutcome(outcome));
+    } catch {
+      log.error({ jobId }, 'outcome of another shape');
+      waitingRoom.settle(jobId, brokenOutcome);
+    }
+  };
+  const look = async (jobs: AwaitedJob[]) => {
     for (let start = 0; start < jobs.length; start += lookBatch) {
       const batch = jobs.slice(start, start + lookBatch).map(async ({ provider, jobId }) => {
         const outcome = await readOutcome(queueOf(provider), jobId);
@@ -67,10 +74,15 @@ export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Prom
       await Promise.all(batch).catch((err) => log.debug({ err }, 'records could not be read'));
     }
   };
-  const looking = setInterval(
-    () => void look(waitingRoom.waitingSince(Date.now() - lookIntervalMs)),
-    lookIntervalMs,
-  );
+  await telegraph.subscribe(topics.reply(node), replySchema, ({ settled }) => {
+    const untold = new Set<string>();
+    for (const { jobId, outcome } of settled) {
+      if (outcome) settle(jobId, outcome);
+      else untold.add(jobId);
+    }
+    if (untold.size > 0) void look(waitingRoom.waiting().filter(({ jobId }) => untold.has(jobId)));
+  });
+  const looking = keepLooking(() => look(waitingRoom.waiting({ since: Date.now() - lookIntervalMs })));
 
   return {
     pools,
@@ -81,17 +93,32 @@ export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Prom
     add: async (jobId, job) => {
       const payload = encodeChatJob({ v: 1, ...job, replyTo: node });
       const removal = { age: recordKeptMs / 1000 };
-      await queueOf(job.provider).add('chat', payload, {
+      const adding = queueOf(job.provider).add('chat', payload, {
         jobId,
         removeOnComplete: removal,
         removeOnFail: removal,
       });
+      await within(addTimeoutMs, adding);
     },
     readOutcome: (provider, jobId) => readOutcome(queueOf(provider), jobId),
     close: async () => {
-      clearInterval(looking);
+      looking.abort();
       await telegraph.close();
       await Promise.all([...queues.values()].map((queue) => queue.close()));
     },
   };
+}
+
+/** Looks once a second, and not again before the last look has ended; aborting the controller ends it. */
+function keepLooking(look: () => Promise<void>): AbortController {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const run = async () => {
+    while (!signal.aborted) {
+      await delay(lookIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
+      if (!signal.aborted) await look();
+    }
+  };
+  void run();
+  return controller;
 }

@@ -9,15 +9,17 @@ export interface AwaitedJob {
 
 /** Where requests wait for the outcome of their job; each waiter is settled exactly once. */
 export interface WaitingRoom {
-  /** Resolves with the outcome, or with `undefined` when the deadline (milliseconds since the epoch) passes first. */
+  /**
+   * Resolves with the outcome, or with `undefined` when the deadline (milliseconds since the epoch) passes first.
+   * A job can be waited for once.
+   */
   wait(job: AwaitedJob, deadline: number): Promise<Outcome | undefined>;
   /** Settles the waiter of this job; does nothing for a job nobody waits for. */
   settle(jobId: string, outcome: Outcome): void;
   /** Stops waiting, as if the deadline had passed. */
   giveUp(jobId: string): void;
-  /** The jobs that have been waited for since before `since` (milliseconds since the epoch). */
-  waitingSince(since: number): AwaitedJob[];
-  readonly size: number;
+  /** The jobs somebody waits for; with `since` (milliseconds since the epoch) only those waited for since before it. */
+  waiting(options?: { since?: number }): AwaitedJob[];
 }
 
 interface Waiter {
@@ -35,7 +37,8 @@ export function createWaitingRoom(): WaitingRoom {
   };
   return {
     wait: (job, deadline) =>
-      new Promise((resolve) => {
+      new Promise((resolve, reject) => {
+        if (waiters.has(job.jobId)) return reject(new TypeError('somebody waits for this job already'));
         const since = Date.now();
         const timer = setTimeout(() => leave(job.jobId, undefined), Math.max(0, deadline - since));
         const settle = (outcome: Outcome | undefined) => {
@@ -46,10 +49,7 @@ export function createWaitingRoom(): WaitingRoom {
       }),
     settle: leave,
     giveUp: (jobId) => leave(jobId, undefined),
-    waitingSince: (since) =>
+    waiting: ({ since = Number.POSITIVE_INFINITY } = {}) =>
       [...waiters.values()].filter((waiter) => waiter.since < since).map(({ job }) => job),
-    get size() {
-      return waiters.size;
-    },
   };
 }

@@ -52,7 +52,7 @@ export function renderTable(): string {
 }
 
 function renderInForce(environment: Environment): string {
-  const config: Record<string, unknown> = parseConfig(environment, 'migrate');
+  const config: Record<string, unknown> = parseConfig(environment, 'config');
   return variables
     .filter(({ name }) => config[name] !== undefined)
     .map(({ name, secret }) => `${name}=${secret ? '(set)' : String(config[name])}\n`)

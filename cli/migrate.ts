@@ -5,5 +5,8 @@ import { migrateQueueStore } from '../shared/queue.js';
 export async function migrate(environment: Environment): Promise<void> {
   const config = parseConfig(environment, 'migrate');
   await migrateQueueStore(config);
-  process.stdout.write('The schema is up to date.\n');
+  const where = config.REDIS_URL
+    ? 'The queue lives in Redis, which has no schema.'
+    : 'The schema is up to date.';
+  process.stdout.write(`${where}\n`);
 }

@@ -1,38 +1,45 @@
-import { type ProviderId, providerIds } from '../shared/contract.js';
+import type { Config } from '../shared/config.js';
+import type { ProviderId } from '../shared/contract.js';
+import { poolSettings } from '../shared/pool-settings.js';
 import type { ChatCredentials } from './credentials.js';
 import { toMakeReal } from './simulated-providers.js';
 
 interface Facts {
-  chatUrl: string;
-  chatUrlAlt: string;
-  origin: string;
+  config: Config;
   workerPort: number;
   /** Undefined when every provider is real. */
   simulatorUrl: string | undefined;
   simulated: ProviderId[];
   credentials: ChatCredentials;
-  queue: string;
-  database: string;
   logDir: string;
+}
+
+const reachedAsLocalhost = new Set(['127.0.0.1', '0.0.0.0', '::', '::1', 'localhost']);
+
+/** Where this machine reaches what listens on the host and port. */
+export function originOf({ HOST, PORT }: Pick<Config, 'HOST' | 'PORT'>): string {
+  if (reachedAsLocalhost.has(HOST)) return `http://localhost:${PORT}`;
+  return `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
 }
 
 /** What `npm start` says once everything runs. */
 export function banner(facts: Facts): string {
-  const { chatUrl, chatUrlAlt, origin, workerPort, simulatorUrl, credentials } = facts;
+  const { config, workerPort, simulatorUrl, credentials, logDir } = facts;
+  const origin = originOf(config);
   return `
 Quillgate is up.
 
-  Chat       ${chatUrl}   also ${chatUrlAlt}
+  Chat       ${chatUrl(config.CHAT_BASE_URL)}   also ${chatUrl(config.CHAT_BASE_URL_ALT)}
   API docs   ${origin}/docs   and ${origin}/openapi.json
-  Health     ${origin}/readyz   worker: http://localhost:${workerPort}/readyz
-  Queue      ${facts.queue}
-  Database   ${facts.database}
-  Logs       ${facts.logDir}/
+  Health     ${origin}/readyz   worker: ${originOf({ ...config, PORT: workerPort })}/readyz
+  Queue      ${config.REDIS_URL ? 'Redis (REDIS_URL)' : 'in PostgreSQL; set REDIS_URL to use Redis'}
+  Database   ${config.DATABASE_URL ? 'PostgreSQL (DATABASE_URL)' : `embedded PostgreSQL, data in ${config.DATA_DIR}/`}
+  Logs       ${logDir}/
 
 Providers
-${providerIds.map((id) => describe(id, facts.simulated)).join('\n')}${
+${config.WORKER_PROVIDERS.map((id) => describe(id, facts)).join('\n')}${
   simulatorUrl
-    ? `\n  The simulator answers at ${simulatorUrl}; no model is called and nothing costs money.`
+    ? `\n  The simulator answers at ${simulatorUrl}; no model is called there and nothing costs money.`
     : ''
 }
 
@@ -41,22 +48,34 @@ Credentials
   Password   ${credentials.file ? `${credentials.password}   (kept in ${credentials.file})` : 'as set in the environment'}
 
 Try it
-${providerIds.map((id) => curl(id, facts)).join('\n')}
+${config.WORKER_PROVIDERS.map((id) => curl(id, facts)).join('\n')}
 
 Ctrl-C stops everything; the data stays.
 `;
 }
 
-function describe(id: ProviderId, simulated: ProviderId[]): string {
-  return simulated.includes(id)
-    ? `  ${id.padEnd(10)} simulated; to make it real set ${toMakeReal(id)}`
-    : `  ${id.padEnd(10)} real`;
+/** The path is added to the base's own, which may end on a slash. */
+const chatUrl = (base: string): string => `${base.replace(/\/+$/, '')}/chat`;
+
+function describe(id: ProviderId, facts: Facts): string {
+  const name = id.padEnd(10);
+  if (facts.simulated.includes(id)) return `  ${name} simulated; to make it real set ${toMakeReal(id)}`;
+  return lacksModel(id, facts)
+    ? `  ${name} real; requests must name a model in X-LLM-Model, or set ${id.toUpperCase()}_MODEL`
+    : `  ${name} real`;
 }
 
-function curl(id: ProviderId, { chatUrl, credentials }: Facts): string {
+const lacksModel = (id: ProviderId, { config, simulated }: Facts): boolean =>
+  !simulated.includes(id) && poolSettings(config, id).model === undefined;
+
+function curl(id: ProviderId, facts: Facts): string {
+  const { config, credentials } = facts;
   const user = credentials.file
     ? `${credentials.username}:${credentials.password}`
     : '"$CHAT_USERNAME:$CHAT_PASSWORD"';
+  const model = lacksModel(id, facts) ? " -H 'X-LLM-Model: <model>'" : '';
   const body = `{"messages":[{"role":"user","content":"Hello, ${id}!"}]}`;
-  return `  curl -u ${user} -H 'X-LLM: ${id}' -H 'Content-Type: application/json' -d '${body}' ${chatUrl}`;
+  // From this machine, whatever public address the base is.
+  const url = chatUrl(`${originOf(config)}${new URL(config.CHAT_BASE_URL).pathname}`);
+  return `  curl -u ${user} -H 'X-LLM: ${id}'${model} -H 'Content-Type: application/json' -d '${body}' ${url}`;
 }

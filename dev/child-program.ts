@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import type { Announcement } from '../shared/program.js';
+import { type Announcement, CannotStart } from '../shared/program.js';
 
-/** A program of ours that runs as a child process. */
-export interface ChildProgram {
+/** A program of ours that runs as a child process and may not be up yet. */
+export interface SpawnedProgram {
   readonly name: string;
   readonly pid: number;
-  readonly port: number;
+  /** Resolves with the port that it listens on; rejects when it ends before. */
+  readonly listening: Promise<number>;
   /** Resolves when the program can serve; rejects when it ends before. */
   readonly ready: Promise<void>;
   /** Resolves with what there is to say when the program ends, wanted or not. */
@@ -15,6 +16,11 @@ export interface ChildProgram {
   readonly exitCode: Promise<number | null>;
   /** Asks it to stop and waits until it has; kills it when that takes longer than `graceMs`. */
   stop(options: { graceMs: number }): Promise<void>;
+}
+
+/** A program of ours that runs as a child process and listens. */
+export interface ChildProgram extends SpawnedProgram {
+  readonly port: number;
 }
 
 interface ChildProgramOptions {
@@ -28,31 +34,42 @@ interface ChildProgramOptions {
   logFile: string;
 }
 
+/** Starts a program and waits until it listens; rejects when it ends before. */
+export async function startChild(options: ChildProgramOptions): Promise<ChildProgram> {
+  const child = spawnChild(options);
+  return { ...child, port: await child.listening };
+}
+
 /**
- * Starts a program and waits until it listens; rejects when it ends before. Its IPC channel also tells it when this
- * process is gone, however that happened, and it stops then.
+ * Starts a program. Its IPC channel tells it when this process is gone, however that happened, and it stops then.
+ * A Ctrl-C in the terminal does not reach it, so that whoever started it can stop it in order.
  */
-export async function startChild({
+export function spawnChild({
   name,
   command,
   args,
   environment,
   cwd,
   logFile,
-}: ChildProgramOptions): Promise<ChildProgram> {
+}: ChildProgramOptions): SpawnedProgram {
   const log = openSync(logFile, 'a');
-  const child = spawn(command, args, { env: environment, cwd, stdio: ['ignore', log, log, 'ipc'] });
+  const child = spawn(command, args, {
+    env: environment,
+    cwd,
+    stdio: ['ignore', log, log, 'ipc'],
+    detached: true,
+  });
   closeSync(log);
   const ended = endOf(child, `${name} ended unexpectedly; its log is ${logFile}`);
-  const failed = ended.then((reason) => Promise.reject(new Error(reason)));
+  const failed = ended.then((reason) => Promise.reject(new CannotStart(reason)));
+  const listening = Promise.race([announced(child, 'listening'), failed]).then(({ port }) => port);
   const ready = Promise.race([announced(child, 'ready'), failed]).then(() => undefined);
-  // Whoever does not wait for it learns of the end from `ended`.
-  ready.catch(() => undefined);
-  const { port } = await Promise.race([announced(child, 'listening'), failed]);
+  // Whoever does not wait for them learns of the end from `ended`.
+  for (const step of [listening, ready]) step.catch(() => undefined);
   return {
     name,
     pid: child.pid ?? 0,
-    port,
+    listening,
     ready,
     ended,
     exitCode: new Promise((resolve) => child.once('exit', resolve)),

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Environment } from '../shared/config.js';
+import { type Config, ConfigError } from '../shared/config.js';
 
 /** The chat user of `npm start`. */
 export interface ChatCredentials {
@@ -12,14 +12,21 @@ export interface ChatCredentials {
 }
 
 /** The user that the environment names, else the one made at the first start and kept in the data folder. */
-export function chatCredentials(environment: Environment, dataDir: string): ChatCredentials {
-  const { CHAT_USERNAME, CHAT_PASSWORD } = environment;
-  if (CHAT_USERNAME && CHAT_PASSWORD)
-    return { username: CHAT_USERNAME, password: CHAT_PASSWORD, file: undefined };
-  const file = join(dataDir, 'chat-credentials');
+export function chatCredentials(config: Config): ChatCredentials {
+  const { CHAT_USERNAME: username, CHAT_PASSWORD: password, DATA_DIR } = config;
+  if (username && password) return { username, password, file: undefined };
+  if (username) throw new ConfigError(['CHAT_PASSWORD: must be set together with CHAT_USERNAME']);
+  if (password) throw new ConfigError(['CHAT_USERNAME: must be set together with CHAT_PASSWORD']);
+  return keptCredentials(join(DATA_DIR, 'chat-credentials'));
+}
+
+function keptCredentials(file: string): ChatCredentials {
   if (!existsSync(file)) {
-    writeFileSync(file, `demo:${randomBytes(18).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
+    // Renamed when complete: a start that is killed here must not leave an empty password behind.
+    writeFileSync(`${file}.new`, `demo:${randomBytes(18).toString('base64url')}\n`, { mode: 0o600 });
+    renameSync(`${file}.new`, file);
   }
-  const [username = '', password = ''] = readFileSync(file, 'utf8').trim().split(':');
-  return { username, password, file };
+  const [, username, password] = /^([^:]+):(.{16,})$/.exec(readFileSync(file, 'utf8').trim()) ?? [];
+  if (username && password) return { username, password, file };
+  throw new ConfigError([`DATA_DIR: ${file} does not hold name:secret; delete it to get a new user`]);
 }

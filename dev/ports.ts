@@ -1,27 +1,63 @@
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type Config, ConfigError } from '../shared/config.js';
 
+/** The programs of a killed start notice within this time that it is gone. */
+const patienceMs = 8000;
 const checkEveryMs = 100;
+/** What `localhost` may mean to a client. */
+const loopbacks = ['127.0.0.1', '::1'];
 
 /**
- * Waits until nobody listens on these loopback ports, because the programs of a start that was killed need a moment
- * to notice and stop. Resolves with the names of the ports still taken after `patienceMs`.
+ * Throws `ConfigError` unless the configured ports can be listened on, all of them. Waits for a port that is taken,
+ * because the programs of a start that was killed need a moment to notice and stop.
  */
-export async function takenPorts(ports: Record<string, number>, patienceMs: number): Promise<string[]> {
+export async function refuseUnusablePorts(
+  { PORT, WORKER_PORT, SIMULATOR_PORT }: Config,
+  { withSimulator }: { withSimulator: boolean },
+): Promise<void> {
+  const ports = new Map(
+    Object.entries({ PORT, WORKER_PORT, ...(withSimulator && { SIMULATOR_PORT }) }).filter(
+      ([, port]) => port !== 0,
+    ),
+  );
+  if (new Set(ports.values()).size < ports.size)
+    throw new ConfigError([`${[...ports.keys()].join(', ')}: must not be the same`]);
+  const taken = await takenPorts(ports);
+  if (taken.length > 0) {
+    throw new ConfigError(
+      taken.map((port) => `${port}: something else listens there; stop it or set another port`),
+    );
+  }
+}
+
+async function takenPorts(ports: Map<string, number>): Promise<string[]> {
   const until = Date.now() + patienceMs;
   for (;;) {
     const taken: string[] = [];
-    for (const [name, port] of Object.entries(ports)) {
-      if (port !== 0 && (await isTaken(port))) taken.push(`${name}=${port}`);
-    }
+    for (const [name, port] of ports) if (await isTaken(port)) taken.push(`${name}=${port}`);
     if (taken.length === 0 || Date.now() > until) return taken;
     await delay(checkEveryMs);
   }
 }
 
-const isTaken = (port: number): Promise<boolean> =>
+/** A port that nobody listens on at the moment. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+const isTaken = async (port: number): Promise<boolean> =>
+  (await Promise.all(loopbacks.map((host) => answers(port, host)))).includes(true);
+
+const answers = (port: number, host: string): Promise<boolean> =>
   new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
+    const socket = connect(port, host);
     const settle = (taken: boolean) => {
       socket.destroy();
       resolve(taken);

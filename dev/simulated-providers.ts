@@ -1,9 +1,10 @@
-import { type Config, credentialVariables, hasCredentials } from '../shared/config.js';
-import { type ProviderId, providerIds } from '../shared/contract.js';
+import { type Config, namesSet } from '../shared/config.js';
+import type { ProviderId } from '../shared/contract.js';
+import { credentialVariables, hasCredentials } from '../shared/credentials.js';
 
-/** Which providers `npm start` simulates: those without credentials. */
+/** Which providers `npm start` simulates: those it runs without credentials. */
 export const simulatedProviders = (config: Config): ProviderId[] =>
-  providerIds.filter((id) => !hasCredentials(config, id));
+  config.WORKER_PROVIDERS.filter((id) => !hasCredentials(namesSet(config), id));
 
 /** What to set to make a simulated provider real, in words for people. */
 export const toMakeReal = (id: ProviderId): string =>
@@ -26,9 +27,10 @@ const pointAt: Record<ProviderId, (url: string) => Record<string, string | undef
     BEDROCK_MODEL: model,
     AWS_ACCESS_KEY_ID: credential,
     AWS_SECRET_ACCESS_KEY: credential,
-    // Each of these would come before the keys in the AWS chain.
-    AWS_PROFILE: undefined,
-    AWS_SESSION_TOKEN: undefined,
+    // Each of these would come before the keys in the AWS chain. Empty ones also keep out those of a .env file.
+    AWS_PROFILE: '',
+    AWS_SESSION_TOKEN: '',
+    // Counts as set even when it is empty.
     AWS_BEARER_TOKEN_BEDROCK: undefined,
   }),
   vertexai: (url) => ({ GOOGLE_API_KEY: credential, GOOGLE_VERTEX_BASE_URL: url, VERTEXAI_MODEL: model }),

@@ -1,38 +1,56 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Config, ConfigError, type Environment, parseConfig } from '../shared/config.js';
+import { type Config, type Environment, parseConfig } from '../shared/config.js';
 import { Lifecycle } from '../shared/lifecycle.js';
 import { createLog } from '../shared/log.js';
-import { migrateQueueStore } from '../shared/queue.js';
-import { banner } from './banner.js';
-import { type ChildProgram, startChild } from './child-program.js';
+import { CannotStart } from '../shared/program.js';
+import { banner, originOf } from './banner.js';
+import { type SpawnedProgram, spawnChild } from './child-program.js';
 import { chatCredentials } from './credentials.js';
-import { takenPorts } from './ports.js';
+import { occupyDataDir } from './data-dir.js';
+import { freePort, refuseUnusablePorts } from './ports.js';
 import { startEmbeddedPostgres } from './postgres/embedded-postgres.js';
+import { prepareQueueStore } from './queue-store.js';
 import { simulatedProviders, simulatorEnvironment } from './simulated-providers.js';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-/** The programs of a killed start notice within this time that it is gone. */
-const portPatienceMs = 8000;
+const launcher = fileURLToPath(new URL('../../bin/quillgate', import.meta.url));
+/** A stop that takes longer says why. */
+const slowStopMs = 3000;
 /** A program that does not stop this long after its own grace is killed. */
 const killAfterMs = 5000;
+/** Longer than PostgreSQL ever takes to stop. */
+const postgresStopMs = 20_000;
 
 /**
  * `npm start`: everything on this machine, each part embedded unless the environment names a real one. In order:
- * free ports, PostgreSQL, migrations, the simulator, then the API and the worker just as the Procfile starts them.
- * Stops all of it, last started first, on Ctrl-C or when one of them ends.
+ * the data folder, free ports, PostgreSQL, migrations, the simulator, then the worker and the API just as the
+ * Procfile starts them. Stops all of it, last started first, on Ctrl-C or when one of them ends.
  */
 export async function start(environment: Environment): Promise<void> {
-  const config = parseConfig(withLocalDefaults(environment), 'migrate');
-  const lifecycle = new Lifecycle(createLog({ program: 'start', level: 'silent' }));
-  lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + 2 * killAfterMs });
+  const config = await localConfig(environment);
+  const lifecycle = new Lifecycle(createLog({ program: 'start', level: 'error' }));
+  lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + 3 * killAfterMs + postgresStopMs });
+  tellWhenSlow(config.SHUTDOWN_GRACE_MS, lifecycle.stopping);
   try {
     await startEverything(config, environment, lifecycle);
   } catch (error) {
+    const wasStopped = lifecycle.stopping.aborted;
     await lifecycle.close();
-    throw error;
+    if (!wasStopped) throw error;
   }
+}
+
+/** On one machine the API is for this machine alone, and its addresses follow its port. */
+async function localConfig(environment: Environment): Promise<Config> {
+  const config = parseConfig({ ...environment, HOST: environment.HOST || '127.0.0.1' }, 'start');
+  const PORT = config.PORT || (await freePort());
+  const origin = originOf({ ...config, PORT });
+  return {
+    ...config,
+    PORT,
+    CHAT_BASE_URL: environment.CHAT_BASE_URL || origin,
+    CHAT_BASE_URL_ALT: environment.CHAT_BASE_URL_ALT || `${origin}/v1`,
+  };
 }
 
 async function startEverything(
@@ -40,93 +58,95 @@ async function startEverything(
   environment: Environment,
   lifecycle: Lifecycle,
 ): Promise<void> {
-  const logDir = join(config.DATA_DIR, 'logs');
-  mkdirSync(logDir, { recursive: true });
-  await refuseTakenPorts(config);
-  const credentials = chatCredentials(environment, config.DATA_DIR);
-  const databaseUrl = config.DATABASE_URL ?? (await ownPostgres(config.DATA_DIR, lifecycle));
-  await migrateQueueStore({ ...config, DATABASE_URL: databaseUrl });
-
-  const run = async (name: string, variables: Environment = {}, args = [name]): Promise<ChildProgram> => {
-    const command = join(root, 'bin', 'quillgate');
-    const logFile = join(logDir, `${name}.log`);
-    const child = await startChild({
-      name,
-      command,
-      args,
-      environment: { ...environment, ...variables },
-      logFile,
-    });
-    lifecycle.opened(name, child, (open) => open.stop({ graceMs: config.SHUTDOWN_GRACE_MS + killAfterMs }));
-    return child;
-  };
+  const dataDir = await occupyDataDir(config.DATA_DIR);
+  lifecycle.opened('data folder', dataDir, (open) => open.release());
   const simulated = simulatedProviders(config);
+  await refuseUnusablePorts(config, { withSimulator: simulated.length > 0 });
+  const credentials = chatCredentials(config);
+  const databaseUrl = config.DATABASE_URL ?? (await ownPostgres(config.DATA_DIR, lifecycle));
+  await prepareQueueStore(config, databaseUrl);
+
+  const run = programRunner({
+    environment,
+    logDir: dataDir.logs,
+    graceMs: config.SHUTDOWN_GRACE_MS,
+    lifecycle,
+  });
   const simulator =
-    simulated.length > 0
-      ? await run('simulator', {}, ['simulator', '--port', `${config.SIMULATOR_PORT}`])
-      : undefined;
-  const simulatorUrl = simulator && `http://127.0.0.1:${simulator.port}`;
+    simulated.length > 0 ? run('simulator', {}, ['--port', `${config.SIMULATOR_PORT}`]) : undefined;
+  const simulatorUrl = simulator && `http://127.0.0.1:${await simulator.listening}`;
   const common = {
     HOST: config.HOST,
+    PORT: String(config.PORT),
     DATABASE_URL: databaseUrl,
     CHAT_USERNAME: credentials.username,
     CHAT_PASSWORD: credentials.password,
     CHAT_BASE_URL: config.CHAT_BASE_URL,
     CHAT_BASE_URL_ALT: config.CHAT_BASE_URL_ALT,
   };
-  const [api, worker] = await Promise.all([
-    run('api', common),
-    run('worker', { ...common, ...(simulatorUrl && simulatorEnvironment(simulated, simulatorUrl)) }),
-  ]);
+  const simulation = simulatorUrl && simulatorEnvironment(simulated, simulatorUrl);
+  const worker = run('worker', { ...common, ...simulation });
+  const api = run('api', common);
   await Promise.all([api.ready, worker.ready]);
   stopWhenOneEnds([api, worker, ...(simulator ? [simulator] : [])], lifecycle);
 
-  const origin = `http://localhost:${api.port}`;
-  process.stdout.write(
-    banner({
-      chatUrl: `${config.CHAT_BASE_URL}/chat`,
-      chatUrlAlt: `${config.CHAT_BASE_URL_ALT}/chat`,
-      origin,
-      workerPort: worker.port,
-      simulatorUrl,
-      simulated,
-      credentials,
-      queue: config.REDIS_URL ? 'Redis (REDIS_URL)' : 'in PostgreSQL; set REDIS_URL to use Redis',
-      database: config.DATABASE_URL
-        ? 'PostgreSQL (DATABASE_URL)'
-        : `embedded PostgreSQL, data in ${config.DATA_DIR}/`,
-      logDir,
-    }),
-  );
+  const workerPort = await worker.listening;
+  const facts = { config, workerPort, simulatorUrl, simulated, credentials, logDir: dataDir.logs };
+  process.stdout.write(banner(facts));
 }
 
-/** On one machine the API is for this machine alone, and its addresses follow its port. */
-function withLocalDefaults(environment: Environment): Environment {
-  const origin = `http://localhost:${environment.PORT || 3000}`;
-  return {
-    ...environment,
-    HOST: environment.HOST || '127.0.0.1',
-    CHAT_BASE_URL: environment.CHAT_BASE_URL || origin,
-    CHAT_BASE_URL_ALT: environment.CHAT_BASE_URL_ALT || `${origin}/v1`,
+interface Surroundings {
+  environment: Environment;
+  logDir: string;
+  /** How long the programs may take to stop, all together. */
+  graceMs: number;
+  lifecycle: Lifecycle;
+}
+
+type RunProgram = (name: string, variables?: Environment, options?: string[]) => SpawnedProgram;
+
+function programRunner({ environment, logDir, graceMs, lifecycle }: Surroundings): RunProgram {
+  const graceLeft = sharedGrace(graceMs, lifecycle.stopping);
+  return (name, variables = {}, options = []) => {
+    lifecycle.stopping.throwIfAborted();
+    const child = spawnChild({
+      name,
+      command: launcher,
+      args: [name, ...options],
+      environment: { ...environment, ...variables },
+      logFile: join(logDir, `${name}.log`),
+    });
+    return lifecycle.opened(name, child, (open) => open.stop({ graceMs: graceLeft() + killAfterMs }));
   };
 }
 
-async function refuseTakenPorts({ PORT, WORKER_PORT, SIMULATOR_PORT }: Config): Promise<void> {
-  const taken = await takenPorts({ PORT, WORKER_PORT, SIMULATOR_PORT }, portPatienceMs);
-  if (taken.length > 0) {
-    throw new ConfigError(
-      taken.map((port) => `${port}: something else listens there; stop it or set another port`),
-    );
-  }
-}
-
 async function ownPostgres(dataDir: string, lifecycle: Lifecycle): Promise<string> {
-  const postgres = await startEmbeddedPostgres({ dataDir });
-  lifecycle.opened('postgres', postgres, (open) => open.stop());
+  const starting = startEmbeddedPostgres({ dataDir });
+  // Registered before it runs: it would outlive us when we are told to stop in the middle of its start.
+  lifecycle.opened('postgres', starting, async () => (await starting.catch(() => undefined))?.stop());
+  const postgres = await starting.catch((cause: Error) => {
+    throw new CannotStart(cause.message, { cause });
+  });
+  lifecycle.stopping.throwIfAborted();
   return postgres.url;
 }
 
-function stopWhenOneEnds(children: ChildProgram[], lifecycle: Lifecycle): void {
+function tellWhenSlow(graceMs: number, stopping: AbortSignal): void {
+  const seconds = Math.ceil((graceMs + killAfterMs) / 1000);
+  const tell = () => process.stderr.write(`Still stopping: requests in flight have up to ${seconds} s.\n`);
+  stopping.addEventListener('abort', () => setTimeout(tell, slowStopMs).unref());
+}
+
+/** The programs stop one after another; what one of them leaves of the grace is all that the next one gets. */
+function sharedGrace(graceMs: number, stopping: AbortSignal): () => number {
+  let until = Number.POSITIVE_INFINITY;
+  stopping.addEventListener('abort', () => {
+    until = Date.now() + graceMs;
+  });
+  return () => Math.max(0, until - Date.now());
+}
+
+function stopWhenOneEnds(children: SpawnedProgram[], lifecycle: Lifecycle): void {
   void Promise.race(children.map(({ ended }) => ended)).then(async (reason) => {
     if (lifecycle.stopping.aborted) return;
     process.stderr.write(`${reason}\n`);

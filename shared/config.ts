@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { z } from 'zod';
-import type { ProviderId } from './contract.js';
 import { providerIds } from './contract.js';
+import { credentialVariables, hasCredentials } from './credentials.js';
 
 /**
  * The configuration: one schema, every variable with its unit, default and one sentence. This file is the only
@@ -15,7 +15,9 @@ const port = z.coerce.number().int().min(0).max(65535);
 const milliseconds = (least: number) => z.coerce.number().int().min(least).max(3_600_000);
 const count = (most: number) => z.coerce.number().int().min(1).max(most);
 const text = z.string().min(1);
-const secret = (schema: z.ZodString) => schema.meta({ secret: true });
+/** Marks a variable whose value is never shown; the mark has to stand outside `optional` to be seen. */
+const secret = (schema: z.ZodType<string>, description: string) =>
+  schema.optional().meta({ secret: true, description });
 const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// URL' });
 const providerUrl = httpUrl.refine(
   (value) =>
@@ -48,14 +50,14 @@ export const environmentSchema = z.object({
   WORKER_PORT: port.default(3001).describe("Port of a worker's health page; 0 picks a free one."),
   SIMULATOR_PORT: port.default(3002).describe('Port of the provider simulator under npm start.'),
   DATA_DIR: text.default('.data').describe('Where npm start keeps its database and the credentials it made.'),
-  DATABASE_URL: storeUrl(/^postgres(ql)?$/, 'postgres://')
-    .meta({ secret: true })
-    .optional()
-    .describe('PostgreSQL; also holds the queue when REDIS_URL is not set. npm start brings its own.'),
-  REDIS_URL: storeUrl(/^rediss?$/, 'redis:// or rediss://')
-    .meta({ secret: true })
-    .optional()
-    .describe('Redis for the queue; when it is not set the queue lives in PostgreSQL.'),
+  DATABASE_URL: secret(
+    storeUrl(/^postgres(ql)?$/, 'postgres://'),
+    'PostgreSQL; also holds the queue when REDIS_URL is not set. npm start brings its own.',
+  ),
+  REDIS_URL: secret(
+    storeUrl(/^rediss?$/, 'redis:// or rediss://'),
+    'Redis for the queue; when it is not set the queue lives in PostgreSQL.',
+  ),
   CHAT_USERNAME: z
     .string()
     .min(1)
@@ -63,9 +65,7 @@ export const environmentSchema = z.object({
     .regex(/^[^:\p{Cc}]*$/u, 'must not contain a colon or control characters')
     .optional()
     .describe('Name of the first chat user.'),
-  CHAT_PASSWORD: secret(z.string().min(16).max(512))
-    .optional()
-    .describe('Its secret, at least 16 characters.'),
+  CHAT_PASSWORD: secret(z.string().min(16).max(512), 'Its secret, at least 16 characters.'),
   CHAT_TIMEOUT_MS: milliseconds(1000)
     .default(55_000)
     .describe('Deadline of a chat request, in milliseconds.'),
@@ -89,7 +89,7 @@ export const environmentSchema = z.object({
   WORKER_PROVIDERS: z
     .string()
     .default(providerIds.join(','))
-    .transform((list) => list.split(',').map((name) => name.trim()))
+    .transform((list) => [...new Set(list.split(',').map((name) => name.trim()))])
     .pipe(
       z.array(z.enum(providerIds, { error: `must be a comma list of: ${providerIds.join(', ')}` })).min(1),
     )
@@ -104,14 +104,14 @@ export const environmentSchema = z.object({
     .default(10_000)
     .describe('How long a pool stays paused before it probes a failing provider, in milliseconds.'),
 
-  OPENAI_API_KEY: secret(z.string().min(1)).optional().describe('Credential of OpenAI.'),
+  OPENAI_API_KEY: secret(z.string().min(1), 'Credential of OpenAI.'),
   OPENAI_BASE_URL: providerUrl.optional().describe("OpenAI's address, as its SDK names it."),
   OPENAI_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
   OPENAI_CONCURRENCY: perProvider.concurrency().describe('OpenAI jobs at once per worker process.'),
   OPENAI_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to OpenAI, in milliseconds.'),
   OPENAI_MAX_OUTPUT_TOKENS: perProvider.maxOutputTokens().describe('Longest reply of OpenAI, in tokens.'),
 
-  ANTHROPIC_API_KEY: secret(z.string().min(1)).optional().describe('Credential of Anthropic.'),
+  ANTHROPIC_API_KEY: secret(z.string().min(1), 'Credential of Anthropic.'),
   ANTHROPIC_BASE_URL: providerUrl.optional().describe("Anthropic's address, as its SDK names it."),
   ANTHROPIC_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
   ANTHROPIC_CONCURRENCY: perProvider.concurrency().describe('Anthropic jobs at once per worker process.'),
@@ -135,9 +135,7 @@ export const environmentSchema = z.object({
     .optional()
     .describe('Project of Vertex AI, used with application default credentials.'),
   GOOGLE_CLOUD_LOCATION: text.optional().describe('Location of Vertex AI, used with GOOGLE_CLOUD_PROJECT.'),
-  GOOGLE_API_KEY: secret(z.string().min(1))
-    .optional()
-    .describe('Credential of Vertex AI in express mode, instead of a project.'),
+  GOOGLE_API_KEY: secret(z.string().min(1), 'Credential of Vertex AI in express mode, instead of a project.'),
   GOOGLE_VERTEX_BASE_URL: providerUrl.optional().describe("Vertex AI's address, as its SDK names it."),
   VERTEXAI_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
   VERTEXAI_CONCURRENCY: perProvider.concurrency().describe('Vertex AI jobs at once per worker process.'),
@@ -152,8 +150,8 @@ export type Config = z.output<typeof environmentSchema>;
 /** Environment variables by name, as the process got them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The programs that read the configuration; each needs something else of it. */
-export type Program = 'api' | 'worker' | 'migrate';
+/** The programs that read the configuration; each needs something else of it, `start` and `config` nothing. */
+export type Program = 'api' | 'worker' | 'migrate' | 'start' | 'config';
 
 /** Thrown for bad configuration; every problem at once, each naming the variable but never its value. */
 export class ConfigError extends Error {
@@ -170,84 +168,43 @@ export function readEnvironment(): Environment {
   return process.env;
 }
 
-/** Parses the environment for one program. Throws `ConfigError`. An empty value counts as not set. */
+/** Parses the environment for one program. Throws `ConfigError`. A blank value counts as not set. */
 export function parseConfig(environment: Environment, program: Program): Config {
-  const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
   const parsed = environmentSchema.safeParse(present);
-  if (!parsed.success) {
-    throw new ConfigError(parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${issue.message}`));
-  }
-  const problems = missing[program](parsed.data);
-  if (problems.length > 0) throw new ConfigError(problems);
+  const invalid = (parsed.error?.issues ?? []).map((issue) => `${String(issue.path[0])}: ${issue.message}`);
+  const problems = [...invalid, ...missing[program](new Set(Object.keys(present)), present)];
+  if (problems.length > 0 || !parsed.success) throw new ConfigError(problems);
   return parsed.data;
 }
 
-const missingStore = (config: Config): string[] =>
-  config.REDIS_URL || config.DATABASE_URL
+/** Names of the variables that have a value. */
+export const namesSet = (config: Config): ReadonlySet<string> =>
+  new Set(Object.entries(config).flatMap(([name, value]) => (value === undefined ? [] : [name])));
+
+type Missing = (names: ReadonlySet<string>, environment: Environment) => string[];
+
+const missingStore: Missing = (names) =>
+  names.has('REDIS_URL') || names.has('DATABASE_URL')
     ? []
     : ['REDIS_URL or DATABASE_URL: one of them must say where the queue lives (npm start brings its own)'];
 
-const missing: Record<Program, (config: Config) => string[]> = {
-  migrate: () => [],
-  api: (config) => [
-    ...missingStore(config),
-    ...(['CHAT_USERNAME', 'CHAT_PASSWORD'] as const)
-      .filter((name) => config[name] === undefined)
-      .map((name) => `${name}: must be set, or nobody could use the API`),
-  ],
-  worker: (config) => [
-    ...missingStore(config),
-    ...(config.WORKER_PROVIDERS.some((id) => hasCredentials(config, id))
-      ? []
-      : config.WORKER_PROVIDERS.map(
-          (id) => `${credentialVariables[id]}: must be set to run a pool of ${id}`,
-        )),
-  ],
+const missingUser: Missing = (names) =>
+  ['CHAT_USERNAME', 'CHAT_PASSWORD']
+    .filter((name) => !names.has(name))
+    .map((name) => `${name}: must be set, or nobody could use the API`);
+
+const missingProvider: Missing = (names, { WORKER_PROVIDERS }) => {
+  const ids = providerIds.filter((id) => !WORKER_PROVIDERS || WORKER_PROVIDERS.includes(id));
+  if (ids.some((id) => hasCredentials(names, id))) return [];
+  return ids.map((id) => `${credentialVariables[id]}: must be set to run a pool of ${id}`);
 };
 
-/** The variables that give a provider its credentials, in words for people. */
-export const credentialVariables: Record<ProviderId, string> = {
-  openai: 'OPENAI_API_KEY',
-  anthropic: 'ANTHROPIC_API_KEY',
-  bedrock: 'AWS_REGION (with credentials from the AWS chain)',
-  vertexai: 'GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or GOOGLE_API_KEY',
+/** What a program cannot do without, told together with what is wrong. */
+const missing: Record<Program, Missing> = {
+  start: () => [],
+  config: () => [],
+  migrate: missingStore,
+  api: (...facts) => [...missingStore(...facts), ...missingUser(...facts)],
+  worker: (...facts) => [...missingStore(...facts), ...missingProvider(...facts)],
 };
-
-/** Whether the configuration has what it takes to call a provider. */
-export function hasCredentials(config: Config, id: ProviderId): boolean {
-  switch (id) {
-    case 'openai':
-      return config.OPENAI_API_KEY !== undefined;
-    case 'anthropic':
-      return config.ANTHROPIC_API_KEY !== undefined;
-    case 'bedrock':
-      return config.AWS_REGION !== undefined;
-    case 'vertexai':
-      return (
-        config.GOOGLE_API_KEY !== undefined ||
-        (config.GOOGLE_CLOUD_PROJECT !== undefined && config.GOOGLE_CLOUD_LOCATION !== undefined)
-      );
-  }
-}
-
-/** Limits of one provider's pool. */
-export interface PoolSettings {
-  /** Jobs at once in this process. */
-  concurrency: number;
-  /** Longest call, in milliseconds. */
-  timeoutMs: number;
-  /** Model for requests that name none. */
-  model: string | undefined;
-  maxOutputTokens: number;
-}
-
-/** The `<PROVIDER>_…` variables of one provider. */
-export function poolSettings(config: Config, id: ProviderId): PoolSettings {
-  const prefix = id.toUpperCase() as Uppercase<ProviderId>;
-  return {
-    concurrency: config[`${prefix}_CONCURRENCY`],
-    timeoutMs: config[`${prefix}_TIMEOUT_MS`],
-    model: config[`${prefix}_MODEL`],
-    maxOutputTokens: config[`${prefix}_MAX_OUTPUT_TOKENS`],
-  };
-}

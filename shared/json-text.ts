@@ -5,8 +5,14 @@ import { z } from 'zod';
  * PostgreSQL's jsonb refuses the character U+0000, which JSON text only ever holds in its escaped form.
  */
 export function jsonText<T extends z.ZodType>(schema: T) {
-  return z
-    .string()
-    .transform((text): unknown => JSON.parse(text))
-    .pipe(schema);
+  const parse = (text: string, context: z.RefinementCtx): unknown => {
+    try {
+      return JSON.parse(text);
+    } catch {
+      // The parser's own message quotes the text.
+      context.addIssue('is not JSON');
+      return z.NEVER;
+    }
+  };
+  return z.string().transform(parse).pipe(schema);
 }

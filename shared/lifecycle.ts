@@ -16,9 +16,10 @@ export class Lifecycle {
 
   constructor(private readonly log: Log) {}
 
-  /** Registers how to close what has just been opened, and gives it back. */
+  /** Registers how to close what has just been opened, and gives it back; what comes late is closed at once. */
   opened<T>(name: string, resource: T, release: (resource: T) => Promise<void> | void): T {
     this.#releases.push({ name, release: () => release(resource) });
+    if (this.#closing) this.#closing = this.#closing.then(() => this.#closeAll());
     return resource;
   }
 
@@ -30,31 +31,35 @@ export class Lifecycle {
 
   async #closeAll(): Promise<void> {
     this.#stopping.abort();
-    for (const { name, release } of this.#releases.reverse()) {
+    for (let last = this.#releases.pop(); last !== undefined; last = this.#releases.pop()) {
       try {
-        await release();
+        await last.release();
       } catch (error) {
-        this.log.error({ err: error, resource: name }, 'could not be closed');
+        this.log.error({ err: error, resource: last.name }, 'could not be closed');
       }
     }
   }
 
   /**
-   * Closes everything and exits 0 on SIGTERM, SIGINT, or when the process that started this one is gone (its IPC
-   * channel closes). Exits 1 when that takes longer than `graceMs`, or after an unexpected error.
+   * Closes everything and exits 0 on SIGTERM, SIGINT, SIGHUP, or when the process that started this one is gone (its
+   * IPC channel closes). Exits 1 when that takes longer than `graceMs`, or after an unexpected error.
    */
   closeOnSignals({ graceMs }: { graceMs: number }): void {
-    const end = (reason: string, exitCode: number) => {
+    let exitCode = 0;
+    const end = (reason: string) => {
+      if (this.stopping.aborted) return;
       this.log.info({ reason }, 'stopping');
       setTimeout(() => process.exit(1), graceMs).unref();
       void this.close().then(() => process.exit(exitCode));
     };
-    process.once('SIGTERM', () => end('SIGTERM', 0));
-    process.once('SIGINT', () => end('SIGINT', 0));
-    process.once('disconnect', () => end('parent gone', 0));
-    process.once('uncaughtException', (error) => {
+    // For good: npm repeats the Ctrl-C that the terminal has sent us already, and a signal nobody listens to kills.
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, end);
+    process.once('disconnect', () => end('parent gone'));
+    if (process.connected === false) end('parent gone');
+    process.on('uncaughtException', (error) => {
       this.log.fatal({ err: error }, 'unexpected error');
-      end('unexpected error', 1);
+      exitCode = 1;
+      end('unexpected error');
     });
   }
 }

@@ -3,28 +3,41 @@ import { pino } from 'pino';
 /** Structured logs: one line of JSON per outcome. Ids, codes and times are fields; texts and secrets never are. */
 export type Log = pino.Logger;
 
-/** A log for one program, on stdout. Errors are reduced to what cannot quote a caller: name, code and stack lines. */
+/** A log for one program, on stdout. Errors are reduced to what cannot quote a caller: name, code and stack frames. */
 export function createLog({ program, level }: { program: string; level: string }): Log {
   return pino({
     level,
     base: { program, pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
-    serializers: { err: describeError },
+    serializers: { err: (error: unknown) => describeError(error) },
+    hooks: {
+      // Without words of its own a line would get those of the error in it.
+      logMethod([first, ...words], log) {
+        const fields = first instanceof Error ? { err: first } : first;
+        log.apply(this, words.length === 0 && typeof fields === 'object' ? [fields, ''] : [fields, ...words]);
+      },
+    },
   });
 }
 
-/**
- * Messages of errors can carry a prompt, a key or a URL with a password, so only the stack's frames are kept,
- * and the causes the same way.
- */
-function describeError(error: unknown): object {
+/** The lines of a stack that name places in files, without the message above them, which can quote anything. */
+export function stackFrames(error: Error): string[] {
+  const lines = (error.stack ?? '').replace(error.message, '').split('\n');
+  return lines.filter((line) => framePattern.test(line));
+}
+
+const framePattern = /^ {4}at (?:.* \(|async )?(?:file:\/\/\/|node:|\/)\S+:\d+:\d+\)?$/;
+
+const deepestCause = 5;
+
+/** Messages of errors can carry a prompt, a key or a URL with a password; causes are described the same way. */
+function describeError(error: unknown, depth = 0): object {
   if (!(error instanceof Error)) return { type: typeof error };
   const code =
     'code' in error && /^[\w.-]{1,64}$/.test(String(error.code)) ? { code: String(error.code) } : {};
-  return {
-    type: error.name,
-    ...code,
-    at: error.stack?.replace(error.message, '').split('\n').slice(1),
-    ...(error.cause === undefined ? {} : { cause: describeError(error.cause) }),
-  };
+  const cause =
+    error.cause === undefined || depth === deepestCause
+      ? {}
+      : { cause: describeError(error.cause, depth + 1) };
+  return { type: error.name, ...code, at: stackFrames(error), ...cause };
 }

@@ -32,12 +32,16 @@ export type ChatJobPayload = z.input<typeof chatJobSchema>;
 /** Writes a job down for the queue; `chatJobSchema` reads it back. */
 export const encodeChatJob = (job: ChatJob): ChatJobPayload => ({ ...job, turns: JSON.stringify(job.turns) });
 
-/** Told on `reply.<api node>` when a job has settled; without the outcome when that is too large to send along. */
+/** Told on `reply.<api node>` when jobs have settled. */
 export const replySchema = z.object({
   v: z.literal(1),
-  jobId: z.string(),
-  /** As `encodeOutcome` writes it. */
-  outcome: z.string().optional(),
+  settled: z.array(
+    z.object({
+      jobId: z.string(),
+      /** As `encodeOutcome` writes it; absent when it is too large to send along. */
+      outcome: z.string().optional(),
+    }),
+  ),
 });
 
 export type Reply = z.output<typeof replySchema>;

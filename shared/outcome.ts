@@ -26,7 +26,8 @@ const outcomeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('blocked'), ...timings }),
   z.object({
     kind: z.literal('failed'),
-    code: z.enum(failureCodes),
+    /** A code that a newer release has and this one does not counts as `internal`. */
+    code: z.enum(failureCodes).catch('internal'),
     retryable: z.boolean(),
     retryAfterMs: z.number().optional(),
     ...timings,
@@ -34,6 +35,15 @@ const outcomeSchema = z.discriminatedUnion('kind', [
 ]);
 
 export type Outcome = z.output<typeof outcomeSchema>;
+
+/** What a job that broke, or whose outcome cannot be read, ended as. */
+export const brokenOutcome: Outcome = {
+  kind: 'failed',
+  code: 'internal',
+  retryable: false,
+  queueMs: 0,
+  providerMs: 0,
+};
 
 /** An outcome as JSON text; see `jsonText` for why it crosses the queue as a string. */
 export const encodeOutcome = (outcome: Outcome): string => JSON.stringify(outcome);

@@ -1,4 +1,10 @@
 import { ConfigError, type Environment, readEnvironment } from './config.js';
+import { stackFrames } from './log.js';
+
+/** Thrown by a program that cannot start for a reason that its message, safe to show, tells in full. */
+export class CannotStart extends Error {
+  override readonly name = 'CannotStart';
+}
 
 /**
  * Runs one of our programs. What keeps it from starting goes to stderr, and the exit code is 1: configuration problems
@@ -14,19 +20,16 @@ export async function runProgram(program: (environment: Environment) => Promise<
 }
 
 function describe(error: unknown): string {
-  if (error instanceof ConfigError) return error.message;
+  if (error instanceof ConfigError || error instanceof CannotStart) return error.message;
   if (!(error instanceof Error)) return 'failed';
   const code = 'code' in error ? ` (${String(error.code)})` : '';
-  return [
-    `${error.name}${code}`,
-    ...(error.stack?.replace(error.message, '').split('\n').slice(1) ?? []),
-  ].join('\n');
+  return [`${error.name}${code}`, ...stackFrames(error)].join('\n');
 }
 
 /** What a program tells a parent that spawned it with an IPC channel: where it listens, then that it can serve. */
 export type Announcement = { type: 'listening'; port: number } | { type: 'ready' };
 
-/** Tells the parent process; does nothing for a program that was started without an IPC channel. */
+/** Tells the parent process; does nothing for a program that was started without an IPC channel, or is left alone. */
 export function announce(announcement: Announcement): void {
-  process.send?.(announcement);
+  if (process.connected) process.send?.(announcement);
 }

@@ -9,6 +9,7 @@ import {
   Relay,
   type RelayOptions,
   runMigrations,
+  SchemaMigrationRequiredError,
   Worker,
   type WorkerOptions,
   withBackend,
@@ -17,6 +18,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import pg from 'pg';
 import type { Config } from './config.js';
 import type { Log } from './log.js';
+import { within } from './within.js';
 
 /**
  * Where the queue lives: Redis when `REDIS_URL` is set, else PostgreSQL. This file and `relay.ts` are the only ones
@@ -78,7 +80,12 @@ type RedisTuning = Pick<RedisOptions, 'enableOfflineQueue' | 'maxRetriesPerReque
 function openRedisStore(url: string, log: Log): QueueStore {
   const connections: Redis[] = [];
   const connect = (options: RedisTuning): Redis => {
-    const redis = new Redis(url, { ...options, retryStrategy, connectTimeout: 2000 });
+    const redis = new Redis(url, {
+      ...options,
+      retryStrategy,
+      connectTimeout: 2000,
+      enableAutoPipelining: true,
+    });
     redis.on('error', (error) => log.debug({ err: error }, 'redis connection'));
     connections.push(redis);
     return redis;
@@ -99,7 +106,7 @@ function openRedisStore(url: string, log: Log): QueueStore {
   return {
     kind: 'redis',
     check,
-    whenReady: (signal) => until(check, signal),
+    whenReady: (signal) => until(check, signal, log),
     createQueue: (name) =>
       logged(
         new Queue(name, {
@@ -144,7 +151,7 @@ function openPostgresStore(url: string, log: Log): QueueStore {
   return {
     kind: 'postgres',
     check,
-    whenReady: (signal) => until(check, signal),
+    whenReady: (signal) => until(check, signal, log),
     createQueue: (name) => logged(new postgres.Queue(name, { connection }) as unknown as Queue, log),
     createWorker: (name, processor, options) =>
       logged(
@@ -169,20 +176,27 @@ function logged<T extends { on(event: 'error', listener: (error: Error) => void)
   return part;
 }
 
-async function until(check: () => Promise<void>, signal: AbortSignal): Promise<boolean> {
+/** Says why it waits, once for every reason: a wrong password looks like an outage otherwise. */
+async function until(check: () => Promise<void>, signal: AbortSignal, log: Log): Promise<boolean> {
+  const told = new Set<string>();
   while (!signal.aborted) {
     try {
       await check();
       return true;
-    } catch {
+    } catch (error) {
+      const reason = reasonOf(error);
+      if (!told.has(reason)) log.warn({ reason }, 'waiting for the queue store');
+      told.add(reason);
       await delay(checkIntervalMs, undefined, { signal }).catch(() => undefined);
     }
   }
   return false;
 }
 
-function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error('no answer in time')), ms);
-  return Promise.race([work, promise]).finally(() => clearTimeout(timer));
+/** What is wrong with a store, in words that are safe to show: other messages can hold its address and password. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof StoreDefect) return error.message;
+  if (error instanceof SchemaMigrationRequiredError) return 'the schema is missing: run quillgate migrate';
+  const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+  return `the store cannot be reached${code}`;
 }

@@ -32,21 +32,20 @@ const shortestWindowMs = 30_000;
  * Calls end by their own signals, so opossum's timeout is off; nothing it wraps can hang.
  */
 export function createBreaker({ timeoutMs, resetMs, onChange }: BreakerOptions): Breaker {
-  const judge = new CircuitBreaker((verdict: Verdict) => verdict(), {
-    timeout: false,
-    resetTimeout: resetMs,
-    rollingCountTimeout: Math.max(2 * timeoutMs, shortestWindowMs),
-    rollingCountBuckets: 20,
-    rollingPercentilesEnabled: false,
-    enableSnapshots: false,
-    volumeThreshold,
-    errorThresholdPercentage,
-  });
-  const state = (): BreakerState => (judge.opened ? 'open' : judge.halfOpen ? 'half-open' : 'closed');
-  judge.on('open', () => onChange('open'));
-  judge.on('halfOpen', () => onChange('half-open'));
-  judge.on('close', () => onChange('closed'));
+  const windowMs = Math.max(2 * timeoutMs, shortestWindowMs);
+  const judgeAnew = (): Judge =>
+    createJudge({ windowMs, resetMs })
+      .on('open', () => onChange('open'))
+      .on('halfOpen', () => onChange('half-open'))
+      .on('close', () => {
+        // The failures that opened it are over; without a fresh window the next single one would open it again.
+        judge.shutdown();
+        judge = judgeAnew();
+        onChange('closed');
+      });
+  let judge = judgeAnew();
   let probing = false;
+  const state = (): BreakerState => (judge.opened ? 'open' : judge.halfOpen ? 'half-open' : 'closed');
   // A call that began before the breaker opened must not be taken for the probe when it ends late.
   const tell = (verdict: Verdict, probe: boolean) => {
     if (probe || judge.closed) void judge.fire(verdict).catch(() => undefined);
@@ -73,6 +72,20 @@ export function createBreaker({ timeoutMs, resetMs, onChange }: BreakerOptions):
     },
   };
 }
+
+type Judge = CircuitBreaker<[Verdict], void>;
+
+const createJudge = ({ windowMs, resetMs }: { windowMs: number; resetMs: number }): Judge =>
+  new CircuitBreaker((verdict: Verdict) => verdict(), {
+    timeout: false,
+    resetTimeout: resetMs,
+    rollingCountTimeout: windowMs,
+    rollingCountBuckets: 20,
+    rollingPercentilesEnabled: false,
+    enableSnapshots: false,
+    volumeThreshold,
+    errorThresholdPercentage,
+  });
 
 type Verdict = () => Promise<void>;
 const healthy: Verdict = () => Promise.resolve();

@@ -1,7 +1,7 @@
-import type { PoolSettings } from '../shared/config.js';
 import { Failure } from '../shared/failures.js';
 import type { ChatJob } from '../shared/messages.js';
 import type { Outcome } from '../shared/outcome.js';
+import type { PoolSettings } from '../shared/pool-settings.js';
 import type { Breaker } from './breaker.js';
 import { openCallSignal } from './call-signal.js';
 import type { FinishReason, Provider, ProviderRequest, Usage } from './provider.js';

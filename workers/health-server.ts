@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { Config } from '../shared/config.js';
 import type { Lifecycle } from '../shared/lifecycle.js';
 import { announce } from '../shared/program.js';
-import type { QueueStore } from '../shared/queue.js';
+import { type QueueStore, reasonOf } from '../shared/queue.js';
 
 interface HealthServerDeps {
   config: Pick<Config, 'WORKER_PORT' | 'HOST'>;
@@ -26,11 +26,10 @@ export async function openHealthServer({
     if (request.url === '/livez') answer(200, { status: 'ok' });
     else if (request.url !== '/readyz') answer(404, { status: 'not found' });
     else if (lifecycle.stopping.aborted) answer(503, { status: 'draining' });
-    else if (!working()) answer(503, { status: 'starting' });
     else {
       void store.check().then(
-        () => answer(200, { status: 'ok', checks: { queue: { store: store.kind, status: 'ok' } } }),
-        () => answer(503, { status: 'failing', checks: { queue: { store: store.kind, status: 'failing' } } }),
+        () => answer(working() ? 200 : 503, describe(store, working() ? 'ok' : 'starting')),
+        (error: unknown) => answer(503, describe(store, 'failing', reasonOf(error))),
       );
     }
   });
@@ -43,3 +42,8 @@ export async function openHealthServer({
     return new Promise<void>((resolve) => void open.close(() => resolve()));
   });
 }
+
+const describe = (store: QueueStore, status: string, detail?: string): object => ({
+  status,
+  checks: { queue: { store: store.kind, status: detail ? 'failing' : 'ok', ...(detail && { detail }) } },
+});

@@ -22,22 +22,30 @@ interface HeartbeatDeps {
 const intervalMs = 1000;
 
 export function startHeartbeat({ telegraph, describe, log }: HeartbeatDeps): Heartbeat {
-  const tell = async (changes: Partial<PoolBeat> = {}) => {
+  let stopped = false;
+  let telling = Promise.resolve();
+  const tell = async () => {
     try {
-      const beat: PoolBeat = { ...(await describe()), ...changes };
+      const described = await describe();
+      const beat: PoolBeat = stopped ? { ...described, state: 'stopped' } : described;
       await telegraph.publish(topics.pool(beat.provider, beat.worker), beat);
     } catch (err) {
       log.debug({ err }, 'beat not told');
     }
   };
-  const timer = setInterval(() => void tell(), intervalMs);
-  const started = tell();
+  // One after the other: a beat that was late must not follow the goodbye.
+  const beat = () => {
+    telling = telling.then(tell);
+    return telling;
+  };
+  const timer = setInterval(() => stopped || void beat(), intervalMs);
   return {
-    started,
-    beat: () => void tell(),
+    started: beat(),
+    beat: () => stopped || void beat(),
     stop: () => {
       clearInterval(timer);
-      return tell({ state: 'stopped' });
+      stopped = true;
+      return beat();
     },
   };
 }

@@ -1,13 +1,15 @@
 /** How busy a pool is. */
 export interface Load {
   readonly inFlight: number;
-  /** Moving mean of the time one job takes, in milliseconds; 0 before the first. */
+  /** Moving mean of the time a call takes, in milliseconds; 0 before the first. */
   readonly meanJobMs: number;
-  /** Runs the job and takes note of it. */
+  /** Counts the job as in flight while it runs. */
   track<T>(job: () => Promise<T>): Promise<T>;
+  /** Takes note of how long a call took; jobs that made none say nothing about the pace. */
+  noteCall(tookMs: number): void;
 }
 
-/** The mean follows the last few dozen jobs. */
+/** The mean follows the last few dozen calls. */
 const weight = 1 / 20;
 
 export function createLoad(): Load {
@@ -21,15 +23,15 @@ export function createLoad(): Load {
       return meanJobMs;
     },
     track: async (job) => {
-      const startedAt = performance.now();
       inFlight += 1;
       try {
         return await job();
       } finally {
         inFlight -= 1;
-        const tookMs = performance.now() - startedAt;
-        meanJobMs = meanJobMs === 0 ? tookMs : meanJobMs + (tookMs - meanJobMs) * weight;
       }
+    },
+    noteCall: (tookMs) => {
+      meanJobMs = meanJobMs === 0 ? tookMs : meanJobMs + (tookMs - meanJobMs) * weight;
     },
   };
 }

@@ -1,16 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import {
-  type Config,
-  credentialVariables,
-  type Environment,
-  hasCredentials,
-  parseConfig,
-  poolSettings,
-} from '../shared/config.js';
+import { type Config, type Environment, namesSet, parseConfig } from '../shared/config.js';
 import type { ProviderId } from '../shared/contract.js';
+import { credentialVariables, hasCredentials } from '../shared/credentials.js';
 import { Lifecycle } from '../shared/lifecycle.js';
 import { createLog, type Log } from '../shared/log.js';
+import { poolSettings } from '../shared/pool-settings.js';
 import { announce, runProgram } from '../shared/program.js';
 import { openQueueStore, type QueueStore } from '../shared/queue.js';
 import { openTelegraph } from '../shared/relay.js';
@@ -70,7 +65,7 @@ async function startPools({ config, store, log, lifecycle }: StartDeps): Promise
 }
 
 function runsHere(config: Config, id: ProviderId, log: Log): boolean {
-  if (hasCredentials(config, id)) return true;
+  if (hasCredentials(namesSet(config), id)) return true;
   log.warn({ provider: id, missing: credentialVariables[id] }, 'no pool: no credentials');
   return false;
 }

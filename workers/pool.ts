@@ -1,5 +1,5 @@
 import type { Job, Queue, Worker } from 'bullmq';
-import type { Config, PoolSettings } from '../shared/config.js';
+import type { Config } from '../shared/config.js';
 import type { ProviderId } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { Log } from '../shared/log.js';
@@ -11,6 +11,7 @@ import {
   recordKeptMs,
 } from '../shared/messages.js';
 import { encodeOutcome, type Outcome } from '../shared/outcome.js';
+import type { PoolSettings } from '../shared/pool-settings.js';
 import type { QueueStore } from '../shared/queue.js';
 import type { Telegraph } from '../shared/relay.js';
 import { type Breaker, type BreakerState, createBreaker } from './breaker.js';
@@ -97,6 +98,7 @@ function createWorker(pool: PoolDeps, load: Load, deps: ChatJobDeps): Worker {
   const { provider, settings, config, store, workerName, log } = pool;
   const run = async (job: Job): Promise<string> => {
     const outcome = await load.track(() => runChatJob(chatJobSchema.parse(job.data), job.timestamp, deps));
+    if (outcome.providerMs > 0) load.noteCall(outcome.providerMs);
     log.info({ jobId: job.id, ...facts(outcome) }, 'job answered');
     return encodeOutcome(outcome);
   };
@@ -147,14 +149,17 @@ async function describePool(
   { provider, settings, workerName }: PoolDeps,
   { breaker, load, queue }: { breaker: Breaker; load: Load; queue: Queue },
 ): Promise<PoolBeat> {
+  const waiting = await queue.getWaitingCount();
+  // Read after the wait for the store: a breaker may have opened meanwhile.
+  const state = poolStates[breaker.state];
   return {
     v: 1,
     provider: provider.id,
     worker: workerName,
-    state: poolStates[breaker.state],
-    concurrency: settings.concurrency,
+    state,
+    concurrency: state === 'probing' ? 1 : settings.concurrency,
     inFlight: load.inFlight,
-    waiting: await queue.getWaitingCount(),
+    waiting,
     meanJobMs: load.meanJobMs,
     hasDefaultModel: settings.model !== undefined,
   };

@@ -6,16 +6,19 @@ export interface RetryBudget {
   spend(): boolean;
 }
 
+const attemptsPerRetry = 10;
+const mostSaved = 10 * attemptsPerRetry;
+
 /** One retry for every ten first attempts, and at most ten saved up (which is also what a new worker starts with). */
-export function createRetryBudget({ share = 0.1, most = 10 } = {}): RetryBudget {
-  let saved = most;
+export function createRetryBudget(): RetryBudget {
+  let earned = mostSaved;
   return {
     earn: () => {
-      saved = Math.min(most, saved + share);
+      earned = Math.min(mostSaved, earned + 1);
     },
     spend: () => {
-      if (saved < 1) return false;
-      saved -= 1;
+      if (earned < attemptsPerRetry) return false;
+      earned -= attemptsPerRetry;
       return true;
     },
   };

@@ -29,9 +29,15 @@ export async function withOneRetry<T>(attempt: () => Promise<T>, limits: RetryLi
     if (pauseMs === undefined || Date.now() + pauseMs + leastTimeLeftMs > limits.deadline) throw error;
     if (!limits.budget.spend()) throw error;
     await delay(pauseMs, undefined, { signal: limits.signal }).catch(() => limits.signal.throwIfAborted());
-    return attempt();
+    return await attempt().catch((second) => {
+      throw isRefused(second) ? error : second;
+    });
   }
 }
+
+/** The first attempt may have opened the breaker: then what it met says more than that the second was not made. */
+const isRefused = (error: unknown): boolean =>
+  error instanceof Failure && error.code === 'provider_unavailable';
 
 function pauseBeforeRetry(error: unknown): number | undefined {
   if (!(error instanceof Failure) || !error.retryable) return undefined;

@@ -1,0 +1,48 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ConfigError } from '../shared/config.js';
+import { withLock } from './postgres/lock.js';
+
+const patienceMs = 1000;
+
+/** A data folder that is ours alone. */
+export interface DataDir {
+  /** Folder of the programs' logs. */
+  readonly logs: string;
+  /** Leaves the folder to the next start. */
+  release(): void;
+}
+
+/**
+ * Makes the data folder unless it is there and keeps other starts away from it, because the one that stops first
+ * would stop the other's PostgreSQL too. A killed start keeps nobody away. Throws `ConfigError`.
+ */
+export async function occupyDataDir(path: string): Promise<DataDir> {
+  const logs = join(path, 'logs');
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  try {
+    mkdirSync(logs, { recursive: true });
+    const occupied = await Promise.race([
+      lockUntil(released, join(path, 'start.lock')),
+      delay(patienceMs, false),
+    ]);
+    if (occupied) return { logs, release };
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'failed';
+    throw new ConfigError([`DATA_DIR: cannot write in ${path} (${code})`]);
+  }
+  throw new ConfigError([
+    `DATA_DIR: npm start runs in ${path} already; stop it, or set another folder and ports`,
+  ]);
+}
+
+/** Resolves when the lock is ours, and gives it up when the promise resolves. */
+const lockUntil = (released: Promise<void>, path: string): Promise<true> =>
+  new Promise((resolve, reject) => {
+    const hold = () => {
+      resolve(true);
+      return released;
+    };
+    withLock(path, hold).catch(reject);
+  });

@@ -1,0 +1,68 @@
+import { execFileSync } from 'node:child_process';
+import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
+import { concurrency } from './gateway.js';
+import type { Options } from './options.js';
+import { processTableSource } from './process-table.js';
+import { timeoutSeconds, warmUpSeconds } from './runs.js';
+import { type StoreChoice, storeTitles } from './store.js';
+
+/** Under which conditions the numbers came about: name and value, for people. */
+export type Conditions = readonly (readonly [name: string, value: string])[];
+
+/** A store that cannot run here, and why. */
+export interface MissingStore {
+  readonly name: StoreChoice['name'];
+  readonly missing: string;
+}
+
+export function describeConditions(
+  options: Options,
+  stores: readonly (StoreChoice | MissingStore)[],
+): Conditions {
+  const gibibytes = (totalmem() / 2 ** 30).toFixed(1);
+  return [
+    ['date', new Date().toISOString()],
+    ['machine', `${availableParallelism()} × ${cpus()[0]?.model ?? 'unknown CPU'}, ${gibibytes} GiB memory`],
+    [
+      'system',
+      `${process.platform} ${release()} ${process.arch}, load average before ${loadavg()[0]?.toFixed(2)}`,
+    ],
+    ['Node', process.version],
+    ['commit', commit()],
+    ...stores.map((store): [string, string] => [
+      storeTitles[store.name],
+      'missing' in store ? `does not run: ${store.missing}` : store.servedBy,
+    ]),
+    [
+      'processes',
+      `one API, one worker (all four pools, OPENAI_CONCURRENCY=${concurrency}), log level info to files`,
+    ],
+    [
+      'load',
+      'autocannon in a process of its own; each connection sends its next request at the answer to the last',
+    ],
+    [
+      'runs',
+      `${warmUpSeconds} s of warm-up, then ${options.seconds} s measured; no answer in ${timeoutSeconds} s is an error`,
+    ],
+    ['open files', `limit ${openFilesLimit()}`],
+    ['CPU and memory', `from ${processTableSource}; peak of a look every half second`],
+    ['shared', 'everything runs on this one machine over loopback, the load generator and the simulator too'],
+  ];
+}
+
+/** How many files and connections one process may have open here. Node itself has raised it as far as it may. */
+export function openFilesLimit(): number {
+  const limit = execFileSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).trim();
+  return limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit);
+}
+
+function commit(): string {
+  const git = (...args: string[]) =>
+    execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  try {
+    return `${git('rev-parse', '--short', 'HEAD')}${git('status', '--porcelain') ? ' with uncommitted changes' : ''}`;
+  } catch {
+    return 'unknown';
+  }
+}

@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type ChildProgram, startChild } from '../../dev/child-program.js';
+import { simulatorEnvironment } from '../../dev/simulated-providers.js';
+import { parseConfig } from '../../shared/config.js';
+import { providerIds } from '../../shared/contract.js';
+import type { Lifecycle } from '../../shared/lifecycle.js';
+import { migrateQueueStore } from '../../shared/queue.js';
+import type { RunningStore } from './store.js';
+
+/** One API process, one worker process and one simulator, each a process of its own as in production. */
+export interface Gateway {
+  readonly chatUrl: string;
+  readonly simulatorUrl: string;
+  readonly pids: { readonly api: number; readonly worker: number; readonly simulator: number };
+  /** Rejects when one of them ends although nobody asked it to. */
+  readonly failed: Promise<never>;
+  /** Resolves when a request is answered, and so when the jobs before it have been taken. */
+  answersOne(): Promise<void>;
+}
+
+/** Jobs at once in the worker process. */
+export const concurrency = 1000;
+
+/** With the credentials of the benchmark's only user. */
+export const chatHeaders = {
+  Authorization: `Basic ${Buffer.from('bench:only-on-loopback').toString('base64')}`,
+  'Content-Type': 'application/json',
+  'X-LLM': 'openai',
+};
+
+/** The conversation of every request. */
+export const messages = [{ role: 'user', content: 'What is a queue good for?' }];
+
+const launcher = fileURLToPath(new URL('../../../bin/quillgate', import.meta.url));
+const graceMs = 15_000;
+const answerWithinMs = 60_000;
+const betweenTriesMs = 100;
+
+/** Starts them on the store, with logs and working directory in `dir`, and waits until a request is answered. */
+export async function openGateway(store: RunningStore, lifecycle: Lifecycle, dir: string): Promise<Gateway> {
+  await migrateQueueStore(parseConfig(store.variables, 'migrate'));
+  const run = async (name: string, args: string[], environment: NodeJS.ProcessEnv) => {
+    lifecycle.stopping.throwIfAborted();
+    const logFile = join(dir, `${name}.log`);
+    const starting = startChild({ name, command: launcher, args, environment, cwd: dir, logFile });
+    return lifecycle.opened(name, await withLog(starting, logFile), (child) => child.stop({ graceMs }));
+  };
+  const simulator = await run('simulator', ['simulator', '--port', '0'], { PATH: process.env.PATH });
+  const simulatorUrl = `http://127.0.0.1:${simulator.port}`;
+  const environment = environmentOf(store, simulatorUrl);
+  const api = await run('api', ['api'], environment);
+  const worker = await run('worker', ['worker'], environment);
+  const failed = Promise.race(
+    [simulator, api, worker].map((child) => rejectAtEnd(child, join(dir, `${child.name}.log`))),
+  );
+  failed.catch(() => undefined);
+  await Promise.race([Promise.all([api.ready, worker.ready]), failed]);
+  const chatUrl = `http://127.0.0.1:${api.port}/chat`;
+  const answersOne = () => untilAnswered(chatUrl, lifecycle.stopping);
+  await Promise.race([answersOne(), failed]);
+  const pids = { api: api.pid, worker: worker.pid, simulator: simulator.pid };
+  return { chatUrl, simulatorUrl, pids, failed, answersOne };
+}
+
+function environmentOf(store: RunningStore, simulatorUrl: string): NodeJS.ProcessEnv {
+  return {
+    PATH: process.env.PATH,
+    NODE_ENV: 'production',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    WORKER_PORT: '0',
+    LOG_LEVEL: 'info',
+    CHAT_USERNAME: 'bench',
+    CHAT_PASSWORD: 'only-on-loopback',
+    OPENAI_CONCURRENCY: `${concurrency}`,
+    ...store.variables,
+    ...simulatorEnvironment([...providerIds], simulatorUrl),
+  };
+}
+
+async function rejectAtEnd(child: ChildProgram, logFile: string): Promise<never> {
+  return withLog(
+    child.ended.then((reason) => Promise.reject(new Error(reason))),
+    logFile,
+  );
+}
+
+const quotedLogBytes = 1500;
+
+/** The log goes with the temporary directory, so its end is put into the error. */
+async function withLog<T>(work: Promise<T>, logFile: string): Promise<T> {
+  try {
+    return await work;
+  } catch (cause) {
+    const end = readFileSync(logFile, 'utf8').slice(-quotedLogBytes).trim();
+    throw new Error(`${(cause as Error).message}; its last words:\n${end}`, { cause });
+  }
+}
+
+async function untilAnswered(url: string, stopping: AbortSignal): Promise<void> {
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(answerWithinMs)]);
+  const init = { method: 'POST', headers: chatHeaders, body: JSON.stringify({ messages }), signal };
+  for (;;) {
+    const response = await fetch(url, init);
+    await response.arrayBuffer();
+    if (response.ok) return;
+    await delay(betweenTriesMs, undefined, { signal });
+  }
+}

@@ -1,0 +1,80 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+
+/** What the load generator is to do. Goes to it as a message. */
+export interface LoadOrder {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Each sends its next request when it has the answer to the last. */
+  readonly connections: number;
+  readonly warmUpSeconds: number;
+  readonly seconds: number;
+  /** A request without an answer for this long is an error. */
+  readonly timeoutSeconds: number;
+}
+
+/** What came of it. */
+export interface LoadResult {
+  /** Answers with status 2xx within the measured time; the latencies are theirs. */
+  readonly answers: number;
+  readonly seconds: number;
+  /** Absent when there were no answers. */
+  readonly p50Ms?: number;
+  readonly p99Ms?: number;
+  readonly errors: LoadErrors;
+}
+
+/** Requests that got no 2xx, counted from the beginning of the warm-up. */
+export interface LoadErrors {
+  readonly non2xx: number;
+  readonly timeouts: number;
+  /** Connections refused or reset. */
+  readonly socket: number;
+  /** Sent on a connection that the server then closed in good order without answering. */
+  readonly unanswered: number;
+}
+
+/** What the load generator tells. */
+export type LoadEvent =
+  | { readonly type: 'measuring' }
+  | { readonly type: 'measured' }
+  | { readonly type: 'finished'; readonly result: LoadResult };
+
+interface LoadListeners {
+  /** The measured time begins; the argument is the load generator's process id. */
+  onMeasuring(pid: number | undefined): void;
+  onMeasured(): void;
+  signal: AbortSignal;
+}
+
+/** A load generator that takes this much longer than it should is killed. */
+const patienceMs = 30_000;
+
+/** Runs the load generator, a process of its own so that sending does not disturb measuring. */
+export async function runLoad(
+  order: LoadOrder,
+  { onMeasuring, onMeasured, signal }: LoadListeners,
+): Promise<LoadResult> {
+  const mostMs = (order.warmUpSeconds + order.seconds) * 1000 + patienceMs;
+  const child = fork(new URL('./load-generator.js', import.meta.url), {
+    signal: AbortSignal.any([signal, AbortSignal.timeout(mostMs)]),
+    killSignal: 'SIGKILL',
+  });
+  const ended = once(child, 'exit');
+  const { promise: finished, resolve, reject } = Promise.withResolvers<LoadResult>();
+  child.on('error', reject);
+  child.on('exit', () => reject(new Error('the load generator ended before its time')));
+  child.on('message', (event: LoadEvent) => {
+    if (event.type === 'measuring') onMeasuring(child.pid);
+    else if (event.type === 'measured') onMeasured();
+    else resolve(event.result);
+  });
+  child.send(order);
+  try {
+    return await finished;
+  } finally {
+    if (child.connected) child.disconnect();
+    await ended;
+  }
+}

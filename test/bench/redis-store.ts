@@ -1,0 +1,128 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { Redis } from 'ioredis';
+import type { Lifecycle } from '../../shared/lifecycle.js';
+import type { RunningStore, StoreChoice } from './store.js';
+
+const programs = ['redis-server', 'valkey-server'];
+
+/** The Redis at the URL, else a server of our own from the PATH. Throws when there is neither. */
+export async function findRedisStore(url: string | undefined): Promise<StoreChoice> {
+  return url === undefined ? findOwn() : findRunning(url);
+}
+
+function findOwn(): StoreChoice {
+  for (const program of programs) {
+    const version = versionOf(program);
+    if (version !== undefined) {
+      return {
+        name: 'redis',
+        servedBy: `${version} (${program} of the PATH, started for the benchmark without persistence)`,
+        open: (lifecycle, dir) => startServer(program, lifecycle, dir),
+      };
+    }
+  }
+  throw new Error(`no --redis-url, no REDIS_URL, and no ${programs.join(' or ')} on the PATH`);
+}
+
+function versionOf(program: string): string | undefined {
+  try {
+    return execFileSync(program, ['--version'], { encoding: 'utf8' }).split(' sha=')[0];
+  } catch {
+    return undefined;
+  }
+}
+
+async function startServer(program: string, lifecycle: Lifecycle, dir: string): Promise<RunningStore> {
+  const port = await freePort();
+  const options = [
+    '--port',
+    `${port}`,
+    '--bind',
+    '127.0.0.1',
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+    '--dir',
+    dir,
+  ];
+  const server = spawn(program, options, { stdio: 'ignore' });
+  const ended = once(server, 'exit');
+  lifecycle.opened('redis', server, async () => {
+    server.kill('SIGTERM');
+    await ended;
+  });
+  const url = `redis://127.0.0.1:${port}`;
+  const failed = ended.then(() => Promise.reject(new Error(`${program} ended at once`)));
+  failed.catch(() => undefined);
+  await Promise.race([ask(url, (redis) => redis.ping()), failed]);
+  return { variables: { REDIS_URL: url }, pid: server.pid };
+}
+
+async function findRunning(url: string): Promise<StoreChoice> {
+  const facts = await ask(url, (redis) => redis.info('server'));
+  await assertEmpty(url);
+  const version = /^(?:valkey|redis)_version:(.*)$/m.exec(facts)?.[1]?.trim() ?? 'unknown version';
+  return {
+    name: 'redis',
+    servedBy: `Redis ${version} at ${new URL(url).host}, running already: its CPU and memory are not measured`,
+    open: (lifecycle) => borrow(url, lifecycle),
+  };
+}
+
+/** On a database in use the jobs of a real deployment would mix with ours. */
+async function assertEmpty(url: string): Promise<void> {
+  const keys = await ask(url, (redis) => redis.dbsize());
+  if (keys > 0) {
+    throw new Error(
+      `the database of ${new URL(url).host} is not empty; name an empty one with --redis-url redis://…/<number>`,
+    );
+  }
+}
+
+async function borrow(url: string, lifecycle: Lifecycle): Promise<RunningStore> {
+  lifecycle.opened('redis database', url, () => ask(url, removeOurKeys));
+  return { variables: { REDIS_URL: url }, pid: undefined };
+}
+
+async function removeOurKeys(redis: Redis): Promise<void> {
+  for (const pattern of ['bull:*', 'quillgate*']) {
+    for await (const keys of redis.scanStream({ match: pattern, count: 1000 })) {
+      if (keys.length > 0) await redis.unlink(...(keys as string[]));
+    }
+  }
+}
+
+/** Tries to reach it for about five seconds. */
+async function ask<T>(url: string, question: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis(url, {
+    retryStrategy: (attempt) => (attempt > 50 ? null : 100),
+    connectTimeout: 5000,
+    maxRetriesPerRequest: null,
+  });
+  let trouble: Error | undefined;
+  redis.on('error', (error) => {
+    trouble = error;
+  });
+  try {
+    return await question(redis);
+  } catch (cause) {
+    // Without the URL, which may hold a password.
+    throw new Error(`no answer from ${new URL(url).host}: ${(trouble ?? (cause as Error)).message}`, {
+      cause,
+    });
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}

@@ -1,0 +1,43 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** A process that was seen running; the time of its start tells it from a later one with the same id. */
+export interface SeenProcess {
+  readonly pid: number;
+  readonly startedAt: string;
+  readonly command: string;
+}
+
+/** The process and all that descends from it. */
+export function familyOf(pid: number): SeenProcess[] {
+  const all = everyProcess();
+  const within = (parent: number): typeof all => [
+    ...all.filter((one) => one.pid === parent),
+    ...all.filter((one) => one.parent === parent).flatMap((one) => within(one.pid)),
+  ];
+  return within(pid);
+}
+
+/** Those of the processes that still run; a dead one that nobody has waited for does not. */
+export function stillRunning(seen: readonly SeenProcess[]): SeenProcess[] {
+  const running = new Set(everyProcess().map(({ pid, startedAt }) => `${pid} ${startedAt}`));
+  return seen.filter(({ pid, startedAt }) => running.has(`${pid} ${startedAt}`));
+}
+
+function everyProcess(): (SeenProcess & { parent: number })[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => describe(Number(pid)));
+}
+
+function describe(pid: number): (SeenProcess & { parent: number })[] {
+  try {
+    // The name, in parentheses, may hold anything; the fields after it are separated by spaces.
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (fields[0] === 'Z' || fields[0] === 'X') return [];
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+    return [{ pid, parent: Number(fields[1]), startedAt: fields[19] ?? '', command }];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,274 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { watch } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
+import { startSimulator } from '../../dev/simulator/server.js';
+import { providerIds } from '../../shared/contract.js';
+import { credentialVariables } from '../../shared/credentials.js';
+import { findStores, freshStore } from '../support/stores.js';
+import type { StartProcess } from './npm-start.js';
+import { run, serverPid, serverProcesses } from './postgres/server-facts.js';
+import { stillRunning } from './processes.js';
+import { gone, openPlace } from './start-place.js';
+
+const redis = (await findStores()).find(({ name }) => name === 'redis');
+
+/** A busy machine may make the stop slow. */
+const quiet = expect.stringMatching(/^(Still stopping: .*\n)?$/);
+
+const ownDatabase = (dataDir: string): string => {
+  const password = readFileSync(join(dataDir, 'postgres.password'), 'utf8').trim();
+  const port = readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[3];
+  return `postgres://quillgate:${password}@127.0.0.1:${port}/quillgate`;
+};
+
+const curlLines = (banner: string): string[] =>
+  banner.split('\n').filter((line) => line.startsWith('  curl '));
+
+async function shell(command: string, env: Record<string, string> = {}): Promise<unknown> {
+  const options = { env: { PATH: process.env.PATH, ...env } };
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], options);
+  return JSON.parse(stdout);
+}
+
+/** Resolves when the folder has a new entry whose name begins so. */
+async function appears(folder: string, name: string): Promise<void> {
+  for await (const { filename } of watch(folder)) if (filename?.startsWith(name)) return;
+}
+
+let sharedPostgres: EmbeddedPostgres;
+let sharedDir: string;
+
+beforeAll(async () => {
+  sharedDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
+  sharedPostgres = await startEmbeddedPostgres({ dataDir: sharedDir });
+});
+
+afterAll(async () => {
+  await sharedPostgres.stop();
+  rmSync(sharedDir, { recursive: true });
+});
+
+const freshDatabase = () => sharedPostgres.createDatabase(`test_${randomUUID()}`);
+
+/** A signal to the whole group ends it in order and in silence, and everything it has started. */
+async function stopsCleanly(starting: StartProcess, signal: NodeJS.Signals): Promise<void> {
+  const family = starting.family();
+  starting.signal(signal, 'group');
+  expect(await starting.ended).toMatchObject({ code: 0, signal: null, stdout: '', stderr: quiet });
+  await gone(family);
+}
+
+describe('npm start', { timeout: 60_000 }, () => {
+  it('explains itself, keeps credentials and data, and leaves nothing running', async (test) => {
+    const place = await openPlace(test);
+    const { PORT, SIMULATOR_PORT } = place.environment;
+    const first = place.start();
+    const banner = await first.up;
+    expect(banner).toContain(` http://localhost:${PORT}/chat `);
+    expect(banner).toContain(` http://localhost:${PORT}/v1/chat\n`);
+    expect(banner).toContain(`http://127.0.0.1:${SIMULATOR_PORT}`);
+    for (const id of providerIds) {
+      const line = banner.split('\n').find((text) => text.includes(`  ${id} `));
+      expect(line).toMatch(new RegExp(`^ +${id} +simulated; to make it real set `));
+      expect(line).toContain(credentialVariables[id]);
+    }
+    const credentials = readFileSync(join(place.dataDir, 'chat-credentials'), 'utf8');
+    const [name, secret] = credentials.trim().split(':');
+    expect(banner).toMatch(new RegExp(`User +${name}\n +Password +${secret} `));
+    const curls = curlLines(banner);
+    expect(curls).toHaveLength(providerIds.length);
+    for (const [index, id] of providerIds.entries()) {
+      expect(await shell(curls[index] ?? '')).toEqual({ response: expect.stringContaining(`Hello, ${id}!`) });
+    }
+    await run(ownDatabase(place.dataDir), 'CREATE TABLE kept AS SELECT 7 AS n');
+    const family = first.family();
+    expect(family.length).toBeGreaterThan(5);
+    first.signal('SIGINT');
+    expect(await first.ended).toEqual({ code: 0, signal: null, stdout: banner, stderr: quiet });
+    expect(stillRunning(family)).toEqual([]);
+
+    const startedAt = performance.now();
+    const second = place.start();
+    expect(await second.up).toBe(banner);
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+    expect(readFileSync(join(place.dataDir, 'chat-credentials'), 'utf8')).toBe(credentials);
+    expect(await run(ownDatabase(place.dataDir), 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
+    const secondFamily = second.family();
+    second.signal('SIGTERM', 'group');
+    expect(await second.ended).toMatchObject({ code: 0, stderr: quiet });
+    expect(stillRunning(secondFamily)).toEqual([]);
+  });
+
+  it('names every bad variable at once, fast, and quotes no value', async (test) => {
+    const place = await openPlace(test);
+    const bad = {
+      PORT: 'eight-thousand',
+      DATABASE_URL: 'mysql://root:hunter2@db/x',
+      OPENAI_BASE_URL: 'http://models.example/v1',
+      CHAT_PASSWORD: 'too-short',
+      LOG_LEVEL: 'loud',
+    };
+    const startedAt = performance.now();
+    const { code, stdout, stderr } = await place.start(bad).ended;
+    expect(performance.now() - startedAt).toBeLessThan(2000);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(
+      stderr
+        .match(/^ {2}[A-Z_]+(?=: )/gm)
+        ?.map((name) => name.trim())
+        .sort(),
+    ).toEqual(Object.keys(bad).sort());
+    for (const value of Object.values(bad)) expect(stderr).not.toContain(value);
+  });
+
+  it.concurrent('stops with npm, whether npm alone is told to or everything in the terminal', async (test) => {
+    const place = await openPlace(test);
+    for (const [signal, scope] of [
+      ['SIGTERM', 'process'],
+      ['SIGINT', 'group'],
+    ] as const) {
+      const npm = place.startWithNpm();
+      await npm.up;
+      const family = npm.family();
+      npm.signal(signal, scope);
+      expect(await npm.ended).toMatchObject({ code: 0, stderr: quiet });
+      expect(stillRunning(family)).toEqual([]);
+    }
+  });
+
+  it.concurrent('starts again right after it was killed, and stops when one of its programs dies', async (test) => {
+    const place = await openPlace(test);
+    const killed = place.start();
+    await killed.up;
+    const programs = killed.family().filter(({ command }) => command.includes('/dist/'));
+    const server = serverPid(place.dataDir);
+    killed.signal('SIGKILL');
+    const next = place.start();
+    await next.up;
+    await gone(programs);
+    expect(programs).toHaveLength(4);
+    expect(serverPid(place.dataDir)).toBe(server);
+
+    const family = next.family();
+    const api = family.find(({ command }) => command.includes('/dist/api/'));
+    process.kill(api?.pid ?? Number.NaN, 'SIGKILL');
+    expect(await next.ended).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^api ended unexpectedly; its log is \.data\/logs\/api\.log\n/),
+    });
+    await gone(family.filter(({ command }) => !command.includes('postgres')));
+    // Adopted, so not one of its family.
+    expect(serverProcesses(place.dataDir)).toEqual([]);
+  });
+
+  it.concurrent('stops in the middle of a start', async (test) => {
+    const place = await openPlace(test);
+    const makesItsCluster = appears(place.dataDir, 'postgres.new-');
+    const first = place.start();
+    await makesItsCluster;
+    await stopsCleanly(first, 'SIGINT');
+    const startsItsPrograms = appears(join(place.dataDir, 'logs'), 'worker.log');
+    const second = place.start();
+    await startsItsPrograms;
+    await stopsCleanly(second, 'SIGHUP');
+  });
+
+  it.concurrent('runs once in a folder', async (test) => {
+    const place = await openPlace(test);
+    const both = [place.start({ DATABASE_URL: await freshDatabase() }), place.start()];
+    const refused = await Promise.race(both.map(async (one) => ({ one, ending: await one.ended })));
+    expect(refused.ending).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('DATA_DIR: '),
+    });
+    await both.find((one) => one !== refused.one)?.up;
+  });
+
+  it.concurrent('names a port that something else listens on', async (test) => {
+    const place = await openPlace(test);
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const { code, stdout, stderr } = await place.start({ WORKER_PORT: String(port) }).ended;
+    server.close();
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain(`WORKER_PORT=${port}: something else listens there`);
+    expect(stderr).not.toContain('  PORT=');
+  });
+
+  it.concurrent.for([
+    ['CHAT_PASSWORD', { CHAT_USERNAME: 'ada' }],
+    ['PORT, WORKER_PORT, SIMULATOR_PORT', { PORT: '7001', WORKER_PORT: '7001' }],
+    ['DATABASE_URL', { DATABASE_URL: 'postgres://someone:hunter2@127.0.0.1:1/x' }],
+    ['DATA_DIR', { DATA_DIR: '/dev/null/data' }],
+  ] as const)('names %s when it keeps it from starting', async ([names, variables], test) => {
+    const place = await openPlace(test);
+    const { code, stdout, stderr } = await place.start({ DATABASE_URL: sharedPostgres.url, ...variables })
+      .ended;
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(new RegExp(`^Configuration problems:\n {2}${names}: .+\n$`));
+    expect(stderr).not.toContain('hunter2');
+  });
+
+  it.concurrent('uses the provider and the database of a .env file, and ports that it finds itself', async (test) => {
+    const place = await openPlace(test);
+    const provider = await startSimulator({ port: 0 });
+    test.onTestFinished(() => provider.close());
+    const databaseUrl = await freshDatabase();
+    writeFileSync(
+      join(place.dir, '.env'),
+      [
+        '# from a friend on Windows',
+        `DATABASE_URL="${databaseUrl}"`,
+        "OPENAI_API_KEY='a-key#with-a-hash'",
+        `  OPENAI_BASE_URL = ${provider.url}/v1  `,
+        'export OPENAI_MODEL=sim-echo # the default',
+        'ANTHROPIC_API_KEY=',
+        'AWS_PROFILE=nobody-has-this',
+        'AWS_BEARER_TOKEN_BEDROCK=unused',
+        'GOOGLE_CLOUD_PROJECT=only-half',
+        '',
+      ].join('\r\n'),
+    );
+    const started = place.start({ PORT: '0', WORKER_PORT: '0', SIMULATOR_PORT: '0' });
+    const banner = await started.up;
+    expect(banner).toMatch(/^ +openai +real$/m);
+    for (const id of ['anthropic', 'bedrock', 'vertexai'])
+      expect(banner).toMatch(new RegExp(`^ +${id} +simulated;`, 'm'));
+    expect(banner).toContain('PostgreSQL (DATABASE_URL)');
+    const answers = await Promise.all(curlLines(banner).map((line) => shell(line)));
+    expect(answers).toEqual(
+      providerIds.map((id) => ({ response: expect.stringContaining(`Hello, ${id}!`) })),
+    );
+    expect(provider.calls.list().map(({ facts }) => facts.provider)).toEqual(['openai']);
+    expect(await run(databaseUrl, "SELECT to_regnamespace('bullmq') IS NOT NULL AS used")).toEqual([
+      { used: true },
+    ]);
+    expect(existsSync(join(place.dataDir, 'postgres'))).toBe(false);
+  });
+
+  it.concurrent('uses the Redis and the user of the environment', async (test) => {
+    if (redis?.servedBy === undefined) return test.skip(redis?.missing);
+    const { server, stop } = await redis.start();
+    test.onTestFinished(stop);
+    const place = await openPlace(test);
+    const user = { CHAT_USERNAME: 'ada', CHAT_PASSWORD: 'not a secret in a test' };
+    const started = place.start({ ...(await freshStore(server)), DATABASE_URL: sharedPostgres.url, ...user });
+    const banner = await started.up;
+    expect(banner).toContain('Redis (REDIS_URL)');
+    expect(banner).not.toContain(user.CHAT_PASSWORD);
+    expect(await shell(curlLines(banner)[0] ?? '', user)).toHaveProperty('response');
+    for (const address of banner.match(/http:\S+\/readyz/g) ?? []) {
+      expect(await (await fetch(address)).json()).toMatchObject({ checks: { queue: { store: 'redis' } } });
+    }
+  });
+});

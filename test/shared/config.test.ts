@@ -1,0 +1,204 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError, type Environment, namesSet, type Program, parseConfig } from '../../shared/config.js';
+import { providerIds } from '../../shared/contract.js';
+import { hasCredentials } from '../../shared/credentials.js';
+import { poolSettings } from '../../shared/pool-settings.js';
+
+const parse = (environment: Environment) => parseConfig(environment, 'config');
+
+function problemsOf(environment: Environment, program: Program = 'config'): readonly string[] {
+  try {
+    parseConfig(environment, program);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+/** The variables that the problems begin with. */
+const named = (problems: readonly string[]) => problems.map((problem) => problem.split(':')[0]);
+
+const canary = 'canary-value';
+const wrong = {
+  PORT: canary,
+  WORKER_PORT: '65536',
+  CHAT_BASE_URL: canary,
+  DATABASE_URL: `mysql://${canary}`,
+  REDIS_URL: `https://${canary}`,
+  CHAT_USERNAME: `${canary}:`,
+  CHAT_PASSWORD: canary,
+  CHAT_TIMEOUT_MS: `60s ${canary}`,
+  MAX_BODY_BYTES: '1',
+  LOG_LEVEL: canary,
+  WORKER_PROVIDERS: canary,
+  OPENAI_BASE_URL: `http://${canary}.example`,
+  OPENAI_CONCURRENCY: '0',
+};
+
+describe('parseConfig', () => {
+  it('has the promised defaults', () => {
+    expect(parse({})).toMatchObject({
+      PORT: 3000,
+      HOST: '0.0.0.0',
+      WORKER_PORT: 3001,
+      SIMULATOR_PORT: 3002,
+      CHAT_BASE_URL: 'http://localhost:3000',
+      CHAT_BASE_URL_ALT: 'http://localhost:3000/v1',
+      DATA_DIR: '.data',
+      CHAT_TIMEOUT_MS: 55_000,
+      MAX_BODY_BYTES: 1_048_576,
+      MAX_MESSAGES: 1000,
+      MAX_JSON_DEPTH: 32,
+      WORKER_PROVIDERS: [...providerIds],
+    });
+  });
+
+  it('takes an empty value for one that is not set', () => {
+    const names = Object.keys(parse({}));
+    expect(parse(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(parse({}));
+    expect(parse({ REDIS_URL: '', OPENAI_API_KEY: '' })).not.toHaveProperty('REDIS_URL');
+  });
+
+  it('tells every problem at once, by name', () => {
+    expect(named(problemsOf(wrong)).sort()).toEqual(Object.keys(wrong).sort());
+  });
+
+  it('never tells a value', () => {
+    expect(() => parse(wrong)).toThrow(
+      expect.not.objectContaining({ message: expect.stringContaining(canary) }),
+    );
+    expect(problemsOf(wrong).join()).not.toContain(canary);
+  });
+
+  // What is missing is only looked for once nothing is wrong, so the operator needs a second try to hear of it.
+  it('tells what is missing together with what is wrong', () => {
+    expect(named(problemsOf({ PORT: 'abc' }, 'api'))).toEqual(
+      expect.arrayContaining(['PORT', 'CHAT_USERNAME', 'CHAT_PASSWORD']),
+    );
+  });
+
+  it.each(['abc', '-1', '1.5', '65536', 'Infinity', '3000x'])('refuses %j as a port', (PORT) => {
+    expect(named(problemsOf({ PORT }))).toEqual(['PORT']);
+  });
+
+  it('takes a blank value for one that is not set', () => {
+    expect(parse({ PORT: ' ', OPENAI_API_KEY: '\t' })).toEqual(parse({}));
+  });
+
+  it.each([
+    'https://example.com/v1',
+    'http://localhost:8080',
+    'http://LOCALHOST:8080',
+    'http://127.0.0.1:1',
+    'http://[::1]:1',
+  ])('lets a provider be at %s', (OPENAI_BASE_URL) => {
+    expect(parse({ OPENAI_BASE_URL }).OPENAI_BASE_URL).toBe(OPENAI_BASE_URL);
+  });
+
+  it.each([
+    'http://example.com',
+    'http://localhost.example.com',
+    'http://127.0.0.1@example.com',
+    'http://127.0.0.1.example.com',
+    'http://0.0.0.0:1',
+    'http://10.0.0.1',
+    'ftp://localhost',
+    'file:///etc/passwd',
+    'localhost:8080',
+    '//localhost',
+  ])('lets no provider be at %s', (url) => {
+    const variables = [
+      'OPENAI_BASE_URL',
+      'ANTHROPIC_BASE_URL',
+      'AWS_ENDPOINT_URL_BEDROCK_RUNTIME',
+      'GOOGLE_VERTEX_BASE_URL',
+    ];
+    const problems = problemsOf(Object.fromEntries(variables.map((name) => [name, url])));
+    expect([...new Set(named(problems))]).toEqual(variables);
+  });
+
+  it('reads a comma list with blanks around its names', () => {
+    expect(parse({ WORKER_PROVIDERS: ' vertexai , openai' }).WORKER_PROVIDERS).toEqual([
+      'vertexai',
+      'openai',
+    ]);
+  });
+
+  it.each([',', 'openai,', 'OpenAI', 'openai;bedrock', 'openai bedrock', '__proto__'])(
+    'refuses %j as a list of providers',
+    (WORKER_PROVIDERS) => {
+      expect(new Set(named(problemsOf({ WORKER_PROVIDERS })))).toEqual(new Set(['WORKER_PROVIDERS']));
+    },
+  );
+
+  // Each mention starts a pool, and both tell of themselves under the same worker's name.
+  it('takes a provider that is listed twice once', () => {
+    expect(parse({ WORKER_PROVIDERS: 'openai,openai' }).WORKER_PROVIDERS).toEqual(['openai']);
+  });
+
+  it('demands a store and the first user of the API', () => {
+    expect(named(problemsOf({}, 'api'))).toEqual([
+      'REDIS_URL or DATABASE_URL',
+      'CHAT_USERNAME',
+      'CHAT_PASSWORD',
+    ]);
+    const enough = { CHAT_USERNAME: 'a', CHAT_PASSWORD: 'x'.repeat(16) };
+    expect(problemsOf({ ...enough, REDIS_URL: 'redis://localhost' }, 'api')).toEqual([]);
+    expect(problemsOf({ ...enough, DATABASE_URL: 'postgres://localhost/x' }, 'api')).toEqual([]);
+  });
+
+  it("demands a store and one of its providers' credentials of a worker", () => {
+    const listed = { WORKER_PROVIDERS: 'openai,bedrock', ANTHROPIC_API_KEY: 'x' };
+    expect(problemsOf(listed, 'worker')).toEqual([
+      expect.stringContaining('REDIS_URL or DATABASE_URL'),
+      expect.stringContaining('OPENAI_API_KEY'),
+      expect.stringContaining('AWS_REGION'),
+    ]);
+    expect(
+      problemsOf({ ...listed, AWS_REGION: 'eu-west-1', REDIS_URL: 'rediss://localhost' }, 'worker'),
+    ).toEqual([]);
+  });
+});
+
+describe('hasCredentials', () => {
+  it.each([
+    ['openai', { OPENAI_API_KEY: 'x' }, true],
+    ['openai', { ANTHROPIC_API_KEY: 'x', OPENAI_BASE_URL: 'https://x.example' }, false],
+    ['anthropic', { ANTHROPIC_API_KEY: 'x' }, true],
+    ['bedrock', { AWS_REGION: 'x' }, true],
+    ['bedrock', { AWS_ACCESS_KEY_ID: 'x' }, false],
+    ['vertexai', { GOOGLE_API_KEY: 'x' }, true],
+    ['vertexai', { GOOGLE_CLOUD_PROJECT: 'x' }, false],
+    ['vertexai', { GOOGLE_CLOUD_LOCATION: 'x' }, false],
+    ['vertexai', { GOOGLE_CLOUD_PROJECT: 'x', GOOGLE_CLOUD_LOCATION: 'x' }, true],
+  ] as const)('of %s with %o is %s', (id, environment, expected) => {
+    expect(hasCredentials(namesSet(parse(environment)), id)).toBe(expected);
+  });
+});
+
+describe('poolSettings', () => {
+  it.each(providerIds)('reads the variables of %s and of nobody else', (id) => {
+    const prefix = id.toUpperCase();
+    const config = parse({
+      [`${prefix}_CONCURRENCY`]: '7',
+      [`${prefix}_TIMEOUT_MS`]: '100',
+      [`${prefix}_MODEL`]: 'm',
+      [`${prefix}_MAX_OUTPUT_TOKENS`]: '9',
+    });
+    expect(poolSettings(config, id)).toEqual({
+      concurrency: 7,
+      timeoutMs: 100,
+      model: 'm',
+      maxOutputTokens: 9,
+    });
+    for (const other of providerIds.filter((one) => one !== id)) {
+      expect(poolSettings(config, other)).toEqual({
+        concurrency: 20,
+        timeoutMs: 45_000,
+        model: undefined,
+        maxOutputTokens: 4096,
+      });
+    }
+  });
+});

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { Failure, type FailureCode, failureCodes, failureKinds } from '../../shared/failures.js';
+
+/** As promised to clients; every server-side failure of chat is a 500. */
+const promised: [number, FailureCode[]][] = [
+  [400, ['invalid_json', 'invalid_request', 'empty_conversation', 'unknown_provider']],
+  [401, ['unauthorized']],
+  [404, ['not_found']],
+  [405, ['method_not_allowed']],
+  [413, ['payload_too_large']],
+  [415, ['unsupported_media_type']],
+  [500, ['provider_error', 'provider_rejected', 'provider_rate_limited', 'provider_timeout']],
+  [
+    500,
+    ['content_blocked', 'provider_unavailable', 'overloaded', 'timeout', 'queue_unavailable', 'internal'],
+  ],
+];
+
+describe('failureKinds', () => {
+  it.each(promised)('answers %i for %j', (status, codes) => {
+    for (const code of codes) expect(new Failure(code).status, code).toBe(status);
+  });
+
+  it('has no code that is not promised', () => {
+    expect([...failureCodes].sort()).toEqual(promised.flatMap(([, codes]) => codes).sort());
+  });
+
+  it('calls only what may pass by itself retryable', () => {
+    const retryable = failureCodes.filter((code) => failureKinds[code].retryable);
+    expect(retryable.sort()).toEqual([
+      'overloaded',
+      'provider_error',
+      'provider_rate_limited',
+      'provider_timeout',
+      'provider_unavailable',
+      'queue_unavailable',
+      'timeout',
+    ]);
+  });
+});
+
+describe('Failure', () => {
+  it('lets a fact overrule the table on retrying, either way', () => {
+    expect(new Failure('provider_error', { retryable: false }).retryable).toBe(false);
+    expect(new Failure('internal', { retryable: true }).retryable).toBe(true);
+  });
+
+  it('keeps its cause, and says nothing but its code', () => {
+    const cause = new Error('canary');
+    const failure = new Failure('queue_unavailable', { cause });
+    expect(failure.cause).toBe(cause);
+    expect(failure.message).toBe('queue_unavailable');
+  });
+});

@@ -1,0 +1,79 @@
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+interface Line {
+  name: string;
+  err?: { type: string; code?: string; at?: string[]; cause?: { type: string; cause?: { type: string } } };
+  program?: string;
+  msg?: string;
+  threw?: string;
+}
+
+const writer = fileURLToPath(new URL('log-writer.mjs', import.meta.url));
+const output = execFileSync(process.execPath, ['--no-warnings', writer], { encoding: 'utf8' });
+const lines = output
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line) as Line);
+
+function lineOf(name: string): Line {
+  const line = lines.find((one) => one.name === name);
+  if (line === undefined) throw new Error(`no line for ${name}`);
+  return line;
+}
+
+describe('createLog', () => {
+  it.each([
+    'message',
+    'lines',
+    'cause',
+    'text as cause',
+    'aggregate',
+    'text',
+    'object',
+    'code',
+    'number as code',
+    'sentence as code',
+    'other fields',
+  ])('keeps quiet about what an error says: %s', (name) => {
+    const line = lineOf(name);
+    expect(line.msg).toBe('it broke');
+    expect(JSON.stringify(line)).not.toContain('canary');
+  });
+
+  // The stack still holds the message the error was made with, which is not the one that is cut out of it.
+  it('keeps quiet about a message that was changed after the error was made', () => {
+    expect(JSON.stringify(lineOf('message changed'))).not.toContain('canary');
+  });
+
+  // pino takes the error's message for the line's own words when the caller gives none.
+  it.each(['no words', 'bare'])('keeps quiet about an error that is logged without words: %s', (name) => {
+    expect(JSON.stringify(lineOf(name))).not.toContain('canary');
+  });
+
+  // Following the causes never ends, and the overflow is thrown at whoever wanted to log.
+  it('logs an error that is its own cause', () => {
+    expect(lineOf('cyclic')).not.toHaveProperty('threw');
+  });
+
+  it('tells type, code, frames and causes', () => {
+    expect(lineOf('code').err).toMatchObject({ type: 'Error', code: 'ECONNRESET' });
+    expect(lineOf('number as code').err).toMatchObject({ code: '429' });
+    expect(lineOf('sentence as code').err).not.toHaveProperty('code');
+    expect(lineOf('cause').err).toMatchObject({
+      type: 'TypeError',
+      cause: { type: 'RangeError', cause: { type: 'Error' } },
+    });
+    for (const name of ['message', 'lines', 'empty message']) {
+      const frames = lineOf(name).err?.at?.filter((line) => line !== '') ?? [];
+      expect(frames.length, name).toBeGreaterThan(0);
+      for (const frame of frames) expect(frame).toMatch(/^ {4}at .*(log-writer|node:internal)/);
+    }
+  });
+
+  it('names the program and leaves out what is below its level', () => {
+    expect(lineOf('message').program).toBe('test');
+    expect(lines.map(({ name }) => name)).not.toContain('too detailed');
+  });
+});

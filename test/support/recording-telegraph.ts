@@ -1,0 +1,34 @@
+import { EventEmitter, once } from 'node:events';
+import { maxMessageBytes, type Telegraph } from '../../shared/relay.js';
+
+/** What was published. */
+export interface Told {
+  readonly topic: string;
+  readonly message: object;
+}
+
+/** A telegraph that leads nowhere, keeps what is published, and refuses what the relay would refuse. */
+export interface RecordingTelegraph extends Telegraph {
+  readonly told: Told[];
+  /** Resolves once this many messages have been told, with all of them. */
+  toldAtLeast(count: number): Promise<Told[]>;
+}
+
+export function createRecordingTelegraph(): RecordingTelegraph {
+  const told: Told[] = [];
+  const events = new EventEmitter();
+  return {
+    told,
+    toldAtLeast: async (count) => {
+      while (told.length < count) await once(events, 'told');
+      return told;
+    },
+    publish: async (topic, message) => {
+      if (Buffer.byteLength(JSON.stringify(message)) > maxMessageBytes) throw new Error('too large');
+      told.push({ topic, message });
+      events.emit('told');
+    },
+    subscribe: async () => {},
+    close: async () => {},
+  };
+}

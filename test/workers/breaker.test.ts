@@ -1,0 +1,209 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Failure, type FailureCode } from '../../shared/failures.js';
+import { type Breaker, type BreakerState, createBreaker } from '../../workers/breaker.js';
+
+let breaker: Breaker;
+let changes: BreakerState[];
+let waiting: { state: BreakerState; resolve: () => void }[];
+
+beforeEach(() => {
+  changes = [];
+  waiting = [];
+  breaker = createBreaker({
+    timeoutMs: 1000,
+    resetMs: 20,
+    onChange: (state) => {
+      changes.push(state);
+      for (const waiter of waiting) if (waiter.state === state) waiter.resolve();
+    },
+  });
+});
+afterEach(() => breaker.close());
+
+/** Resolves at the next change to this state. */
+function becomes(state: BreakerState): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  waiting.push({ state, resolve });
+  return promise;
+}
+
+/** How a call through the breaker ends: `done`, or the code it failed with. */
+async function call(outcome?: Failure | Promise<unknown>): Promise<string> {
+  try {
+    await breaker.run(async () => {
+      if (outcome instanceof Failure) throw outcome;
+      await outcome;
+    });
+    return 'done';
+  } catch (error) {
+    return error instanceof Failure ? error.code : String(error);
+  }
+}
+
+/** A call that ends when the test says so. */
+function startCall() {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  return { ended: call(promise), resolve, reject };
+}
+
+const sick = () => call(new Failure('provider_error'));
+
+/** Judging takes a few turns of the event loop after a call. */
+const judged = () => new Promise((resolve) => setImmediate(resolve));
+
+async function open(): Promise<void> {
+  const opened = becomes('open');
+  for (let n = 0; n < 5; n += 1) await sick();
+  await opened;
+}
+
+async function halfOpen(): Promise<void> {
+  const halfOpened = becomes('half-open');
+  await open();
+  await halfOpened;
+}
+
+describe('createBreaker', () => {
+  it('passes on what a call gives and throws', async () => {
+    const error = new Error('x');
+    expect(await breaker.run(async () => 1)).toBe(1);
+    await expect(breaker.run(() => Promise.reject(error))).rejects.toBe(error);
+  });
+
+  it('opens at the fifth sick call and not before', async () => {
+    for (let n = 0; n < 4; n += 1) await sick();
+    await judged();
+    expect(breaker.state).toBe('closed');
+    await sick();
+    await judged();
+    expect(breaker.state).toBe('open');
+    expect(changes).toEqual(['open']);
+  });
+
+  it('opens on calls that time out', async () => {
+    for (let n = 0; n < 5; n += 1) await call(new Failure('provider_timeout'));
+    await judged();
+    expect(breaker.state).toBe('open');
+  });
+
+  it('stays closed while at least half of the calls are well', async () => {
+    for (let n = 0; n < 20; n += 1) {
+      await call();
+      await sick();
+    }
+    await judged();
+    expect(breaker.state).toBe('closed');
+  });
+
+  it.each<[string, Failure | Promise<never>]>([
+    ...(
+      [
+        'provider_rejected',
+        'provider_rate_limited',
+        'content_blocked',
+        'timeout',
+        'internal',
+      ] as FailureCode[]
+    ).map((code): [string, Failure] => [code, new Failure(code)]),
+    ['an unusable answer', new Failure('provider_error', { retryable: false })],
+    ['a shutdown', new Failure('provider_unavailable')],
+  ])('does not hold %s against the provider', async (_, failure) => {
+    for (let n = 0; n < 4; n += 1) await sick();
+    for (let n = 0; n < 50; n += 1) await call(failure);
+    await judged();
+    expect(breaker.state).toBe('closed');
+    await sick();
+    await judged();
+    expect(breaker.state).toBe('open');
+  });
+
+  it('makes no call while it is open', async () => {
+    await open();
+    let made = false;
+    const refused = breaker.run(async () => {
+      made = true;
+    });
+    await expect(refused).rejects.toMatchObject({ code: 'provider_unavailable', retryable: true });
+    expect(made).toBe(false);
+  });
+
+  it('lets one call through to probe, and refuses others meanwhile', async () => {
+    await halfOpen();
+    const probe = startCall();
+    expect(await call()).toBe('provider_unavailable');
+    expect(breaker.state).toBe('half-open');
+    const closed = becomes('closed');
+    probe.resolve();
+    expect(await probe.ended).toBe('done');
+    await closed;
+    expect(await call()).toBe('done');
+    expect(changes).toEqual(['open', 'half-open', 'closed']);
+  });
+
+  it('opens again when the probe is sick, and probes again', async () => {
+    await halfOpen();
+    const opened = becomes('open');
+    const halfOpened = becomes('half-open');
+    await sick();
+    await opened;
+    expect(await call()).toBe('provider_unavailable');
+    await halfOpened;
+    const closed = becomes('closed');
+    expect(await call()).toBe('done');
+    await closed;
+  });
+
+  it('learns nothing from a probe that says nothing about the provider', async () => {
+    await halfOpen();
+    for (const code of ['provider_rate_limited', 'provider_rejected', 'timeout'] as const) {
+      expect(await call(new Failure(code))).toBe(code);
+      await judged();
+      expect(breaker.state).toBe('half-open');
+    }
+    const closed = becomes('closed');
+    await call();
+    await closed;
+  });
+
+  it.each([
+    ['well', (late: ReturnType<typeof startCall>) => late.resolve()],
+    ['sick', (late: ReturnType<typeof startCall>) => late.reject(new Failure('provider_timeout'))],
+  ])('does not take an old call that ends %s for the probe', async (_, end) => {
+    const late = startCall();
+    await halfOpen();
+    end(late);
+    await late.ended;
+    await judged();
+    expect(breaker.state).toBe('half-open');
+    const probe = startCall();
+    expect(await call()).toBe('provider_unavailable');
+    probe.resolve();
+    await probe.ended;
+  });
+
+  it('ignores old calls that end while it is open', async () => {
+    const late = startCall();
+    await open();
+    late.resolve();
+    await late.ended;
+    await judged();
+    expect(changes.filter((state) => state === 'closed')).toEqual([]);
+  });
+
+  // opossum keeps the failures of before: they still fill the window, so the first sick call opens it again.
+  it('wants five new verdicts after it has closed', async () => {
+    await halfOpen();
+    const closed = becomes('closed');
+    await call();
+    await closed;
+    await sick();
+    await judged();
+    expect(breaker.state).toBe('closed');
+  });
+
+  it('has judged a probe by the time its caller hears of it, so that no second one slips through', async () => {
+    await halfOpen();
+    await breaker.run(async () => {});
+    expect(breaker.state).toBe('closed');
+  });
+});

@@ -1,0 +1,208 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startSimulator } from '../../dev/simulator/server.js';
+import { Failure } from '../../shared/failures.js';
+import type { ChatJob } from '../../shared/messages.js';
+import { type Breaker, createBreaker } from '../../workers/breaker.js';
+import { runChatJob } from '../../workers/chat-job.js';
+import { createRetryBudget } from '../../workers/retry-budget.js';
+import { providerSetups } from '../support/providers.js';
+
+const simulator = await startSimulator({ port: 0 });
+afterAll(() => simulator.close());
+
+describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }) => {
+  const provider = await load(simulator.url);
+  afterAll(() => provider.close());
+
+  let breaker: Breaker;
+  let shutdown: AbortController;
+  let since: number;
+
+  beforeEach(() => {
+    breaker = createBreaker({ timeoutMs: 10_000, resetMs: 60_000, onChange: () => {} });
+    shutdown = new AbortController();
+    since = simulator.calls.lastId;
+  });
+  afterEach(() => breaker.close());
+
+  const run = (
+    model: string | undefined,
+    { inMs = 20_000, timeoutMs = 10_000, agoMs = 0, preset = '' } = {},
+  ) => {
+    const job: ChatJob = {
+      v: 1,
+      provider: id,
+      turns: [{ role: 'user', content: 'Hello' }],
+      deadline: Date.now() + inMs,
+      replyTo: 'node',
+      ...(model !== undefined && { model }),
+    };
+    const settings = { concurrency: 1, timeoutMs, model: preset || undefined, maxOutputTokens: 100 };
+    return runChatJob(job, Date.now() - agoMs, {
+      provider,
+      settings,
+      breaker,
+      budget: createRetryBudget(),
+      shutdown: shutdown.signal,
+    });
+  };
+  const models = () => simulator.calls.list({ since }).map(({ model }) => model);
+  const tag = () => `${name.replaceAll(' ', '-')}-${randomUUID()}`;
+
+  it('answers with the text, the model, the tokens and the times', async () => {
+    const outcome = await run('sim-latency-50', { agoMs: 5000 });
+    expect(outcome).toEqual({
+      kind: 'ok',
+      text: expect.stringContaining('Hello'),
+      model: expect.stringContaining('sim-latency-50'),
+      usage: { inputTokens: expect.any(Number), outputTokens: expect.any(Number) },
+      queueMs: expect.any(Number),
+      providerMs: expect.any(Number),
+    });
+    expect(outcome.queueMs).toBeGreaterThanOrEqual(5000);
+    expect(outcome.queueMs).toBeLessThan(6000);
+    expect(outcome.providerMs).toBeGreaterThanOrEqual(49);
+  });
+
+  it('asks the model of the job, else the configured one', async () => {
+    const [own, preset] = [`sim-echo@${tag()}`, `sim-echo@${tag()}`];
+    await run(own, { preset });
+    await run(undefined, { preset });
+    expect(models()).toEqual([own, preset]);
+  });
+
+  it('makes no call without a model', async () => {
+    expect(await run(undefined)).toMatchObject({
+      kind: 'failed',
+      code: 'provider_rejected',
+      retryable: false,
+    });
+    expect(models()).toEqual([]);
+  });
+
+  it('makes no call for a job that nobody waits for any more', async () => {
+    expect(await run('sim-echo', { inMs: 0, agoMs: 1000 })).toMatchObject({
+      kind: 'failed',
+      code: 'timeout',
+    });
+    expect(models()).toEqual([]);
+  });
+
+  it('answers after a failure that passes', async () => {
+    const model = `sim-fail-1-500-${tag()}`;
+    expect(await run(model)).toMatchObject({ kind: 'ok', text: expect.stringContaining('Hello') });
+    expect(models()).toEqual([model, model]);
+  });
+
+  it('waits as long as the provider asks before it tries again', async () => {
+    const outcome = await run(`sim-limit-1-1-${tag()}`);
+    expect(outcome.kind).toBe('ok');
+    expect(outcome.providerMs).toBeGreaterThanOrEqual(1000);
+  });
+
+  it('does not wait longer than the caller does', async () => {
+    const outcome = await run(`sim-limit-1-30-${tag()}`);
+    expect(outcome).toMatchObject({ code: 'provider_rate_limited', retryable: true, retryAfterMs: 30_000 });
+    expect(models()).toHaveLength(1);
+  });
+
+  it('fails after two attempts', async () => {
+    expect(await run('sim-status-500')).toMatchObject({
+      kind: 'failed',
+      code: 'provider_error',
+      retryable: true,
+    });
+    expect(models()).toHaveLength(2);
+  });
+
+  it.each([
+    ['sim-status-400', 'provider_rejected'],
+    ['sim-empty', 'provider_error'],
+  ])('asks once when another try would end the same: %s', async (model, code) => {
+    expect(await run(model)).toMatchObject({ kind: 'failed', code, retryable: false });
+    expect(models()).toHaveLength(1);
+  });
+
+  it('tells a reply that was cut and one that was withheld', async () => {
+    expect(await run('sim-length')).toMatchObject({ kind: 'truncated', text: expect.stringMatching(/./) });
+    expect(await run('sim-blocked')).toEqual({
+      kind: 'blocked',
+      queueMs: expect.any(Number),
+      providerMs: expect.any(Number),
+    });
+  });
+
+  it.each([
+    ['provider_timeout', { timeoutMs: 200 }],
+    ['timeout', { inMs: 200 }],
+  ])('ends a hanging call with %s, closes its socket, and does not repeat it', async (code, limits) => {
+    const model = `sim-hang@${tag()}`;
+    expect(await run(model, limits)).toMatchObject({ kind: 'failed', code });
+    const [call] = simulator.calls.list({ since });
+    await call?.closed;
+    expect(call?.clientClosedFirst).toBe(true);
+    expect(models()).toEqual([model]);
+  });
+
+  it('ends a call when the process has to, and does not repeat it', async () => {
+    const model = `sim-hang@${tag()}`;
+    const running = run(model);
+    const call = await simulator.waitForCall((one) => one.model === model);
+    shutdown.abort(new Failure('provider_unavailable'));
+    expect(await running).toMatchObject({ kind: 'failed', code: 'provider_unavailable', retryable: true });
+    await call.closed;
+    expect(models()).toEqual([model]);
+  });
+
+  it('makes no call while the breaker is open', async () => {
+    for (let n = 0; n < 5; n += 1) {
+      await breaker.run(() => Promise.reject(new Failure('provider_error'))).catch(() => {});
+    }
+    expect(await run('sim-echo')).toMatchObject({ kind: 'failed', code: 'provider_unavailable' });
+    expect(models()).toEqual([]);
+  });
+
+  // The second attempt meets the breaker that the first one opened, and its refusal hides what the provider did.
+  it("keeps the provider's failure when it opens the breaker", async () => {
+    for (let n = 0; n < 4; n += 1) {
+      await breaker.run(() => Promise.reject(new Failure('provider_error'))).catch(() => {});
+    }
+    expect(await run('sim-status-500')).toMatchObject({ code: 'provider_error' });
+  });
+});
+
+describe('runChatJob', () => {
+  it('throws what nobody expected', async () => {
+    const error = new TypeError('x');
+    const provider = {
+      id: 'openai' as const,
+      // biome-ignore lint/correctness/useYield: it fails before its first event.
+      generate: async function* () {
+        throw error;
+      },
+      close: () => {},
+    };
+    const breaker = createBreaker({ timeoutMs: 1000, resetMs: 1000, onChange: () => {} });
+    const turns = [{ role: 'user' as const, content: 'Hello' }];
+    const job: ChatJob = {
+      v: 1,
+      provider: 'openai',
+      model: 'm',
+      turns,
+      deadline: Date.now() + 1000,
+      replyTo: 'n',
+    };
+    const settings = { concurrency: 1, timeoutMs: 1000, model: undefined, maxOutputTokens: 1 };
+    const shutdown = new AbortController().signal;
+    const running = runChatJob(job, Date.now(), {
+      provider,
+      settings,
+      breaker,
+      budget: createRetryBudget(),
+      shutdown,
+    });
+    await expect(running).rejects.toBe(error);
+    breaker.close();
+  });
+});
