@@ -80,12 +80,7 @@ type RedisTuning = Pick<RedisOptions, 'enableOfflineQueue' | 'maxRetriesPerReque
 function openRedisStore(url: string, log: Log): QueueStore {
   const connections: Redis[] = [];
   const connect = (options: RedisTuning): Redis => {
-    const redis = new Redis(url, {
-      ...options,
-      retryStrategy,
-      connectTimeout: 2000,
-      enableAutoPipelining: true,
-    });
+    const redis = new Redis(url, { ...options, retryStrategy, connectTimeout: 2000 });
     redis.on('error', (error) => log.debug({ err: error }, 'redis connection'));
     connections.push(redis);
     return redis;

@@ -2,6 +2,7 @@ import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import { z } from 'zod';
 import { modelName, tokenCount } from '../answer-fields.js';
 import { toAlternating } from '../conversation.js';
+import { createHttpFetch } from '../http-fetch.js';
 import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
 import { callProvider, type ReplyPart } from '../provider-call.js';
 import type { ErrorFacts } from '../provider-failures.js';
@@ -18,9 +19,11 @@ export interface AnthropicSettings {
  * assistant. https://platform.claude.com/docs/en/api/messages
  */
 export function createAnthropicProvider(settings: AnthropicSettings): Provider {
+  const http = createHttpFetch();
   const client = new Anthropic({
     // An explicit key is the client's only credential: the SDK then reads no other from the environment or disk.
     apiKey: settings.apiKey,
+    fetch: http.fetch,
     // Null keeps the environment's address from being read in its place.
     baseURL: settings.baseUrl ?? null,
     webhookKey: null,
@@ -40,8 +43,7 @@ export function createAnthropicProvider(settings: AnthropicSettings): Provider {
         parts: (callSignal) => (request.stream ? streamed : whole)(client, request, callSignal),
         readError,
       }),
-    // The SDK uses Node's own fetch, whose idle connections close by themselves and keep no process alive.
-    close: () => {},
+    close: () => http.close(),
   };
 }
 

@@ -2,6 +2,7 @@ import OpenAI, { APIError } from 'openai';
 import { z } from 'zod';
 import { modelName, tokenCount } from '../answer-fields.js';
 import { speakSystemOnly } from '../conversation.js';
+import { createHttpFetch } from '../http-fetch.js';
 import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
 import { callProvider, type ReplyPart } from '../provider-call.js';
 import type { ErrorFacts } from '../provider-failures.js';
@@ -18,9 +19,11 @@ export interface OpenAiSettings {
  * https://platform.openai.com/docs/api-reference/chat
  */
 export function createOpenAiProvider(settings: OpenAiSettings): Provider {
+  const http = createHttpFetch();
   // Each null keeps a variable of the environment from being read in its place.
   const client = new OpenAI({
     apiKey: settings.apiKey,
+    fetch: http.fetch,
     baseURL: settings.baseUrl ?? null,
     adminAPIKey: null,
     organization: null,
@@ -39,8 +42,7 @@ export function createOpenAiProvider(settings: OpenAiSettings): Provider {
         parts: (callSignal) => (request.stream ? streamed : whole)(client, request, callSignal),
         readError,
       }),
-    // The SDK uses Node's own fetch, whose idle connections close by themselves and keep no process alive.
-    close: () => {},
+    close: () => http.close(),
   };
 }
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Failure } from '../../shared/failures.js';
 import { modelName, tokenCount } from '../answer-fields.js';
 import { toAlternating } from '../conversation.js';
+import { createHttpFetch } from '../http-fetch.js';
 import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
 import { callProvider, type ReplyPart } from '../provider-call.js';
 import type { ErrorFacts } from '../provider-failures.js';
@@ -20,6 +21,7 @@ export type VertexAiSettings = { baseUrl?: string } & (
  * https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference
  */
 export function createVertexAiProvider(settings: VertexAiSettings): Provider {
+  const http = createHttpFetch();
   const client = new GoogleGenAI({
     vertexai: true,
     ...toCredentials(settings),
@@ -28,7 +30,7 @@ export function createVertexAiProvider(settings: VertexAiSettings): Provider {
   return {
     id: 'vertexai',
     generate: (request, signal) => {
-      const exchange = createExchange();
+      const exchange = createExchange(http.fetch);
       return callProvider({
         model: request.model,
         signal,
@@ -37,8 +39,7 @@ export function createVertexAiProvider(settings: VertexAiSettings): Provider {
         readError: (error) => readError(error, exchange.answer),
       });
     },
-    // The SDK uses Node's own fetch, whose idle connections close by themselves and keep no process alive.
-    close: () => {},
+    close: () => http.close(),
   };
 }
 
@@ -55,7 +56,7 @@ interface Exchange {
 }
 
 /** Keeps the raw answer of one call, because the SDK's errors drop its headers (`Retry-After`). */
-function createExchange(): Exchange {
+function createExchange(fetch: typeof globalThis.fetch): Exchange {
   const exchange: Exchange = {
     fetch: async (input, init) => {
       exchange.answer = await fetch(input, init);
