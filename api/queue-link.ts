@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Queue } from 'bullmq';
 import { type ProviderId, providerIds } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
@@ -17,9 +16,9 @@ import { brokenOutcome, decodeOutcome, type Outcome } from '../shared/outcome.js
 import type { QueueStore } from '../shared/queue.js';
 import { openTelegraph } from '../shared/relay.js';
 import { within } from '../shared/within.js';
-import { readOutcome } from './job-record.js';
+import { readOutcome, watchJobRecords } from './job-records.js';
 import { createPoolView, type PoolView } from './pool-view.js';
-import type { AwaitedJob, WaitingRoom } from './waiting-room.js';
+import type { WaitingRoom } from './waiting-room.js';
 
 /** This API process's end of the three channels: queues to add to, records to read, the relay to listen to. */
 export interface QueueLink {
@@ -38,12 +37,8 @@ interface LinkDeps {
   log: Log;
 }
 
-/** Every waiter's record is looked at this often, in case its telling was lost. */
-const lookIntervalMs = 1000;
 /** A store that does not take the job in this time counts as down; if it takes it later, the deadline bounds that. */
 const addTimeoutMs = 2500;
-/** Records asked for at once. */
-const lookBatch = 100;
 
 /** Opens the channels; the store must be ready. */
 export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Promise<QueueLink> {
@@ -57,32 +52,15 @@ export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Prom
   const telegraph = await openTelegraph(store, { name: 'api', log });
   const pools = createPoolView({ since: Date.now() });
   await telegraph.subscribe(topics.allPools, poolBeatSchema, pools.noteBeat);
-  const settle = (jobId: string, outcome: string) => {
-    try {
-      waitingRoom.settle(jobId, decodeOutcome(outcome));
-    } catch {
-      log.error({ jobId }, 'outcome of another shape');
-      waitingRoom.settle(jobId, brokenOutcome);
-    }
-  };
-  const look = async (jobs: AwaitedJob[]) => {
-    for (let start = 0; start < jobs.length; start += lookBatch) {
-      const batch = jobs.slice(start, start + lookBatch).map(async ({ provider, jobId }) => {
-        const outcome = await readOutcome(queueOf(provider), jobId);
-        if (outcome) waitingRoom.settle(jobId, outcome);
-      });
-      await Promise.all(batch).catch((err) => log.debug({ err }, 'records could not be read'));
-    }
-  };
+  const records = watchJobRecords({ queueOf, waitingRoom, log });
   await telegraph.subscribe(topics.reply(node), replySchema, ({ settled }) => {
     const untold = new Set<string>();
     for (const { jobId, outcome } of settled) {
-      if (outcome) settle(jobId, outcome);
+      if (outcome) waitingRoom.settle(jobId, readTold(outcome, { jobId, log }));
       else untold.add(jobId);
     }
-    if (untold.size > 0) void look(waitingRoom.waiting().filter(({ jobId }) => untold.has(jobId)));
+    if (untold.size > 0) void records.look(waitingRoom.waiting().filter(({ jobId }) => untold.has(jobId)));
   });
-  const looking = keepLooking(() => look(waitingRoom.waiting({ since: Date.now() - lookIntervalMs })));
 
   return {
     pools,
@@ -102,23 +80,19 @@ export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Prom
     },
     readOutcome: (provider, jobId) => readOutcome(queueOf(provider), jobId),
     close: async () => {
-      looking.abort();
+      records.stop();
       await telegraph.close();
       await Promise.all([...queues.values()].map((queue) => queue.close()));
     },
   };
 }
 
-/** Looks once a second, and not again before the last look has ended; aborting the controller ends it. */
-function keepLooking(look: () => Promise<void>): AbortController {
-  const controller = new AbortController();
-  const { signal } = controller;
-  const run = async () => {
-    while (!signal.aborted) {
-      await delay(lookIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
-      if (!signal.aborted) await look();
-    }
-  };
-  void run();
-  return controller;
+/** One outcome that cannot be read must not keep the others of its message from their waiters. */
+function readTold(outcome: string, { jobId, log }: { jobId: string; log: Log }): Outcome {
+  try {
+    return decodeOutcome(outcome);
+  } catch {
+    log.error({ jobId }, 'outcome of another shape');
+    return brokenOutcome;
+  }
 }
