@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Log } from './log.js';
 import type { QueueStore } from './queue.js';
+import { within } from './within.js';
 
 /**
  * Telling between processes: at most once and never replayed, so it never is the only carrier of anything. Our own
@@ -20,6 +21,8 @@ export const maxMessageBytes = 512 * 1024;
 /** A node that lost its registration (its store was wiped or unreachable) is back after one heartbeat. */
 const heartbeatInterval = 2000;
 const leaseDuration = 15_000;
+
+const closingMs = 1000;
 
 /** Opens this process's end of the relay; the store must be ready. */
 export async function openTelegraph(
@@ -45,6 +48,7 @@ export async function openTelegraph(
         else log.warn({ topic }, 'relay message of another shape ignored');
       });
     },
-    close: () => relay.close(),
+    // Leaving takes a word with the store, which may be gone; its lease ends by itself.
+    close: () => within(closingMs, relay.close()).catch(() => undefined),
   };
 }

@@ -14,6 +14,7 @@ import { encodeOutcome, type Outcome } from '../shared/outcome.js';
 import type { PoolSettings } from '../shared/pool-settings.js';
 import type { QueueStore } from '../shared/queue.js';
 import type { Telegraph } from '../shared/relay.js';
+import { within } from '../shared/within.js';
 import { type Breaker, type BreakerState, createBreaker } from './breaker.js';
 import { type ChatJobDeps, runChatJob } from './chat-job.js';
 import { startHeartbeat } from './heartbeat.js';
@@ -79,18 +80,22 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     id: provider.id,
     stop: async ({ graceMs }) => {
       clearInterval(cleaning);
-      await heartbeat.stop();
+      await within(closingMs, heartbeat.stop()).catch(() => undefined);
       const cutShort = setTimeout(() => shutdown.abort(new Failure('provider_unavailable')), graceMs);
-      await worker.close();
+      // A worker waits for its store without end; jobs that cannot be settled are taken over by another later.
+      const patienceMs = (load.inFlight > 0 ? graceMs : 0) + closingMs;
+      await within(patienceMs, worker.close()).catch(() => log.warn('stopped without the queue store'));
       clearTimeout(cutShort);
-      await replier.flush();
-      await queue.close();
+      await within(closingMs, replier.flush()).catch(() => undefined);
+      await within(closingMs, queue.close()).catch(() => undefined);
       breaker.close();
       provider.close();
     },
   };
 }
 
+/** How long the store may take to let go. */
+const closingMs = 1000;
 /** A job that was started this often and never finished takes its workers down: it is given up. */
 const mostStarts = 2;
 

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
-import { authorization, password, username } from '../support/deployment.js';
+import { authorization, password, startDeployment, username } from '../support/deployment.js';
+import { openWire } from '../support/wire.js';
 
 /** Nothing listens on the discard port of a loopback address. */
 const nowhere =
@@ -54,4 +55,22 @@ it('answers a chat with queue_unavailable within three seconds', async () => {
   expect(reply.status).toBe(500);
   expect(await reply.json()).toMatchObject({ code: 'queue_unavailable', retryable: true });
   expect(performance.now() - startedAt).toBeLessThan(3000);
+});
+
+it('stops in time although the store has fallen silent', async () => {
+  const store = inject('store');
+  const wire = await openWire(Number(new URL(store.url).port));
+  const url = new URL(store.url);
+  url.port = String(wire.port);
+  const deployment = await startDeployment({ store: { ...store, url: url.href } });
+  expect((await deployment.chat({})).status).toBe(200);
+  wire.freeze();
+  for (const program of [deployment.api, ...deployment.workers]) {
+    const startedAt = performance.now();
+    process.kill(program.pid, 'SIGTERM');
+    expect(await program.exitCode).toBe(0);
+    expect(performance.now() - startedAt).toBeLessThan(6000);
+  }
+  await deployment.stop();
+  await wire.close();
 });
