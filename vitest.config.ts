@@ -9,6 +9,8 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 60_000,
+    // Most of the time tests wait for programs, so more run at once than there are processors on a small machine.
+    maxWorkers: 4,
     reporters: ['default', new StoresReporter(stores)],
     projects: [
       { extends: true, test: { name: 'parts', include: ['test/**/*.test.ts'], exclude: ['test/system/**'] } },

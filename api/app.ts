@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import express, { type Express, type RequestHandler, Router } from 'express';
 import helmet from 'helmet';
 import type { Config } from '../shared/config.js';
+import { Failure } from '../shared/failures.js';
 import type { Log } from '../shared/log.js';
 import type { QueueStore } from '../shared/queue.js';
 import type { CheckUser } from './authentication.js';
@@ -39,15 +40,22 @@ export function createApp(deps: AppDeps): Express {
 
   app.use(nameRequest(draining));
   app.use(logRequest(log));
+  app.use(requireHost);
   app.route('/livez').get(livez).all(methodNotAllowed('GET, HEAD'));
   app.route('/readyz').get(readyz(deps)).all(methodNotAllowed('GET, HEAD'));
   for (const base of mountPaths([config.CHAT_BASE_URL, config.CHAT_BASE_URL_ALT]))
     app.use(base, chatRoutes());
-  app.use(helmet(), docsRouter(config));
+  app.use(helmet(pageHeaders), docsRouter(config));
   app.use(notFound);
   app.use(problemHandler(log));
   return app;
 }
+
+/** The page must also work over plain HTTP, where a proxy in front does the rest. */
+const pageHeaders = {
+  contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },
+  strictTransportSecurity: false,
+};
 
 function chatRoutes(): Router {
   const router = Router();
@@ -68,6 +76,13 @@ function nameRequest(draining: () => boolean): RequestHandler {
     next();
   };
 }
+
+/** RFC 9110, 7.2: a request of HTTP/1.1 has to say which host it is for. */
+const requireHost: RequestHandler = (request, _response, next) => {
+  if (request.httpVersion === '1.1' && request.headers.host === undefined)
+    throw new Failure('invalid_request');
+  next();
+};
 
 function logRequest(log: Log): RequestHandler {
   return (request, response, next) => {

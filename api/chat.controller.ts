@@ -61,18 +61,33 @@ export class ChatController extends Controller {
     /** Milliseconds in the queue and at the provider, as `queue;dur=…, provider;dur=…`. */
     'Server-Timing': string;
   }>('200', 'The reply')
-  @Response<Problem>('400', 'Bad request', undefined, 'application/problem+json')
-  @Response<Problem, { 'WWW-Authenticate': string }>(
+  @Response<Problem, { 'X-Request-Id': string }>('400', 'Bad request', undefined, 'application/problem+json')
+  @Response<Problem, { 'X-Request-Id': string; 'WWW-Authenticate': string }>(
     '401',
     'No or wrong credentials',
     undefined,
     'application/problem+json',
   )
-  @Response<Problem>('404', 'No such address', undefined, 'application/problem+json')
-  @Response<Problem, { Allow: string }>('405', 'Another method', undefined, 'application/problem+json')
-  @Response<Problem>('413', 'Body too large', undefined, 'application/problem+json')
-  @Response<Problem>('415', 'Not JSON', undefined, 'application/problem+json')
-  @Response<Problem, { 'Retry-After': string }>(
+  @Response<Problem, { 'X-Request-Id': string }>(
+    '404',
+    'No such address',
+    undefined,
+    'application/problem+json',
+  )
+  @Response<Problem, { 'X-Request-Id': string; Allow: string }>(
+    '405',
+    'Another method',
+    undefined,
+    'application/problem+json',
+  )
+  @Response<Problem, { 'X-Request-Id': string }>(
+    '413',
+    'Body too large',
+    undefined,
+    'application/problem+json',
+  )
+  @Response<Problem, { 'X-Request-Id': string }>('415', 'Not JSON', undefined, 'application/problem+json')
+  @Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>(
     '500',
     'Server error; Retry-After is sent where waiting helps',
     undefined,

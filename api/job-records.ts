@@ -56,5 +56,14 @@ export async function readOutcome(queue: Queue, jobId: string): Promise<Outcome 
   if (state === 'failed') return brokenOutcome;
   if (state !== 'completed') return undefined;
   const job = await Job.fromId(queue, jobId);
-  return job === undefined ? undefined : decodeOutcome(job.returnvalue);
+  return job === undefined ? undefined : readable(job.returnvalue);
+}
+
+/** The outcome as a worker wrote it down; one that cannot be read is a job that broke. */
+export function readable(outcome: unknown): Outcome {
+  try {
+    return decodeOutcome(outcome);
+  } catch {
+    return brokenOutcome;
+  }
 }

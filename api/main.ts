@@ -1,21 +1,21 @@
-import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Environment, parseConfig } from '../shared/config.js';
 import { Lifecycle } from '../shared/lifecycle.js';
 import { createLog, type Log } from '../shared/log.js';
+import type { Outcome } from '../shared/outcome.js';
 import { announce, runProgram } from '../shared/program.js';
 import { openQueueStore, type QueueStore } from '../shared/queue.js';
 import { createApp } from './app.js';
 import { createUserCheck } from './authentication.js';
 import { createGateway } from './gateway.js';
-import { problemForRawSocket } from './problem.js';
 import { openQueueLink, type QueueLink } from './queue-link.js';
+import { createApiServer } from './server.js';
 import { createWaitingRoom, type WaitingRoom } from './waiting-room.js';
 
 /** Time after the grace in which connections are closed. */
 const closingMs = 2000;
-/** Longer than the usual 60 s of load balancers, so that they never use a connection that we have just closed. */
-const keepAliveMs = 65_000;
+/** What a request is told that outlasts the grace. */
+const cutShort: Outcome = { kind: 'failed', code: 'internal', retryable: true, queueMs: 0, providerMs: 0 };
 
 /** The `api` program: serves until it is told to stop. */
 async function serveApi(environment: Environment): Promise<void> {
@@ -40,20 +40,10 @@ async function serveApi(environment: Environment): Promise<void> {
     draining,
     log,
   });
-  const server = lifecycle.opened(
-    'http server',
-    createServer({ keepAliveTimeout: keepAliveMs }, app),
-    (open) => closeServer(open, config.SHUTDOWN_GRACE_MS),
+  const api = lifecycle.opened('http server', createApiServer({ app, draining }), (open) =>
+    open.close({ graceMs: config.SHUTDOWN_GRACE_MS, onGraceOver: () => waitingRoom.settleAll(cutShort) }),
   );
-  // A connection that becomes idle while draining would keep the server open for the rest of its keep-alive time.
-  server.on('request', (_request, response) => {
-    response.once('close', () => draining() && server.closeIdleConnections());
-  });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (socket.writable) socket.end(problemForRawSocket(error));
-    else socket.destroy();
-  });
-  await listen(server, config.PORT, config.HOST);
+  const server = await api.listen(config.PORT, config.HOST);
   const { port } = server.address() as AddressInfo;
   announce({ type: 'listening', port });
   log.info({ port, queue: store.kind }, 'listening');
@@ -86,25 +76,6 @@ function linkWhenReady({ store, waitingRoom, log, lifecycle }: LinkingDeps): () 
     await link?.close();
   });
   return () => link;
-}
-
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, resolve);
-  });
-}
-
-/** Takes no more connections, lets requests in flight finish within the grace, then closes what is left. */
-function closeServer(server: Server, graceMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const cutShort = setTimeout(() => server.closeAllConnections(), graceMs);
-    server.close(() => {
-      clearTimeout(cutShort);
-      resolve();
-    });
-    server.closeIdleConnections();
-  });
 }
 
 await runProgram(serveApi);

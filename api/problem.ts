@@ -35,7 +35,7 @@ export const notFound: RequestHandler = () => {
 export const requestIdOf = (response: Response): string => String(response.getHeader('X-Request-Id'));
 
 /** The problem object of a failure. */
-export function toProblem(failure: Failure, requestId: string): Problem {
+function toProblem(failure: Failure, requestId: string): Problem {
   const { title, status, detail } = failureKinds[failure.code];
   const { errors, provider } = failure.facts;
   return {
@@ -52,7 +52,7 @@ export function toProblem(failure: Failure, requestId: string): Problem {
 }
 
 function sendProblem(response: Response, failure: Failure): void {
-  const { headers, retryAfterMs } = failure.facts;
+  const { headers, retryAfterMs = failureKinds[failure.code].retryAfterMs } = failure.facts;
   response.status(failure.status).set({ ...headers });
   if (retryAfterMs !== undefined) response.set('Retry-After', String(Math.ceil(retryAfterMs / 1000)));
   // An answer before the body was read must end the connection: what is left of the body is not a next request.
@@ -97,26 +97,24 @@ const translate = (message: string): string =>
 
 /** The answer to bytes that never became a request Express could see, such as headers over Node's limit. */
 export function problemForRawSocket({ code }: { code?: string | undefined }): string {
-  const { status, title } = rawProblems.get(code ?? '') ?? { status: 400, title: 'Bad Request' };
-  const body = JSON.stringify({
-    type: 'about:blank',
-    title,
-    status,
+  const { status, reason } = rawStatuses.get(code ?? '') ?? { status: 400, reason: 'Bad Request' };
+  const requestId = randomUUID();
+  const failure = new Failure('invalid_request', {
     detail: 'The server could not read this as an HTTP request.',
-    code: 'invalid_request',
-    requestId: randomUUID(),
   });
+  const body = JSON.stringify({ ...toProblem(failure, requestId), status });
   return [
-    `HTTP/1.1 ${status} ${title}`,
+    `HTTP/1.1 ${status} ${reason}`,
     'Connection: close',
     'Content-Type: application/problem+json',
+    `X-Request-Id: ${requestId}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     '',
     body,
   ].join('\r\n');
 }
 
-const rawProblems = new Map([
-  ['HPE_HEADER_OVERFLOW', { status: 431, title: 'Request Header Fields Too Large' }],
-  ['ERR_HTTP_REQUEST_TIMEOUT', { status: 408, title: 'Request Timeout' }],
+const rawStatuses = new Map([
+  ['HPE_HEADER_OVERFLOW', { status: 431, reason: 'Request Header Fields Too Large' }],
+  ['ERR_HTTP_REQUEST_TIMEOUT', { status: 408, reason: 'Request Timeout' }],
 ]);

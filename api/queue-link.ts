@@ -8,15 +8,16 @@ import {
   encodeChatJob,
   poolBeatSchema,
   queueName,
+  type Reply,
   recordKeptMs,
   replySchema,
   topics,
 } from '../shared/messages.js';
-import { brokenOutcome, decodeOutcome, type Outcome } from '../shared/outcome.js';
+import type { Outcome } from '../shared/outcome.js';
 import type { QueueStore } from '../shared/queue.js';
 import { openTelegraph } from '../shared/relay.js';
 import { within } from '../shared/within.js';
-import { readOutcome, watchJobRecords } from './job-records.js';
+import { readable, readOutcome, watchJobRecords } from './job-records.js';
 import { createPoolView, type PoolView } from './pool-view.js';
 import type { WaitingRoom } from './waiting-room.js';
 
@@ -51,16 +52,27 @@ export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Prom
   };
   const telegraph = await openTelegraph(store, { name: 'api', log });
   const pools = createPoolView({ since: Date.now() });
-  await telegraph.subscribe(topics.allPools, poolBeatSchema, pools.noteBeat);
   const records = watchJobRecords({ queueOf, waitingRoom, log });
-  await telegraph.subscribe(topics.reply(node), replySchema, ({ settled }) => {
+  const close = async () => {
+    records.stop();
+    await telegraph.close();
+    await Promise.all([...queues.values()].map((queue) => queue.close()));
+  };
+  const hear = ({ settled }: Reply) => {
     const untold = new Set<string>();
     for (const { jobId, outcome } of settled) {
-      if (outcome) waitingRoom.settle(jobId, readTold(outcome, { jobId, log }));
+      if (outcome) waitingRoom.settle(jobId, readable(outcome));
       else untold.add(jobId);
     }
     if (untold.size > 0) void records.look(waitingRoom.waiting().filter(({ jobId }) => untold.has(jobId)));
-  });
+  };
+  try {
+    await telegraph.subscribe(topics.allPools, poolBeatSchema, pools.noteBeat);
+    await telegraph.subscribe(topics.reply(node), replySchema, hear);
+  } catch (error) {
+    await close();
+    throw error;
+  }
 
   return {
     pools,
@@ -79,20 +91,6 @@ export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Prom
       await within(addTimeoutMs, adding);
     },
     readOutcome: (provider, jobId) => readOutcome(queueOf(provider), jobId),
-    close: async () => {
-      records.stop();
-      await telegraph.close();
-      await Promise.all([...queues.values()].map((queue) => queue.close()));
-    },
+    close,
   };
-}
-
-/** One outcome that cannot be read must not keep the others of its message from their waiters. */
-function readTold(outcome: string, { jobId, log }: { jobId: string; log: Log }): Outcome {
-  try {
-    return decodeOutcome(outcome);
-  } catch {
-    log.error({ jobId }, 'outcome of another shape');
-    return brokenOutcome;
-  }
 }

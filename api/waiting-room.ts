@@ -16,6 +16,8 @@ export interface WaitingRoom {
   wait(job: AwaitedJob, deadline: number): Promise<Outcome | undefined>;
   /** Settles the waiter of this job; does nothing for a job nobody waits for. */
   settle(jobId: string, outcome: Outcome): void;
+  /** Settles everyone who waits. */
+  settleAll(outcome: Outcome): void;
   /** Stops waiting, as if the deadline had passed. */
   giveUp(jobId: string): void;
   /** The jobs somebody waits for; with `since` (milliseconds since the epoch) only those waited for since before it. */
@@ -48,6 +50,9 @@ export function createWaitingRoom(): WaitingRoom {
         waiters.set(job.jobId, { job, since, settle });
       }),
     settle: leave,
+    settleAll: (outcome) => {
+      for (const jobId of [...waiters.keys()]) leave(jobId, outcome);
+    },
     giveUp: (jobId) => leave(jobId, undefined),
     waiting: ({ since = Number.POSITIVE_INFINITY } = {}) =>
       [...waiters.values()].filter((waiter) => waiter.since < since).map(({ job }) => job),

@@ -6,7 +6,7 @@ import { migrate } from './migrate.js';
 /** `quillgate <command>`, for operators. The launcher starts the programs among the commands by itself. */
 await runProgram(async (environment) => {
   const quillgate = new Command('quillgate')
-    .description('A chat gateway and blogging service with a durable queue.')
+    .description('A chat gateway with a durable queue between HTTP and the model providers.')
     .addHelpText(
       'after',
       `

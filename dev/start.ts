@@ -42,14 +42,14 @@ export async function start(environment: Environment): Promise<void> {
 
 /** On one machine the API is for this machine alone, and its addresses follow its port. */
 async function localConfig(environment: Environment): Promise<Config> {
-  const config = parseConfig({ ...environment, HOST: environment.HOST || '127.0.0.1' }, 'start');
+  const config = parseConfig({ ...environment, HOST: environment.HOST?.trim() || '127.0.0.1' }, 'start');
   const PORT = config.PORT || (await freePort());
   const origin = originOf({ ...config, PORT });
   return {
     ...config,
     PORT,
-    CHAT_BASE_URL: environment.CHAT_BASE_URL || origin,
-    CHAT_BASE_URL_ALT: environment.CHAT_BASE_URL_ALT || `${origin}/v1`,
+    CHAT_BASE_URL: environment.CHAT_BASE_URL?.trim() || origin,
+    CHAT_BASE_URL_ALT: environment.CHAT_BASE_URL_ALT?.trim() || `${origin}/v1`,
   };
 }
 

@@ -32,6 +32,28 @@ export interface ChatResponse {
   response: string;
 }
 
+/** Why a request failed; the set is closed. */
+export type ProblemCode =
+  | 'invalid_json'
+  | 'invalid_request'
+  | 'empty_conversation'
+  | 'unknown_provider'
+  | 'unauthorized'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'payload_too_large'
+  | 'unsupported_media_type'
+  | 'provider_error'
+  | 'provider_rejected'
+  | 'provider_rate_limited'
+  | 'provider_timeout'
+  | 'content_blocked'
+  | 'provider_unavailable'
+  | 'overloaded'
+  | 'timeout'
+  | 'queue_unavailable'
+  | 'internal';
+
 /** One place of the request that is wrong. */
 export interface ProblemError {
   /** JSON Pointer (RFC 6901) into the body, or the name of a header. */
@@ -47,7 +69,7 @@ export interface Problem {
   status: number;
   detail: string;
   /** Machine-readable reason, stable across versions. */
-  code: string;
+  code: ProblemCode;
   /** Also sent as `X-Request-Id`; quote it when you ask the operators. */
   requestId: string;
   errors?: ProblemError[];

@@ -1,4 +1,7 @@
-import type { ProblemError, ProviderId } from './contract.js';
+import type { ProblemCode, ProblemError, ProviderId } from './contract.js';
+
+/** The `code` of a problem: why a request failed. */
+export type FailureCode = ProblemCode;
 
 /** What is fixed about a failure: its HTTP status, its words, and whether the same request may succeed later. */
 interface FailureKind {
@@ -6,14 +9,18 @@ interface FailureKind {
   readonly title: string;
   readonly detail: string;
   readonly retryable: boolean;
+  /** How long to wait before trying again, in milliseconds, where waiting helps and nothing better is known. */
+  readonly retryAfterMs: number | undefined;
 }
 
-const kind = (status: number, title: string, detail: string, retryable = false): FailureKind => ({
-  status,
-  title,
-  detail,
-  retryable,
-});
+const kind = (
+  status: number,
+  title: string,
+  detail: string,
+  { retryable = false, retryAfterMs }: { retryable?: boolean; retryAfterMs?: number } = {},
+): FailureKind => ({ status, title, detail, retryable, retryAfterMs });
+
+const retryable = { retryable: true };
 
 /** The closed table of expected failures. Nothing outside it reaches a client, and no text here quotes a caller. */
 export const failureKinds = {
@@ -30,14 +37,19 @@ export const failureKinds = {
   method_not_allowed: kind(405, 'Method not allowed', 'This address does not support the method; see Allow.'),
   payload_too_large: kind(413, 'Payload too large', 'The body is larger than this server accepts.'),
   unsupported_media_type: kind(415, 'Unsupported media type', 'Send the body as application/json in UTF-8.'),
-  provider_error: kind(500, 'Provider error', 'The provider failed to give a usable answer.', true),
+  provider_error: kind(500, 'Provider error', 'The provider failed to give a usable answer.', retryable),
   provider_rejected: kind(
     500,
     'Provider rejected',
     'The provider refused the request; the operators can see why.',
   ),
-  provider_rate_limited: kind(500, 'Provider rate limited', 'The provider is limiting our requests.', true),
-  provider_timeout: kind(500, 'Provider timeout', 'The provider did not answer in time.', true),
+  provider_rate_limited: kind(
+    500,
+    'Provider rate limited',
+    'The provider is limiting our requests.',
+    retryable,
+  ),
+  provider_timeout: kind(500, 'Provider timeout', 'The provider did not answer in time.', retryable),
   content_blocked: kind(
     500,
     'Content blocked',
@@ -47,21 +59,21 @@ export const failureKinds = {
     500,
     'Provider unavailable',
     'No worker can reach this provider at the moment.',
-    true,
+    { ...retryable, retryAfterMs: 5000 },
   ),
   overloaded: kind(
     500,
     'Overloaded',
     'The wait for this provider is longer than the deadline of the request.',
-    true,
+    retryable,
   ),
-  timeout: kind(500, 'Timeout', 'The deadline of the request passed before there was an answer.', true),
-  queue_unavailable: kind(500, 'Queue unavailable', 'The queue cannot be reached at the moment.', true),
+  timeout: kind(500, 'Timeout', 'The deadline of the request passed before there was an answer.', retryable),
+  queue_unavailable: kind(500, 'Queue unavailable', 'The queue cannot be reached at the moment.', {
+    ...retryable,
+    retryAfterMs: 2000,
+  }),
   internal: kind(500, 'Internal error', 'Something went wrong on our side.'),
-} as const satisfies Record<string, FailureKind>;
-
-/** The `code` of a problem: why a request failed. */
-export type FailureCode = keyof typeof failureKinds;
+} as const satisfies Record<FailureCode, FailureKind>;
 
 /** Every code, for schemas that carry one. */
 export const failureCodes = Object.keys(failureKinds) as [FailureCode, ...FailureCode[]];

@@ -29,6 +29,15 @@ export class Lifecycle {
     return this.#closing;
   }
 
+  /** Also waits for what comes late. */
+  async #closeToTheEnd(): Promise<void> {
+    let closing: Promise<void> | undefined;
+    while (closing !== this.#closing || closing === undefined) {
+      closing = this.close();
+      await closing;
+    }
+  }
+
   async #closeAll(): Promise<void> {
     this.#stopping.abort();
     for (let last = this.#releases.pop(); last !== undefined; last = this.#releases.pop()) {
@@ -50,7 +59,7 @@ export class Lifecycle {
       if (this.stopping.aborted) return;
       this.log.info({ reason }, 'stopping');
       setTimeout(() => process.exit(1), graceMs).unref();
-      void this.close().then(() => process.exit(exitCode));
+      void this.#closeToTheEnd().then(() => process.exit(exitCode));
     };
     // For good: npm repeats the Ctrl-C that the terminal has sent us already, and a signal nobody listens to kills.
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, end);

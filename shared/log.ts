@@ -30,14 +30,20 @@ const framePattern = /^ {4}at (?:.* \(|async )?(?:file:\/\/\/|node:|\/)\S+:\d+:\
 
 const deepestCause = 5;
 
-/** Messages of errors can carry a prompt, a key or a URL with a password; causes are described the same way. */
+/**
+ * Messages of errors can carry a prompt, a key or a URL with a password; causes are described the same way. Codes and
+ * words that an error names itself by, and an HTTP status, are kept.
+ */
 function describeError(error: unknown, depth = 0): object {
   if (!(error instanceof Error)) return { type: typeof error };
-  const code =
-    'code' in error && /^[\w.-]{1,64}$/.test(String(error.code)) ? { code: String(error.code) } : {};
+  const facts = Object.fromEntries(
+    ['code', 'word', 'status']
+      .map((name) => [name, String(Object.getOwnPropertyDescriptor(error, name)?.value)] as const)
+      .filter(([, value]) => value !== 'undefined' && /^[\w.-]{1,64}$/.test(value)),
+  );
   const cause =
     error.cause === undefined || depth === deepestCause
       ? {}
       : { cause: describeError(error.cause, depth + 1) };
-  return { type: error.name, ...code, at: stackFrames(error), ...cause };
+  return { type: error.name, ...facts, at: stackFrames(error), ...cause };
 }

@@ -14,6 +14,8 @@ export interface ChatJobDeps {
   settings: PoolSettings;
   breaker: Breaker;
   budget: RetryBudget;
+  /** Hears of what ended a job without a reply: the operators' way to see why. */
+  onFailure: (error: Failure) => void;
   /** Aborts the calls that are still running when the process has to end. */
   shutdown: AbortSignal;
 }
@@ -40,6 +42,8 @@ export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJob
     });
     return toOutcome(reply, timings());
   } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    deps.onFailure(error);
     return toFailedOutcome(error, timings());
   }
 }
@@ -95,9 +99,7 @@ function toOutcome({ text, reason, model, usage }: Reply, timings: Timings): Out
   }
 }
 
-function toFailedOutcome(error: unknown, timings: Timings): Outcome {
-  if (!(error instanceof Failure)) throw error;
-  const { code, retryable, facts } = error;
+function toFailedOutcome({ code, retryable, facts }: Failure, timings: Timings): Outcome {
   return {
     kind: 'failed',
     code,

@@ -45,23 +45,17 @@ async function startPools({ config, store, log, lifecycle }: StartDeps): Promise
     open.close(),
   );
   const ids = config.WORKER_PROVIDERS.filter((id) => runsHere(config, id, log));
-  const pools = await Promise.all(
-    ids.map(async (id) => {
-      const provider = await openProvider(id, config);
-      return startPool({
-        provider,
-        settings: poolSettings(config, id),
-        config,
-        store,
-        telegraph,
-        workerName,
-        log,
-      });
-    }),
-  );
-  return lifecycle.opened('pools', pools, async () => {
-    await Promise.all(pools.map((pool) => pool.stop({ graceMs: config.SHUTDOWN_GRACE_MS })));
+  // All are loaded and their release is registered before the first takes a job.
+  const providers = await Promise.all(ids.map((id) => openProvider(id, config)));
+  const pools: Promise<Pool>[] = [];
+  lifecycle.opened('pools', pools, async () => {
+    await Promise.all(pools.map(async (pool) => (await pool).stop({ graceMs: config.SHUTDOWN_GRACE_MS })));
   });
+  for (const provider of providers) {
+    const settings = poolSettings(config, provider.id);
+    pools.push(startPool({ provider, settings, config, store, telegraph, workerName, log }));
+  }
+  return Promise.all(pools);
 }
 
 function runsHere(config: Config, id: ProviderId, log: Log): boolean {

@@ -80,11 +80,14 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     id: provider.id,
     stop: async ({ graceMs }) => {
       clearInterval(cleaning);
-      await within(closingMs, heartbeat.stop()).catch(() => undefined);
-      const cutShort = setTimeout(() => shutdown.abort(new Failure('provider_unavailable')), graceMs);
-      // A worker waits for its store without end; jobs that cannot be settled are taken over by another later.
+      // Intake first. A worker waits for its store without end; what it cannot settle another takes over later.
       const patienceMs = (load.inFlight > 0 ? graceMs : 0) + closingMs;
-      await within(patienceMs, worker.close()).catch(() => log.warn('stopped without the queue store'));
+      const closed = within(patienceMs, worker.close()).catch(() =>
+        log.warn('stopped without the queue store'),
+      );
+      const cutShort = setTimeout(() => shutdown.abort(new Failure('provider_unavailable')), graceMs);
+      await within(closingMs, heartbeat.stop()).catch(() => undefined);
+      await closed;
       clearTimeout(cutShort);
       await within(closingMs, replier.flush()).catch(() => undefined);
       await within(closingMs, queue.close()).catch(() => undefined);
@@ -99,10 +102,12 @@ const closingMs = 1000;
 /** A job that was started this often and never finished takes its workers down: it is given up. */
 const mostStarts = 2;
 
-function createWorker(pool: PoolDeps, load: Load, deps: ChatJobDeps): Worker {
+function createWorker(pool: PoolDeps, load: Load, deps: Omit<ChatJobDeps, 'onFailure'>): Worker {
   const { provider, settings, config, store, workerName, log } = pool;
   const run = async (job: Job): Promise<string> => {
-    const outcome = await load.track(() => runChatJob(chatJobSchema.parse(job.data), job.timestamp, deps));
+    const onFailure = (err: Failure) => log.warn({ err, jobId: job.id }, 'job without a reply');
+    const answer = () => runChatJob(chatJobSchema.parse(job.data), job.timestamp, { ...deps, onFailure });
+    const outcome = await load.track(answer);
     if (outcome.providerMs > 0) load.noteCall(outcome.providerMs);
     log.info({ jobId: job.id, ...facts(outcome) }, 'job answered');
     return encodeOutcome(outcome);

@@ -41,7 +41,8 @@ describe('problemHandler', () => {
     const { status, title, detail, retryable } = failureKinds[code];
     expect(response.status).toBe(status);
     expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json(; charset=utf-8)?$/);
-    expect(response.headers.has('retry-after')).toBe(false);
+    const { retryAfterMs } = failureKinds[code];
+    expect(response.headers.get('retry-after')).toBe(retryAfterMs ? String(retryAfterMs / 1000) : null);
     expect(body).toEqual({
       type: expect.stringContaining(code),
       title,

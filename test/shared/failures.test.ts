@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Failure, type FailureCode, failureCodes, failureKinds } from '../../shared/failures.js';
 
@@ -50,5 +51,14 @@ describe('Failure', () => {
     const failure = new Failure('queue_unavailable', { cause });
     expect(failure.cause).toBe(cause);
     expect(failure.message).toBe('queue_unavailable');
+  });
+});
+
+describe('docs/errors.md', () => {
+  it('lists every code with its status, and no other', () => {
+    const rows = readFileSync('docs/errors.md', 'utf8').matchAll(/^\| (\d{3}) \| `(\w+)` \|/gm);
+    const listed = Object.fromEntries([...rows].map(([, status, code]) => [code, Number(status)]));
+    const kinds = Object.entries(failureKinds).map(([code, { status }]) => [code, status]);
+    expect(listed).toEqual(Object.fromEntries(kinds));
   });
 });

@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { providerIds } from '../../shared/contract.js';
@@ -291,6 +292,29 @@ describe('an answer to a bad request', () => {
     expect(response.status).toBe(431);
     expect(response.headers.get('content-type')).toBe('application/problem+json');
     expect(await response.json()).toMatchObject({ status: 431 });
+  });
+});
+
+/** What the server says to bytes that no HTTP client would send. */
+async function saidTo(bytes: string): Promise<string> {
+  const socket = connect(Number(new URL(deployment.url).port), '127.0.0.1');
+  socket.write(bytes);
+  let said = '';
+  for await (const chunk of socket.setEncoding('utf8')) said += chunk;
+  return said;
+}
+
+describe('an answer to a request that is hardly one', () => {
+  it.each([
+    ['no Host', 'GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    ['an expectation', 'POST /chat HTTP/1.1\r\nHost: x\r\nExpect: foo\r\nConnection: close\r\n\r\n', 401],
+    ['no HTTP at all', 'hello\r\n\r\n', 400],
+    ['a bad length', 'POST /chat HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n', 400],
+  ])('is a problem for %s', async (_, bytes, status) => {
+    const said = await saidTo(bytes);
+    expect(said).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(said).toMatch(/content-type: application\/problem\+json/i);
+    expect(said).toMatch(/x-request-id: [0-9a-f-]{36}/i);
   });
 });
 

@@ -40,6 +40,11 @@ describe('/openapi.json', () => {
       '500',
     ]);
     expect(Object.keys(post.responses['200'].headers)).toContain('X-LLM-Finish-Reason');
+    for (const [status, { headers }] of Object.entries<{ headers: object }>(post.responses)) {
+      expect(Object.keys(headers), status).toContain('X-Request-Id');
+    }
+    expect(post.responses['500'].headers['Retry-After'].required).toBe(false);
+    expect(document.components.schemas.ProblemCode.enum).toContain('provider_unavailable');
     expect(Object.keys(post.responses['500'].content)).toEqual(['application/problem+json']);
     const header = post.parameters.find(({ name }: { name: string }) => name === 'X-LLM');
     expect(header).toMatchObject({ in: 'header', required: true });
@@ -64,6 +69,25 @@ describe('/docs', () => {
       expect(source).toMatch(/^\/docs\//);
       expect((await get(source)).status).toBe(200);
     }
+  });
+});
+
+describe('a file of the page', () => {
+  it.each([{ Range: 'bytes=99999999-' }, { 'If-Match': '"x"' }])('is sent whole for %o', async (headers) => {
+    const response = await fetch(`${deployment.url}/docs/swagger-ui.css`, { headers });
+    await response.arrayBuffer();
+    expect(response.status).toBe(200);
+  });
+
+  it('is not one of those that the page does not need', async () => {
+    expect((await get('/docs/swagger-initializer.js')).status).toBe(404);
+    expect((await get('/docs/package.json')).status).toBe(404);
+  });
+
+  it('is not forced onto https, and takes no other method', async () => {
+    const response = await fetch(`${deployment.url}/docs`, { method: 'POST' });
+    expect(response.status).toBe(405);
+    expect(response.headers.get('content-security-policy')).not.toMatch(/upgrade-insecure-requests/);
   });
 });
 

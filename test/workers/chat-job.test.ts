@@ -18,8 +18,10 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
   let breaker: Breaker;
   let shutdown: AbortController;
   let since: number;
+  let failures: Failure[];
 
   beforeEach(() => {
+    failures = [];
     breaker = createBreaker({ timeoutMs: 10_000, resetMs: 60_000, onChange: () => {} });
     shutdown = new AbortController();
     since = simulator.calls.lastId;
@@ -45,10 +47,18 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       breaker,
       budget: createRetryBudget(),
       shutdown: shutdown.signal,
+      onFailure: (failure) => failures.push(failure),
     });
   };
   const models = () => simulator.calls.list({ since }).map(({ model }) => model);
   const tag = () => `${name.replaceAll(' ', '-')}-${randomUUID()}`;
+
+  it('says why there is no reply, in words that can be logged', async () => {
+    await run('sim-status-401');
+    expect(failures).toMatchObject([{ code: 'provider_rejected', cause: { name: expect.any(String) } }]);
+    await run('sim-echo');
+    expect(failures).toHaveLength(1);
+  });
 
   it('answers with the text, the model, the tokens and the times', async () => {
     const outcome = await run('sim-latency-50', { agoMs: 5000 });
@@ -201,6 +211,7 @@ describe('runChatJob', () => {
       breaker,
       budget: createRetryBudget(),
       shutdown,
+      onFailure: () => {},
     });
     await expect(running).rejects.toBe(error);
     breaker.close();
