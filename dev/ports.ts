@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, ConfigError } from '../shared/config.js';
 
@@ -40,16 +39,6 @@ async function takenPorts(ports: Map<string, number>): Promise<string[]> {
     if (taken.length === 0 || Date.now() > until) return taken;
     await delay(checkEveryMs);
   }
-}
-
-/** A port that nobody listens on at the moment. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 const isTaken = async (port: number): Promise<boolean> =>

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from '../free-port.js';
 import { give, pathFromInside } from './account.js';
 import { type Installation, programEnvironment } from './cluster.js';
 import { type Answer, askServer } from './database.js';
@@ -96,7 +96,7 @@ async function launchPostmaster(installation: Installation): Promise<Launch> {
   const logStart = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
   const output = openSync(log, 'a', 0o600);
   give(log, account);
-  const options = ['-D', pathFromInside(cluster, account), '-p', String(await findFreePort())];
+  const options = ['-D', pathFromInside(cluster, account), '-p', String(await freePort())];
   try {
     // Detached: in a session of its own, so that Ctrl-C in the terminal reaches us only and we can stop it in order.
     const child = spawn(join(binaries, 'bin', 'postgres'), [...options, ...settingsOf(cluster)], {
@@ -130,14 +130,4 @@ function settingsOf(cluster: string): string[] {
     'log_checkpoints=off',
   ];
   return settings.flatMap((setting) => ['-c', setting]);
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port to listen on');
-  return address.port;
 }

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { Redis } from 'ioredis';
+import { freePort } from '../../dev/free-port.js';
 import type { Lifecycle } from '../../shared/lifecycle.js';
 import type { RunningStore, StoreChoice } from './store.js';
 
@@ -116,13 +116,4 @@ async function ask<T>(url: string, question: (redis: Redis) => Promise<T>): Prom
   } finally {
     redis.disconnect();
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }

@@ -2,7 +2,6 @@ import { execFileSync, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PostgreSqlContainer } from '@testcontainers/postgresql';
@@ -10,6 +9,7 @@ import { RedisContainer } from '@testcontainers/redis';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { getContainerRuntimeClient, ImageName } from 'testcontainers';
+import { freePort } from '../../dev/free-port.js';
 import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
 
 /** A server that the whole-path tests run against, as it is handed from vitest's main process to the test files. */
@@ -131,15 +131,6 @@ async function startRedisBinary(binary: string) {
     await once(child, 'exit');
   };
   return { server: { kind: 'redis', url } as const, stop };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 function isOnPath(command: string): boolean {
