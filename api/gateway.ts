@@ -1,6 +1,7 @@
 import type { ProviderId, Turn } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { Outcome } from '../shared/outcome.js';
+import { noModel } from './pool-view.js';
 import type { QueueLink } from './queue-link.js';
 import type { WaitingRoom } from './waiting-room.js';
 
@@ -97,6 +98,8 @@ function toAnswer(outcome: Outcome | undefined, provider: ProviderId): Answer {
       throw new Failure('content_blocked', { provider });
     case 'failed': {
       const { code, retryable, retryAfterMs } = outcome;
+      // The only thing a worker can find wrong with a request; usually the pool's beat has told before.
+      if (code === 'invalid_request') throw noModel(provider);
       throw new Failure(code, {
         provider,
         retryable,

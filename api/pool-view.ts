@@ -79,7 +79,8 @@ function predictWaitMs(beats: PoolBeat[], ownJobs: number): number {
   return (Math.max(0, ahead - concurrency + 1) / concurrency) * meanJobMs;
 }
 
-const noModel = (provider: ProviderId): Failure =>
+/** For a request that names no model to a provider that has no default one. */
+export const noModel = (provider: ProviderId): Failure =>
   new Failure('invalid_request', {
     provider,
     detail: 'This provider has no default model here: name one in X-LLM-Model.',

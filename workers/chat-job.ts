@@ -54,7 +54,7 @@ function refuseIfExpired(job: ChatJob): void {
 
 function toProviderRequest(job: ChatJob, settings: PoolSettings): ProviderRequest {
   const model = job.model ?? settings.model;
-  if (model === undefined) throw new Failure('provider_rejected');
+  if (model === undefined) throw new Failure('invalid_request');
   return { turns: job.turns, model, maxOutputTokens: settings.maxOutputTokens, stream: false };
 }
 

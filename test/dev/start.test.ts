@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { watch } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
@@ -33,7 +33,9 @@ const curlLines = (banner: string): string[] =>
   banner.split('\n').filter((line) => line.startsWith('  curl '));
 
 async function shell(command: string, env: Record<string, string> = {}): Promise<unknown> {
-  const options = { env: { PATH: process.env.PATH, ...env } };
+  // Behind everything else: a machine with nothing but Node and npm has no curl.
+  const PATH = `${process.env.PATH}:${resolve('test/support/instead-of-curl')}`;
+  const options = { env: { PATH, ...env } };
   const { stdout } = await promisify(execFile)('sh', ['-c', command], options);
   return JSON.parse(stdout);
 }

@@ -143,12 +143,13 @@ describe('the API', () => {
     expect((await chat({ provider: 'anthropic' })).status).toBe(200);
   });
 
-  it('asks for a model when the provider has no default one', async () => {
+  it('asks for a model when the provider has no default one, whether its pool has told so or not', async () => {
     const { chat } = await start({ OPENAI_MODEL: '' });
-    expect((await chat({ model: 'sim-echo' })).status).toBe(200);
-    const { status, body } = await chat({});
-    expect(status).toBe(400);
-    expect(body).toMatchObject({ code: 'invalid_request', errors: [{ pointer: 'X-LLM-Model' }] });
+    const replies = [await chat({}), await chat({ model: 'sim-latency-1200' }), await chat({})];
+    expect(replies.map(({ status }) => status)).toEqual([400, 200, 400]);
+    for (const { body } of [replies[0], replies[2]].flatMap((reply) => reply ?? [])) {
+      expect(body).toMatchObject({ code: 'invalid_request', errors: [{ pointer: 'X-LLM-Model' }] });
+    }
   });
 });
 

@@ -85,7 +85,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
   it('makes no call without a model', async () => {
     expect(await run(undefined)).toMatchObject({
       kind: 'failed',
-      code: 'provider_rejected',
+      code: 'invalid_request',
       retryable: false,
     });
     expect(models()).toEqual([]);
