@@ -12,8 +12,8 @@ import { openQueueLink, type QueueLink } from './queue-link.js';
 import { createApiServer } from './server.js';
 import { createWaitingRoom, type WaitingRoom } from './waiting-room.js';
 
-/** Time after the grace in which connections are closed. */
-const closingMs = 2000;
+/** Time after the grace for everything else to close; a store that is gone takes a second at each step. */
+const closingMs = 5000;
 /** What a request is told that outlasts the grace. */
 const cutShort: Outcome = { kind: 'failed', code: 'internal', retryable: true, queueMs: 0, providerMs: 0 };
 

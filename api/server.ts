@@ -38,7 +38,7 @@ export function createApiServer({ app, draining }: ServerOptions): ApiServer {
     });
   });
   // An expectation that is not understood may be ignored (RFC 9110, 10.1.1).
-  server.on('checkExpectation', app);
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // In the middle of an answer nothing else may be said on the connection.
     if (socket.writable && quiet.has(socket as Socket)) {

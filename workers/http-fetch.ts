@@ -15,9 +15,9 @@ export interface HttpFetch {
 }
 
 /**
- * A `fetch` over Node's own HTTP client, for the calls that SDKs make: a method, headers, a body of text, a signal. Node's
- * built-in one took twice the processor time of a whole call (docs/performance.md). Does not follow redirects and asks
- * for no compression. Aborting destroys the socket, also while the body is on its way.
+ * A `fetch` over Node's own HTTP client, for the calls that SDKs make: a method, headers, a body of text, a signal.
+ * Node's built-in one took nearly half of what an SDK's call cost (docs/decisions/0007-sdk-fetch.md). Does not follow
+ * redirects and asks for no compression. Aborting destroys the socket, also while the body is on its way.
  */
 export function createHttpFetch(): HttpFetch {
   const http = new HttpAgent({ keepAlive: true });

@@ -13,8 +13,8 @@ import { openHealthServer } from './health-server.js';
 import { type Pool, startPool } from './pool.js';
 import { openProvider } from './provider-settings.js';
 
-/** Time after the grace in which pools and connections are closed. */
-const closingMs = 2000;
+/** Time after the grace for everything else to close; a store that is gone takes a second at each step. */
+const closingMs = 5000;
 
 /** The `worker` program: runs the pools it is configured for until it is told to stop. */
 async function work(environment: Environment): Promise<void> {

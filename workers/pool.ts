@@ -30,7 +30,7 @@ export interface Pool {
   stop(options: { graceMs: number }): Promise<void>;
 }
 
-export interface PoolDeps {
+interface PoolDeps {
   provider: Provider;
   settings: PoolSettings;
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS' | 'BREAKER_RESET_MS'>;
@@ -80,11 +80,12 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     id: provider.id,
     stop: async ({ graceMs }) => {
       clearInterval(cleaning);
-      // Intake first. A worker waits for its store without end; what it cannot settle another takes over later.
-      const patienceMs = (load.inFlight > 0 ? graceMs : 0) + closingMs;
-      const closed = within(patienceMs, worker.close()).catch(() =>
-        log.warn('stopped without the queue store'),
-      );
+      // Intake first. A worker waits for its store without end, so without jobs it is not waited for: it may have
+      // taken one just now, which is why they are counted only after a moment.
+      const closing = worker.close();
+      const closed = within(closingMs, closing)
+        .catch(() => within(load.inFlight > 0 ? graceMs : 0, closing))
+        .catch(() => log.warn('stopped without the queue store'));
       const cutShort = setTimeout(() => shutdown.abort(new Failure('provider_unavailable')), graceMs);
       await within(closingMs, heartbeat.stop()).catch(() => undefined);
       await closed;
