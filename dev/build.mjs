@@ -2,7 +2,7 @@
 // Plain JavaScript, because it runs before anything is compiled.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, globSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -11,10 +11,11 @@ const stamp = join(root, 'dist', '.inputs.sha256');
 
 /** Digest of everything that decides what dist/ holds. */
 function digestInputs() {
-  const sources = globSync('{api,workers,shared,cli,dev,test/bench,test/support}/**/*.ts', {
+  const code = '{api,workers,shared,db,cli,dev,test/bench,test/support}/**/*.ts';
+  const sources = globSync([code, 'db/migrations/**'], {
     cwd: root,
     exclude: (path) => path.includes('generated'),
-  });
+  }).filter((path) => statSync(join(root, path)).isFile());
   const hash = createHash('sha256');
   for (const path of [
     ...sources.sort(),
@@ -47,6 +48,7 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== digest) {
     run('tsoa', 'spec-and-routes');
     rmSync(join(root, 'dist'), { recursive: true, force: true });
     run('tsc', '-p', 'tsconfig.build.json');
+    cpSync(join(root, 'db', 'migrations'), join(root, 'dist', 'db', 'migrations'), { recursive: true });
     writeFileSync(stamp, digest);
   } catch {
     process.stderr.write('The build failed; see above. It needs the development dependencies: npm ci.\n');

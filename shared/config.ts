@@ -29,6 +29,11 @@ const providerUrl = httpUrl.refine(
 const storeUrl = (protocols: RegExp, names: string) =>
   z.url({ protocol: protocols, error: `must be a ${names} URL` });
 
+const proxyAddress = z.union(
+  [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(['loopback', 'linklocal', 'uniquelocal'])],
+  { error: 'must be a comma list of addresses, networks, or loopback, linklocal, uniquelocal' },
+);
+
 const perProvider = {
   concurrency: () => count(10_000).default(20),
   timeoutMs: () => milliseconds(100).default(45_000),
@@ -47,13 +52,21 @@ export const environmentSchema = z.object({
   CHAT_BASE_URL_ALT: httpUrl
     .default('http://localhost:3000/v1')
     .describe('Alternative public base address of the chat service.'),
+  BLOG_BASE_URL: httpUrl
+    .default('http://localhost:3000')
+    .describe('Public base address of the blog and its feeds.'),
   WORKER_PORT: port.default(3001).describe("Port of a worker's health page; 0 picks a free one."),
   SIMULATOR_PORT: port.default(3002).describe('Port of the provider simulator under npm start.'),
   DATA_DIR: text.default('.data').describe('Where npm start keeps its database and the credentials it made.'),
   DATABASE_URL: secret(
     storeUrl(/^postgres(ql)?$/, 'postgres://'),
-    'PostgreSQL; also holds the queue when REDIS_URL is not set. npm start brings its own.',
+    'PostgreSQL for the blog, users and tokens, and for the queue when REDIS_URL is not set. npm start brings its own.',
   ),
+  DATABASE_POOL_SIZE: count(1000)
+    .default(10)
+    .describe(
+      'Connections to PostgreSQL per API process, beside two for health and news, and those of a queue that lives there.',
+    ),
   REDIS_URL: secret(
     storeUrl(/^rediss?$/, 'redis:// or rediss://'),
     'Redis for the queue; when it is not set the queue lives in PostgreSQL.',
@@ -66,6 +79,32 @@ export const environmentSchema = z.object({
     .optional()
     .describe('Name of the first chat user.'),
   CHAT_PASSWORD: secret(z.string().min(16).max(512), 'Its secret, at least 16 characters.'),
+  BLOG_TITLE: text.max(300).default('Blog').describe('Title of the feeds and of the pages of posts.'),
+  BLOG_READS: z
+    .enum(['public', 'token'])
+    .default('public')
+    .describe('Who may read posts and feeds: everyone (public), or tokens that may read or write (token).'),
+  BLOG_TOKEN: secret(
+    z
+      .string()
+      .min(32)
+      .max(512)
+      .regex(/^[\x21-\x7e]*$/, 'must be visible ASCII without spaces'),
+    'First access token of the blog, with scopes blogs:write and blogs:read; at least 32 characters.',
+  ),
+  TRUSTED_PROXIES: z
+    .string()
+    .transform((list) =>
+      list
+        .split(',')
+        .map((part) => part.trim())
+        .filter((part) => part !== ''),
+    )
+    .pipe(z.array(proxyAddress).min(1))
+    .optional()
+    .describe(
+      'Comma list of addresses or networks (10.0.0.0/8, loopback) of proxies whose X-Forwarded-For is believed.',
+    ),
   CHAT_TIMEOUT_MS: milliseconds(1000)
     .default(55_000)
     .describe('Deadline of a chat request, in milliseconds.'),
@@ -150,8 +189,8 @@ export type Config = z.output<typeof environmentSchema>;
 /** Environment variables by name, as the process got them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The programs that read the configuration; each needs something else of it, `start` and `config` nothing. */
-export type Program = 'api' | 'worker' | 'migrate' | 'start' | 'config';
+/** The programs that read the configuration; each needs something else of it, `command`, `start` and `config` nothing. */
+export type Program = 'api' | 'worker' | 'migrate' | 'command' | 'start' | 'config';
 
 /** Thrown for bad configuration; every problem at once, each naming the variable but never its value. */
 export class ConfigError extends Error {
@@ -182,6 +221,9 @@ export function parseConfig(environment: Environment, program: Program): Config 
 export const namesSet = (config: Config): ReadonlySet<string> =>
   new Set(Object.entries(config).flatMap(([name, value]) => (value === undefined ? [] : [name])));
 
+/** Who owns a token, and so writes its posts, when nobody was named. */
+export const defaultOwner = ({ CHAT_USERNAME }: Config): string => CHAT_USERNAME ?? 'blog';
+
 type Missing = (names: ReadonlySet<string>, environment: Environment) => string[];
 
 const missingStore: Missing = (names) =>
@@ -189,10 +231,17 @@ const missingStore: Missing = (names) =>
     ? []
     : ['REDIS_URL or DATABASE_URL: one of them must say where the queue lives (npm start brings its own)'];
 
-const missingUser: Missing = (names) =>
-  ['CHAT_USERNAME', 'CHAT_PASSWORD']
-    .filter((name) => !names.has(name))
-    .map((name) => `${name}: must be set, or nobody could use the API`);
+const missingDatabase: Missing = (names) =>
+  names.has('DATABASE_URL')
+    ? []
+    : ['DATABASE_URL: must be set, it holds the blog, users and tokens (npm start brings its own)'];
+
+const halfUser: Missing = (names) => {
+  const [unset, ...more] = ['CHAT_USERNAME', 'CHAT_PASSWORD'].filter((name) => !names.has(name));
+  return unset === undefined || more.length > 0
+    ? []
+    : [`${unset}: must be set, as CHAT_USERNAME and CHAT_PASSWORD belong together`];
+};
 
 const missingProvider: Missing = (names, { WORKER_PROVIDERS }) => {
   const ids = providerIds.filter((id) => !WORKER_PROVIDERS || WORKER_PROVIDERS.includes(id));
@@ -204,7 +253,8 @@ const missingProvider: Missing = (names, { WORKER_PROVIDERS }) => {
 const missing: Record<Program, Missing> = {
   start: () => [],
   config: () => [],
-  migrate: missingStore,
-  api: (...facts) => [...missingStore(...facts), ...missingUser(...facts)],
+  command: () => [],
+  migrate: missingDatabase,
+  api: (...facts) => [...missingDatabase(...facts), ...halfUser(...facts)],
   worker: (...facts) => [...missingStore(...facts), ...missingProvider(...facts)],
 };

@@ -32,6 +32,77 @@ export interface ChatResponse {
   response: string;
 }
 
+/** Whether readers without a token that may write see a post. */
+export type PostStatus = 'published' | 'draft';
+
+/** A blog post; every field is always there. Times are RFC 3339 in UTC, to the millisecond. */
+export interface Post {
+  /** UUIDv7. */
+  id: string;
+  /** At most 300 characters. */
+  title: string | null;
+  /** Markdown, kept byte for byte. */
+  content: string;
+  /** At most 200 characters. */
+  author: string;
+  /** In the order they were given. */
+  tags: string[];
+  /** Unique; made from the title unless it was given. */
+  slug: string;
+  status: PostStatus;
+  /** When it was first published; null for what never was. */
+  publishedAt: string | null;
+  createdAt: string;
+  updatedAt: string;
+  /** 1, and one more at every change. */
+  version: number;
+}
+
+/** Body of `POST /blogs` and `PUT /blogs/{id}`: what is absent or null gets its default. */
+export interface PostInput {
+  /** Markdown; 1 to 262,144 characters, not blank. */
+  content: string;
+  /** At most 300 characters; null by default. */
+  title?: string | null;
+  /** At most 200 characters; by default the owner of the token. */
+  author?: string | null;
+  /** At most 20, each of at most 50 characters; none by default. */
+  tags?: string[] | null;
+  /** Lowercase letters, digits and single hyphens; made from the title by default. */
+  slug?: string | null;
+  /** `published` by default. */
+  status?: PostStatus | null;
+}
+
+/** Body of `PATCH /blogs/{id}`, a JSON merge patch (RFC 7396): what is absent stays, null resets to the default. */
+export interface PostPatch {
+  /** Markdown; 1 to 262,144 characters, not blank. */
+  content?: string;
+  /** At most 300 characters. */
+  title?: string | null;
+  /** At most 200 characters. */
+  author?: string | null;
+  /** At most 20, each of at most 50 characters. */
+  tags?: string[] | null;
+  /** Lowercase letters, digits and single hyphens. */
+  slug?: string | null;
+  status?: PostStatus | null;
+}
+
+/** `GET /blogs?envelope=true`: one page of posts. */
+export interface PostPage {
+  /** Newest first. */
+  data: Post[];
+  /** Pass it as `cursor` to get the next page; null on the last one. */
+  next: string | null;
+}
+
+/** What an access token allows. */
+export type Scope = 'blogs:write' | 'blogs:read' | 'chat' | 'admin';
+
+/** Every scope, in the order they are listed to people. */
+export const scopes: readonly Scope[] = ['blogs:write', 'blogs:read', 'chat', 'admin'];
+
 /** Why a request failed; the set is closed. */
 export type ProblemCode =
   | 'invalid_json'
@@ -39,10 +110,15 @@ export type ProblemCode =
   | 'empty_conversation'
   | 'unknown_provider'
   | 'unauthorized'
+  | 'insufficient_scope'
   | 'not_found'
   | 'method_not_allowed'
+  | 'slug_taken'
+  | 'precondition_failed'
   | 'payload_too_large'
   | 'unsupported_media_type'
+  | 'idempotency_key_reused'
+  | 'rate_limited'
   | 'provider_error'
   | 'provider_rejected'
   | 'provider_rate_limited'
@@ -52,11 +128,12 @@ export type ProblemCode =
   | 'overloaded'
   | 'timeout'
   | 'queue_unavailable'
+  | 'database_unavailable'
   | 'internal';
 
 /** One place of the request that is wrong. */
 export interface ProblemError {
-  /** JSON Pointer (RFC 6901) into the body, or the name of a header. */
+  /** JSON Pointer (RFC 6901) into the body, or the name of a header or query parameter. */
   pointer: string;
   /** What is wrong there. */
   detail: string;

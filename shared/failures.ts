@@ -32,11 +32,27 @@ export const failureKinds = {
     'Unknown provider',
     'X-LLM must be sent once and be exactly one of: openai, anthropic, bedrock, vertexai.',
   ),
-  unauthorized: kind(401, 'Unauthorized', 'Valid HTTP Basic credentials are required.'),
+  unauthorized: kind(
+    401,
+    'Unauthorized',
+    'Valid credentials are required; WWW-Authenticate says of which kind.',
+  ),
+  insufficient_scope: kind(403, 'Insufficient scope', 'The access token does not allow this.'),
   not_found: kind(404, 'Not found', 'There is nothing at this address.'),
   method_not_allowed: kind(405, 'Method not allowed', 'This address does not support the method; see Allow.'),
+  slug_taken: kind(409, 'Slug taken', 'Another post has this slug.'),
+  precondition_failed: kind(412, 'Precondition failed', 'The post has changed since; see ETag.'),
   payload_too_large: kind(413, 'Payload too large', 'The body is larger than this server accepts.'),
   unsupported_media_type: kind(415, 'Unsupported media type', 'Send the body as application/json in UTF-8.'),
+  idempotency_key_reused: kind(
+    422,
+    'Idempotency key reused',
+    'This Idempotency-Key was used with another request.',
+  ),
+  rate_limited: kind(429, 'Rate limited', 'Too many requests of this kind; see Retry-After.', {
+    ...retryable,
+    retryAfterMs: 60_000,
+  }),
   provider_error: kind(500, 'Provider error', 'The provider failed to give a usable answer.', retryable),
   provider_rejected: kind(
     500,
@@ -69,6 +85,10 @@ export const failureKinds = {
   ),
   timeout: kind(500, 'Timeout', 'The deadline of the request passed before there was an answer.', retryable),
   queue_unavailable: kind(500, 'Queue unavailable', 'The queue cannot be reached at the moment.', {
+    ...retryable,
+    retryAfterMs: 2000,
+  }),
+  database_unavailable: kind(503, 'Database unavailable', 'The database cannot be reached at the moment.', {
     ...retryable,
     retryAfterMs: 2000,
   }),

@@ -10,6 +10,7 @@ const read = (file: string) => readFileSync(join(root, file), 'utf8');
 const names = Object.keys(environmentSchema.shape);
 const secrets = [
   'CHAT_PASSWORD',
+  'BLOG_TOKEN',
   'OPENAI_API_KEY',
   'ANTHROPIC_API_KEY',
   'GOOGLE_API_KEY',
@@ -79,7 +80,7 @@ describe('printConfig', () => {
   it.each(secrets)('prints of %s only that it is set', (name) => {
     const value = name.endsWith('_URL')
       ? `${name === 'REDIS_URL' ? 'redis' : 'postgres'}://user:canary@localhost`
-      : 'canary-canary-canary';
+      : 'canary-canary-canary-canary-canary';
     printConfig({ [name]: value }, {});
     expect(printed).not.toContain('canary');
     expect(printed).toMatch(new RegExp(`^${name}=\\(set\\)$`, 'm'));

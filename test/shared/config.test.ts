@@ -28,6 +28,11 @@ const wrong = {
   REDIS_URL: `https://${canary}`,
   CHAT_USERNAME: `${canary}:`,
   CHAT_PASSWORD: canary,
+  BLOG_TOKEN: canary,
+  BLOG_READS: canary,
+  BLOG_BASE_URL: canary,
+  TRUSTED_PROXIES: canary,
+  DATABASE_POOL_SIZE: '0',
   CHAT_TIMEOUT_MS: `60s ${canary}`,
   MAX_BODY_BYTES: '1',
   LOG_LEVEL: canary,
@@ -74,7 +79,7 @@ describe('parseConfig', () => {
   // What is missing is only looked for once nothing is wrong, so the operator needs a second try to hear of it.
   it('tells what is missing together with what is wrong', () => {
     expect(named(problemsOf({ PORT: 'abc' }, 'api'))).toEqual(
-      expect.arrayContaining(['PORT', 'CHAT_USERNAME', 'CHAT_PASSWORD']),
+      expect.arrayContaining(['PORT', 'DATABASE_URL']),
     );
   });
 
@@ -137,16 +142,33 @@ describe('parseConfig', () => {
     expect(parse({ WORKER_PROVIDERS: 'openai,openai' }).WORKER_PROVIDERS).toEqual(['openai']);
   });
 
-  it('demands a store and the first user of the API', () => {
-    expect(named(problemsOf({}, 'api'))).toEqual([
-      'REDIS_URL or DATABASE_URL',
-      'CHAT_USERNAME',
-      'CHAT_PASSWORD',
-    ]);
-    const enough = { CHAT_USERNAME: 'a', CHAT_PASSWORD: 'x'.repeat(16) };
-    expect(problemsOf({ ...enough, REDIS_URL: 'redis://localhost' }, 'api')).toEqual([]);
-    expect(problemsOf({ ...enough, DATABASE_URL: 'postgres://localhost/x' }, 'api')).toEqual([]);
+  it('demands the database of the API, and of who migrates it', () => {
+    expect(named(problemsOf({ REDIS_URL: 'redis://localhost' }, 'api'))).toEqual(['DATABASE_URL']);
+    expect(named(problemsOf({}, 'migrate'))).toEqual(['DATABASE_URL']);
+    expect(problemsOf({ DATABASE_URL: 'postgres://localhost/x' }, 'api')).toEqual([]);
   });
+
+  it.each([
+    [{ CHAT_USERNAME: 'a' }, 'CHAT_PASSWORD'],
+    [{ CHAT_PASSWORD: 'x'.repeat(16) }, 'CHAT_USERNAME'],
+  ])('demands of the API the other half of %o', (half, missing) => {
+    expect(named(problemsOf({ ...half, DATABASE_URL: 'postgres://localhost/x' }, 'api'))).toEqual([missing]);
+  });
+
+  it.each([
+    ['', undefined],
+    ['10.0.0.0/8, loopback', ['10.0.0.0/8', 'loopback']],
+    ['::1,192.168.1.1', ['::1', '192.168.1.1']],
+  ])('reads %j as trusted proxies', (TRUSTED_PROXIES, expected) => {
+    expect(parse({ TRUSTED_PROXIES }).TRUSTED_PROXIES).toEqual(expected);
+  });
+
+  it.each(['true', '1', 'proxy.example', '10.0.0.0/40'])(
+    'refuses %j as trusted proxies',
+    (TRUSTED_PROXIES) => {
+      expect(new Set(named(problemsOf({ TRUSTED_PROXIES })))).toEqual(new Set(['TRUSTED_PROXIES']));
+    },
+  );
 
   it("demands a store and one of its providers' credentials of a worker", () => {
     const listed = { WORKER_PROVIDERS: 'openai,bedrock', ANTHROPIC_API_KEY: 'x' };

@@ -1,0 +1,87 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { customType, index, integer, pgTable, text, timestamp, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import type { PostStatus, Scope } from '../shared/contract.js';
+
+/** The tables. `npm run db:generate` makes the migration for a change of this file. */
+
+const bytes = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
+const searchVector = customType<{ data: string }>({ dataType: () => 'tsvector' });
+/** To the millisecond, as JavaScript and the answers have it, so that a cursor finds its exact place again. */
+const time = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' });
+
+/** Blog posts. */
+export const posts = pgTable(
+  'posts',
+  {
+    id: uuid('id').primaryKey(),
+    title: text('title'),
+    content: text('content').notNull(),
+    author: text('author').notNull(),
+    tags: text('tags').array().notNull(),
+    slug: text('slug').notNull(),
+    status: text('status').$type<PostStatus>().notNull(),
+    publishedAt: time('published_at'),
+    createdAt: time('created_at').notNull().defaultNow(),
+    updatedAt: time('updated_at').notNull().defaultNow(),
+    version: integer('version').notNull().default(1),
+    /** Lists are ordered by it, newest first, and by the id where it is the same. */
+    sortedAt: time('sorted_at')
+      .notNull()
+      .generatedAlwaysAs((): SQL => sql`coalesce(published_at, created_at)`),
+    search: searchVector('search')
+      .notNull()
+      .generatedAlwaysAs((): SQL => sql`post_search_vector(title, content)`),
+    /** Owner of the token that created it, and what the request was known by; both null without Idempotency-Key. */
+    idempotencyOwner: text('idempotency_owner'),
+    idempotencyKey: text('idempotency_key'),
+    /** SHA-256 of the request that created it. */
+    idempotencyHash: bytes('idempotency_hash'),
+  },
+  (post) => [
+    uniqueIndex('posts_slug').on(post.slug),
+    uniqueIndex('posts_idempotency')
+      .on(post.idempotencyOwner, post.idempotencyKey)
+      .where(sql`idempotency_key is not null`),
+    // Read backwards, newest first. Readers see published posts alone, writers every one.
+    index('posts_published_newest').on(post.sortedAt, post.id).where(sql`status = 'published'`),
+    index('posts_newest').on(post.sortedAt, post.id),
+    index('posts_author_newest').on(post.author, post.sortedAt, post.id),
+    index('posts_tags').using('gin', post.tags),
+    index('posts_search').using('gin', post.search),
+  ],
+);
+
+/** Where an imported post came from, so that an export gives back the file as it was while the post is unchanged. */
+export const postSources = pgTable('post_sources', {
+  postId: uuid('post_id')
+    .primaryKey()
+    .references(() => posts.id, { onDelete: 'cascade' }),
+  /** The post's version that the file stands for. */
+  version: integer('version').notNull(),
+  /** Relative to the imported folder, with `/`. */
+  path: text('path').notNull(),
+  /** The file up to its content, the delimiters included. */
+  head: text('head').notNull(),
+});
+
+/** Chat users; the one that the environment names is not among them. */
+export const users = pgTable('users', {
+  name: text('name').primaryKey(),
+  /** SHA-256 of a secret that we made, so long that it cannot be guessed from this. */
+  secretHash: bytes('secret_hash').notNull(),
+  createdAt: time('created_at').notNull().defaultNow(),
+});
+
+/** Access tokens; the one that the environment names is not among them. */
+export const tokens = pgTable('tokens', {
+  id: uuid('id').primaryKey(),
+  /** SHA-256 of the token. */
+  secretHash: bytes('secret_hash').notNull().unique('tokens_secret_hash'),
+  owner: text('owner').notNull(),
+  scopes: text('scopes').array().$type<Scope[]>().notNull(),
+  createdAt: time('created_at').notNull().defaultNow(),
+  /** Null: never. */
+  expiresAt: time('expires_at'),
+  lastUsedAt: time('last_used_at'),
+  revokedAt: time('revoked_at'),
+});

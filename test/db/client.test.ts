@@ -1,0 +1,288 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { type Database, isUniqueViolation, openDatabase } from '../../db/client.js';
+import { freePort } from '../../dev/free-port.js';
+import { Failure } from '../../shared/failures.js';
+import { openTestDatabase, type TestDatabase } from '../support/database.js';
+import { createRecordingLog } from '../support/recording-log.js';
+import { openWire, type Wire } from '../support/wire.js';
+
+let server: TestDatabase & { database: Database };
+
+beforeAll(async () => {
+  server = await openTestDatabase();
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+/** Opens a database that the test closes when it ends. */
+function open({ url = server.url, poolSize = 2 } = {}) {
+  const { log, text } = createRecordingLog();
+  const database = openDatabase({ url, poolSize, log });
+  onTestFinished(() => database.close());
+  return { database, logText: text };
+}
+
+/** Opens a database behind a wire that can be frozen. */
+async function openBehindWire() {
+  const wire = await openWire(Number(new URL(server.url).port));
+  onTestFinished(() => wire.close());
+  return { ...open({ url: throughWire(wire) }), wire };
+}
+
+const throughWire = ({ port }: Pick<Wire, 'port'>) => changed((url) => (url.port = String(port)));
+
+function changed(change: (url: URL) => void): string {
+  const url = new URL(server.url);
+  change(url);
+  return url.href;
+}
+
+const one = (database: Database) => database.run((db) => db.execute(sql`select 1 as one`));
+const sleep = (database: Database, seconds: number) =>
+  database.run((db) => db.execute(sql`select pg_sleep(${seconds})`));
+
+/** The code that the work fails with, and after how many milliseconds. */
+async function failure(work: Promise<unknown>): Promise<{ code: string; ms: number }> {
+  const startedAt = performance.now();
+  const error = await work.then(
+    () => new Error('it did not fail'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof Failure)) throw error;
+  return { code: error.code, ms: performance.now() - startedAt };
+}
+
+const code = 'database_unavailable';
+
+/** Ends all connections that requests use, and waits until their processes are gone. */
+async function terminateConnections(): Promise<void> {
+  const others = sql`application_name = 'quillgate' and pid <> pg_backend_pid()`;
+  await server.database.run((db) =>
+    db.execute(sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where ${others}`),
+  );
+  // One trip more, in which that they have ended arrives here too.
+  await one(server.database);
+}
+
+describe('run', () => {
+  it('gives what the statement gives, with texts in arrays as they were', async () => {
+    const { database } = open();
+    const texts = ['plain', '', 'a,b', '{}', '"', '\\', 'a\\"b', 'NULL', ' ', '\n', '😀'];
+
+    const rows = await database.run((db) => db.execute(sql`select ${sql.param(texts)}::text[] as texts`));
+
+    expect([...rows]).toEqual([{ texts }]);
+  });
+
+  it('lets more statements wait for their turn than there are connections', async () => {
+    const { database } = open();
+
+    await Promise.all(Array.from({ length: 40 }, () => sleep(database, 0.02)));
+  });
+
+  it('throws what is wrong with a statement as it is', async () => {
+    const { database } = open();
+    const insert = () =>
+      database.run((db) =>
+        db.execute(sql`insert into users (name, secret_hash) values ('twice', ${Buffer.from('x')})`),
+      );
+    await insert();
+
+    const error = await insert().catch((reason: unknown) => reason);
+
+    expect(error).not.toBeInstanceOf(Failure);
+    expect(isUniqueViolation(error, 'users_pkey')).toBe(true);
+    expect(isUniqueViolation(error, 'posts_slug')).toBe(false);
+    await expect(database.run((db) => db.execute(sql`select nothing`))).rejects.not.toBeInstanceOf(Failure);
+  });
+
+  it('cuts a statement that takes too long', async () => {
+    const { database } = open();
+
+    const failed = await failure(sleep(database, 10));
+
+    expect(failed).toEqual({ code, ms: expect.closeTo(2200, -3) });
+    expect(failed.ms).toBeLessThan(2500);
+    await one(database);
+  });
+
+  it('waits only so long for a connection when slow statements have them all', async () => {
+    const { database } = open();
+    const slow = [sleep(database, 10), sleep(database, 10)].map(failure);
+
+    const failed = await failure(one(database));
+
+    expect(failed.code).toBe(code);
+    expect(failed.ms).toBeGreaterThan(1400);
+    expect(failed.ms).toBeLessThan(1900);
+    expect((await Promise.all(slow)).map((end) => end.code)).toEqual([code, code]);
+    await one(database);
+  });
+
+  it('gives up within 3.5 seconds in all, without taking a slow server for a silent one', async () => {
+    const { database, logText } = open({ poolSize: 1 });
+    const first = sleep(database, 1.3);
+
+    const failed = await failure(sleep(database, 10));
+
+    await first;
+    expect(failed.code).toBe(code);
+    expect(failed.ms).toBeLessThan(3700);
+    expect(logText()).not.toContain('silent');
+  });
+});
+
+describe('run, when the server goes silent', () => {
+  it('gives up within four seconds, and works again once the server does', async () => {
+    const { database, wire, logText } = await openBehindWire();
+    await one(database);
+    wire.freeze();
+
+    const failed = await Promise.all(Array.from({ length: 5 }, () => failure(one(database))));
+    // Now while connecting.
+    failed.push(await failure(one(database)));
+    wire.thaw();
+    const thawedAt = performance.now();
+    await one(database);
+
+    expect(performance.now() - thawedAt).toBeLessThan(2000);
+    expect(failed.map((end) => end.code)).toEqual(failed.map(() => code));
+    expect(Math.max(...failed.map((end) => end.ms))).toBeLessThan(4000);
+    expect(logText()).toContain('silent');
+  });
+
+  it('gives the answers that were held back to those who still wait', async () => {
+    const { database, wire } = await openBehindWire();
+    await one(database);
+    wire.freeze();
+    const waiting = one(database);
+    // This one has to connect, for which there is less time.
+    expect((await failure(one(database))).code).toBe(code);
+
+    wire.thaw();
+
+    expect((await waiting).length).toBe(1);
+  });
+
+  it('closes within about a second', async () => {
+    const { database, wire } = await openBehindWire();
+    await one(database);
+    wire.freeze();
+    const waiting = failure(one(database));
+    const startedAt = performance.now();
+
+    await database.close();
+
+    expect(performance.now() - startedAt).toBeLessThan(1200);
+    expect((await waiting).code).toBe(code);
+    expect((await failure(one(database))).code).toBe(code);
+  });
+});
+
+describe('run, when connections are cut', () => {
+  it('fails a write half-way as a whole, and the next one works', async () => {
+    const { database } = open({ poolSize: 1 });
+    const write = failure(
+      database.run((db) =>
+        db.execute(sql`insert into users (name, secret_hash)
+          select 'half-' || n, '\\x00'::bytea from generate_series(1, 20) n where pg_sleep(0.1)::text = ''`),
+      ),
+    );
+    const writing = sql`select 1 from pg_stat_activity where state = 'active' and query like 'insert%half-%'`;
+    await vi.waitUntil(async () => (await server.database.run((db) => db.execute(writing))).length > 0);
+    await terminateConnections();
+
+    expect((await write).code).toBe(code);
+
+    // The same connection: postgres.js opens it anew.
+    const rows = await database.run((db) => db.execute(sql`select 1 from users where name like 'half-%'`));
+    expect(rows.length).toBe(0);
+  });
+
+  it('does not notice when they had nothing to do', async () => {
+    const { database } = open();
+    await Promise.all([sleep(database, 0.05), sleep(database, 0.05)]);
+
+    await terminateConnections();
+
+    await Promise.all([one(database), one(database)]);
+  });
+});
+
+describe('run, when there is no database to use', () => {
+  const nowhere = async () => throughWire({ port: await freePort() });
+  const behindProxy = async () => {
+    const wire = await openWire(await freePort());
+    onTestFinished(() => wire.close());
+    return throughWire(wire);
+  };
+
+  it.each([
+    ['nobody listens', nowhere, 'ECONNREFUSED'],
+    ['a proxy has nobody to pass it on to', behindProxy, 'CONNECTION_CLOSED'],
+    ['the password is wrong', async () => changed((url) => (url.password = 'canary')), '28P01'],
+    ['there is no such database', async () => changed((url) => (url.pathname = '/canary')), '3D000'],
+    [
+      'the name cannot be found',
+      async () => changed((url) => (url.hostname = 'canary.invalid')),
+      'ENOTFOUND',
+    ],
+  ])('fails soon and tells nothing secret when %s', async (_name, where, reason) => {
+    const { database, logText } = open({ url: await where() });
+
+    const failed = await Promise.all([1, 2, 3].map(() => failure(one(database))));
+    const { database: reached, migrations } = await database.check();
+
+    expect(failed.map((end) => end.code)).toEqual([code, code, code]);
+    expect(Math.max(...failed.map((end) => end.ms))).toBeLessThan(1500);
+    expect(reached).toEqual({ status: 'failing', detail: expect.stringContaining(reason) });
+    expect(migrations.status).toBe('failing');
+    expect(logText()).toContain(reason);
+    expect(logText() + JSON.stringify(reached)).not.toContain('canary');
+  });
+
+  it('fails when the schema is missing', async () => {
+    const url = changed((to) => (to.pathname = '/postgres'));
+    const { database } = open({ url });
+
+    expect((await failure(database.run((db) => db.execute(sql`select * from posts`)))).code).toBe(code);
+    expect(await database.check()).toEqual({
+      database: { status: 'ok' },
+      migrations: { status: 'failing', detail: 'the schema is missing: run quillgate migrate' },
+    });
+  });
+});
+
+describe('check', () => {
+  const well = { database: { status: 'ok' }, migrations: { status: 'ok' } };
+
+  it('finds nothing wrong, also while requests use every connection', async () => {
+    const { database } = open();
+    const slow = [sleep(database, 1), sleep(database, 1)];
+
+    const checks = await Promise.all(Array.from({ length: 10 }, () => database.check()));
+
+    expect(checks).toEqual(checks.map(() => well));
+    await Promise.all(slow);
+  });
+
+  it('fails within three seconds when the server is silent, and not any more once it answers', async () => {
+    const { database, wire } = await openBehindWire();
+    expect(await database.check()).toEqual(well);
+    wire.freeze();
+    const startedAt = performance.now();
+
+    const health = await database.check();
+
+    expect(performance.now() - startedAt).toBeLessThan(3000);
+    expect(health.database).toEqual({
+      status: 'failing',
+      detail: 'the database cannot be reached (NO_ANSWER)',
+    });
+    wire.thaw();
+    expect(await database.check()).toEqual(well);
+  });
+});
