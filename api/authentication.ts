@@ -1,47 +1,102 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
+import type { Scope } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
+import type { LoginLimiter } from './login-limiter.js';
 
 /** Who is asking, once their credentials have been checked. */
-export interface User {
+export interface Caller {
   readonly name: string;
+  readonly scopes: readonly Scope[];
 }
 
-/** Checks a name and a secret; takes the same time whether the name, the secret or neither is right. */
-export type CheckUser = (name: string, secret: string) => User | undefined;
-
-/** A check against one user, who is known from the configuration. */
-export function createUserCheck(known: { name: string; secret: string }): CheckUser {
-  const expected = digest(known.name, known.secret);
-  return (name, secret) =>
-    timingSafeEqual(digest(name, secret), expected) ? { name: known.name } : undefined;
+/** What the generated routes check credentials with; they find it in `app.locals.authentication`. */
+export interface Authentication {
+  /** Takes the same time whether the name, the secret or neither is right. */
+  checkUser(name: string, secret: string): { readonly name: string } | undefined;
+  checkToken(token: string): Promise<Caller | undefined>;
+  loginLimiter: LoginLimiter;
+  /** Whether posts may be read without credentials. */
+  publicReads: boolean;
 }
 
 /**
- * Called by the generated routes before anything of the request is read: HTTP Basic (RFC 7617, UTF-8). The check is
- * the application's own, from `app.locals.checkUser`.
+ * Called by the generated routes before anything of the request is read; what it gives becomes `request.user`, which
+ * is undefined for a reader who sent no credentials and needs none. `basic` is HTTP Basic (RFC 7617, UTF-8) for chat
+ * users, `bearer` an access token (RFC 6750) with all of the scopes.
  */
-export async function expressAuthentication(request: Request, securityName: string): Promise<User> {
-  if (securityName !== 'basic') throw new TypeError('unknown security scheme');
-  const checkUser = request.app.locals.checkUser as CheckUser;
-  const credentials = parseBasic(request.headers.authorization);
+export async function expressAuthentication(
+  request: Request,
+  securityName: string,
+  scopes: string[] = [],
+): Promise<Caller | undefined> {
+  const authentication = request.app.locals.authentication as Authentication;
+  if (securityName === 'basic') return asChatUser(request, authentication);
+  // The scopes are those that the controllers name.
+  if (securityName === 'bearer') return asTokenOwner(request, authentication, scopes as Scope[]);
+  throw new TypeError('unknown security scheme');
+}
+
+const basicChallenge = 'Basic realm="chat", charset="UTF-8"';
+const bearerChallenge = 'Bearer realm="blogs"';
+
+async function asChatUser(request: Request, { checkUser, loginLimiter }: Authentication): Promise<Caller> {
+  const sent = request.headersDistinct.authorization;
+  const credentials = sent && parseBasic(sent);
   const user = credentials && checkUser(credentials.name, credentials.secret);
-  if (user === undefined) {
-    throw new Failure('unauthorized', {
-      headers: { 'WWW-Authenticate': 'Basic realm="chat", charset="UTF-8"' },
-    });
+  if (user) return { name: user.name, scopes: ['chat'] };
+  if (sent) await loginLimiter.countFailure(request.ip);
+  throw unauthorized(basicChallenge);
+}
+
+async function asTokenOwner(
+  request: Request,
+  { checkToken, loginLimiter, publicReads }: Authentication,
+  scopes: readonly Scope[],
+): Promise<Caller | undefined> {
+  const isOpen = publicReads && scopes.every((scope) => scope === 'blogs:read');
+  const sent = request.headersDistinct.authorization;
+  if (sent === undefined && isOpen) return undefined;
+  const token = sent && parseBearer(sent);
+  const caller = token === undefined ? undefined : await checkToken(token);
+  if (caller === undefined) {
+    if (sent) await loginLimiter.countFailure(request.ip);
+    throw unauthorized(token === undefined ? bearerChallenge : `${bearerChallenge}, error="invalid_token"`);
   }
-  return user;
+  if (!isOpen && !scopes.every((scope) => allows(caller, scope))) throw insufficient(scopes);
+  return caller;
 }
 
-function parseBasic(header: string | undefined): { name: string; secret: string } | undefined {
-  const encoded = /^basic +([A-Za-z0-9+/_-]+=*) *$/i.exec(header ?? '')?.[1];
+/** Whoever may write may read. */
+const allows = ({ scopes }: Caller, wanted: Scope): boolean =>
+  scopes.includes(wanted) || (wanted === 'blogs:read' && scopes.includes('blogs:write'));
+
+/** The name and the secret may be 512 characters of four bytes each, in base64, and no more. */
+const longestHeader = 4096;
+
+/** What follows the scheme in a header that was sent once. Node itself would silently go by the first of several. */
+function credentialsOf([header, ...more]: string[], pattern: RegExp): string | undefined {
+  if (header === undefined || more.length > 0 || header.length > longestHeader) return undefined;
+  return pattern.exec(header)?.[1];
+}
+
+const parseBearer = (sent: string[]): string | undefined => credentialsOf(sent, /^bearer +([\x21-\x7e]+)$/i);
+
+function parseBasic(sent: string[]): { name: string; secret: string } | undefined {
+  const encoded = credentialsOf(sent, /^basic +([A-Za-z0-9+/_-]+=*)$/i);
   if (encoded === undefined) return undefined;
-  const decoded = Buffer.from(encoded, 'base64').toString('utf8');
-  const colon = decoded.indexOf(':');
-  return colon < 0 ? undefined : { name: decoded.slice(0, colon), secret: decoded.slice(colon + 1) };
+  const bytes = Buffer.from(encoded, 'base64');
+  const colon = bytes.indexOf(':');
+  if (colon < 0 || !isUtf8(bytes)) return undefined;
+  return { name: bytes.toString('utf8', 0, colon), secret: bytes.toString('utf8', colon + 1) };
 }
 
-/** Equal lengths for the comparison; the separator cannot be part of a name. */
-const digest = (name: string, secret: string): Buffer =>
-  createHash('sha256').update(`${name}:${secret}`, 'utf8').digest();
+const unauthorized = (challenge: string): Failure =>
+  new Failure('unauthorized', { headers: { 'WWW-Authenticate': challenge } });
+
+const insufficient = (scopes: readonly Scope[]): Failure =>
+  new Failure('insufficient_scope', {
+    headers: {
+      'WWW-Authenticate': `${bearerChallenge}, error="insufficient_scope", scope="${scopes.join(' ')}"`,
+    },
+  });

@@ -1,36 +1,86 @@
-import { request } from 'node:http';
+import { createConnection } from 'node:net';
+import { text } from 'node:stream/consumers';
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
-import { createUserCheck, expressAuthentication } from '../../api/authentication.js';
+import { type Authentication, type Caller, expressAuthentication } from '../../api/authentication.js';
+import { createLoginLimiter } from '../../api/login-limiter.js';
 import { problemHandler } from '../../api/problem.js';
 import { createRecordingLog } from '../support/recording-log.js';
-import { serve } from '../support/serve.js';
+import { type Served, serve } from '../support/serve.js';
 
 const name = 'Jürgen 🎉';
 const secret = 'a:secret: with: colons 🎉';
-const encode = (text: string | Uint8Array) => Buffer.from(text).toString('base64');
+const encode = (plain: string | Uint8Array) => Buffer.from(plain).toString('base64');
 const good = encode(`${name}:${secret}`);
 
-const app = express();
-app.locals.checkUser = createUserCheck({ name, secret });
-app.get('/', async (request, response) => {
-  const user = await expressAuthentication(request, 'basic');
-  response.json(user);
+const callers = new Map<string, Caller>([
+  ['writer', { name: 'w', scopes: ['blogs:write'] }],
+  ['reader', { name: 'r', scopes: ['blogs:read'] }],
+  ['chatter', { name: 'c', scopes: ['chat'] }],
+  ['!odd~token=/"', { name: 'o', scopes: ['blogs:write', 'blogs:read'] }],
+]);
+
+const servers: Served[] = [];
+afterAll(() => Promise.all(servers.map((server) => server.close())));
+
+async function start(options: Partial<Authentication> = {}) {
+  const app = express().set('trust proxy', 'loopback');
+  app.locals.authentication = {
+    checkUser: (givenName, givenSecret) =>
+      givenName === name && givenSecret === secret ? { name } : undefined,
+    checkToken: async (token) => callers.get(token),
+    loginLimiter: createLoginLimiter({ most: 1000 }),
+    publicReads: true,
+    ...options,
+  } satisfies Authentication;
+  const door = (path: string, scheme: string, scopes?: string[]) =>
+    app.get(path, async (request, response) => {
+      const caller = await expressAuthentication(request, scheme, scopes);
+      response.json(caller ?? 'nobody');
+    });
+  door('/chat', 'basic');
+  door('/write', 'bearer', ['blogs:write']);
+  door('/read', 'bearer', ['blogs:read']);
+  app.use(problemHandler(createRecordingLog().log));
+  const server = await serve(app);
+  servers.push(server);
+  return {
+    port: server.port,
+    ask: (path: string, authorization?: string, headers: Record<string, string> = {}) =>
+      fetch(server.url + path, {
+        headers: authorization === undefined ? headers : { ...headers, Authorization: authorization },
+      }),
+  };
+}
+
+const { ask, port } = await start();
+const closed = await start({ publicReads: false });
+
+/** The status of a request whose header lines are sent as they are. */
+async function askRaw(path: string, ...lines: string[]): Promise<number> {
+  const socket = createConnection(port, '127.0.0.1');
+  socket.end(
+    [`GET ${path} HTTP/1.1`, 'Host: x', 'Connection: close', ...lines, '', ''].join('\r\n'),
+    'latin1',
+  );
+  return Number((await text(socket)).split(' ')[1]);
+}
+
+/** The body without what differs from request to request. */
+const bodyOf = async (response: Response) => ({
+  ...((await response.json()) as object),
+  requestId: undefined,
 });
-app.use(problemHandler(createRecordingLog().log));
-const server = await serve(app);
-afterAll(() => server.close());
 
-const ask = (authorization?: string) =>
-  fetch(server.url, { headers: authorization === undefined ? {} : { Authorization: authorization } });
+const nobodyKnows = await bodyOf(await ask('/chat'));
 
-describe('expressAuthentication', () => {
+describe('expressAuthentication, basic', () => {
   it.each([`Basic ${good}`, `basic ${good}`, `BASIC   ${good}`, `Basic ${good.replace(/=+$/, '')}`])(
     'knows the user by %j',
     async (authorization) => {
-      const response = await ask(authorization);
+      const response = await ask('/chat', authorization);
       expect(response.status).toBe(200);
-      expect(await response.json()).toEqual({ name });
+      expect(await response.json()).toEqual({ name, scopes: ['chat'] });
     },
   );
 
@@ -40,7 +90,9 @@ describe('expressAuthentication', () => {
     ['the scheme alone', 'Basic'],
     ['the scheme and a blank', 'Basic '],
     ['no blank', `Basic${good}`],
+    ['a tab', `Basic\t${good}`],
     ['another scheme', `Bearer ${good}`],
+    ['a token', 'Bearer writer'],
     ['two credentials', `Basic ${good} ${good}`],
     ['two schemes', `Basic ${good}, Basic ${good}`],
     ['plain text', `Basic ${encodeURIComponent(name)}:secret`],
@@ -58,33 +110,157 @@ describe('expressAuthentication', () => {
     ['bytes that are not UTF-8', `Basic ${encode(Buffer.from([0xff, 0x3a, 0xfe]))}`],
     ['10 KB of base64', `Basic ${encode('x:'.repeat(3750))}`],
     ['10 KB of blanks', `Basic ${' '.repeat(10_000)}x!`],
+    ['10 KB of blanks before what is right', `Basic ${' '.repeat(10_000)}${good}`],
     ['10 KB of padding', `Basic x${'='.repeat(10_000)}!`],
   ])('refuses %s, and says how to do it', async (_, authorization) => {
-    const response = await ask(authorization);
+    const response = await ask('/chat', authorization);
     expect(response.status).toBe(401);
     expect(response.headers.get('www-authenticate')).toBe('Basic realm="chat", charset="UTF-8"');
-    expect(await response.json()).toMatchObject({ code: 'unauthorized' });
+    expect(await bodyOf(response)).toEqual(nobodyKnows);
   });
 
-  it('goes by the first of two headers', async () => {
-    const status = (first: string, second: string) =>
-      new Promise<number | undefined>((resolve) => {
-        const headers = ['Authorization', first, 'Authorization', second];
-        request(server.url, { headers: ['Host', 'x', ...headers] }, (response) => {
-          response.resume();
-          resolve(response.statusCode);
-        }).end();
-      });
-    expect(await status('Basic eDp5', `Basic ${good}`)).toBe(401);
-    expect(await status(`Basic ${good}`, 'Basic eDp5')).toBe(200);
+  it('knows names and secrets as long as they may be', async () => {
+    const long = { name: '🎉'.repeat(128), secret: '🎉'.repeat(512) };
+    const checkUser = (...given: string[]) =>
+      given[0] === long.name && given[1] === long.secret ? { name: 'long' } : undefined;
+    const { ask: askLong } = await start({ checkUser });
+    const response = await askLong('/chat', `Basic ${encode(`${long.name}:${long.secret}`)}`);
+    expect(response.status).toBe(200);
+  });
+
+  it('takes white space around the credentials, and no bytes that are not ASCII among them', async () => {
+    expect(await askRaw('/chat', `Authorization: \t Basic ${good} \t `)).toBe(200);
+    expect(await askRaw('/chat', `Authorization: Basic ${good}\xa0`)).toBe(401);
   });
 });
 
-describe('createUserCheck', () => {
-  it('does not take a part of the secret for a part of the name', () => {
-    const check = createUserCheck({ name: 'a', secret: 'b:c' });
-    expect(check('a', 'b:c')).toEqual({ name: 'a' });
-    expect(check('a', 'b')).toBeUndefined();
-    expect(check('', 'a:b:c')).toBeUndefined();
+describe('expressAuthentication, bearer', () => {
+  it.each(['Bearer writer', 'bearer writer', 'BEARER    writer', 'Bearer !odd~token=/"'])(
+    'knows the owner by %j',
+    async (authorization) => {
+      const response = await ask('/write', authorization);
+      expect(response.status).toBe(200);
+      expect(await response.json()).toEqual(callers.get(authorization.replace(/.* /, '')));
+    },
+  );
+
+  it.each([
+    ['no header', undefined],
+    ['an empty header', ''],
+    ['the scheme alone', 'Bearer'],
+    ['an empty token', 'Bearer   '],
+    ['no blank', 'Bearerwriter'],
+    ['two tokens', 'Bearer writer writer'],
+    ['a token that is not ASCII', 'Bearer writ\xe9r'],
+    ['credentials of chat', `Basic ${good}`],
+    ['the token as Basic', `Basic ${encode('writer:writer')}`],
+    ['10 KB', `Bearer ${'x'.repeat(10_000)}`],
+    ['10 KB of blanks before what is right', `Bearer ${' '.repeat(10_000)}writer`],
+  ])('refuses %s, without a word on a token', async (_, authorization) => {
+    const response = await ask('/write', authorization);
+    expect(response.status).toBe(401);
+    expect(response.headers.get('www-authenticate')).toBe('Bearer realm="blogs"');
+    expect(await bodyOf(response)).toEqual(nobodyKnows);
+  });
+
+  it.each(['Bearer x', 'bearer Writer', 'Bearer writer,', 'Bearer __proto__'])(
+    'refuses the token of %j',
+    async (authorization) => {
+      for (const path of ['/write', '/read']) {
+        const response = await ask(path, authorization);
+        expect(response.status).toBe(401);
+        expect(response.headers.get('www-authenticate')).toBe('Bearer realm="blogs", error="invalid_token"');
+        expect(await bodyOf(response)).toEqual(nobodyKnows);
+      }
+    },
+  );
+
+  it.each(['reader', 'chatter'])('does not let a %s write', async (token) => {
+    const response = await ask('/write', `Bearer ${token}`);
+    expect(response.status).toBe(403);
+    expect(response.headers.get('www-authenticate')).toBe(
+      'Bearer realm="blogs", error="insufficient_scope", scope="blogs:write"',
+    );
+    expect(await response.json()).toMatchObject({ code: 'insufficient_scope' });
+  });
+
+  it('lets everybody read in public, and knows those who say who they are', async () => {
+    expect(await (await ask('/read')).json()).toBe('nobody');
+    for (const token of ['writer', 'reader', 'chatter'])
+      expect(await (await ask('/read', `Bearer ${token}`)).json()).toEqual(callers.get(token));
+    for (const wrong of ['', `Basic ${good}`, 'Bearer']) expect((await ask('/read', wrong)).status).toBe(401);
+  });
+
+  it('lets only tokens that may read or write read where reads are closed', async () => {
+    expect((await closed.ask('/read')).status).toBe(401);
+    expect((await closed.ask('/read', 'Bearer writer')).status).toBe(200);
+    expect((await closed.ask('/read', 'Bearer reader')).status).toBe(200);
+    const refused = await closed.ask('/read', 'Bearer chatter');
+    expect(refused.status).toBe(403);
+    expect(refused.headers.get('www-authenticate')).toContain('scope="blogs:read"');
+  });
+});
+
+describe('expressAuthentication', () => {
+  it('refuses a header that was sent twice, whichever is right', async () => {
+    const basic = `Authorization: Basic ${good}`;
+    expect(await askRaw('/chat', basic)).toBe(200);
+    expect(await askRaw('/chat', basic, basic)).toBe(401);
+    expect(await askRaw('/chat', basic, 'authorization: Basic eDp5')).toBe(401);
+    expect(await askRaw('/chat', 'AUTHORIZATION: Bearer writer', basic)).toBe(401);
+    expect(await askRaw('/write', 'Authorization: Bearer writer', basic)).toBe(401);
+    expect(await askRaw('/read', 'Authorization: Bearer reader', 'Authorization:')).toBe(401);
+  });
+
+  it('slows who fails again and again, at both doors together', async () => {
+    const { ask: askLimited } = await start({ loginLimiter: createLoginLimiter() });
+    const statuses = await Promise.all(
+      Array.from({ length: 100 }, async (_, n) => {
+        const response = await (n % 2
+          ? askLimited('/chat', 'Basic eDp5')
+          : askLimited('/write', 'Bearer wrong'));
+        return response.status;
+      }),
+    );
+    expect(statuses.filter((status) => status === 401)).toHaveLength(30);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(70);
+
+    const refused = await askLimited('/chat', 'Basic eDp5');
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('content-type')).toContain('application/problem+json');
+    expect(refused.headers.get('www-authenticate')).toBeNull();
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(30);
+    expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60);
+    expect(await refused.json()).toMatchObject({ code: 'rate_limited', status: 429 });
+
+    // From the same address: what is right passes, and what is missing is only missing.
+    expect((await askLimited('/chat', `Basic ${good}`)).status).toBe(200);
+    expect((await askLimited('/write', 'Bearer writer')).status).toBe(200);
+    expect((await askLimited('/write', 'Bearer reader')).status).toBe(403);
+    expect((await askLimited('/chat')).status).toBe(401);
+    const elsewhere = { 'X-Forwarded-For': '192.0.2.7' };
+    expect((await askLimited('/chat', 'Basic eDp5', elsewhere)).status).toBe(401);
+  });
+
+  it('counts no requests without credentials, and none that are right', async () => {
+    const { ask: askLimited } = await start({ loginLimiter: createLoginLimiter({ most: 1 }) });
+    for (let n = 0; n < 5; n++) {
+      expect((await askLimited('/chat')).status).toBe(401);
+      expect((await askLimited('/chat', `Basic ${good}`)).status).toBe(200);
+      expect((await askLimited('/write', 'Bearer reader')).status).toBe(403);
+      expect((await askLimited('/read')).status).toBe(200);
+    }
+    expect((await askLimited('/chat', 'Basic eDp5')).status).toBe(401);
+    expect((await askLimited('/chat', 'Basic eDp5')).status).toBe(429);
+  });
+
+  it('lets a failure of the check through as what it is', async () => {
+    const { ask: askFailing } = await start({
+      checkToken: () => Promise.reject(new Error('database on fire')),
+      loginLimiter: createLoginLimiter({ most: 0 }),
+    });
+    const response = await askFailing('/write', 'Bearer x');
+    expect(response.status).toBe(500);
+    expect(await response.json()).toMatchObject({ code: 'internal' });
   });
 });

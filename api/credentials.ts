@@ -1,0 +1,69 @@
+import type { Database } from '../db/client.js';
+import { createTokenStore } from '../db/tokens.js';
+import { createUserStore } from '../db/users.js';
+import { type Config, defaultOwner } from '../shared/config.js';
+import type { Lifecycle } from '../shared/lifecycle.js';
+import type { Log } from '../shared/log.js';
+import { CannotStart } from '../shared/program.js';
+import type { Authentication } from './authentication.js';
+import { createLoginLimiter } from './login-limiter.js';
+import { createTokenCheck } from './token-check.js';
+import { createUserDirectory } from './user-directory.js';
+
+interface AuthenticationDeps {
+  database: Database;
+  log: Log;
+  lifecycle: Lifecycle;
+}
+
+/** Who may use this server: those whom the environment names, who need no database, and those in the database. */
+export async function openAuthentication(
+  config: Config,
+  { database, log, lifecycle }: AuthenticationDeps,
+): Promise<Authentication> {
+  const { CHAT_USERNAME: name, CHAT_PASSWORD: secret, BLOG_TOKEN: token } = config;
+  const users = lifecycle.opened(
+    'user directory',
+    createUserDirectory({
+      first: name && secret ? { name, secret } : undefined,
+      users: createUserStore(database),
+      database,
+      log,
+    }),
+    (open) => open.close(),
+  );
+  const checkToken = createTokenCheck({
+    first: token ? { token, owner: defaultOwner(config) } : undefined,
+    tokens: createTokenStore(database),
+    log,
+  });
+  await users.attempted;
+  return {
+    checkUser: (...credentials) => users.check(...credentials),
+    checkToken,
+    loginLimiter: createLoginLimiter(),
+    publicReads: config.BLOG_READS === 'public',
+  };
+}
+
+/**
+ * Throws `CannotStart` when there are no credentials at all: a server that nobody can use is a mistake that is better
+ * told now. A database that is away may know somebody.
+ */
+export async function refuseWithoutCredentials(
+  config: Config,
+  { database, log }: Omit<AuthenticationDeps, 'lifecycle'>,
+): Promise<void> {
+  if (config.CHAT_USERNAME || config.BLOG_TOKEN) return;
+  try {
+    const [users, tokens] = [await createUserStore(database).list(), await createTokenStore(database).list()];
+    if (users.length + tokens.length > 0) return;
+  } catch (error) {
+    log.warn({ err: error }, 'cannot see yet whether there are users or tokens');
+    return;
+  }
+  throw new CannotStart(
+    'Nobody could use this server: set CHAT_USERNAME and CHAT_PASSWORD, or BLOG_TOKEN, or run\n' +
+      '  npx quillgate users add NAME\n  npx quillgate tokens create --scope blogs:write',
+  );
+}

@@ -1,0 +1,46 @@
+import { hash, randomInt, timingSafeEqual } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+/**
+ * Secrets that this service makes. They are random and long, so their SHA-256 may be stored: there is nothing to
+ * guess, and a slow hash would only slow every request.
+ */
+
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** 32 characters out of 62 are 190 bits. */
+const randomLength = 32;
+/** 62⁶ > 2³². */
+const checksumLength = 6;
+const prefix = 'qg_';
+
+/** A new access token: `qg_`, 32 random base62 characters, and a checksum by which a scanner can tell it from other text. */
+export function makeAccessToken(): string {
+  const payload = prefix + randomBase62();
+  return payload + checksumOf(payload);
+}
+
+/** Whether the text looks like a token of `makeAccessToken` and its checksum is right; no proof that it was issued. */
+export function isAccessToken(text: string): boolean {
+  if (!/^qg_[0-9A-Za-z]{38}$/.test(text)) return false;
+  return text.endsWith(checksumOf(text.slice(0, -checksumLength)));
+}
+
+/** A new secret of a chat user: 32 random base62 characters. */
+export const makeUserSecret = (): string => randomBase62();
+
+/** SHA-256 of the text in UTF-8; what is stored of a secret, and what secrets are compared by. */
+export const digestOf = (secret: string): Buffer => hash('sha256', secret, 'buffer');
+
+/** Compares two digests in a time that does not tell where they differ. */
+export const sameDigest = (a: Buffer, b: Buffer): boolean => a.length === b.length && timingSafeEqual(a, b);
+
+/** `randomInt` draws again rather than favour some characters. */
+const randomBase62 = (): string =>
+  Array.from({ length: randomLength }, () => alphabet.charAt(randomInt(alphabet.length))).join('');
+
+function checksumOf(payload: string): string {
+  let digits = '';
+  for (let rest = crc32(payload); digits.length < checksumLength; rest = Math.floor(rest / alphabet.length))
+    digits = alphabet.charAt(rest % alphabet.length) + digits;
+  return digits;
+}

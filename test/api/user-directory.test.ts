@@ -1,0 +1,184 @@
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createUserDirectory } from '../../api/user-directory.js';
+import { openDatabase } from '../../db/client.js';
+import { createUserStore, type UserDigest } from '../../db/users.js';
+import { digestOf } from '../../shared/access-token.js';
+import { openTestDatabase } from '../support/database.js';
+import { createRecordingLog } from '../support/recording-log.js';
+
+const { database, url, stop } = await openTestDatabase();
+
+const first = { name: 'first', secret: 'the secret: of the first 🎉' };
+const userOf = (name: string, secret: string): UserDigest => ({ name, secretHash: digestOf(secret) });
+
+/** A directory over loads that the test brings to an end, and a database that speaks when the test says so. */
+function startByHand(options: { first?: typeof first | undefined } = { first }) {
+  const loads: PromiseWithResolvers<UserDigest[]>[] = [];
+  const digests = () => {
+    const load = Promise.withResolvers<UserDigest[]>();
+    loads.push(load);
+    return load.promise;
+  };
+  let hooks = { onListen: () => {}, onNotify: () => {} };
+  const recording = createRecordingLog();
+  const directory = createUserDirectory({
+    first: options.first,
+    users: { digests },
+    database: {
+      listen: (_channel, given) => {
+        hooks = given;
+      },
+    },
+    log: recording.log,
+  });
+  onTestFinished(() => directory.close());
+  return {
+    ...directory,
+    loads,
+    recording,
+    notify: () => hooks.onNotify(),
+    listening: () => hooks.onListen(),
+  };
+}
+
+describe('createUserDirectory, loads by hand', () => {
+  it('knows the first user before anything is loaded, and cannot say anything about others', async () => {
+    const { check, loads, attempted } = startByHand();
+    expect(check(first.name, first.secret)).toEqual({ name: first.name });
+    const notLoaded = expect.objectContaining({ code: 'internal', retryable: true });
+    expect(() => check('alice', 'a')).toThrow(notLoaded);
+    // The same, so that nobody learns which name the first user has.
+    expect(() => check(first.name, 'a')).toThrow(notLoaded);
+    loads[0]?.resolve([]);
+    await attempted;
+    expect(check('alice', 'a')).toBeUndefined();
+    expect(check(first.name, 'a')).toBeUndefined();
+    expect(check(first.name, first.secret)).toEqual({ name: first.name });
+  });
+
+  it('tells users from each other, byte for byte', async () => {
+    const { check, loads, attempted } = startByHand();
+    loads[0]?.resolve([userOf('Zoë', 'a:b'), userOf('bob', ''), userOf('__proto__', 'c')]);
+    await attempted;
+    expect(check('Zoë', 'a:b')).toEqual({ name: 'Zoë' });
+    expect(check('__proto__', 'c')).toEqual({ name: '__proto__' });
+    for (const [name, secret] of [
+      ['Zoë', 'a'],
+      ['Zoë', 'c'],
+      ['Zoë', 'a:b\0'],
+      ['zoë', 'a:b'],
+      ['Zoe\u0308', 'a:b'],
+      ['Zoë:a', 'b'],
+      ['bob', first.secret],
+      ['', ''],
+      ['constructor', ''],
+      ['first', 'a:b'],
+    ] as const)
+      expect(check(name, secret)).toBeUndefined();
+  });
+
+  it('prefers the user of the environment to one of the same name', async () => {
+    const { check, loads, attempted } = startByHand();
+    loads[0]?.resolve([userOf(first.name, 'another')]);
+    await attempted;
+    expect(check(first.name, 'another')).toBeUndefined();
+    expect(check(first.name, first.secret)).toEqual({ name: first.name });
+  });
+
+  it('gets along without a first user', async () => {
+    const { check, loads, attempted } = startByHand({ first: undefined });
+    expect(() => check('', '')).toThrow(expect.objectContaining({ code: 'internal' }));
+    loads[0]?.resolve([userOf('alice', 'a')]);
+    await attempted;
+    expect(check('alice', 'a')).toEqual({ name: 'alice' });
+    expect(check('', '')).toBeUndefined();
+  });
+
+  it('loads again what was told while it was loading, and one at a time', async () => {
+    const { check, loads, attempted, notify, listening } = startByHand();
+    listening();
+    notify();
+    notify();
+    expect(loads).toHaveLength(1);
+    loads[0]?.resolve([userOf('alice', 'a')]);
+    await vi.waitFor(() => expect(loads).toHaveLength(2));
+    loads[1]?.resolve([]);
+    await attempted;
+    expect(loads).toHaveLength(2);
+    expect(check('alice', 'a')).toBeUndefined();
+  });
+
+  it('keeps what it knows while loading fails, and says so once', async () => {
+    const { check, loads, attempted, notify, recording } = startByHand();
+    loads[0]?.resolve([userOf('alice', 'a')]);
+    await attempted;
+    for (const count of [2, 3]) {
+      notify();
+      await vi.waitFor(() => expect(loads).toHaveLength(count));
+      loads[count - 1]?.reject(new Error('away'));
+      await vi.waitFor(() => expect(recording.text()).toContain('could not load the users'));
+    }
+    expect(check('alice', 'a')).toEqual({ name: 'alice' });
+    expect(recording.lines.filter(({ msg }) => msg === 'could not load the users')).toHaveLength(1);
+  });
+
+  it('tries again by itself soon after a failure', async () => {
+    const { check, loads, attempted } = startByHand();
+    loads[0]?.reject(new Error('away'));
+    await attempted;
+    await vi.waitFor(() => expect(loads).toHaveLength(2), { timeout: 10_000 });
+    loads[1]?.resolve([userOf('alice', 'a')]);
+    await vi.waitFor(() => expect(check('alice', 'a')).toEqual({ name: 'alice' }));
+  });
+
+  it('stops loading when it is closed', async () => {
+    const { loads, attempted, notify, close } = startByHand();
+    loads[0]?.resolve([]);
+    await attempted;
+    close();
+    notify();
+    expect(loads).toHaveLength(1);
+  });
+});
+
+describe('createUserDirectory, with the database', () => {
+  const { log, text } = createRecordingLog();
+  const otherProcess = openDatabase({ url, poolSize: 1, log });
+  afterAll(async () => {
+    await otherProcess.close();
+    await stop();
+  });
+
+  it('follows what another process adds and removes, and keeps its users when the database goes', async () => {
+    const store = createUserStore(otherProcess);
+    const secret = 'a secret that appears nowhere else';
+    await store.add('early', digestOf(secret));
+    const users = createUserStore(database);
+    const { check, attempted, close } = createUserDirectory({ first, users, database, log });
+    onTestFinished(close);
+    await attempted;
+    expect(check('early', secret)).toEqual({ name: 'early' });
+
+    // Well below the time after which it would load by itself.
+    const soon = { timeout: 5000, interval: 5 };
+    await store.add('late', digestOf(secret));
+    await vi.waitFor(() => expect(check('late', secret)).toEqual({ name: 'late' }), soon);
+    await store.remove('early');
+    await vi.waitFor(() => expect(check('early', secret)).toBeUndefined(), soon);
+
+    await database.close();
+    expect(check('late', secret)).toEqual({ name: 'late' });
+    expect(text()).not.toContain(secret);
+  });
+
+  it('serves the first user when the database was never there', async () => {
+    const away = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log });
+    const users = createUserStore(away);
+    const { check, attempted, close } = createUserDirectory({ first, users, database: away, log });
+    onTestFinished(close);
+    await attempted;
+    expect(check(first.name, first.secret)).toEqual({ name: first.name });
+    expect(() => check('late', 'a')).toThrow(expect.objectContaining({ code: 'internal' }));
+    await away.close();
+  });
+});
