@@ -1,0 +1,87 @@
+import { and, eq, sql } from 'drizzle-orm';
+import { v7 as uuidv7 } from 'uuid';
+import type { Post } from '../shared/contract.js';
+import { Failure } from '../shared/failures.js';
+import type { Database, Drizzle } from './client.js';
+import { oncePerPool, postColumns, toPost } from './post-rows.js';
+import type { PostFields, PostRequest, PostStore } from './posts.js';
+import { posts } from './schema.js';
+import { freeSlug, type Slug, slugAsGiven, slugOfTitle } from './slug.js';
+
+/** With every attempt a slug made from the title becomes another one, so that the second is nearly always the last. */
+const mostAttempts = 3;
+
+/**
+ * Creates posts:
+ * 1. The post is inserted, unless its slug or its request is known already.
+ * 2. When it was the request, the answer is the post that the request made. This is asked first, because the repeat
+ *    of a request with a slug finds that slug taken, too: by its own first post.
+ * 3. When it was a slug made from the title, somebody has just taken it: again, with another.
+ */
+export function createPostCreation(database: Database): PostStore['create'] {
+  const insertion = oncePerPool(prepareInsertion);
+
+  return async (fields, request) => {
+    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+      const values = toValues(fields, request, attempt);
+      const [row] = await database.run((db) => insertion(db).execute(values));
+      if (row !== undefined) return { post: toPost(row), replayed: false };
+      const first = request && (await findFirst(database, request));
+      if (first !== undefined) return { post: first, replayed: true };
+      if (fields.slug !== undefined) break;
+    }
+    throw new Failure('slug_taken');
+  };
+}
+
+function toValues(fields: PostFields, request: PostRequest | undefined, attempt: number) {
+  const id = uuidv7();
+  const { wanted, spare } = slugFor(fields, id);
+  return {
+    ...fields,
+    id,
+    slug: attempt === 1 ? wanted : spare,
+    spareSlug: spare,
+    owner: request?.owner ?? null,
+    key: request?.key ?? null,
+    hash: request?.hash ?? null,
+  };
+}
+
+const slugFor = ({ slug, title }: PostFields, id: string): Slug =>
+  slug === undefined ? slugOfTitle(title, id) : slugAsGiven(slug);
+
+function prepareInsertion(db: Drizzle) {
+  const given = sql.placeholder;
+  return db
+    .insert(posts)
+    .values({
+      id: given('id'),
+      title: given('title'),
+      content: given('content'),
+      author: given('author'),
+      tags: given('tags'),
+      slug: freeSlug(db, { wanted: given('slug'), spare: given('spareSlug') }),
+      status: given('status'),
+      publishedAt: sql`case when ${given('status')} = 'published' then now() end`,
+      idempotencyOwner: given('owner'),
+      idempotencyKey: given('key'),
+      idempotencyHash: given('hash'),
+    })
+    .onConflictDoNothing()
+    .returning(postColumns)
+    .prepare('new-post');
+}
+
+async function findFirst(database: Database, { owner, key, hash }: PostRequest): Promise<Post | undefined> {
+  const sameKey = and(eq(posts.idempotencyOwner, owner), eq(posts.idempotencyKey, key));
+  const [row] = await database.run((db) =>
+    db
+      .select({ ...postColumns, hash: posts.idempotencyHash })
+      .from(posts)
+      .where(sameKey),
+  );
+  if (row === undefined) return undefined;
+  if (row.hash === null || !hash.equals(row.hash)) throw new Failure('idempotency_key_reused');
+  return toPost(row);
+}

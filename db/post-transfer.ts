@@ -1,0 +1,204 @@
+import { and, asc, count, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
+import { v7 as uuidv7 } from 'uuid';
+import type { Post, PostStatus } from '../shared/contract.js';
+import { Failure } from '../shared/failures.js';
+import { type Database, isUniqueViolation } from './client.js';
+import { postColumns, toPost } from './post-rows.js';
+import { postSources, posts } from './schema.js';
+
+/** A post to be stored; times are RFC 3339 in UTC. What is undefined stays as it is in the post, if there is one. */
+export interface ImportedPost {
+  /** Finds the post; without it the slug does. */
+  id: string | undefined;
+  title: string | null;
+  content: string;
+  author: string | undefined;
+  /** Author of a new post that names none. */
+  defaultAuthor: string;
+  tags: string[];
+  slug: string;
+  status: PostStatus;
+  publishedAt: string | undefined;
+  createdAt: string | undefined;
+  updatedAt: string | undefined;
+  /** Of a new post; 1 when undefined. */
+  version: number | undefined;
+  /** The file that the post came from. */
+  source: PostSource | undefined;
+}
+
+/** Where an imported post came from. */
+export interface PostSource {
+  /** Relative to the imported folder, with `/`. */
+  path: string;
+  /** The file up to its content. */
+  head: string;
+}
+
+/** What storing a post came to. */
+export type Imported = 'created' | 'changed' | 'unchanged';
+
+/** A post, with its file's head while it is as it was imported. */
+export interface ExportedPost {
+  post: Post;
+  head: string | null;
+}
+
+/** Posts on their way in and out, drafts included. Everything may throw `Failure('database_unavailable')`. */
+export interface PostTransfer {
+  /** Creates or changes a post, or finds it equal and leaves it alone. Throws `Failure('slug_taken')`. */
+  store(post: ImportedPost): Promise<Imported>;
+  /** The ids of the posts that have these slugs, by slug. */
+  holders(slugs: readonly string[]): Promise<Map<string, string>>;
+  count(): Promise<number>;
+  /** The files of the posts that are as they were imported: path by the post's id. */
+  sourcePaths(): Promise<Map<string, string>>;
+  /** Every post, page by page in the order of their ids. */
+  pages(): AsyncGenerator<ExportedPost[]>;
+}
+
+export function createPostTransfer(database: Database): PostTransfer {
+  return {
+    store: (post) => store(database, post),
+    holders: (slugs) => holders(database, slugs),
+    count: async () => {
+      const [row] = await database.run((db) => db.select({ total: count() }).from(posts));
+      return row?.total ?? 0;
+    },
+    sourcePaths: () => sourcePaths(database),
+    pages: () => pages(database),
+  };
+}
+
+/** The second attempt sees what another writer did between the statement's look and its write. */
+const mostAttempts = 5;
+
+async function store(database: Database, post: ImportedPost): Promise<Imported> {
+  try {
+    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+      const [row] = await database.run((db) => db.execute<{ outcome: Imported }>(upsert(post)));
+      if (row !== undefined) return row.outcome;
+    }
+  } catch (error) {
+    if (isUniqueViolation(error, 'posts_slug')) throw new Failure('slug_taken', { cause: error });
+    throw error;
+  }
+  throw new TypeError('the post came and went at every attempt');
+}
+
+/**
+ * The post, and the file it came from, in one statement, which gives no row when somebody else made or removed the post
+ * meanwhile. A later time of change than the post has counts as a difference; an earlier one does not, because people
+ * who edit an exported file leave it as it is. A post that is the same is not written at all: its search vector would be
+ * made anew even if nothing came of it.
+ */
+function upsert({ source, ...post }: ImportedPost): SQL {
+  const given = JSON.stringify({ ...post, id: post.id ?? uuidv7(), ...source });
+  const key = sql.raw(post.id === undefined ? 'slug' : 'id');
+  return sql`
+    with given as (
+      select *, coalesce("publishedAt", case status when 'published' then coalesce("createdAt", now()) end) as published
+      from json_to_record(${given}::text::json) as given (
+        id uuid, title text, content text, author text, "defaultAuthor" text, tags text[], slug text, status text,
+        "publishedAt" timestamptz(3), "createdAt" timestamptz(3), "updatedAt" timestamptz(3), version integer,
+        path text, head text
+      )
+    ), found as (
+      select posts.id, posts.version,
+        (posts.title, posts.content, posts.tags, posts.slug, posts.status)
+          is distinct from (given.title, given.content, given.tags, given.slug, given.status)
+        or posts.author is distinct from coalesce(given.author, posts.author)
+        or posts.created_at is distinct from coalesce("createdAt", posts.created_at)
+        or posts.published_at is distinct from coalesce("publishedAt", posts.published_at, published)
+        or posts.updated_at < coalesce("updatedAt", posts.updated_at) as differs
+      from posts join given using (${key})
+    ), created as (
+      insert into posts
+        (id, title, content, author, tags, slug, status, published_at, created_at, updated_at, version)
+      select id, title, content, coalesce(author, "defaultAuthor"), tags, slug, status, published,
+        coalesce("createdAt", now()), coalesce("updatedAt", "createdAt", now()), coalesce(version, 1)
+      from given where not exists (select from found)
+      on conflict (${key}) do nothing
+      returning id, version
+    ), changed as (
+      update posts set
+        title = given.title, content = given.content, tags = given.tags, slug = given.slug, status = given.status,
+        author = coalesce(given.author, posts.author),
+        published_at = coalesce("publishedAt", posts.published_at, published),
+        created_at = coalesce("createdAt", posts.created_at),
+        updated_at = case when "updatedAt" > posts.updated_at then "updatedAt" else now() end,
+        version = posts.version + 1
+      from given where posts.id = (select id from found where differs)
+      returning posts.id, posts.version
+    ), stored as (
+      select id, version, 'created' as outcome from created
+      union all select id, version, 'changed' from changed
+      union all select id, version, 'unchanged' from found where not differs
+    ), sourced as (
+      insert into post_sources as source (post_id, version, path, head)
+      select stored.id, stored.version, path, head from stored, given where path is not null
+      on conflict (post_id) do update set version = excluded.version, path = excluded.path, head = excluded.head
+      where (source.version, source.path, source.head)
+        is distinct from (excluded.version, excluded.path, excluded.head)
+    )
+    select outcome from stored`;
+}
+
+const slugsAtOnce = 1000;
+
+async function holders(database: Database, slugs: readonly string[]): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  for (let start = 0; start < slugs.length; start += slugsAtOnce) {
+    const some = inArray(posts.slug, slugs.slice(start, start + slugsAtOnce));
+    const rows = await database.run((db) =>
+      db.select({ id: posts.id, slug: posts.slug }).from(posts).where(some),
+    );
+    for (const { id, slug } of rows) found.set(slug, id);
+  }
+  return found;
+}
+
+/** A file stands for one version of its post. */
+const asImported = and(eq(postSources.postId, posts.id), eq(postSources.version, posts.version));
+
+/** Every UUID but this one is greater. */
+const leastId = '00000000-0000-0000-0000-000000000000';
+const pathsAtOnce = 5000;
+
+async function sourcePaths(database: Database): Promise<Map<string, string>> {
+  const paths = new Map<string, string>();
+  for (let after = leastId; ; ) {
+    const rows = await database.run((db) =>
+      db
+        .select({ id: posts.id, path: postSources.path })
+        .from(posts)
+        .innerJoin(postSources, asImported)
+        .where(gt(posts.id, after))
+        .orderBy(asc(posts.id))
+        .limit(pathsAtOnce),
+    );
+    for (const { id, path } of rows) paths.set(id, path);
+    if (rows.length < pathsAtOnce) return paths;
+    after = rows.at(-1)?.id ?? after;
+  }
+}
+
+/** A page of the longest posts is some 50 MB. */
+const postsAtOnce = 50;
+
+async function* pages(database: Database): AsyncGenerator<ExportedPost[]> {
+  for (let after = leastId; ; ) {
+    const rows = await database.run((db) =>
+      db
+        .select({ ...postColumns, head: postSources.head })
+        .from(posts)
+        .leftJoin(postSources, asImported)
+        .where(gt(posts.id, after))
+        .orderBy(asc(posts.id))
+        .limit(postsAtOnce),
+    );
+    if (rows.length > 0) yield rows.map((row) => ({ post: toPost(row), head: row.head }));
+    if (rows.length < postsAtOnce) return;
+    after = rows.at(-1)?.id ?? after;
+  }
+}

@@ -1,0 +1,206 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { createPostTransfer, type ImportedPost } from '../../db/post-transfer.js';
+import { createPostStore } from '../../db/posts.js';
+import type { Post } from '../../shared/contract.js';
+import { openTestDatabase } from '../support/database.js';
+
+const { database, stop } = await openTestDatabase({ poolSize: 8 });
+afterAll(stop);
+beforeEach(() => database.run((db) => db.execute(sql`truncate posts cascade`)));
+
+const transfer = createPostTransfer(database);
+const posts = createPostStore(database);
+
+const id = '01890a5d-ac96-774b-bcce-b302099a8057';
+const otherId = '01890a5d-ac96-774b-bcce-b302099a8058';
+const past = '2020-02-29T10:00:00.123Z';
+
+const imported = (facts: Partial<ImportedPost> = {}): ImportedPost => ({
+  id: undefined,
+  title: 'Title',
+  content: 'text',
+  author: undefined,
+  defaultAuthor: 'blog',
+  tags: ['b', 'a'],
+  slug: 'title',
+  status: 'published',
+  publishedAt: undefined,
+  createdAt: undefined,
+  updatedAt: undefined,
+  version: undefined,
+  source: undefined,
+  ...facts,
+});
+
+async function readAll() {
+  const all = [];
+  for await (const page of transfer.pages()) all.push(...page);
+  return all;
+}
+
+async function readOne(): Promise<Post> {
+  const [exported, ...more] = await readAll();
+  if (exported === undefined || more.length > 0) throw new Error('there is not exactly one post');
+  return exported.post;
+}
+
+describe('store', () => {
+  it('creates a post with everything that is given', async () => {
+    const given = {
+      id,
+      author: 'Zoë',
+      title: null,
+      content: ` \r\n\u0001"\\😀'; DROP TABLE posts; --\n\n`,
+      tags: ['{b}', 'a,"b"', ''],
+      status: 'draft' as const,
+      publishedAt: past,
+      createdAt: past,
+      updatedAt: '2021-01-01T00:00:00.000Z',
+      version: 7,
+    };
+    expect(await transfer.store(imported(given))).toBe('created');
+    expect(await readOne()).toEqual({ ...given, slug: 'title' });
+  });
+
+  it('fills in what is left out', async () => {
+    const before = new Date().toISOString();
+    await transfer.store(imported());
+    const post = await readOne();
+    expect(post).toMatchObject({ author: 'blog', version: 1, tags: ['b', 'a'] });
+    expect(post.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
+    for (const time of [post.publishedAt, post.createdAt, post.updatedAt])
+      expect(Date.parse(time ?? '')).toBeGreaterThanOrEqual(Date.parse(before) - 1);
+  });
+
+  it('publishes at the time of creation that is given, and a draft not at all', async () => {
+    await transfer.store(imported({ createdAt: past }));
+    expect(await readOne()).toMatchObject({ publishedAt: past, createdAt: past, updatedAt: past });
+    await transfer.store(imported({ slug: 'draft', status: 'draft' }));
+    expect((await readAll()).map(({ post }) => post.publishedAt)).toEqual([past, null]);
+  });
+
+  it.each([{ id }, {}])('leaves a post alone that is the same (%j)', async (key) => {
+    await transfer.store(imported(key));
+    const before = await readOne();
+    expect(await transfer.store(imported(key))).toBe('unchanged');
+    expect(await transfer.store(imported({ ...key, ...times(before), author: 'blog', version: 9 }))).toBe(
+      'unchanged',
+    );
+    expect(await readOne()).toEqual(before);
+  });
+
+  it.each<Partial<ImportedPost>>([
+    { title: null },
+    { content: 'other' },
+    { author: 'Zoë' },
+    { tags: ['a', 'b'] },
+    { status: 'draft' },
+    { slug: 'other' },
+    { publishedAt: past },
+    { createdAt: past },
+  ])('changes a post where it differs, with a new version: %j', async (facts) => {
+    await transfer.store(imported({ id }));
+    const before = await readOne();
+    expect(await transfer.store(imported({ id, ...facts }))).toBe('changed');
+    const after = await readOne();
+    expect(after).toEqual({ ...before, ...facts, version: 2, updatedAt: after.updatedAt });
+    expect(Date.parse(after.updatedAt)).toBeGreaterThanOrEqual(Date.parse(before.updatedAt));
+    expect(await transfer.store(imported({ id, ...facts }))).toBe('unchanged');
+  });
+
+  it('takes over a later time of change, not an earlier one', async () => {
+    await transfer.store(imported({ id }));
+    const before = await readOne();
+    expect(await transfer.store(imported({ id, updatedAt: past }))).toBe('unchanged');
+    const later = new Date(Date.parse(before.updatedAt) + 60_000).toISOString();
+    expect(await transfer.store(imported({ id, updatedAt: later }))).toBe('changed');
+    expect(await readOne()).toEqual({ ...before, updatedAt: later, version: 2 });
+    expect(await transfer.store(imported({ id, updatedAt: later }))).toBe('unchanged');
+  });
+
+  it('keeps author and times that are left out', async () => {
+    await transfer.store(imported({ author: 'Zoë', publishedAt: past, createdAt: past }));
+    expect(await transfer.store(imported({ content: 'other', status: 'draft' }))).toBe('changed');
+    expect(await readOne()).toMatchObject({ author: 'Zoë', publishedAt: past, createdAt: past, version: 2 });
+  });
+
+  it('refuses the slug of another post and changes nothing', async () => {
+    await transfer.store(imported({ id }));
+    await transfer.store(imported({ id: otherId, slug: 'other' }));
+    const before = await readAll();
+    const fresh = imported({ id: '01890a5d-ac96-774b-bcce-b302099a8059' });
+    await expect(transfer.store(fresh)).rejects.toMatchObject({ code: 'slug_taken' });
+    await expect(transfer.store(imported({ id: otherId }))).rejects.toMatchObject({ code: 'slug_taken' });
+    expect(await readAll()).toEqual(before);
+  });
+
+  it('makes one post of many equal ones at once', async () => {
+    const outcomes = await Promise.all(Array.from({ length: 20 }, () => transfer.store(imported())));
+    expect(await readOne()).toMatchObject({ version: 1 });
+    expect(outcomes).toContain('created');
+  });
+});
+
+const times = ({ publishedAt, createdAt, updatedAt }: Post) => ({
+  publishedAt: publishedAt ?? undefined,
+  createdAt,
+  updatedAt,
+});
+
+describe('sources', () => {
+  const source = { path: 'a/b.md', head: '---\n# kept\n---\n' };
+  const heads = async () => (await readAll()).map(({ head }) => head);
+
+  it('stand for a post as long as it is as it was imported', async () => {
+    await transfer.store(imported({ id, source }));
+    expect(await heads()).toEqual([source.head]);
+    expect(await transfer.sourcePaths()).toEqual(new Map([[id, source.path]]));
+    await posts.patch(id, { title: 'Other' });
+    expect(await heads()).toEqual([null]);
+    expect(await transfer.sourcePaths()).toEqual(new Map());
+    expect(await transfer.store(imported({ id, source }))).toBe('changed');
+    expect(await heads()).toEqual([source.head]);
+  });
+
+  it('are renewed when only the file around the content changed', async () => {
+    await transfer.store(imported({ id, source }));
+    const renewed = { path: 'c.md', head: '---\n# new\n---\n' };
+    expect(await transfer.store(imported({ id, source: renewed }))).toBe('unchanged');
+    expect(await heads()).toEqual([renewed.head]);
+    expect(await transfer.store(imported({ id }))).toBe('unchanged');
+    expect(await heads()).toEqual([renewed.head]);
+  });
+});
+
+describe('pages', () => {
+  it('gives every post once, in the order of the ids, also those made meanwhile at most once', async () => {
+    const made = Array.from({ length: 120 }, (_, number) =>
+      transfer.store(imported({ slug: `post-${number}` })),
+    );
+    await Promise.all(made);
+    const seen: string[] = [];
+    for await (const page of transfer.pages()) {
+      expect(page.length).toBeLessThanOrEqual(50);
+      seen.push(...page.map(({ post }) => post.id));
+      if (seen.length <= 50) await transfer.store(imported({ slug: 'late' }));
+    }
+    expect(seen).toEqual([...new Set(seen)].sort());
+    expect(seen).toHaveLength(121);
+    expect(await transfer.count()).toBe(121);
+  });
+
+  it('gives nothing of nothing', async () => {
+    expect(await readAll()).toEqual([]);
+    expect(await transfer.count()).toBe(0);
+  });
+});
+
+describe('holders', () => {
+  it('finds who has a slug, among more slugs than fit into one statement', async () => {
+    await transfer.store(imported({ id }));
+    const others = Array.from({ length: 2500 }, (_, number) => `free-${number}`);
+    expect(await transfer.holders([...others, 'title'])).toEqual(new Map([['title', id]]));
+    expect(await transfer.holders([])).toEqual(new Map());
+  });
+});
