@@ -1,25 +1,32 @@
 import { randomUUID } from 'node:crypto';
 import express, { type Express, type RequestHandler, Router } from 'express';
 import helmet from 'helmet';
+import type { Database } from '../db/client.js';
 import type { Config } from '../shared/config.js';
 import { Failure } from '../shared/failures.js';
 import type { Log } from '../shared/log.js';
 import type { QueueStore } from '../shared/queue.js';
-import type { CheckUser } from './authentication.js';
+import type { Authentication } from './authentication.js';
+import { BlogsController, type BlogsDeps } from './blogs.controller.js';
 import { ChatController } from './chat.controller.js';
 import { docsRouter } from './docs.js';
+import { FeedsController, type FeedsDeps } from './feeds.controller.js';
 import type { Gateway } from './gateway.js';
 import { RegisterRoutes } from './generated/routes.js';
 import { livez, readyz } from './health.js';
 import { Controllers } from './ioc.js';
 import { jsonBody } from './json-body.js';
+import { describeApi } from './openapi.js';
 import { methodNotAllowed, notFound, problemHandler } from './problem.js';
 
 export interface AppDeps {
   config: Config;
   gateway: Gateway;
-  checkUser: CheckUser;
+  blogs: BlogsDeps;
+  feeds: FeedsDeps;
+  authentication: Authentication;
   store: QueueStore;
+  database: Pick<Database, 'check'>;
   /** Whether the channels to the workers are open. */
   linked: () => boolean;
   /** Whether the process is about to stop. */
@@ -29,13 +36,14 @@ export interface AppDeps {
 
 /** Builds the HTTP application: every address, and the order in which a request is looked at. */
 export function createApp(deps: AppDeps): Express {
-  const { config, gateway, checkUser, draining, log } = deps;
+  const { config, gateway, blogs, feeds, authentication, draining, log } = deps;
   const app = express().disable('x-powered-by').disable('etag');
-  app.locals.controllers = new Controllers().add(
-    ChatController,
-    () => new ChatController({ gateway, maxMessages: config.MAX_MESSAGES }),
-  );
-  app.locals.checkUser = checkUser;
+  if (config.TRUSTED_PROXIES) app.set('trust proxy', config.TRUSTED_PROXIES);
+  app.locals.controllers = new Controllers()
+    .add(ChatController, () => new ChatController({ gateway, maxMessages: config.MAX_MESSAGES }))
+    .add(BlogsController, () => new BlogsController(blogs))
+    .add(FeedsController, () => new FeedsController(feeds));
+  app.locals.authentication = authentication;
   app.locals.jsonBody = jsonBody({ maxBytes: config.MAX_BODY_BYTES, maxDepth: config.MAX_JSON_DEPTH });
 
   app.use(nameRequest(draining));
@@ -43,9 +51,10 @@ export function createApp(deps: AppDeps): Express {
   app.use(requireHost);
   app.route('/livez').get(livez).all(methodNotAllowed('GET, HEAD'));
   app.route('/readyz').get(readyz(deps)).all(methodNotAllowed('GET, HEAD'));
-  for (const base of mountPaths([config.CHAT_BASE_URL, config.CHAT_BASE_URL_ALT]))
-    app.use(base, chatRoutes());
-  app.use(helmet(pageHeaders), docsRouter(config));
+  for (const path of new Set([config.CHAT_BASE_URL, config.CHAT_BASE_URL_ALT].map(pathOf)))
+    app.use(path, operations(chatMethods));
+  app.use(pathOf(config.BLOG_BASE_URL), operations(blogMethods));
+  app.use(helmet(pageHeaders), docsRouter(describeApi(config)));
   app.use(notFound);
   app.use(problemHandler(log));
   return app;
@@ -57,15 +66,28 @@ const pageHeaders = {
   strictTransportSecurity: false,
 };
 
-function chatRoutes(): Router {
+/** The methods of every address, as `Allow` names them. */
+const chatMethods = { '/chat': 'POST' };
+const blogMethods = {
+  '/blogs': 'GET, HEAD, POST',
+  '/blogs/:id': 'GET, HEAD, PUT, PATCH, DELETE',
+  '/feed.json': 'GET, HEAD',
+  '/feed.xml': 'GET, HEAD',
+};
+
+/** The generated routes of these addresses alone: the bases of the two interfaces need not be the same. */
+function operations(methods: Record<string, string>): Router {
   const router = Router();
+  const roots = new Set(Object.keys(methods).map((path) => path.split('/')[1]));
+  router.use((request, _response, next) =>
+    next(roots.has(request.path.split('/')[1]?.toLowerCase()) ? undefined : 'router'),
+  );
   RegisterRoutes(router);
-  router.all('/chat', methodNotAllowed('POST'));
+  for (const [path, allow] of Object.entries(methods)) router.all(path, methodNotAllowed(allow));
   return router;
 }
 
-/** The path part of each base address, once. */
-const mountPaths = (bases: string[]): Set<string> => new Set(bases.map((base) => new URL(base).pathname));
+const pathOf = (base: string): string => new URL(base).pathname;
 
 /** Every answer, good or bad, carries the id that the logs and the job go by. A caller's own id is not taken over. */
 function nameRequest(draining: () => boolean): RequestHandler {

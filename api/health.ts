@@ -1,9 +1,11 @@
 import type { RequestHandler } from 'express';
+import type { Database } from '../db/client.js';
 import type { QueueStore } from '../shared/queue.js';
 import { reasonOf } from '../shared/queue.js';
 
 interface HealthDeps {
   store: QueueStore;
+  database: Pick<Database, 'check'>;
   /** Whether the channels to the workers are open. */
   linked: () => boolean;
   draining: () => boolean;
@@ -16,14 +18,18 @@ export const livez: RequestHandler = (_request, response) => void response.json(
  * `GET /readyz`: 200 when requests can be served, else 503; each check is named, and providers never count. While
  * draining it is 503, so that load balancers look elsewhere.
  */
-export function readyz({ store, linked, draining }: HealthDeps): RequestHandler {
+export function readyz({ store, database, linked, draining }: HealthDeps): RequestHandler {
   return async (_request, response) => {
-    const queue = await store.check().then(
-      () => (linked() ? { status: 'ok' } : { status: 'failing', detail: 'not linked yet' }),
-      (error: unknown) => ({ status: 'failing', detail: reasonOf(error) }),
-    );
-    const ready = queue.status === 'ok' && !draining();
-    const status = draining() ? 'draining' : ready ? 'ok' : 'failing';
-    response.status(ready ? 200 : 503).json({ status, checks: { queue: { store: store.kind, ...queue } } });
+    const [queue, databaseChecks] = await Promise.all([checkQueue(store, linked), database.check()]);
+    const checks = { ...databaseChecks, queue: { store: store.kind, ...queue } };
+    const well = Object.values(checks).every((check) => check.status === 'ok');
+    const status = draining() ? 'draining' : well ? 'ok' : 'failing';
+    response.status(status === 'ok' ? 200 : 503).json({ status, checks });
   };
 }
+
+const checkQueue = (store: QueueStore, linked: () => boolean) =>
+  store.check().then(
+    () => (linked() ? { status: 'ok' } : { status: 'failing', detail: 'not linked yet' }),
+    (error: unknown) => ({ status: 'failing', detail: reasonOf(error) }),
+  );

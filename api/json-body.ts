@@ -10,14 +10,15 @@ export interface BodyLimits {
 }
 
 /**
- * Reads a JSON body into `request.body`, or throws: `unsupported_media_type` unless it is sent as application/json
- * in UTF-8, `payload_too_large`, `invalid_json` when it is malformed (RFC 8259, a byte order mark included),
- * `invalid_request` when it nests too deeply or has text that is not well-formed Unicode.
+ * Reads a JSON body into `request.body`, or throws: `unsupported_media_type` unless it is sent in UTF-8 as
+ * application/json, with PATCH also as application/merge-patch+json (RFC 7396), `payload_too_large`, `invalid_json`
+ * when it is malformed (RFC 8259, a byte order mark included), `invalid_request` when it nests too deeply or has text
+ * that is not well-formed Unicode.
  */
 export function jsonBody({ maxBytes, maxDepth }: BodyLimits): RequestHandler {
   const readBytes = express.raw({ type: () => true, limit: maxBytes });
   return (request, response, next) => {
-    if (!isJson(request.headers['content-type'])) throw new Failure('unsupported_media_type');
+    checkMediaType(request);
     // The reader would first wait for all of it.
     if (Number(request.headers['content-length']) > maxBytes) throw new Failure('payload_too_large');
     readBytes(request, response, (error?: unknown) => {
@@ -41,9 +42,16 @@ function toFailure(error: unknown): Failure {
   return new Failure('invalid_json', { cause: error });
 }
 
-function isJson(contentType: string | undefined): boolean {
-  return /^application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i.test(contentType ?? '');
+const json = /^application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i;
+const mergePatch = /^application\/merge-patch\+json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i;
+
+function checkMediaType({ method, headers: { 'content-type': contentType = '' } }: Request): void {
+  if (json.test(contentType) || (method === 'PATCH' && mergePatch.test(contentType))) return;
+  throw new Failure('unsupported_media_type', method === 'PATCH' ? { headers: acceptPatch } : {});
 }
+
+/** Which kinds of patch there are, as RFC 5789 (2.2) wants a refusal to tell. */
+const acceptPatch = { 'Accept-Patch': 'application/merge-patch+json, application/json' };
 
 function parseInto(request: Request, maxDepth: number, next: NextFunction): void {
   try {

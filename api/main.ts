@@ -1,13 +1,18 @@
 import type { AddressInfo } from 'node:net';
-import { type Environment, parseConfig } from '../shared/config.js';
+import { type Database, openDatabase } from '../db/client.js';
+import { createPostStore } from '../db/posts.js';
+import { type Config, type Environment, parseConfig } from '../shared/config.js';
 import { Lifecycle } from '../shared/lifecycle.js';
 import { createLog, type Log } from '../shared/log.js';
 import type { Outcome } from '../shared/outcome.js';
 import { announce, runProgram } from '../shared/program.js';
 import { openQueueStore, type QueueStore } from '../shared/queue.js';
-import { createApp } from './app.js';
-import { createUserCheck } from './authentication.js';
+import { type AppDeps, createApp } from './app.js';
+import { openAuthentication, refuseWithoutCredentials } from './credentials.js';
+import { createFeeds } from './feeds.js';
 import { createGateway } from './gateway.js';
+import { createMarkdownRenderer } from './markdown.js';
+import { createPostPage } from './post-page.js';
 import { openQueueLink, type QueueLink } from './queue-link.js';
 import { createApiServer } from './server.js';
 import { createWaitingRoom, type WaitingRoom } from './waiting-room.js';
@@ -28,14 +33,21 @@ async function serveApi(environment: Environment): Promise<void> {
   const waitingRoom = createWaitingRoom();
   const link = linkWhenReady({ store, waitingRoom, log, lifecycle });
   const gateway = createGateway({ link, waitingRoom, timeoutMs: config.CHAT_TIMEOUT_MS });
-  const checkUser = createUserCheck({ name: config.CHAT_USERNAME ?? '', secret: config.CHAT_PASSWORD ?? '' });
+  const database = lifecycle.opened(
+    'database',
+    openDatabase({ url: config.DATABASE_URL ?? '', poolSize: config.DATABASE_POOL_SIZE, log }),
+    (open) => open.close(),
+  );
+  await refuseWithoutCredentials(config, { database, log });
 
   const draining = () => lifecycle.stopping.aborted;
   const app = createApp({
     config,
     gateway,
-    checkUser,
+    ...blogParts(config, database),
+    authentication: await openAuthentication(config, { database, log, lifecycle }),
     store,
+    database,
     linked: () => link() !== undefined,
     draining,
     log,
@@ -47,6 +59,15 @@ async function serveApi(environment: Environment): Promise<void> {
   const { port } = server.address() as AddressInfo;
   announce({ type: 'listening', port });
   log.info({ port, queue: store.kind }, 'listening');
+}
+
+function blogParts(config: Config, database: Database): Pick<AppDeps, 'blogs' | 'feeds'> {
+  const posts = createPostStore(database);
+  const render = createMarkdownRenderer();
+  const basePath = new URL(config.BLOG_BASE_URL).pathname.replace(/\/$/, '');
+  const renderPage = createPostPage({ blogTitle: config.BLOG_TITLE, render });
+  const feeds = createFeeds({ title: config.BLOG_TITLE, baseUrl: config.BLOG_BASE_URL, render, posts });
+  return { blogs: { posts, basePath, renderPage }, feeds: { feeds } };
 }
 
 interface LinkingDeps {

@@ -1,22 +1,29 @@
 import express from 'express';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { livez, readyz } from '../../api/health.js';
+import type { DatabaseHealth } from '../../db/client.js';
 import { parseConfig } from '../../shared/config.js';
 import { openQueueStore, type QueueStore, StoreDefect } from '../../shared/queue.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { serve } from '../support/serve.js';
 
 // Nothing listens on port 1.
-const config = parseConfig({ REDIS_URL: 'redis://:canary@127.0.0.1:1' }, 'migrate');
+const config = parseConfig({ REDIS_URL: 'redis://:canary@127.0.0.1:1' }, 'config');
 const unreachable = openQueueStore(config, createRecordingLog().log);
 let store: QueueStore;
+let databaseChecks: DatabaseHealth;
 let linked: boolean;
 let draining: boolean;
 
 const app = express();
 app.get('/livez', livez);
 app.get('/readyz', (request, response, next) =>
-  readyz({ store, linked: () => linked, draining: () => draining })(request, response, next),
+  readyz({
+    store,
+    database: { check: async () => databaseChecks },
+    linked: () => linked,
+    draining: () => draining,
+  })(request, response, next),
 );
 const server = await serve(app);
 afterAll(async () => {
@@ -25,6 +32,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   store = { ...unreachable, check: async () => {} };
+  databaseChecks = { database: { status: 'ok' }, migrations: { status: 'ok' } };
   linked = true;
   draining = false;
 });
@@ -38,7 +46,15 @@ describe('readyz', () => {
   it('is 200 when the store answers and the channels are open', async () => {
     expect(await ask('/readyz')).toEqual({
       status: 200,
-      body: { status: 'ok', checks: { queue: { store: 'redis', status: 'ok' } } },
+      body: { status: 'ok', checks: { ...databaseChecks, queue: { store: 'redis', status: 'ok' } } },
+    });
+  });
+
+  it.each(['database', 'migrations'] as const)('is 503 when the check of the %s fails', async (name) => {
+    databaseChecks[name] = { status: 'failing', detail: 'as it is' };
+    expect(await ask('/readyz')).toMatchObject({
+      status: 503,
+      body: { status: 'failing', checks: { [name]: { status: 'failing', detail: 'as it is' } } },
     });
   });
 

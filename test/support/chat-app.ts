@@ -1,5 +1,9 @@
 import { createApp } from '../../api/app.js';
+import { createFeeds } from '../../api/feeds.js';
 import type { Answer, Question } from '../../api/gateway.js';
+import { createLoginLimiter } from '../../api/login-limiter.js';
+import { openDatabase } from '../../db/client.js';
+import { createPostStore } from '../../db/posts.js';
 import { parseConfig } from '../../shared/config.js';
 import { openQueueStore } from '../../shared/queue.js';
 import { createRecordingLog } from './recording-log.js';
@@ -25,9 +29,11 @@ export async function startChatApp({
 } = {}): Promise<ChatApp> {
   const questions: Question[] = [];
   const recording = createRecordingLog();
-  // Nothing listens on port 1: no part of these tests reaches the store.
-  const config = parseConfig({ REDIS_URL: 'redis://127.0.0.1:1' }, 'migrate');
+  // Nothing listens on port 1: no part of these tests reaches the stores.
+  const config = parseConfig({ REDIS_URL: 'redis://127.0.0.1:1' }, 'config');
   const store = openQueueStore(config, recording.log);
+  const database = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log: recording.log });
+  const posts = createPostStore(database);
   const app = createApp({
     config,
     gateway: {
@@ -36,8 +42,16 @@ export async function startChatApp({
         return answer();
       },
     },
-    checkUser: (name, secret) => (secret === 'secret' ? { name } : undefined),
+    blogs: { posts, basePath: '', renderPage: noPage },
+    feeds: { feeds: createFeeds({ title: 'Blog', baseUrl: 'http://localhost', render: () => '', posts }) },
+    authentication: {
+      checkUser: (name, secret) => (secret === 'secret' ? { name } : undefined),
+      checkToken: async () => undefined,
+      loginLimiter: createLoginLimiter(),
+      publicReads: true,
+    },
     store,
+    database,
     linked: () => true,
     draining: () => false,
     log: recording.log,
@@ -61,8 +75,10 @@ export async function startChatApp({
     close: async () => {
       await server.close();
       await store.close();
+      await database.close();
     },
   };
 }
 
+const noPage = () => ({ html: '', csp: '' });
 const hello: Answer = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 };

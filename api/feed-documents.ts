@@ -1,0 +1,94 @@
+import { generateAtomFeed, generateJsonFeed } from 'feedsmith';
+
+/** A way to write a feed. */
+export type FeedFormat = 'json' | 'atom';
+
+/** The blog that a feed is of. */
+export interface FeedSource {
+  title: string;
+  /** Public base address of the blog, without a slash at its end. */
+  baseUrl: string;
+}
+
+/** A post as the feeds show it. */
+export interface FeedEntry {
+  id: string;
+  /** Null for a post without one. */
+  title: string | null;
+  /** What to call the post where it has to be called something. */
+  heading: string;
+  author: string;
+  tags: readonly string[];
+  publishedAt: string;
+  updatedAt: string;
+  html: string;
+}
+
+/** How a format is called and written: newest entry first, all of them on one page. */
+export const feedDocuments: Record<
+  FeedFormat,
+  { mediaType: string; write: (source: FeedSource, entries: readonly FeedEntry[]) => string }
+> = {
+  json: { mediaType: 'application/feed+json', write: writeJsonFeed },
+  atom: { mediaType: 'application/atom+xml', write: writeAtomFeed },
+};
+
+/** Stays the same wherever the blog moves to. */
+const nameOf = ({ id }: FeedEntry): string => `urn:uuid:${id}`;
+const addressOf = ({ baseUrl }: FeedSource, { id }: FeedEntry): string => `${baseUrl}/blogs/${id}`;
+
+/** JSON Feed 1.1, https://www.jsonfeed.org/version/1.1/. */
+function writeJsonFeed(source: FeedSource, entries: readonly FeedEntry[]): string {
+  const items = entries.map((entry) => ({
+    id: nameOf(entry),
+    url: addressOf(source, entry),
+    ...(entry.title !== null && { title: entry.title }),
+    content_html: entry.html,
+    date_published: entry.publishedAt,
+    date_modified: entry.updatedAt,
+    authors: [{ name: entry.author }],
+    ...(entry.tags.length > 0 && { tags: [...entry.tags] }),
+  }));
+  const feed = generateJsonFeed({
+    title: source.title,
+    home_page_url: `${source.baseUrl}/blogs`,
+    feed_url: `${source.baseUrl}/feed.json`,
+    items,
+  });
+  // The generator leaves an empty list out, which the format demands.
+  return JSON.stringify({ ...(feed as object), ...(items.length === 0 && { items }) });
+}
+
+/** Atom, RFC 4287. */
+function writeAtomFeed(source: FeedSource, entries: readonly FeedEntry[]): string {
+  const self = `${source.baseUrl}/feed.xml`;
+  return generateAtomFeed({
+    id: self,
+    title: textOf(source.title),
+    updated: entries.map(({ updatedAt }) => updatedAt).reduce(later, beforeAnyPost),
+    links: [
+      { rel: 'self', type: feedDocuments.atom.mediaType, href: self },
+      { rel: 'alternate', href: `${source.baseUrl}/blogs` },
+    ],
+    entries: entries.map((entry) => ({
+      id: nameOf(entry),
+      title: textOf(entry.heading),
+      updated: entry.updatedAt,
+      published: entry.publishedAt,
+      authors: [{ name: inXml(entry.author) }],
+      categories: entry.tags.map((tag) => ({ term: inXml(tag) })),
+      links: [{ rel: 'alternate', type: 'text/html', href: addressOf(source, entry) }],
+      content: { type: 'html', value: inXml(entry.html), xml: { base: addressOf(source, entry) } },
+    })),
+  });
+}
+
+/** Atom demands a time of the last change even of a feed that has no entries. */
+const beforeAnyPost = '1970-01-01T00:00:00.000Z';
+const later = (one: string, other: string): string => (one > other ? one : other);
+
+const textOf = (value: string) => ({ type: 'text', value: inXml(value) });
+
+/** XML 1.0 (2.2) cannot hold these, not even escaped: one of them would make the whole feed unreadable. */
+const inXml = (text: string): string =>
+  text.replace(/[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/gu, '\u{fffd}');

@@ -1,0 +1,22 @@
+import { createHash } from 'node:crypto';
+import type { PostFields, PostRequest } from '../db/posts.js';
+import { invalidRequest } from './post-text.js';
+
+/**
+ * What a request to create a post is known by when it comes again; undefined when it was sent without a key. It is
+ * the same request when it asks for the same post, however its body is written. Throws `invalid_request` for a
+ * malformed key.
+ */
+export function onlyOnce(request: {
+  owner: string;
+  key: string | undefined;
+  fields: PostFields;
+}): PostRequest | undefined {
+  const { owner, key, fields } = request;
+  if (key === undefined) return undefined;
+  if (!/^[\x21-\x7e]{1,255}$/.test(key)) throw malformed();
+  return { owner, key, hash: createHash('sha256').update(JSON.stringify(fields)).digest() };
+}
+
+const malformed = () =>
+  invalidRequest([{ pointer: 'Idempotency-Key', detail: 'must be 1 to 255 visible ASCII characters' }]);

@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto';
+import type { Post } from '../shared/contract.js';
+import { escapeHtml, excerptOf } from './markdown.js';
+
+interface PostPageDeps {
+  /** Title of the blog, shown above every post. */
+  blogTitle: string;
+  /** Markdown to HTML that needs no further cleaning. */
+  render: (markdown: string) => string;
+}
+
+/**
+ * Makes the page of a post: one HTML document without scripts that loads nothing but its images, and the value of
+ * `Content-Security-Policy` that holds it to that.
+ */
+export function createPostPage({ blogTitle, render }: PostPageDeps): (post: Post) => PostDocument {
+  return (post) => ({ html: pageOf({ post, blogTitle, content: render(post.content) }), csp });
+}
+
+interface PostDocument {
+  html: string;
+  csp: string;
+}
+
+/** What to call a post: its title, without one the beginning of its text, and of a text without words its day. */
+export function headingOf(post: Post, content: string): string {
+  return post.title?.trim() || excerptOf(content) || dayOf(post.publishedAt ?? post.createdAt);
+}
+
+const days = new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone: 'UTC' });
+const dayOf = (time: string): string => days.format(new Date(time));
+
+const style = `
+:root { color-scheme: light dark; --text: #1d1d1f; --soft: #5c5c63; --page: #fff; --raised: #f3f3f5; --link: #0b57d0; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #e6e6ea; --soft: #a5a5ad; --page: #17171a; --raised: #242429; --link: #8ab4f8; }
+}
+body { margin: 0; background: var(--page); color: var(--text); font: 1.0625rem/1.65 system-ui, sans-serif; }
+body > * { max-width: 42rem; margin: 0 auto; padding: 1.5rem 1.25rem; overflow-wrap: break-word; }
+body > header, .about { color: var(--soft); font-size: 0.9375rem; }
+h1, h2, h3 { line-height: 1.25; }
+a { color: var(--link); }
+img { max-width: 100%; height: auto; }
+pre, code { background: var(--raised); border-radius: 0.3rem; font-family: ui-monospace, monospace; font-size: 0.9em; }
+code { padding: 0.1em 0.3em; }
+pre { padding: 0.9rem; overflow-x: auto; white-space: pre-wrap; }
+pre code { padding: 0; font-size: 1em; }
+blockquote { margin-inline: 0; padding-inline-start: 1rem; border-inline-start: 0.2rem solid var(--soft); color: var(--soft); }
+table { display: block; overflow-x: auto; border-collapse: collapse; }
+th, td { padding: 0.35rem 0.7rem; border: 1px solid var(--soft); }
+.tags { display: flex; flex-wrap: wrap; gap: 0.5rem; padding: 0; list-style: none; }
+.tags li { padding: 0 0.6rem; border-radius: 1rem; background: var(--raised); }
+`;
+
+const csp = [
+  "default-src 'none'",
+  'img-src https:',
+  `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+interface PageParts {
+  post: Post;
+  blogTitle: string;
+  content: string;
+}
+
+function pageOf({ post, blogTitle, content }: PageParts): string {
+  const title = post.title?.trim();
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="author" content="${escapeHtml(post.author)}">
+<title>${escapeHtml(`${headingOf(post, content)} – ${blogTitle}`)}</title>
+<style>${style}</style>
+</head>
+<body>
+<header>${escapeHtml(blogTitle)}</header>
+<main>
+<article>
+${title ? `<h1 dir="auto">${escapeHtml(title)}</h1>\n` : ''}<p class="about">${aboutOf(post)}</p>
+<div dir="auto">
+${content}
+</div>
+${tagsOf(post.tags)}</article>
+</main>
+</body>
+</html>
+`;
+}
+
+function aboutOf({ author, status, publishedAt }: Post): string {
+  const name = `<bdi>${escapeHtml(author)}</bdi>`;
+  if (status === 'draft') return `${name} · Draft`;
+  return publishedAt === null
+    ? name
+    : `${name} · <time datetime="${escapeHtml(publishedAt)}">${dayOf(publishedAt)}</time>`;
+}
+
+function tagsOf(tags: readonly string[]): string {
+  if (tags.length === 0) return '';
+  const items = tags.map((tag) => `<li dir="auto">${escapeHtml(tag)}</li>`);
+  return `<ul class="tags" aria-label="Tags">\n${items.join('\n')}\n</ul>\n`;
+}

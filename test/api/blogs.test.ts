@@ -1,0 +1,635 @@
+import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
+import { text as readAll } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Post } from '../../shared/contract.js';
+import { type BlogApp, type BlogCall, startBlogApp } from '../support/blog-app.js';
+
+let blog: BlogApp;
+beforeAll(async () => {
+  blog = await startBlogApp();
+});
+afterAll(() => blog.close());
+
+const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const unknownId = '01900000-0000-7000-8000-000000000000';
+
+const call = (sent: BlogCall) => blog.call({ token: 'writer', ...sent });
+const create = async (body: object) =>
+  (await call({ method: 'POST', body: { content: 'Text', ...body } })).post;
+const write = async (method: string, { id }: Post, body: object, headers: Record<string, string> = {}) =>
+  call({ method, path: `/${id}`, body, headers });
+const etagNow = async ({ id }: Post) => (await call({ path: `/${id}` })).headers.get('etag') ?? '';
+
+describe('POST /blogs', () => {
+  it('creates a post with every default', async () => {
+    const { status, headers, post } = await call({ method: 'POST', body: { content: 'Text' } });
+    expect(status).toBe(201);
+    expect(post).toEqual({
+      id: expect.stringMatching(uuidV7),
+      title: null,
+      content: 'Text',
+      author: 'Wanda',
+      tags: [],
+      slug: expect.stringMatching(/^post-[0-9a-f]{8}$/),
+      status: 'published',
+      publishedAt: post.createdAt,
+      createdAt: expect.stringMatching(time),
+      updatedAt: post.createdAt,
+      version: 1,
+    });
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(headers.get('location')).toBe(`/base/blogs/${post.id}`);
+    expect(headers.get('etag')).toMatch(/^"1-[0-9a-z]+"$/);
+    expect(headers.get('last-modified')).toBe(new Date(post.updatedAt).toUTCString());
+    expect(headers.get('x-ignored-fields')).toBeNull();
+    expect(headers.get('idempotency-replayed')).toBeNull();
+  });
+
+  it('keeps every text byte for byte', async () => {
+    const body = {
+      content: `\r\n# שלום 🎉\t'; DROP TABLE posts; --\u0001<script>\u202e e\u0301 \u00e9 $1 \\ `,
+      title: '🎉'.repeat(300),
+      author: `O'Hara "R" <x@y>`,
+      tags: ['ä b', '{"a"}', "';--", '\\'],
+      slug: `given-${Date.now()}`,
+      status: 'draft',
+    };
+    const { post } = await call({ method: 'POST', body });
+    expect(post).toMatchObject(body);
+    expect(post.publishedAt).toBeNull();
+    expect((await call({ path: `/${post.id}` })).post).toEqual(post);
+    expect((await call({ path: `/${post.id}`, headers: { Accept: 'text/markdown' } })).text).toBe(
+      body.content,
+    );
+  });
+
+  it('takes null for the default', async () => {
+    const nulls = { title: null, author: null, tags: null, slug: null, status: null };
+    const { post } = await call({ method: 'POST', body: { content: 'Text', ...nulls } });
+    expect(post).toMatchObject({ title: null, author: 'Wanda', tags: [], status: 'published' });
+  });
+
+  it('refuses a slug that is taken, and finds another for the same title', async () => {
+    const first = await create({ title: 'The same' });
+    expect(first.slug).toBe('the-same');
+    expect((await create({ title: 'The same' })).slug).toMatch(/^the-same-[0-9a-f]{8}$/);
+    const { status, problem } = await call({ method: 'POST', body: { content: 'Text', slug: first.slug } });
+    expect(status).toBe(409);
+    expect(problem.code).toBe('slug_taken');
+  });
+
+  it('ignores unknown fields and names them, or refuses them when that is preferred', async () => {
+    const body = `{"content":"Text","__proto__":{"title":"evil"},"id":"${unknownId}","views":1}`;
+    const lenient = await call({ method: 'POST', body });
+    expect(lenient.status).toBe(201);
+    expect(lenient.headers.get('x-ignored-fields')).toBe('__proto__, id, views');
+    expect(lenient.post).toMatchObject({ title: null, version: 1 });
+    expect(lenient.post.id).not.toBe(unknownId);
+    const strict = await call({ method: 'POST', body, headers: { Prefer: 'handling=strict' } });
+    expect(strict.status).toBe(400);
+    expect(strict.headers.get('preference-applied')).toBe('handling=strict');
+    expect(strict.problem.errors).toEqual([
+      { pointer: '/__proto__', detail: 'is not a field of a post' },
+      { pointer: '/id', detail: 'is read-only' },
+      { pointer: '/views', detail: 'is not a field of a post' },
+    ]);
+  });
+
+  it('survives 100,000 unknown fields', async () => {
+    const keys = Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`key${n}`, 0]));
+    const { status, headers } = await call({ method: 'POST', body: { ...keys, content: 'Text' } });
+    expect(status).toBe(201);
+    expect(headers.get('x-ignored-fields')?.split(', ')).toHaveLength(21);
+  });
+
+  it.each(['[]', 'null', '"Text"'])('refuses the body %s', async (body) => {
+    const { status, problem } = await call({ method: 'POST', body });
+    expect(status).toBe(400);
+    expect(problem).toMatchObject({
+      code: 'invalid_request',
+      requestId: 'the-id',
+      errors: [{ pointer: '', detail: 'must be an object' }],
+    });
+  });
+
+  it.each([
+    ['malformed JSON', 400, 'invalid_json', '{', {}],
+    ['an empty body', 400, 'invalid_json', '', {}],
+    ['a lone surrogate', 400, 'invalid_request', '{"content":"\\ud800"}', {}],
+    ['NUL', 400, 'invalid_request', '{"content":"a\\u0000"}', {}],
+    ['a text', 415, 'unsupported_media_type', '{"content":"a"}', { 'Content-Type': 'text/plain' }],
+    ['a patch', 415, 'unsupported_media_type', '{}', { 'Content-Type': 'application/merge-patch+json' }],
+    ['too much', 413, 'payload_too_large', `"${'a'.repeat(2_097_152)}"`, {}],
+  ])('refuses %s', async (_, status, code, body, headers) => {
+    const refused = await call({ method: 'POST', body, headers });
+    expect(refused.status).toBe(status);
+    expect(refused.problem.code).toBe(code);
+    expect(refused.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+  });
+});
+
+describe('Idempotency-Key', () => {
+  const post = (key: string, body: object, token: BlogCall['token'] = 'writer') =>
+    call({ method: 'POST', token, body, headers: { 'Idempotency-Key': key } });
+
+  it('gives the first post again, as it is now', async () => {
+    const key = randomUUID();
+    const first = await post(key, { content: 'Once', slug: `once-${key}` });
+    await write('PATCH', first.post, { title: 'Changed' });
+    const second = await post(key, { slug: `once-${key}`, content: 'Once', title: null, unknown: 1 });
+    expect(second.status).toBe(201);
+    expect(second.headers.get('idempotency-replayed')).toBe('true');
+    expect(second.headers.get('location')).toBe(first.headers.get('location'));
+    expect(second.post).toMatchObject({ id: first.post.id, title: 'Changed', version: 2 });
+    expect(second.headers.get('etag')).toBe(await etagNow(first.post));
+  });
+
+  it('makes one post of ten requests at once', async () => {
+    const key = randomUUID();
+    const answers = await Promise.all(Array.from({ length: 10 }, () => post(key, { content: 'At once' })));
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(201));
+    expect(new Set(answers.map((answer) => answer.post.id)).size).toBe(1);
+    expect(answers.filter(({ headers }) => headers.get('idempotency-replayed') === null)).toHaveLength(1);
+  });
+
+  it('is refused with another body', async () => {
+    const key = randomUUID();
+    await post(key, { content: 'One' });
+    const { status, problem } = await post(key, { content: 'Other' });
+    expect(status).toBe(422);
+    expect(problem.code).toBe('idempotency_key_reused');
+  });
+
+  it('means something else with the token of another owner', async () => {
+    const key = randomUUID();
+    const mine = await post(key, { content: 'Mine' });
+    const theirs = await post(key, { content: 'Theirs' }, 'other');
+    expect(theirs.status).toBe(201);
+    expect(theirs.post.id).not.toBe(mine.post.id);
+    expect(theirs.post.author).toBe('Otto');
+  });
+
+  it('may have 255 characters of visible ASCII', async () => {
+    const key = `!~${randomUUID()}`.padEnd(255, '"');
+    expect((await post(key, { content: 'Text' })).headers.get('idempotency-replayed')).toBeNull();
+    expect((await post(key, { content: 'Text' })).headers.get('idempotency-replayed')).toBe('true');
+  });
+
+  it.each(['', 'a b', 'ä', 'a'.repeat(256), 'a, b'])('is refused as %j', async (key) => {
+    const { status, problem } = await post(key, { content: 'Text' });
+    expect(status).toBe(400);
+    expect(problem.errors).toEqual([
+      { pointer: 'Idempotency-Key', detail: 'must be 1 to 255 visible ASCII characters' },
+    ]);
+  });
+});
+
+describe('GET /blogs', () => {
+  const tag = 'listed';
+  const made: Post[] = [];
+  beforeAll(async () => {
+    for (const n of [1, 2, 3, 4, 5]) {
+      const author = n % 2 ? 'Odd' : 'Even';
+      made.unshift(await create({ title: `Number ${n}`, content: `Walrus ${n}`, tags: [tag], author }));
+    }
+  });
+  const ids = (posts: Post[]) => posts.map(({ id }) => id);
+
+  it('gives an array, newest first, to everybody', async () => {
+    const { status, headers, posts } = await blog.call({ path: `?tag=${tag}` });
+    expect(status).toBe(200);
+    expect(posts).toEqual(made);
+    expect(headers.get('link')).toBeNull();
+    expect(headers.get('cache-control')).toBe('public, no-cache');
+    expect(headers.get('vary')).toBe('Authorization');
+    expect((await call({ path: `?tag=${tag}` })).headers.get('cache-control')).toBe('private, no-cache');
+  });
+
+  it('leads through the pages by Link, without gap or repetition', async () => {
+    const seen: Post[] = [];
+    let path: string | undefined = `/base/blogs?tag=${tag}&limit=2&unknown=1`;
+    for (let page = 0; path !== undefined && page < 5; page++) {
+      const { headers, posts } = await blog.call({ path: path.replace('/base/blogs', '') });
+      expect(posts.length).toBeLessThanOrEqual(2);
+      seen.push(...posts);
+      const link = headers.get('link');
+      path = link === null ? undefined : /^<(.+)>; rel="next"$/.exec(link)?.[1];
+      if (path) expect(path).toMatch(/^\/base\/blogs\?tag=listed&limit=2&cursor=[\w-]+$/);
+    }
+    expect(ids(seen)).toEqual(ids(made));
+  });
+
+  it('has the next cursor in the envelope, and null on the last page', async () => {
+    const first = JSON.parse((await blog.call({ path: `?tag=${tag}&limit=3&envelope=true` })).text);
+    expect(ids(first.data)).toEqual(ids(made.slice(0, 3)));
+    const last = await blog.call({ path: `?tag=${tag}&limit=3&envelope=true&cursor=${first.next}` });
+    expect(JSON.parse(last.text)).toEqual({ data: made.slice(3), next: null });
+    expect(last.headers.get('link')).toBeNull();
+    expect((await blog.call({ path: `?tag=${tag}&envelope=false` })).posts).toHaveLength(5);
+  });
+
+  it('keeps the envelope in the Link', async () => {
+    const { headers } = await blog.call({ path: `?tag=${tag}&limit=1&envelope=true` });
+    expect(headers.get('link')).toContain('envelope=true');
+  });
+
+  it('finds by author and by words', async () => {
+    expect(ids((await blog.call({ path: `?tag=${tag}&author=Even` })).posts)).toEqual(
+      ids(made.filter(({ author }) => author === 'Even')),
+    );
+    expect(ids((await blog.call({ path: `?tag=${tag}&q=walruses+5` })).posts)).toEqual(ids(made.slice(0, 1)));
+    expect((await blog.call({ path: `?tag=${tag}&q=` })).posts).toHaveLength(5);
+    expect((await blog.call({ path: '?tag=nobody-has-this' })).text).toBe('[]');
+  });
+
+  it('shows drafts only to who may write', async () => {
+    const draft = await create({ status: 'draft', tags: ['hidden'] });
+    expect((await blog.call({ path: '?tag=hidden' })).posts).toEqual([]);
+    expect((await blog.call({ path: '?tag=hidden', token: 'reader' })).posts).toEqual([]);
+    expect((await call({ path: '?tag=hidden' })).posts).toEqual([draft]);
+  });
+
+  it.each([
+    ['?limit=0', 'limit'],
+    ['?limit=201', 'limit'],
+    ['?limit=1&limit=1', 'limit'],
+    ['?cursor=abc', 'cursor'],
+    ['?tag=a%00', 'tag'],
+    ['?author=%ED%A0%80', 'author'],
+    ['?q=%E0%A4%A', 'q'],
+    ['?envelope=1', 'envelope'],
+  ])('refuses %s by the name of the parameter', async (path, pointer) => {
+    const { status, problem } = await blog.call({ path });
+    expect(status).toBe(400);
+    expect(problem.code).toBe('invalid_request');
+    expect(problem.errors?.map((error) => error.pointer)).toEqual([pointer]);
+  });
+
+  it('answers HEAD with the same headers and no body', async () => {
+    const path = `?tag=${tag}&limit=1`;
+    const [head, get] = [await blog.call({ method: 'HEAD', path }), await blog.call({ path })];
+    expect(head.status).toBe(200);
+    expect(head.text).toBe('');
+    for (const name of ['link', 'content-type', 'content-length', 'vary', 'cache-control']) {
+      expect(head.headers.get(name)).toBe(get.headers.get(name));
+    }
+  });
+});
+
+describe('GET /blogs/{id}', () => {
+  it('gives the post to everybody', async () => {
+    const post = await create({ title: 'To read' });
+    const { status, headers, post: read } = await blog.call({ path: `/${post.id}` });
+    expect(status).toBe(200);
+    expect(read).toEqual(post);
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(headers.get('etag')).toMatch(/^"1-[0-9a-z]+"$/);
+    expect(headers.get('last-modified')).toBe(new Date(post.updatedAt).toUTCString());
+    expect(headers.get('vary')).toBe('Accept, Authorization');
+    expect(headers.get('cache-control')).toBe('public, no-cache');
+    expect((await call({ path: `/${post.id}` })).headers.get('cache-control')).toBe('private, no-cache');
+    expect((await blog.call({ path: `/${post.id.toUpperCase()}` })).post).toEqual(post);
+  });
+
+  it.each([
+    [undefined, 'application/json'],
+    ['*/*', 'application/json'],
+    ['image/png', 'application/json'],
+    ['application/json;q=0', 'application/json'],
+    ['nonsense', 'application/json'],
+    ['application/json;q=0.5, text/html;q=0.4', 'application/json'],
+    ['text/markdown', 'text/markdown'],
+    ['Text/Markdown; charset=UTF-8', 'text/markdown'],
+    ['text/html;q=0.5, text/markdown', 'text/markdown'],
+    ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'text/html'],
+  ])('answers Accept: %s with %s', async (accept, type) => {
+    const content = '\n# Text 🎉\r\n';
+    const { id } = await create({ content });
+    const { headers, text, post } = await blog.call({
+      path: `/${id}`,
+      ...(accept && { headers: { Accept: accept } }),
+    });
+    expect(headers.get('content-type')).toBe(`${type}; charset=utf-8`);
+    expect(headers.get('vary')).toBe('Accept, Authorization');
+    expect(headers.get('content-security-policy')).toBe(type === 'text/html' ? "default-src 'none'" : null);
+    if (type === 'application/json') expect(post.content).toBe(content);
+    else expect(text).toBe(type === 'text/markdown' ? content : `<p>${content.length}</p>`);
+  });
+
+  it.each(['application/json', 'text/markdown', 'text/html'])(
+    'answers 304 to who has the %s',
+    async (Accept) => {
+      const post = await create({});
+      const path = `/${post.id}`;
+      const etag = (await blog.call({ path, headers: { Accept } })).headers.get('etag') ?? '';
+      for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
+        const { status, headers, text } = await blog.call({
+          path,
+          headers: { Accept, 'If-None-Match': known },
+        });
+        expect(status).toBe(304);
+        expect(text).toBe('');
+        expect(headers.get('etag')).toBe(etag);
+        expect(headers.get('vary')).toBe('Accept, Authorization');
+        expect(headers.get('cache-control')).toBe('public, no-cache');
+      }
+      await write('PATCH', post, { title: 'New' });
+      expect((await blog.call({ path, headers: { Accept, 'If-None-Match': etag } })).status).toBe(200);
+    },
+  );
+
+  it('has another entity tag for each representation', async () => {
+    const { id } = await create({});
+    const tags = ['application/json', 'text/markdown', 'text/html'].map(async (Accept) =>
+      (await blog.call({ path: `/${id}`, headers: { Accept } })).headers.get('etag'),
+    );
+    const [json, markdown, html] = await Promise.all(tags);
+    expect(new Set([json, markdown, html]).size).toBe(3);
+    const other = { Accept: 'text/html', 'If-None-Match': json ?? '' };
+    expect((await blog.call({ path: `/${id}`, headers: other })).status).toBe(200);
+  });
+
+  it('answers HEAD with the same headers and no body', async () => {
+    const { id } = await create({});
+    for (const Accept of ['application/json', 'text/markdown', 'text/html']) {
+      const request = { path: `/${id}`, headers: { Accept } };
+      const [head, get] = [await blog.call({ ...request, method: 'HEAD' }), await blog.call(request)];
+      expect(head.text).toBe('');
+      for (const name of ['etag', 'last-modified', 'content-type', 'content-length']) {
+        expect(head.headers.get(name)).toBe(get.headers.get(name));
+      }
+    }
+  });
+
+  it('answers a page that cannot be made with nothing of the post', async () => {
+    const { id } = await create({ content: 'unrenderable' });
+    const { status, headers, problem } = await blog.call({
+      path: `/${id}`,
+      headers: { Accept: 'text/html' },
+    });
+    expect(status).toBe(500);
+    expect(problem.code).toBe('internal');
+    for (const name of ['etag', 'last-modified', 'cache-control']) expect(headers.get(name)).toBeNull();
+  });
+
+  it('hides drafts from readers', async () => {
+    const draft = await create({ status: 'draft' });
+    const path = `/${draft.id}`;
+    for (const token of [undefined, 'reader'] as const) {
+      const { status, problem } = await blog.call({ path, token, headers: { 'If-None-Match': '*' } });
+      expect(status).toBe(404);
+      expect(problem.code).toBe('not_found');
+    }
+    expect((await call({ path })).post).toEqual(draft);
+    await write('PATCH', draft, { status: 'published' });
+    expect((await blog.call({ path })).status).toBe(200);
+  });
+});
+
+describe('an id', () => {
+  const odd = [
+    'x',
+    '%00',
+    '%E0%A4%A',
+    'a'.repeat(10_000),
+    '..%2f',
+    `${unknownId}x`,
+    `%20${unknownId}`,
+    unknownId,
+  ];
+  it.each(odd)('that nobody has is not found: %#', async (id) => {
+    const before = blog.logs();
+    for (const method of ['GET', 'PUT', 'PATCH', 'DELETE']) {
+      const body = method === 'GET' || method === 'DELETE' ? {} : { body: { content: 'Text' } };
+      const { status, problem } = await call({ method, path: `/${id}`, ...body });
+      expect(status).toBe(404);
+      expect(problem.code).toBe('not_found');
+    }
+    expect(blog.logs()).toBe(before);
+  });
+});
+
+describe('PUT /blogs/{id}', () => {
+  it('replaces the post and resets what is absent', async () => {
+    const all = { title: 'Old', author: 'Ann', tags: ['a'], slug: `slug-${randomUUID()}`, status: 'draft' };
+    const post = await create(all);
+    const { status, headers, post: replaced } = await write('PUT', post, { content: 'New' });
+    expect(status).toBe(200);
+    expect(replaced).toEqual({
+      ...post,
+      content: 'New',
+      title: null,
+      author: 'Wanda',
+      tags: [],
+      slug: expect.stringMatching(/^post-[0-9a-f]{8}$/),
+      status: 'published',
+      publishedAt: replaced.updatedAt,
+      updatedAt: expect.stringMatching(time),
+      version: 2,
+    });
+    expect(headers.get('etag')).toBe(await etagNow(post));
+    expect(headers.get('last-modified')).toBe(new Date(replaced.updatedAt).toUTCString());
+  });
+
+  it('needs the content, and names what it ignored', async () => {
+    const post = await create({});
+    expect((await write('PUT', post, { title: 'T' })).problem.errors).toEqual([
+      { pointer: '/content', detail: 'is required' },
+    ]);
+    const { status, headers } = await write('PUT', post, { ...post, content: 'New' });
+    expect(status).toBe(200);
+    expect(headers.get('x-ignored-fields')).toBe('id, publishedAt, createdAt, updatedAt, version');
+  });
+
+  it('refuses the slug of another post', async () => {
+    const [one, other] = [await create({}), await create({})];
+    expect((await write('PUT', one, { content: 'Text', slug: other.slug })).status).toBe(409);
+  });
+});
+
+describe('PATCH /blogs/{id}', () => {
+  it('changes what is there, resets what is null, and keeps the rest', async () => {
+    const all = { title: 'Old', author: 'Ann', tags: ['a'], slug: `slug-${randomUUID()}`, status: 'draft' };
+    const post = await create(all);
+    const renamed = await write('PATCH', post, { title: 'New', tags: ['b', 'b'] });
+    expect(renamed.status).toBe(200);
+    expect(renamed.post).toEqual({
+      ...post,
+      title: 'New',
+      tags: ['b'],
+      updatedAt: expect.stringMatching(time),
+      version: 2,
+    });
+    expect(renamed.headers.get('etag')).toBe(await etagNow(post));
+    const nulls = { title: null, author: null, tags: null, slug: null, status: null };
+    const reset = await write('PATCH', post, nulls, { 'Content-Type': 'application/merge-patch+json' });
+    expect(reset.post).toMatchObject({
+      title: null,
+      author: 'Wanda',
+      tags: [],
+      status: 'published',
+      version: 3,
+    });
+    expect(reset.post.slug).toMatch(/^post-/);
+    expect(reset.post.content).toBe(post.content);
+  });
+
+  it('makes no new version of an empty patch', async () => {
+    const post = await create({});
+    const { post: same, headers } = await write('PATCH', post, { unknown: 1 });
+    expect(same).toEqual(post);
+    expect(headers.get('x-ignored-fields')).toBe('unknown');
+  });
+
+  it.each([
+    [{ content: null }, '/content'],
+    [{ content: ' ' }, '/content'],
+    [{ title: 1 }, '/title'],
+    [[], ''],
+  ])('refuses %j', async (body, pointer) => {
+    const { status, problem } = await write('PATCH', await create({}), body);
+    expect(status).toBe(400);
+    expect(problem.errors?.map((error) => error.pointer)).toEqual([pointer]);
+  });
+
+  it('refuses other kinds of patches and tells which there are', async () => {
+    const other = { 'Content-Type': 'application/json-patch+json' };
+    const { status, headers } = await write('PATCH', await create({}), [], other);
+    expect(status).toBe(415);
+    expect(headers.get('accept-patch')).toBe('application/merge-patch+json, application/json');
+  });
+});
+
+describe('DELETE /blogs/{id}', () => {
+  it('removes the post once', async () => {
+    const { id } = await create({});
+    const removed = await call({ method: 'DELETE', path: `/${id}` });
+    expect(removed.status).toBe(204);
+    expect(removed.text).toBe('');
+    expect((await call({ method: 'DELETE', path: `/${id}` })).status).toBe(404);
+    expect((await call({ path: `/${id}` })).status).toBe(404);
+  });
+});
+
+describe('If-Match', () => {
+  const bodies = { PUT: { content: 'New' }, PATCH: { content: 'New' }, DELETE: undefined };
+  const methods = Object.keys(bodies) as (keyof typeof bodies)[];
+  const writeIf = (method: keyof typeof bodies, id: string, ifMatch: string) => {
+    const body = bodies[method];
+    return call({ method, path: `/${id}`, headers: { 'If-Match': ifMatch }, ...(body && { body }) });
+  };
+
+  it.each(methods)('lets %s happen while the version is current', async (method) => {
+    const post = await create({});
+    const markdown = await blog.call({ path: `/${post.id}`, headers: { Accept: 'text/markdown' } });
+    const tag = markdown.headers.get('etag');
+    expect((await writeIf(method, post.id, `"other", ${tag}`)).status).toBe(method === 'DELETE' ? 204 : 200);
+  });
+
+  it.each(methods)('lets %s happen with a star, unless there is no post', async (method) => {
+    expect((await writeIf(method, (await create({})).id, '*')).status).toBe(method === 'DELETE' ? 204 : 200);
+    expect((await writeIf(method, unknownId, '*')).status).toBe(404);
+    expect((await writeIf(method, unknownId, '"1-abc"')).status).toBe(404);
+  });
+
+  it.each(methods)('refuses %s of a version that is past, with the current tag', async (method) => {
+    const post = await create({});
+    const past = await etagNow(post);
+    await write('PATCH', post, { title: 'Newer' });
+    for (const stale of [past, `W/${await etagNow(post)}`, '"nobody-made-this"']) {
+      const { status, headers, problem } = await writeIf(method, post.id, stale);
+      expect(status).toBe(412);
+      expect(problem.code).toBe('precondition_failed');
+      expect(headers.get('etag')).toBe(await etagNow(post));
+    }
+    expect((await call({ path: `/${post.id}` })).post).toMatchObject({ content: 'Text', version: 2 });
+  });
+
+  it.each(methods)('refuses %s with what is no list of tags', async (method) => {
+    const { status, problem } = await writeIf(method, (await create({})).id, 'abc');
+    expect(status).toBe(400);
+    expect(problem.errors?.[0]?.pointer).toBe('If-Match');
+  });
+
+  it('lets one of two writes happen that race with the same tag', async () => {
+    const post = await create({});
+    const tag = await etagNow(post);
+    const race = await Promise.all([writeIf('PUT', post.id, tag), writeIf('PATCH', post.id, tag)]);
+    expect(race.map(({ status }) => status).sort()).toEqual([200, 412]);
+  });
+});
+
+describe('who may do what', () => {
+  const writes: BlogCall[] = [
+    { method: 'POST', body: '{' },
+    { method: 'PUT', path: '/x', body: '{' },
+    { method: 'PATCH', path: '/x', body: '{' },
+    { method: 'DELETE', path: '/x' },
+  ];
+
+  it.each(writes)('$method asks for a token that may write before anything else', async (sent) => {
+    for (const token of [undefined, 'unknown'] as const) {
+      const { status, headers, problem } = await blog.call({ ...sent, token });
+      expect(status).toBe(401);
+      expect(problem.code).toBe('unauthorized');
+      expect(headers.get('www-authenticate')).toMatch(/^Bearer /);
+    }
+    const { status, problem } = await blog.call({ ...sent, token: 'reader' });
+    expect(status).toBe(403);
+    expect(problem.code).toBe('insufficient_scope');
+  });
+
+  it.each(['', `/${unknownId}`])('a wrong token may not read %j either', async (path) => {
+    expect((await blog.call({ path, token: 'unknown' })).status).toBe(401);
+  });
+});
+
+describe('a blog whose reads are closed, and whose database is away', () => {
+  let closed: BlogApp;
+  beforeAll(async () => {
+    closed = await startBlogApp({ publicReads: false, databaseIsAway: true });
+  });
+  afterAll(() => closed.close());
+
+  it.each(['', `/${unknownId}`])('lets nobody read %j without a token', async (path) => {
+    const { status, headers } = await closed.call({ path });
+    expect(status).toBe(401);
+    expect(headers.get('www-authenticate')).toMatch(/^Bearer /);
+  });
+
+  it.each<BlogCall>([
+    { token: 'reader' },
+    { token: 'other', path: `/${unknownId}` },
+    { method: 'POST', body: { content: 'Canary' } },
+    { method: 'PUT', path: `/${unknownId}`, body: { content: 'Canary' } },
+    { method: 'PATCH', path: `/${unknownId}`, body: { title: 'Canary' } },
+    { method: 'DELETE', path: `/${unknownId}` },
+  ])('answers %j with 503 and when to come again', async (sent) => {
+    const { status, headers, problem } = await closed.call({ token: 'writer', ...sent });
+    expect(status).toBe(503);
+    expect(problem.code).toBe('database_unavailable');
+    expect(headers.get('retry-after')).toBe('2');
+    expect(headers.get('etag')).toBeNull();
+    expect(closed.logs()).not.toContain('Canary');
+  });
+});
+
+describe('a body that is refused before it was read', () => {
+  it('ends the connection', async () => {
+    const socket = connect(blog.port, '127.0.0.1');
+    socket.write('POST /base/blogs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{');
+    const answer = await readAll(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 401 /);
+    expect(answer).toContain('Connection: close');
+  });
+});
+
+describe('a request target in raw bytes', () => {
+  it('is refused, not misread', async () => {
+    const socket = connect(blog.port, '127.0.0.1');
+    socket.write('GET /base/blogs?tag=grün HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    expect(await readAll(socket)).toMatch(/^HTTP\/1\.1 400 /);
+  });
+});

@@ -1,0 +1,122 @@
+import express, { Router } from 'express';
+import type { Caller } from '../../api/authentication.js';
+import { BlogsController, type BlogsDeps } from '../../api/blogs.controller.js';
+import { RegisterRoutes } from '../../api/generated/routes.js';
+import { Controllers } from '../../api/ioc.js';
+import { jsonBody } from '../../api/json-body.js';
+import { createLoginLimiter } from '../../api/login-limiter.js';
+import { notFound, problemHandler } from '../../api/problem.js';
+import { openDatabase } from '../../db/client.js';
+import { createPostStore } from '../../db/posts.js';
+import type { Post, Problem } from '../../shared/contract.js';
+import { openTestDatabase } from './database.js';
+import { createRecordingLog } from './recording-log.js';
+import { serve } from './serve.js';
+
+/** Tokens the blog of a test knows, and who has them. */
+const callers: Record<string, Caller> = {
+  writer: { name: 'Wanda', scopes: ['blogs:write', 'blogs:read'] },
+  other: { name: 'Otto', scopes: ['blogs:write'] },
+  reader: { name: 'Rita', scopes: ['blogs:read'] },
+};
+
+/** A request to the blog. */
+export interface BlogCall {
+  method?: string;
+  /** Behind `/base/blogs`. */
+  path?: string;
+  token?: 'writer' | 'other' | 'reader' | 'unknown' | undefined;
+  headers?: Record<string, string>;
+  /** Sent as JSON, a text as it is. */
+  body?: unknown;
+}
+
+/** The answer, its JSON taken for what it is when all goes well. */
+export interface BlogAnswer {
+  status: number;
+  headers: Headers;
+  text: string;
+  post: Post;
+  posts: Post[];
+  problem: Problem;
+}
+
+/** The operations on posts behind HTTP at `/base/blogs`, in a database of their own. */
+export interface BlogApp {
+  readonly url: string;
+  readonly port: number;
+  /** Everything logged so far. */
+  logs(): string;
+  call(call: BlogCall): Promise<BlogAnswer>;
+  close(): Promise<void>;
+}
+
+export async function startBlogApp({
+  publicReads = true,
+  databaseIsAway = false,
+}: {
+  publicReads?: boolean;
+  databaseIsAway?: boolean;
+} = {}): Promise<BlogApp> {
+  const recording = createRecordingLog();
+  const { database, stop } = await (databaseIsAway ? openNoDatabase() : openTestDatabase());
+  const app = express().disable('x-powered-by').disable('etag');
+  const deps: BlogsDeps = {
+    posts: createPostStore(database),
+    basePath: '/base',
+    renderPage,
+  };
+  app.locals.controllers = new Controllers().add(BlogsController, () => new BlogsController(deps));
+  app.locals.jsonBody = jsonBody({ maxBytes: 2_097_152, maxDepth: 32 });
+  app.locals.authentication = {
+    checkUser: () => undefined,
+    checkToken: async (token: string) => callers[token],
+    loginLimiter: createLoginLimiter(),
+    publicReads,
+  };
+  const routes = Router();
+  RegisterRoutes(routes);
+  app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')));
+  app.use('/base', routes, notFound);
+  app.use(problemHandler(recording.log));
+  const server = await serve(app);
+  const url = `${server.url}/base/blogs`;
+  return {
+    url,
+    port: server.port,
+    logs: recording.text,
+    call: (call) => send(url, call),
+    close: async () => {
+      await server.close();
+      await stop();
+    },
+  };
+}
+
+const renderPage: BlogsDeps['renderPage'] = ({ content }) => {
+  if (content === 'unrenderable') throw new Error('cannot render');
+  return { html: `<p>${content.length}</p>`, csp: "default-src 'none'" };
+};
+
+/** Nothing listens on port 1. */
+function openNoDatabase() {
+  const { log } = createRecordingLog();
+  const database = openDatabase({ url: 'postgres://127.0.0.1:1/none', poolSize: 1, log });
+  return { database, stop: () => database.close() };
+}
+
+async function send(url: string, { method = 'GET', path = '', token, headers, body }: BlogCall) {
+  const response = await fetch(url + path, {
+    method,
+    headers: {
+      ...(token && { Authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const value = response.headers.get('content-type')?.includes('json') && text !== '' ? JSON.parse(text) : {};
+  const { status, headers: sent } = response;
+  return { status, headers: sent, text, post: value, posts: value, problem: value };
+}
