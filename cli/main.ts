@@ -1,12 +1,16 @@
 import { Command } from 'commander';
+import type { Environment } from '../shared/config.js';
 import { runProgram } from '../shared/program.js';
-import { printConfig } from './config.js';
-import { migrate } from './migrate.js';
 
-/** `quillgate <command>`, for operators. The launcher starts the programs among the commands by itself. */
+/**
+ * `quillgate <command>`, for operators. The launcher starts the programs among the commands by itself. A command's
+ * code is loaded when it is asked for: what the others need would slow every one.
+ */
 await runProgram(async (environment) => {
   const quillgate = new Command('quillgate')
-    .description('A chat gateway with a durable queue between HTTP and the model providers.')
+    .description(
+      'A chat gateway and blogging service with a durable queue between HTTP and the model providers.',
+    )
     .addHelpText(
       'after',
       `
@@ -19,12 +23,89 @@ Programs:
   quillgate
     .command('migrate')
     .description('bring the database schema up to date')
-    .action(() => migrate(environment));
+    .action(async () => (await import('./migrate.js')).migrate(environment));
   quillgate
     .command('config')
     .description('check the configuration and print what is in force, without secrets')
     .option('--env-example', 'print a .env file with every variable instead')
     .option('--table', 'print the variables as a Markdown table instead')
-    .action((options) => printConfig(environment, options));
+    .action(async (options) => (await import('./config.js')).printConfig(environment, options));
+  addUserCommands(quillgate, environment);
+  addTokenCommands(quillgate, environment);
+  addPostCommands(quillgate, environment);
   await quillgate.parseAsync();
 });
+
+function addUserCommands(quillgate: Command, environment: Environment): void {
+  const users = quillgate.command('users').description('manage the users of the chat service');
+  users
+    .command('add <name>')
+    .alias('create')
+    .description('add a user and print the secret, which is not shown again')
+    .option('--json', 'print JSON: name and secret')
+    .action(async (name, options) => (await import('./users.js')).addUser(environment, name, options));
+  users
+    .command('list')
+    .description('list the users, without the one of CHAT_USERNAME')
+    .option('--json', 'print JSON')
+    .action(async (options) => (await import('./users.js')).listUsers(environment, options));
+  users
+    .command('remove <name>')
+    .description('remove a user and revoke the access tokens that the name owns')
+    .action(async (name) => (await import('./users.js')).removeUser(environment, name));
+}
+
+function addTokenCommands(quillgate: Command, environment: Environment): void {
+  const tokens = quillgate.command('tokens').description('manage access tokens');
+  tokens
+    .command('create')
+    .description('make an access token and print it; it is not shown again')
+    .option(
+      '--owner <name>',
+      'whose it is, and author of the posts it writes (default: CHAT_USERNAME, or blog)',
+    )
+    .option(
+      '--scope <scope>',
+      'what it allows, repeatable: blogs:write, blogs:read, chat, admin (default: blogs:write)',
+      collect,
+    )
+    .option(
+      '--expires <when>',
+      'how long it is good: 30m, 12h, 90d, a day (2030-12-31), a time, never',
+      '90d',
+    )
+    .option('--json', 'print JSON: id, token, owner, scopes, createdAt, expiresAt')
+    .action(async (options) => (await import('./tokens.js')).createToken(environment, options));
+  tokens
+    .command('list')
+    .description('list the access tokens, expired and revoked ones too')
+    .option('--json', 'print JSON')
+    .action(async (options) => (await import('./tokens.js')).listTokens(environment, options));
+  tokens
+    .command('revoke <id>')
+    .description('revoke an access token, at once and for good')
+    .action(async (id) => (await import('./tokens.js')).revokeToken(environment, id));
+}
+
+function collect(value: string, before: string[] = []): string[] {
+  return [...before, value];
+}
+
+function addPostCommands(quillgate: Command, environment: Environment): void {
+  const posts = quillgate.command('posts').description('move posts in and out');
+  posts
+    .command('import <path>')
+    .description('store the posts of a folder of Markdown files, or of a JSON file; a repeat changes nothing')
+    .action(async (path) => (await import('./posts.js')).importPosts(environment, path));
+  posts
+    .command('export <path>')
+    .description(
+      'write every post, drafts too, into a folder of Markdown files, or into a file that ends in .json',
+    )
+    .option('--force', 'write into a folder that is not empty, or over a file')
+    .option(
+      '--full',
+      'write every field of every post, also where the imported file could be given back as it was',
+    )
+    .action(async (path, options) => (await import('./posts.js')).exportPosts(environment, path, options));
+}

@@ -1,0 +1,65 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Database, openDatabase } from '../db/client.js';
+import { type Config, type Environment, parseConfig } from '../shared/config.js';
+import { Failure } from '../shared/failures.js';
+import { createLog } from '../shared/log.js';
+import { CannotStart } from '../shared/program.js';
+
+/** How many statements a command runs at once, and so its connections. */
+export const statementsAtOnce = 8;
+
+/**
+ * Opens the database for one command and closes it afterwards. Throws `ConfigError`, and `CannotStart` when the
+ * database cannot be found, reached or used as it is.
+ */
+export async function withDatabase<T>(
+  environment: Environment,
+  command: (database: Database, config: Config) => Promise<T>,
+): Promise<T> {
+  const config = parseConfig(environment, 'command');
+  const url = findDatabase(config);
+  // Standard output belongs to what the command prints.
+  const log = createLog({ program: 'quillgate', level: 'silent' });
+  const database = openDatabase({ url, poolSize: statementsAtOnce, log });
+  try {
+    await assertUsable(database);
+    return await command(database, config);
+  } catch (error) {
+    if (!isAway(error)) throw error;
+    throw new CannotStart(
+      'The database stopped answering; what the command was to do may or may not be done.',
+    );
+  } finally {
+    await database.close();
+  }
+}
+
+/** Whether the error says that the database cannot be reached. */
+export const isAway = (error: unknown): boolean =>
+  error instanceof Failure && error.code === 'database_unavailable';
+
+async function assertUsable(database: Database): Promise<void> {
+  const { database: reached, migrations } = await database.check();
+  for (const result of [reached, migrations])
+    if (result.status === 'failing') throw new CannotStart(`The database cannot be used: ${result.detail}.`);
+}
+
+function findDatabase({ DATABASE_URL, DATA_DIR }: Config): string {
+  return DATABASE_URL ?? readDatabaseFile(join(DATA_DIR, 'database-url'));
+}
+
+/** `npm start` leaves the address of its own database there. */
+function readDatabaseFile(path: string): string {
+  try {
+    const url = readFileSync(path, 'utf8').trim();
+    if (URL.canParse(url) && /^postgres(ql)?:$/.test(new URL(url).protocol)) return url;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new CannotStart(noDatabase(path));
+    throw new CannotStart(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
+  throw new CannotStart(`${path} does not hold a postgres:// URL; npm start writes it anew.`);
+}
+
+const noDatabase = (path: string): string =>
+  `There is no database to work on: set DATABASE_URL, or run npm start here, which leaves its own address in ${path}.`;

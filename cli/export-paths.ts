@@ -1,0 +1,53 @@
+import { posix, win32 } from 'node:path';
+
+/** Hands out the paths of an export, relative and with `/`, each once. */
+export interface ExportPaths {
+  /** Whether the path can be had: it stays inside the folder and is in nobody's way. */
+  claim(path: string): boolean;
+  /** A path of its own for a post. */
+  claimFor(post: { slug: string; id: string }): string;
+}
+
+export function createExportPaths(): ExportPaths {
+  const files = new Set<string>();
+  const folders = new Set<string>();
+  const folded = new Set<string>();
+
+  const claim = (path: string): boolean => {
+    const above = foldersAbove(path);
+    if (
+      !staysInside(path) ||
+      files.has(path) ||
+      folders.has(path) ||
+      above.some((folder) => files.has(folder))
+    )
+      return false;
+    files.add(path);
+    for (const folder of above) folders.add(folder);
+    for (const taken of [path, ...above]) folded.add(fold(taken));
+    return true;
+  };
+  const claimFor = ({ slug, id }: { slug: string; id: string }): string => {
+    for (let name = slug; ; name = `${name}-${id}`) {
+      const path = `${name}.md`;
+      if (!folded.has(fold(path)) && claim(path)) return path;
+    }
+  };
+  return { claim, claimFor };
+}
+
+/** The same for names that some file systems take for one. */
+const fold = (path: string): string => path.normalize('NFC').toLowerCase();
+
+function foldersAbove(path: string): string[] {
+  const names = path.split('/').slice(0, -1);
+  return names.map((_, index) => names.slice(0, index + 1).join('/'));
+}
+
+/** Paths come from the database, which others may write to. */
+function staysInside(path: string): boolean {
+  const names = path.split('/');
+  if (names.some((name) => ['', '.', '..'].includes(name)) || path.includes('\0')) return false;
+  if (!path.endsWith('.md') || posix.isAbsolute(path)) return false;
+  return process.platform !== 'win32' || (!/[\\:]/.test(path) && !win32.isAbsolute(path));
+}

@@ -1,0 +1,10 @@
+import { environmentSchema } from '../shared/config.js';
+import { CannotStart } from '../shared/program.js';
+
+/** Checks the name of a user or of a token's owner by the rule of CHAT_USERNAME. Throws `CannotStart`. */
+export function checkName(name: string): string {
+  const [issue] = environmentSchema.shape.CHAT_USERNAME.safeParse(name).error?.issues ?? [];
+  if (issue !== undefined)
+    throw new CannotStart('A name has 1 to 128 characters, and no colon or control characters.');
+  return name;
+}

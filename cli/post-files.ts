@@ -1,0 +1,99 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { basename, join, relative, sep } from 'node:path';
+import { CannotStart } from '../shared/program.js';
+import { readFrontMatter, splitFile } from './front-matter.js';
+import { fieldNames, type RawPost } from './imported-post.js';
+
+/** The posts that were found, and what kept others from being read, in words that do not quote the files. */
+export interface FoundPosts {
+  posts: RawPost[];
+  problems: string[];
+}
+
+/** Reads the posts of a JSON file or of a folder of Markdown files. Throws `CannotStart` when the path cannot be read. */
+export async function readPosts(path: string): Promise<FoundPosts> {
+  try {
+    return (await stat(path)).isDirectory() ? await readFolder(path) : await readJson(path);
+  } catch (error) {
+    if (!(error instanceof Error && 'syscall' in error)) throw error;
+    throw new CannotStart(`${printable(path)} cannot be read (${codeOf(error)}).`);
+  }
+}
+
+/** `*.md` at any depth, in the order of their paths; names that begin with a dot are left out, as shells do. */
+async function readFolder(folder: string): Promise<FoundPosts> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const paths = entries
+    .filter((entry) => entry.name.endsWith('.md') && !entry.isDirectory())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'))
+    .filter((path) => !/(^|\/)\./.test(path));
+  const found: FoundPosts = { posts: [], problems: [] };
+  for (const path of paths.sort()) {
+    const { post, problems } = await readMarkdown(folder, path);
+    if (post !== undefined) found.posts.push(post);
+    found.problems.push(...problems.map((problem) => `${printable(path)}: ${problem}`));
+  }
+  return found;
+}
+
+async function readMarkdown(folder: string, path: string): Promise<{ post?: RawPost; problems: string[] }> {
+  const text = await readText(join(folder, path));
+  if (typeof text !== 'string') return { problems: [text.problem] };
+  const { head, yaml, content } = splitFile(text);
+  const { fields, problems } = readFrontMatter(yaml ?? '', fieldNames);
+  if (problems.length > 0) return { problems };
+  const fallbackTitle = basename(path, '.md');
+  return {
+    post: { name: printable(path), fields, content, fallbackTitle, source: { path, head } },
+    problems,
+  };
+}
+
+async function readJson(path: string): Promise<FoundPosts> {
+  const name = printable(path);
+  const text = await readText(path, { mostBytes: Number.POSITIVE_INFINITY });
+  if (typeof text !== 'string') return { posts: [], problems: [`${name}: ${text.problem}`] };
+  const list = parseList(text.replace(/^\uFEFF/, ''));
+  if (list === undefined) return { posts: [], problems: [`${name}: must be a JSON array of posts`] };
+  const posts = list.map((item, index) => toRawPost(item, `${name}: post ${index + 1}`));
+  return { posts, problems: [] };
+}
+
+function parseList(text: string): unknown[] | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What is no object has no content, which the check of the post then says. */
+function toRawPost(item: unknown, name: string): RawPost {
+  const fields = new Map(Object.entries(typeof item === 'object' && item !== null ? item : {}));
+  const known = new Map([...fields].filter(([field]) => fieldNames.has(field)));
+  return { name, fields: known, content: fields.get('content'), fallbackTitle: null, source: undefined };
+}
+
+/** More than the longest content takes with a long head before it. */
+const mostBytesOfMarkdown = 4 * 1024 * 1024;
+
+async function readText(
+  path: string,
+  { mostBytes = mostBytesOfMarkdown }: { mostBytes?: number } = {},
+): Promise<string | { problem: string }> {
+  try {
+    const facts = await stat(path);
+    if (!facts.isFile()) return { problem: 'is not a file' };
+    if (facts.size > mostBytes) return { problem: `is larger than ${mostBytes} bytes` };
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await readFile(path));
+  } catch (error) {
+    if (codeOf(error) === 'ERR_ENCODING_INVALID_ENCODED_DATA') return { problem: 'is not UTF-8' };
+    return { problem: `cannot be read (${codeOf(error)})` };
+  }
+}
+
+const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code);
+
+/** A path for people: without what would move the cursor or hide something. */
+export const printable = (path: string): string => path.replaceAll(/\p{Cc}/gu, '\uFFFD');

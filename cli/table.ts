@@ -1,0 +1,22 @@
+/** Lines of aligned columns under their names; `-` stands for a value there is none of. */
+export function renderTable(names: readonly string[], rows: readonly (readonly (string | null)[])[]): string {
+  const lines = [
+    names.map((name) => name.toUpperCase()),
+    ...rows.map((row) => row.map((cell) => cell ?? '-')),
+  ];
+  const widths = names.map((_, column) => Math.max(...lines.map((line) => widthOf(line[column] ?? ''))));
+  return lines
+    .map(
+      (line) =>
+        `${line
+          .map((cell, column) => pad(cell, widths[column] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
+}
+
+/** Code points: close to what a terminal shows, which no simple rule tells. */
+const widthOf = (text: string): number => [...text].length;
+
+const pad = (text: string, width: number): string => text + ' '.repeat(width - widthOf(text));

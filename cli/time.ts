@@ -1,0 +1,24 @@
+const day = String.raw`(?<day>\d{4}-\d{2}-\d{2})`;
+const clock = String.raw`(?<clock>\d{2}:\d{2})(?<seconds>:\d{2})?(?<fraction>\.\d+)?`;
+const zone = String.raw`(?:Z|(?<hours>[+-]\d{2})(?::?(?<minutes>\d{2}))?)`;
+const pattern = new RegExp(`^${day}(?:(?:T|[ \\t]+)${clock}[ \\t]*${zone}?)?$`, 'i');
+
+/**
+ * Reads a time as RFC 3339 or YAML writes it (`2026-01-31`, `2026-01-31 10:00:00 +0100`) into RFC 3339 in UTC, to the
+ * millisecond. What has no zone is UTC. Undefined for anything else, and for a day that does not exist.
+ */
+export function parseTime(text: string): string | undefined {
+  const parts = pattern.exec(text.trim())?.groups;
+  if (parts === undefined || !isDay(parts.day ?? '')) return undefined;
+  const { clock = '00:00', seconds = ':00', fraction = '', hours = '+00', minutes = '00' } = parts;
+  const time = new Date(`${parts.day}T${clock}${seconds}${fraction.slice(0, 4)}${hours}:${minutes}`);
+  if (Number.isNaN(time.getTime())) return undefined;
+  // PostgreSQL has no year 0, and a year of more than four digits is written in another way.
+  return /^(?!0000)\d{4}-/.test(time.toISOString()) ? time.toISOString() : undefined;
+}
+
+/** `new Date` would take the 30th of February for a day in March. */
+function isDay(text: string): boolean {
+  const time = new Date(`${text}T00:00:00Z`);
+  return !Number.isNaN(time.getTime()) && time.toISOString().startsWith(text);
+}

@@ -1,0 +1,94 @@
+import { execFile } from 'node:child_process';
+import { resolve } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { isAccessToken } from '../../shared/access-token.js';
+import { startTestDatabase } from '../support/database.js';
+import { makeFolder, plant, readTree } from './post-trees.js';
+
+const server = await startTestDatabase();
+afterAll(server.stop);
+const launcher = resolve(import.meta.dirname, '../../bin/quillgate');
+
+interface Ran {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs `quillgate` as an operator does, in a folder without a configuration. */
+function quillgate(
+  args: string[],
+  environment: Record<string, string> = { DATABASE_URL: server.url },
+): Promise<Ran> {
+  const options = { cwd: makeFolder(), env: { PATH: process.env.PATH, ...environment } };
+  return new Promise((done) => {
+    execFile(launcher, args, options, (error, stdout, stderr) => {
+      done({ code: error === null ? 0 : Number(error.code), stdout, stderr });
+    });
+  });
+}
+
+describe('quillgate', () => {
+  it('manages users', async () => {
+    const added = await quillgate(['users', 'create', 'Zoë', '--json']);
+    expect(added).toMatchObject({ code: 0, stderr: expect.stringContaining('not shown again') });
+    expect(Object.keys(JSON.parse(added.stdout))).toEqual(['name', 'secret']);
+    expect((await quillgate(['users', 'list'])).stdout).toContain('Zoë');
+    expect(await quillgate(['users', 'remove', 'Zoë'])).toMatchObject({ code: 0, stderr: '' });
+    expect(await quillgate(['users', 'remove', 'Zoë'])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'There is no such user; see quillgate users list.\n',
+    });
+  });
+
+  it('manages access tokens', async () => {
+    const scopes = ['--scope', 'chat', '--scope', 'blogs:read,admin'];
+    const created = await quillgate([
+      'tokens',
+      'create',
+      '--owner',
+      'Zoë',
+      ...scopes,
+      '--expires',
+      '12h',
+      '--json',
+    ]);
+    const { id, token, ...facts } = JSON.parse(created.stdout);
+    expect(facts).toMatchObject({ owner: 'Zoë', scopes: ['blogs:read', 'chat', 'admin'] });
+    expect(isAccessToken((await quillgate(['tokens', 'create'])).stdout.trimEnd())).toBe(true);
+    const listed = await quillgate(['tokens', 'list', '--json']);
+    expect(JSON.parse(listed.stdout)).toHaveLength(2);
+    expect(listed.stdout).not.toContain(token);
+    expect(await quillgate(['tokens', 'revoke', id])).toMatchObject({ code: 0 });
+    expect(await quillgate(['tokens', 'revoke', 'canary'])).toMatchObject({ code: 1, stdout: '' });
+  });
+
+  it('moves posts in and out', async () => {
+    const folder = plant({ 'a/b.md': '---\n# c\n---\ntext' });
+    expect(await quillgate(['posts', 'import', folder])).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '1 created, 0 changed, 0 unchanged\n',
+    });
+    const exported = makeFolder();
+    const { code, stderr } = await quillgate(['posts', 'export', exported]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: `1 post exported to ${exported}.\n` });
+    expect(readTree(exported)).toEqual(readTree(folder));
+    expect((await quillgate(['posts', 'export', exported])).code).toBe(1);
+    expect((await quillgate(['posts', 'export', '--force', '--full', exported])).code).toBe(0);
+  });
+
+  it('explains in a sentence what keeps it from its work', async () => {
+    const away = await quillgate(['users', 'list'], { DATABASE_URL: 'postgres://u:canary@127.0.0.1:1/db' });
+    expect(away).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^The database cannot be used: .*\.\n$/),
+    });
+    const none = await quillgate(['posts', 'export', 'x'], {});
+    expect(none.stderr).toBe(
+      'There is no database to work on: set DATABASE_URL, or run npm start here, which leaves its own address in .data/database-url.\n',
+    );
+  });
+});

@@ -1,0 +1,58 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { withDatabase } from '../../cli/database.js';
+import { CannotStart } from '../../shared/program.js';
+import { startEmptyDatabase, startTestDatabase } from '../support/database.js';
+import { makeFolder } from './post-trees.js';
+
+const server = await startTestDatabase();
+afterAll(server.stop);
+
+const complaintOf = (environment: Record<string, string>) =>
+  withDatabase(environment, async () => 'used').then(
+    (result) => result,
+    (error: unknown) => (error instanceof CannotStart ? error.message : error),
+  );
+
+describe('withDatabase', () => {
+  it('takes DATABASE_URL, or else the address that npm start left', async () => {
+    const folder = makeFolder();
+    writeFileSync(join(folder, 'database-url'), `${server.url}\n`);
+    expect(await complaintOf({ DATA_DIR: folder })).toBe('used');
+    writeFileSync(join(folder, 'database-url'), 'postgres://127.0.0.1:1/none');
+    expect(await complaintOf({ DATA_DIR: folder, DATABASE_URL: server.url })).toBe('used');
+  });
+
+  it('says both ways when there is neither', async () => {
+    const folder = makeFolder();
+    expect(await complaintOf({ DATA_DIR: folder })).toBe(
+      `There is no database to work on: set DATABASE_URL, or run npm start here, which leaves its own address in ${folder}/database-url.`,
+    );
+  });
+
+  it('does not repeat what stands in the file', async () => {
+    const folder = makeFolder();
+    writeFileSync(join(folder, 'database-url'), 'canary');
+    expect(await complaintOf({ DATA_DIR: folder })).toBe(
+      `${folder}/database-url does not hold a postgres:// URL; npm start writes it anew.`,
+    );
+  });
+
+  it('says in a sentence that nobody listens, without the address', async () => {
+    expect(await complaintOf({ DATABASE_URL: 'postgres://user:canary@127.0.0.1:1/db' })).toBe(
+      'The database cannot be used: the database cannot be reached (ECONNREFUSED).',
+    );
+  });
+
+  it('says in a sentence that the schema is missing', async () => {
+    const empty = await startEmptyDatabase();
+    try {
+      expect(await complaintOf({ DATABASE_URL: empty.url })).toBe(
+        'The database cannot be used: the schema is missing: run quillgate migrate.',
+      );
+    } finally {
+      await empty.stop();
+    }
+  });
+});

@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { createExportPaths } from '../../cli/export-paths.js';
+
+const id = '01890a5d-ac96-774b-bcce-b302099a8057';
+
+describe('createExportPaths', () => {
+  it.each([
+    '/etc/a.md',
+    '../a.md',
+    'a/../../b.md',
+    './a.md',
+    'a//b.md',
+    'a/',
+    '',
+    '.',
+    '..',
+    'a\0.md',
+    '.md/..',
+    'a.txt',
+  ])('refuses %j, which leads outside or is no Markdown file', (path) => {
+    expect(createExportPaths().claim(path)).toBe(false);
+  });
+
+  it.each(['a.md', 'a/b/c d.md', 'ä/😀.md', 'a..b/c.md', '..a.md'])('takes %j, once', (path) => {
+    const paths = createExportPaths();
+    expect(paths.claim(path)).toBe(true);
+    expect(paths.claim(path)).toBe(false);
+  });
+
+  it('never makes one path both a file and a folder', () => {
+    const paths = createExportPaths();
+    expect(paths.claim('a.md/b.md')).toBe(true);
+    expect(paths.claim('a.md')).toBe(false);
+    expect(paths.claim('c.md')).toBe(true);
+    expect(paths.claim('c.md/d.md')).toBe(false);
+  });
+
+  it('names a post by its slug, and adds the id where that is taken, in whatever case', () => {
+    const paths = createExportPaths();
+    paths.claim('Hello.md');
+    expect(paths.claimFor({ slug: 'hello', id })).toBe(`hello-${id}.md`);
+    expect(paths.claimFor({ slug: 'world', id })).toBe('world.md');
+  });
+});

@@ -1,0 +1,20 @@
+import { onTestFinished, vi } from 'vitest';
+
+/** What a command has printed. */
+export interface Output {
+  stdout: string;
+  stderr: string;
+}
+
+/** Collects what is printed until the test ends, instead of printing it. */
+export function collectOutput(): Output {
+  const output: Output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    const spy = vi.spyOn(process[name], 'write').mockImplementation((text) => {
+      output[name] += text;
+      return true;
+    });
+    onTestFinished(() => spy.mockRestore());
+  }
+  return output;
+}

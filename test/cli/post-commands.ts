@@ -1,0 +1,34 @@
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { exportPosts, importPosts } from '../../cli/posts.js';
+import type { Database } from '../../db/client.js';
+import type { Environment } from '../../shared/config.js';
+import { collectOutput } from './output.js';
+import { makeFolder, readTree, type Tree } from './post-trees.js';
+
+/** Forgets every post. */
+export const forgetPosts = (database: Database) =>
+  database.run((db) => db.execute(sql`truncate posts cascade`));
+
+/** Imports a path and gives what was said; rejects as the command does. */
+export async function importFrom(environment: Environment, path: string): Promise<string> {
+  const output = collectOutput();
+  await importPosts(environment, path);
+  return output.stderr;
+}
+
+/** Exports to a new folder and gives its files. */
+export async function exportTree(environment: Environment, { full = false } = {}): Promise<Tree> {
+  collectOutput();
+  const folder = makeFolder();
+  await exportPosts(environment, folder, { full });
+  return readTree(folder);
+}
+
+/** Exports to a JSON file and gives its text. */
+export async function exportJson(environment: Environment): Promise<string> {
+  collectOutput();
+  const folder = makeFolder();
+  await exportPosts(environment, join(folder, 'posts.json'), {});
+  return Buffer.from(readTree(folder)['posts.json'] ?? '', 'latin1').toString('utf8');
+}
