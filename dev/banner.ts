@@ -1,7 +1,7 @@
 import type { Config } from '../shared/config.js';
 import type { ProviderId } from '../shared/contract.js';
 import { poolSettings } from '../shared/pool-settings.js';
-import type { ChatCredentials } from './credentials.js';
+import type { BlogToken, ChatCredentials } from './credentials.js';
 import { toMakeReal } from './simulated-providers.js';
 
 interface Facts {
@@ -11,6 +11,7 @@ interface Facts {
   simulatorUrl: string | undefined;
   simulated: ProviderId[];
   credentials: ChatCredentials;
+  blog: BlogToken;
   logDir: string;
 }
 
@@ -24,12 +25,13 @@ export function originOf({ HOST, PORT }: Pick<Config, 'HOST' | 'PORT'>): string 
 
 /** What `npm start` says once everything runs. */
 export function banner(facts: Facts): string {
-  const { config, workerPort, simulatorUrl, credentials, logDir } = facts;
+  const { config, workerPort, simulatorUrl, credentials, blog, logDir } = facts;
   const origin = originOf(config);
   return `
 Quillgate is up.
 
-  Chat       ${chatUrl(config.CHAT_BASE_URL)}   also ${chatUrl(config.CHAT_BASE_URL_ALT)}
+  Chat       ${within(config.CHAT_BASE_URL, '/chat')}   also ${within(config.CHAT_BASE_URL_ALT, '/chat')}
+  Blog       ${within(config.BLOG_BASE_URL, '/blogs')}   feeds: ${within(config.BLOG_BASE_URL, '/feed.json')} and /feed.xml
   API docs   ${origin}/docs   and ${origin}/openapi.json
   Health     ${origin}/readyz   worker: ${originOf({ ...config, PORT: workerPort })}/readyz
   Queue      ${config.REDIS_URL ? 'Redis (REDIS_URL)' : 'in PostgreSQL; set REDIS_URL to use Redis'}
@@ -44,18 +46,20 @@ ${config.WORKER_PROVIDERS.map((id) => describe(id, facts)).join('\n')}${
 }
 
 Credentials
-  User       ${credentials.username}
+  Chat user  ${credentials.username}
   Password   ${credentials.file ? `${credentials.password}   (kept in ${credentials.file})` : 'as set in the environment'}
+  Blog token ${blog.file ? `${blog.token}   (kept in ${blog.file})` : 'as set in the environment'}
 
 Try it
 ${config.WORKER_PROVIDERS.map((id) => curl(id, facts)).join('\n')}
+${blogCurls(facts).join('\n')}
 
 Ctrl-C stops everything; the data stays.
 `;
 }
 
 /** The path is added to the base's own, which may end on a slash. */
-const chatUrl = (base: string): string => `${base.replace(/\/+$/, '')}/chat`;
+const within = (base: string, path: string): string => `${base.replace(/\/+$/, '')}${path}`;
 
 function describe(id: ProviderId, facts: Facts): string {
   const name = id.padEnd(10);
@@ -75,7 +79,20 @@ function curl(id: ProviderId, facts: Facts): string {
     : '"$CHAT_USERNAME:$CHAT_PASSWORD"';
   const model = lacksModel(id, facts) ? " -H 'X-LLM-Model: <model>'" : '';
   const body = `{"messages":[{"role":"user","content":"Hello, ${id}!"}]}`;
-  // From this machine, whatever public address the base is.
-  const url = chatUrl(`${originOf(config)}${new URL(config.CHAT_BASE_URL).pathname}`);
+  const url = fromHere(config, config.CHAT_BASE_URL, '/chat');
   return `  curl -u ${user} -H 'X-LLM: ${id}'${model} -H 'Content-Type: application/json' -d '${body}' ${url}`;
 }
+
+function blogCurls({ config, blog }: Facts): string[] {
+  const token = blog.file ? blog.token : '$BLOG_TOKEN';
+  const url = fromHere(config, config.BLOG_BASE_URL, '/blogs');
+  const body = '{"title":"Hello","content":"My *first* post."}';
+  return [
+    `  curl -H "Authorization: Bearer ${token}" -H 'Content-Type: application/json' -d '${body}' ${url}`,
+    `  curl ${url}`,
+  ];
+}
+
+/** The address from this machine, whatever public address the base is. */
+const fromHere = (config: Config, base: string, path: string): string =>
+  within(`${originOf(config)}${new URL(base).pathname}`, path);

@@ -11,22 +11,44 @@ export interface ChatCredentials {
   file: string | undefined;
 }
 
+/** The access token of `npm start`. */
+export interface BlogToken {
+  token: string;
+  /** Holds the token on one line; absent when the environment names it. */
+  file: string | undefined;
+}
+
 /** The user that the environment names, else the one made at the first start and kept in the data folder. */
 export function chatCredentials(config: Config): ChatCredentials {
   const { CHAT_USERNAME: username, CHAT_PASSWORD: password, DATA_DIR } = config;
   if (username && password) return { username, password, file: undefined };
   if (username) throw new ConfigError(['CHAT_PASSWORD: must be set together with CHAT_USERNAME']);
   if (password) throw new ConfigError(['CHAT_USERNAME: must be set together with CHAT_PASSWORD']);
-  return keptCredentials(join(DATA_DIR, 'chat-credentials'));
+  const file = join(DATA_DIR, 'chat-credentials');
+  const kept = /^([^:]+):(.{16,})$/.exec(
+    keptLine(file, () => `demo:${randomBytes(18).toString('base64url')}`),
+  );
+  if (kept?.[1] && kept[2]) return { username: kept[1], password: kept[2], file };
+  throw new ConfigError([`DATA_DIR: ${file} does not hold name:secret; delete it to get a new user`]);
 }
 
-function keptCredentials(file: string): ChatCredentials {
-  if (!existsSync(file)) {
-    // Renamed when complete: a start that is killed here must not leave an empty password behind.
-    writeFileSync(`${file}.new`, `demo:${randomBytes(18).toString('base64url')}\n`, { mode: 0o600 });
-    renameSync(`${file}.new`, file);
-  }
-  const [, username, password] = /^([^:]+):(.{16,})$/.exec(readFileSync(file, 'utf8').trim()) ?? [];
-  if (username && password) return { username, password, file };
-  throw new ConfigError([`DATA_DIR: ${file} does not hold name:secret; delete it to get a new user`]);
+/** The token that the environment names, else the one made at the first start and kept in the data folder. */
+export function blogToken({ BLOG_TOKEN: token, DATA_DIR }: Config): BlogToken {
+  if (token) return { token, file: undefined };
+  const file = join(DATA_DIR, 'blog-token');
+  const kept = keptLine(file, () => randomBytes(30).toString('base64url'));
+  if (/^[\x21-\x7e]{32,}$/.test(kept)) return { token: kept, file };
+  throw new ConfigError([`DATA_DIR: ${file} does not hold a token; delete it to get a new one`]);
+}
+
+/** The line that the file holds; makes the file, for its owner's eyes alone, when it is not there. */
+function keptLine(file: string, make: () => string): string {
+  if (!existsSync(file)) writePrivateFile(file, `${make()}\n`);
+  return readFileSync(file, 'utf8').trim();
+}
+
+/** Renamed when complete: a start that is killed here must not leave half a secret behind. */
+export function writePrivateFile(file: string, text: string): void {
+  writeFileSync(`${file}.new`, text, { mode: 0o600 });
+  renameSync(`${file}.new`, file);
 }

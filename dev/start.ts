@@ -6,13 +6,13 @@ import { createLog } from '../shared/log.js';
 import { CannotStart } from '../shared/program.js';
 import { banner, originOf } from './banner.js';
 import { type SpawnedProgram, spawnChild } from './child-program.js';
-import { chatCredentials } from './credentials.js';
+import { blogToken, chatCredentials, writePrivateFile } from './credentials.js';
 import { occupyDataDir } from './data-dir.js';
 import { freePort } from './free-port.js';
 import { refuseUnusablePorts } from './ports.js';
 import { startEmbeddedPostgres } from './postgres/embedded-postgres.js';
-import { prepareQueueStore } from './queue-store.js';
 import { simulatedProviders, simulatorEnvironment } from './simulated-providers.js';
+import { prepareStores } from './stores.js';
 
 const launcher = fileURLToPath(new URL('../../bin/quillgate', import.meta.url));
 /** A stop that takes longer says why. */
@@ -51,6 +51,7 @@ async function localConfig(environment: Environment): Promise<Config> {
     PORT,
     CHAT_BASE_URL: environment.CHAT_BASE_URL?.trim() || origin,
     CHAT_BASE_URL_ALT: environment.CHAT_BASE_URL_ALT?.trim() || `${origin}/v1`,
+    BLOG_BASE_URL: environment.BLOG_BASE_URL?.trim() || origin,
   };
 }
 
@@ -64,8 +65,11 @@ async function startEverything(
   const simulated = simulatedProviders(config);
   await refuseUnusablePorts(config, { withSimulator: simulated.length > 0 });
   const credentials = chatCredentials(config);
+  const blog = blogToken(config);
   const databaseUrl = config.DATABASE_URL ?? (await ownPostgres(config.DATA_DIR, lifecycle));
-  await prepareQueueStore(config, databaseUrl);
+  await prepareStores(config, databaseUrl);
+  // For the command line, which would not find the embedded PostgreSQL: its port is another one at every start.
+  writePrivateFile(join(config.DATA_DIR, 'database-url'), `${databaseUrl}\n`);
 
   const run = programRunner({
     environment,
@@ -84,6 +88,8 @@ async function startEverything(
     CHAT_PASSWORD: credentials.password,
     CHAT_BASE_URL: config.CHAT_BASE_URL,
     CHAT_BASE_URL_ALT: config.CHAT_BASE_URL_ALT,
+    BLOG_BASE_URL: config.BLOG_BASE_URL,
+    BLOG_TOKEN: blog.token,
   };
   const simulation = simulatorUrl && simulatorEnvironment(simulated, simulatorUrl);
   const worker = run('worker', { ...common, ...simulation });
@@ -92,7 +98,7 @@ async function startEverything(
   stopWhenOneEnds([api, worker, ...(simulator ? [simulator] : [])], lifecycle);
 
   const workerPort = await worker.listening;
-  const facts = { config, workerPort, simulatorUrl, simulated, credentials, logDir: dataDir.logs };
+  const facts = { config, workerPort, simulatorUrl, simulated, credentials, blog, logDir: dataDir.logs };
   process.stdout.write(banner(facts));
 }
 

@@ -29,8 +29,8 @@ const ownDatabase = (dataDir: string): string => {
   return `postgres://quillgate:${password}@127.0.0.1:${port}/quillgate`;
 };
 
-const curlLines = (banner: string): string[] =>
-  banner.split('\n').filter((line) => line.startsWith('  curl '));
+const curlLines = (banner: string, to: 'chat' | 'blogs'): string[] =>
+  banner.split('\n').filter((line) => line.startsWith('  curl ') && line.endsWith(`/${to}`));
 
 async function shell(command: string, env: Record<string, string> = {}): Promise<unknown> {
   // Behind everything else: a machine with nothing but Node and npm has no curl.
@@ -84,12 +84,23 @@ describe('npm start', { timeout: 60_000 }, () => {
     }
     const credentials = readFileSync(join(place.dataDir, 'chat-credentials'), 'utf8');
     const [name, secret] = credentials.trim().split(':');
-    expect(banner).toMatch(new RegExp(`User +${name}\n +Password +${secret} `));
-    const curls = curlLines(banner);
+    expect(banner).toMatch(new RegExp(`Chat user +${name}\n +Password +${secret} `));
+    const token = readFileSync(join(place.dataDir, 'blog-token'), 'utf8');
+    expect(banner).toContain(`Blog token ${token.trim()} `);
+    const curls = curlLines(banner, 'chat');
     expect(curls).toHaveLength(providerIds.length);
     for (const [index, id] of providerIds.entries()) {
       expect(await shell(curls[index] ?? '')).toEqual({ response: expect.stringContaining(`Hello, ${id}!`) });
     }
+    const [write, read] = curlLines(banner, 'blogs');
+    const post = await shell(write ?? '');
+    expect(post).toMatchObject({ title: 'Hello', author: 'demo' });
+    expect(await shell(read ?? '')).toEqual([post]);
+    const { stderr } = await promisify(execFile)(resolve('bin/quillgate'), ['tokens', 'list'], {
+      cwd: place.dir,
+      env: { PATH: process.env.PATH },
+    });
+    expect(stderr).toBe('There are no access tokens.\n');
     await run(ownDatabase(place.dataDir), 'CREATE TABLE kept AS SELECT 7 AS n');
     const family = first.family();
     expect(family.length).toBeGreaterThan(5);
@@ -102,6 +113,8 @@ describe('npm start', { timeout: 60_000 }, () => {
     expect(await second.up).toBe(banner);
     expect(performance.now() - startedAt).toBeLessThan(5000);
     expect(readFileSync(join(place.dataDir, 'chat-credentials'), 'utf8')).toBe(credentials);
+    expect(readFileSync(join(place.dataDir, 'blog-token'), 'utf8')).toBe(token);
+    expect(await shell(read ?? '')).toEqual([post]);
     expect(await run(ownDatabase(place.dataDir), 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
     const secondFamily = second.family();
     second.signal('SIGTERM', 'group');
@@ -247,7 +260,7 @@ describe('npm start', { timeout: 60_000 }, () => {
     for (const id of ['anthropic', 'bedrock', 'vertexai'])
       expect(banner).toMatch(new RegExp(`^ +${id} +simulated;`, 'm'));
     expect(banner).toContain('PostgreSQL (DATABASE_URL)');
-    const answers = await Promise.all(curlLines(banner).map((line) => shell(line)));
+    const answers = await Promise.all(curlLines(banner, 'chat').map((line) => shell(line)));
     expect(answers).toEqual(
       providerIds.map((id) => ({ response: expect.stringContaining(`Hello, ${id}!`) })),
     );
@@ -268,7 +281,7 @@ describe('npm start', { timeout: 60_000 }, () => {
     const banner = await started.up;
     expect(banner).toContain('Redis (REDIS_URL)');
     expect(banner).not.toContain(user.CHAT_PASSWORD);
-    expect(await shell(curlLines(banner)[0] ?? '', user)).toHaveProperty('response');
+    expect(await shell(curlLines(banner, 'chat')[0] ?? '', user)).toHaveProperty('response');
     for (const address of banner.match(/http:\S+\/readyz/g) ?? []) {
       expect(await (await fetch(address)).json()).toMatchObject({ checks: { queue: { store: 'redis' } } });
     }
