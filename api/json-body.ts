@@ -21,10 +21,33 @@ export function jsonBody({ maxBytes, maxDepth }: BodyLimits): RequestHandler {
     checkMediaType(request);
     // The reader would first wait for all of it.
     if (Number(request.headers['content-length']) > maxBytes) throw new Failure('payload_too_large');
+    const answer = atMostOnce(next);
+    whenLongerThan(maxBytes, request, () => answer(new Failure('payload_too_large')));
     readBytes(request, response, (error?: unknown) => {
-      if (error) return next(toFailure(error));
-      parseInto(request, maxDepth, next);
+      if (error) return answer(toFailure(error));
+      parseInto(request, maxDepth, answer);
     });
+  };
+}
+
+/** The reader's own refusal comes only with the end of the body, which may never come. */
+function whenLongerThan(maxBytes: number, request: Request, refuse: () => void): void {
+  let bytes = 0;
+  const count = (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= maxBytes) return;
+    request.off('data', count);
+    refuse();
+  };
+  request.on('data', count);
+}
+
+function atMostOnce(next: NextFunction): NextFunction {
+  let called = false;
+  return (error?: unknown) => {
+    if (called) return;
+    called = true;
+    next(error);
   };
 }
 

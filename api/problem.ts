@@ -4,6 +4,7 @@ import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Problem, ProblemError } from '../shared/contract.js';
 import { Failure, failureKinds } from '../shared/failures.js';
 import type { Log } from '../shared/log.js';
+import { dropUnreadBody } from './unread-body.js';
 
 /** The only place that knows how failures look in HTTP: `application/problem+json`, RFC 9457. */
 
@@ -13,7 +14,7 @@ export function problemHandler(log: Log): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
     const failure = toFailure(error);
     const fields = { err: error, requestId: requestIdOf(response), code: failure.code };
-    if (failure.code === 'internal') log.error(fields, 'unexpected error');
+    if (!(error instanceof Failure) && failure.code === 'internal') log.error(fields, 'unexpected error');
     // Half an answer cannot become a problem any more; the client sees that it broke off.
     if (response.headersSent) response.destroy();
     else sendProblem(response, failure);
@@ -55,8 +56,7 @@ function sendProblem(response: Response, failure: Failure): void {
   const { headers, retryAfterMs = failureKinds[failure.code].retryAfterMs } = failure.facts;
   response.status(failure.status).set({ ...headers });
   if (retryAfterMs !== undefined) response.set('Retry-After', String(Math.ceil(retryAfterMs / 1000)));
-  // An answer before the body was read must end the connection: what is left of the body is not a next request.
-  if (!response.req.complete) response.set('Connection', 'close');
+  dropUnreadBody(response.req);
   response.type('application/problem+json').send(JSON.stringify(toProblem(failure, requestIdOf(response))));
 }
 

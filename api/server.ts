@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { problemForRawSocket } from './problem.js';
@@ -7,6 +7,8 @@ interface ServerOptions {
   app: Express;
   /** Whether the process is about to stop. */
   draining: () => boolean;
+  /** How long a client may read nothing of an answer that waits for it, in milliseconds. */
+  stalledMs?: number;
 }
 
 /** An HTTP server that can be stopped without keeping anybody waiting for nothing. */
@@ -21,27 +23,40 @@ const keepAliveTimeout = 65_000;
 /** Time to write the last answers once the grace is over. */
 const lastAnswersMs = 500;
 
-export function createApiServer({ app, draining }: ServerOptions): ApiServer {
+export function createApiServer({ app, draining, stalledMs = 30_000 }: ServerOptions): ApiServer {
   // Without a host header Node itself would answer, with no problem; the application does it.
-  const server = createServer({ keepAliveTimeout, requireHostHeader: false }, app);
+  const server = createServer({ keepAliveTimeout, requireHostHeader: false });
   /** Connections that nobody is being answered on, also those that have never sent a byte. */
   const quiet = new Set<Socket>();
+  /** The latest answer of each connection. */
+  const answers = new WeakMap<Socket, ServerResponse>();
   server.on('connection', (socket) => {
     quiet.add(socket);
     socket.once('close', () => quiet.delete(socket));
   });
   server.on('request', ({ socket }, response) => {
     quiet.delete(socket);
+    answers.set(socket, response);
+    // From here on the answer takes up memory until the client has read it. Node puts another limit in its place once
+    // that is done, and ends a connection whose limit has passed.
+    response.once('prefinish', () => socket.setTimeout(stalledMs));
     response.once('close', () => {
       if (draining()) socket.destroySoon();
       else if (!socket.destroyed) quiet.add(socket);
     });
   });
+  // Last, because it may have answered before it returns.
+  server.on('request', app);
   // An expectation that is not understood may be ignored (RFC 9110, 10.1.1).
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
+  /** In the middle of an answer, or while an earlier request waits for its own, nothing else may be said. */
+  const mayRefuse = (socket: Socket): boolean => {
+    const answer = answers.get(socket);
+    const isBodyUnreadable = answer?.socket === socket && !answer.headersSent && !answer.req.complete;
+    return socket.writable && (quiet.has(socket) || isBodyUnreadable);
+  };
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // In the middle of an answer nothing else may be said on the connection.
-    if (socket.writable && quiet.has(socket as Socket)) {
+    if (mayRefuse(socket as Socket)) {
       socket.end(problemForRawSocket(error), () => socket.destroy());
     } else socket.destroy();
   });

@@ -5,7 +5,7 @@ import type { PostFilter, PostStore } from './posts.js';
 import { posts } from './schema.js';
 
 /** Bytes of content after which a page ends, so that a few clients with long posts cannot fill the memory. */
-const mostBytesPerPage = 8 * 1024 * 1024;
+const mostBytesPerPage = 2 * 1024 * 1024;
 
 // Written out, never a parameter: a plan for any status could not use the index that has published posts alone.
 const isPublished = sql`${posts.status} = 'published'`;

@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import express from 'express';
+import { afterAll, describe, expect, it } from 'vitest';
+import { createApiServer } from '../../api/server.js';
+
+const app = express();
+app.post('/', express.text({ type: () => true }), (_request, response) => void response.send('read'));
+app.get('/never', () => undefined);
+const long = Buffer.alloc(64 * 1024 * 1024, 'x');
+app.get('/long', (_request, response) => void response.send(long));
+const api = createApiServer({ app, draining: () => false, stalledMs: 500 });
+const listening = await api.listen(0, '127.0.0.1');
+const { port } = listening.address() as AddressInfo;
+afterAll(() => api.close({ graceMs: 0, onGraceOver: () => undefined }));
+
+/** All that the server says to these bytes until it ends the connection. */
+async function saidTo(bytes: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.write(bytes);
+  return Buffer.concat(await socket.toArray()).toString();
+}
+
+const unreadable = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n';
+
+describe('createApiServer', () => {
+  it.each([
+    ['a chunk without a length', unreadable],
+    ['an unknown transfer coding', 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: x\r\n\r\ntext'],
+    ['no HTTP at all', 'hello\r\n\r\n'],
+  ])('answers %s with a problem', async (_, bytes) => {
+    const said = await saidTo(bytes);
+    expect(said).toMatch(/^HTTP\/1\.1 400 /);
+    expect(said).toMatch(/content-type: application\/problem\+json/i);
+  });
+
+  it('says nothing about a body that cannot be read while an earlier request waits for its answer', async () => {
+    expect(await saidTo(`GET /never HTTP/1.1\r\nHost: x\r\n\r\n${unreadable}`)).toBe('');
+  });
+
+  it('lets go of a client that does not read its answer', async () => {
+    const socket = connect(port, '127.0.0.1');
+    socket.write('GET /long HTTP/1.1\r\nHost: x\r\n\r\n');
+    const [request] = (await once(listening, 'request')) as [IncomingMessage];
+    await once(request.socket, 'close');
+    socket.destroy();
+  });
+
+  it('waits as long as it takes for one that reads slowly, and for one whose answer takes its time', async () => {
+    const waiting = connect(port, '127.0.0.1');
+    waiting.write('GET /never HTTP/1.1\r\nHost: x\r\n\r\n');
+    const [unanswered] = (await once(listening, 'request')) as [IncomingMessage];
+    const response = await fetch(`http://127.0.0.1:${port}/long`);
+    let bytes = 0;
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length;
+      if (bytes < 4_000_000) await delay(20);
+    }
+    expect(bytes).toBe(long.length);
+    expect(unanswered.socket.destroyed).toBe(false);
+    waiting.destroy();
+  });
+});
