@@ -14,6 +14,8 @@ export interface Caller {
 export interface Authentication {
   /** Takes the same time whether the name, the secret or neither is right. */
   checkUser(name: string, secret: string): { readonly name: string } | undefined;
+  /** Whether `checkUser` knows everybody; until then a failed check proves nothing. */
+  usersLoaded(): boolean;
   checkToken(token: string): Promise<Caller | undefined>;
   loginLimiter: LoginLimiter;
   /** Whether posts may be read without credentials. */
@@ -40,14 +42,21 @@ export async function expressAuthentication(
 const basicChallenge = 'Basic realm="chat", charset="UTF-8"';
 const bearerChallenge = 'Bearer realm="blogs"';
 
-async function asChatUser(request: Request, { checkUser, loginLimiter }: Authentication): Promise<Caller> {
+async function asChatUser(
+  request: Request,
+  { checkUser, usersLoaded, loginLimiter }: Authentication,
+): Promise<Caller> {
   const sent = request.headersDistinct.authorization;
   const credentials = sent && parseBasic(sent);
   const user = credentials && checkUser(credentials.name, credentials.secret);
   if (user) return { name: user.name, scopes: ['chat'] };
   if (sent) await loginLimiter.countFailure(request.ip);
+  // Said whatever the name is: another answer to the first user's would tell that it is theirs.
+  if (sent && !usersLoaded()) throw new Failure('internal', notLoaded);
   throw unauthorized(basicChallenge);
 }
+
+const notLoaded = { detail: 'The users have not been loaded yet.', retryable: true, retryAfterMs: 2000 };
 
 async function asTokenOwner(
   request: Request,

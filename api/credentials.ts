@@ -1,10 +1,11 @@
 import type { Database } from '../db/client.js';
-import { createTokenStore } from '../db/tokens.js';
+import { createTokenStore, type TokenInfo } from '../db/tokens.js';
 import { createUserStore } from '../db/users.js';
 import { type Config, defaultOwner } from '../shared/config.js';
 import type { Lifecycle } from '../shared/lifecycle.js';
 import type { Log } from '../shared/log.js';
 import { CannotStart } from '../shared/program.js';
+import { within } from '../shared/within.js';
 import type { Authentication } from './authentication.js';
 import { createLoginLimiter } from './login-limiter.js';
 import { createTokenCheck } from './token-check.js';
@@ -16,11 +17,17 @@ interface AuthenticationDeps {
   lifecycle: Lifecycle;
 }
 
+/** An authentication that loads its users in the background. */
+export interface OpenAuthentication extends Authentication {
+  /** Resolves when the first attempt to load them is over, well or not. */
+  readonly attempted: Promise<void>;
+}
+
 /** Who may use this server: those whom the environment names, who need no database, and those in the database. */
-export async function openAuthentication(
+export function openAuthentication(
   config: Config,
   { database, log, lifecycle }: AuthenticationDeps,
-): Promise<Authentication> {
+): OpenAuthentication {
   const { CHAT_USERNAME: name, CHAT_PASSWORD: secret, BLOG_TOKEN: token } = config;
   const users = lifecycle.opened(
     'user directory',
@@ -37,9 +44,10 @@ export async function openAuthentication(
     tokens: createTokenStore(database),
     log,
   });
-  await users.attempted;
   return {
+    attempted: users.attempted,
     checkUser: (...credentials) => users.check(...credentials),
+    usersLoaded: () => users.loaded,
     checkToken,
     loginLimiter: createLoginLimiter(),
     publicReads: config.BLOG_READS === 'public',
@@ -56,8 +64,9 @@ export async function refuseWithoutCredentials(
 ): Promise<void> {
   if (config.CHAT_USERNAME || config.BLOG_TOKEN) return;
   try {
-    const [users, tokens] = [await createUserStore(database).list(), await createTokenStore(database).list()];
-    if (users.length + tokens.length > 0) return;
+    const lists = Promise.all([createUserStore(database).list(), createTokenStore(database).list()]);
+    const [users, tokens] = await within(patienceMs, lists);
+    if (users.length > 0 || tokens.some(isGood)) return;
   } catch (error) {
     log.warn({ err: error }, 'cannot see yet whether there are users or tokens');
     return;
@@ -67,3 +76,10 @@ export async function refuseWithoutCredentials(
       '  npx quillgate users add NAME\n  npx quillgate tokens create --scope blogs:write',
   );
 }
+
+/** A start must not wait for a silent database. */
+const patienceMs = 2000;
+
+/** Neither revoked nor expired. */
+const isGood = ({ revokedAt, expiresAt }: TokenInfo): boolean =>
+  revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > Date.now());

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import type { Database } from '../db/client.js';
 import { type UserStore, usersChannel } from '../db/users.js';
 import { digestOf, sameDigest } from '../shared/access-token.js';
-import { Failure } from '../shared/failures.js';
 import type { Log } from '../shared/log.js';
 
 /** A chat user whose credentials were right. */
@@ -12,11 +11,10 @@ export interface User {
 
 /** The chat users, in memory: chat goes on while the database is away. */
 export interface UserDirectory {
-  /**
-   * The user, if the secret is theirs; takes the same time whatever of the two is wrong. Throws `Failure('internal')`
-   * for all but the first user as long as the others were never loaded.
-   */
+  /** The user, if the secret is theirs; takes the same time whatever of the two is wrong. */
   check(name: string, secret: string): User | undefined;
+  /** Whether the users of the database were loaded at least once; before that nobody can be called unknown. */
+  readonly loaded: boolean;
   /** Resolves when the first attempt to load the users is over, well or not. */
   readonly attempted: Promise<void>;
   /** Stops loading. */
@@ -56,17 +54,15 @@ export function createUserDirectory({ first, users, database, log }: DirectoryDe
   return {
     check: (name, secret) => {
       const expected = digests.get(name) ?? nobody;
-      if (sameDigest(digestOf(secret), expected) && expected !== nobody) return { name };
-      // Said to everybody, also to the first user: another answer would tell which name is theirs.
-      if (!loaded) throw new Failure('internal', notLoaded);
-      return undefined;
+      return sameDigest(digestOf(secret), expected) && expected !== nobody ? { name } : undefined;
+    },
+    get loaded() {
+      return loaded;
     },
     attempted: request(),
     close,
   };
 }
-
-const notLoaded = { detail: 'The users have not been loaded yet.', retryable: true, retryAfterMs: retryMs };
 
 interface Repeater {
   /** Loads once more, from now on: what is under way may have read too early. Resolves when that is over. */

@@ -1,5 +1,9 @@
+import { parseConfig } from '../shared/config.js';
 import { runProgram } from '../shared/program.js';
-import { start } from './start.js';
 
-/** The program of `npm start`. */
-await runProgram(start);
+/** The program of `npm start`. The rest of it is loaded once the configuration is known to be good: that takes longer. */
+await runProgram(async (environment) => {
+  parseConfig(environment, 'start');
+  const { start } = await import('./start.js');
+  await start(environment);
+});

@@ -29,6 +29,7 @@ async function start(options: Partial<Authentication> = {}) {
     checkUser: (givenName, givenSecret) =>
       givenName === name && givenSecret === secret ? { name } : undefined,
     checkToken: async (token) => callers.get(token),
+    usersLoaded: () => true,
     loginLimiter: createLoginLimiter({ most: 1000 }),
     publicReads: true,
     ...options,
@@ -252,6 +253,24 @@ describe('expressAuthentication', () => {
     }
     expect((await askLimited('/chat', 'Basic eDp5')).status).toBe(401);
     expect((await askLimited('/chat', 'Basic eDp5')).status).toBe(429);
+  });
+
+  it('calls nobody unknown before the users are loaded, whatever the name, but counts', async () => {
+    const { ask: askEarly } = await start({
+      usersLoaded: () => false,
+      loginLimiter: createLoginLimiter({ most: 2 }),
+    });
+    expect((await askEarly('/chat', `Basic ${good}`)).status).toBe(200);
+    expect((await askEarly('/chat')).status).toBe(401);
+    const answers = [
+      await askEarly('/chat', 'Basic eDp5'),
+      await askEarly('/chat', `Basic ${encode(`${name}:x`)}`),
+    ];
+    for (const response of answers) {
+      expect(response.headers.get('Retry-After')).toBe('2');
+      expect(await response.json()).toMatchObject({ status: 500, code: 'internal', retryable: true });
+    }
+    expect((await askEarly('/chat', 'Basic eDp5')).status).toBe(429);
   });
 
   it('lets a failure of the check through as what it is', async () => {

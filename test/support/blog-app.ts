@@ -71,6 +71,7 @@ export async function startBlogApp({
   app.locals.authentication = {
     checkUser: () => undefined,
     checkToken: async (token: string) => callers[token],
+    usersLoaded: () => true,
     loginLimiter: createLoginLimiter(),
     publicReads,
   };

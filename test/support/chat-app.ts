@@ -47,6 +47,7 @@ export async function startChatApp({
     authentication: {
       checkUser: (name, secret) => (secret === 'secret' ? { name } : undefined),
       checkToken: async () => undefined,
+      usersLoaded: () => true,
       loginLimiter: createLoginLimiter(),
       publicReads: true,
     },

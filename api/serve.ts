@@ -1,0 +1,105 @@
+import type { AddressInfo } from 'node:net';
+import { type Database, openDatabase } from '../db/client.js';
+import { createPostStore } from '../db/posts.js';
+import type { Config } from '../shared/config.js';
+import { Lifecycle } from '../shared/lifecycle.js';
+import { createLog, type Log } from '../shared/log.js';
+import type { Outcome } from '../shared/outcome.js';
+import { announce } from '../shared/program.js';
+import { openQueueStore, type QueueStore } from '../shared/queue.js';
+import { type AppDeps, createApp } from './app.js';
+import { openAuthentication, refuseWithoutCredentials } from './credentials.js';
+import { createFeeds } from './feeds.js';
+import { createGateway } from './gateway.js';
+import { createMarkdownRenderer } from './markdown.js';
+import { createPostPage } from './post-page.js';
+import { openQueueLink, type QueueLink } from './queue-link.js';
+import { createApiServer } from './server.js';
+import { createWaitingRoom, type WaitingRoom } from './waiting-room.js';
+
+/** Time after the grace for everything else to close; a store that is gone takes a second at each step. */
+const closingMs = 5000;
+/** What a request is told that outlasts the grace. */
+const cutShort: Outcome = { kind: 'failed', code: 'internal', retryable: true, queueMs: 0, providerMs: 0 };
+
+/** Serves until this process is told to stop. Throws `CannotStart` when nobody could use it. */
+export async function serveApi(config: Config): Promise<void> {
+  const log = createLog({ program: 'api', level: config.LOG_LEVEL });
+  const lifecycle = new Lifecycle(log);
+  lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + closingMs });
+
+  const database = lifecycle.opened(
+    'database',
+    openDatabase({ url: config.DATABASE_URL ?? '', poolSize: config.DATABASE_POOL_SIZE, log }),
+    (open) => open.close(),
+  );
+  await refuseWithoutCredentials(config, { database, log });
+  const authentication = openAuthentication(config, { database, log, lifecycle });
+
+  const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
+  const waitingRoom = createWaitingRoom();
+  const link = linkWhenReady({ store, waitingRoom, log, lifecycle, others: authentication.attempted });
+  const gateway = createGateway({ link, waitingRoom, timeoutMs: config.CHAT_TIMEOUT_MS });
+
+  const draining = () => lifecycle.stopping.aborted;
+  const app = createApp({
+    config,
+    gateway,
+    ...blogParts(config, database),
+    authentication,
+    store,
+    database,
+    linked: () => link() !== undefined,
+    draining,
+    log,
+  });
+  const api = lifecycle.opened('http server', createApiServer({ app, draining }), (open) =>
+    open.close({ graceMs: config.SHUTDOWN_GRACE_MS, onGraceOver: () => waitingRoom.settleAll(cutShort) }),
+  );
+  const server = await api.listen(config.PORT, config.HOST);
+  const { port } = server.address() as AddressInfo;
+  announce({ type: 'listening', port });
+  log.info({ port, queue: store.kind }, 'listening');
+}
+
+function blogParts(config: Config, database: Database): Pick<AppDeps, 'blogs' | 'feeds'> {
+  const posts = createPostStore(database);
+  const render = createMarkdownRenderer();
+  const basePath = new URL(config.BLOG_BASE_URL).pathname.replace(/\/$/, '');
+  const renderPage = createPostPage({ blogTitle: config.BLOG_TITLE, render });
+  const feeds = createFeeds({ title: config.BLOG_TITLE, baseUrl: config.BLOG_BASE_URL, render, posts });
+  return { blogs: { posts, basePath, renderPage }, feeds: { feeds } };
+}
+
+interface LinkingDeps {
+  store: QueueStore;
+  waitingRoom: WaitingRoom;
+  log: Log;
+  lifecycle: Lifecycle;
+  /** What else has to be there before this process can serve. */
+  others: Promise<void>;
+}
+
+/** The link is opened in the background: the process serves its health pages while the store is still away. */
+function linkWhenReady(deps: LinkingDeps): () => QueueLink | undefined {
+  const { store, waitingRoom, log, lifecycle, others } = deps;
+  let link: QueueLink | undefined;
+  const open = async () => {
+    while (link === undefined && (await store.whenReady(lifecycle.stopping))) {
+      link = await openQueueLink({ store, waitingRoom, log }).catch((err) => {
+        log.warn({ err }, 'the store went away while it was being linked');
+        return undefined;
+      });
+    }
+    if (link === undefined) return;
+    log.info('queue linked');
+    await others;
+    announce({ type: 'ready' });
+  };
+  const opening = open();
+  lifecycle.opened('queue link', opening, async () => {
+    await opening;
+    await link?.close();
+  });
+  return () => link;
+}
