@@ -88,6 +88,12 @@ export class ChatController extends Controller {
   )
   @Response<Problem, { 'X-Request-Id': string }>('415', 'Not JSON', undefined, 'application/problem+json')
   @Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>(
+    '429',
+    'Too many failed logins',
+    undefined,
+    'application/problem+json',
+  )
+  @Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>(
     '500',
     'Server error; Retry-After is sent where waiting helps',
     undefined,

@@ -33,6 +33,7 @@ const notAlwaysSent = new Set([
   'X-LLM-Input-Tokens',
   'X-LLM-Output-Tokens',
   'Retry-After',
+  'Accept-Patch',
   'Link',
   'X-Ignored-Fields',
   'Preference-Applied',

@@ -1,12 +1,14 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { migrateDatabase } from '../../db/migrate.js';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { simulatorEnvironment } from '../../dev/simulated-providers.js';
 import { type Simulator, startSimulator } from '../../dev/simulator/server.js';
 import { parseConfig } from '../../shared/config.js';
 import { type Message, providerIds } from '../../shared/contract.js';
 import { migrateQueueStore } from '../../shared/queue.js';
+import { startEmptyDatabase } from './database.js';
 import { freshStore, type StoreServer } from './stores.js';
 
 /** An API, workers and a simulator as real processes on a part of a store that nothing else uses. */
@@ -16,8 +18,12 @@ export interface Deployment {
   readonly api: ChildProgram;
   readonly workers: ChildProgram[];
   readonly simulator: Simulator;
+  /** What the programs were given to reach the stores. */
+  readonly stores: Record<string, string>;
   /** Sends `POST /chat` with good credentials unless told otherwise. */
   chat(request: ChatCall): Promise<ChatReply>;
+  /** A request to the blog with the first token and, when there is a body, as JSON. */
+  blog(path: string, init?: BlogCall): Promise<Response>;
   startWorker(variables?: Record<string, string>): Promise<ChildProgram>;
   /** Everything the programs have logged so far. */
   logs(): string;
@@ -34,6 +40,13 @@ export interface ChatCall {
   path?: string;
 }
 
+export interface BlogCall {
+  method?: string;
+  /** Sent as JSON. */
+  json?: unknown;
+  headers?: Record<string, string>;
+}
+
 export interface ChatReply {
   status: number;
   headers: Headers;
@@ -43,28 +56,46 @@ export interface ChatReply {
 }
 
 interface DeploymentOptions {
-  store: StoreServer;
+  /** An embedded PostgreSQL that nobody else uses, unless one is given. */
+  store?: StoreServer;
   workers?: number;
   /** Added to the environment of every program. */
   variables?: Record<string, string>;
+  /** Takes the store away once it is prepared: the programs start without it, and are not waited for. */
+  withoutStore?: () => Promise<void>;
 }
 
 export const username = 'tester';
 export const password = 'secret-of-the-tester';
+export const blogToken = 'first-token-of-the-blog-in-the-tests';
 export const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 
 const launcher = resolve('bin/quillgate');
 const graceMs = 10_000;
 
-export async function startDeployment({
-  store,
-  workers = 1,
-  variables = {},
-}: DeploymentOptions): Promise<Deployment> {
+export async function startDeployment({ store, ...options }: DeploymentOptions): Promise<Deployment> {
+  if (store) return startOn(store, options);
+  const own = await startEmptyDatabase();
+  try {
+    const deployment = await startOn({ kind: 'postgres', url: own.url, databaseUrl: own.url }, options);
+    return { ...deployment, stop: () => deployment.stop().finally(own.stop) };
+  } catch (error) {
+    await own.stop();
+    throw error;
+  }
+}
+
+async function startOn(
+  store: StoreServer,
+  { workers = 1, variables = {}, withoutStore }: Omit<DeploymentOptions, 'store'>,
+): Promise<Deployment> {
   const dir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
   const simulator = await startSimulator({ port: 0 });
   const storeVariables = await freshStore(store);
-  await migrateQueueStore(parseConfig(storeVariables, 'migrate'));
+  const config = parseConfig(storeVariables, 'migrate');
+  await migrateDatabase(config.DATABASE_URL ?? '');
+  await migrateQueueStore(config);
+  await withoutStore?.();
   const environment = {
     PATH: process.env.PATH,
     HOST: '127.0.0.1',
@@ -72,6 +103,7 @@ export async function startDeployment({
     WORKER_PORT: '0',
     CHAT_USERNAME: username,
     CHAT_PASSWORD: password,
+    BLOG_TOKEN: blogToken,
     ...storeVariables,
     ...simulatorEnvironment([...providerIds], simulator.url),
     ...variables,
@@ -90,7 +122,7 @@ export async function startDeployment({
       logFile,
     });
     running.push(child);
-    await child.ready;
+    if (!withoutStore) await child.ready;
     return child;
   };
   const [api, ...started] = await Promise.all([
@@ -103,7 +135,9 @@ export async function startDeployment({
     api,
     workers: started,
     simulator,
+    stores: storeVariables,
     chat: (call) => chat(url, call),
+    blog: (path, call) => blog(url, path, call),
     startWorker: (own) => run('worker', own),
     logs: () => logFiles.map((file) => readFileSync(file, 'utf8')).join(''),
     stop: async () => {
@@ -136,3 +170,10 @@ async function chat(url: string, call: ChatCall): Promise<ChatReply> {
   const body = (await response.json()) as Record<string, unknown>;
   return { status: response.status, headers: response.headers, body, tookMs: performance.now() - startedAt };
 }
+
+const blog = (url: string, path: string, { method, json, headers }: BlogCall = {}): Promise<Response> =>
+  fetch(`${url}${path}`, {
+    method: method ?? (json === undefined ? 'GET' : 'POST'),
+    headers: { Authorization: `Bearer ${blogToken}`, 'Content-Type': 'application/json', ...headers },
+    ...(json !== undefined && { body: JSON.stringify(json) }),
+  });

@@ -13,7 +13,12 @@ import { freePort } from '../../dev/free-port.js';
 import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
 
 /** A server that the whole-path tests run against, as it is handed from vitest's main process to the test files. */
-export type StoreServer = { readonly kind: 'postgres' | 'redis'; readonly url: string };
+export type StoreServer = {
+  readonly kind: 'postgres' | 'redis';
+  readonly url: string;
+  /** The PostgreSQL server for the blog, users and tokens; the same one where the queue lives in PostgreSQL. */
+  readonly databaseUrl: string;
+};
 
 /** A kind of store: how to start a server of it, or why there is none here. */
 export interface StoreChoice {
@@ -52,11 +57,12 @@ export async function findStores(): Promise<StoreChoice[]> {
   ];
 }
 
-/** Environment variables that give one deployment a part of the server that nothing else uses. */
+/** Environment variables that give one deployment a part of the servers that nothing else uses. */
 export async function freshStore(server: StoreServer): Promise<Record<string, string>> {
+  const database = { DATABASE_URL: await freshDatabase(server.databaseUrl) };
   return server.kind === 'postgres'
-    ? { DATABASE_URL: await freshDatabase(server.url) }
-    : { REDIS_URL: await freshRedisDatabase(server.url) };
+    ? database
+    : { ...database, REDIS_URL: await freshRedisDatabase(server.url) };
 }
 
 async function freshDatabase(url: string): Promise<string> {
@@ -91,15 +97,16 @@ async function startEmbedded() {
     await postgres.stop();
     rmSync(dataDir, { recursive: true, force: true });
   };
-  return { server: { kind: 'postgres', url: postgres.url } as const, stop };
+  return { server: { kind: 'postgres', url: postgres.url, databaseUrl: postgres.url } as const, stop };
 }
 
 async function startPostgresContainer() {
   const container = await new PostgreSqlContainer(postgresImage)
     .withCommand(['-c', 'max_connections=300'])
     .start();
+  const url = container.getConnectionUri();
   return {
-    server: { kind: 'postgres', url: container.getConnectionUri() } as const,
+    server: { kind: 'postgres', url, databaseUrl: url } as const,
     stop: async () => void (await container.stop()),
   };
 }
@@ -108,13 +115,10 @@ async function startRedisContainer() {
   const container = await new RedisContainer(redisImage)
     .withCommand(['redis-server', '--databases', String(redisDatabases), '--save', ''])
     .start();
-  return {
-    server: {
-      kind: 'redis',
-      url: `redis://${container.getHost()}:${container.getMappedPort(6379)}`,
-    } as const,
+  return withDatabase({
+    url: `redis://${container.getHost()}:${container.getMappedPort(6379)}`,
     stop: async () => void (await container.stop()),
-  };
+  });
 }
 
 async function startRedisBinary(binary: string) {
@@ -130,7 +134,17 @@ async function startRedisBinary(binary: string) {
     child.kill('SIGTERM');
     await once(child, 'exit');
   };
-  return { server: { kind: 'redis', url } as const, stop };
+  return withDatabase({ url, stop });
+}
+
+/** Redis holds the queue alone: everything else is in PostgreSQL. */
+async function withDatabase(redis: { url: string; stop(): Promise<void> }) {
+  const database = await startEmbedded();
+  const stop = async () => {
+    await database.stop();
+    await redis.stop();
+  };
+  return { server: { kind: 'redis', url: redis.url, databaseUrl: database.server.url } as const, stop };
 }
 
 function isOnPath(command: string): boolean {

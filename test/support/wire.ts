@@ -8,11 +8,24 @@ export interface Wire {
   freeze(): void;
   /** Lets through what was held back, and all that follows. */
   thaw(): void;
+  /** From now on nobody listens, and whoever was connected no longer is: as when the server has ended. */
+  cut(): Promise<void>;
+  /** Listens again, at the same port. */
+  mend(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Opens a wire to a port of the loopback address. */
-export async function openWire(target: number): Promise<Wire> {
+/** Opens a wire to the server of a URL, wherever that is, and gives the URL that leads through it. */
+export async function openWireTo(url: string): Promise<Wire & { readonly url: string }> {
+  const { hostname, port } = new URL(url);
+  const wire = await openWire(Number(port), hostname);
+  const through = new URL(url);
+  through.host = `127.0.0.1:${wire.port}`;
+  return { ...wire, url: through.href };
+}
+
+/** Opens a wire to a port, of the loopback address unless told otherwise. */
+export async function openWire(target: number, host = '127.0.0.1'): Promise<Wire> {
   const sockets = new Set<Socket>();
   let frozen = false;
   const join = (from: Socket, to: Socket) => {
@@ -26,13 +39,21 @@ export async function openWire(target: number): Promise<Wire> {
     if (frozen) from.pause();
   };
   const server = createServer((near) => {
-    const far = connect(target, '127.0.0.1');
+    const far = connect(target, host);
     join(near, far);
     join(far, near);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const cut = async () => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+    await once(server, 'close');
+  };
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
+    cut,
+    mend: async () => void (await once(server.listen(port, '127.0.0.1'), 'listening')),
     freeze: () => {
       frozen = true;
       for (const socket of sockets) socket.pause();
@@ -42,9 +63,7 @@ export async function openWire(target: number): Promise<Wire> {
       for (const socket of sockets) socket.resume();
     },
     close: async () => {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await once(server, 'close');
+      if (server.listening) await cut();
     },
   };
 }

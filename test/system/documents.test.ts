@@ -37,6 +37,7 @@ describe('/openapi.json', () => {
       '405',
       '413',
       '415',
+      '429',
       '500',
     ]);
     expect(Object.keys(post.responses['200'].headers)).toContain('X-LLM-Finish-Reason');
@@ -44,6 +45,7 @@ describe('/openapi.json', () => {
       expect(Object.keys(headers), status).toContain('X-Request-Id');
     }
     expect(post.responses['500'].headers['Retry-After'].required).toBe(false);
+    expect(Object.keys(post.responses['429'].headers)).toContain('Retry-After');
     expect(document.components.schemas.ProblemCode.enum).toContain('provider_unavailable');
     expect(Object.keys(post.responses['500'].content)).toEqual(['application/problem+json']);
     const header = post.parameters.find(({ name }: { name: string }) => name === 'X-LLM');
@@ -98,7 +100,11 @@ describe('the health pages', () => {
     expect(status).toBe(200);
     expect(JSON.parse(text)).toEqual({
       status: 'ok',
-      checks: { queue: { store: inject('store').kind, status: 'ok' } },
+      checks: {
+        database: { status: 'ok' },
+        migrations: { status: 'ok' },
+        queue: { store: inject('store').kind, status: 'ok' },
+      },
     });
   });
 

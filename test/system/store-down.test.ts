@@ -1,76 +1,75 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { type ChildProgram, startChild } from '../../dev/child-program.js';
-import { authorization, password, startDeployment, username } from '../support/deployment.js';
-import { openWire } from '../support/wire.js';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { type Deployment, startDeployment } from '../support/deployment.js';
+import type { StoreServer } from '../support/stores.js';
+import { openWireTo, type Wire } from '../support/wire.js';
 
-/** Nothing listens on the discard port of a loopback address. */
-const nowhere =
-  inject('store').kind === 'redis'
-    ? { REDIS_URL: 'redis://127.0.0.1:9' }
-    : { DATABASE_URL: 'postgres://u:p@127.0.0.1:9/x' };
+/** The queue's store behind a wire: the only one where it is PostgreSQL, so that the database goes with it. */
+const behind = ({ url }: { url: string }): StoreServer => {
+  const store = inject('store');
+  return { ...store, url, databaseUrl: store.kind === 'redis' ? store.databaseUrl : url };
+};
+/** PostgreSQL has to make every connection anew as a process of its own. */
+const soonMs = inject('store').kind === 'redis' ? 2000 : 4000;
+const blogStatus = inject('store').kind === 'redis' ? 200 : 503;
 
-const dir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
-let api: ChildProgram;
-beforeAll(async () => {
-  api = await startChild({
-    name: 'api',
-    command: resolve('bin/quillgate'),
-    args: ['api'],
-    environment: {
-      PATH: process.env.PATH,
-      HOST: '127.0.0.1',
-      PORT: '0',
-      CHAT_USERNAME: username,
-      CHAT_PASSWORD: password,
-      ...nowhere,
-    },
-    cwd: dir,
-    logFile: join(dir, 'api.log'),
+describe('when the store is down at the start', () => {
+  let wire: Wire;
+  let deployment: Deployment;
+  beforeAll(async () => {
+    const opened = await openWireTo(inject('store').url);
+    wire = opened;
+    deployment = await startDeployment({ store: behind(opened), withoutStore: wire.cut });
   });
-});
-afterAll(async () => {
-  await api.stop({ graceMs: 10_000 });
-  rmSync(dir, { recursive: true });
-});
-
-const get = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${api.port}${path}`, init);
-
-it('is alive but not ready while the store is down', async () => {
-  expect((await get('/livez')).status).toBe(200);
-  const ready = await get('/readyz');
-  expect(ready.status).toBe(503);
-  expect(await ready.json()).toMatchObject({ status: 'failing', checks: { queue: { status: 'failing' } } });
-});
-
-it('answers a chat with queue_unavailable within three seconds', async () => {
-  const startedAt = performance.now();
-  const reply = await get('/chat', {
-    method: 'POST',
-    headers: { Authorization: authorization, 'Content-Type': 'application/json', 'X-LLM': 'openai' },
-    body: '{"messages":[{"content":"Hi"}]}',
+  afterAll(async () => {
+    await deployment.stop();
+    await wire.close();
   });
-  expect(reply.status).toBe(500);
-  expect(await reply.json()).toMatchObject({ code: 'queue_unavailable', retryable: true });
-  expect(performance.now() - startedAt).toBeLessThan(3000);
+  const get = (path: string) => fetch(`${deployment.url}${path}`);
+
+  it('is alive but not ready', async () => {
+    expect((await get('/livez')).status).toBe(200);
+    const ready = await get('/readyz');
+    expect(ready.status).toBe(503);
+    expect(await ready.json()).toMatchObject({ status: 'failing', checks: { queue: { status: 'failing' } } });
+  });
+
+  it('answers a chat with queue_unavailable within three seconds', async () => {
+    const { status, body, headers, tookMs } = await deployment.chat({});
+    expect(status).toBe(500);
+    expect(body).toMatchObject({ code: 'queue_unavailable', retryable: true });
+    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(tookMs).toBeLessThan(3000);
+  });
+
+  it(`answers the blog with ${blogStatus}`, async () => {
+    const startedAt = performance.now();
+    expect((await get('/blogs')).status).toBe(blogStatus);
+    expect(performance.now() - startedAt).toBeLessThan(4000);
+  });
+
+  it('is well soon after the store has come', async () => {
+    await wire.mend();
+    const cameAt = performance.now();
+    while ((await deployment.chat({})).status !== 200)
+      expect(performance.now() - cameAt).toBeLessThan(soonMs);
+    expect((await get('/readyz')).status).toBe(200);
+    expect((await get('/blogs')).status).toBe(200);
+    expect(performance.now() - cameAt).toBeLessThan(soonMs);
+  });
 });
 
 it('stops in time although the store has fallen silent', async () => {
-  const store = inject('store');
-  const wire = await openWire(Number(new URL(store.url).port));
-  const url = new URL(store.url);
-  url.port = String(wire.port);
-  const deployment = await startDeployment({ store: { ...store, url: url.href } });
+  const wire = await openWireTo(inject('store').url);
+  const deployment = await startDeployment({ store: behind(wire) });
   expect((await deployment.chat({})).status).toBe(200);
   wire.freeze();
-  for (const program of [deployment.api, ...deployment.workers]) {
+  const stopping = [deployment.api, ...deployment.workers].map(async ({ pid, exitCode }) => {
     const startedAt = performance.now();
-    process.kill(program.pid, 'SIGTERM');
-    expect(await program.exitCode).toBe(0);
+    process.kill(pid, 'SIGTERM');
+    expect(await exitCode).toBe(0);
     expect(performance.now() - startedAt).toBeLessThan(6000);
-  }
+  });
+  await Promise.all(stopping);
   await deployment.stop();
   await wire.close();
 });

@@ -1,0 +1,141 @@
+import fc from 'fast-check';
+import { providerIds } from '../../shared/contract.js';
+import { oddAddress, strangeQuery } from './addresses.js';
+import { brokenBody, jsonBody, withUnknownFields, withWrongType, wrongValue } from './bodies.js';
+import type { Header } from './client.js';
+import * as credentials from './credentials.js';
+import * as headers from './headers.js';
+import type { Plan, PlannedBody } from './plan.js';
+import { canary, text, unstorable } from './texts.js';
+import { type Twist, twisted } from './twist.js';
+
+const role = fc.constantFrom('system', 'user', 'assistant');
+
+const content = fc.oneof(
+  { weight: 8, arbitrary: text },
+  { weight: 1, arbitrary: fc.constantFrom('', ' ', '\u200b', '\0', 'a\0b') },
+);
+
+const message = fc.record({ role, content }, { requiredKeys: [] });
+const spoken = text.map((words) => ({ content: `x${words}` }));
+
+const conversation: fc.Arbitrary<object> = fc.oneof(
+  {
+    weight: 30,
+    arbitrary: fc
+      .tuple(fc.array(message, { maxLength: 6 }), spoken)
+      .map(([some, last]) => ({ messages: [...some, last] })),
+  },
+  { weight: 8, arbitrary: fc.array(message, { maxLength: 6 }).map((messages) => ({ messages })) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .tuple(spoken, role)
+      .map(([one, who]) => ({ messages: Array.from({ length: 1000 }, () => ({ role: who, ...one })) })),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .constantFrom('x', '🎉')
+      .map((character) => ({ messages: [{ content: character.repeat(100_000) }] })),
+  },
+);
+
+const oddMessage: fc.Arbitrary<unknown> = fc.oneof(
+  wrongValue,
+  wrongValue.map((odd) => ({ role: odd, content: 'x' })),
+  wrongValue.map((odd) => ({ content: odd })),
+  fc.constantFrom('tool', 'User', '', '__proto__', 'user ').map((odd) => ({ role: odd, content: 'x' })),
+  canary.map((mark) => ({ role: mark, content: mark })),
+  unstorable.map((odd) => ({ content: odd })),
+  fc.constant({ role: ['user'], content: 'x' }),
+);
+
+const bodies: fc.Arbitrary<PlannedBody> = fc.oneof(
+  { weight: 10, arbitrary: jsonBody(conversation) },
+  { weight: 2, arbitrary: jsonBody(withUnknownFields(conversation)) },
+  { weight: 3, arbitrary: jsonBody(fc.tuple(message, oddMessage).map((messages) => ({ messages }))) },
+  { weight: 2, arbitrary: jsonBody(withWrongType(conversation, ['messages'])) },
+  {
+    weight: 1,
+    arbitrary: jsonBody(fc.constant({ messages: Array.from({ length: 1001 }, () => ({ content: 'x' })) })),
+  },
+  { weight: 2, arbitrary: brokenBody(conversation) },
+);
+
+const models = ['sim-echo', 'sim-length', 'sim-latency-5'];
+
+const own: fc.Arbitrary<Header[]> = fc
+  .tuple(
+    fc.constantFrom(...providerIds),
+    fc.option(fc.constantFrom(...models), { nil: undefined }),
+    headers.accept,
+  )
+  .map(([provider, model, accept]) => [
+    ['X-LLM', provider],
+    ...(model ? [['X-LLM-Model', model] as const] : []),
+    ...accept,
+  ]);
+
+const oddProvider: fc.Arbitrary<Header[]> = fc.oneof(
+  fc.constant<Header[]>([]),
+  fc.constant<Header[]>([
+    ['X-LLM', 'openai'],
+    ['X-LLM', 'openai'],
+  ]),
+  fc
+    .constantFrom('', 'OpenAI', 'openai,anthropic', '__proto__', 'constructor', 'azure')
+    .map((value): Header[] => [['X-LLM', value]]),
+  canary.map((mark): Header[] => [['X-LLM', mark]]),
+);
+
+const oddModel: fc.Arbitrary<Header[]> = fc
+  .oneof(
+    fc.constantFrom(
+      '',
+      '..',
+      'a b',
+      '../../admin',
+      '-x',
+      'x'.repeat(257),
+      'é',
+      'a\\b',
+      '%2e%2e',
+      'sim-echo?x',
+    ),
+    canary.map((mark) => `${mark} `),
+  )
+  .filter((model) => model.trim() === model)
+  .map((model) => [
+    ['X-LLM', 'openai'],
+    ['X-LLM-Model', model],
+  ]);
+
+const user: fc.Arbitrary<Header[]> = fc
+  .constantFrom('Basic', 'basic', 'BASIC  ')
+  .map((scheme) => [['Authorization', `${scheme} «user»`]]);
+
+const plans: fc.Arbitrary<Plan> = fc.record({
+  method: fc.constant('POST'),
+  path: fc.constantFrom('/chat', '/chat', '/v1/chat'),
+  query: strangeQuery,
+  credentials: user,
+  contentType: headers.jsonType(),
+  own,
+  others: headers.others,
+  body: bodies,
+});
+
+const twists: fc.Arbitrary<Twist> = fc.oneof(
+  credentials.wrongCredentials,
+  credentials.weakCredentials,
+  headers.oddMethod,
+  headers.oddMediaType,
+  headers.oddEncoding,
+  headers.unreadableHeaders,
+  oddAddress('/chat'),
+  fc.oneof(oddProvider, oddModel).map((odd): Twist => ({ odd: 'headers', own: odd })),
+);
+
+/** `POST /chat`. */
+export const chat: fc.Arbitrary<Plan> = twisted(plans, twists);

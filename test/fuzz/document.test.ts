@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { describeApi } from '../../api/openapi.js';
+import { parseConfig } from '../../shared/config.js';
+import { type OpenApiDocument, operationsOf, readDocument } from './document.js';
+import { operationIds } from './plan.js';
+
+const describeFor = (environment: Record<string, string>) =>
+  describeApi(parseConfig(environment, 'config')) as OpenApiDocument;
+
+const document = describeFor({});
+const operations = operationsOf(document).map(({ operation }) => operation);
+
+const failures = ['500', '503'];
+const read = ['200', '401', '403', '405', '429', ...failures];
+const change = ['200', '400', '401', '403', '404', '405', '409', '412', '413', '415', '429', ...failures];
+
+const statuses: Record<string, string[]> = {
+  chat: ['200', '400', '401', '404', '405', '413', '415', '429', '500'],
+  createPost: ['201', '400', '401', '403', '405', '409', '413', '415', '422', '429', ...failures],
+  listPosts: [...read, '400'],
+  getPost: [...read, '304', '400', '404'],
+  replacePost: change,
+  patchPost: change,
+  deletePost: ['204', '400', '401', '403', '404', '405', '412', '429', ...failures],
+  jsonFeed: [...read, '304'],
+  atomFeed: [...read, '304'],
+};
+
+describe('describeApi', () => {
+  it('names every operation once', () => {
+    expect(operations.map(({ operationId }) => operationId).sort()).toEqual([...operationIds].sort());
+  });
+
+  it.each(operations)('lists every status of $operationId', ({ operationId, responses }) => {
+    expect(Object.keys(responses).sort()).toEqual(statuses[operationId]?.toSorted());
+  });
+
+  it.each(operations)(
+    'says that every answer of $operationId has an id, and every error is a problem',
+    (operation) => {
+      for (const [status, { headers = {}, content }] of Object.entries(operation.responses)) {
+        expect(headers['X-Request-Id'], status).toMatchObject({ required: true });
+        if (status < '400') continue;
+        expect(content).toEqual({
+          'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } },
+        });
+      }
+    },
+  );
+
+  it('has only schemas that can be used', () => {
+    const described = readDocument(document);
+    for (const { operationId, requestBody, responses } of operations) {
+      const { acceptsBody, faultOf } = described.get(operationId) ?? {};
+      for (const type of Object.keys(requestBody?.content ?? {})) expect(acceptsBody?.(type, 1)).toBe(false);
+      for (const [status, { content = {} }] of Object.entries(responses)) {
+        for (const type of Object.keys(content)) expect(faultOf?.(Number(status), type, 1)).toBeDefined();
+      }
+    }
+  });
+
+  it.each([
+    ['public', [{ bearer: [] }, {}]],
+    ['token', [{ bearer: [] }]],
+  ])('asks readers for what BLOG_READS=%s asks them for', (BLOG_READS, security) => {
+    for (const { path, method, operation } of operationsOf(describeFor({ BLOG_READS }))) {
+      const write = path === '/chat' ? [{ basic: [] }] : [{ bearer: [] }];
+      expect(operation.security, operation.operationId).toEqual(method === 'get' ? security : write);
+    }
+  });
+});

@@ -1,0 +1,163 @@
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { XmlDocument } from 'libxml2-wasm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Post } from '../../shared/contract.js';
+import { chat } from './chat-requests.js';
+import { type Answer, type Client, type Header, openClient } from './client.js';
+import { type OperationId, operationIds, type Plan, type PlannedBody, type SentPlan } from './plan.js';
+import { createPost, deletePost, patchPost, replacePost } from './post-requests.js';
+import { atomFeed, getPost, jsonFeed, listPosts } from './read-requests.js';
+import { canaryMark, nameMark } from './texts.js';
+import { judge } from './verdict.js';
+import { openWorld, type World } from './world.js';
+
+/** How many requests each operation gets, and what they are made from. */
+const requests = Number(process.env.FUZZ_RUNS ?? 2000);
+const seed = Number(process.env.FUZZ_SEED ?? 20_261_121);
+/** So many requests at once. */
+const lanes = 8;
+
+const plans: Record<OperationId, fc.Arbitrary<Plan>> = {
+  createPost,
+  listPosts,
+  getPost,
+  jsonFeed,
+  atomFeed,
+  replacePost,
+  patchPost,
+  deletePost,
+  chat,
+};
+
+/** What a run has to have met; otherwise it has tested less than it seems. */
+const expectedStatuses: Record<OperationId, number[]> = {
+  createPost: [201, 400, 401, 403, 405, 409, 413, 415, 422, 429],
+  listPosts: [200, 400, 401, 405, 429],
+  getPost: [200, 304, 401, 404, 405, 429],
+  jsonFeed: [200, 304, 401, 405, 429],
+  atomFeed: [200, 304, 401, 405, 429],
+  replacePost: [200, 400, 401, 403, 404, 405, 409, 412, 413, 415, 429],
+  patchPost: [200, 400, 401, 403, 404, 405, 409, 412, 413, 415, 429],
+  deletePost: [204, 400, 401, 403, 404, 405, 412, 429],
+  chat: [200, 400, 401, 405, 413, 415, 429],
+};
+
+let world: World;
+let client: Client;
+beforeAll(async () => {
+  world = await openWorld(seed);
+  client = openClient(world.deployment.api.port);
+});
+afterAll(async () => {
+  client?.close();
+  await world?.stop();
+});
+
+describe('any request', () => {
+  it.each(operationIds)(
+    'for %s gets an answer that the document describes',
+    { timeout: 600_000 },
+    async (id) => {
+      await world.flood();
+      const met = new Map<number, number>();
+      const runs = Array.from({ length: lanes }, (_, lane) =>
+        fc.check(
+          fc.asyncProperty(plans[id], async (plan) => {
+            const { status } = await ask(id, plan);
+            met.set(status, (met.get(status) ?? 0) + 1);
+          }),
+          { seed: seed + lane, numRuns: Math.ceil(requests / lanes) },
+        ),
+      );
+      const failed = (await Promise.all(runs)).find((details) => details.failed);
+      if (failed) throw new Error(`With FUZZ_SEED=${seed}: ${(failed.errorInstance as Error).message}`);
+      expect(saidTooMuch()).toEqual([]);
+      if (requests >= 1000) expect([...met.keys()]).toEqual(expect.arrayContaining(expectedStatuses[id]));
+    },
+  );
+});
+
+/** Sends the plan and judges the answer. */
+async function ask(id: OperationId, plan: Plan): Promise<Answer> {
+  const operation = world.operations.get(id);
+  if (operation === undefined) throw new Error(`the document has no operation ${id}`);
+  await prepare(id);
+  const sent = resolvePlan(plan);
+  const headers = [
+    ...sent.credentials,
+    ...(sent.contentType ?? []),
+    ...(sent.own ?? []),
+    ...(sent.others ?? []),
+  ];
+  const encoding: Header[] = sent.body?.compressed
+    ? [['Content-Encoding', encodings[sent.body.compressed].name]]
+    : [];
+  const wire = {
+    method: sent.method,
+    path: sent.target,
+    headers: [...encoding, ...headers],
+    body: toBytes(sent.body),
+  };
+  try {
+    const answer = await client.send(wire);
+    judge(operation, sent, answer);
+    await learn(id, sent, answer);
+    return answer;
+  } catch (error) {
+    throw new Error(`${(error as Error).message}\n${JSON.stringify(sent).slice(0, 3000)}`);
+  }
+}
+
+let count = 0;
+async function prepare(id: OperationId): Promise<void> {
+  if (id === 'deletePost') await world.stockUp();
+  if (id.endsWith('Feed') && count++ % 100 === 0) await world.publish();
+}
+
+function resolvePlan(plan: Plan): SentPlan {
+  const resolved = (headers: readonly Header[] = []): Header[] =>
+    headers.map(([name, value]) => [name, world.resolve(value)]);
+  const path = world.resolve(plan.path);
+  return {
+    ...plan,
+    credentials: resolved(plan.credentials),
+    own: resolved(plan.own),
+    target: plan.query === undefined ? path : `${path}?${world.resolve(plan.query)}`,
+  };
+}
+
+const encodings = {
+  gzip: { name: 'gzip', compress: gzipSync },
+  deflate: { name: 'deflate', compress: deflateSync },
+  br: { name: 'br', compress: brotliCompressSync },
+};
+
+function toBytes(body: PlannedBody | undefined): Buffer | undefined {
+  if (body === undefined) return undefined;
+  const bytes = Buffer.from(body.text, body.bytes);
+  return body.compressed ? encodings[body.compressed].compress(bytes) : bytes;
+}
+
+/** Feeds that have been read, by their tags. */
+const feedsRead = new Set<string>();
+
+/** Tells the world what the answer to a plain request says of posts and feeds. */
+async function learn(id: OperationId, sent: SentPlan, { status, headers, body }: Answer): Promise<void> {
+  const { etag = '' } = headers;
+  if (sent.odd || status > 201 || body === '') return;
+  if (id.endsWith('Feed')) world.name(`tag ${sent.path}`, etag);
+  if (id === 'atomFeed' && !feedsRead.has(etag)) {
+    XmlDocument.fromString(body).dispose();
+    feedsRead.add(etag);
+  }
+  if (!['createPost', 'replacePost', 'patchPost'].includes(id)) return;
+  await world.note({ post: JSON.parse(body) as Post, etag }, { created: status === 201 });
+}
+
+/** Lines of the log with something that a caller sent, or with a failure nobody has thought of. */
+const saidTooMuch = (): string[] =>
+  world.deployment
+    .logs()
+    .split('\n')
+    .filter((line) => [canaryMark, nameMark, 'unexpected error'].some((mark) => line.includes(mark)));

@@ -1,0 +1,53 @@
+import type { Header } from './client.js';
+
+/** Every operation of the API, in an order that leaves something to read for those that read. */
+export const operationIds = [
+  'createPost',
+  'listPosts',
+  'getPost',
+  'jsonFeed',
+  'atomFeed',
+  'replacePost',
+  'patchPost',
+  'deletePost',
+  'chat',
+] as const;
+
+export type OperationId = (typeof operationIds)[number];
+
+/** What of a request, apart from its body and its query, an operation cannot take, or may not. */
+export type Oddity = 'method' | 'address' | 'id' | 'credentials' | 'headers' | 'media type' | 'encoding';
+
+/**
+ * A request before it is sent. Its path, headers and body name posts that only the run knows: `«id 3»`, `«etag 3»`
+ * (the tag it had when it was last written), `«gone 3»` (deleted), `«fresh»` (a post of its own), `«writer»` (a token).
+ */
+export interface Plan {
+  readonly method: string;
+  readonly path: string;
+  /** Without the question mark. */
+  readonly query?: string | undefined;
+  readonly credentials: readonly Header[];
+  readonly contentType?: readonly Header[];
+  /** Headers that mean something to the operation. */
+  readonly own?: readonly Header[];
+  /** Headers that mean nothing to it. */
+  readonly others?: readonly Header[];
+  readonly body?: PlannedBody | undefined;
+  readonly odd?: Oddity;
+}
+
+/** What was sent: the plan with what the names in it stand for. */
+export interface SentPlan extends Plan {
+  /** The path with the query. */
+  readonly target: string;
+}
+
+export interface PlannedBody {
+  readonly text: string;
+  readonly bytes: 'utf8' | 'latin1' | 'utf16le';
+  readonly compressed?: 'gzip' | 'deflate' | 'br';
+}
+
+/** So many posts have a number. */
+export const numberedPosts = 40;

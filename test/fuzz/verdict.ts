@@ -1,0 +1,110 @@
+import { type Verdict, verdictOnBody } from './body-verdict.js';
+import type { Answer } from './client.js';
+import type { DescribedOperation } from './document.js';
+import type { SentPlan } from './plan.js';
+import { verdictOnQuery } from './query-verdict.js';
+import { canaryMark, nameMark } from './texts.js';
+
+/** Throws an `Error` that says how the answer breaks what the document promises. */
+export function judge(operation: DescribedOperation, sent: SentPlan, answer: Answer): void {
+  const { status } = answer;
+  must(status < 500, `the status is ${status}`);
+  if (status >= 400) judgeProblem(sent, answer);
+  // Whatever else has this address is not described; bytes that are no HTTP have no operation.
+  if (sent.odd === 'address' || isRefusedByNode(sent, status)) return;
+  judgeHeaders(operation, answer);
+  judgeBody(operation, sent, answer);
+  if (sent.odd) judgeOddity(operation, sent, status);
+  else judgeVerdicts(operation, sent, status);
+  if (status < 300 && keeps.has(sent.method) && operation.path !== '/chat') judgeKept(sent, answer);
+}
+
+/** What has to hold, or else what is told. */
+function must(holds: boolean, otherwise: string): asserts holds {
+  if (!holds) throw new Error(otherwise);
+}
+
+function judgeProblem(sent: SentPlan, { status, headers, body }: Answer): void {
+  const type = headers['content-type'] ?? '';
+  must(/^application\/problem\+json(;|$)/.test(type), `the ${status} is not problem+json`);
+  must(!body.includes(canaryMark), 'the error repeats a value of the request');
+  if (sent.method === 'HEAD') return;
+  const problem = JSON.parse(body) as Record<string, unknown>;
+  must(problem.status === status, 'the status of the problem is another one');
+  must(problem.requestId === headers['x-request-id'], 'the request id of the problem is another one');
+  const { errors = [], ...rest } = problem as { errors?: { detail: string }[] };
+  const words = JSON.stringify([rest, errors.map(({ detail }) => detail)]);
+  must(!words.includes(nameMark), 'the error repeats a name of the request beside a pointer');
+}
+
+/** Methods that HTTP does not know, bytes that no address has, and headers beyond Node's limit: no operation sees them. */
+function isRefusedByNode({ method, target, credentials, own = [] }: SentPlan, status: number): boolean {
+  const size = [...credentials, ...own].flat().join('').length;
+  const isNoHttp = ['post', 'GETT', 'X'].includes(method) || /[^\x21-\x7e]/.test(target);
+  return (status === 400 && isNoHttp) || (status === 431 && size + target.length > 15_000);
+}
+
+function judgeHeaders({ responses }: DescribedOperation, { status, headers }: Answer): void {
+  const described = responses[status];
+  must(described !== undefined, `the document has no ${status}`);
+  for (const [name, { required }] of Object.entries(described.headers ?? {})) {
+    must(!required || headers[name.toLowerCase()] !== undefined, `the ${status} has no header ${name}`);
+  }
+}
+
+function judgeBody(
+  { responses, faultOf }: DescribedOperation,
+  { method }: SentPlan,
+  { status, headers, body }: Answer,
+): void {
+  const content = responses[status]?.content;
+  const [mediaType = ''] = (headers['content-type'] ?? '').split(';');
+  if (content) must(mediaType in content, `the document has no ${mediaType} for ${status}`);
+  if (content && method !== 'HEAD') {
+    const fault = faultOf(status, mediaType, mediaType.endsWith('json') ? JSON.parse(body) : body);
+    must(fault === undefined, `the body of ${status} ${mediaType} is not as documented: ${fault}`);
+  } else must(body === '', `the ${status} to ${method} has a body`);
+}
+
+function judgeOddity({ method, path }: DescribedOperation, sent: SentPlan, status: number): void {
+  const hasScopes = method !== 'GET' && path !== '/chat';
+  const expected = {
+    address: undefined,
+    method: [405],
+    id: sent.body ? [400, 404, 413] : [404],
+    credentials: hasScopes ? [401, 403, 429] : [401, 429],
+    'media type': [415],
+    encoding: undefined,
+    headers: [400, 413],
+  }[sent.odd ?? 'address'];
+  must(!expected || expected.includes(status), `odd ${sent.odd} is answered with ${status}`);
+}
+
+const keeps = new Set(['POST', 'PUT', 'PATCH']);
+
+function judgeVerdicts(operation: DescribedOperation, sent: SentPlan, status: number): void {
+  if (keeps.has(sent.method)) judgeVerdict(verdictOnBody(operation, sent), status);
+  if (operation.path === '/blogs' && operation.method === 'GET') {
+    judgeVerdict(verdictOnQuery(operation, sent.target), status);
+  }
+}
+
+function judgeVerdict(verdict: Verdict, status: number): void {
+  const isRight = {
+    taken: status !== 400,
+    refused: status === 400,
+    'too large': status === 413,
+    either: true,
+  }[verdict];
+  must(isRight, `what the document says is ${verdict} is answered with ${status}`);
+}
+
+/** A text comes back as it was sent, to the last character. */
+function judgeKept(sent: SentPlan, { body }: Answer): void {
+  const post = JSON.parse(body) as Record<string, unknown>;
+  const fields = JSON.parse(sent.body?.text ?? '{}') as Record<string, unknown>;
+  for (const name of ['content', 'title', 'author', 'slug', 'status']) {
+    const value = fields[name] ?? undefined;
+    must(value === undefined || value === post[name], `${name} is not kept`);
+  }
+}

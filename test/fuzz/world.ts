@@ -1,0 +1,115 @@
+import fc from 'fast-check';
+import type { Post } from '../../shared/contract.js';
+import { startEmptyDatabase } from '../support/database.js';
+import { type Deployment, startDeployment } from '../support/deployment.js';
+import { makeCredentials } from './access.js';
+import { floodedAddress } from './credentials.js';
+import { type OpenApiDocument, readDocument } from './document.js';
+import { numberedPosts } from './plan.js';
+import { firstPost } from './post-requests.js';
+
+/** A running server with posts and tokens for the plans to name. */
+export interface World {
+  readonly deployment: Deployment;
+  readonly document: OpenApiDocument;
+  readonly operations: ReturnType<typeof readDocument>;
+  /** Puts in what the names in a plan's text stand for. */
+  resolve(text: string): string;
+  /** Sets what a name stands for from now on. */
+  name(name: string, value: string): void;
+  /** Has so many logins fail from `floodedAddress` that the next one is told to wait. */
+  flood(): Promise<void>;
+  /** Makes a post for `«fresh»` when there are few left. */
+  stockUp(): Promise<void>;
+  /** Publishes one more post, so that lists and feeds change. */
+  publish(): Promise<void>;
+  /** Learns from an answer what a post is now; one that is very long is deleted or cut, so that lists stay short. */
+  note(written: WrittenPost, facts: { created: boolean }): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface WrittenPost {
+  post: Post;
+  etag: string;
+}
+
+const longest = 20_000;
+const leastStock = 16;
+const mostFailures = 30;
+
+/** Starts everything and writes the first posts, which the seed decides. */
+export async function openWorld(seed: number): Promise<World> {
+  const server = await startEmptyDatabase();
+  const store = { kind: 'postgres', url: server.url, databaseUrl: server.url } as const;
+  // Failed logins are counted by address: a request that says where it comes from is believed.
+  const deployment = await startDeployment({ store, variables: { TRUSTED_PROXIES: 'loopback' } });
+  const names = new Map(Object.entries(await makeCredentials(deployment.stores.DATABASE_URL ?? '')));
+  const samples = fc.sample(firstPost, { seed, numRuns: 2 * numberedPosts });
+  const numbers = await writeFirstPosts(deployment, { names, samples });
+  const document = (await (await fetch(`${deployment.url}/openapi.json`)).json()) as OpenApiDocument;
+  const fresh: string[] = [];
+  let published = 0;
+  const lookUp = (key: string) => (key === 'fresh' ? fresh.pop() : names.get(key)) ?? '';
+  return {
+    deployment,
+    document,
+    operations: readDocument(document),
+    resolve: (text) => text.replaceAll(/«([^»]+)»/g, (_, key: string) => lookUp(key.toLowerCase())),
+    name: (name, value) => names.set(name, value),
+    flood: async () => {
+      const headers = { Authorization: 'Bearer wrong', 'X-Forwarded-For': floodedAddress };
+      for (let failures = 0; failures <= mostFailures; failures++)
+        await deployment.blog('/blogs', { headers });
+    },
+    stockUp: async () => {
+      if (fresh.length >= leastStock) return;
+      const { post } = await create(deployment, { content: 'Fresh.' });
+      fresh.push(post.id);
+    },
+    publish: async () => void (await create(deployment, samples[published++ % samples.length] ?? {})),
+    note: async ({ post, etag }, { created }) => {
+      const number = numbers.get(post.id);
+      if (number !== undefined) names.set(`etag ${number}`, etag);
+      if (post.content.length >= longest) await shorten(deployment, post, { created });
+      else if (created) fresh.push(post.id);
+    },
+    stop: async () => {
+      await deployment.stop();
+      await server.stop();
+    },
+  };
+}
+
+async function create(deployment: Deployment, json: object): Promise<WrittenPost> {
+  const response = await deployment.blog('/blogs', { json });
+  if (response.status !== 201) throw new Error(`a post of the world was answered ${response.status}`);
+  return { post: (await response.json()) as Post, etag: response.headers.get('etag') ?? '' };
+}
+
+interface FirstPosts {
+  names: Map<string, string>;
+  samples: object[];
+}
+
+/** The posts that have numbers, as many that are gone, and one that holds a slug. Gives the number of each id. */
+async function writeFirstPosts(deployment: Deployment, { names, samples }: FirstPosts) {
+  const numbers = new Map<string, number>();
+  for (let number = 0; number < numberedPosts; number++) {
+    const status = number % 5 === 1 ? 'draft' : 'published';
+    const { post, etag } = await create(deployment, { ...samples[number], status });
+    const gone = await create(deployment, samples[numberedPosts + number] ?? {});
+    await deployment.blog(`/blogs/${gone.post.id}`, { method: 'DELETE' });
+    numbers.set(post.id, number);
+    names.set(`id ${number}`, post.id).set(`idu ${number}`, post.id.toUpperCase());
+    names.set(`etag ${number}`, etag).set(`gone ${number}`, gone.post.id);
+  }
+  await create(deployment, { content: 'Holds a slug.', slug: 'taken' });
+  const page = await deployment.blog('/blogs?limit=5&envelope=true');
+  names.set('cursor', ((await page.json()) as { next: string }).next);
+  return numbers;
+}
+
+const shorten = (deployment: Deployment, { id }: Post, { created }: { created: boolean }) =>
+  created
+    ? deployment.blog(`/blogs/${id}`, { method: 'DELETE' })
+    : deployment.blog(`/blogs/${id}`, { method: 'PATCH', json: { content: 'Short again.' } });

@@ -1,0 +1,26 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+/** How a command has ended. */
+export interface Ran {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+const launcher = resolve('bin/quillgate');
+
+/** Runs `quillgate` as an operator does, in a folder without a configuration, and waits until it has ended. */
+export function quillgate(args: string[], environment: Record<string, string>): Promise<Ran> {
+  const cwd = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
+  return new Promise((done) => {
+    const options = { cwd, env: { PATH: process.env.PATH, ...environment }, timeout: 15_000 };
+    execFile(launcher, args, options, (error, stdout, stderr) => {
+      rmSync(cwd, { recursive: true });
+      const code = error === null ? 0 : Number(error.code);
+      done({ code, stdout, stderr });
+    });
+  });
+}
