@@ -30,7 +30,7 @@ import { onlyOnce } from './idempotency-key.js';
 import { readJsonBody } from './json-body.js';
 import { checkPost, postInput, postPatch, toPostChanges, toPostFields } from './post-body.js';
 import { checkPostQuery, nextQuery, type PostQuery, toCursor, toPostFilter } from './post-query.js';
-import { cacheControl, lastModified, type RenderPage, sendPost } from './post-representations.js';
+import { cacheControl, lastModified, type PostPages, sendPost } from './post-representations.js';
 import { etagOf, expectedVersions, refusalOf } from './preconditions.js';
 
 /** What the operations on posts need of the application. */
@@ -38,7 +38,7 @@ export interface BlogsDeps {
   posts: PostStore;
   /** Path part of the public base address, without a slash at its end. */
   basePath: string;
-  renderPage: RenderPage;
+  pages: PostPages;
 }
 
 /** A request after its credentials were checked; a reader may have none. */
@@ -162,7 +162,7 @@ export class BlogsController extends Controller {
   ): Promise<contract.Post> {
     const post = await this.deps.posts.get(id, { drafts: mayWrite(request) });
     if (post === undefined) throw new Failure('not_found');
-    sendPost(request, request.res as HttpResponse, post, this.deps.renderPage);
+    await sendPost(request, request.res as HttpResponse, post, this.deps.pages);
     // For the description alone: what was sent is not sent again.
     return post;
   }

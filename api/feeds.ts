@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PostStore, PostVersion } from '../db/posts.js';
 import type { Post } from '../shared/contract.js';
+import { Failure } from '../shared/failures.js';
 import { type FeedEntry, type FeedFormat, type FeedSource, feedDocuments } from './feed-documents.js';
+import { rendererVersion } from './markdown.js';
 import { headingOf } from './post-page.js';
+import type { RenderPost } from './rendered-posts.js';
 
 /** A feed holds the newest published posts, at most so many. */
 const mostEntries = 50;
@@ -13,8 +15,7 @@ interface FeedsDeps {
   title: string;
   /** Public base address of the blog. */
   baseUrl: string;
-  /** Markdown to HTML that needs no further cleaning. */
-  render: (markdown: string) => string;
+  render: RenderPost;
 }
 
 /** A feed as it is now. */
@@ -28,18 +29,17 @@ export interface Feed {
 
 /** The feeds of one blog; built once, since what has been rendered is kept in it. */
 export interface Feeds {
-  /** Throws `Failure('database_unavailable')`, as the feed's `body` does. */
+  /** Throws `Failure('database_unavailable')`, as the feed's `body` does; that also when too many posts are being rendered. */
   find(format: FeedFormat): Promise<Feed>;
 }
 
 /**
  * Makes the feeds of the 50 newest published posts; fewer when they are so long that the store's first page ends
- * before. Two that ask for the same new feed at once wait for one rendering, and a post that has not changed is not
- * rendered again.
+ * before. Two that ask for the same new feed at once wait for one rendering.
  */
 export function createFeeds({ posts, title, baseUrl, render }: FeedsDeps): Feeds {
   const source = { title, baseUrl: baseUrl.replace(/\/+$/, '') };
-  const readEntries = createEntryReader({ posts, render });
+  const readEntries = () => readNewest({ posts, render });
   let edition: Edition | undefined;
   return {
     async find(format) {
@@ -60,13 +60,16 @@ export function createFeeds({ posts, title, baseUrl, render }: FeedsDeps): Feeds
   };
 }
 
-/** Also the configuration counts: it is part of every feed. */
+/** Also the configuration and the renderer count: they are part of every feed. */
 function keyOf(source: FeedSource, versions: readonly PostVersion[]): string {
-  const facts = [source.title, source.baseUrl, versions.map((post) => [post.id, markOf(post)])];
+  const facts = [
+    rendererVersion,
+    source.title,
+    source.baseUrl,
+    versions.map(({ id, version, updatedAt }) => [id, version, updatedAt]),
+  ];
   return createHash('sha256').update(JSON.stringify(facts)).digest('base64url').slice(0, 22);
 }
-
-const markOf = ({ version, updatedAt }: PostVersion): string => `${version} ${updatedAt}`;
 
 /** Both feeds of one state of the posts. */
 interface Edition {
@@ -91,26 +94,20 @@ function createEdition(key: string, source: FeedSource, readEntries: () => Promi
   };
 }
 
-/** Reads the newest posts as entries, and keeps those of the last time for the posts that are still the same. */
-function createEntryReader({ posts, render }: Pick<FeedsDeps, 'posts' | 'render'>) {
-  let known = new Map<string, FeedEntry>();
-  return async (): Promise<FeedEntry[]> => {
-    const page = await posts.list({ limit: mostEntries, drafts: false });
-    const entries = new Map<string, FeedEntry>();
-    for (const post of page.posts) {
-      const key = `${post.id} ${markOf(post)}`;
-      let entry = known.get(key);
-      if (entry === undefined) {
-        // A long post can take a second; other requests must not wait for fifty of them.
-        await nextTurn();
-        entry = toEntry(post, render(post.content));
-      }
-      entries.set(key, entry);
-    }
-    known = entries;
-    return [...entries.values()];
-  };
+async function readNewest({ posts, render }: Pick<FeedsDeps, 'posts' | 'render'>): Promise<FeedEntry[]> {
+  const page = await posts.list({ limit: mostEntries, drafts: false });
+  const entries: FeedEntry[] = [];
+  // One after the other, so that a feed does not take every place of those who wait for the renderer.
+  for (const post of page.posts) {
+    const { html, final } = await render(post);
+    // Readers of feeds keep an entry until its post changes: better later than not as it will be.
+    if (!final) throw new Failure('internal', tooBusy);
+    entries.push(toEntry(post, html));
+  }
+  return entries;
 }
+
+const tooBusy = { detail: 'Too many posts are being rendered.', retryable: true, retryAfterMs: 2000 };
 
 function toEntry(post: Post, html: string): FeedEntry {
   const { id, author, tags, publishedAt, createdAt, updatedAt } = post;

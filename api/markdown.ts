@@ -1,24 +1,78 @@
-import MarkdownIt, { type StateBlock, type Token } from 'markdown-it';
 import sanitizeHtml from 'sanitize-html';
+import { type MarkdownThread, startMarkdownThread } from './markdown-thread.js';
+
+/** To be raised when the same text becomes other HTML than before: caches go by it. */
+export const rendererVersion = 1;
+
+/** What became of a text. */
+export type Rendering =
+  | { readonly kind: 'rendered'; readonly html: string }
+  /** It costs more time or memory than it may, as it would the next time. */
+  | { readonly kind: 'refused' }
+  /** Too many others wait, or have waited for too long. */
+  | { readonly kind: 'busy' };
+
+/** Renders outside the thread that answers requests. */
+export interface MarkdownRenderer {
+  /**
+   * Markdown (CommonMark, tables, strikethrough, bare links, HTML) as HTML that is safe to put into a page: no scripts,
+   * styles, forms or frames, addresses of http, https and mailto or relative ones.
+   */
+  render(markdown: string): Promise<Rendering>;
+  /** Whatever still waits is `busy`. */
+  close(): Promise<void>;
+}
+
+interface RendererLimits {
+  /** Time of a processor for one text, in milliseconds. */
+  mostCpuMs?: number;
+  /** Texts that are being rendered or wait for it. */
+  mostWaiting?: number;
+  /** How long a text may wait for its turn, in milliseconds. */
+  mostWaitMs?: number;
+  /** How long a thread without work is kept, in milliseconds. */
+  idleMs?: number;
+}
 
 /**
- * Makes a renderer from Markdown (CommonMark, tables, strikethrough, bare links, HTML) to HTML that is safe to put
- * into a page: no scripts, styles, forms or frames, addresses of http, https and mailto or relative ones. A text that
- * was built to cost seconds or gigabytes comes back as it is, preformatted.
+ * Makes a renderer with one thread, which is started for the first text. It takes one text after another; ordinary ones
+ * take milliseconds, and the longest ordinary ones a tenth of a second.
  */
-export function createMarkdownRenderer(): (markdown: string) => string {
-  const markdownIt = new MarkdownIt({ html: true, linkify: true });
-  markdownIt.block.ruler.before('table', 'bounds', refuseCostlyNesting);
-  return (markdown) => {
-    try {
-      const environment = {};
-      const tokens = markdownIt.parse(markdown, environment);
-      if (lengthOfAttributes(tokens) > longestAttributes) throw new TooCostly();
-      return sanitize(markdownIt.renderer.render(tokens, markdownIt.options, environment));
-    } catch (error) {
-      if (error instanceof TooCostly) return `<pre>${escapeHtml(markdown)}</pre>`;
-      throw error;
-    }
+export function createMarkdownRenderer({
+  mostCpuMs = 1000,
+  mostWaiting = 32,
+  mostWaitMs = 2000,
+  idleMs = 60_000,
+}: RendererLimits = {}): MarkdownRenderer {
+  let thread: MarkdownThread | undefined;
+  let idle: NodeJS.Timeout | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
+  let closed = false;
+  const renderNow = async (markdown: string, askedAt: number): Promise<Rendering> => {
+    if (closed || performance.now() - askedAt > mostWaitMs) return { kind: 'busy' };
+    clearTimeout(idle);
+    if (thread === undefined || thread.ended()) thread = startMarkdownThread({ mostCpuMs });
+    const current = thread;
+    const html = await current.render(markdown);
+    idle = setTimeout(() => void current.end(), idleMs).unref();
+    if (html !== undefined) return { kind: 'rendered', html };
+    return { kind: closed ? 'busy' : 'refused' };
+  };
+  return {
+    render(markdown) {
+      if (waiting >= mostWaiting) return Promise.resolve({ kind: 'busy' });
+      waiting += 1;
+      const askedAt = performance.now();
+      const rendering = last.then(() => renderNow(markdown, askedAt)).finally(() => (waiting -= 1));
+      last = rendering.catch(() => {});
+      return rendering;
+    },
+    async close() {
+      closed = true;
+      clearTimeout(idle);
+      await thread?.end();
+    },
   };
 }
 
@@ -54,75 +108,3 @@ const characters = new Map([
   ['&gt;', '>'],
   ['&quot;', '"'],
 ]);
-
-class TooCostly extends Error {}
-
-/** Every level of nesting reads the lines below it again: 90 levels above 130,000 lines take three seconds. */
-const mostLinesTimesLevels = 2_000_000;
-/** markdown-it leaves out what is nested in 100 levels or more. */
-const deepestBlock = 98;
-/** One definition of a link can be used by every third character, which would make gigabytes of 256 KiB. */
-const longestAttributes = 4 * 1024 * 1024;
-/** The parser behind sanitize-html takes a time that grows with the square of the depth. */
-const deepestElement = 500;
-
-/** A rule of markdown-it that is asked at each block and never takes it. */
-function refuseCostlyNesting({ level, lineMax }: StateBlock): boolean {
-  if (level > deepestBlock || level * lineMax > mostLinesTimesLevels) throw new TooCostly();
-  return false;
-}
-
-function lengthOfAttributes(tokens: readonly Token[]): number {
-  let length = 0;
-  for (const { attrs, children } of tokens) {
-    for (const [, value] of attrs ?? []) length += String(value).length;
-    if (children !== null) length += lengthOfAttributes(children);
-  }
-  return length;
-}
-
-function sanitize(html: string): string {
-  let depth = 0;
-  return sanitizeHtml(html, {
-    ...allowed,
-    onOpenTag: () => {
-      depth += 1;
-      if (depth > deepestElement) throw new TooCostly();
-    },
-    onCloseTag: () => {
-      depth -= 1;
-    },
-  });
-}
-
-const alignCell: sanitizeHtml.Transformer = (tagName, { style, ...attribs }) => {
-  const [, align] = /^\s*text-align\s*:\s*(left|center|right)\s*;?\s*$/.exec(style ?? '') ?? [];
-  return { tagName, attribs: align === undefined ? attribs : { ...attribs, align } };
-};
-
-const cellAttributes = [{ name: 'align', values: ['left', 'center', 'right'] }, 'colspan', 'rowspan'];
-
-/** `id`, `name` and `class` stay out: they could take the place of something of the page that shows the text. */
-const allowed: sanitizeHtml.IOptions = {
-  allowedTags: [...sanitizeHtml.defaults.allowedTags, 'img', 'del', 'ins', 'details', 'summary'],
-  allowedAttributes: {
-    '*': ['dir', 'lang', 'title'],
-    a: ['href', 'rel'],
-    img: ['src', 'alt', 'width', 'height'],
-    ol: ['start', 'reversed', 'type'],
-    time: ['datetime'],
-    details: ['open'],
-    td: cellAttributes,
-    th: [...cellAttributes, 'scope'],
-  },
-  // The language of a code block, as highlighters and readers look for it.
-  allowedClasses: { code: ['language-*'] },
-  allowedSchemes: ['http', 'https', 'mailto'],
-  allowedSchemesByTag: { img: ['http', 'https'] },
-  allowProtocolRelative: false,
-  transformTags: {
-    a: sanitizeHtml.simpleTransform('a', { rel: 'nofollow noopener' }),
-    td: alignCell,
-    th: alignCell,
-  },
-};

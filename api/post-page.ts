@@ -1,26 +1,47 @@
 import { createHash } from 'node:crypto';
 import type { Post } from '../shared/contract.js';
-import { escapeHtml, excerptOf } from './markdown.js';
+import { escapeHtml, excerptOf, rendererVersion } from './markdown.js';
+import type { PostPages } from './post-representations.js';
+import type { RenderPost } from './rendered-posts.js';
 
-interface PostPageDeps {
+interface PostPagesDeps {
   /** Title of the blog, shown above every post. */
   blogTitle: string;
-  /** Markdown to HTML that needs no further cleaning. */
-  render: (markdown: string) => string;
+  render: RenderPost;
 }
 
-/**
- * Makes the page of a post: one HTML document without scripts that loads nothing but its images, and the value of
- * `Content-Security-Policy` that holds it to that.
- */
-export function createPostPage({ blogTitle, render }: PostPageDeps): (post: Post) => PostDocument {
-  return (post) => ({ html: pageOf({ post, blogTitle, content: render(post.content) }), csp });
+/** Makes the pages of posts: HTML documents without scripts that load nothing but their images. */
+export function createPostPages({ blogTitle, render }: PostPagesDeps): PostPages {
+  return {
+    edition: editionOf(blogTitle),
+    async render(post) {
+      const { html: content, final } = await render(post);
+      return { html: pageOf({ post, blogTitle, content }), csp, final };
+    },
+  };
 }
 
-interface PostDocument {
-  html: string;
-  csp: string;
+/** Another one as soon as anything of a page changes that is not the post's. */
+function editionOf(blogTitle: string): string {
+  const page = pageOf({ post: samplePost, blogTitle, content: '' });
+  const facts = JSON.stringify([rendererVersion, csp, page]);
+  return createHash('sha256').update(facts).digest('hex').slice(0, 8);
 }
+
+/** With everything that a page can have. */
+const samplePost: Post = {
+  id: '',
+  title: 'Title',
+  content: '',
+  author: '',
+  tags: [''],
+  slug: '',
+  status: 'published',
+  publishedAt: '1970-01-01T00:00:00.000Z',
+  createdAt: '1970-01-01T00:00:00.000Z',
+  updatedAt: '1970-01-01T00:00:00.000Z',
+  version: 1,
+};
 
 /** What to call a post: its title, without one the beginning of its text, and of a text without words its day. */
 export function headingOf(post: Post, content: string): string {

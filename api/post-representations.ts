@@ -1,9 +1,23 @@
 import type { Request, Response } from 'express';
 import type { Post } from '../shared/contract.js';
-import { etagOf, isKnown, type Representation } from './preconditions.js';
+import { etagOf, isKnown } from './preconditions.js';
 
-/** Makes the page of a post, and the Content-Security-Policy that it needs. */
-export type RenderPage = (post: Post) => { html: string; csp: string };
+/** The pages of posts. */
+export interface PostPages {
+  /** Another one as soon as anything of a page changes that is not the post's; lowercase letters and digits, at most 16. */
+  readonly edition: string;
+  render(post: Post): Promise<PostPage>;
+}
+
+interface PostPage {
+  html: string;
+  /** The Content-Security-Policy that it needs. */
+  csp: string;
+  /** Whether the next that asks for this version of the post will get the same. */
+  final: boolean;
+}
+
+type Representation = 'json' | 'markdown' | 'html';
 
 /** In the order they are preferred where the client has no preference; a charset it asks for is the one it gets. */
 const offered: Record<string, Representation> = {
@@ -18,41 +32,70 @@ const offered: Record<string, Representation> = {
  * Answers a read of a post in the representation that Accept asks for (RFC 9110, 12.5.1), or with 304 when the client
  * has it already. JSON is sent also when nothing fits: an error would help nobody.
  */
-export function sendPost(request: Request, response: Response, post: Post, renderPage: RenderPage): void {
-  const accepted = request.accepts(Object.keys(offered));
-  const representation = (accepted && offered[accepted]) || 'json';
-  const etag = etagOf(post, representation);
+export async function sendPost(
+  request: Request,
+  response: Response,
+  post: Post,
+  pages: PostPages,
+): Promise<void> {
+  const representation = negotiate(request);
+  const etag = etagOf(post, suffixes[representation](pages));
   const known = isKnown(request.get('If-None-Match'), etag);
   // Before any header is set: should it fail, the answer that says so must not have them.
-  const { body, headers } = known
-    ? { body: undefined, headers: {} }
-    : represent[representation](post, renderPage);
-  response.set({
-    ...headers,
+  const { body, headers, final } = known ? unchanged : await represent[representation](post, pages);
+  const validators = {
     ETag: etag,
     'Last-Modified': lastModified(post),
     'Cache-Control': cacheControl(request),
-    Vary: 'Accept, Authorization',
-  });
+  };
+  response.set({ ...headers, ...(final ? validators : notKept), Vary: 'Accept, Authorization' });
   if (known) response.status(304).end();
   else response.send(body);
 }
 
-interface Represented {
-  body: string;
-  headers: Record<string, string>;
+/** The parser's time grows with the square of the length; browsers send a tenth of this. */
+const longestAccept = 1000;
+
+function negotiate(request: Request): Representation {
+  if ((request.get('Accept')?.length ?? 0) > longestAccept) return 'json';
+  const accepted = request.accepts(Object.keys(offered));
+  return (accepted && offered[accepted]) || 'json';
 }
 
-const represent: Record<Representation, (post: Post, renderPage: RenderPage) => Represented> = {
+/** What tells the entity tags of the representations apart. */
+const suffixes: Record<Representation, (pages: PostPages) => string> = {
+  json: () => '',
+  markdown: () => '-md',
+  html: ({ edition }) => `-html-${edition}`,
+};
+
+interface Represented {
+  body: string | undefined;
+  headers: Record<string, string>;
+  final: boolean;
+}
+
+const unchanged: Represented = { body: undefined, headers: {}, final: true };
+const notKept = { 'Cache-Control': 'no-store' };
+
+const represent: Record<
+  Representation,
+  (post: Post, pages: PostPages) => Represented | Promise<Represented>
+> = {
   json: (post) => ({
     body: JSON.stringify(post),
     headers: { 'Content-Type': 'application/json; charset=utf-8' },
+    final: true,
   }),
-  markdown: ({ content }) => ({ body: content, headers: { 'Content-Type': 'text/markdown; charset=utf-8' } }),
-  html: (post, renderPage) => {
-    const { html, csp } = renderPage(post);
+  markdown: ({ content }) => ({
+    body: content,
+    headers: { 'Content-Type': 'text/markdown; charset=utf-8' },
+    final: true,
+  }),
+  html: async (post, pages) => {
+    const { html, csp, final } = await pages.render(post);
     const headers = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': csp };
-    return { body: html, headers };
+    return { body: html, headers, final };
   },
 };
 

@@ -2,17 +2,12 @@ import type { PostVersionMark, Unchanged } from '../db/posts.js';
 import { Failure } from '../shared/failures.js';
 import { invalidRequest } from './post-text.js';
 
-/** How a post can be sent. */
-export type Representation = 'json' | 'markdown' | 'html';
-
-const suffixes: Record<Representation, string> = { json: '', markdown: '-md', html: '-html' };
-
-/** The strong entity tag (RFC 9110, 8.8.3) of one representation of a version of a post. */
-export function etagOf(
-  { version, updatedAt }: PostVersionMark,
-  representation: Representation = 'json',
-): string {
-  return `"${version}-${Date.parse(updatedAt).toString(36)}${suffixes[representation]}"`;
+/**
+ * The strong entity tag (RFC 9110, 8.8.3) of a version of a post as JSON, and with `-md` or `-html-<edition of the
+ * page>` as another representation.
+ */
+export function etagOf({ version, updatedAt }: PostVersionMark, suffix = ''): string {
+  return `"${version}-${Date.parse(updatedAt).toString(36)}${suffix}"`;
 }
 
 /** Whether the client has this very thing already: If-None-Match, compared weakly (RFC 9110, 13.1.2). */
@@ -41,8 +36,11 @@ export const refusalOf = (refusal: Unchanged): Failure =>
     ? new Failure('not_found')
     : new Failure('precondition_failed', { headers: { ETag: etagOf(refusal.current) } });
 
-/** One element of a list of tags with the comma before it; elements may be empty. */
-const element = /[ \t]*((?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")?[ \t]*(,|$)/y;
+/**
+ * One element of a list of tags with the comma behind it; elements may be empty. Blanks stand in it twice with a tag
+ * between them: side by side they would be tried in every combination.
+ */
+const element = /[ \t]*(?:((?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")[ \t]*)?(,|$)/y;
 
 function parseTags(header: string): string[] | '*' | undefined {
   if (header.trim() === '*') return '*';
@@ -59,8 +57,13 @@ function parseTags(header: string): string[] | '*' | undefined {
 
 /** A tag that was never ours, or is weak, matches no version. */
 function toVersion(tag: string): PostVersionMark[] {
-  const [, version, milliseconds] = /^"([1-9]\d{0,8})-([0-9a-z]{1,9})(?:-md|-html)?"$/.exec(tag) ?? [];
+  const [, version, milliseconds] =
+    /^"([1-9]\d{0,9})-(-?[0-9a-z]{1,10})(?:-md|-html(?:-[0-9a-z]{1,16})?)?"$/.exec(tag) ?? [];
   if (version === undefined || milliseconds === undefined) return [];
-  const updatedAt = new Date(Number.parseInt(milliseconds, 36));
-  return [{ version: Number(version), updatedAt: updatedAt.toISOString() }];
+  const updatedAt = new Date(Number.parseInt(milliseconds, 36)).toISOString();
+  // What no post can have, PostgreSQL could not read.
+  if (Number(version) > greatestInteger || !/^(?!0000)\d{4}-/.test(updatedAt)) return [];
+  return [{ version: Number(version), updatedAt }];
 }
+
+const greatestInteger = 2 ** 31 - 1;

@@ -12,8 +12,9 @@ import { openAuthentication, refuseWithoutCredentials } from './credentials.js';
 import { createFeeds } from './feeds.js';
 import { createGateway } from './gateway.js';
 import { createMarkdownRenderer } from './markdown.js';
-import { createPostPage } from './post-page.js';
+import { createPostPages } from './post-page.js';
 import { openQueueLink, type QueueLink } from './queue-link.js';
+import { createRenderedPosts } from './rendered-posts.js';
 import { createApiServer } from './server.js';
 import { createWaitingRoom, type WaitingRoom } from './waiting-room.js';
 
@@ -45,7 +46,7 @@ export async function serveApi(config: Config): Promise<void> {
   const app = createApp({
     config,
     gateway,
-    ...blogParts(config, database),
+    ...blogParts(config, { database, lifecycle, log }),
     authentication,
     store,
     database,
@@ -62,13 +63,23 @@ export async function serveApi(config: Config): Promise<void> {
   log.info({ port, queue: store.kind }, 'listening');
 }
 
-function blogParts(config: Config, database: Database): Pick<AppDeps, 'blogs' | 'feeds'> {
+interface BlogParts {
+  database: Database;
+  lifecycle: Lifecycle;
+  log: Log;
+}
+
+function blogParts(
+  config: Config,
+  { database, lifecycle, log }: BlogParts,
+): Pick<AppDeps, 'blogs' | 'feeds'> {
   const posts = createPostStore(database);
-  const render = createMarkdownRenderer();
+  const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());
+  const render = createRenderedPosts({ renderer, log });
   const basePath = new URL(config.BLOG_BASE_URL).pathname.replace(/\/$/, '');
-  const renderPage = createPostPage({ blogTitle: config.BLOG_TITLE, render });
+  const pages = createPostPages({ blogTitle: config.BLOG_TITLE, render });
   const feeds = createFeeds({ title: config.BLOG_TITLE, baseUrl: config.BLOG_BASE_URL, render, posts });
-  return { blogs: { posts, basePath, renderPage }, feeds: { feeds } };
+  return { blogs: { posts, basePath, pages }, feeds: { feeds } };
 }
 
 interface LinkingDeps {

@@ -6,8 +6,9 @@ import { createFeeds } from '../../api/feeds.js';
 import { RegisterRoutes } from '../../api/generated/routes.js';
 import { Controllers } from '../../api/ioc.js';
 import { createLoginLimiter } from '../../api/login-limiter.js';
-import { createMarkdownRenderer } from '../../api/markdown.js';
+import { createMarkdownRenderer, type Rendering } from '../../api/markdown.js';
 import { problemHandler } from '../../api/problem.js';
+import { createRenderedPosts } from '../../api/rendered-posts.js';
 import { createPostStore, type PostFields, type PostStore } from '../../db/posts.js';
 import { posts as postsTable } from '../../db/schema.js';
 import { Failure } from '../../shared/failures.js';
@@ -26,20 +27,25 @@ afterAll(() => opened?.stop());
 
 let server: Served;
 let rendered: string[];
+/** Whatever comes before the renderer is asked. */
+let beforeRender: () => Rendering | undefined;
 let publicReads: boolean;
 /** What is done before the store is asked for a list. */
 let beforeList: () => Promise<void>;
+const renderer = createMarkdownRenderer();
+afterAll(() => renderer.close());
 const readers: Record<string, Caller> = { reader: { name: 'Rita', scopes: ['blogs:read'] } };
 
 beforeAll(async () => {
-  const markdown = createMarkdownRenderer();
+  const render = async (markdown: string) => {
+    rendered.push(markdown);
+    return beforeRender() ?? renderer.render(markdown);
+  };
+  const { log } = createRecordingLog();
   const feeds = createFeeds({
     title: 'News & "views" <b>',
     baseUrl: 'https://blog.example/base/',
-    render: (text) => {
-      rendered.push(text);
-      return markdown(text);
-    },
+    render: createRenderedPosts({ renderer: { render }, log }),
     posts: {
       newest: (count) => store.newest(count),
       list: async (filter) => {
@@ -61,7 +67,7 @@ beforeAll(async () => {
   const routes = Router();
   RegisterRoutes(routes);
   app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')), routes);
-  app.use(problemHandler(createRecordingLog().log));
+  app.use(problemHandler(log));
   server = await serve(app);
 });
 afterAll(() => server?.close());
@@ -71,6 +77,7 @@ beforeEach(async () => {
   rendered = [];
   publicReads = true;
   beforeList = async () => {};
+  beforeRender = () => undefined;
 });
 
 async function get(path: '/feed.json' | '/feed.xml', headers: Record<string, string> = {}) {
@@ -252,6 +259,25 @@ describe('the feeds', () => {
     expect(await get('/feed.xml')).toMatchObject({ status: 503 });
     beforeList = async () => {};
     expect(await get('/feed.xml')).toMatchObject({ status: 200 });
+  });
+
+  it('have what cannot be rendered as it was written', async () => {
+    await publish({ content: 'a <b>' });
+    beforeRender = () => ({ kind: 'refused' });
+    const [item] = readJsonFeed((await get('/feed.json')).text).items;
+    expect(item.content_html).toBe('<pre>a &lt;b&gt;</pre>');
+  });
+
+  it('are for later when too many posts are being rendered', async () => {
+    await publish({ content: '*one*' });
+    beforeRender = () => ({ kind: 'busy' });
+    const refused = await get('/feed.json');
+    expect(refused.status).toBe(500);
+    expect(refused.headers.get('retry-after')).toBe('2');
+    expect(refused.headers.get('etag')).toBeNull();
+    expect(JSON.parse(refused.text)).toMatchObject({ code: 'internal', retryable: true });
+    beforeRender = () => undefined;
+    expect((await get('/feed.json')).text).toContain('<em>one</em>');
   });
 
   it('are open to everyone or, when reads are closed, to tokens that may read', async () => {

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { createMarkdownRenderer } from '../../api/markdown.js';
-import { createPostPage, headingOf } from '../../api/post-page.js';
+import { createPostPages, headingOf } from '../../api/post-page.js';
+import { createRenderedPosts } from '../../api/rendered-posts.js';
 import type { Post } from '../../shared/contract.js';
+import { createRecordingLog } from '../support/recording-log.js';
 
 const published: Post = {
   id: '01890000-0000-7000-8000-000000000001',
@@ -18,12 +20,16 @@ const published: Post = {
   version: 2,
 };
 
-const pageOf = createPostPage({ blogTitle: 'The blog', render: createMarkdownRenderer() });
-const htmlOf = (changes: Partial<Post>): string => pageOf({ ...published, ...changes }).html;
+const renderer = createMarkdownRenderer();
+afterAll(() => renderer.close());
+const render = createRenderedPosts({ renderer, log: createRecordingLog().log, mostBytes: 0 });
+const pages = createPostPages({ blogTitle: 'The blog', render });
+const htmlOf = async (changes: Partial<Post>): Promise<string> =>
+  (await pages.render({ ...published, ...changes })).html;
 
-describe('createPostPage', () => {
-  it('shows the title, the author, the day, the text and the tags', () => {
-    const { html } = pageOf(published);
+describe('createPostPages', () => {
+  it('shows the title, the author, the day, the text and the tags', async () => {
+    const { html } = await pages.render(published);
     expect(html).toMatch(/^<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">/);
     expect(html).toContain('<title>A title – The blog</title>');
     expect(html).toContain('<h1 dir="auto">A title</h1>');
@@ -35,8 +41,8 @@ describe('createPostPage', () => {
     expect(html).toContain('(prefers-color-scheme: dark)');
   });
 
-  it('has a policy that allows its style and images over https, and nothing else', () => {
-    const { html, csp } = pageOf(published);
+  it('has a policy that allows its style and images over https, and nothing else', async () => {
+    const { html, csp } = await pages.render(published);
     const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(html) ?? [];
     const hash = createHash('sha256').update(style).digest('base64');
     expect(csp.split('; ')).toEqual([
@@ -58,34 +64,53 @@ describe('createPostPage', () => {
     ['title', { title: attack }, 2],
     ['author', { author: attack }, 2],
     ['tag', { tags: [attack] }, 1],
-  ])('escapes a hostile %s wherever it stands', (_name, changes, places) => {
-    const html = htmlOf(changes);
+  ])('escapes a hostile %s wherever it stands', async (_name, changes, places) => {
+    const html = await htmlOf(changes);
     expect(html).not.toMatch(/<script|<img/);
     expect(html.split(escaped)).toHaveLength(places + 1);
     expect(html.match(/<\/title>/g)).toHaveLength(1);
     expect(html.match(/<\/style>/g)).toHaveLength(1);
   });
 
-  it('escapes the title of the blog and cleans the text', () => {
-    const hostile = createPostPage({ blogTitle: attack, render: createMarkdownRenderer() });
-    const { html } = hostile({ ...published, content: attack });
+  it('escapes the title of the blog and cleans the text', async () => {
+    const hostile = createPostPages({ blogTitle: attack, render });
+    const { html } = await hostile.render({ ...published, content: attack });
     expect(html).not.toMatch(/<script|onerror=alert\(1\)>[^&]|<img[^>]*onerror/);
     expect(html).toContain(`<header>${escaped}</header>`);
   });
 
-  it('calls a post without a title by its text, in the title of the page alone', () => {
-    const html = htmlOf({ title: null });
+  it('calls a post without a title by its text, in the title of the page alone', async () => {
+    const html = await htmlOf({ title: null });
     expect(html).toContain('<title>Hello world – The blog</title>');
     expect(html).not.toContain('<h1');
   });
 
-  it('says that a draft is one, also one that was published before', () => {
-    expect(htmlOf({ status: 'draft', publishedAt: null })).toContain('<bdi>Ann</bdi> · Draft');
-    expect(htmlOf({ status: 'draft' })).not.toContain('<time');
+  it('says that a draft is one, also one that was published before', async () => {
+    expect(await htmlOf({ status: 'draft', publishedAt: null })).toContain('<bdi>Ann</bdi> · Draft');
+    expect(await htmlOf({ status: 'draft' })).not.toContain('<time');
   });
 
-  it('leaves out the list of tags when there are none', () => {
-    expect(htmlOf({ tags: [] })).not.toContain('<ul');
+  it('leaves out the list of tags when there are none', async () => {
+    expect(await htmlOf({ tags: [] })).not.toContain('<ul');
+  });
+
+  it('shows a text that cannot be rendered as it was written, and tells whether it may be later', async () => {
+    const content = '<script>alert(1)</script>';
+    for (const final of [true, false]) {
+      const written = createPostPages({
+        blogTitle: 'B',
+        render: async () => ({ html: '<pre>a</pre>', final }),
+      });
+      const page = await written.render({ ...published, content });
+      expect(page).toMatchObject({ final, html: expect.stringContaining('<pre>a</pre>') });
+    }
+  });
+
+  it('has another edition with another title of the blog', () => {
+    const editions = ['A', 'A', 'B'].map((blogTitle) => createPostPages({ blogTitle, render }).edition);
+    expect(editions[0]).toMatch(/^[0-9a-f]{8}$/);
+    expect(editions[1]).toBe(editions[0]);
+    expect(editions[2]).not.toBe(editions[0]);
   });
 });
 

@@ -64,7 +64,7 @@ export async function startBlogApp({
   const deps: BlogsDeps = {
     posts: createPostStore(database),
     basePath: '/base',
-    renderPage,
+    pages,
   };
   app.locals.controllers = new Controllers().add(BlogsController, () => new BlogsController(deps));
   app.locals.jsonBody = jsonBody({ maxBytes: 2_097_152, maxDepth: 32 });
@@ -94,9 +94,12 @@ export async function startBlogApp({
   };
 }
 
-const renderPage: BlogsDeps['renderPage'] = ({ content }) => {
-  if (content === 'unrenderable') throw new Error('cannot render');
-  return { html: `<p>${content.length}</p>`, csp: "default-src 'none'" };
+const pages: BlogsDeps['pages'] = {
+  edition: 'abc',
+  render: async ({ content }) => {
+    if (content === 'unrenderable') throw new Error('cannot render');
+    return { html: `<p>${content.length}</p>`, csp: "default-src 'none'", final: true };
+  },
 };
 
 /** Nothing listens on port 1. */

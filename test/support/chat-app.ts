@@ -42,8 +42,8 @@ export async function startChatApp({
         return answer();
       },
     },
-    blogs: { posts, basePath: '', renderPage: noPage },
-    feeds: { feeds: createFeeds({ title: 'Blog', baseUrl: 'http://localhost', render: () => '', posts }) },
+    blogs: { posts, basePath: '', pages: noPages },
+    feeds: { feeds: createFeeds({ title: 'Blog', baseUrl: 'http://localhost', render: noContent, posts }) },
     authentication: {
       checkUser: (name, secret) => (secret === 'secret' ? { name } : undefined),
       checkToken: async () => undefined,
@@ -81,5 +81,6 @@ export async function startChatApp({
   };
 }
 
-const noPage = () => ({ html: '', csp: '' });
+const noContent = async () => ({ html: '', final: true });
+const noPages = { edition: '', render: async () => ({ html: '', csp: '', final: true }) };
 const hello: Answer = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 };
