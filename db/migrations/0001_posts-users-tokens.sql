@@ -42,7 +42,7 @@ CREATE TABLE "users" (
 	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL
 );
 --> statement-breakpoint
-ALTER TABLE "post_sources" ADD CONSTRAINT "post_sources_post_id_posts_id_fk" FOREIGN KEY ("post_id") REFERENCES "public"."posts"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "post_sources" ADD CONSTRAINT "post_sources_post_id_posts_id_fk" FOREIGN KEY ("post_id") REFERENCES "posts"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "posts_slug" ON "posts" USING btree ("slug");--> statement-breakpoint
 CREATE UNIQUE INDEX "posts_idempotency" ON "posts" USING btree ("idempotency_owner","idempotency_key") WHERE idempotency_key is not null;--> statement-breakpoint
 CREATE INDEX "posts_published_newest" ON "posts" USING btree ("sorted_at","id") WHERE status = 'published';--> statement-breakpoint

@@ -1,17 +1,19 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../db/client.js';
 import { migrateDatabase, pendingMigrations } from '../../db/migrate.js';
+import { createPostStore } from '../../db/posts.js';
 import { freePort } from '../../dev/free-port.js';
 import { startEmptyDatabase } from '../support/database.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { openWire } from '../support/wire.js';
+import { fields } from './post-stores.js';
 
 let url: string;
 
@@ -21,10 +23,21 @@ beforeEach(async () => {
   return server.stop;
 });
 
-function open() {
-  const database = openDatabase({ url, poolSize: 1, log: createRecordingLog().log });
+function open(as = url) {
+  const database = openDatabase({ url: as, poolSize: 1, log: createRecordingLog().log });
   onTestFinished(() => database.close());
   return database;
+}
+
+/** Makes a role that may do nothing but what the statements allow, and gives the URL by which it comes in. */
+async function addRole(name: string, ...statements: SQL[]): Promise<string> {
+  const database = open();
+  const create = sql.raw(`create role ${name} login password '${name}'`);
+  for (const statement of [create, ...statements]) await database.run((db) => db.execute(statement));
+  const roles = new URL(url);
+  roles.username = name;
+  roles.password = name;
+  return roles.href;
 }
 
 const code = (word: string) => expect.objectContaining({ cause: expect.objectContaining({ code: word }) });
@@ -44,21 +57,70 @@ describe('migrateDatabase', () => {
   it('leaves a database alone that a newer version has migrated, also without the right to change it', async () => {
     const database = open();
     await migrateDatabase(url);
-    const newer = sql`insert into drizzle.__drizzle_migrations (hash, created_at) values ('newer', 4102444800000)`;
+    const newer = sql`insert into quillgate_migrations (hash, created_at) values ('newer', 4102444800000)`;
     await database.run((db) => db.execute(newer));
-    await database.run((db) => db.execute(sql`create role reader login password 'reader'`));
-    await database.run((db) => db.execute(sql`grant pg_read_all_data to reader`));
-    const readers = new URL(url);
-    readers.username = 'reader';
-    readers.password = 'reader';
+    const readers = await addRole('reader', sql`grant pg_read_all_data to reader`);
 
     await migrateDatabase(url);
-    await migrateDatabase(readers.href);
+    await migrateDatabase(readers);
 
-    const applied = sql`select 1 from drizzle.__drizzle_migrations where created_at = 4102444800000`;
+    const applied = sql`select 1 from quillgate_migrations where created_at = 4102444800000`;
     expect((await database.run((db) => db.execute(applied))).length).toBe(1);
     expect(await database.run(pendingMigrations)).toBe(0);
     expect((await database.check()).migrations.status).toBe('ok');
+  });
+
+  it('works where the search_path says, without rights on the rest, beside an installation in public', async () => {
+    const tenants = await addRole(
+      'tenant',
+      sql`create schema own authorization tenant`,
+      sql`alter role tenant set search_path = own`,
+    );
+    await migrateDatabase(url);
+    await migrateDatabase(tenants);
+    await migrateDatabase(tenants);
+
+    const database = open(tenants);
+    expect((await database.check()).migrations.status).toBe('ok');
+    const store = createPostStore(database);
+    const { post } = await store.create(fields({ content: 'A durable queue' }));
+    const found = await store.list({ limit: 2, drafts: false, search: 'queues' });
+    expect(found.posts).toEqual([post]);
+
+    const schemas = sql`select schemaname, count(*)::int from pg_tables
+      where schemaname not in ('pg_catalog', 'information_schema') group by 1 order by 1`;
+    expect(await open().run((db) => db.execute(schemas))).toEqual([
+      { schemaname: 'own', count: 5 },
+      { schemaname: 'public', count: 5 },
+    ]);
+  });
+
+  it('does not take what another application has applied for its own', async () => {
+    const database = open();
+    for (const statement of [
+      sql`create schema drizzle`,
+      sql`create table drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`,
+      sql`insert into drizzle.__drizzle_migrations (hash, created_at) values ('theirs', 4102444800000)`,
+    ])
+      await database.run((db) => db.execute(statement));
+    expect((await database.check()).migrations.status).toBe('failing');
+
+    await migrateDatabase(url);
+
+    expect((await database.run((db) => db.execute(sql`select * from posts`))).length).toBe(0);
+    expect((await database.check()).migrations.status).toBe('ok');
+    const theirs = sql`select hash from drizzle.__drizzle_migrations`;
+    expect(await database.run((db) => db.execute(theirs))).toEqual([{ hash: 'theirs' }]);
+  });
+
+  it('changes nothing at all when a statement fails', async () => {
+    const database = open();
+    await database.run((db) => db.execute(sql`create table users (id int)`));
+
+    await expect(migrateDatabase(url)).rejects.toEqual(code('42P07'));
+
+    const tables = sql`select tablename from pg_tables where schemaname = 'public'`;
+    expect(await database.run((db) => db.execute(tables))).toEqual([{ tablename: 'users' }]);
   });
 
   it('is not cut short by the time limits of the role', async () => {
@@ -86,6 +148,26 @@ describe('migrateDatabase', () => {
 });
 
 describe('the migrations', () => {
+  it('name no schema, so that search_path chooses it', () => {
+    const folder = fileURLToPath(new URL('../../db/migrations', import.meta.url));
+    const files = readdirSync(folder).filter((name) => name.endsWith('.sql'));
+    expect(files.length).toBeGreaterThan(1);
+    for (const file of files) expect(readFileSync(join(folder, file), 'utf8')).not.toMatch(/"?public"?\./);
+  });
+
+  it('make a schema that a dump restores, which is done with an empty search_path', async () => {
+    await migrateDatabase(url);
+    const restored = await addRole(
+      'restorer',
+      sql`grant pg_read_all_data, pg_write_all_data to restorer`,
+      sql`alter role restorer set search_path = ''`,
+    );
+    const insert = sql`insert into public.posts (id, content, author, tags, slug, status)
+      values (gen_random_uuid(), ${'a well-known queue'}, 'ada', '{}', 'a', 'draft') returning search::text`;
+    const [row] = await open(restored).run((db) => db.execute(insert));
+    expect(row?.search).toBe("'known':4B 'queue':5B 'well':3B 'well-known':2B");
+  });
+
   it('are those that the schema needs', async () => {
     const root = fileURLToPath(new URL('../../', import.meta.url));
     const copy = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
