@@ -4,10 +4,15 @@ import { type Database, openDatabase } from '../db/client.js';
 import { type Config, type Environment, parseConfig } from '../shared/config.js';
 import { Failure } from '../shared/failures.js';
 import { createLog } from '../shared/log.js';
+import { parsePostgresUrl } from '../shared/postgres-url.js';
+import { PostgresUrlError } from '../shared/postgres-url-error.js';
 import { CannotStart } from '../shared/program.js';
 
 /** How many statements a command runs at once, and so its connections. */
-export const statementsAtOnce = 8;
+const statementsAtOnce = 8;
+
+/** A command can wait, and the line to a database that is elsewhere can be slow. */
+const answerMs = 30_000;
 
 /**
  * Opens the database for one command and closes it afterwards. Throws `ConfigError`, and `CannotStart` when the
@@ -21,7 +26,7 @@ export async function withDatabase<T>(
   const url = findDatabase(config);
   // Standard output belongs to what the command prints.
   const log = createLog({ program: 'quillgate', level: 'silent' });
-  const database = openDatabase({ url, poolSize: statementsAtOnce, log });
+  const database = openDatabase({ url, poolSize: statementsAtOnce, log, answerMs });
   try {
     await assertUsable(database);
     return await command(database, config);
@@ -39,6 +44,15 @@ export async function withDatabase<T>(
 export const isAway = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'database_unavailable';
 
+/** Works on all items, on as many at once as there are connections. Rejects when one of them does. */
+export async function doSeveral<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const waiting = items.values();
+  const workOn = async () => {
+    for (const item of waiting) await work(item);
+  };
+  await Promise.all(Array.from({ length: statementsAtOnce }, workOn));
+}
+
 async function assertUsable(database: Database): Promise<void> {
   const { database: reached, migrations } = await database.check();
   for (const result of [reached, migrations])
@@ -53,12 +67,14 @@ function findDatabase({ DATABASE_URL, DATA_DIR }: Config): string {
 function readDatabaseFile(path: string): string {
   try {
     const url = readFileSync(path, 'utf8').trim();
-    if (URL.canParse(url) && /^postgres(ql)?:$/.test(new URL(url).protocol)) return url;
+    parsePostgresUrl(url);
+    return url;
   } catch (error) {
+    if (error instanceof PostgresUrlError)
+      throw new CannotStart(`${path} does not hold a postgres:// URL; npm start writes it anew.`);
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new CannotStart(noDatabase(path));
     throw new CannotStart(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
   }
-  throw new CannotStart(`${path} does not hold a postgres:// URL; npm start writes it anew.`);
 }
 
 const noDatabase = (path: string): string =>

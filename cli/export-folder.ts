@@ -3,9 +3,10 @@ import { lstat, mkdir, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PostTransfer } from '../db/post-transfer.js';
 import { CannotStart } from '../shared/program.js';
+import { headOf } from './export-head.js';
 import { createExportPaths } from './export-paths.js';
-import { renderHead } from './front-matter.js';
-import { printable } from './post-files.js';
+import type { FilesBefore } from './export-strays.js';
+import { listMarkdown, printable } from './post-files.js';
 
 /** What an export writes, and where to. */
 export interface Export {
@@ -13,25 +14,35 @@ export interface Export {
   path: string;
   /** Whether to write into a folder that is not empty, or over a file. */
   force: boolean;
-  /** Whether to write every post anew, also one whose file could be given back as it was. */
-  full: boolean;
   onPost: () => void;
 }
 
-/** Writes a Markdown file for every post. Throws `CannotStart` when the folder cannot be written to. */
-export async function exportToFolder({ transfer, path, force, full, onPost }: Export): Promise<void> {
-  const folder = await openFolder(path, { force });
+interface FolderExport extends Export {
+  /** Whether to write every field of every post, also where the imported file could be given back as it was. */
+  full: boolean;
+  /** Author of an imported post that names none. */
+  defaultAuthor: string;
+}
+
+/**
+ * Writes a Markdown file for every post: over the file that it came from, if it came from one. Throws `CannotStart` when
+ * the folder cannot be written to.
+ */
+export async function exportToFolder(to: FolderExport): Promise<FilesBefore> {
+  const { transfer, path: root, force, full, defaultAuthor, onPost } = to;
+  const folder = await openFolder(root, { force });
+  const before = await written(root, listMarkdown(root));
   const paths = createExportPaths();
-  const sources = full ? new Map<string, string>() : await transfer.sourcePaths();
-  const claimed = new Map([...sources].filter(([, source]) => paths.claim(source)));
+  const claimed = new Map([...(await transfer.sourcePaths())].filter(([, path]) => paths.claim(path)));
   for await (const page of transfer.pages()) {
-    for (const { post, head } of page) {
-      const oldHead = full ? null : head;
-      const oldPath = oldHead === null ? undefined : claimed.get(post.id);
-      await folder.write(oldPath ?? paths.claimFor(post), (oldHead ?? renderHead(post)) + post.content);
+    for (const { post, source } of page) {
+      const path = claimed.get(post.id) ?? paths.claimFor(post);
+      const head = headOf({ post, path, source: full ? null : source, defaultAuthor });
+      await folder.write(path, head + post.content);
       onPost();
     }
   }
+  return { count: before.length, ofNoPost: before.filter((path) => !paths.isClaimed(path)) };
 }
 
 /** Waits for work on a file. Throws `CannotStart` with the file's path and the code of what went wrong. */
@@ -61,10 +72,11 @@ async function openFolder(root: string, { force }: { force: boolean }) {
   const write = async (path: string, text: string): Promise<void> => {
     const names = path.split('/');
     for (let depth = 1; depth < names.length; depth++) await enter(join(root, ...names.slice(0, depth)));
-    await using file = await open(join(root, ...names), newFile, 0o666);
+    await using file = await open(join(root, ...names), force ? anyFile : newFile, 0o666);
     await file.writeFile(text, 'utf8');
   };
   return { write: (path: string, text: string) => written(join(root, path), write(path, text)) };
 }
 
-const newFile = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
+const anyFile = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
+const newFile = anyFile | constants.O_EXCL;

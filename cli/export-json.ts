@@ -4,13 +4,11 @@ import { CannotStart } from '../shared/program.js';
 import { type Export, written } from './export-folder.js';
 import { printable } from './post-files.js';
 
-type JsonExport = Omit<Export, 'full'>;
-
 /**
  * Writes every post into one JSON array, which is in its place only once it is whole. Throws `CannotStart` when the file
  * cannot be written.
  */
-export async function exportToJson(to: JsonExport): Promise<void> {
+export async function exportToJson(to: Export): Promise<void> {
   const { path, force } = to;
   if (!force && existsSync(path))
     throw new CannotStart(`${printable(path)} exists already; --force writes over it.`);
@@ -27,7 +25,7 @@ export async function exportToJson(to: JsonExport): Promise<void> {
   }
 }
 
-async function writeArray({ transfer, onPost }: JsonExport, write: (text: string) => Promise<void>) {
+async function writeArray({ transfer, onPost }: Export, write: (text: string) => Promise<void>) {
   let before = '[\n';
   for await (const page of transfer.pages()) {
     for (const { post } of page) {

@@ -6,38 +6,31 @@ export interface ExportPaths {
   claim(path: string): boolean;
   /** A path of its own for a post. */
   claimFor(post: { slug: string; id: string }): string;
+  /** Whether somebody has the path, or one that some file systems take for it. */
+  isClaimed(path: string): boolean;
 }
 
 export function createExportPaths(): ExportPaths {
   const files = new Set<string>();
   const folders = new Set<string>();
-  const folded = new Set<string>();
 
   const claim = (path: string): boolean => {
-    const above = foldersAbove(path);
-    if (
-      !staysInside(path) ||
-      files.has(path) ||
-      folders.has(path) ||
-      above.some((folder) => files.has(folder))
-    )
-      return false;
-    files.add(path);
+    const folded = fold(path);
+    const above = foldersAbove(folded);
+    const isFree = !files.has(folded) && !folders.has(folded) && !above.some((folder) => files.has(folder));
+    if (!isFree || !staysInside(path)) return false;
+    files.add(folded);
     for (const folder of above) folders.add(folder);
-    for (const taken of [path, ...above]) folded.add(fold(taken));
     return true;
   };
   const claimFor = ({ slug, id }: { slug: string; id: string }): string => {
-    for (let name = slug; ; name = `${name}-${id}`) {
-      const path = `${name}.md`;
-      if (!folded.has(fold(path)) && claim(path)) return path;
-    }
+    for (let name = slug; ; name = `${name}-${id}`) if (claim(`${name}.md`)) return `${name}.md`;
   };
-  return { claim, claimFor };
+  return { claim, claimFor, isClaimed: (path) => files.has(fold(path)) };
 }
 
-/** The same for names that some file systems take for one. */
-const fold = (path: string): string => path.normalize('NFC').toLowerCase();
+/** The same for names that some file systems take for one; upper case first, because there `ß` and `SS` are the same. */
+const fold = (path: string): string => path.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
 
 function foldersAbove(path: string): string[] {
   const names = path.split('/').slice(0, -1);

@@ -1,5 +1,4 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
-import type { Post } from '../shared/contract.js';
 
 /** A Markdown file in two parts, which together are the file as it was. */
 export interface MarkdownFile {
@@ -71,21 +70,4 @@ function textOf(node: unknown, document: Document.Parsed): unknown {
   if (!isScalar(target)) return {};
   const { value, source } = target;
   return typeof value === 'string' || value === null ? value : (source ?? String(value));
-}
-
-/** The head of a post's file: every field in a fixed order. Strings are quoted as in JSON, so that no YAML misreads them. */
-export function renderHead(post: Post): string {
-  const fields = [
-    `id: ${post.id}`,
-    `title: ${JSON.stringify(post.title)}`,
-    `author: ${JSON.stringify(post.author)}`,
-    `tags: [${post.tags.map((tag) => JSON.stringify(tag)).join(', ')}]`,
-    `slug: ${JSON.stringify(post.slug)}`,
-    `status: ${post.status}`,
-    `publishedAt: ${post.publishedAt}`,
-    `createdAt: ${post.createdAt}`,
-    `updatedAt: ${post.updatedAt}`,
-    `version: ${post.version}`,
-  ];
-  return `---\n${fields.join('\n')}\n---\n\n`;
 }

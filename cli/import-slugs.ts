@@ -1,42 +1,51 @@
-import type { ImportedPost } from '../db/post-transfer.js';
-import { slugOfTitle } from '../db/slug.js';
+import type { SlugHolder } from '../db/post-transfer.js';
+import { type Slug, slugAsGiven, slugOfTitle } from '../db/slug.js';
 import type { CheckedPost } from './imported-post.js';
 
-/** A post that can be stored, with what reports call it. */
-export interface NamedPost {
-  name: string;
-  post: ImportedPost;
+/** The posts in the database that have certain slugs, by slug. */
+export type SlugHolders = ReadonlyMap<string, SlugHolder>;
+
+/**
+ * The slug that a post names, or one made from its title or its file's name, with a spare one that is the same at every
+ * import.
+ */
+export function slugsOf({ slug, mark, fallbackTitle, post }: Omit<CheckedPost, 'name'>): Slug {
+  if (slug !== undefined) return slugAsGiven(slug);
+  const nothingLeft = slugOfTitle(null, mark).wanted;
+  const fromTitle = slugOfTitle(post.title, mark);
+  return fromTitle.wanted === nothingLeft ? slugOfTitle(fallbackTitle, mark) : fromTitle;
+}
+
+/** A post with the slug that it is to have, and the post that has it now. */
+export interface SluggedPost {
+  checked: CheckedPost;
+  slug: string;
+  holder: SlugHolder | undefined;
 }
 
 /**
- * Gives every post its slug: its own, or one made from its title or its file's name. When several would be made the
- * same, all but the first get a mark that stays the same at every import. The problems are ids and slugs used twice.
+ * Gives every post its slug. Where several would be made the same it stays with the file that its post came from, or
+ * else goes to the first, and the others get their spare ones.
  */
-export function giveSlugs(checked: readonly CheckedPost[]): { posts: NamedPost[]; problems: string[] } {
+export function giveSlugs(checked: readonly CheckedPost[], holders: SlugHolders): SluggedPost[] {
   const taken = new Set(checked.flatMap(({ slug }) => slug ?? []));
-  const posts = checked.map(({ name, post, slug, ...rest }) => {
-    const own = slug ?? makeSlug({ title: post.title, ...rest }, taken);
-    taken.add(own);
-    return { name, post: { ...post, slug: own } };
+  const kept = checked.map((post) => post.slug ?? keptSlug(post, { holders, taken }));
+  for (const slug of kept) if (slug !== undefined) taken.add(slug);
+  return checked.map((post, index) => {
+    const { wanted, spare } = slugsOf(post);
+    const slug = kept[index] ?? (taken.has(wanted) ? spare : wanted);
+    taken.add(slug);
+    return { checked: post, slug, holder: holders.get(slug) };
   });
-  return { posts, problems: [...findRepeated(posts, 'id'), ...findRepeated(posts, 'slug')] };
 }
 
-type Origin = Pick<CheckedPost, 'fallbackTitle' | 'mark'> & Pick<ImportedPost, 'title'>;
-
-function makeSlug({ title, fallbackTitle, mark }: Origin, taken: ReadonlySet<string>): string {
-  const nothingLeft = slugOfTitle(null, mark).wanted;
-  const fromTitle = slugOfTitle(title, mark);
-  const { wanted, spare } = fromTitle.wanted === nothingLeft ? slugOfTitle(fallbackTitle, mark) : fromTitle;
-  return taken.has(wanted) ? spare : wanted;
-}
-
-function findRepeated(posts: readonly NamedPost[], field: 'id' | 'slug'): string[] {
-  const firsts = new Map<string, string>();
-  return posts.flatMap(({ name, post }) => {
-    const value = post[field];
-    const first = value === undefined ? undefined : firsts.get(value);
-    if (value !== undefined && first === undefined) firsts.set(value, name);
-    return first === undefined ? [] : [`${name}: ${field}: is the same as that of ${first}`];
-  });
+/** The slug that this very file has made before. */
+function keptSlug(
+  checked: CheckedPost,
+  { holders, taken }: { holders: SlugHolders; taken: ReadonlySet<string> },
+): string | undefined {
+  const path = checked.post.source?.path;
+  if (path === undefined) return undefined;
+  const { wanted, spare } = slugsOf(checked);
+  return [wanted, spare].find((slug) => !taken.has(slug) && holders.get(slug)?.path === path);
 }

@@ -33,6 +33,8 @@ const time = z
   .string({ error: 'must be a time' })
   .refine((text) => parseTime(text) !== undefined, 'must be a time (RFC 3339) or a day (2030-12-31)')
   .transform((text) => parseTime(text));
+/** Leaves room for every change that a post can still see. */
+const greatestVersion = 999_999_999;
 const wholeNumber = { error: 'must be a whole number, 1 or more' };
 
 /** What a file leaves out or leaves empty is undefined. */
@@ -52,7 +54,7 @@ const schema = postInput
         .number(wholeNumber)
         .int(wholeNumber)
         .min(1, wholeNumber)
-        .max(2 ** 31 - 1, wholeNumber),
+        .max(greatestVersion, `must be at most ${greatestVersion}`),
     ),
     /** Of the file; not a field. */
     head: z

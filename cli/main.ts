@@ -103,6 +103,7 @@ function addPostCommands(quillgate: Command, environment: Environment): void {
       'write every post, drafts too, into a folder of Markdown files, or into a file that ends in .json',
     )
     .option('--force', 'write into a folder that is not empty, or over a file')
+    .option('--prune', 'remove the Markdown files of the folder that belong to no post, and name them')
     .option(
       '--full',
       'write every field of every post, also where the imported file could be given back as it was',

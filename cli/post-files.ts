@@ -20,15 +20,9 @@ export async function readPosts(path: string): Promise<FoundPosts> {
   }
 }
 
-/** `*.md` at any depth, in the order of their paths; names that begin with a dot are left out, as shells do. */
 async function readFolder(folder: string): Promise<FoundPosts> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const paths = entries
-    .filter((entry) => entry.name.endsWith('.md') && !entry.isDirectory())
-    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'))
-    .filter((path) => !/(^|\/)\./.test(path));
   const found: FoundPosts = { posts: [], problems: [] };
-  for (const path of paths.sort()) {
+  for (const path of await listMarkdown(folder)) {
     const { post, problems } = await readMarkdown(folder, path);
     if (post !== undefined) found.posts.push(post);
     found.problems.push(...problems.map((problem) => `${printable(path)}: ${problem}`));
@@ -36,17 +30,38 @@ async function readFolder(folder: string): Promise<FoundPosts> {
   return found;
 }
 
-async function readMarkdown(folder: string, path: string): Promise<{ post?: RawPost; problems: string[] }> {
+/**
+ * The paths of `*.md` at any depth of a folder, relative to it and with `/`, in their order; names that begin with a
+ * dot are left out, as shells do.
+ */
+export async function listMarkdown(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.name.endsWith('.md') && !entry.isDirectory())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'))
+    .filter((path) => !/(^|\/)\./.test(path))
+    .sort();
+}
+
+async function readMarkdown(folder: string, path: string): Promise<ParsedFile> {
   const text = await readText(join(folder, path));
-  if (typeof text !== 'string') return { problems: [text.problem] };
+  return typeof text === 'string' ? parseMarkdown(path, text) : { problems: [text.problem] };
+}
+
+/** A post, or what is wrong with its file. */
+interface ParsedFile {
+  post?: RawPost;
+  problems: string[];
+}
+
+/** Reads the text of the file with this path, which is relative to the folder that is read. */
+export function parseMarkdown(path: string, text: string): ParsedFile {
   const { head, yaml, content } = splitFile(text);
   const { fields, problems } = readFrontMatter(yaml ?? '', fieldNames);
   if (problems.length > 0) return { problems };
   const fallbackTitle = basename(path, '.md');
-  return {
-    post: { name: printable(path), fields, content, fallbackTitle, source: { path, head } },
-    problems,
-  };
+  const post = { name: printable(path), fields, content, fallbackTitle, source: { path, head } };
+  return { post, problems };
 }
 
 async function readJson(path: string): Promise<FoundPosts> {

@@ -1,12 +1,13 @@
-import { createPostTransfer } from '../db/post-transfer.js';
+import { createPostTransfer, type PostTransfer } from '../db/post-transfer.js';
 import { defaultOwner, type Environment, parseConfig } from '../shared/config.js';
 import { CannotStart } from '../shared/program.js';
-import { withDatabase } from './database.js';
+import { isAway, withDatabase } from './database.js';
 import { exportToFolder } from './export-folder.js';
 import { exportToJson } from './export-json.js';
-import { findHeldSlugs, type ImportResult, storePosts } from './import-run.js';
-import { giveSlugs, type NamedPost } from './import-slugs.js';
-import { checkRawPost } from './imported-post.js';
+import { describeStrays, type FilesBefore, removeStrays } from './export-strays.js';
+import { identifyPosts, type NamedPost } from './import-identities.js';
+import { type ImportResult, storePosts } from './import-run.js';
+import { type CheckedPost, checkRawPost } from './imported-post.js';
 import { printable, readPosts } from './post-files.js';
 import { showProgress } from './progress.js';
 
@@ -16,24 +17,35 @@ import { showProgress } from './progress.js';
  */
 export async function importPosts(environment: Environment, path: string): Promise<void> {
   const author = defaultOwner(parseConfig(environment, 'command'));
-  const posts = await readChecked(path, author);
+  const checked = await readChecked(path, author);
   const result = await withDatabase(environment, async (database) => {
     const transfer = createPostTransfer(database);
-    refuseAny(await findHeldSlugs(transfer, posts));
+    const posts = await identify(transfer, checked);
+    const isThere = async () => (await database.check()).database.status === 'ok';
     const progress = showProgress(posts.length);
-    return await storePosts({ transfer, posts, onDone: progress.advance }).finally(progress.stop);
+    return await storePosts({ transfer, posts, isThere, onDone: progress.advance }).finally(progress.stop);
   });
   if (result.refused.length > 0 || result.uncertain.length > 0) throw new CannotStart(describePart(result));
   process.stderr.write(`${describeCounts(result)}\n`);
 }
 
-async function readChecked(path: string, defaultAuthor: string): Promise<NamedPost[]> {
+async function readChecked(path: string, defaultAuthor: string): Promise<CheckedPost[]> {
   const found = await readPosts(path);
   const checks = found.posts.map((post) => checkRawPost(post, defaultAuthor));
   const wrong = checks.flatMap((check) => (check.kind === 'wrong' ? check.problems : []));
-  const { posts, problems } = giveSlugs(checks.filter((check) => check.kind === 'checked'));
-  refuseAny([...found.problems, ...wrong, ...problems]);
-  return posts;
+  refuseAny([...found.problems, ...wrong]);
+  return checks.filter((check) => check.kind === 'checked');
+}
+
+async function identify(transfer: PostTransfer, checked: readonly CheckedPost[]): Promise<NamedPost[]> {
+  try {
+    const { posts, problems } = await identifyPosts(transfer, checked);
+    refuseAny(problems);
+    return posts;
+  } catch (error) {
+    if (isAway(error)) throw new CannotStart('Nothing was imported: the database stopped answering.');
+    throw error;
+  }
 }
 
 function refuseAny(problems: readonly string[]): void {
@@ -50,7 +62,7 @@ function describePart(result: ImportResult): string {
   return [
     `Not everything was imported: ${describeCounts(result)}, ${others}.`,
     ...refused.map((post) => `  ${post}`),
-    ...uncertain.map((post) => `  ${post}: the database stopped answering; it may be stored or not`),
+    ...uncertain.map((post) => `  ${post}: the database did not answer; it may be stored or not`),
     'Import again when this is mended: what is stored already stays as it is.',
   ].join('\n');
 }
@@ -58,6 +70,7 @@ function describePart(result: ImportResult): string {
 interface ExportOptions {
   force?: boolean;
   full?: boolean;
+  prune?: boolean;
 }
 
 /**
@@ -67,24 +80,30 @@ interface ExportOptions {
 export async function exportPosts(
   environment: Environment,
   path: string,
-  { force = false, full = false }: ExportOptions,
+  { force = false, full = false, prune = false }: ExportOptions,
 ): Promise<void> {
   const toJson = path.endsWith('.json');
+  if (toJson && prune) throw new CannotStart('--prune is for folders.');
   let count = 0;
+  let before: FilesBefore | undefined;
   try {
-    await withDatabase(environment, async (database) => {
+    await withDatabase(environment, async (database, config) => {
       const transfer = createPostTransfer(database);
       const progress = showProgress(await transfer.count());
       const onPost = () => {
         count++;
         progress.advance();
       };
-      const to = { transfer, path, force, full, onPost };
-      await (toJson ? exportToJson(to) : exportToFolder(to)).finally(progress.stop);
+      const to = { transfer, path, force, onPost };
+      const defaultAuthor = defaultOwner(config);
+      if (toJson) await exportToJson(to).finally(progress.stop);
+      else before = await exportToFolder({ ...to, full, defaultAuthor }).finally(progress.stop);
     });
   } catch (error) {
     if (!(error instanceof CannotStart) || count === 0 || toJson) throw error;
     throw new CannotStart(`${error.message} ${count} posts had been exported before.`);
   }
   process.stderr.write(`${count} ${count === 1 ? 'post' : 'posts'} exported to ${printable(path)}.\n`);
+  if (before !== undefined && before.ofNoPost.length > 0)
+    process.stderr.write(prune ? await removeStrays(path, before) : describeStrays(before));
 }

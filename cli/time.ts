@@ -13,8 +13,8 @@ export function parseTime(text: string): string | undefined {
   const { clock = '00:00', seconds = ':00', fraction = '', hours = '+00', minutes = '00' } = parts;
   const time = new Date(`${parts.day}T${clock}${seconds}${fraction.slice(0, 4)}${hours}:${minutes}`);
   if (Number.isNaN(time.getTime())) return undefined;
-  // PostgreSQL has no year 0, and a year of more than four digits is written in another way.
-  return /^(?!0000)\d{4}-/.test(time.toISOString()) ? time.toISOString() : undefined;
+  // What comes back from PostgreSQL is read as a year of our time when it is below 100; one above 9999 not at all.
+  return /^(?!00)\d{4}-/.test(time.toISOString()) ? time.toISOString() : undefined;
 }
 
 /** `new Date` would take the 30th of February for a day in March. */

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
+import type { PostgresAddress } from '../shared/postgres-url.js';
 
 /** Drizzle's query builder on postgres.js. In raw SQL only arrays of text come as arrays, and times are strings. */
 export type Drizzle = PostgresJsDatabase<Record<string, never>>;
@@ -13,7 +14,7 @@ export interface Connection {
 }
 
 interface ConnectionOptions {
-  url: string;
+  address: PostgresAddress;
   /** How long opening it may take, in milliseconds. */
   connectTimeoutMs: number;
   /** Ends it when it had nothing to do for so long, in milliseconds. */
@@ -26,11 +27,12 @@ interface ConnectionOptions {
   onLost?: () => void;
 }
 
-/** Prepares a connection to the database of the URL: everything of postgres.js that we use. */
+/** Prepares a connection to the database at the address: everything of postgres.js that we use. */
 export function openConnection(options: ConnectionOptions): Connection {
-  const { url, connectTimeoutMs, idleTimeoutMs, session, onNotify, onLost = () => undefined } = options;
-  const line = openLine(url, onLost);
+  const { address, connectTimeoutMs, idleTimeoutMs, session, onNotify, onLost = () => undefined } = options;
+  const line = openLine(address, onLost);
   const settings: postgres.Options<typeof types> & Unlisted = {
+    ...address,
     max: 1,
     connect_timeout: connectTimeoutMs / 1000,
     idle_timeout: idleTimeoutMs && idleTimeoutMs / 1000,
@@ -45,7 +47,7 @@ export function openConnection(options: ConnectionOptions): Connection {
     onnotify: onNotify,
     onclose: onLost,
   };
-  const client = postgres(url, settings);
+  const client = postgres(settings);
   return {
     db: drizzle(client),
     close: async (graceMs) => {
@@ -85,19 +87,17 @@ const quote = (text: string): string => `"${text.replace(/["\\]/g, '\\$&')}"`;
  * next query with the error that ended the last (https://github.com/porsager/postgres/issues/1223); and dial for ever,
  * without a pause, where connections are accepted and closed at once, as proxies of a dead server do.
  */
-function openLine(url: string, onLost: () => void) {
-  const { hostname, port } = new URL(url);
-  const host = hostname.replace(/^\[|\]$/g, '') || 'localhost';
+function openLine({ host, port, ssl }: PostgresAddress, onLost: () => void) {
   let line: Socket | undefined;
   let used = false;
   return {
     open: (): Socket => {
       if (used) throw Object.assign(new Error('the connection is lost'), { code: 'CONNECTION_CLOSED' });
       used = true;
-      line = connect(Number(port || 5432), host)
-        .once('end', onLost)
-        .once('error', onLost);
-      // postgres.js looks here for the name that the server's certificate must have.
+      line = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
+      line.once('end', onLost).once('error', onLost);
+      if (ssl) refuseWithoutTls(line);
+      // postgres.js looks here for the name to tell the server.
       return Object.assign(line, { host });
     },
     close: () => {
@@ -105,4 +105,12 @@ function openLine(url: string, onLost: () => void) {
       line?.destroy();
     },
   };
+}
+
+/** The first byte is the server's answer to whether it has TLS; postgres.js begins with TLS whatever it is. */
+function refuseWithoutTls(line: Socket): void {
+  line.once('data', ([answer]) => {
+    if (answer !== 'S'.charCodeAt(0))
+      line.destroy(Object.assign(new Error('no TLS'), { code: 'TLS_NOT_OFFERED' }));
+  });
 }

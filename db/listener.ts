@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import type { Log } from '../shared/log.js';
+import type { PostgresAddress } from '../shared/postgres-url.js';
 import { openConnection } from './connection.js';
 import { codeOf } from './database-trouble.js';
 import { answerWithin } from './silence.js';
@@ -19,7 +20,7 @@ export interface Listener {
 }
 
 interface ListenerOptions {
-  url: string;
+  address: PostgresAddress;
   channel: string;
   hooks: ListenHooks;
   log: Log;
@@ -55,10 +56,13 @@ async function listenAgainAndAgain(options: ListenerOptions, closing: AbortSigna
 }
 
 /** Ends with an error: when the connection is lost, does not answer a heartbeat, or listening shall end. */
-async function listenOnce({ url, channel, hooks }: ListenerOptions, closing: AbortSignal): Promise<never> {
+async function listenOnce(
+  { address, channel, hooks }: ListenerOptions,
+  closing: AbortSignal,
+): Promise<never> {
   const lost = new AbortController();
   const connection = openConnection({
-    url,
+    address,
     connectTimeoutMs: answerMs,
     session: { application_name: 'quillgate listener', statement_timeout: `${answerMs}ms` },
     onNotify: hooks.onNotify,

@@ -2,7 +2,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import { v7 as uuidv7 } from 'uuid';
 import type { Post } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
-import type { Database, Drizzle } from './client.js';
+import type { Database, Drizzle, Statements } from './client.js';
 import { oncePerPool, postColumns, toPost } from './post-rows.js';
 import type { PostFields, PostRequest, PostStore } from './posts.js';
 import { posts } from './schema.js';
@@ -22,11 +22,12 @@ export function createPostCreation(database: Database): PostStore['create'] {
   const insertion = oncePerPool(prepareInsertion);
 
   return async (fields, request) => {
+    const statements = database.together();
     for (let attempt = 1; attempt <= mostAttempts; attempt++) {
       const values = toValues(fields, request, attempt);
-      const [row] = await database.run((db) => insertion(db).execute(values));
+      const [row] = await statements.run((db) => insertion(db).execute(values));
       if (row !== undefined) return { post: toPost(row), replayed: false };
-      const first = request && (await findFirst(database, request));
+      const first = request && (await findFirst(statements, request));
       if (first !== undefined) return { post: first, replayed: true };
       if (fields.slug !== undefined) break;
     }
@@ -73,9 +74,12 @@ function prepareInsertion(db: Drizzle) {
     .prepare('new-post');
 }
 
-async function findFirst(database: Database, { owner, key, hash }: PostRequest): Promise<Post | undefined> {
+async function findFirst(
+  statements: Statements,
+  { owner, key, hash }: PostRequest,
+): Promise<Post | undefined> {
   const sameKey = and(eq(posts.idempotencyOwner, owner), eq(posts.idempotencyKey, key));
-  const [row] = await database.run((db) =>
+  const [row] = await statements.run((db) =>
     db
       .select({ ...postColumns, hash: posts.idempotencyHash })
       .from(posts)

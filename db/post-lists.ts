@@ -24,13 +24,13 @@ export function createPostLists(database: Database): Pick<PostStore, 'list' | 'n
 
   return {
     list: async (filter) => {
-      const rows = await database.run((db) => pageOf(db, filter));
+      const rows = await database.run((db) => pageOf(db, filter), isSearch(filter) ? 'search' : 'request');
       const last = rows.at(-1);
       const next = last?.more ? { sortedAt: last.sortedAt, id: last.id } : undefined;
       return { posts: rows.map(toPost), next };
     },
     newest: async (count) => {
-      const rows = await database.run((db) => newest(db).execute({ count }));
+      const rows = await database.run((db) => newest(db).execute({ count }), 'look-up');
       return rows.map((row) => ({ ...row, updatedAt: row.updatedAt.toISOString() }));
     },
   };
@@ -64,8 +64,11 @@ function pageOf(db: Drizzle, filter: PostFilter) {
     .limit(filter.limit);
   // A tag or a word can be in every post or in one, so a plan for any of them would be a bad one: these are planned
   // for their values. The others are planned once for each connection.
-  return filter.tag === undefined && filter.search === undefined ? page.prepare('posts').execute() : page;
+  return isSearch(filter) ? page : page.prepare('posts').execute();
 }
+
+/** Whether no index has the posts in the order of the page, so that many may be read for a few. */
+const isSearch = ({ tag, search }: PostFilter): boolean => tag !== undefined || search !== undefined;
 
 function conditionsOf({ after, tag, author, search, drafts }: PostFilter): (SQL | undefined)[] {
   return [

@@ -1,14 +1,14 @@
-import { and, asc, count, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
+import { eq, inArray, type SQL, sql } from 'drizzle-orm';
 import { v7 as uuidv7 } from 'uuid';
 import type { Post, PostStatus } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import { type Database, isUniqueViolation } from './client.js';
-import { postColumns, toPost } from './post-rows.js';
+import { createPostPages } from './post-pages.js';
 import { postSources, posts } from './schema.js';
 
 /** A post to be stored; times are RFC 3339 in UTC. What is undefined stays as it is in the post, if there is one. */
 export interface ImportedPost {
-  /** Finds the post; without it the slug does. */
+  /** Undefined: a new post. */
   id: string | undefined;
   title: string | null;
   content: string;
@@ -38,35 +38,50 @@ export interface PostSource {
 /** What storing a post came to. */
 export type Imported = 'created' | 'changed' | 'unchanged';
 
-/** A post, with its file's head while it is as it was imported. */
+/** A post, with the file that it came from. */
 export interface ExportedPost {
   post: Post;
-  head: string | null;
+  source: ExportedSource | null;
+}
+
+export interface ExportedSource extends PostSource {
+  /** Whether the post is as it was imported, so that the file still stands for it. */
+  isCurrent: boolean;
+}
+
+/** The post that has a slug. */
+export interface SlugHolder {
+  id: string;
+  /** The file that it came from. */
+  path: string | null;
 }
 
 /** Posts on their way in and out, drafts included. Everything may throw `Failure('database_unavailable')`. */
 export interface PostTransfer {
   /** Creates or changes a post, or finds it equal and leaves it alone. Throws `Failure('slug_taken')`. */
   store(post: ImportedPost): Promise<Imported>;
-  /** The ids of the posts that have these slugs, by slug. */
-  holders(slugs: readonly string[]): Promise<Map<string, string>>;
+  /** Whether there is such a post and storing this would change it. */
+  differs(post: ImportedPost): Promise<boolean>;
+  /** The posts that have these slugs, by slug. */
+  holders(slugs: readonly string[]): Promise<Map<string, SlugHolder>>;
   count(): Promise<number>;
-  /** The files of the posts that are as they were imported: path by the post's id. */
+  /** The files that posts came from: path by the post's id. */
   sourcePaths(): Promise<Map<string, string>>;
-  /** Every post, page by page in the order of their ids. */
+  /** Every post, page by page in the order of their ids; a page holds about 1 MiB of text, or one post. */
   pages(): AsyncGenerator<ExportedPost[]>;
 }
 
 export function createPostTransfer(database: Database): PostTransfer {
   return {
     store: (post) => store(database, post),
-    holders: (slugs) => holders(database, slugs),
-    count: async () => {
-      const [row] = await database.run((db) => db.select({ total: count() }).from(posts));
-      return row?.total ?? 0;
+    differs: async (post) => {
+      const [row] = await database.run((db) =>
+        db.execute<{ differs: boolean }>(sql`with ${compared(post)} select differs from found`),
+      );
+      return row?.differs ?? false;
     },
-    sourcePaths: () => sourcePaths(database),
-    pages: () => pages(database),
+    holders: (slugs) => holders(database, slugs),
+    ...createPostPages(database),
   };
 }
 
@@ -87,16 +102,13 @@ async function store(database: Database, post: ImportedPost): Promise<Imported> 
 }
 
 /**
- * The post, and the file it came from, in one statement, which gives no row when somebody else made or removed the post
- * meanwhile. A later time of change than the post has counts as a difference; an earlier one does not, because people
- * who edit an exported file leave it as it is. A post that is the same is not written at all: its search vector would be
- * made anew even if nothing came of it.
+ * What is given, and the post that has its id, if there is one. A later time of change than the post has counts as a
+ * difference; an earlier one does not, because people who edit an exported file leave it as it is.
  */
-function upsert({ source, ...post }: ImportedPost): SQL {
+function compared({ source, ...post }: ImportedPost): SQL {
   const given = JSON.stringify({ ...post, id: post.id ?? uuidv7(), ...source });
-  const key = sql.raw(post.id === undefined ? 'slug' : 'id');
   return sql`
-    with given as (
+    given as (
       select *, coalesce("publishedAt", case status when 'published' then coalesce("createdAt", now()) end) as published
       from json_to_record(${given}::text::json) as given (
         id uuid, title text, content text, author text, "defaultAuthor" text, tags text[], slug text, status text,
@@ -111,14 +123,23 @@ function upsert({ source, ...post }: ImportedPost): SQL {
         or posts.created_at is distinct from coalesce("createdAt", posts.created_at)
         or posts.published_at is distinct from coalesce("publishedAt", posts.published_at, published)
         or posts.updated_at < coalesce("updatedAt", posts.updated_at) as differs
-      from posts join given using (${key})
-    ), created as (
+      from posts join given using (id)
+    )`;
+}
+
+/**
+ * The post, and the file it came from, in one statement, which gives no row when somebody else made or removed the post
+ * meanwhile. A post that is the same is not written at all: its search vector would be made anew even if nothing came
+ * of it.
+ */
+const upsert = (post: ImportedPost): SQL => sql`
+    with ${compared(post)}, created as (
       insert into posts
         (id, title, content, author, tags, slug, status, published_at, created_at, updated_at, version)
       select id, title, content, coalesce(author, "defaultAuthor"), tags, slug, status, published,
         coalesce("createdAt", now()), coalesce("updatedAt", "createdAt", now()), coalesce(version, 1)
       from given where not exists (select from found)
-      on conflict (${key}) do nothing
+      on conflict (id) do nothing
       returning id, version
     ), changed as (
       update posts set
@@ -142,63 +163,21 @@ function upsert({ source, ...post }: ImportedPost): SQL {
         is distinct from (excluded.version, excluded.path, excluded.head)
     )
     select outcome from stored`;
-}
 
 const slugsAtOnce = 1000;
 
-async function holders(database: Database, slugs: readonly string[]): Promise<Map<string, string>> {
-  const found = new Map<string, string>();
+async function holders(database: Database, slugs: readonly string[]): Promise<Map<string, SlugHolder>> {
+  const found = new Map<string, SlugHolder>();
   for (let start = 0; start < slugs.length; start += slugsAtOnce) {
     const some = inArray(posts.slug, slugs.slice(start, start + slugsAtOnce));
     const rows = await database.run((db) =>
-      db.select({ id: posts.id, slug: posts.slug }).from(posts).where(some),
+      db
+        .select({ slug: posts.slug, id: posts.id, path: postSources.path })
+        .from(posts)
+        .leftJoin(postSources, eq(postSources.postId, posts.id))
+        .where(some),
     );
-    for (const { id, slug } of rows) found.set(slug, id);
+    for (const { slug, ...holder } of rows) found.set(slug, holder);
   }
   return found;
-}
-
-/** A file stands for one version of its post. */
-const asImported = and(eq(postSources.postId, posts.id), eq(postSources.version, posts.version));
-
-/** Every UUID but this one is greater. */
-const leastId = '00000000-0000-0000-0000-000000000000';
-const pathsAtOnce = 5000;
-
-async function sourcePaths(database: Database): Promise<Map<string, string>> {
-  const paths = new Map<string, string>();
-  for (let after = leastId; ; ) {
-    const rows = await database.run((db) =>
-      db
-        .select({ id: posts.id, path: postSources.path })
-        .from(posts)
-        .innerJoin(postSources, asImported)
-        .where(gt(posts.id, after))
-        .orderBy(asc(posts.id))
-        .limit(pathsAtOnce),
-    );
-    for (const { id, path } of rows) paths.set(id, path);
-    if (rows.length < pathsAtOnce) return paths;
-    after = rows.at(-1)?.id ?? after;
-  }
-}
-
-/** A page of the longest posts is some 50 MB. */
-const postsAtOnce = 50;
-
-async function* pages(database: Database): AsyncGenerator<ExportedPost[]> {
-  for (let after = leastId; ; ) {
-    const rows = await database.run((db) =>
-      db
-        .select({ ...postColumns, head: postSources.head })
-        .from(posts)
-        .leftJoin(postSources, asImported)
-        .where(gt(posts.id, after))
-        .orderBy(asc(posts.id))
-        .limit(postsAtOnce),
-    );
-    if (rows.length > 0) yield rows.map((row) => ({ post: toPost(row), head: row.head }));
-    if (rows.length < postsAtOnce) return;
-    after = rows.at(-1)?.id ?? after;
-  }
 }

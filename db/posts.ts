@@ -1,6 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { Post, PostStatus } from '../shared/contract.js';
-import type { Database } from './client.js';
+import type { Database, Statements } from './client.js';
 import { createPostChanges } from './post-changes.js';
 import { createPostCreation } from './post-creation.js';
 import { createPostLists } from './post-lists.js';
@@ -94,24 +94,30 @@ export interface PostStore {
 }
 
 export function createPostStore(database: Database): PostStore {
-  const get = createPostReader(database);
+  const read = createPostReader();
   return {
     create: createPostCreation(database),
-    get,
+    get: (id, options) => read(database, id, options),
     ...createPostLists(database),
-    ...createPostChanges({ database, get }),
+    ...createPostChanges({ database, read }),
   };
 }
 
-function createPostReader(database: Database): PostStore['get'] {
+/** Reads a post as `PostStore.get` does, by statements that may have others beside them. */
+export type PostReader = (
+  statements: Statements,
+  ...question: Parameters<PostStore['get']>
+) => ReturnType<PostStore['get']>;
+
+function createPostReader(): PostReader {
   const hasId = eq(posts.id, sql.placeholder('id'));
   const isPublished = sql`${posts.status} = 'published'`;
   const any = oncePerPool((db) => db.select(postColumns).from(posts).where(hasId).prepare('post'));
   const published = oncePerPool((db) =>
     db.select(postColumns).from(posts).where(and(hasId, isPublished)).prepare('published-post'),
   );
-  return async (id, { drafts }) => {
-    const [row] = await database.run((db) => (drafts ? any : published)(db).execute({ id }));
+  return async (statements, id, { drafts }) => {
+    const [row] = await statements.run((db) => (drafts ? any : published)(db).execute({ id }));
     return row && toPost(row);
   };
 }

@@ -1,3 +1,5 @@
+import { within } from '../shared/within.js';
+
 /** The database has not answered in time, none of our connections to it became free, or we have closed them. */
 export class DatabaseSilence extends Error {
   override readonly name = 'DatabaseSilence';
@@ -8,11 +10,5 @@ export class DatabaseSilence extends Error {
 }
 
 /** The result of the work, or `DatabaseSilence` when it takes longer than `ms` milliseconds; the work goes on. */
-export function answerWithin<T>(ms: number, work: Promise<T>, onSilence?: () => void): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    reject(new DatabaseSilence('NO_ANSWER'));
-    onSilence?.();
-  }, ms);
-  return Promise.race([work, promise]).finally(() => clearTimeout(timer));
-}
+export const answerWithin = <T>(ms: number, work: Promise<T>): Promise<T> =>
+  within(ms, work, () => new DatabaseSilence('NO_ANSWER'));

@@ -100,7 +100,7 @@ async function find(database: Database, secretHash: Buffer): Promise<TokenGrant 
   const { id, owner, scopes } = tokens;
   const usedRecently = sql<boolean>`coalesce(${tokens.lastUsedAt} >= ${noted}, false)`;
   const fields = { id, secretHash: tokens.secretHash, owner, scopes, usedRecently };
-  const [row] = await database.run((db) => db.select(fields).from(tokens).where(good));
+  const [row] = await database.run((db) => db.select(fields).from(tokens).where(good), 'look-up');
   return row;
 }
 

@@ -43,7 +43,10 @@ export function createUserStore(database: Database): UserStore {
       return rows.map((row) => ({ name: row.name, createdAt: row.createdAt.toISOString() }));
     },
     digests: () =>
-      database.run((db) => db.select({ name: users.name, secretHash: users.secretHash }).from(users)),
+      database.run(
+        (db) => db.select({ name: users.name, secretHash: users.secretHash }).from(users),
+        'upkeep',
+      ),
   };
 }
 

@@ -3,6 +3,8 @@ import { loadEnvFile } from 'node:process';
 import { z } from 'zod';
 import { providerIds } from './contract.js';
 import { credentialVariables, hasCredentials } from './credentials.js';
+import { parsePostgresUrl } from './postgres-url.js';
+import { PostgresUrlError } from './postgres-url-error.js';
 
 /**
  * The configuration: one schema, every variable with its unit, default and one sentence. This file is the only
@@ -26,8 +28,15 @@ const providerUrl = httpUrl.refine(
     loopbackHosts.has(new URL(value).hostname),
   'must be https:// unless it points to a loopback address',
 );
-const storeUrl = (protocols: RegExp, names: string) =>
-  z.url({ protocol: protocols, error: `must be a ${names} URL` });
+const redisUrl = z.url({ protocol: /^rediss?$/, error: 'must be a redis:// or rediss:// URL' });
+const postgresUrl = z.string().check(({ value, issues }) => {
+  try {
+    parsePostgresUrl(value);
+  } catch (error) {
+    if (!(error instanceof PostgresUrlError)) throw error;
+    issues.push({ code: 'custom', message: error.message, input: value });
+  }
+});
 
 const proxyAddress = z.union(
   [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(['loopback', 'linklocal', 'uniquelocal'])],
@@ -59,7 +68,7 @@ export const environmentSchema = z.object({
   SIMULATOR_PORT: port.default(3002).describe('Port of the provider simulator under npm start.'),
   DATA_DIR: text.default('.data').describe('Where npm start keeps its database and the credentials it made.'),
   DATABASE_URL: secret(
-    storeUrl(/^postgres(ql)?$/, 'postgres://'),
+    postgresUrl,
     'PostgreSQL for the blog, users and tokens, and for the queue when REDIS_URL is not set. npm start brings its own.',
   ),
   DATABASE_POOL_SIZE: count(1000)
@@ -67,10 +76,7 @@ export const environmentSchema = z.object({
     .describe(
       'Connections to PostgreSQL per API process, beside two for health and news, and those of a queue that lives there.',
     ),
-  REDIS_URL: secret(
-    storeUrl(/^rediss?$/, 'redis:// or rediss://'),
-    'Redis for the queue; when it is not set the queue lives in PostgreSQL.',
-  ),
+  REDIS_URL: secret(redisUrl, 'Redis for the queue; when it is not set the queue lives in PostgreSQL.'),
   CHAT_USERNAME: z
     .string()
     .min(1)

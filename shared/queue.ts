@@ -18,6 +18,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import pg from 'pg';
 import type { Config } from './config.js';
 import type { Log } from './log.js';
+import { parsePostgresUrl } from './postgres-url.js';
 import { within } from './within.js';
 
 /**
@@ -57,7 +58,7 @@ export function openQueueStore(config: Config, log: Log): QueueStore {
 /** Brings the queue's schema in PostgreSQL up to date; does nothing for Redis, which has none. */
 export async function migrateQueueStore(config: Config): Promise<void> {
   if (config.REDIS_URL !== undefined || config.DATABASE_URL === undefined) return;
-  const client = new pg.Client({ connectionString: config.DATABASE_URL, connectionTimeoutMillis: 5000 });
+  const client = new pg.Client({ ...parsePostgresUrl(config.DATABASE_URL), connectionTimeoutMillis: 5000 });
   await client.connect();
   try {
     await runMigrations(client, schema);
@@ -127,12 +128,14 @@ const schema = 'bullmq';
 function openPostgresStore(url: string, log: Log): QueueStore {
   const postgres = withBackend(createPostgresBackend);
   const pool = new pg.Pool({
-    connectionString: url,
+    ...parsePostgresUrl(url),
     options: `-c search_path=${schema}`,
     max: 20,
     connectionTimeoutMillis: 2000,
     query_timeout: 10_000,
     keepAlive: true,
+    // About half an hour: a new connection may lead to the server that has taken over.
+    maxLifetimeSeconds: 1700 + Math.round(200 * Math.random()),
     application_name: 'quillgate',
   });
   pool.on('error', (error) => log.debug({ err: error }, 'postgres connection'));

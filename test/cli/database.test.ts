@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
 import { afterAll, describe, expect, it } from 'vitest';
 import { withDatabase } from '../../cli/database.js';
 import { CannotStart } from '../../shared/program.js';
@@ -22,6 +23,13 @@ describe('withDatabase', () => {
     expect(await complaintOf({ DATA_DIR: folder })).toBe('used');
     writeFileSync(join(folder, 'database-url'), 'postgres://127.0.0.1:1/none');
     expect(await complaintOf({ DATA_DIR: folder, DATABASE_URL: server.url })).toBe('used');
+  });
+
+  it('gives a statement more time than requests have, for a line to the database can be slow', async () => {
+    const [limit] = await withDatabase({ DATABASE_URL: server.url }, (database) =>
+      database.run((db) => db.execute<{ statement_timeout: string }>(sql`show statement_timeout`)),
+    );
+    expect(limit?.statement_timeout).toBe('29200ms');
   });
 
   it('says both ways when there is neither', async () => {

@@ -35,6 +35,26 @@ describe('createExportPaths', () => {
     expect(paths.claim('c.md/d.md')).toBe(false);
   });
 
+  it.each([
+    ['A.md', 'a.md'],
+    ['a/x.md', 'A/X.md'],
+    ['\u00c4.md', 'A\u0308.md'],
+    ['stra\u00dfe.md', 'STRASSE.md'],
+    ['\u03a3.md', '\u03c2.md'],
+    ['a.md/x.md', 'A.md'],
+    ['A.md', 'a.md/x.md'],
+  ])('takes %j or %j, which some file systems take for one', (one, other) => {
+    const paths = createExportPaths();
+    expect(paths.claim(one)).toBe(true);
+    expect(paths.claim(other)).toBe(false);
+  });
+
+  it('puts files into one folder however its name is written', () => {
+    const paths = createExportPaths();
+    expect(paths.claim('a/x.md')).toBe(true);
+    expect(paths.claim('A/y.md')).toBe(true);
+  });
+
   it('names a post by its slug, and adds the id where that is taken, in whatever case', () => {
     const paths = createExportPaths();
     paths.claim('Hello.md');

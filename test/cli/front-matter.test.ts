@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readFrontMatter, renderHead, splitFile } from '../../cli/front-matter.js';
+import { renderHead } from '../../cli/export-head.js';
+import { readFrontMatter, splitFile } from '../../cli/front-matter.js';
 import type { Post } from '../../shared/contract.js';
 
 const names = new Set(['title', 'author', 'tags', 'slug', 'status', 'draft', 'date', 'version']);

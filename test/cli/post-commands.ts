@@ -1,8 +1,10 @@
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
+import { expect } from 'vitest';
 import { exportPosts, importPosts } from '../../cli/posts.js';
 import type { Database } from '../../db/client.js';
 import type { Environment } from '../../shared/config.js';
+import { CannotStart } from '../../shared/program.js';
 import { collectOutput } from './output.js';
 import { makeFolder, readTree, type Tree } from './post-trees.js';
 
@@ -15,6 +17,16 @@ export async function importFrom(environment: Environment, path: string): Promis
   const output = collectOutput();
   await importPosts(environment, path);
   return output.stderr;
+}
+
+/** What a command says when it gives up. */
+export async function complaintOf(command: Promise<unknown>): Promise<string> {
+  const error = await command.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(CannotStart);
+  return (error as CannotStart).message;
 }
 
 /** Exports to a new folder and gives its files. */

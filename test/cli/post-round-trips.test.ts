@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { etagOf, expectedVersions } from '../../api/preconditions.js';
 import { createPostStore, type PostFields } from '../../db/posts.js';
 import { openTestDatabase } from '../support/database.js';
 import { exportJson, exportTree, forgetPosts, importFrom } from './post-commands.js';
@@ -34,7 +35,6 @@ const files = {
   'same-title-1.md': '---\ntitle: Nested\n---\nanother\n',
   'same-title-2.md': '---\ntitle: Nested\n---\nand another\n',
   'Case.md': 'upper',
-  'case.md': 'lower',
   'trailing spaces.md': '---   \ntitle: Spaces\n---\t\ntext   \n   ',
   "quote's & co, $HOME.md": 'text\u0001\u007f',
 };
@@ -77,7 +77,7 @@ describe('a folder', () => {
     expect(bySlug('odd-order')).toMatchObject({ tags: ['z', 'a'] });
   });
 
-  it('gives a changed file back as it is now, and a post changed elsewhere in full', async () => {
+  it('gives a changed file back as it is now, and a post changed elsewhere with that change alone', async () => {
     const folder = plant({ 'a/one.md': '---\n# kept\ntitle: One\n---\ntext', 'two.md': 'text' });
     await importFrom(environment, folder);
     const changed = plant({ 'a/one.md': '---\n# kept\ntitle: One\n---\nother text', 'two.md': 'text' });
@@ -88,9 +88,10 @@ describe('a folder', () => {
     expect(first).toMatchObject({ version: 2, content: 'other text' });
     expect(await exportTree(environment)).toEqual(readTree(changed));
     await store.patch(first.id, { tags: ['new'] });
-    const tree = await exportTree(environment);
-    expect(Object.keys(tree)).toEqual(['one.md', 'two.md']);
-    expect(tree['one.md']).toContain('tags: ["new"]');
+    expect(await exportTree(environment)).toEqual({
+      'a/one.md': '---\n# kept\ntitle: One\ntags: ["new"]\n---\nother text',
+      'two.md': 'text',
+    });
   });
 
   async function exportFull() {
@@ -160,6 +161,47 @@ describe('posts of the API', () => {
     const { posts } = await store.list({ limit: 100, drafts: true });
     const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
     expect(JSON.parse(await exportJson(environment))).toEqual(posts.sort(byId));
+  });
+});
+
+describe('a post with a time and a version at their limits', () => {
+  it.each(['0100-01-01T00:00:00.000Z', '1969-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'])(
+    'comes out as it went in, and its ETag is good for writes: %s',
+    async (time) => {
+      const times = { publishedAt: time, createdAt: time, updatedAt: time };
+      const given = {
+        id: '01890a5d-ac96-774b-bcce-b302099a8057',
+        content: 'text',
+        version: 999_999_999,
+        ...times,
+      };
+      await importFrom(environment, `${plant({ 'a.json': JSON.stringify([given]) })}/a.json`);
+      const [post] = JSON.parse(await exportJson(environment));
+      expect(post).toMatchObject(given);
+      const change = await store.patch(post.id, { title: 'Other' }, expectedVersions(etagOf(post)));
+      expect(change).toMatchObject({ kind: 'changed', post: { version: 1_000_000_000 } });
+      const changed = change.kind === 'changed' ? change.post : post;
+      expect(await store.patch(post.id, { title: 'Again' }, expectedVersions(etagOf(changed)))).toMatchObject(
+        {
+          kind: 'changed',
+          post: { version: 1_000_000_001 },
+        },
+      );
+      expect(await store.remove(post.id, expectedVersions(etagOf(post)))).toMatchObject({ kind: 'stale' });
+    },
+  );
+
+  it('is only stale for tags of what no post can have', async () => {
+    await importFrom(environment, plant({ 'a.md': 'text' }));
+    const [{ id }] = JSON.parse(await exportJson(environment));
+    for (const tag of [
+      '"2147483647-zz"',
+      '"9999999999-zz"',
+      '"1-zzzzzzzzzz"',
+      '"1--zzzzzzzzzz"',
+      '"1--1h3n9q0000"',
+    ])
+      expect(await store.remove(id, expectedVersions(tag))).toMatchObject({ kind: 'stale' });
   });
 });
 

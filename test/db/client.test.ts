@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Database, isUniqueViolation, openDatabase } from '../../db/client.js';
+import { createUserStore } from '../../db/users.js';
 import { freePort } from '../../dev/free-port.js';
 import { Failure } from '../../shared/failures.js';
 import { openTestDatabase, type TestDatabase } from '../support/database.js';
@@ -116,21 +117,100 @@ describe('run', () => {
     const failed = await failure(one(database));
 
     expect(failed.code).toBe(code);
-    expect(failed.ms).toBeGreaterThan(1400);
-    expect(failed.ms).toBeLessThan(1900);
+    expect(failed.ms).toBeGreaterThan(750);
+    expect(failed.ms).toBeLessThan(1200);
     expect((await Promise.all(slow)).map((end) => end.code)).toEqual([code, code]);
     await one(database);
   });
 
-  it('gives up within 3.5 seconds in all, without taking a slow server for a silent one', async () => {
+  it('gives up within 2.8 seconds in all, without taking a slow server for a silent one', async () => {
     const { database, logText } = open({ poolSize: 1 });
-    const first = sleep(database, 1.3);
+    const first = sleep(database, 0.7);
 
     const failed = await failure(sleep(database, 10));
 
     await first;
     expect(failed.code).toBe(code);
-    expect(failed.ms).toBeLessThan(3700);
+    expect(failed.ms).toBeLessThan(3000);
+    expect(logText()).not.toContain('silent');
+  });
+
+  it('gives up sooner where others are to follow, and goes on with the connection', async () => {
+    const { database, logText } = open({ poolSize: 1 });
+
+    const failed = await failure(database.run((db) => db.execute(sql`select pg_sleep(1.5)`), 'look-up'));
+
+    expect(failed.code).toBe(code);
+    expect(failed.ms).toBeGreaterThan(950);
+    expect(failed.ms).toBeLessThan(1200);
+    await one(database);
+    expect(logText()).not.toContain('silent');
+  });
+});
+
+describe('run, for searches', () => {
+  const search = (database: Database, seconds: number) =>
+    database.run((db) => db.execute(sql`select pg_sleep(${seconds})`), 'search');
+  const facts = async (work: Promise<unknown>) =>
+    work.catch((error: unknown) => (error instanceof Failure ? error.facts : error));
+
+  it('leaves connections to everything else, however many there are', async () => {
+    const { database } = open({ poolSize: 3 });
+    const searches = Array.from({ length: 50 }, () => facts(search(database, 0.5)));
+    const startedAt = performance.now();
+
+    await Promise.all(Array.from({ length: 20 }, () => sleep(database, 0.01)));
+
+    expect(performance.now() - startedAt).toBeLessThan(400);
+    const failed = (await Promise.all(searches)).filter((end) => 'detail' in Object(end));
+    expect(failed.length).toBeGreaterThan(45);
+    expect(failed[0]).toMatchObject({ detail: 'Too many searches are running at the moment.' });
+  });
+
+  it('uses the only connection there is', async () => {
+    const { database } = open({ poolSize: 1 });
+
+    await Promise.all(Array.from({ length: 20 }, () => search(database, 0.01)));
+    await one(database);
+  });
+
+  it('does not look like an outage when one takes too long', async () => {
+    const { database } = open();
+
+    expect(await facts(search(database, 10))).toMatchObject({
+      detail: 'The search took too long: make it narrower.',
+      retryAfterMs: 60_000,
+    });
+    expect(await facts(sleep(database, 10))).not.toHaveProperty('detail');
+  });
+});
+
+describe('run, for upkeep', () => {
+  it('does not wait for those who serve requests', async () => {
+    const { database } = open();
+    const slow = Array.from({ length: 30 }, () => failure(sleep(database, 1)).catch(() => undefined));
+
+    const startedAt = performance.now();
+    await createUserStore(database).digests();
+
+    expect(performance.now() - startedAt).toBeLessThan(500);
+    await Promise.all(slow);
+  });
+});
+
+describe('together', () => {
+  it('gives statements that follow one another the time of one', async () => {
+    const { database, logText } = open({ poolSize: 1 });
+    const statements = database.together();
+    const sleepOn = (seconds: number) => statements.run((db) => db.execute(sql`select pg_sleep(${seconds})`));
+    const startedAt = performance.now();
+
+    await sleepOn(1.6);
+    expect((await failure(sleepOn(1.6))).code).toBe(code);
+    expect((await failure(sleepOn(0))).ms).toBeLessThan(50);
+
+    expect(performance.now() - startedAt).toBeLessThan(3000);
+    await one(database);
     expect(logText()).not.toContain('silent');
   });
 });

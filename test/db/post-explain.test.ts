@@ -41,7 +41,8 @@ beforeAll(async () => {
   client = postgres(server.url, { max: 1, fetch_types: false, onnotice: () => undefined });
   const logQuery = (text: string, values: unknown[]) => void sent.push({ text, values });
   const db = drizzle(client, { logger: { logQuery } });
-  store = createPostStore({ ...database, run: async (query) => await query(db) });
+  const run: Database['run'] = async (query) => await query(db);
+  store = createPostStore({ ...database, run, together: () => ({ run }) });
   await seed();
 }, 120_000);
 

@@ -6,15 +6,21 @@ import { Failure, type FailureCode, failureCodes, failureKinds } from '../../sha
 const promised: [number, FailureCode[]][] = [
   [400, ['invalid_json', 'invalid_request', 'empty_conversation', 'unknown_provider']],
   [401, ['unauthorized']],
+  [403, ['insufficient_scope']],
   [404, ['not_found']],
   [405, ['method_not_allowed']],
+  [409, ['slug_taken']],
+  [412, ['precondition_failed']],
   [413, ['payload_too_large']],
   [415, ['unsupported_media_type']],
+  [422, ['idempotency_key_reused']],
+  [429, ['rate_limited']],
   [500, ['provider_error', 'provider_rejected', 'provider_rate_limited', 'provider_timeout']],
   [
     500,
     ['content_blocked', 'provider_unavailable', 'overloaded', 'timeout', 'queue_unavailable', 'internal'],
   ],
+  [503, ['database_unavailable']],
 ];
 
 describe('failureKinds', () => {
@@ -29,12 +35,14 @@ describe('failureKinds', () => {
   it('calls only what may pass by itself retryable', () => {
     const retryable = failureCodes.filter((code) => failureKinds[code].retryable);
     expect(retryable.sort()).toEqual([
+      'database_unavailable',
       'overloaded',
       'provider_error',
       'provider_rate_limited',
       'provider_timeout',
       'provider_unavailable',
       'queue_unavailable',
+      'rate_limited',
       'timeout',
     ]);
   });

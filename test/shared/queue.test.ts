@@ -4,7 +4,7 @@ import { parseConfig } from '../../shared/config.js';
 import { migrateQueueStore, openQueueStore, type QueueStore, StoreDefect } from '../../shared/queue.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { findStores, freshStore, type StoreServer } from '../support/stores.js';
-import { openWire, type Wire } from '../support/wire.js';
+import { openWire, openWireTo, type Wire } from '../support/wire.js';
 
 const stores = await findStores();
 /** As promised for a store that cannot be reached. */
@@ -36,7 +36,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
 
   beforeAll(async () => {
     ({ server, stop: stopServer } = await choice.start());
-    wire = await openWire(Number(new URL(server.url).port));
+    wire = await openWireTo(server.url);
   });
   afterAll(async () => {
     await wire?.close();
@@ -46,7 +46,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
   beforeEach(async () => {
     const variables = await freshStore(server);
     await migrateQueueStore(configOf(variables));
-    url = new URL(Object.values(variables)[0] ?? '');
+    url = new URL(variables.REDIS_URL ?? variables.DATABASE_URL ?? '');
     opened = [];
     logged = createRecordingLog();
     return async () => {
@@ -66,7 +66,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     expect(await store.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
     return store;
   };
-  const through = (port: number): URL => Object.assign(new URL(url), { port: String(port) });
+  const through = (port: number): URL => Object.assign(new URL(url), { host: `127.0.0.1:${port}` });
 
   it('is ready once it answers', async () => {
     const store = await ready();

@@ -1,0 +1,99 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import {
+  type ConnectionOptions,
+  checkServerIdentity,
+  createSecureContext,
+  getCACertificates,
+} from 'node:tls';
+import { PostgresUrlError } from './postgres-url-error.js';
+
+/**
+ * What a PostgreSQL URL says about TLS: `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, in libpq's meaning
+ * (PostgreSQL's manual, 32.19), but for two things. `prefer` is `require`, so that nobody on the way can have
+ * everything sent in clear. And where nothing is said nothing is encrypted, as with every client for Node.
+ */
+
+const modes = ['disable', 'prefer', 'require', 'no-verify', 'verify-ca', 'verify-full'] as const;
+type Mode = (typeof modes)[number];
+
+/** The options for `tls.connect`, false for no TLS. Reads the files that are named. Throws `PostgresUrlError`. */
+export function tlsOptionsOf(
+  parameters: ReadonlyMap<string, string>,
+  host: string,
+): ConnectionOptions | false {
+  const mode = modeOf(parameters);
+  if (mode === 'disable') return false;
+  const root = parameters.get('sslrootcert');
+  if (root === 'system' && mode !== 'verify-full')
+    throw new PostgresUrlError('must have sslmode=verify-full with sslrootcert=system');
+  const options = { ...authorities(root), ...ownCertificate(parameters) };
+  // libpq verifies wherever it has something to verify with.
+  const verifies = mode.startsWith('verify-') || (root !== undefined && mode !== 'no-verify');
+  if (!verifies) return { ...options, rejectUnauthorized: false };
+  return {
+    ...options,
+    rejectUnauthorized: true,
+    // Said here, because the clients do not agree on what a server has to be named that has an address alone.
+    checkServerIdentity: (_name, certificate) =>
+      mode === 'verify-full' ? checkServerIdentity(host, certificate) : undefined,
+  };
+}
+
+function modeOf(parameters: ReadonlyMap<string, string>): Mode {
+  const said = parameters.get('sslmode') ?? modeOfSsl(parameters.get('ssl')) ?? modeUnsaid(parameters);
+  const mode = modes.find((name) => name === said);
+  if (mode === undefined) throw new PostgresUrlError(`must have as sslmode one of ${modes.join(', ')}`);
+  return mode;
+}
+
+/** libpq takes `ssl=true`, which is JDBC's, for `sslmode=require`. */
+function modeOfSsl(ssl: string | undefined): Mode | undefined {
+  if (ssl === undefined) return undefined;
+  if (ssl === 'true') return 'require';
+  if (ssl === 'false') return 'disable';
+  throw new PostgresUrlError('must have as ssl true or false; sslmode says more');
+}
+
+function modeUnsaid(parameters: ReadonlyMap<string, string>): Mode {
+  if (parameters.get('sslrootcert') === 'system') return 'verify-full';
+  return parameters.has('sslrootcert') || parameters.has('sslcert') ? 'prefer' : 'disable';
+}
+
+/** Those of Node, with NODE_EXTRA_CA_CERTS, unless others are named. */
+function authorities(root: string | undefined): Pick<ConnectionOptions, 'ca'> {
+  if (root === undefined) return {};
+  if (root === 'system') return { ca: [...getCACertificates('default'), ...getCACertificates('system')] };
+  const ca = read('sslrootcert', root);
+  parse(() => new X509Certificate(ca), 'names as sslrootcert what is no certificate');
+  return { ca };
+}
+
+/** What the server knows us by, where it asks for a certificate. */
+function ownCertificate(parameters: ReadonlyMap<string, string>): Pick<ConnectionOptions, 'cert' | 'key'> {
+  const [certFile, keyFile] = [parameters.get('sslcert'), parameters.get('sslkey')];
+  if (certFile === undefined && keyFile === undefined) return {};
+  if (certFile === undefined || keyFile === undefined)
+    throw new PostgresUrlError('must have sslcert and sslkey together');
+  const own = { cert: read('sslcert', certFile), key: read('sslkey', keyFile) };
+  parse(() => createSecureContext(own), 'must name as sslcert and sslkey a certificate and its own key');
+  return own;
+}
+
+function read(parameter: string, file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new PostgresUrlError(
+      `names as ${parameter} a file that cannot be read (${(error as NodeJS.ErrnoException).code})`,
+    );
+  }
+}
+
+function parse(work: () => unknown, complaint: string): void {
+  try {
+    work();
+  } catch {
+    throw new PostgresUrlError(complaint);
+  }
+}

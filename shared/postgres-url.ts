@@ -1,0 +1,112 @@
+import type { ConnectionOptions } from 'node:tls';
+import { tlsOptionsOf } from './postgres-tls.js';
+import { PostgresUrlError } from './postgres-url-error.js';
+
+/**
+ * The one reader of `DATABASE_URL`. The clients we use read the same URL differently, and take what they do not know
+ * for settings of the session, before ours; so they get what was read here instead. The parameters are those of
+ * libpq (PostgreSQL's manual, 32.1.2).
+ */
+
+/** Where a PostgreSQL server is and how to talk to it, in names that pg and postgres.js share. */
+export interface PostgresAddress {
+  /** A name, an address, or the folder of a Unix socket. */
+  host: string;
+  port: number;
+  user?: string;
+  password?: string;
+  database?: string;
+  /** For `tls.connect`; false: not encrypted. */
+  ssl: ConnectionOptions | false;
+}
+
+/** Reads a `postgres://` URL, and the files of certificates that it names. Throws `PostgresUrlError`. */
+export function parsePostgresUrl(text: string): PostgresAddress {
+  const url = readUrl(text);
+  const parameters = parametersOf(url);
+  refuseUnsupported(parameters);
+  const host = parameters.get('host') || decode(url.hostname).replace(/^\[|\]$/g, '') || 'localhost';
+  if (host.includes(',')) throw new PostgresUrlError('must name one host alone');
+  const user = parameters.get('user') || decode(url.username);
+  const password = parameters.get('password') || decode(url.password);
+  const database = parameters.get('dbname') || decode(url.pathname.slice(1));
+  return {
+    host,
+    port: readPort(parameters.get('port') || url.port || '5432'),
+    ...(user && { user }),
+    ...(password && { password }),
+    ...(database && { database }),
+    // As libpq has it: what stays on the machine is not encrypted.
+    ssl: host.startsWith('/') ? false : tlsOptionsOf(parameters, host),
+  };
+}
+
+function readUrl(text: string): URL {
+  if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text))
+    throw new PostgresUrlError('must be a postgres:// URL');
+  const url = new URL(text);
+  // What was read as parameters can be the end of a password then, so not even names may be told.
+  if (/[@#]/.test(url.pathname + url.search + url.hash))
+    throw new PostgresUrlError('must have the characters @ / ? # percent-encoded in user and password');
+  return url;
+}
+
+function parametersOf({ search }: URL): ReadonlyMap<string, string> {
+  const pairs = search
+    .slice(1)
+    .split('&')
+    .filter((pair) => pair !== '');
+  return new Map(
+    pairs.map((pair) => {
+      const [name = '', ...value] = pair.split('=');
+      return [decode(name), decode(value.join('='))];
+    }),
+  );
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new PostgresUrlError('has a % that does not begin a percent-encoded character');
+  }
+}
+
+function readPort(text: string): number {
+  if (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw new PostgresUrlError('must have a port from 1 to 65535');
+}
+
+const supported = new Set('host port user password dbname sslmode ssl sslrootcert sslcert sslkey'.split(' '));
+
+const whatever = /^/;
+
+/** What is left out, as long as it has such a value: we do it anyway, never do it, or have a limit of our own. */
+const harmless = new Map([
+  ['application_name', whatever],
+  ['channel_binding', whatever],
+  ['client_encoding', /^(auto|utf-?8)$/i],
+  ['connect_timeout', whatever],
+  ['fallback_application_name', whatever],
+  ['gssencmode', /^(disable|prefer)$/],
+  ['keepalives', whatever],
+  ['keepalives_count', whatever],
+  ['keepalives_idle', whatever],
+  ['keepalives_interval', whatever],
+  ['schema', /^public$/],
+  ['sslcompression', whatever],
+  ['sslnegotiation', whatever],
+  ['sslsni', whatever],
+  ['target_session_attrs', /^(any|read-write|primary)$/],
+  ['tcp_user_timeout', whatever],
+  ['uselibpqcompat', whatever],
+]);
+
+function refuseUnsupported(parameters: ReadonlyMap<string, string>): void {
+  const refused = [...parameters].filter(
+    ([name, value]) => !supported.has(name) && harmless.get(name)?.test(value) !== true,
+  );
+  if (refused.length === 0) return;
+  const names = refused.map(([name]) => (/^\w{1,40}$/.test(name) ? name : 'one with an odd name'));
+  throw new PostgresUrlError(`has parameters that are not supported: ${names.join(', ')}`);
+}
