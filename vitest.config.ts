@@ -4,7 +4,13 @@ import { StoresReporter } from './test/support/stores-reporter.js';
 
 const stores = await findStores();
 
-/** `parts` holds everything that needs no queue; the whole-path suite in test/system runs once on each store. */
+/** What keeps the processors busy for long; beside it, what has to happen within a time would be late. */
+const laborious = ['test/fuzz/**/*.test.ts', 'test/db/post-explain.test.ts', 'test/db/post-search.test.ts'];
+
+/**
+ * `parts` holds everything that does not depend on the queue's store; the whole-path suite in test/system runs once on
+ * each store, and `laborious` when all others are done.
+ */
 export default defineConfig({
   test: {
     testTimeout: 20_000,
@@ -13,12 +19,29 @@ export default defineConfig({
     maxWorkers: 4,
     reporters: ['default', new StoresReporter(stores)],
     projects: [
-      { extends: true, test: { name: 'parts', include: ['test/**/*.test.ts'], exclude: ['test/system/**'] } },
+      {
+        extends: true,
+        test: {
+          name: 'parts',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/system/**', ...laborious],
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'laborious', include: laborious, sequence: { groupOrder: 2 } },
+      },
       ...stores
         .filter(({ servedBy }) => servedBy !== undefined)
         .map(({ name }) => ({
           extends: true as const,
-          test: { name, include: ['test/system/**/*.test.ts'], globalSetup: ['test/support/start-store.ts'] },
+          test: {
+            name,
+            include: ['test/system/**/*.test.ts'],
+            globalSetup: ['test/support/start-store.ts'],
+            sequence: { groupOrder: 1 },
+          },
         })),
     ],
   },

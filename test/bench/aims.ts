@@ -59,9 +59,11 @@ function find({ runs }: Series, wanted: Pick<Run, 'latencyMs' | 'connections'>):
   );
 }
 
-const verdict = (met: boolean): AimResult['verdict'] => (met ? 'met' : 'not met');
+/** Names how a comparison ended. */
+export const verdict = (met: boolean): AimResult['verdict'] => (met ? 'met' : 'not met');
 
-const notMeasured = (aim: string): AimResult => ({
+/** For an aim whose run did not take place. */
+export const notMeasured = (aim: string): AimResult => ({
   aim,
   verdict: 'not measured',
   numbers: 'its run did not take place',

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
+import { seededPosts } from './blog/seed.js';
 import { concurrency } from './gateway.js';
-import type { Options } from './options.js';
+import { timeoutSeconds, warmUpSeconds } from './measure.js';
+import type { Options, Subject } from './options.js';
 import { processTableSource } from './process-table.js';
-import { timeoutSeconds, warmUpSeconds } from './runs.js';
 import { type StoreChoice, storeTitles } from './store.js';
 
 /** Under which conditions the numbers came about: name and value, for people. */
@@ -33,10 +34,7 @@ export function describeConditions(
       storeTitles[store.name],
       'missing' in store ? `does not run: ${store.missing}` : store.servedBy,
     ]),
-    [
-      'processes',
-      `one API, one worker (all four pools, OPENAI_CONCURRENCY=${concurrency}), log level info to files`,
-    ],
+    ...options.subjects.map((subject): [string, string] => [subject, processes[subject]]),
     [
       'load',
       'autocannon in a process of its own; each connection sends its next request at the answer to the last',
@@ -56,6 +54,13 @@ export function openFilesLimit(): number {
   const limit = execFileSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).trim();
   return limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit);
 }
+
+const processes: Readonly<Record<Subject, string>> = {
+  chat: `one API, one worker (all four pools, OPENAI_CONCURRENCY=${concurrency}), log level info to files; beside Redis an idle PostgreSQL`,
+  blog:
+    `one API (DATABASE_POOL_SIZE as it is by default), log level info to a file; an embedded PostgreSQL of its own ` +
+    `with fsync on, ${seededPosts.toLocaleString('en-US')} posts before the load, VACUUM (ANALYZE)`,
+};
 
 function commit(): string {
   const git = (...args: string[]) =>

@@ -20,9 +20,18 @@ export async function findEmbeddedStore(dir: string): Promise<StoreChoice> {
 }
 
 async function open(lifecycle: Lifecycle, dir: string): Promise<RunningStore> {
+  const { url, pid } = await startDatabase(lifecycle, dir);
+  return { variables: { DATABASE_URL: url }, pid };
+}
+
+/** Starts a PostgreSQL with a new cluster in `dir`. */
+export async function startDatabase(
+  lifecycle: Lifecycle,
+  dir: string,
+): Promise<{ url: string; pid: number | undefined }> {
   const starting = startEmbeddedPostgres({ dataDir: dir });
   // Registered before it runs: it outlives its starter, so a Ctrl-C in the meantime must stop it too.
   lifecycle.opened('postgres', starting, async () => (await starting).stop());
   const { url } = await starting;
-  return { variables: { DATABASE_URL: url }, pid: findPostmaster(join(dir, 'postgres'))?.pid };
+  return { url, pid: findPostmaster(join(dir, 'postgres'))?.pid };
 }

@@ -1,13 +1,11 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { type ChildProgram, startChild } from '../../dev/child-program.js';
+import { migrateDatabase } from '../../db/migrate.js';
 import { simulatorEnvironment } from '../../dev/simulated-providers.js';
 import { parseConfig } from '../../shared/config.js';
 import { providerIds } from '../../shared/contract.js';
 import type { Lifecycle } from '../../shared/lifecycle.js';
 import { migrateQueueStore } from '../../shared/queue.js';
+import { failureOf, programsIn } from './programs.js';
 import type { RunningStore } from './store.js';
 
 /** One API process, one worker process and one simulator, each a process of its own as in production. */
@@ -34,29 +32,21 @@ export const chatHeaders = {
 /** The conversation of every request. */
 export const messages = [{ role: 'user', content: 'What is a queue good for?' }];
 
-const launcher = fileURLToPath(new URL('../../../bin/quillgate', import.meta.url));
-const graceMs = 15_000;
 const answerWithinMs = 60_000;
 const betweenTriesMs = 100;
 
 /** Starts them on the store, with logs and working directory in `dir`, and waits until a request is answered. */
 export async function openGateway(store: RunningStore, lifecycle: Lifecycle, dir: string): Promise<Gateway> {
-  await migrateQueueStore(parseConfig(store.variables, 'migrate'));
-  const run = async (name: string, args: string[], environment: NodeJS.ProcessEnv) => {
-    lifecycle.stopping.throwIfAborted();
-    const logFile = join(dir, `${name}.log`);
-    const starting = startChild({ name, command: launcher, args, environment, cwd: dir, logFile });
-    return lifecycle.opened(name, await withLog(starting, logFile), (child) => child.stop({ graceMs }));
-  };
+  const config = parseConfig(store.variables, 'migrate');
+  await migrateDatabase(config.DATABASE_URL ?? '');
+  await migrateQueueStore(config);
+  const run = programsIn(dir, lifecycle);
   const simulator = await run('simulator', ['simulator', '--port', '0'], { PATH: process.env.PATH });
   const simulatorUrl = `http://127.0.0.1:${simulator.port}`;
   const environment = environmentOf(store, simulatorUrl);
   const api = await run('api', ['api'], environment);
   const worker = await run('worker', ['worker'], environment);
-  const failed = Promise.race(
-    [simulator, api, worker].map((child) => rejectAtEnd(child, join(dir, `${child.name}.log`))),
-  );
-  failed.catch(() => undefined);
+  const failed = failureOf([simulator, api, worker], dir);
   await Promise.race([Promise.all([api.ready, worker.ready]), failed]);
   const chatUrl = `http://127.0.0.1:${api.port}/chat`;
   const answersOne = () => untilAnswered(chatUrl, lifecycle.stopping);
@@ -79,25 +69,6 @@ function environmentOf(store: RunningStore, simulatorUrl: string): NodeJS.Proces
     ...store.variables,
     ...simulatorEnvironment([...providerIds], simulatorUrl),
   };
-}
-
-async function rejectAtEnd(child: ChildProgram, logFile: string): Promise<never> {
-  return withLog(
-    child.ended.then((reason) => Promise.reject(new Error(reason))),
-    logFile,
-  );
-}
-
-const quotedLogBytes = 1500;
-
-/** The log goes with the temporary directory, so its end is put into the error. */
-async function withLog<T>(work: Promise<T>, logFile: string): Promise<T> {
-  try {
-    return await work;
-  } catch (cause) {
-    const end = readFileSync(logFile, 'utf8').slice(-quotedLogBytes).trim();
-    throw new Error(`${(cause as Error).message}; its last words:\n${end}`, { cause });
-  }
 }
 
 async function untilAnswered(url: string, stopping: AbortSignal): Promise<void> {

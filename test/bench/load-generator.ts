@@ -1,6 +1,7 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import autocannon from 'autocannon';
 import type { LoadErrors, LoadEvent, LoadOrder } from './load.js';
+import { type ConnectionCounts, runConnection } from './load-connection.js';
 
 const longestUs = 600_000_000;
 
@@ -10,7 +11,12 @@ const longestUs = 600_000_000;
  */
 function generate(order: LoadOrder): void {
   const window = new Window(order);
-  const run = autocannon(autocannonOptions(order), (error, result) => {
+  const counts: ConnectionCounts[] = [];
+  const setupClient = (client: autocannon.Client) => {
+    const { traffic, connections } = order;
+    counts.push(runConnection(client, { traffic, connections, index: counts.length }));
+  };
+  const run = autocannon({ ...autocannonOptions(order), setupClient }, (error, result) => {
     if (error) throw error;
     const { latencies, tookSeconds } = window;
     tell({
@@ -22,7 +28,7 @@ function generate(order: LoadOrder): void {
           p50Ms: latencies.percentile(50) / 1000,
           p99Ms: latencies.percentile(99) / 1000,
         }),
-        errors: errorsOf(result, order.connections),
+        errors: errorsOf(result, counts),
       },
     });
   });
@@ -31,12 +37,9 @@ function generate(order: LoadOrder): void {
 }
 
 function autocannonOptions(order: LoadOrder): autocannon.Options {
-  const { url, headers, body, connections, warmUpSeconds, seconds, timeoutSeconds } = order;
+  const { traffic, connections, warmUpSeconds, seconds, timeoutSeconds } = order;
   return {
-    url,
-    method: 'POST',
-    headers: { ...headers },
-    body,
+    url: traffic.origin,
     connections,
     timeout: timeoutSeconds,
     // Never reached, because it is stopped; it looks every `sampleInt` milliseconds whether it was.
@@ -70,7 +73,7 @@ class Window {
   }
 
   record(status: number, tookMs: number): void {
-    if (!this.#isOpen || status < 200 || status > 299) return;
+    if (!this.#isOpen || status !== this.order.traffic.expected.status) return;
     this.latencies.record(Math.min(longestUs, Math.max(1, Math.round(tookMs * 1000))));
   }
 }
@@ -79,14 +82,21 @@ class Window {
  * autocannon counts timeouts among its errors, and does not count a request whose connection was closed in good order:
  * those are what is left of the requests sent, but for the one that each connection had under way at the end.
  */
-function errorsOf(result: autocannon.Result, connections: number): LoadErrors {
+function errorsOf(result: autocannon.Result, counts: readonly ConnectionCounts[]): LoadErrors {
   const answered = result['1xx'] + result['2xx'] + result['3xx'] + result['4xx'] + result['5xx'];
   return {
-    non2xx: result.non2xx,
+    wrongStatus: sumsOf(counts.map(({ wrongStatus }) => wrongStatus)),
+    wrongBody: counts.reduce((sum, { wrongBody }) => sum + wrongBody, 0),
     timeouts: result.timeouts,
     socket: result.errors - result.timeouts,
-    unanswered: Math.max(0, result.requests.sent - answered - result.errors - connections),
+    unanswered: Math.max(0, result.requests.sent - answered - result.errors - counts.length),
   };
+}
+
+function sumsOf(all: readonly ReadonlyMap<number, number>[]): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const [status, count] of all.flatMap((one) => [...one])) sums[status] = (sums[status] ?? 0) + count;
+  return sums;
 }
 
 function tell(event: LoadEvent): void {

@@ -1,11 +1,10 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import type { Traffic } from './traffic.js';
 
 /** What the load generator is to do. Goes to it as a message. */
 export interface LoadOrder {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly traffic: Traffic;
   /** Each sends its next request when it has the answer to the last. */
   readonly connections: number;
   readonly warmUpSeconds: number;
@@ -16,7 +15,7 @@ export interface LoadOrder {
 
 /** What came of it. */
 export interface LoadResult {
-  /** Answers with status 2xx within the measured time; the latencies are theirs. */
+  /** Answers with the expected status within the measured time; the latencies are theirs. */
   readonly answers: number;
   readonly seconds: number;
   /** Absent when there were no answers. */
@@ -25,9 +24,12 @@ export interface LoadResult {
   readonly errors: LoadErrors;
 }
 
-/** Requests that got no 2xx, counted from the beginning of the warm-up. */
+/** Requests that did not get the expected answer, counted from the beginning of the warm-up. */
 export interface LoadErrors {
-  readonly non2xx: number;
+  /** Answers of another status, by status. */
+  readonly wrongStatus: Readonly<Record<string, number>>;
+  /** Of the right status, but another shape; only samples are looked at. */
+  readonly wrongBody: number;
   readonly timeouts: number;
   /** Connections refused or reset. */
   readonly socket: number;

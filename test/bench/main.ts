@@ -4,9 +4,13 @@ import { join } from 'node:path';
 import { Lifecycle } from '../../shared/lifecycle.js';
 import { createLog } from '../../shared/log.js';
 import { compareWithAims } from './aims.js';
+import { compareBlogWithAims } from './blog/aims.js';
+import { describeBlogRun, describePosts } from './blog/report.js';
+import type { BlogResults } from './blog/results.js';
+import { blogFolder, runBlogSeries } from './blog/series.js';
 import { describeConditions, type MissingStore, openFilesLimit } from './conditions.js';
 import { findEmbeddedStore } from './embedded-store.js';
-import { type Options, parseOptions, type StoreName } from './options.js';
+import { type Options, parseOptions, type StoreName, type Subject } from './options.js';
 import { findRedisStore } from './redis-store.js';
 import { describeConditionList, describeResults, describeRun } from './report.js';
 import type { Results, Series } from './results.js';
@@ -21,12 +25,38 @@ const stopWithinMs = 60_000;
 const log = createLog({ program: 'bench', level: 'silent' });
 const print = (text: string): boolean => process.stdout.write(text);
 
-/** `npm run bench`: the conditions, runs on each store, tables, and the comparison with the aims. */
-async function bench(options: Options, lifecycle: Lifecycle, dir: string): Promise<void> {
-  const stores = await Promise.all(options.stores.map((name) => findStore(name, options, dir)));
+/** What the parts of the benchmark run in. */
+interface Surroundings {
+  options: Options;
+  lifecycle: Lifecycle;
+  dir: string;
+  /** What could not run, and why; filled as that is found out. */
+  skipped: string[];
+}
+
+/** `npm run bench`: the conditions, runs, tables, and the comparison with the aims. */
+async function bench(surroundings: Surroundings): Promise<void> {
+  const { options, skipped } = surroundings;
+  const measures = (subject: Subject) => options.subjects.includes(subject);
+  const stores = measures('chat') ? await findStores(surroundings) : [];
   const conditions = describeConditions(options, stores);
   print(`${describeConditionList(conditions)}\n`);
-  const { plans, skipped } = withinFileLimit(planRuns(options));
+  const series = await benchChat(stores, surroundings);
+  const blog = measures('blog') ? await benchBlog(surroundings) : undefined;
+  const aims = [
+    ...(measures('chat') ? compareWithAims(series) : []),
+    ...(blog ? compareBlogWithAims(blog) : []),
+  ];
+  const results: Results = { conditions, series, blog, skipped, aims };
+  print(`\n${describeResults(results)}`);
+  if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
+}
+
+async function benchChat(
+  stores: readonly (StoreChoice | MissingStore)[],
+  { options, lifecycle, dir, skipped }: Surroundings,
+): Promise<Series[]> {
+  const plans = withinFileLimit(planRuns(options), skipped);
   const series: Series[] = [];
   for (const store of stores) {
     if ('missing' in store) {
@@ -37,10 +67,24 @@ async function bench(options: Options, lifecycle: Lifecycle, dir: string): Promi
     const own = { dir: join(dir, store.name), outer: lifecycle, seconds: options.seconds };
     series.push(await runSeries({ store, plans, log, onRun, ...own }));
   }
-  const results: Results = { conditions, series, skipped, aims: compareWithAims(series) };
-  print(`\n${describeResults(results)}`);
-  if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
+  return series;
 }
+
+async function benchBlog({ options, lifecycle, dir }: Surroundings): Promise<BlogResults> {
+  const own = blogFolder(dir);
+  mkdirSync(own);
+  return await runBlogSeries({
+    seconds: options.seconds,
+    dir: own,
+    outer: lifecycle,
+    log,
+    onSeeded: (posts) => print(`posts of the blog: ${describePosts(posts)}\n`),
+    onRun: (run) => print(describeBlogRun(run)),
+  });
+}
+
+const findStores = ({ options, dir }: Surroundings): Promise<(StoreChoice | MissingStore)[]> =>
+  Promise.all(options.stores.map((name) => findStore(name, options, dir)));
 
 async function findStore(
   name: StoreName,
@@ -56,14 +100,13 @@ async function findStore(
   }
 }
 
-function withinFileLimit(wanted: readonly RunPlan[]): { plans: RunPlan[]; skipped: string[] } {
+function withinFileLimit(wanted: readonly RunPlan[], skipped: string[]): RunPlan[] {
   const limit = openFilesLimit();
   const fits = ({ connections }: RunPlan) => connections + otherOpenFiles <= limit;
-  const tooMany = new Set(wanted.filter((plan) => !fits(plan)).map(({ connections }) => connections));
-  const skipped = [...tooMany].map(
-    (count) => `${count} connections: only ${limit} open files are allowed (ulimit -n)`,
-  );
-  return { plans: wanted.filter(fits), skipped };
+  for (const count of new Set(wanted.filter((plan) => !fits(plan)).map(({ connections }) => connections))) {
+    skipped.push(`${count} connections: only ${limit} open files are allowed (ulimit -n)`);
+  }
+  return wanted.filter(fits);
 }
 
 async function main(): Promise<void> {
@@ -76,7 +119,7 @@ async function main(): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'quillgate-bench-'));
   lifecycle.opened('temporary folder', dir, (path) => rmSync(path, { recursive: true, force: true }));
   try {
-    await bench(options, lifecycle, dir);
+    await bench({ options, lifecycle, dir, skipped: [] });
   } catch (error) {
     if (!lifecycle.stopping.aborted) throw error;
   } finally {

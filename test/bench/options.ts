@@ -5,10 +5,16 @@ export const storeNames = ['embedded', 'redis'] as const;
 
 export type StoreName = (typeof storeNames)[number];
 
+/** What can be measured. */
+export const subjectNames = ['chat', 'blog'] as const;
+
+export type Subject = (typeof subjectNames)[number];
+
 /** What the command line asks for. */
 export interface Options {
+  readonly subjects: readonly Subject[];
   readonly stores: readonly StoreName[];
-  /** How many connections send at once; one run for each. */
+  /** How many connections send chat requests at once; one run for each. */
   readonly connections: readonly number[];
   /** How long the simulated provider takes, in milliseconds; one series of runs for each. */
   readonly latenciesMs: readonly number[];
@@ -21,9 +27,10 @@ export interface Options {
 }
 
 const usage = `npm run bench -- [options]
-  --stores embedded,redis        which stores of the queue
-  --connections 1,32,128,1000    how many clients at once
-  --latencies 0,500              how long the simulated provider takes, in milliseconds
+  --only chat,blog               what is measured
+  --stores embedded,redis        chat: which stores of the queue
+  --connections 1,32,128,1000    chat: how many clients at once
+  --latencies 0,500              chat: how long the simulated provider takes, in milliseconds
   --seconds 10                   length of each measured run
   --redis-url redis://…          an empty database of a running Redis (default: REDIS_URL, else a server of its own
                                  from redis-server or valkey-server on the PATH)
@@ -35,6 +42,7 @@ export function parseOptions(args: readonly string[], environment: NodeJS.Proces
   const { values } = parseArgs({
     args: [...args],
     options: {
+      only: { type: 'string', default: subjectNames.join(',') },
       stores: { type: 'string', default: storeNames.join(',') },
       connections: { type: 'string', default: '1,32,128,1000' },
       latencies: { type: 'string', default: '0,500' },
@@ -49,7 +57,8 @@ export function parseOptions(args: readonly string[], environment: NodeJS.Proces
     return undefined;
   }
   return {
-    stores: values.stores.split(',').map(storeName),
+    subjects: values.only.split(',').map((text) => nameIn(subjectNames, '--only', text)),
+    stores: values.stores.split(',').map((text) => nameIn(storeNames, '--stores', text)),
     connections: values.connections.split(',').map((text) => wholeNumber('--connections', text, 1, 20_000)),
     latenciesMs: values.latencies.split(',').map((text) => wholeNumber('--latencies', text, 0, 5000)),
     seconds: wholeNumber('--seconds', values.seconds, 1, 600),
@@ -58,9 +67,9 @@ export function parseOptions(args: readonly string[], environment: NodeJS.Proces
   };
 }
 
-function storeName(text: string): StoreName {
-  const name = storeNames.find((known) => known === text.trim());
-  if (name === undefined) throw new Error(`--stores: ${text} is none of ${storeNames.join(', ')}`);
+function nameIn<Name extends string>(names: readonly Name[], option: string, text: string): Name {
+  const name = names.find((known) => known === text.trim());
+  if (name === undefined) throw new Error(`${option}: ${text} is none of ${names.join(', ')}`);
   return name;
 }
 

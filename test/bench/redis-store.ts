@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { freePort } from '../../dev/free-port.js';
 import type { Lifecycle } from '../../shared/lifecycle.js';
+import { startDatabase } from './embedded-store.js';
 import type { RunningStore, StoreChoice } from './store.js';
 
 const programs = ['redis-server', 'valkey-server'];
@@ -58,7 +59,16 @@ async function startServer(program: string, lifecycle: Lifecycle, dir: string): 
   const failed = ended.then(() => Promise.reject(new Error(`${program} ended at once`)));
   failed.catch(() => undefined);
   await Promise.race([ask(url, (redis) => redis.ping()), failed]);
-  return { variables: { REDIS_URL: url }, pid: server.pid };
+  return { variables: await variablesFor(url, lifecycle, dir), pid: server.pid };
+}
+
+/** The blog, users and tokens are in PostgreSQL wherever the queue lives. */
+async function variablesFor(
+  url: string,
+  lifecycle: Lifecycle,
+  dir: string,
+): Promise<RunningStore['variables']> {
+  return { REDIS_URL: url, DATABASE_URL: (await startDatabase(lifecycle, dir)).url };
 }
 
 async function findRunning(url: string): Promise<StoreChoice> {
@@ -68,7 +78,7 @@ async function findRunning(url: string): Promise<StoreChoice> {
   return {
     name: 'redis',
     servedBy: `Redis ${version} at ${new URL(url).host}, running already: its CPU and memory are not measured`,
-    open: (lifecycle) => borrow(url, lifecycle),
+    open: (lifecycle, dir) => borrow(url, lifecycle, dir),
   };
 }
 
@@ -82,9 +92,9 @@ async function assertEmpty(url: string): Promise<void> {
   }
 }
 
-async function borrow(url: string, lifecycle: Lifecycle): Promise<RunningStore> {
+async function borrow(url: string, lifecycle: Lifecycle, dir: string): Promise<RunningStore> {
   lifecycle.opened('redis database', url, () => ask(url, removeOurKeys));
-  return { variables: { REDIS_URL: url }, pid: undefined };
+  return { variables: await variablesFor(url, lifecycle, dir), pid: undefined };
 }
 
 async function removeOurKeys(redis: Redis): Promise<void> {

@@ -1,37 +1,49 @@
+import { describeBlog } from './blog/report.js';
 import type { Conditions } from './conditions.js';
-import type { LoadErrors } from './load.js';
 import type { StoreName } from './options.js';
 import { overSimulatorMs, type Results, type Series } from './results.js';
 import type { Run } from './runs.js';
 import { storeTitles } from './store.js';
+import {
+  type Column,
+  describeErrors,
+  describeLoad,
+  ms,
+  number,
+  partTitles,
+  percent,
+  perRequest,
+  perSecond,
+  table,
+  usageCell,
+  usageLegend,
+} from './table.js';
 import { type Part, parts } from './usage.js';
 
 /** The conditions as a Markdown list. */
 export const describeConditionList = (conditions: Conditions): string =>
   conditions.map(([name, value]) => `- ${name}: ${value}\n`).join('');
 
-/** One run in one line, to watch the benchmark go. */
-export function describeRun(store: StoreName, run: Run): string {
-  const target = run.target === 'chat' ? storeTitles[store] : 'simulator alone';
-  const connections = `${number(run.connections)} connection${run.connections === 1 ? '' : 's'}`;
-  const { p50Ms, p99Ms, errors } = run.load;
-  return (
-    `${target}, provider ${run.latencyMs} ms, ${connections}: ${perSecond(run)} requests/s, ` +
-    `p50 ${ms(p50Ms)} ms, p99 ${ms(p99Ms)} ms, ${describeErrors(errors)}\n`
-  );
+/** One chat run in one line, to watch the benchmark go. */
+export function describeRun(store: StoreName, { target, latencyMs, connections, load }: Run): string {
+  const title = target === 'chat' ? storeTitles[store] : 'simulator alone';
+  return describeLoad(`${title}, provider ${latencyMs} ms`, connections, load);
 }
 
 /** All of it as Markdown that can be pasted into a page. */
-export function describeResults({ series, skipped, aims }: Results): string {
-  const rows = series.flatMap((one) => one.runs.map((run) => ({ series: one, run })));
+export function describeResults({ series, blog, skipped, aims }: Results): string {
   return [
-    table(speedColumns, rows),
-    'Each process: CPU seconds in the measured time · CPU ms per request · resident MB at the peak / at the end.\n\n',
-    table(usageColumns, rows),
+    ...(series.length > 0 ? [describeChat(series)] : []),
+    ...(blog ? [describeBlog(blog)] : []),
     ...skipped.map((line) => `- did not run: ${line}\n`),
     '\nAims:\n\n',
     ...aims.map(({ aim, verdict, numbers }) => `- ${verdict}: ${aim} (${numbers})\n`),
   ].join('');
+}
+
+function describeChat(series: readonly Series[]): string {
+  const rows = series.flatMap((one) => one.runs.map((run) => ({ series: one, run })));
+  return [table(speedColumns, rows), usageLegend, table(usageColumns, rows)].join('');
 }
 
 interface Row {
@@ -39,9 +51,7 @@ interface Row {
   readonly run: Run;
 }
 
-type Column = readonly [title: string, cell: (row: Row) => string];
-
-const nameColumns: readonly Column[] = [
+const nameColumns: readonly Column<Row>[] = [
   [
     'store',
     ({ series, run }) =>
@@ -51,9 +61,9 @@ const nameColumns: readonly Column[] = [
   ['connections', ({ run }) => number(run.connections)],
 ];
 
-const speedColumns: readonly Column[] = [
+const speedColumns: readonly Column<Row>[] = [
   ...nameColumns,
-  ['requests/s', ({ run }) => perSecond(run)],
+  ['requests/s', ({ run }) => perSecond(run.load)],
   ['p50, ms', ({ run }) => ms(run.load.p50Ms)],
   ['over the simulator, ms', ({ series, run }) => ms(overSimulatorMs(series, run), '')],
   ['p99, ms', ({ run }) => ms(run.load.p99Ms)],
@@ -61,75 +71,27 @@ const speedColumns: readonly Column[] = [
   ['at the provider at once', ({ run }) => number(run.mostAtProvider)],
 ];
 
-const partTitles: Readonly<Record<Part, string>> = {
-  api: 'API',
-  worker: 'worker',
-  store: 'store',
-  simulator: 'simulator',
-  load: 'load generator',
-};
-
 /** What a request costs an operator; the rest only plays the client and the provider. */
 const productParts: readonly Part[] = ['api', 'worker', 'store'];
 
-const usageColumns: readonly Column[] = [
+const usageColumns: readonly Column<Row>[] = [
   ...nameColumns,
-  ...parts.map((part): Column => [partTitles[part], ({ run }) => usageCell(run, part)]),
+  ...parts.map((part): Column<Row> => [partTitles[part], ({ run }) => partCell(run, part)]),
   ['API + worker + store, CPU ms per request', ({ run }) => productCell(run)],
   ['machine busy', ({ run }) => percent(run.usage.machineBusy)],
   ['with anything else', ({ run }) => percent(run.usage.othersBusy)],
 ];
 
-function usageCell(run: Run, part: Part): string {
+function partCell(run: Run, part: Part): string {
   if (run.target === 'simulator' && productParts.includes(part)) return '';
-  const usage = run.usage.parts[part];
-  if (usage === undefined) return 'not measured';
-  const memory = `${number(usage.peakBytes / 1e6)} / ${number(usage.endBytes / 1e6)}`;
-  return `${number(usage.cpuSeconds, 2)} · ${perRequest(run, usage.cpuSeconds)} · ${memory}`;
+  return usageCell(run.load, run.usage.parts[part]);
 }
 
 function productCell(run: Run): string {
   if (run.target === 'simulator') return '';
   const seconds = productParts.map((part) => run.usage.parts[part]?.cpuSeconds ?? Number.NaN);
   return perRequest(
-    run,
+    run.load,
     seconds.reduce((sum, one) => sum + one),
   );
-}
-
-function describeErrors(errors: LoadErrors): string {
-  const counts: [number, string][] = [
-    [errors.non2xx, 'not 2xx'],
-    [errors.timeouts, 'timeouts'],
-    [errors.socket, 'socket errors'],
-    [errors.unanswered, 'unanswered'],
-  ];
-  const some = counts.filter(([count]) => count > 0).map(([count, kind]) => `${number(count)} ${kind}`);
-  return some.join(', ') || '0 errors';
-}
-
-function table(columns: readonly Column[], rows: readonly Row[]): string {
-  const line = (cells: string[]) => `| ${cells.join(' | ')} |\n`;
-  const head = [columns.map(([title]) => title), columns.map(() => '---')];
-  const body = rows.map((row) => columns.map(([, cell]) => cell(row)));
-  return `${[...head, ...body].map(line).join('')}\n`;
-}
-
-function perSecond({ load }: Run): string {
-  const rate = load.answers / load.seconds;
-  return number(rate, rate < 100 ? 1 : 0);
-}
-
-const perRequest = ({ load }: Run, cpuSeconds: number): string =>
-  number((cpuSeconds * 1000) / load.answers, 3);
-
-const ms = (value: number | undefined, absent = '–'): string =>
-  value === undefined ? absent : number(value, 2);
-
-const percent = (share: number): string => `${number(share * 100)} %`;
-
-/** Not a number: there was nothing to count. */
-function number(value: number, digits = 0): string {
-  if (!Number.isFinite(value)) return '–';
-  return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }

@@ -1,4 +1,5 @@
 import type { AimResult } from './aims.js';
+import type { BlogResults } from './blog/results.js';
 import type { Conditions } from './conditions.js';
 import type { LoadErrors } from './load.js';
 import type { StoreName } from './options.js';
@@ -7,7 +8,9 @@ import type { Run } from './runs.js';
 /** Everything that came of the benchmark; what `--json` writes. */
 export interface Results {
   readonly conditions: Conditions;
+  /** Of the chat. */
   readonly series: readonly Series[];
+  readonly blog: BlogResults | undefined;
   /** What did not run, and why. */
   readonly skipped: readonly string[];
   readonly aims: readonly AimResult[];
@@ -21,7 +24,11 @@ export interface Series {
 
 /** How many requests failed in any way. */
 export const errorCount = (errors: LoadErrors): number =>
-  errors.non2xx + errors.timeouts + errors.socket + errors.unanswered;
+  Object.values(errors.wrongStatus).reduce((sum, count) => sum + count, 0) +
+  errors.wrongBody +
+  errors.timeouts +
+  errors.socket +
+  errors.unanswered;
 
 /** How much longer the median answer took than one straight from the simulator, measured just before. */
 export function overSimulatorMs({ runs }: Series, run: Run): number | undefined {

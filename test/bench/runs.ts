@@ -1,6 +1,8 @@
 import { chatHeaders, type Gateway, messages } from './gateway.js';
-import { type LoadOrder, type LoadResult, runLoad } from './load.js';
-import { type PartPids, startMeter, type Usage } from './usage.js';
+import type { LoadResult } from './load.js';
+import { measure } from './measure.js';
+import type { Traffic } from './traffic.js';
+import type { Usage } from './usage.js';
 
 /** One run to do. */
 export interface RunPlan {
@@ -19,9 +21,6 @@ export interface Run extends RunPlan {
   readonly mostAtProvider: number;
 }
 
-export const warmUpSeconds = 2;
-export const timeoutSeconds = 10;
-
 interface RunDeps {
   gateway: Gateway;
   storePid: number | undefined;
@@ -33,13 +32,7 @@ interface RunDeps {
 export async function doRun(plan: RunPlan, { gateway, storePid, seconds, signal }: RunDeps): Promise<Run> {
   const calls = `${gateway.simulatorUrl}/__simulator/calls`;
   await fetch(calls, { method: 'DELETE', signal });
-  const order = {
-    ...requestOf(plan, gateway),
-    connections: plan.connections,
-    warmUpSeconds,
-    seconds,
-    timeoutSeconds,
-  };
+  const order = { traffic: trafficOf(plan, gateway), connections: plan.connections, seconds };
   const { load, usage } = await measure(order, { ...gateway.pids, store: storePid }, signal);
   const stats = (await (await fetch(`${calls}/stats`, { signal })).json()) as CallStats;
   await gateway.answersOne();
@@ -50,45 +43,25 @@ interface CallStats {
   providers: { openai?: { peakInFlight: number } };
 }
 
-function requestOf(
-  { target, latencyMs }: RunPlan,
-  gateway: Gateway,
-): Pick<LoadOrder, 'url' | 'headers' | 'body'> {
+function trafficOf({ target, latencyMs }: RunPlan, gateway: Gateway): Traffic {
   const model = latencyMs === 0 ? 'sim-echo' : `sim-latency-${latencyMs}`;
   if (target === 'chat') {
-    const headers = { ...chatHeaders, 'X-LLM-Model': model };
-    return { url: gateway.chatUrl, headers, body: JSON.stringify({ messages }) };
+    return {
+      ...to(gateway.chatUrl),
+      headers: { ...chatHeaders, 'X-LLM-Model': model },
+      bodies: [JSON.stringify({ messages })],
+      expected: { status: 200, body: { kind: 'object', fields: ['response'] } },
+    };
   }
   return {
-    url: `${gateway.simulatorUrl}/v1/chat/completions`,
+    ...to(`${gateway.simulatorUrl}/v1/chat/completions`),
     headers: { Authorization: 'Bearer simulator', 'Content-Type': 'application/json' },
-    body: JSON.stringify({ model, messages }),
+    bodies: [JSON.stringify({ model, messages })],
+    expected: { status: 200, body: { kind: 'object', fields: ['choices'] } },
   };
 }
 
-const notMeasured: Usage = { parts: {}, machineBusy: Number.NaN, othersBusy: Number.NaN };
-
-async function measure(
-  order: LoadOrder,
-  pids: PartPids,
-  signal: AbortSignal,
-): Promise<{ load: LoadResult; usage: Usage }> {
-  let meter: ReturnType<typeof startMeter> | undefined;
-  let usage: Usage | undefined;
-  const onMeasured = () => {
-    usage = meter?.stop();
-    meter = undefined;
-  };
-  try {
-    const load = await runLoad(order, {
-      onMeasuring: (pid) => {
-        meter = startMeter({ ...pids, load: pid });
-      },
-      onMeasured,
-      signal,
-    });
-    return { load, usage: usage ?? notMeasured };
-  } finally {
-    onMeasured();
-  }
+function to(url: string): Pick<Traffic, 'method' | 'origin' | 'targets'> {
+  const { origin, pathname } = new URL(url);
+  return { method: 'POST', origin, targets: [{ path: pathname }] };
 }

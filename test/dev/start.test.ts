@@ -111,7 +111,8 @@ describe('npm start', { timeout: 60_000 }, () => {
     const startedAt = performance.now();
     const second = place.start();
     expect(await second.up).toBe(banner);
-    expect(performance.now() - startedAt).toBeLessThan(5000);
+    // Two seconds where nothing else runs; the first one takes three times as long to make its database.
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
     expect(readFileSync(join(place.dataDir, 'chat-credentials'), 'utf8')).toBe(credentials);
     expect(readFileSync(join(place.dataDir, 'blog-token'), 'utf8')).toBe(token);
     expect(await shell(read ?? '')).toEqual([post]);

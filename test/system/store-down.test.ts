@@ -9,7 +9,7 @@ const behind = ({ url }: { url: string }): StoreServer => {
   return { ...store, url, databaseUrl: store.kind === 'redis' ? store.databaseUrl : url };
 };
 /** PostgreSQL has to make every connection anew as a process of its own. */
-const soonMs = inject('store').kind === 'redis' ? 2000 : 4000;
+const soonMs = inject('store').kind === 'redis' ? 2000 : 8000;
 const blogStatus = inject('store').kind === 'redis' ? 200 : 503;
 
 describe('when the store is down at the start', () => {

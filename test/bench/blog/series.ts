@@ -1,0 +1,89 @@
+import { join } from 'node:path';
+import { Lifecycle } from '../../../shared/lifecycle.js';
+import type { Log } from '../../../shared/log.js';
+import { measure } from '../measure.js';
+import { explainQueries } from './explain.js';
+import type { BlogResults, BlogRun, Task } from './results.js';
+import { type BlogService, openBlog } from './service.js';
+import { findOut, trafficOf } from './traffic.js';
+
+interface SeriesDeps {
+  seconds: number;
+  /** Folder for logs and the database. */
+  dir: string;
+  outer: Lifecycle;
+  log: Log;
+  onSeeded(posts: BlogService['seeded']): void;
+  onRun(run: BlogRun): void;
+}
+
+interface RunPlan {
+  readonly task: Task;
+  readonly connections: number;
+  readonly seconds: number;
+  readonly warmUpSeconds?: number;
+}
+
+/** Callers at once, where as much as possible is to be carried. */
+const manyConnections = 32;
+/** Callers at once, where it is asked how long an answer takes. */
+const fewConnections = 2;
+
+/** The machine drifts, so the two pages take turns and the medians of their rounds are compared. */
+const pageRounds = 5;
+const pageRoundSeconds = 3;
+
+/** Starts a blog full of posts, does the runs, writes last, and stops everything again. */
+export async function runBlogSeries({
+  seconds,
+  dir,
+  outer,
+  log,
+  onSeeded,
+  onRun,
+}: SeriesDeps): Promise<BlogResults> {
+  const lifecycle = outer.opened('blog', new Lifecycle(log), (open) => open.close());
+  const blog = await openBlog(lifecycle, dir);
+  onSeeded(blog.seeded);
+  const found = await findOut(blog, lifecycle.stopping);
+  const doRun = async ({ task, connections, ...lengths }: RunPlan): Promise<BlogRun> => {
+    const order = { traffic: trafficOf(task, blog, found), connections, ...lengths };
+    const work = measure(order, blog.pids, lifecycle.stopping);
+    return { task, connections, ...(await Promise.race([work, blog.failed])) };
+  };
+  // Once, unmeasured: code that Node compiles late must not count against the first runs.
+  for (const task of ['get', 'first page'] as const)
+    await doRun({ task, connections: manyConnections, seconds: 2 });
+  const explanations = await explainQueries(blog.databaseUrl, blog.seeded);
+  const runs: BlogRun[] = [];
+  for (const plan of planRuns(seconds)) {
+    const run = await doRun(plan);
+    runs.push(run);
+    onRun(run);
+  }
+  await lifecycle.close();
+  const { averageContent, databaseBytes, postsPerWord, seconds: seedSeconds } = blog.seeded;
+  const posts = { averageContent, databaseBytes, postsPerWord, seconds: seedSeconds };
+  return { posts, runs, explanations };
+}
+
+function planRuns(seconds: number): RunPlan[] {
+  const many = (task: Task): RunPlan => ({ task, connections: manyConnections, seconds });
+  const few = (task: Task): RunPlan => ({ task, connections: fewConnections, seconds });
+  const page = (task: Task): RunPlan => ({ ...many(task), seconds: pageRoundSeconds, warmUpSeconds: 1 });
+  return [
+    many('get'),
+    ...Array.from({ length: pageRounds }, () => [page('first page'), page('far page')]).flat(),
+    few('search rare'),
+    few('search medium'),
+    few('search common'),
+    few('tag'),
+    few('author'),
+    many('feed unchanged'),
+    many('patch'),
+    many('create'),
+  ];
+}
+
+/** Where the database of the series lies, below the benchmark's folder. */
+export const blogFolder = (dir: string): string => join(dir, 'blog');
