@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Post } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { Database, Drizzle, Statements } from './client.js';
-import { oncePerPool, postColumns, toPost } from './post-rows.js';
+import { oncePerConnection, postColumns, toPost } from './post-rows.js';
 import type { PostFields, PostRequest, PostStore } from './posts.js';
 import { posts } from './schema.js';
 import { freeSlug, type Slug, slugAsGiven, slugOfTitle } from './slug.js';
@@ -19,7 +19,7 @@ const mostAttempts = 3;
  * 3. When it was a slug made from the title, somebody has just taken it: again, with another.
  */
 export function createPostCreation(database: Database): PostStore['create'] {
-  const insertion = oncePerPool(prepareInsertion);
+  const insertion = oncePerConnection(prepareInsertion);
 
   return async (fields, request) => {
     const statements = database.together();

@@ -1,6 +1,6 @@
 import { and, arrayContains, desc, eq, type SQL, sql } from 'drizzle-orm';
 import type { Database, Drizzle } from './client.js';
-import { oncePerPool, postColumns, toPost, versionColumns } from './post-rows.js';
+import { oncePerConnection, postColumns, toPost, versionColumns } from './post-rows.js';
 import type { PostFilter, PostStore } from './posts.js';
 import { posts } from './schema.js';
 
@@ -12,7 +12,7 @@ const isPublished = sql`${posts.status} = 'published'`;
 const newestFirst = [desc(posts.sortedAt), desc(posts.id)];
 
 export function createPostLists(database: Database): Pick<PostStore, 'list' | 'newest'> {
-  const newest = oncePerPool((db) =>
+  const newest = oncePerConnection((db) =>
     db
       .select(versionColumns)
       .from(posts)

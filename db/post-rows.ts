@@ -39,8 +39,8 @@ export function toPost(row: PostRow): Post {
   };
 }
 
-/** Builds a query once for every pool of connections, because Drizzle takes longer to build one than to run it. */
-export function oncePerPool<Query>(build: (db: Drizzle) => Query): (db: Drizzle) => Query {
+/** Builds a query once for every connection, because Drizzle takes longer to build one than to run it. */
+export function oncePerConnection<Query>(build: (db: Drizzle) => Query): (db: Drizzle) => Query {
   const built = new WeakMap<Drizzle, Query>();
   return (db) => {
     const query = built.get(db) ?? build(db);

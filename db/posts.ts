@@ -4,7 +4,7 @@ import type { Database, Statements } from './client.js';
 import { createPostChanges } from './post-changes.js';
 import { createPostCreation } from './post-creation.js';
 import { createPostLists } from './post-lists.js';
-import { oncePerPool, postColumns, toPost } from './post-rows.js';
+import { oncePerConnection, postColumns, toPost } from './post-rows.js';
 import { posts } from './schema.js';
 
 /** Everything a caller can decide about a post. */
@@ -112,8 +112,8 @@ export type PostReader = (
 function createPostReader(): PostReader {
   const hasId = eq(posts.id, sql.placeholder('id'));
   const isPublished = sql`${posts.status} = 'published'`;
-  const any = oncePerPool((db) => db.select(postColumns).from(posts).where(hasId).prepare('post'));
-  const published = oncePerPool((db) =>
+  const any = oncePerConnection((db) => db.select(postColumns).from(posts).where(hasId).prepare('post'));
+  const published = oncePerConnection((db) =>
     db.select(postColumns).from(posts).where(and(hasId, isPublished)).prepare('published-post'),
   );
   return async (statements, id, { drafts }) => {
