@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { z } from 'zod';
 import { providerIds } from './contract.js';
-import { credentialVariables, hasCredentials } from './credentials.js';
 import { parsePostgresUrl } from './postgres-url.js';
 import { PostgresUrlError } from './postgres-url-error.js';
+import { missingVariables, type Program } from './required-variables.js';
 
 /**
  * The configuration: one schema, every variable with its unit, default and one sentence. This file is the only
@@ -195,9 +195,6 @@ export type Config = z.output<typeof environmentSchema>;
 /** Environment variables by name, as the process got them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The programs that read the configuration; each needs something else of it, `command`, `start` and `config` nothing. */
-export type Program = 'api' | 'worker' | 'migrate' | 'command' | 'start' | 'config';
-
 /** Thrown for bad configuration; every problem at once, each naming the variable but never its value. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -218,7 +215,7 @@ export function parseConfig(environment: Environment, program: Program): Config 
   const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
   const parsed = environmentSchema.safeParse(present);
   const invalid = (parsed.error?.issues ?? []).map((issue) => `${String(issue.path[0])}: ${issue.message}`);
-  const problems = [...invalid, ...missing[program](new Set(Object.keys(present)), present)];
+  const problems = [...invalid, ...missingVariables(program, new Set(Object.keys(present)), present)];
   if (problems.length > 0 || !parsed.success) throw new ConfigError(problems);
   return parsed.data;
 }
@@ -229,38 +226,3 @@ export const namesSet = (config: Config): ReadonlySet<string> =>
 
 /** Who owns a token, and so writes its posts, when nobody was named. */
 export const defaultOwner = ({ CHAT_USERNAME }: Config): string => CHAT_USERNAME ?? 'blog';
-
-type Missing = (names: ReadonlySet<string>, environment: Environment) => string[];
-
-const missingStore: Missing = (names) =>
-  names.has('REDIS_URL') || names.has('DATABASE_URL')
-    ? []
-    : ['REDIS_URL or DATABASE_URL: one of them must say where the queue lives (npm start brings its own)'];
-
-const missingDatabase: Missing = (names) =>
-  names.has('DATABASE_URL')
-    ? []
-    : ['DATABASE_URL: must be set, it holds the blog, users and tokens (npm start brings its own)'];
-
-const halfUser: Missing = (names) => {
-  const [unset, ...more] = ['CHAT_USERNAME', 'CHAT_PASSWORD'].filter((name) => !names.has(name));
-  return unset === undefined || more.length > 0
-    ? []
-    : [`${unset}: must be set, as CHAT_USERNAME and CHAT_PASSWORD belong together`];
-};
-
-const missingProvider: Missing = (names, { WORKER_PROVIDERS }) => {
-  const ids = providerIds.filter((id) => !WORKER_PROVIDERS || WORKER_PROVIDERS.includes(id));
-  if (ids.some((id) => hasCredentials(names, id))) return [];
-  return ids.map((id) => `${credentialVariables[id]}: must be set to run a pool of ${id}`);
-};
-
-/** What a program cannot do without, told together with what is wrong. */
-const missing: Record<Program, Missing> = {
-  start: () => [],
-  config: () => [],
-  command: () => [],
-  migrate: missingDatabase,
-  api: (...facts) => [...missingDatabase(...facts), ...halfUser(...facts)],
-  worker: (...facts) => [...missingStore(...facts), ...missingProvider(...facts)],
-};

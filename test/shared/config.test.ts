@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, type Environment, namesSet, type Program, parseConfig } from '../../shared/config.js';
+import { ConfigError, type Environment, namesSet, parseConfig } from '../../shared/config.js';
 import { providerIds } from '../../shared/contract.js';
 import { hasCredentials } from '../../shared/credentials.js';
 import { poolSettings } from '../../shared/pool-settings.js';
+import type { Program } from '../../shared/required-variables.js';
 
 const parse = (environment: Environment) => parseConfig(environment, 'config');
 
