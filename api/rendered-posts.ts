@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Post } from '../shared/contract.js';
 import type { Log } from '../shared/log.js';
 import { escapeHtml, type MarkdownRenderer, type Rendering } from './markdown.js';
@@ -29,13 +30,13 @@ export function createRenderedPosts({
   log,
   mostBytes = 16_777_216,
 }: RenderedPostsDeps): RenderPost {
-  const kept = createRecentRenderings(mostBytes);
+  const kept = new LRUCache<string, Rendering>({ maxSize: mostBytes, sizeCalculation: sizeOf });
   const underway = new Map<string, Promise<Rendering>>();
   const render = async (key: string, { id, version, content }: Post): Promise<Rendering> => {
     try {
       const rendering = await renderer.render(content);
       if (rendering.kind === 'refused') log.warn({ post: id, version }, 'a post is too costly to render');
-      if (rendering.kind !== 'busy') kept.add(key, rendering);
+      if (rendering.kind !== 'busy') kept.set(key, rendering);
       return rendering;
     } finally {
       underway.delete(key);
@@ -48,7 +49,7 @@ export function createRenderedPosts({
   };
   return async (post) => {
     const key = `${post.id} ${post.version} ${post.updatedAt}`;
-    const rendering = kept.find(key) ?? (await join(key, post));
+    const rendering = kept.get(key) ?? (await join(key, post));
     if (rendering.kind === 'rendered') return { html: rendering.html, final: true };
     return { html: `<pre>${escapeHtml(post.content)}</pre>`, final: rendering.kind === 'refused' };
   };
@@ -56,33 +57,6 @@ export function createRenderedPosts({
 
 /** Beside the text itself, in bytes. */
 const overhead = 300;
-
-/** The renderings asked for last, as many as there is memory for. */
-function createRecentRenderings(mostBytes: number) {
-  const renderings = new Map<string, Rendering>();
-  let bytes = 0;
-  const remove = (key: string, rendering: Rendering) => {
-    renderings.delete(key);
-    bytes -= sizeOf(rendering);
-  };
-  const add = (key: string, rendering: Rendering) => {
-    renderings.set(key, rendering);
-    bytes += sizeOf(rendering);
-    // A map keeps its order: first is what nobody has asked for the longest.
-    for (const [oldKey, oldest] of renderings) {
-      if (bytes <= mostBytes) break;
-      remove(oldKey, oldest);
-    }
-  };
-  const find = (key: string): Rendering | undefined => {
-    const rendering = renderings.get(key);
-    if (rendering === undefined) return undefined;
-    remove(key, rendering);
-    add(key, rendering);
-    return rendering;
-  };
-  return { add, find };
-}
 
 /** A character takes one byte or two. */
 const sizeOf = (rendering: Rendering): number =>
