@@ -22,7 +22,7 @@ const published: Post = {
 
 const renderer = createMarkdownRenderer();
 afterAll(() => renderer.close());
-const render = createRenderedPosts({ renderer, log: createRecordingLog().log, mostBytes: 0 });
+const render = createRenderedPosts({ renderer, log: createRecordingLog().log, mostBytes: 1 });
 const pages = createPostPages({ blogTitle: 'The blog', render });
 const htmlOf = async (changes: Partial<Post>): Promise<string> =>
   (await pages.render({ ...published, ...changes })).html;
