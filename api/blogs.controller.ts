@@ -20,7 +20,7 @@ import {
   Tags,
 } from '@tsoa/runtime';
 import type { Request as HttpRequest, Response as HttpResponse, NextFunction } from 'express';
-import type { Change, PostStore } from '../db/posts.js';
+import type { Change, PostStore } from '../db/post-store.js';
 // `Post` is a decorator here, and tsoa knows decorators and schemas by their names: no alias of either would do.
 import type * as contract from '../shared/contract.js';
 import type { PostInput, PostPage, PostPatch, Problem } from '../shared/contract.js';

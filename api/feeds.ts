@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { PostStore, PostVersion } from '../db/posts.js';
+import type { PostStore, PostVersion } from '../db/post-store.js';
 import type { Post } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import { type FeedEntry, type FeedFormat, type FeedSource, feedDocuments } from './feed-documents.js';

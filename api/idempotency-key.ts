@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { PostFields, PostRequest } from '../db/posts.js';
+import type { PostFields, PostRequest } from '../db/post-store.js';
 import { invalidRequest } from './post-text.js';
 
 /**

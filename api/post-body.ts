@@ -1,6 +1,6 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import type { PostChanges, PostFields } from '../db/posts.js';
+import type { PostChanges, PostFields } from '../db/post-store.js';
 import type { ProblemError } from '../shared/contract.js';
 import { invalidRequest, text } from './post-text.js';
 

@@ -1,4 +1,4 @@
-import type { PostVersionMark, Unchanged } from '../db/posts.js';
+import type { PostVersionMark, Unchanged } from '../db/post-store.js';
 import { Failure } from '../shared/failures.js';
 import { invalidRequest } from './post-text.js';
 

@@ -5,7 +5,6 @@ import type { PostTransfer } from '../db/post-transfer.js';
 import { CannotStart } from '../shared/program.js';
 import { headOf } from './export-head.js';
 import { createExportPaths } from './export-paths.js';
-import type { FilesBefore } from './export-strays.js';
 import { listMarkdown, printable } from './post-files.js';
 
 /** What an export writes, and where to. */
@@ -22,6 +21,13 @@ interface FolderExport extends Export {
   full: boolean;
   /** Author of an imported post that names none. */
   defaultAuthor: string;
+}
+
+/** The Markdown files that were in a folder before an export. */
+export interface FilesBefore {
+  count: number;
+  /** Those that belong to none of the posts: of posts that are gone, or new ones that were not imported yet. */
+  ofNoPost: string[];
 }
 
 /**

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ExportedPost } from '../db/post-transfer.js';
+import type { ExportedPost } from '../db/post-pages.js';
 import type { Post } from '../shared/contract.js';
 import { changeFrontMatter, renderFrontMatter, type YamlText } from './front-matter-changes.js';
 import { slugsOf } from './import-slugs.js';

@@ -1,15 +1,8 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CannotStart } from '../shared/program.js';
-import { written } from './export-folder.js';
+import { type FilesBefore, written } from './export-folder.js';
 import { printable } from './post-files.js';
-
-/** The Markdown files that were in a folder before an export. */
-export interface FilesBefore {
-  count: number;
-  /** Those that belong to none of the posts: of posts that are gone, or new ones that were not imported yet. */
-  ofNoPost: string[];
-}
 
 /** Tells what such files mean. */
 export const describeStrays = ({ ofNoPost }: FilesBefore): string =>

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { postInput } from '../api/post-body.js';
-import type { ImportedPost, PostSource } from '../db/post-transfer.js';
+import type { PostSource } from '../db/post-pages.js';
+import type { ImportedPost } from '../db/post-transfer.js';
 import { parseTime } from './time.js';
 
 /** A post as a file has it, before it is checked. */

@@ -3,8 +3,9 @@ import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Post } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import { type Database, isUniqueViolation, type Statements } from './client.js';
+import type { PostReader } from './post-reader.js';
 import { postColumns, toPost, versionColumns } from './post-rows.js';
-import type { Change, PostChanges, PostReader, PostStore, PostVersionMark, Unchanged } from './posts.js';
+import type { Change, PostChanges, PostStore, PostVersionMark, Unchanged } from './post-store.js';
 import { posts } from './schema.js';
 import { freeSlug, type Slug, slugAsGiven, slugOfTitle } from './slug.js';
 

@@ -4,7 +4,7 @@ import type { Post } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { Database, Drizzle, Statements } from './client.js';
 import { oncePerConnection, postColumns, toPost } from './post-rows.js';
-import type { PostFields, PostRequest, PostStore } from './posts.js';
+import type { PostFields, PostRequest, PostStore } from './post-store.js';
 import { posts } from './schema.js';
 import { freeSlug, type Slug, slugAsGiven, slugOfTitle } from './slug.js';
 

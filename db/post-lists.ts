@@ -1,7 +1,7 @@
 import { and, arrayContains, desc, eq, type SQL, sql } from 'drizzle-orm';
 import type { Database, Drizzle } from './client.js';
 import { oncePerConnection, postColumns, toPost, versionColumns } from './post-rows.js';
-import type { PostFilter, PostStore } from './posts.js';
+import type { PostFilter, PostStore } from './post-store.js';
 import { posts } from './schema.js';
 
 /** Bytes of content after which a page ends, so that a few clients with long posts cannot fill the memory. */

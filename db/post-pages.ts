@@ -1,10 +1,36 @@
 import { asc, count, eq, gt, sql } from 'drizzle-orm';
+import type { Post } from '../shared/contract.js';
 import type { Database, Drizzle } from './client.js';
 import { postColumns, toPost } from './post-rows.js';
-import type { ExportedPost, PostTransfer } from './post-transfer.js';
 import { postSources, posts } from './schema.js';
 
-type PostPages = Pick<PostTransfer, 'count' | 'sourcePaths' | 'pages'>;
+/** Where an imported post came from. */
+export interface PostSource {
+  /** Relative to the imported folder, with `/`. */
+  path: string;
+  /** The file up to its content. */
+  head: string;
+}
+
+/** A post, with the file that it came from. */
+export interface ExportedPost {
+  post: Post;
+  source: ExportedSource | null;
+}
+
+export interface ExportedSource extends PostSource {
+  /** Whether the post is as it was imported, so that the file still stands for it. */
+  isCurrent: boolean;
+}
+
+/** Every post on its way out, drafts included. Everything may throw `Failure('database_unavailable')`. */
+export interface PostPages {
+  count(): Promise<number>;
+  /** The files that posts came from: path by the post's id. */
+  sourcePaths(): Promise<Map<string, string>>;
+  /** Every post, page by page in the order of their ids; a page holds about 1 MiB of text, or one post. */
+  pages(): AsyncGenerator<ExportedPost[]>;
+}
 
 /** Reads every post, in statements that each answer with little. */
 export function createPostPages(database: Database): PostPages {

@@ -1,9 +1,9 @@
 import { eq, inArray, type SQL, sql } from 'drizzle-orm';
 import { v7 as uuidv7 } from 'uuid';
-import type { Post, PostStatus } from '../shared/contract.js';
+import type { PostStatus } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import { type Database, isUniqueViolation } from './client.js';
-import { createPostPages } from './post-pages.js';
+import { createPostPages, type PostPages, type PostSource } from './post-pages.js';
 import { postSources, posts } from './schema.js';
 
 /** A post to be stored; times are RFC 3339 in UTC. What is undefined stays as it is in the post, if there is one. */
@@ -27,27 +27,8 @@ export interface ImportedPost {
   source: PostSource | undefined;
 }
 
-/** Where an imported post came from. */
-export interface PostSource {
-  /** Relative to the imported folder, with `/`. */
-  path: string;
-  /** The file up to its content. */
-  head: string;
-}
-
 /** What storing a post came to. */
 export type Imported = 'created' | 'changed' | 'unchanged';
-
-/** A post, with the file that it came from. */
-export interface ExportedPost {
-  post: Post;
-  source: ExportedSource | null;
-}
-
-export interface ExportedSource extends PostSource {
-  /** Whether the post is as it was imported, so that the file still stands for it. */
-  isCurrent: boolean;
-}
 
 /** The post that has a slug. */
 export interface SlugHolder {
@@ -57,18 +38,13 @@ export interface SlugHolder {
 }
 
 /** Posts on their way in and out, drafts included. Everything may throw `Failure('database_unavailable')`. */
-export interface PostTransfer {
+export interface PostTransfer extends PostPages {
   /** Creates or changes a post, or finds it equal and leaves it alone. Throws `Failure('slug_taken')`. */
   store(post: ImportedPost): Promise<Imported>;
   /** Whether there is such a post and storing this would change it. */
   differs(post: ImportedPost): Promise<boolean>;
   /** The posts that have these slugs, by slug. */
   holders(slugs: readonly string[]): Promise<Map<string, SlugHolder>>;
-  count(): Promise<number>;
-  /** The files that posts came from: path by the post's id. */
-  sourcePaths(): Promise<Map<string, string>>;
-  /** Every post, page by page in the order of their ids; a page holds about 1 MiB of text, or one post. */
-  pages(): AsyncGenerator<ExportedPost[]>;
 }
 
 export function createPostTransfer(database: Database): PostTransfer {

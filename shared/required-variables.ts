@@ -1,15 +1,14 @@
-import type { Environment } from './config.js';
 import { providerIds } from './contract.js';
 import { credentialVariables, hasCredentials } from './credentials.js';
 
 /** The programs that read the configuration; each needs something else of it, `command`, `start` and `config` nothing. */
 export type Program = 'api' | 'worker' | 'migrate' | 'command' | 'start' | 'config';
 
-/** What a program cannot do without and the environment lacks, given the names of the variables that have a value. */
+/** What a program cannot do without and the environment lacks, given the variables that have a value, and their names. */
 export const missingVariables = (program: Program, ...facts: Parameters<Missing>): string[] =>
   missing[program](...facts);
 
-type Missing = (names: ReadonlySet<string>, environment: Environment) => string[];
+type Missing = (names: ReadonlySet<string>, values: Readonly<Record<string, string | undefined>>) => string[];
 
 const missingStore: Missing = (names) =>
   names.has('REDIS_URL') || names.has('DATABASE_URL')

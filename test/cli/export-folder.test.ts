@@ -2,8 +2,9 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { exportPosts } from '../../cli/posts.js';
+import type { PostChanges } from '../../db/post-store.js';
 import { createPostTransfer } from '../../db/post-transfer.js';
-import { createPostStore, type PostChanges } from '../../db/posts.js';
+import { createPostStore } from '../../db/posts.js';
 import { postSources } from '../../db/schema.js';
 import { openTestDatabase } from '../support/database.js';
 import { collectOutput } from './output.js';

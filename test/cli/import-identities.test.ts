@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import type { PostFields } from '../../db/post-store.js';
 import { createPostTransfer } from '../../db/post-transfer.js';
-import { createPostStore, type PostFields } from '../../db/posts.js';
+import { createPostStore } from '../../db/posts.js';
 import { openTestDatabase } from '../support/database.js';
 import { complaintOf, forgetPosts, importFrom } from './post-commands.js';
 import { plant } from './post-trees.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Change, PostChanges, PostFields, PostStore } from '../../db/posts.js';
+import type { Change, PostChanges, PostFields, PostStore } from '../../db/post-store.js';
 import type { Post } from '../../shared/contract.js';
 import { failure, fields, openPostStores, type PostStores, parallel } from './post-stores.js';
 

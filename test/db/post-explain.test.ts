@@ -2,7 +2,8 @@ import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../db/client.js';
-import { createPostStore, type PostFilter, type PostStore } from '../../db/posts.js';
+import type { PostFilter, PostStore } from '../../db/post-store.js';
+import { createPostStore } from '../../db/posts.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 import { createRecordingLog } from '../support/recording-log.js';
 

@@ -1,7 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../db/client.js';
-import { createPostStore, type PostFields, type PostFilter, type PostStore } from '../../db/posts.js';
+import type { PostFields, PostFilter, PostStore } from '../../db/post-store.js';
+import { createPostStore } from '../../db/posts.js';
 import type { Post } from '../../shared/contract.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 import { createRecordingLog } from '../support/recording-log.js';

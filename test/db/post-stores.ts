@@ -1,7 +1,8 @@
 import postgres from 'postgres';
 import { expect, vi } from 'vitest';
 import { openDatabase } from '../../db/client.js';
-import { createPostStore, type PostFields, type PostStore } from '../../db/posts.js';
+import type { PostFields, PostStore } from '../../db/post-store.js';
+import { createPostStore } from '../../db/posts.js';
 import { startTestDatabase } from '../support/database.js';
 import { createRecordingLog } from '../support/recording-log.js';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PostFields, PostStore } from '../../db/posts.js';
+import type { PostFields, PostStore } from '../../db/post-store.js';
 import type { Post } from '../../shared/contract.js';
 import { failure, fields, openPostStores, type PostStores, parallel } from './post-stores.js';
 

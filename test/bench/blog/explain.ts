@@ -1,7 +1,8 @@
 import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import type { Database } from '../../../db/client.js';
-import { createPostStore, type Position, type PostFilter, type PostStore } from '../../../db/posts.js';
+import type { Position, PostFilter, PostStore } from '../../../db/post-store.js';
+import { createPostStore } from '../../../db/posts.js';
 import type { Explanation } from './results.js';
 import type { Seeded } from './seed.js';
 
