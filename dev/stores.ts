@@ -2,7 +2,8 @@ import { codeOf, troubleOf } from '../db/database-trouble.js';
 import { migrateDatabase } from '../db/migrate.js';
 import { type Config, ConfigError } from '../shared/config.js';
 import { createLog } from '../shared/log.js';
-import { migrateQueueStore, openQueueStore, StoreDefect } from '../shared/queue.js';
+import { StoreDefect } from '../shared/queue-store.js';
+import { migrateQueueStore, openQueueStore } from '../shared/queue-stores/open.js';
 
 const patienceMs = 5000;
 

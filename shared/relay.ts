@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Log } from './log.js';
-import type { QueueStore } from './queue.js';
+import type { QueueStore } from './queue-store.js';
 import { within } from './within.js';
 
 /**
@@ -36,7 +36,12 @@ export async function openTelegraph(
     leaseDuration,
     maxMessageSize: maxMessageBytes,
   });
-  await relay.waitUntilReady();
+  // Leaving takes a word with the store, which may be gone; its lease ends by itself.
+  const close = () => within(closingMs, relay.close()).catch(() => undefined);
+  await relay.waitUntilReady().catch(async (error) => {
+    await close();
+    throw error;
+  });
   return {
     publish: async (topic, message) => {
       await relay.publish(topic, message);
@@ -48,7 +53,6 @@ export async function openTelegraph(
         else log.warn({ topic }, 'relay message of another shape ignored');
       });
     },
-    // Leaving takes a word with the store, which may be gone; its lease ends by itself.
-    close: () => within(closingMs, relay.close()).catch(() => undefined),
+    close,
   };
 }

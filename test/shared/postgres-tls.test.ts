@@ -9,7 +9,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { openDatabase } from '../../db/client.js';
 import { parseConfig } from '../../shared/config.js';
 import { Failure } from '../../shared/failures.js';
-import { migrateQueueStore, openQueueStore, reasonOf } from '../../shared/queue.js';
+import { reasonOf } from '../../shared/queue-store.js';
+import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { type MadeCertificate, makeAuthority } from '../support/certificates.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 import { createRecordingLog } from '../support/recording-log.js';

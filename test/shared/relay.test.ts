@@ -5,7 +5,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
 import { parseConfig } from '../../shared/config.js';
-import { migrateQueueStore, openQueueStore, type QueueStore } from '../../shared/queue.js';
+import type { QueueStore } from '../../shared/queue-store.js';
+import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { maxMessageBytes, openTelegraph, type Telegraph } from '../../shared/relay.js';
 import { createRecordingLog } from '../support/recording-log.js';
 

@@ -1,7 +1,9 @@
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../shared/config.js';
-import { migrateQueueStore, openQueueStore, type QueueStore, StoreDefect } from '../../shared/queue.js';
+import { type QueueStore, StoreDefect } from '../../shared/queue-store.js';
+import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { findStores, freshStore, type StoreServer } from '../support/stores.js';
 import { openWire, openWireTo, type Wire } from '../support/wire.js';
@@ -55,9 +57,9 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     };
   });
 
-  const open = (target: URL = url): QueueStore => {
+  const open = (target: URL = url, now = Date.now): QueueStore => {
     const variables = server.kind === 'redis' ? { REDIS_URL: target.href } : { DATABASE_URL: target.href };
-    const store = openQueueStore(configOf(variables), logged.log);
+    const store = openQueueStore(configOf(variables), logged.log, now);
     opened.push(store);
     return store;
   };
@@ -101,6 +103,53 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     expect(await store.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
   });
 
+  it('works with what was opened while the server was away', async () => {
+    const store = await ready(through(wire.port));
+    await wire.cut();
+    const queue = store.createQueue('opened-early');
+    expect(await failure(queue.add('job', {}))).toBeInstanceOf(Error);
+    const ran = Promise.withResolvers<unknown>();
+    const worker = store.createWorker('opened-early', async ({ data }) => ran.resolve(data), {});
+    await failure(queue.getWaitingCount());
+    await wire.mend();
+    expect(await store.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
+    await queue.add('job', { n: 1 });
+    expect(await ran.promise).toEqual({ n: 1 });
+    await worker.close();
+    await queue.close();
+  });
+
+  it('outlives the loss of the connection on which a part of it was just opened', async () => {
+    const store = await ready(through(wire.port));
+    wire.holdAnswers();
+    const relay = store.createRelay({ namespace: 'test', name: 'test' });
+    const queue = store.createQueue('cut-off');
+    const adding = failure(queue.add('job', {}));
+    relay.waitUntilReady().catch(() => undefined);
+    // Until the questions have been sent.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await wire.cut();
+    await wire.mend();
+    wire.thaw();
+    await adding;
+    expect(await store.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
+    await queue.add('job', {});
+    await Promise.allSettled([queue.close(), relay.close()]);
+  });
+
+  it.each([-5000, 5000])('is not ready where the clock is %i ms off, and says what to do', async (offMs) => {
+    const store = open(url, () => Date.now() + offMs);
+    const error = await vi.waitFor(async () => {
+      const found = await failure(store.check());
+      expect(found).toBeInstanceOf(StoreDefect);
+      return found;
+    });
+    expect(String(error)).toMatch(/clock .* (5\.0|4\.9|5\.1) s (ahead of|behind) .*NTP/);
+    expect(String(error)).toContain(offMs > 0 ? 'ahead of' : 'behind');
+    const closer = open(url, () => Date.now() + offMs / 5);
+    expect(await closer.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
+  });
+
   it('keeps a job under the id that it was given, once', async () => {
     const queue = (await ready()).createQueue('once');
     await queue.add('job', { n: 1 }, { jobId: 'a-b-c' });
@@ -118,6 +167,20 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       const error = await failure(queue.add('job', {}));
       wire.thaw();
       expect(error).toBeInstanceOf(Error);
+    });
+
+    it('keeps no stream of events under load once they have been forgotten', async () => {
+      const store = await ready();
+      const queue = store.createQueue('forgetful');
+      const redis = new Redis(url.href);
+      const events = () => redis.xlen(queue.toKey('events'));
+      await queue.add('job', {});
+      expect(await events()).toBeGreaterThan(0);
+      await store.forgetEvents(queue);
+      expect(await events()).toBe(0);
+      await Promise.all(Array.from({ length: 300 }, () => queue.add('job', {})));
+      expect(await events()).toBeLessThan(3);
+      redis.disconnect();
     });
 
     it('tells what to set when jobs could be evicted', async () => {
@@ -148,6 +211,35 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       const store = open(new URL(DATABASE_URL));
       expect(await failure(store.check())).toBeInstanceOf(Error);
       await Promise.all(Array.from({ length: 5 }, () => migrateQueueStore(configOf({ DATABASE_URL }))));
+      await store.check();
+    });
+
+    it('forgets a check for abandoned jobs of the future when a worker opens', async () => {
+      const store = await ready();
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      const write = `insert into bullmq.meta (queue, field, value) values ($1, 'stalled-check', $2)`;
+      await client.query(write, ['ahead', String(Date.now() + 3_600_000)]);
+      const worker = store.createWorker('ahead', async () => undefined, { stalledInterval: 50 });
+      const read = `select value::bigint as value from bullmq.meta where queue = 'ahead' and field = 'stalled-check'`;
+      await vi.waitFor(async () => {
+        const at = Number((await client.query(read)).rows[0]?.value);
+        expect(Math.abs(at - Date.now())).toBeLessThan(60_000);
+      });
+      await worker.close();
+      await client.end();
+    });
+
+    it('is not ready while the table of records is missing, and says what to do', async () => {
+      const store = await ready();
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      await client.query('drop table bullmq.quillgate_records');
+      await client.end();
+      expect(await failure(store.check())).toEqual(
+        new StoreDefect('the schema is missing: run quillgate migrate'),
+      );
+      await migrateQueueStore(configOf({ DATABASE_URL: url.href }));
       await store.check();
     });
   }

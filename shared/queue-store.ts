@@ -1,0 +1,61 @@
+import type { Processor, Queue, Relay, RelayOptions, Worker, WorkerOptions } from 'bullmq';
+
+/**
+ * Where the queue lives: Redis when `REDIS_URL` is set, else PostgreSQL. Only `queue-stores/` knows which; everyone else sees BullMQ's classes, ready to use, and one `QueueStore`.
+ */
+export interface QueueStore {
+  readonly kind: 'redis' | 'postgres';
+  /** What has to outlive processes and jobs, beside the queue. */
+  readonly records: RecordStore;
+  /** Resolves when the store can be used; throws what is wrong otherwise. Answers within three seconds. */
+  check(): Promise<void>;
+  /** Resolves with true at the first successful `check`, with false when the signal aborts before. */
+  whenReady(signal: AbortSignal): Promise<boolean>;
+  /** For adding jobs and reading their records; its commands fail fast while the store is down. */
+  createQueue(name: string): Queue;
+  /** For running jobs; rides out an outage of the store. */
+  createWorker(name: string, processor: Processor, options: WorkerTuning): Worker;
+  /** For telling between processes; see `relay.ts`. */
+  createRelay(options: RelayTuning): Relay;
+  /** Removes all events of the queue: BullMQ writes every answer into one, for readers that there are not. */
+  forgetEvents(queue: Queue): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Small texts by key, each with an end of its own; the first writer of a key wins. Calls fail within three seconds while
+ * the store is down. A text is well-formed and without U+0000, as JSON text always is; `ttlMs` is a whole number above 0.
+ */
+export interface RecordStore {
+  read(key: string): Promise<string | undefined>;
+  /** False when the key is taken. */
+  create(key: string, record: { value: string; ttlMs: number }): Promise<boolean>;
+  /** False unless what is there is `expected`. */
+  replace(key: string, record: { expected: string; value: string; ttlMs: number }): Promise<boolean>;
+  /** Removes what has ended (nothing to do in Redis). */
+  removeEnded(): Promise<void>;
+}
+
+/** What a kind of store brings; the rest is the same for all. */
+export interface StoreParts extends Omit<QueueStore, 'check' | 'whenReady'> {
+  /** What is wrong and waiting does not mend, in words that are safe to show; throws while the store cannot be reached. */
+  findDefect(): Promise<string | undefined>;
+}
+
+/** Thrown by a processor whose job has gone back to the queue: nothing more is stored of it. */
+export { WaitingError as HandedBack } from 'bullmq';
+
+export type WorkerTuning = Omit<WorkerOptions, 'connection'>;
+export type RelayTuning = Omit<RelayOptions, 'connection' | 'backend'>;
+
+/** A defect of the store that waiting does not mend; its message is safe to show. */
+export class StoreDefect extends Error {
+  override readonly name = 'StoreDefect';
+}
+
+/** What is wrong with a store, in words that are safe to show: other messages can hold its address and password. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof StoreDefect) return error.message;
+  const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+  return `the store cannot be reached${code}`;
+}

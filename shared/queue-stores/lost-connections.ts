@@ -1,0 +1,31 @@
+import { ConnectionClosedError, type PgPool } from 'bullmq';
+import pg from 'pg';
+
+/** Connection exceptions, and a server that shuts down, crashed or starts (PostgreSQL, appendix A). */
+const lostConnection = /^(08...|57P0[123])$/;
+
+/**
+ * Makes a pool reject as BullMQ expects it when a connection is lost, and gives it back. BullMQ stores an outcome again after
+ * such errors, of which it knows only Redis' own; after any other one it fails the job, although its call was answered.
+ */
+export function withLostConnectionsNamed(pool: pg.Pool): PgPool {
+  // The same object: BullMQ describes the part of pg.Pool it uses in types of its own that pg's overloads do not match.
+  const connection = pool as unknown as PgPool;
+  const query = connection.query.bind(pool);
+  connection.query = async (text, values) => {
+    try {
+      return await query(text, values);
+    } catch (error) {
+      throw isLostConnection(error) ? closed(error) : error;
+    }
+  };
+  return connection;
+}
+
+/** What the server did not say itself happened on the way to it. */
+const isLostConnection = (error: unknown): error is Error =>
+  error instanceof pg.DatabaseError ? lostConnection.test(error.code ?? '') : error instanceof Error;
+
+/** Keeps the message, by which BullMQ knows a pool that has ended, and the code, by which we say why we wait. */
+const closed = (error: Error): Error =>
+  Object.assign(new ConnectionClosedError(error.message, error), 'code' in error && { code: error.code });

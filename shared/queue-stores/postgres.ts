@@ -1,0 +1,142 @@
+import {
+  assertSchemaCompatibility,
+  createPostgresRelayBackend,
+  type PgPool,
+  type Queue,
+  Relay,
+  runMigrations,
+  SchemaMigrationRequiredError,
+  type Worker,
+  withBackend,
+} from 'bullmq';
+import pg from 'pg';
+import type { Log } from '../log.js';
+import { parsePostgresUrl } from '../postgres-url.js';
+import type { RecordStore, StoreParts } from '../queue-store.js';
+import { within } from '../within.js';
+import { findClockDefect } from './clocks.js';
+import { withLostConnectionsNamed } from './lost-connections.js';
+import { createPatientBackend } from './patient-backend.js';
+
+/** Opens the queue's store in PostgreSQL; its schema is made by `migratePostgresStore`. */
+export function openPostgresStore(url: string, log: Log, now: () => number): StoreParts {
+  const postgres = withBackend(createPatientBackend);
+  const pool = new pg.Pool({
+    ...parsePostgresUrl(url),
+    options: `-c search_path=${schema}`,
+    max: 20,
+    connectionTimeoutMillis: 2000,
+    query_timeout: 10_000,
+    keepAlive: true,
+    // About half an hour: a new connection may lead to the server that has taken over.
+    maxLifetimeSeconds: 1700 + Math.round(200 * Math.random()),
+    application_name: 'quillgate',
+  });
+  const unheard = (error: Error) => log.debug({ err: error }, 'postgres connection');
+  pool.on('error', unheard);
+  // BullMQ takes some out of the pool without listening to them, and nobody's error ends the process.
+  pool.on('connect', (client) => client.on('error', unheard));
+  // Every queue, worker and relay of a process listens to it: more than Node takes for usual.
+  pool.setMaxListeners(0);
+  const connection = withLostConnectionsNamed(pool);
+  return {
+    kind: 'postgres',
+    records: openRecords(pool),
+    findDefect: () => findDefect(connection, now),
+    createQueue: (name) => new postgres.Queue(name, { connection }) as unknown as Queue,
+    createWorker: (name, processor, options) => {
+      pool.query(removeFutureCheck, [name]).catch(unheard);
+      const settings = { ...options, connection, runRetryDelay };
+      return new postgres.Worker(name, processor, settings) as unknown as Worker;
+    },
+    createRelay: (options) =>
+      new Relay({ ...options, connection, backend: createPostgresRelayBackend }) as unknown as Relay,
+    forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),
+    // It waits for every query, and a silent server answers none.
+    close: () => within(closingMs, pool.end()).catch(() => undefined),
+  };
+}
+
+/** Brings BullMQ's schema and the table of records up to date; any number may do so at once. */
+export async function migratePostgresStore(url: string): Promise<void> {
+  const client = new pg.Client({ ...parsePostgresUrl(url), connectionTimeoutMillis: 5000 });
+  await client.connect();
+  try {
+    await runMigrations(client, schema);
+    await client.query(makeRecords);
+  } finally {
+    await client.end();
+  }
+}
+
+const schema = 'bullmq';
+const table = `${schema}.quillgate_records`;
+const closingMs = 1000;
+/** A main loop that failed tries again after this long; the default of 15 s would be felt as an outage. */
+const runRetryDelay = 500;
+
+/** Sent as one text it is one transaction. "If not exists" alone fails when two look at once: hence the lock. */
+const makeRecords = `
+  select pg_advisory_xact_lock(hashtext('${table}'));
+  create table if not exists ${table} (key text primary key, value text not null, ends_at timestamptz not null);
+  create index if not exists quillgate_records_ends_at on ${table} (ends_at)`;
+
+async function findDefect(connection: PgPool, now: () => number): Promise<string | undefined> {
+  const missing = 'the schema is missing: run quillgate migrate';
+  try {
+    await assertSchemaCompatibility(connection, schema);
+    const askedAt = now();
+    const { rows } = await connection.query(lookAround);
+    if (rows[0]?.missing) return missing;
+    return findClockDefect({ askedAt, answeredAt: now(), storeAt: Number(rows[0]?.now) });
+  } catch (error) {
+    if (error instanceof SchemaMigrationRequiredError) return missing;
+    throw error;
+  }
+}
+
+const serverMs = `(extract(epoch from clock_timestamp()) * 1000)::bigint`;
+const lookAround = `select to_regclass('${table}') is null as missing, ${serverMs} as now`;
+
+/** A worker whose clock was ahead has left a time before which nobody looks for abandoned jobs. */
+const removeFutureCheck = `
+  delete from ${schema}.meta where queue = $1 and field = 'stalled-check' and value::bigint > ${serverMs}`;
+
+/** BullMQ trims this table to 10,000 events a queue while it completes a job, which must never wait for us. */
+const removeEvents = `
+  delete from ${schema}.event where (queue, id) in
+  (select queue, id from ${schema}.event where queue = $1 for update skip locked)`;
+
+const recordTimeoutMs = 2500;
+const mostRemovedAtOnce = 1000;
+
+/** A record that has ended is absent, whether it has been removed or not. The server's clock is the only one asked. */
+function openRecords(pool: pg.Pool): RecordStore {
+  const query = (text: string, values: unknown[]) =>
+    within(recordTimeoutMs, pool.query<{ value: string }>(text, values));
+  const changed = async (text: string, values: unknown[]) => (await query(text, values)).rowCount === 1;
+  return {
+    read: async (key) => (await query(readRecord, [key])).rows[0]?.value,
+    create: (key, { value, ttlMs }) => changed(createRecord, [key, value, ttlMs]),
+    replace: (key, { expected, value, ttlMs }) => changed(replaceRecord, [key, value, ttlMs, expected]),
+    removeEnded: async () => {
+      let removed: number | null;
+      do removed = (await query(removeEndedRecords, [mostRemovedAtOnce])).rowCount;
+      while (removed === mostRemovedAtOnce);
+    },
+  };
+}
+
+const end = `clock_timestamp() + $3 * interval '1 millisecond'`;
+const readRecord = `select value from ${table} where key = $1 and ends_at > clock_timestamp()`;
+const createRecord = `
+  insert into ${table} as there (key, value, ends_at) values ($1, $2, ${end})
+  on conflict (key) do update set value = excluded.value, ends_at = excluded.ends_at
+  where there.ends_at <= clock_timestamp()`;
+const replaceRecord = `
+  update ${table} set value = $2, ends_at = ${end}
+  where key = $1 and value = $4 and ends_at > clock_timestamp()`;
+/** In portions, so that none takes long; what another process is removing is left to it. */
+const removeEndedRecords = `
+  delete from ${table} where key in
+  (select key from ${table} where ends_at <= now() order by ends_at limit $1 for update skip locked)`;

@@ -1,0 +1,102 @@
+import { Queue, Relay, Worker } from 'bullmq';
+import { Redis, type RedisOptions, type Result } from 'ioredis';
+import type { Log } from '../log.js';
+import type { RecordStore, StoreParts } from '../queue-store.js';
+import { findClockDefect } from './clocks.js';
+
+declare module 'ioredis' {
+  interface RedisCommander<Context> {
+    /** See `replaceScript`. */
+    replaceRecord(key: string, expected: string, value: string, ttlMs: number): Result<number, Context>;
+  }
+}
+
+/** Opens the queue's store in Redis. */
+export function openRedisStore(url: string, log: Log, now: () => number): StoreParts {
+  const connections: Redis[] = [];
+  const connect = (options: RedisTuning): Redis => {
+    const redis = new Redis(url, { ...options, retryStrategy, connectTimeout: 2000 });
+    redis.on('error', (error) => log.debug({ err: error }, 'redis connection'));
+    connections.push(redis);
+    return redis;
+  };
+  // Without these an add() hangs while Redis is down or frozen instead of failing.
+  const failing: RedisTuning = { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 2000 };
+  const producer = connect(failing);
+  // Shared by workers and relay: blocking reads must wait, so no command timeout here.
+  const patient = connect({ maxRetriesPerRequest: null });
+  const queueSettings = {
+    connection: producer,
+    skipWaitingForReady: true,
+    skipVersionCheck: true,
+    skipMetasUpdate: true,
+  };
+  return {
+    kind: 'redis',
+    records: openRecords(producer),
+    findDefect: () => findDefect(producer, now),
+    createQueue: (name) => new Queue(name, queueSettings),
+    createWorker: (name, processor, options) =>
+      new Worker(name, processor, { ...options, connection: patient, runRetryDelay, drainDelay }),
+    createRelay: (options) => new Relay({ ...options, connection: patient }),
+    forgetEvents: (queue) => forgetEvents(producer, queue),
+    close: async () => {
+      for (const connection of connections) connection.disconnect();
+    },
+  };
+}
+
+type RedisTuning = Pick<RedisOptions, 'enableOfflineQueue' | 'maxRetriesPerRequest' | 'commandTimeout'>;
+
+/** Reconnects within half a second; BullMQ's own strategy was measured to come back 18 s late. */
+const retryStrategy = (attempt: number): number => Math.min(50 * 2 ** attempt, 500) + Math.random() * 50;
+
+/** A main loop that failed tries again after this long; the default of 15 s would be felt as an outage. */
+const runRetryDelay = 500;
+
+/**
+ * An idle worker looks after this many seconds at the latest. Redis wakes one of them for a job, and when that one is frozen
+ * the others learn of the job only by looking; PostgreSQL wakes all.
+ */
+const drainDelay = 1;
+
+async function findDefect(redis: Redis, now: () => number): Promise<string | undefined> {
+  const askedAt = now();
+  const [seconds, microseconds] = await redis.time();
+  const storeAt = Number(seconds) * 1000 + Number(microseconds) / 1000;
+  return findClockDefect({ askedAt, answeredAt: now(), storeAt }) ?? (await findEviction(redis));
+}
+
+async function findEviction(redis: Redis): Promise<string | undefined> {
+  const facts = await redis.info();
+  const policy = /^maxmemory_policy:(\w[\w-]*)/m.exec(facts)?.[1];
+  if (policy === undefined || policy === 'noeviction') return undefined;
+  return `Redis may evict jobs: set maxmemory-policy to noeviction (it is ${policy})`;
+}
+
+/**
+ * From then on every job that is added trims the stream to nothing, in place of BullMQ's 10,000 events, so that it takes up no
+ * memory under load. What follows the last trim stays until the next call. BullMQ's own `trimEvents` is approximate.
+ */
+async function forgetEvents(redis: Redis, queue: Queue): Promise<void> {
+  await redis.hset(queue.toKey('meta'), 'opts.maxLenEvents', 0);
+  await redis.xtrim(queue.toKey('events'), 'MAXLEN', 0);
+}
+
+/** Gives 1 when the record was what the caller had read. One key per command: the keys of a cluster are spread. */
+const replaceScript = `
+  if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+  redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+  return 1`;
+
+function openRecords(redis: Redis): RecordStore {
+  redis.defineCommand('replaceRecord', { numberOfKeys: 1, lua: replaceScript });
+  const named = (key: string): string => `quillgate:record:${key}`;
+  return {
+    read: async (key) => (await redis.get(named(key))) ?? undefined,
+    create: async (key, { value, ttlMs }) => (await redis.set(named(key), value, 'PX', ttlMs, 'NX')) === 'OK',
+    replace: async (key, { expected, value, ttlMs }) =>
+      (await redis.replaceRecord(named(key), expected, value, ttlMs)) === 1,
+    removeEnded: async () => undefined,
+  };
+}

@@ -1,0 +1,155 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { QueueStore, RecordStore } from '../../shared/queue-store.js';
+import { within } from '../../shared/within.js';
+import { createRecordingLog } from '../support/recording-log.js';
+import { type SharedStore, startSharedStore } from '../support/shared-store.js';
+import { findStores } from '../support/stores.js';
+
+const stores = await findStores();
+const ttlMs = 60_000;
+
+describe.each(stores)('records in $name', (choice) => {
+  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
+
+  let shared: SharedStore;
+  let store: QueueStore;
+  let wire: SharedStore['wire'];
+  let records: RecordStore;
+  /** The same records, seen by another process. */
+  let elsewhere: RecordStore;
+  let key: string;
+
+  beforeAll(async () => {
+    shared = await startSharedStore(choice, createRecordingLog().log);
+    ({ store, wire } = shared);
+    ({ records } = store);
+    elsewhere = shared.another.records;
+  });
+  afterAll(() => shared?.stop());
+  beforeEach(() => {
+    key = `key.${randomUUID()}`;
+  });
+
+  /** Rows under keys that begin like this one. */
+  const rowsOf = async (start: string): Promise<number> => {
+    const client = new pg.Client({ connectionString: wire.url });
+    await client.connect();
+    const { rows } = await client.query(
+      'select count(*)::int as rows from bullmq.quillgate_records where starts_with(key, $1)',
+      [start],
+    );
+    await client.end();
+    return rows[0].rows;
+  };
+  const ended = () => vi.waitUntil(async () => (await records.read(key)) === undefined, { interval: 10 });
+
+  it('reads what was created, and nothing under another key', async () => {
+    expect(await records.read(key)).toBeUndefined();
+    expect(await records.create(key, { value: 'one', ttlMs })).toBe(true);
+    expect(await elsewhere.read(key)).toBe('one');
+    expect(await records.read(`${key}.`)).toBeUndefined();
+  });
+
+  it('leaves a key to the first who writes it', async () => {
+    await records.create(key, { value: 'one', ttlMs });
+    expect(await elsewhere.create(key, { value: 'two', ttlMs })).toBe(false);
+    expect(await records.read(key)).toBe('one');
+  });
+
+  it('lets one of twenty create who do so at once', async () => {
+    const created = await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        (n % 2 ? records : elsewhere).create(key, { value: `${n}`, ttlMs }),
+      ),
+    );
+    expect(created.filter(Boolean)).toHaveLength(1);
+    expect(await records.read(key)).toBe(`${created.indexOf(true)}`);
+  });
+
+  it('replaces what is as expected, and nothing else', async () => {
+    const change = { expected: 'one', value: 'two', ttlMs };
+    expect(await records.replace(key, change)).toBe(false);
+    expect(await records.read(key)).toBeUndefined();
+    await records.create(key, { value: 'one', ttlMs });
+    expect(await records.replace(key, { ...change, expected: 'On' })).toBe(false);
+    expect(await records.replace(key, change)).toBe(true);
+    expect(await records.replace(key, change)).toBe(false);
+    expect(await elsewhere.read(key)).toBe('two');
+  });
+
+  it('lets one of twenty replace who have read the same', async () => {
+    await records.create(key, { value: 'one', ttlMs });
+    const replaced = await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        (n % 2 ? records : elsewhere).replace(key, { expected: 'one', value: `${n}`, ttlMs }),
+      ),
+    );
+    expect(replaced.filter(Boolean)).toHaveLength(1);
+    expect(await records.read(key)).toBe(`${replaced.indexOf(true)}`);
+  });
+
+  it('takes a record that has ended for none, removed or not', async () => {
+    await records.create(key, { value: 'one', ttlMs: 20 });
+    await ended();
+    expect(await records.replace(key, { expected: 'one', value: 'two', ttlMs })).toBe(false);
+    const created = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => records.create(key, { value: `${n}`, ttlMs })),
+    );
+    expect(created.filter(Boolean)).toHaveLength(1);
+    expect(await records.read(key)).toBe(`${created.indexOf(true)}`);
+  });
+
+  it('ends a replaced record by its new time', async () => {
+    await records.create(key, { value: 'one', ttlMs });
+    await records.replace(key, { expected: 'one', value: 'two', ttlMs: 20 });
+    await ended();
+  });
+
+  it('removes what has ended and nothing else, also when several do so at once', async () => {
+    await elsewhere.create(`${key}.stays`, { value: 'stays', ttlMs });
+    await Promise.all(
+      Array.from({ length: 1100 }, (_, n) => records.create(`${key}.${n}`, { value: 'one', ttlMs: 1 })),
+    );
+    await records.create(key, { value: 'last', ttlMs: 1 });
+    await ended();
+    await Promise.all([records.removeEnded(), records.removeEnded(), elsewhere.removeEnded()]);
+    expect(await records.read(`${key}.stays`)).toBe('stays');
+    if (store.kind === 'postgres') expect(await rowsOf(key)).toBe(1);
+  });
+
+  it.each([
+    ['a megabyte', 'x'.repeat(1_048_576)],
+    ['a megabyte of wide characters', '語🎉'.repeat(150_000)],
+    ['nothing', ''],
+    [
+      'every kind of character',
+      '\u0001\u001F\u007F"\\\'%$1\u2028\uFFFF\uFEFFe\u0301 שלום 🏳️‍🌈 \u{10FFFF}\r\n\t ',
+    ],
+    ['JSON of what is no text elsewhere', JSON.stringify('\u0000 \uD800 \uDC00')],
+  ])('keeps every character: %s', async (_, value) => {
+    expect(await records.create(key, { value, ttlMs })).toBe(true);
+    expect(await elsewhere.read(key)).toBe(value);
+    expect(await records.replace(key, { expected: value, value: `${value}!`, ttlMs })).toBe(true);
+    expect(await elsewhere.read(key)).toBe(`${value}!`);
+  });
+
+  it.each([
+    ['falls silent', () => wire.freeze(), () => wire.thaw()],
+    ['has gone', () => wire.cut(), () => wire.mend()],
+  ])('fails in time while the server %s, and works when it is back', async (_, fail, mend) => {
+    await fail();
+    const late = () => new Error('too late');
+    const calls: Promise<unknown>[] = [
+      records.read(key),
+      records.create(key, { value: 'one', ttlMs }),
+      records.replace(key, { expected: 'one', value: 'two', ttlMs }),
+    ];
+    const outcomes = await Promise.all(calls.map((call) => within(3000, call, late).catch(String)));
+    await mend();
+    for (const outcome of outcomes) expect(outcome).toMatch(/^(?!.*too late).*Error/);
+    expect(await store.whenReady(AbortSignal.timeout(5000))).toBe(true);
+    expect(await records.read(`${key}.`)).toBeUndefined();
+  });
+});

@@ -1,0 +1,37 @@
+import { parseConfig } from '../../shared/config.js';
+import type { Log } from '../../shared/log.js';
+import type { QueueStore } from '../../shared/queue-store.js';
+import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
+import { freshStore, type StoreChoice } from './stores.js';
+import { openWireTo, type Wire } from './wire.js';
+
+/** Two processes' views of one store that nothing else uses. */
+export interface SharedStore {
+  /** Behind the wire. */
+  readonly store: QueueStore;
+  readonly another: QueueStore;
+  readonly wire: Wire & { readonly url: string };
+  stop(): Promise<void>;
+}
+
+/** Starts a server of the store and opens it twice, once through a wire. */
+export async function startSharedStore(choice: StoreChoice, log: Log): Promise<SharedStore> {
+  const { server, stop } = await choice.start();
+  const variables = await freshStore(server);
+  await migrateQueueStore(parseConfig(variables, 'config'));
+  const name = server.kind === 'redis' ? 'REDIS_URL' : 'DATABASE_URL';
+  const wire = await openWireTo(variables[name] ?? '');
+  const store = openQueueStore(parseConfig({ [name]: wire.url }, 'config'), log);
+  const another = openQueueStore(parseConfig(variables, 'config'), log);
+  await Promise.all([store, another].map((one) => one.whenReady(AbortSignal.timeout(10_000))));
+  return {
+    store,
+    another,
+    wire,
+    stop: async () => {
+      await Promise.all([store.close(), another.close()]);
+      await wire.close();
+      await stop();
+    },
+  };
+}
