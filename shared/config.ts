@@ -113,7 +113,23 @@ export const environmentSchema = z.object({
     ),
   CHAT_TIMEOUT_MS: milliseconds(1000)
     .default(55_000)
-    .describe('Deadline of a chat request, in milliseconds.'),
+    .describe('Deadline of a chat request that does not name its own, in milliseconds.'),
+  CHAT_MAX_WAIT_S: count(3600)
+    .default(300)
+    .describe(
+      'Longest deadline a caller may ask for with Prefer: wait=N, in seconds; the same for all API processes, each of which forgets jobs that are a minute older.',
+    ),
+  CHAT_USER_MAX_IN_FLIGHT: count(100_000)
+    .optional()
+    .describe('Most chat requests of one user at once, per API process; any number when it is not set.'),
+  CHAT_USER_MAX_PER_MINUTE: count(1_000_000)
+    .optional()
+    .describe(
+      'Most chat requests of one user in a minute, per API process, reading and cancelling not counted; any number when it is not set.',
+    ),
+  CHAT_RESULT_TTL_S: count(86_400)
+    .default(3600)
+    .describe('How long after its deadline a kept chat can be read and its key counts, in seconds.'),
   MAX_BODY_BYTES: z.coerce
     .number()
     .int()

@@ -32,6 +32,29 @@ export interface ChatResponse {
   response: string;
 }
 
+/** Where a chat that is kept stands; `expired` is one whose deadline passed before there was a reply. */
+export type ChatStatus = 'queued' | 'running' | 'completed' | 'failed' | 'cancelled' | 'expired';
+
+/** Body of `POST /chat` when it is answered before the reply is there. */
+export interface AcceptedChat {
+  /** UUID; the chat is at `/chat/{id}`. */
+  id: string;
+  status: ChatStatus;
+}
+
+/** A chat that is kept, at `/chat/{id}`. Times are RFC 3339 in UTC, to the millisecond. */
+export interface Chat extends AcceptedChat {
+  provider: ProviderId;
+  /** The model that was asked for, and once it has answered the one that did. */
+  model?: string;
+  createdAt: string;
+  completedAt?: string;
+  /** The model's reply; there when it is completed. */
+  response?: string;
+  /** Why there is no reply; there when it failed or expired. */
+  error?: Problem;
+}
+
 /** Whether readers without a token that may write see a post. */
 export type PostStatus = 'published' | 'draft';
 

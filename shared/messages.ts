@@ -21,6 +21,11 @@ export const chatJobSchema = z.object({
   deadline: z.number(),
   /** The API process that waits for the outcome. */
   replyTo: z.string(),
+  /**
+   * When the records of a kept chat end, in milliseconds since the epoch: its caller may come back, so its outcome is
+   * recorded. Absent in an ordinary job.
+   */
+  keptUntil: z.number().optional(),
 });
 
 /** The job as a worker reads it. */
@@ -32,7 +37,7 @@ export type ChatJobPayload = z.input<typeof chatJobSchema>;
 /** Writes a job down for the queue; `chatJobSchema` reads it back. */
 export const encodeChatJob = (job: ChatJob): ChatJobPayload => ({ ...job, turns: JSON.stringify(job.turns) });
 
-/** Told on `reply.<api node>` when jobs have settled. */
+/** Told on `reply.<api node>` when jobs have settled; on `reply.kept` of kept ones, without their outcomes. */
 export const replySchema = z.object({
   v: z.literal(1),
   settled: z.array(
@@ -46,7 +51,27 @@ export const replySchema = z.object({
 
 export type Reply = z.output<typeof replySchema>;
 
-/** Told on `pool.<provider>.<worker>` once a second, at every change of the breaker, and once when the pool stops. */
+/** Told on `cancel.<provider>` when nobody waits for these jobs any more. */
+export const cancelSchema = z.object({ v: z.literal(1), jobIds: z.array(z.string()) });
+
+export type Cancel = z.output<typeof cancelSchema>;
+
+/** Told on `limit.<provider>` when the provider has told a pool to wait, so that its other pools wait as well. */
+export const limitSchema = z.object({
+  v: z.literal(1),
+  provider,
+  /** Who was told. */
+  worker: z.string(),
+  /** How long, in milliseconds; not until when, because the clocks of two machines differ. */
+  holdMs: z.number(),
+});
+
+export type Limit = z.output<typeof limitSchema>;
+
+/**
+ * Told on `pool.<provider>.<worker>` once a second, at every change of the breaker, when a hold begins and ends, and once
+ * when the pool stops.
+ */
 export const poolBeatSchema = z.object({
   v: z.literal(1),
   provider,
@@ -54,12 +79,16 @@ export const poolBeatSchema = z.object({
   state: z.enum(['serving', 'probing', 'paused', 'stopped']),
   concurrency: z.number(),
   inFlight: z.number(),
-  /** Jobs of this provider that no worker has taken yet, over all workers. */
+  /** Jobs of this provider that no worker has taken yet, over all workers, but for the asynchronous ones. */
   waiting: z.number(),
+  /** The asynchronous ones, which are taken after those; absent when there are none. */
+  waitingAsync: z.number().optional(),
   /** Moving mean of the time one job takes here, in milliseconds; 0 before the first. */
   meanJobMs: z.number(),
   /** Whether the pool has a model for requests that name none. */
   hasDefaultModel: z.boolean(),
+  /** How much longer the pool takes no jobs because its provider limits it, in milliseconds; absent when it does not. */
+  heldForMs: z.number().optional(),
 });
 
 export type PoolBeat = z.output<typeof poolBeatSchema>;
@@ -73,6 +102,9 @@ export const queueName = (id: (typeof providerIds)[number]): string => `chat-${i
 /** Relay topics; see the schemas for what each carries. */
 export const topics = {
   reply: (apiNode: string): string => `reply.${apiNode}`,
+  keptReply: 'reply.kept',
+  cancel: (id: (typeof providerIds)[number]): string => `cancel.${id}`,
+  limit: (id: (typeof providerIds)[number]): string => `limit.${id}`,
   pool: (id: (typeof providerIds)[number], worker: string): string => `pool.${id}.${worker}`,
   allPools: 'pool.>',
 } as const;

@@ -18,12 +18,14 @@ const timings = {
 
 /**
  * How a chat job ended, as it crosses the queue: `ok` is a finished reply, `truncated` one cut at the token limit,
- * `blocked` one withheld by the provider's content filter, `failed` anything else with its reason as a code.
+ * `blocked` one withheld by the provider's content filter, `cancelled` a job that was ended because nobody waited for it
+ * any more, `failed` anything else with its reason as a code.
  */
 const outcomeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ok'), ...completion, ...timings }),
   z.object({ kind: z.literal('truncated'), ...completion, ...timings }),
   z.object({ kind: z.literal('blocked'), ...timings }),
+  z.object({ kind: z.literal('cancelled'), ...timings }),
   z.object({
     kind: z.literal('failed'),
     /** A code that a newer release has and this one does not counts as `internal`. */
@@ -36,7 +38,7 @@ const outcomeSchema = z.discriminatedUnion('kind', [
 
 export type Outcome = z.output<typeof outcomeSchema>;
 
-/** What a job that broke, or whose outcome cannot be read, ended as. */
+/** What a job whose outcome cannot be read ended as. */
 export const brokenOutcome: Outcome = {
   kind: 'failed',
   code: 'internal',
@@ -44,6 +46,9 @@ export const brokenOutcome: Outcome = {
   queueMs: 0,
   providerMs: 0,
 };
+
+/** What a job that broke or was given up ended as: outages do that to healthy ones, so another attempt is worth it. */
+export const givenUpOutcome: Outcome = { ...brokenOutcome, retryable: true };
 
 /** An outcome as JSON text; see `jsonText` for why it crosses the queue as a string. */
 export const encodeOutcome = (outcome: Outcome): string => JSON.stringify(outcome);

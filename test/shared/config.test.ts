@@ -35,6 +35,8 @@ const wrong = {
   TRUSTED_PROXIES: canary,
   DATABASE_POOL_SIZE: '0',
   CHAT_TIMEOUT_MS: `60s ${canary}`,
+  CHAT_USER_MAX_IN_FLIGHT: '0',
+  CHAT_USER_MAX_PER_MINUTE: canary,
   MAX_BODY_BYTES: '1',
   LOG_LEVEL: canary,
   WORKER_PROVIDERS: canary,

@@ -5,6 +5,8 @@ import {
   type ChatJob,
   chatJobSchema,
   encodeChatJob,
+  type Limit,
+  limitSchema,
   type PoolBeat,
   poolBeatSchema,
   queueName,
@@ -22,6 +24,7 @@ const outcomes: Outcome[] = [
   { kind: 'ok', text: 'a', model: 'm', ...timings },
   { kind: 'truncated', text: 'a', model: 'm', ...timings },
   { kind: 'blocked', ...timings },
+  { kind: 'cancelled', ...timings },
   { kind: 'failed', code: 'provider_error', retryable: true, retryAfterMs: 1000, ...timings },
   ...failureCodes.map((code): Outcome => ({ kind: 'failed', code, retryable: false, ...timings })),
 ];
@@ -58,7 +61,7 @@ describe('decodeOutcome', () => {
 
   it.each([
     ['no kind', { text: 'a', model: 'm', ...timings }],
-    ['an unknown kind', { kind: 'cancelled', ...timings }],
+    ['an unknown kind', { kind: 'unheard of', ...timings }],
     ['ok without a text', { kind: 'ok', model: 'm', ...timings }],
     ['no timings', { kind: 'blocked' }],
     ['half a usage', { kind: 'ok', text: 'a', model: 'm', usage: { inputTokens: 1 }, ...timings }],
@@ -97,6 +100,12 @@ describe('chatJobSchema', () => {
     expect(chatJobSchema.parse(sent(encodeChatJob(without)))).toEqual(without);
   });
 
+  it('says of a kept chat how long it is kept', () => {
+    const kept = { ...job, keptUntil: 1_800_000_000_000 };
+    expect(chatJobSchema.parse(sent(encodeChatJob(kept)))).toEqual(kept);
+    expect(chatJobSchema.parse(sent(encodeChatJob(job)))).not.toHaveProperty('keptUntil');
+  });
+
   it('is sent without a NUL character, which PostgreSQL refuses even in its escaped form', () => {
     expect(JSON.stringify(encodeChatJob(job))).not.toMatch(/(?<!\\)(\\\\)*\\u0000/);
   });
@@ -122,9 +131,24 @@ describe('chatJobSchema', () => {
   });
 });
 
+describe('limitSchema', () => {
+  const limit: Limit = { v: 1, provider: 'openai', worker: 'host-1-abc', holdMs: 250 };
+
+  it('reads what was sent', () => {
+    expect(limitSchema.parse(sent(limit))).toEqual(limit);
+  });
+
+  it('refuses another version, and a hold without its length', () => {
+    expect(limitSchema.safeParse(sent({ ...limit, v: 2 })).success).toBe(false);
+    expect(limitSchema.safeParse(sent({ ...limit, holdMs: Number.NaN })).success).toBe(false);
+  });
+});
+
 describe('poolBeatSchema', () => {
   it('reads what was sent', () => {
     expect(poolBeatSchema.parse(sent(beat))).toEqual(beat);
+    const held = { ...beat, heldForMs: 1500 };
+    expect(poolBeatSchema.parse(sent(held))).toEqual(held);
   });
 
   it('refuses a beat with an unknown state or of another version', () => {
@@ -143,6 +167,7 @@ describe('queueName and topics', () => {
     expect(new Set(names).size).toBe(providerIds.length);
     for (const name of names) expect(name).toMatch(/^[a-z-]+$/);
     expect(topics.pool('openai', 'host-1-abc').split('.')).toEqual(['pool', 'openai', 'host-1-abc']);
+    expect(topics.limit('openai').split('.')).toEqual(['limit', 'openai']);
     expect(topics.reply('node').split('.')).toEqual(['reply', 'node']);
   });
 });
