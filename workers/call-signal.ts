@@ -11,28 +11,28 @@ interface CallLimits {
   timeoutMs: number;
   /** When the caller stops waiting, in milliseconds since the epoch. */
   deadline: number;
-  /** Aborts when the process is about to end. */
-  shutdown: AbortSignal;
+  /** Ends the job before its time. */
+  stop: AbortSignal;
 }
 
 /**
  * A signal of its own for every provider call: it aborts with `provider_timeout`, with `timeout` when the caller's
- * deadline comes first, or with the reason of the shutdown. Not `AbortSignal.any`: a call's signal must not stay
- * registered at the process-wide one after the call.
+ * deadline comes first, or with the reason of `stop`. Not `AbortSignal.any`: a call's signal must not stay registered
+ * at the job's after the call.
  */
-export function openCallSignal({ timeoutMs, deadline, shutdown }: CallLimits): CallSignal {
+export function openCallSignal({ timeoutMs, deadline, stop }: CallLimits): CallSignal {
   const controller = new AbortController();
   const remainingMs = deadline - Date.now();
   const end = () => controller.abort(new Failure(remainingMs <= timeoutMs ? 'timeout' : 'provider_timeout'));
   const timer = setTimeout(end, Math.max(0, Math.min(remainingMs, timeoutMs)));
-  const onShutdown = () => controller.abort(shutdown.reason);
-  if (shutdown.aborted) onShutdown();
-  shutdown.addEventListener('abort', onShutdown, { once: true });
+  const onStop = () => controller.abort(stop.reason);
+  if (stop.aborted) onStop();
+  stop.addEventListener('abort', onStop, { once: true });
   return {
     signal: controller.signal,
     release: () => {
       clearTimeout(timer);
-      shutdown.removeEventListener('abort', onShutdown);
+      stop.removeEventListener('abort', onStop);
     },
   };
 }

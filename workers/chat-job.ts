@@ -4,51 +4,76 @@ import type { Outcome } from '../shared/outcome.js';
 import type { PoolSettings } from '../shared/pool-settings.js';
 import type { Breaker } from './breaker.js';
 import { openCallSignal } from './call-signal.js';
+import type { Hold } from './hold.js';
+import type { KeptOutcome } from './kept-outcomes.js';
 import type { FinishReason, Provider, ProviderRequest, Usage } from './provider.js';
 import { withOneRetry } from './retry.js';
 import type { RetryBudget } from './retry-budget.js';
+import { Cancelled } from './running-jobs.js';
 
-/** What one provider's chat jobs share in a process. */
+/** What a chat job works with; all but the last three are shared by a provider's jobs in a process. */
 export interface ChatJobDeps {
   provider: Provider;
   settings: PoolSettings;
-  breaker: Breaker;
+  breaker: Pick<Breaker, 'run'>;
+  hold: Pick<Hold, 'leftMs' | 'watch'>;
   budget: RetryBudget;
+  /** Ends the job before its time: `Cancelled` when nobody waits for it any more, else the `Failure` that it ends with. */
+  stop: AbortSignal;
   /** Hears of what ended a job without a reply: the operators' way to see why. */
   onFailure: (error: Failure) => void;
-  /** Aborts the calls that are still running when the process has to end. */
-  shutdown: AbortSignal;
+  /** There when the chat is kept. */
+  kept?: KeptOutcome | undefined;
 }
 
 /**
  * Answers one conversation. In order:
- * 1. a job nobody waits for any more makes no call;
- * 2. the model is settled;
- * 3. the provider is called through the breaker, with one retry at most, never past the deadline;
- * 4. whatever happened becomes an outcome.
+ * 1. a kept chat that has ended already, here or elsewhere, is not answered again;
+ * 2. a job nobody waits for any more makes no call;
+ * 3. the model is settled;
+ * 4. the provider is called through the breaker, with one retry at most, never past the deadline;
+ * 5. whatever happened becomes an outcome;
+ * 6. that of a kept chat is recorded, unless another was recorded meanwhile, which then counts.
  *
- * `enqueuedAt` is in milliseconds since the epoch. Never throws for anything expected.
+ * `enqueuedAt` is in milliseconds since the epoch. Never throws for anything expected; what it throws is recorded nowhere.
  */
 export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJobDeps): Promise<Outcome> {
   const startedAt = Date.now();
+  const earlier = await deps.kept?.find(job.deadline);
+  if (earlier !== undefined) return earlier;
+  const outcome = await answer(job, { startedAt, enqueuedAt }, deps);
+  return deps.kept ? deps.kept.settle(outcome) : outcome;
+}
+
+interface Times {
+  startedAt: number;
+  enqueuedAt: number;
+}
+
+async function answer(job: ChatJob, { startedAt, enqueuedAt }: Times, deps: ChatJobDeps): Promise<Outcome> {
   const timings = () => ({ queueMs: startedAt - enqueuedAt, providerMs: Date.now() - startedAt });
   try {
-    refuseIfExpired(job);
+    refuseIfUnwanted(job, deps.stop);
     const request = toProviderRequest(job, deps.settings);
-    const reply = await withOneRetry(() => deps.breaker.run(() => callOnce(request, job.deadline, deps)), {
-      budget: deps.budget,
+    const { breaker, hold, budget, stop } = deps;
+    const call = () => callOnce(request, job.deadline, deps);
+    const reply = await withOneRetry((kind) => breaker.run(() => hold.watch(call, kind)), {
+      budget,
+      hold,
       deadline: job.deadline,
-      signal: deps.shutdown,
+      signal: stop,
     });
     return toOutcome(reply, timings());
   } catch (error) {
+    if (error instanceof Cancelled) return { kind: 'cancelled', ...timings() };
     if (!(error instanceof Failure)) throw error;
     deps.onFailure(error);
     return toFailedOutcome(error, timings());
   }
 }
 
-function refuseIfExpired(job: ChatJob): void {
+function refuseIfUnwanted(job: ChatJob, stop: AbortSignal): void {
+  stop.throwIfAborted();
   if (Date.now() >= job.deadline) throw new Failure('timeout');
 }
 
@@ -67,7 +92,7 @@ interface Reply {
 }
 
 async function callOnce(request: ProviderRequest, deadline: number, deps: ChatJobDeps): Promise<Reply> {
-  const call = openCallSignal({ timeoutMs: deps.settings.timeoutMs, deadline, shutdown: deps.shutdown });
+  const call = openCallSignal({ timeoutMs: deps.settings.timeoutMs, deadline, stop: deps.stop });
   try {
     return await collect(deps.provider, request, call.signal);
   } finally {

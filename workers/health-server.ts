@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { Config } from '../shared/config.js';
 import type { Lifecycle } from '../shared/lifecycle.js';
 import { announce } from '../shared/program.js';
-import { type QueueStore, reasonOf } from '../shared/queue.js';
+import { type QueueStore, reasonOf } from '../shared/queue-store.js';
 
 interface HealthServerDeps {
   config: Pick<Config, 'WORKER_PORT' | 'HOST'>;

@@ -1,6 +1,7 @@
 import type { Log } from '../shared/log.js';
 import { type PoolBeat, topics } from '../shared/messages.js';
 import type { Telegraph } from '../shared/relay.js';
+import { within } from '../shared/within.js';
 
 /** Tells every API process how a pool fares, so that they know at once where a request has no chance. */
 export interface Heartbeat {
@@ -20,32 +21,47 @@ interface HeartbeatDeps {
 }
 
 const intervalMs = 1000;
+/** The goodbye waits this long for a beat that is on its way, lest it be overtaken; one that hangs has had its chance. */
+const courtesyMs = 200;
 
+/** One beat at a time: behind one that hangs no others wait, but a change meanwhile is told once it is over. */
 export function startHeartbeat({ telegraph, describe, log }: HeartbeatDeps): Heartbeat {
   let stopped = false;
-  let telling = Promise.resolve();
+  let changed = false;
+  let last: PoolBeat | undefined;
+  let telling: Promise<void> | undefined;
+  const publish = (beat: PoolBeat) => telegraph.publish(topics.pool(beat.provider, beat.worker), beat);
   const tell = async () => {
-    try {
-      const described = await describe();
-      const beat: PoolBeat = stopped ? { ...described, state: 'stopped' } : described;
-      await telegraph.publish(topics.pool(beat.provider, beat.worker), beat);
-    } catch (err) {
-      log.debug({ err }, 'beat not told');
-    }
+    do {
+      changed = false;
+      last = await describe();
+      if (!stopped) await publish(last);
+    } while (changed && !stopped);
   };
-  // One after the other: a beat that was late must not follow the goodbye.
-  const beat = () => {
-    telling = telling.then(tell);
+  const notTold = (err: unknown) => log.debug({ err }, 'beat not told');
+  const beat = (): Promise<void> => {
+    telling ??= tell()
+      .catch(notTold)
+      .finally(() => {
+        telling = undefined;
+      });
     return telling;
+  };
+  const sayGoodbye = async () => {
+    if (telling) await within(courtesyMs, telling).catch(() => undefined);
+    await publish({ ...(last ?? (await describe())), state: 'stopped' });
   };
   const timer = setInterval(() => stopped || void beat(), intervalMs);
   return {
     started: beat(),
-    beat: () => stopped || void beat(),
+    beat: () => {
+      changed = true;
+      if (!stopped) void beat();
+    },
     stop: () => {
       clearInterval(timer);
       stopped = true;
-      return beat();
+      return sayGoodbye().catch(notTold);
     },
   };
 }

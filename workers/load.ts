@@ -5,8 +5,11 @@ export interface Load {
   readonly meanJobMs: number;
   /** Counts the job as in flight while it runs. */
   track<T>(job: () => Promise<T>): Promise<T>;
-  /** Takes note of how long a call took; jobs that made none say nothing about the pace. */
-  noteCall(tookMs: number): void;
+  /**
+   * Takes note of how long a call took; jobs that made none say nothing about the pace. One that was cut at its deadline
+   * would have taken longer: were it counted as short, a pool with a long backlog would seem fast and be given more.
+   */
+  noteCall(tookMs: number, options?: { wasCut: boolean }): void;
 }
 
 /** The mean follows the last few dozen calls. */
@@ -30,7 +33,8 @@ export function createLoad(): Load {
         inFlight -= 1;
       }
     },
-    noteCall: (tookMs) => {
+    noteCall: (tookMs, { wasCut } = { wasCut: false }) => {
+      if (wasCut && tookMs <= meanJobMs) return;
       meanJobMs = meanJobMs === 0 ? tookMs : meanJobMs + (tookMs - meanJobMs) * weight;
     },
   };

@@ -1,67 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
-import { type Config, type Environment, namesSet, parseConfig } from '../shared/config.js';
-import type { ProviderId } from '../shared/contract.js';
-import { credentialVariables, hasCredentials } from '../shared/credentials.js';
-import { Lifecycle } from '../shared/lifecycle.js';
-import { createLog, type Log } from '../shared/log.js';
-import { poolSettings } from '../shared/pool-settings.js';
-import { announce, runProgram } from '../shared/program.js';
-import { openQueueStore, type QueueStore } from '../shared/queue.js';
-import { openTelegraph } from '../shared/relay.js';
-import { openHealthServer } from './health-server.js';
-import { type Pool, startPool } from './pool.js';
-import { openProvider } from './provider-settings.js';
+import { parseConfig } from '../shared/config.js';
+import { runProgram } from '../shared/program.js';
 
-/** Time after the grace for everything else to close; a store that is gone takes a second at each step. */
-const closingMs = 5000;
-
-/** The `worker` program: runs the pools it is configured for until it is told to stop. */
-async function work(environment: Environment): Promise<void> {
+/** The `worker` program. The rest of it is loaded once the configuration is known to be good: loading takes longer. */
+await runProgram(async (environment) => {
   const config = parseConfig(environment, 'worker');
-  const log = createLog({ program: 'worker', level: config.LOG_LEVEL });
-  const lifecycle = new Lifecycle(log);
-  lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + closingMs });
-
-  const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
-  let pools: Pool[] = [];
-  await openHealthServer({ config, store, lifecycle, working: () => pools.length > 0 });
-  if (!(await store.whenReady(lifecycle.stopping))) return;
-  pools = await startPools({ config, store, log, lifecycle });
-  announce({ type: 'ready' });
-  log.info({ pools: pools.map(({ id }) => id), queue: store.kind }, 'working');
-}
-
-interface StartDeps {
-  config: Config;
-  store: QueueStore;
-  log: Log;
-  lifecycle: Lifecycle;
-}
-
-async function startPools({ config, store, log, lifecycle }: StartDeps): Promise<Pool[]> {
-  const workerName = `${hostname().replaceAll(/[^A-Za-z0-9-]/g, '-')}-${process.pid}-${randomUUID().slice(0, 8)}`;
-  const telegraph = lifecycle.opened('relay', await openTelegraph(store, { name: workerName, log }), (open) =>
-    open.close(),
-  );
-  const ids = config.WORKER_PROVIDERS.filter((id) => runsHere(config, id, log));
-  // All are loaded and their release is registered before the first takes a job.
-  const providers = await Promise.all(ids.map((id) => openProvider(id, config)));
-  const pools: Promise<Pool>[] = [];
-  lifecycle.opened('pools', pools, async () => {
-    await Promise.all(pools.map(async (pool) => (await pool).stop({ graceMs: config.SHUTDOWN_GRACE_MS })));
-  });
-  for (const provider of providers) {
-    const settings = poolSettings(config, provider.id);
-    pools.push(startPool({ provider, settings, config, store, telegraph, workerName, log }));
-  }
-  return Promise.all(pools);
-}
-
-function runsHere(config: Config, id: ProviderId, log: Log): boolean {
-  if (hasCredentials(namesSet(config), id)) return true;
-  log.warn({ provider: id, missing: credentialVariables[id] }, 'no pool: no credentials');
-  return false;
-}
-
-await runProgram(work);
+  const { work } = await import('./work.js');
+  await work(config);
+});

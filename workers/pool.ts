@@ -1,27 +1,32 @@
-import type { Job, Queue, Worker } from 'bullmq';
+import type { Job } from 'bullmq';
 import type { Config } from '../shared/config.js';
 import type { ProviderId } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { Log } from '../shared/log.js';
 import {
   type ChatJobPayload,
-  chatJobSchema,
-  type PoolBeat,
+  cancelSchema,
+  type Limit,
+  limitSchema,
   queueName,
-  recordKeptMs,
+  topics,
 } from '../shared/messages.js';
-import { encodeOutcome, type Outcome } from '../shared/outcome.js';
 import type { PoolSettings } from '../shared/pool-settings.js';
-import type { QueueStore } from '../shared/queue.js';
+import type { QueueStore } from '../shared/queue-store.js';
 import type { Telegraph } from '../shared/relay.js';
 import { within } from '../shared/within.js';
-import { type Breaker, type BreakerState, createBreaker } from './breaker.js';
-import { type ChatJobDeps, runChatJob } from './chat-job.js';
-import { startHeartbeat } from './heartbeat.js';
-import { createLoad, type Load } from './load.js';
+import { type Breaker, createBreaker } from './breaker.js';
+import { type Heartbeat, startHeartbeat } from './heartbeat.js';
+import { createHold, type Hold } from './hold.js';
+import { createIntake } from './intake.js';
+import { createKeptOutcomes } from './kept-outcomes.js';
+import { createLoad } from './load.js';
+import { describePool } from './pool-beat.js';
+import { createPoolWorker } from './pool-worker.js';
 import type { Provider } from './provider.js';
-import { createReplier } from './replier.js';
+import { createReplier, type Replier } from './replier.js';
 import { createRetryBudget } from './retry-budget.js';
+import { createRunningJobs, type RunningJobs } from './running-jobs.js';
 
 /** The workers of one provider in this process: takes its jobs off the queue, and tells the API how it fares. */
 export interface Pool {
@@ -45,133 +50,99 @@ interface PoolDeps {
 export async function startPool(deps: PoolDeps): Promise<Pool> {
   const { provider, settings, config, store, telegraph } = deps;
   const log = deps.log.child({ provider: provider.id });
-  const shutdown = new AbortController();
-  const replier = createReplier({ telegraph, log });
+  const jobs = createRunningJobs();
+  // Before the first job is taken: what is told while nobody listens is lost.
+  await telegraph.subscribe(topics.cancel(provider.id), cancelSchema, ({ jobIds }) => jobs.cancel(jobIds));
+  const keptOutcomes = createKeptOutcomes({ records: store.records, log });
+  const replier = createReplier({ telegraph, keptOutcomes, log });
   const load = createLoad();
+  const change = () => {
+    intake.adjust();
+    heartbeat.beat();
+  };
+  const hold = createHold({ onChange: change, tell: (holdMs) => tellLimit(deps, holdMs) });
   const breaker = createBreaker({
     timeoutMs: settings.timeoutMs,
     resetMs: config.BREAKER_RESET_MS,
     onChange: (state) => {
       log.warn({ breaker: state }, 'breaker changed');
-      applyBreaker(worker, state, settings.concurrency);
-      heartbeat.beat();
+      change();
     },
   });
-  const worker = createWorker({ ...deps, log }, load, {
-    provider,
-    settings,
-    breaker,
-    budget: createRetryBudget(),
-    shutdown: shutdown.signal,
-  });
+  const shared = { provider, settings, breaker, hold, budget: createRetryBudget() };
+  const unsettled = new Set<string>();
+  const worker = createPoolWorker({ ...deps, shared, load, jobs, unsettled, keptOutcomes, log });
   worker.on('completed', (job: Job<ChatJobPayload>, outcome: string) => replier.settled(job, outcome));
   worker.on('failed', (job, error) => replier.broke(job, error));
+  const intake = createIntake({ worker, breaker, hold, concurrency: settings.concurrency });
 
   const queue = store.createQueue(queueName(provider.id));
-  const cleaning = removeOldRecords(queue, log);
   const heartbeat = startHeartbeat({
     telegraph,
-    describe: () => describePool(deps, { breaker, load, queue }),
+    describe: () => describePool({ ...deps, breaker, hold, load, queue }),
     log,
   });
-  await heartbeat.started;
+  await Promise.all([hearLimits(deps, hold), heartbeat.started]);
 
-  return {
-    id: provider.id,
-    stop: async ({ graceMs }) => {
-      clearInterval(cleaning);
-      // Intake first. A worker waits for its store without end, so without jobs it is not waited for: it may have
-      // taken one just now, which is why they are counted only after a moment.
-      const closing = worker.close();
-      const closed = within(closingMs, closing)
-        .catch(() => within(load.inFlight > 0 ? graceMs : 0, closing))
-        .catch(() => log.warn('stopped without the queue store'));
-      const cutShort = setTimeout(() => shutdown.abort(new Failure('provider_unavailable')), graceMs);
-      await within(closingMs, heartbeat.stop()).catch(() => undefined);
-      await closed;
-      clearTimeout(cutShort);
-      await within(closingMs, replier.flush()).catch(() => undefined);
-      await within(closingMs, queue.close()).catch(() => undefined);
-      breaker.close();
-      provider.close();
-    },
+  const parts: PoolParts = {
+    provider,
+    hold,
+    worker,
+    unsettled,
+    jobs,
+    heartbeat,
+    replier,
+    queue,
+    breaker,
+    log,
   };
+  return { id: provider.id, stop: ({ graceMs }) => stopPool(parts, graceMs) };
+}
+
+interface PoolParts extends Pick<PoolDeps, 'provider' | 'log'> {
+  hold: Hold;
+  worker: ReturnType<typeof createPoolWorker>;
+  unsettled: ReadonlySet<string>;
+  jobs: RunningJobs;
+  heartbeat: Heartbeat;
+  replier: Replier;
+  queue: ReturnType<QueueStore['createQueue']>;
+  breaker: Breaker;
+}
+
+/**
+ * Intake first; jobs that wait for the end of a hold go back to the queue. A worker waits for its store without end, so
+ * without jobs it is not waited for: it may have taken one just now, which is why they are counted only after a moment.
+ */
+async function stopPool(parts: PoolParts, graceMs: number): Promise<void> {
+  const { provider, hold, worker, unsettled, jobs, heartbeat, replier, queue, breaker, log } = parts;
+  hold.close();
+  const closing = worker.close();
+  const closed = within(closingMs, closing)
+    .catch(() => within(unsettled.size > 0 ? graceMs : 0, closing))
+    .catch(() => log.warn('stopped without the queue store'));
+  const cutShort = setTimeout(() => jobs.endAll(new Failure('provider_unavailable')), graceMs);
+  await within(closingMs, heartbeat.stop()).catch(() => undefined);
+  await closed;
+  clearTimeout(cutShort);
+  await within(closingMs, replier.flush()).catch(() => undefined);
+  await within(closingMs, queue.close()).catch(() => undefined);
+  breaker.close();
+  provider.close();
 }
 
 /** How long the store may take to let go. */
 const closingMs = 1000;
-/** A job that was started this often and never finished takes its workers down: it is given up. */
-const mostStarts = 2;
 
-function createWorker(pool: PoolDeps, load: Load, deps: Omit<ChatJobDeps, 'onFailure'>): Worker {
-  const { provider, settings, config, store, workerName, log } = pool;
-  const run = async (job: Job): Promise<string> => {
-    const onFailure = (err: Failure) => log.warn({ err, jobId: job.id }, 'job without a reply');
-    const answer = () => runChatJob(chatJobSchema.parse(job.data), job.timestamp, { ...deps, onFailure });
-    const outcome = await load.track(answer);
-    if (outcome.providerMs > 0) load.noteCall(outcome.providerMs);
-    log.info({ jobId: job.id, ...facts(outcome) }, 'job answered');
-    return encodeOutcome(outcome);
-  };
-  return store.createWorker(queueName(provider.id), run, {
-    name: workerName,
-    concurrency: settings.concurrency,
-    lockDuration: config.WORKER_LOCK_MS,
-    stalledInterval: config.WORKER_STALLED_CHECK_MS,
-    maxStalledCount: mostStarts - 1,
-    maxStartedAttempts: mostStarts,
+/** One account serves all workers of a provider: who is told to wait tells the others. */
+function tellLimit({ telegraph, provider, workerName, log }: PoolDeps, holdMs: number): void {
+  log.warn({ provider: provider.id, holdMs }, 'the provider limits us');
+  const message: Limit = { v: 1, provider: provider.id, worker: workerName, holdMs };
+  telegraph.publish(topics.limit(provider.id), message).catch((err) => log.debug({ err }, 'limit not told'));
+}
+
+async function hearLimits({ telegraph, provider, workerName }: PoolDeps, hold: Hold): Promise<void> {
+  await telegraph.subscribe(topics.limit(provider.id), limitSchema, ({ worker, holdMs }) => {
+    if (worker !== workerName) hold.join(holdMs);
   });
-}
-
-/** What of an outcome may be logged: everything but its text. */
-function facts(outcome: Outcome): object {
-  const { kind, queueMs, providerMs } = outcome;
-  return { outcome: kind === 'failed' ? outcome.code : kind, queueMs, providerMs };
-}
-
-/**
- * A pool whose breaker is open takes no jobs, so that a healthy worker elsewhere gets them; to probe, it takes one at
- * a time. `pause` and `resume` make a new concurrency count at once instead of when the next job ends.
- */
-function applyBreaker(worker: Worker, state: BreakerState, concurrency: number): void {
-  worker.concurrency = state === 'half-open' ? 1 : concurrency;
-  void worker.pause(true);
-  if (state !== 'open') worker.resume();
-}
-
-const cleanIntervalMs = 10_000;
-const mostCleaned = 1000;
-
-/** BullMQ removes old records only when another job finishes; prompts must not outlive their time in an idle queue. */
-function removeOldRecords(queue: Queue, log: Log): NodeJS.Timeout {
-  const clean = async () => {
-    await queue.clean(recordKeptMs, mostCleaned, 'completed');
-    await queue.clean(recordKeptMs, mostCleaned, 'failed');
-  };
-  return setInterval(
-    () => void clean().catch((err) => log.debug({ err }, 'records not cleaned')),
-    cleanIntervalMs,
-  );
-}
-
-const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' } as const;
-
-async function describePool(
-  { provider, settings, workerName }: PoolDeps,
-  { breaker, load, queue }: { breaker: Breaker; load: Load; queue: Queue },
-): Promise<PoolBeat> {
-  const waiting = await queue.getWaitingCount();
-  // Read after the wait for the store: a breaker may have opened meanwhile.
-  const state = poolStates[breaker.state];
-  return {
-    v: 1,
-    provider: provider.id,
-    worker: workerName,
-    state,
-    concurrency: state === 'probing' ? 1 : settings.concurrency,
-    inFlight: load.inFlight,
-    waiting,
-    meanJobMs: load.meanJobMs,
-    hasDefaultModel: settings.model !== undefined,
-  };
 }

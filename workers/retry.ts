@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../shared/failures.js';
+import type { Hold } from './hold.js';
 import type { RetryBudget } from './retry-budget.js';
 
 interface RetryLimits {
@@ -8,6 +9,8 @@ interface RetryLimits {
   deadline: number;
   /** Ends the pause between the attempts. */
   signal: AbortSignal;
+  /** Not before it is over: the other calls of the pool wait for the same provider. */
+  hold: Pick<Hold, 'leftMs'>;
 }
 
 const shortestPauseMs = 100;
@@ -17,23 +20,34 @@ const leastTimeLeftMs = 250;
 
 /**
  * The one retry layer: at most one more attempt, when the failure may pass, the pause (the provider's `Retry-After`,
- * else a jittered fraction of a second) fits before the deadline, and the budget allows it. A call that timed out is
- * not repeated: it has already cost the most a call can.
+ * else a jittered fraction of a second, and no less than the pool is held back) fits before the deadline, and the budget
+ * allows it. A call that timed out is not repeated: it has already cost the most a call can.
  */
-export async function withOneRetry<T>(attempt: () => Promise<T>, limits: RetryLimits): Promise<T> {
+export async function withOneRetry<T>(
+  attempt: (kind: { isRetry: boolean }) => Promise<T>,
+  limits: RetryLimits,
+): Promise<T> {
   limits.budget.earn();
   try {
-    return await attempt();
+    return await attempt({ isRetry: false });
   } catch (error) {
-    const pauseMs = pauseBeforeRetry(error);
-    if (pauseMs === undefined || Date.now() + pauseMs + leastTimeLeftMs > limits.deadline) throw error;
-    if (!limits.budget.spend()) throw error;
-    await delay(pauseMs, undefined, { signal: limits.signal }).catch(() => limits.signal.throwIfAborted());
-    return await attempt().catch((second) => {
+    const ownPauseMs = pauseBeforeRetry(error);
+    if (ownPauseMs === undefined) throw error;
+    let pauseMs = Math.max(ownPauseMs, limits.hold.leftMs);
+    if (!isInTime(pauseMs, limits) || !limits.budget.spend()) throw error;
+    // Another call may make the hold longer meanwhile.
+    for (; pauseMs > 0; pauseMs = limits.hold.leftMs) {
+      if (!isInTime(pauseMs, limits)) throw error;
+      await delay(pauseMs, undefined, { signal: limits.signal }).catch(() => limits.signal.throwIfAborted());
+    }
+    return await attempt({ isRetry: true }).catch((second) => {
       throw isRefused(second) ? error : second;
     });
   }
 }
+
+const isInTime = (pauseMs: number, { deadline }: RetryLimits): boolean =>
+  Date.now() + pauseMs + leastTimeLeftMs <= deadline;
 
 /** The first attempt may have opened the breaker: then what it met says more than that the second was not made. */
 const isRefused = (error: unknown): boolean =>

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure, type FailureCode } from '../../shared/failures.js';
 import { type Breaker, type BreakerState, createBreaker } from '../../workers/breaker.js';
 
@@ -206,4 +206,42 @@ describe('createBreaker', () => {
     await breaker.run(async () => {});
     expect(breaker.state).toBe('closed');
   });
+});
+
+describe('the window', () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  /** Calls at this pace that all hang until they time out; when it opened, in milliseconds, if within five minutes. */
+  async function opensAfter(perSecond: number, timeoutMs: number): Promise<number> {
+    const startedAt = Date.now();
+    let openedAt = Number.NaN;
+    const onChange = (state: BreakerState) => {
+      if (state === 'open') openedAt = Date.now();
+    };
+    const hung = createBreaker({ timeoutMs, resetMs: 1e9, onChange });
+    const hang = () =>
+      new Promise((_, reject) => setTimeout(() => reject(new Failure('provider_timeout')), timeoutMs));
+    const pace = setInterval(() => void hung.run(hang).catch(() => undefined), 1000 / perSecond);
+    for (let second = 0; second < 300 && Number.isNaN(openedAt); second += 1)
+      await vi.advanceTimersByTimeAsync(1000);
+    clearInterval(pace);
+    hung.close();
+    return openedAt - startedAt;
+  }
+
+  // A window that is shorter than a call, or than five of them at this pace, would never be full.
+  it.each([
+    [1, 45_000],
+    [0.3, 45_000],
+    [1, 1000],
+    [0.3, 1000],
+    [0.3, 10_000],
+  ])(
+    'opens at %d requests/s to a provider that hangs, with a time-out of %d ms',
+    async (perSecond, timeoutMs) => {
+      const fifthVerdictMs = 5 * (1000 / perSecond) + timeoutMs;
+      expect(await opensAfter(perSecond, timeoutMs)).toBeLessThanOrEqual(fifthVerdictMs + 1000);
+    },
+  );
 });

@@ -2,7 +2,7 @@ import { getEventListeners, once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type CallSignal, openCallSignal } from '../../workers/call-signal.js';
 
-const shutdown = new AbortController().signal;
+const neverStopped = new AbortController().signal;
 const soon = { timeoutMs: 10, deadline: Date.now() + 60_000 };
 let opened: CallSignal[] = [];
 
@@ -11,12 +11,12 @@ afterEach(() => {
   opened = [];
 });
 
-function open(limits: { timeoutMs: number; inMs: number; shutdown?: AbortSignal }): AbortSignal {
+function open(limits: { timeoutMs: number; inMs: number; stop?: AbortSignal }): AbortSignal {
   const deadline = Date.now() + limits.inMs;
   const call = openCallSignal({
     timeoutMs: limits.timeoutMs,
     deadline,
-    shutdown: limits.shutdown ?? shutdown,
+    stop: limits.stop ?? neverStopped,
   });
   opened.push(call);
   return call.signal;
@@ -42,18 +42,18 @@ describe('openCallSignal', () => {
     expect(signal.reason).toMatchObject({ code: 'timeout' });
   });
 
-  it('ends it with the reason of the shutdown, also of one that has begun', () => {
+  it('ends it with the reason of the stop, also of one that has come before', () => {
     const stopping = new AbortController();
     const reason = new Error('stopping');
-    const signal = open({ timeoutMs: 60_000, inMs: 60_000, shutdown: stopping.signal });
+    const signal = open({ timeoutMs: 60_000, inMs: 60_000, stop: stopping.signal });
     stopping.abort(reason);
     expect(signal.reason).toBe(reason);
-    expect(open({ timeoutMs: 60_000, inMs: 60_000, shutdown: stopping.signal }).reason).toBe(reason);
+    expect(open({ timeoutMs: 60_000, inMs: 60_000, stop: stopping.signal }).reason).toBe(reason);
   });
 
-  it('leaves nothing at the shutdown signal once it is released', () => {
+  it('leaves nothing at the stop signal once it is released', () => {
     const stopping = new AbortController();
-    const calls = Array.from({ length: 50 }, () => openCallSignal({ ...soon, shutdown: stopping.signal }));
+    const calls = Array.from({ length: 50 }, () => openCallSignal({ ...soon, stop: stopping.signal }));
     expect(getEventListeners(stopping.signal, 'abort')).toHaveLength(50);
     for (const call of calls) call.release();
     expect(getEventListeners(stopping.signal, 'abort')).toEqual([]);
@@ -62,7 +62,7 @@ describe('openCallSignal', () => {
   });
 
   it('never aborts once it is released', async () => {
-    const released = openCallSignal({ ...soon, shutdown });
+    const released = openCallSignal({ ...soon, stop: neverStopped });
     released.release();
     await once(open({ timeoutMs: 50, inMs: 60_000 }), 'abort');
     expect(released.signal.aborted).toBe(false);
@@ -73,7 +73,7 @@ describe('openCallSignal', () => {
     const note = (warning: Error) => void warnings.push(warning);
     process.on('warning', note);
     const stopping = new AbortController();
-    for (let n = 0; n < 100; n += 1) open({ timeoutMs: 60_000, inMs: 60_000, shutdown: stopping.signal });
+    for (let n = 0; n < 100; n += 1) open({ timeoutMs: 60_000, inMs: 60_000, stop: stopping.signal });
     await new Promise((resolve) => setImmediate(resolve));
     process.off('warning', note);
     expect(warnings).toEqual([]);

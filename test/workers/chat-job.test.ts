@@ -5,7 +5,9 @@ import { Failure } from '../../shared/failures.js';
 import type { ChatJob } from '../../shared/messages.js';
 import { type Breaker, createBreaker } from '../../workers/breaker.js';
 import { runChatJob } from '../../workers/chat-job.js';
+import { createHold } from '../../workers/hold.js';
 import { createRetryBudget } from '../../workers/retry-budget.js';
+import { Cancelled, LockLost } from '../../workers/running-jobs.js';
 import { providerSetups } from '../support/providers.js';
 
 const simulator = await startSimulator({ port: 0 });
@@ -16,14 +18,14 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
   afterAll(() => provider.close());
 
   let breaker: Breaker;
-  let shutdown: AbortController;
+  let stop: AbortController;
   let since: number;
   let failures: Failure[];
 
   beforeEach(() => {
     failures = [];
     breaker = createBreaker({ timeoutMs: 10_000, resetMs: 60_000, onChange: () => {} });
-    shutdown = new AbortController();
+    stop = new AbortController();
     since = simulator.calls.lastId;
   });
   afterEach(() => breaker.close());
@@ -45,8 +47,9 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       provider,
       settings,
       breaker,
+      hold: createHold({ onChange: () => {}, tell: () => {} }),
       budget: createRetryBudget(),
-      shutdown: shutdown.signal,
+      stop: stop.signal,
       onFailure: (failure) => failures.push(failure),
     });
   };
@@ -159,10 +162,70 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     const model = `sim-hang@${tag()}`;
     const running = run(model);
     const call = await simulator.waitForCall((one) => one.model === model);
-    shutdown.abort(new Failure('provider_unavailable'));
+    stop.abort(new Failure('provider_unavailable'));
     expect(await running).toMatchObject({ kind: 'failed', code: 'provider_unavailable', retryable: true });
     await call.closed;
     expect(models()).toEqual([model]);
+  });
+
+  it.each(['sim-hang', 'sim-hang-body'])('ends as cancelled in the middle of %s', async (behaviour) => {
+    const model = `${behaviour}@${tag()}`;
+    const running = run(model);
+    const call = await simulator.waitForCall((one) => one.model === model);
+    stop.abort(new Cancelled());
+    expect(await running).toEqual({
+      kind: 'cancelled',
+      queueMs: expect.any(Number),
+      providerMs: expect.any(Number),
+    });
+    await call.closed;
+    expect(call.clientClosedFirst).toBe(true);
+    expect(models()).toEqual([model]);
+    expect(failures).toEqual([]);
+  });
+
+  it('ends as cancelled in the pause before a retry, and makes none', async () => {
+    const model = `sim-retry-after-5@${tag()}`;
+    const running = run(model);
+    const call = await simulator.waitForCall((one) => one.model === model);
+    await call.closed;
+    stop.abort(new Cancelled());
+    expect(await running).toMatchObject({ kind: 'cancelled' });
+    expect(models()).toEqual([model]);
+  });
+
+  it.each(['sim-hang', 'sim-retry-after-5'])(
+    'breaks off when its lock is lost during %s',
+    async (behaviour) => {
+      const model = `${behaviour}@${tag()}`;
+      const running = run(model);
+      const call = await simulator.waitForCall((one) => one.model === model);
+      if (behaviour !== 'sim-hang') await call.closed;
+      stop.abort(new LockLost());
+      await expect(running).rejects.toThrow(LockLost);
+      await call.closed;
+      expect(models()).toEqual([model]);
+      expect(failures).toEqual([]);
+      expect(breaker.state).toBe('closed');
+    },
+  );
+
+  it('makes no call for a job that was cancelled before', async () => {
+    stop.abort(new Cancelled());
+    expect(await run('sim-echo')).toMatchObject({ kind: 'cancelled' });
+    expect(models()).toEqual([]);
+  });
+
+  it('tells the breaker nothing of cancelled calls', async () => {
+    const model = `sim-hang@${tag()}`;
+    for (let n = 0; n < 6; n += 1) {
+      const running = run(model);
+      await simulator.waitForCall((call) => call.model === model && call.id > since + n);
+      stop.abort(new Cancelled());
+      await running;
+      stop = new AbortController();
+    }
+    expect(breaker.state).toBe('closed');
   });
 
   it('makes no call while the breaker is open', async () => {
@@ -204,13 +267,14 @@ describe('runChatJob', () => {
       replyTo: 'n',
     };
     const settings = { concurrency: 1, timeoutMs: 1000, model: undefined, maxOutputTokens: 1 };
-    const shutdown = new AbortController().signal;
+    const stop = new AbortController().signal;
     const running = runChatJob(job, Date.now(), {
       provider,
       settings,
       breaker,
+      hold: createHold({ onChange: () => {}, tell: () => {} }),
       budget: createRetryBudget(),
-      shutdown,
+      stop,
       onFailure: () => {},
     });
     await expect(running).rejects.toBe(error);

@@ -34,4 +34,13 @@ describe('createLoad', () => {
     for (let n = 0; n < 100; n += 1) load.noteCall(1);
     expect(load.meanJobMs).toBeLessThan(4);
   });
+
+  it('learns from a call that was cut only that calls may take longer', () => {
+    const load = createLoad();
+    load.noteCall(40);
+    load.noteCall(20, { wasCut: true });
+    expect(load.meanJobMs).toBe(40);
+    load.noteCall(60, { wasCut: true });
+    expect(load.meanJobMs).toBe(41);
+  });
 });

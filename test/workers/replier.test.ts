@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Reply, replySchema } from '../../shared/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../shared/outcome.js';
+import { createKeptOutcomes, type KeptOutcomes } from '../../workers/kept-outcomes.js';
 import { createReplier, type Replier } from '../../workers/replier.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { createRecordingTelegraph, type RecordingTelegraph } from '../support/recording-telegraph.js';
@@ -12,10 +13,17 @@ let replier: Replier;
 beforeEach(() => {
   telegraph = createRecordingTelegraph();
   logged = createRecordingLog();
-  replier = createReplier({ telegraph, log: logged.log });
+  replier = createReplier({ telegraph, keptOutcomes: keptOutcomes(), log: logged.log });
 });
 
+/** Of a store that nobody reaches: the outcomes of ordinary jobs have nothing to do with it. */
+const keptOutcomes = (): KeptOutcomes => {
+  const away = () => Promise.reject(new Error('the store is down'));
+  const records = { read: away, create: away, replace: away, removeEnded: away };
+  return createKeptOutcomes({ records, log: logged.log, patienceMs: 0 });
+};
 const job = (id: string, replyTo = 'node') => ({ id, data: { replyTo } });
+const keptJob = (id: string, replyTo = 'node') => ({ id, data: { replyTo, keptUntil: Date.now() + 60_000 } });
 const reply = (text: string): Outcome => ({ kind: 'ok', text, model: 'm', queueMs: 1, providerMs: 2 });
 /** What was told on a topic, as it arrives. */
 const toldOn = (topic: string): Reply['settled'] =>
@@ -74,15 +82,45 @@ describe('settled', () => {
   });
 });
 
+describe('settled, of kept chats', () => {
+  it('tells every API process as well, of the jobs alone', async () => {
+    replier.settled(keptJob('one', 'a'), encodeOutcome(reply('one')));
+    replier.settled(keptJob('two', 'b'), encodeOutcome(reply('two')));
+    replier.settled(job('ordinary', 'a'), encodeOutcome(reply('ordinary')));
+    await replier.flush();
+    expect(toldOn('reply.kept')).toEqual([{ jobId: 'one' }, { jobId: 'two' }]);
+    expect(toldOn('reply.a').map(({ jobId }) => jobId)).toEqual(['one', 'ordinary']);
+    expect(decodeOutcome(toldOn('reply.b')[0]?.outcome)).toEqual(reply('two'));
+  });
+});
+
 describe('broke', () => {
   it('tells an internal failure and nothing of the error', async () => {
     replier.broke(job('one'), new Error('canary'));
     await replier.flush();
     const outcome = toldOn('reply.node')[0]?.outcome;
-    expect(decodeOutcome(outcome)).toMatchObject({ kind: 'failed', code: 'internal', retryable: false });
+    expect(decodeOutcome(outcome)).toMatchObject({ kind: 'failed', code: 'internal', retryable: true });
     expect(outcome).not.toContain('canary');
     expect(logged.lines).toEqual([expect.objectContaining({ level: 50, jobId: 'one' })]);
   });
+
+  it('tells of a kept chat also when its outcome cannot be recorded, and says so in the log', async () => {
+    replier.broke(keptJob('one'), new Error('x'));
+    await replier.flush();
+    expect(decodeOutcome(toldOn('reply.node')[0]?.outcome)).toMatchObject({ code: 'internal' });
+    expect(toldOn('reply.kept')).toEqual([{ jobId: 'one' }]);
+    expect(logged.lines.map(({ level }) => level)).toEqual([50, 40]);
+  });
+
+  it.each([null, 'text', {}, { replyTo: 7 }])(
+    'logs a job whose data is %j, and tells nobody',
+    async (data) => {
+      replier.broke({ id: 'one', data }, new Error('x'));
+      await replier.flush();
+      expect(telegraph.told).toEqual([]);
+      expect(logged.lines).toEqual([expect.objectContaining({ level: 50, jobId: 'one' })]);
+    },
+  );
 
   it('logs a job that is gone, and tells nobody', async () => {
     replier.broke(undefined, new Error('x'));
@@ -97,7 +135,7 @@ describe('flush', () => {
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const publishing = [first.promise, second.promise];
     const slow = { ...telegraph, publish: () => publishing.shift() ?? Promise.resolve() };
-    const patient = createReplier({ telegraph: slow, log: logged.log });
+    const patient = createReplier({ telegraph: slow, keptOutcomes: keptOutcomes(), log: logged.log });
     patient.settled(job('one', 'a'), encodeOutcome(reply('a')));
     patient.settled(job('two', 'b'), encodeOutcome(reply('b')));
     const order: string[] = [];

@@ -7,6 +7,7 @@ interface Limits {
   inMs?: number;
   budget?: { earn(): void; spend(): boolean };
   signal?: AbortSignal;
+  hold?: { readonly leftMs: number };
 }
 
 let attempts = 0;
@@ -17,15 +18,21 @@ afterEach(() => {
 /** Runs attempts that end as listed, the last one for good. */
 async function run(
   endings: (unknown | 'done')[],
-  { inMs = 60_000, budget = createRetryBudget(), signal = new AbortController().signal }: Limits = {},
+  {
+    inMs = 60_000,
+    budget = createRetryBudget(),
+    signal = new AbortController().signal,
+    hold = { leftMs: 0 },
+  }: Limits = {},
 ): Promise<unknown> {
-  const attempt = async () => {
+  const attempt = async ({ isRetry }: { isRetry: boolean }) => {
+    expect(isRetry).toBe(attempts > 0);
     const ending = endings[Math.min(attempts, endings.length - 1)];
     attempts += 1;
     if (ending !== 'done') throw ending;
     return 'done';
   };
-  return withOneRetry(attempt, { budget, deadline: Date.now() + inMs, signal }).catch((error) => error);
+  return withOneRetry(attempt, { budget, deadline: Date.now() + inMs, signal, hold }).catch((error) => error);
 }
 
 const failed = () => new Failure('provider_error');
@@ -71,6 +78,41 @@ describe('withOneRetry', () => {
     const startedAt = performance.now();
     expect(await run([limited(600), 'done'])).toBe('done');
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(595);
+  });
+
+  it('waits until the pool is held back no more, also when that takes longer than it seemed', async () => {
+    const endsAt = performance.now() + 900;
+    let looks = 0;
+    const hold = {
+      get leftMs() {
+        looks += 1;
+        return looks === 1 ? 500 : Math.max(0, endsAt - performance.now());
+      },
+    };
+    expect(await run([failed(), 'done'], { hold })).toBe('done');
+    expect(performance.now()).toBeGreaterThanOrEqual(endsAt);
+  });
+
+  it('makes no other call when the pool is held back for too long', async () => {
+    const error = failed();
+    let spent = 0;
+    const spend = () => {
+      spent += 1;
+      return true;
+    };
+    const budget = { earn: () => {}, spend };
+    expect(await run([error, 'done'], { inMs: 5000, budget, hold: { leftMs: 4900 } })).toBe(error);
+    expect({ attempts, spent }).toEqual({ attempts: 1, spent: 0 });
+    let looks = 0;
+    const longer = {
+      get leftMs() {
+        looks += 1;
+        return looks === 1 ? 0 : 59_900;
+      },
+    };
+    attempts = 0;
+    expect(await run([error, 'done'], { hold: longer })).toBe(error);
+    expect(attempts).toBe(1);
   });
 
   it('gives up at once when the provider asks for more time than there is', async () => {

@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startSimulator } from '../../dev/simulator/server.js';
+import { Failure } from '../../shared/failures.js';
+import { decodeKeptOutcome, encodeKeptOutcome, outcomeKey } from '../../shared/kept-chat.js';
+import type { ChatJob } from '../../shared/messages.js';
+import type { Outcome } from '../../shared/outcome.js';
+import { type Breaker, createBreaker } from '../../workers/breaker.js';
+import { runChatJob } from '../../workers/chat-job.js';
+import { createHold } from '../../workers/hold.js';
+import { createKeptOutcomes } from '../../workers/kept-outcomes.js';
+import type { Provider } from '../../workers/provider.js';
+import { createRetryBudget } from '../../workers/retry-budget.js';
+import { Cancelled } from '../../workers/running-jobs.js';
+import { providerSetups } from '../support/providers.js';
+import { createRecordingLog } from '../support/recording-log.js';
+import { type SharedStore, startSharedStore } from '../support/shared-store.js';
+import { findStores } from '../support/stores.js';
+
+const stores = await findStores();
+const simulator = await startSimulator({ port: 0 });
+afterAll(() => simulator.close());
+const { log } = createRecordingLog();
+const ttlMs = 60_000;
+const cancelled: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
+const earlier: Outcome = { kind: 'ok', text: 'earlier', model: 'm', queueMs: 1, providerMs: 2 };
+
+describe.each(stores)('runChatJob of a kept chat, with records in $name', (choice) => {
+  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
+
+  let shared: SharedStore;
+  let provider: Provider;
+  let breaker: Breaker;
+  let stop: AbortController;
+  let failures: Failure[];
+  let id: string;
+  let since: number;
+
+  beforeAll(async () => {
+    shared = await startSharedStore(choice, log);
+    const setup = providerSetups[0];
+    if (setup === undefined) throw new Error('no provider');
+    provider = await setup.load(simulator.url);
+  });
+  afterAll(async () => {
+    provider?.close();
+    await shared?.stop();
+  });
+  beforeEach(() => {
+    breaker = createBreaker({ timeoutMs: 10_000, resetMs: 60_000, onChange: () => {} });
+    stop = new AbortController();
+    failures = [];
+    id = randomUUID();
+    since = simulator.calls.lastId;
+    return () => breaker.close();
+  });
+
+  const run = (model: string, { inMs = 20_000, by = provider } = {}) => {
+    const keptUntil = Date.now() + ttlMs;
+    const job: ChatJob = {
+      v: 1,
+      provider: 'openai',
+      model,
+      turns: [{ role: 'user', content: 'Hello' }],
+      deadline: Date.now() + inMs,
+      replyTo: 'node',
+      keptUntil,
+    };
+    return runChatJob(job, Date.now(), {
+      provider: by,
+      settings: { concurrency: 1, timeoutMs: 10_000, model: undefined, maxOutputTokens: 100 },
+      breaker,
+      hold: createHold({ onChange: () => {}, tell: () => {} }),
+      budget: createRetryBudget(),
+      stop: stop.signal,
+      onFailure: (failure) => failures.push(failure),
+      kept: createKeptOutcomes({ records: shared.store.records, log }).of({ id, keptUntil }, stop.signal),
+    });
+  };
+  const record = (outcome: Outcome) =>
+    shared.another.records.create(outcomeKey(id), { value: encodeKeptOutcome(outcome, 1), ttlMs });
+  const recorded = async () => {
+    const text = await shared.another.records.read(outcomeKey(id));
+    return text === undefined ? undefined : decodeKeptOutcome(text).outcome;
+  };
+  const calls = () => simulator.calls.list({ since });
+
+  it('records the answer before the job ends, so that who takes it over makes no call', async () => {
+    const outcome = await run('sim-echo');
+    expect(outcome).toMatchObject({ kind: 'ok', text: expect.stringContaining('Hello') });
+    expect(await recorded()).toEqual(outcome);
+    expect(await run('sim-echo')).toEqual(outcome);
+    expect(calls()).toHaveLength(1);
+  });
+
+  it.each([
+    ['an answer', earlier],
+    ['a cancel', cancelled],
+  ])('makes no call when there is %s already, and ends as that', async (_, outcome) => {
+    await record(outcome);
+    expect(await run('sim-echo')).toEqual(outcome);
+    expect(calls()).toEqual([]);
+  });
+
+  it('keeps an answer that was there in time, however late the job is taken over', async () => {
+    await record(earlier);
+    expect(await run('sim-echo', { inMs: -1 })).toEqual(earlier);
+    expect(failures).toEqual([]);
+  });
+
+  it('goes by the cancel that was recorded while the provider was answering', async () => {
+    const running = run('sim-latency-300');
+    await simulator.waitForCall((call) => call.id > since);
+    await record(cancelled);
+    expect(await running).toEqual(cancelled);
+    expect(await recorded()).toEqual(cancelled);
+  });
+
+  it('records that it was cancelled', async () => {
+    const running = run('sim-hang');
+    await simulator.waitForCall((call) => call.id > since);
+    stop.abort(new Cancelled());
+    const outcome = await running;
+    expect(outcome).toMatchObject({ kind: 'cancelled' });
+    expect(await recorded()).toEqual(outcome);
+  });
+
+  it.each([
+    ['sim-status-500', 'provider_error', true],
+    ['sim-status-400', 'provider_rejected', false],
+  ])('records a failure, whether it may pass or not: %s', async (model, code, retryable) => {
+    const outcome = await run(model);
+    expect(outcome).toMatchObject({ kind: 'failed', code, retryable });
+    expect(await recorded()).toEqual(outcome);
+  });
+
+  it('records that its deadline has passed', async () => {
+    await run('sim-echo', { inMs: -1 });
+    expect(await recorded()).toMatchObject({ kind: 'failed', code: 'timeout' });
+    expect(calls()).toEqual([]);
+  });
+
+  it('records nothing of a job that is ended without a verdict', async () => {
+    const lost = new Error('lost');
+    const running = run('sim-hang');
+    const call = await simulator.waitForCall(({ id }) => id > since);
+    stop.abort(lost);
+    await expect(running).rejects.toBe(lost);
+    await call.closed;
+    expect(await recorded()).toBeUndefined();
+  });
+
+  it('leaves what nobody expected to whoever hears that the job broke', async () => {
+    const error = new TypeError('x');
+    const by: Provider = {
+      ...provider,
+      // biome-ignore lint/correctness/useYield: it fails before its first event.
+      generate: async function* () {
+        throw error;
+      },
+    };
+    await expect(run('sim-echo', { by })).rejects.toBe(error);
+    expect(await recorded()).toBeUndefined();
+  });
+});

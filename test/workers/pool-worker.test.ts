@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { parseConfig } from '../../shared/config.js';
+import { encodeChatJob, queueName } from '../../shared/messages.js';
+import { decodeOutcome } from '../../shared/outcome.js';
+import { createHold, type Hold } from '../../workers/hold.js';
+import { createKeptOutcomes } from '../../workers/kept-outcomes.js';
+import { createLoad } from '../../workers/load.js';
+import { createPoolWorker } from '../../workers/pool-worker.js';
+import type { Provider } from '../../workers/provider.js';
+import { createRetryBudget } from '../../workers/retry-budget.js';
+import { createRunningJobs } from '../../workers/running-jobs.js';
+import { createRecordingLog } from '../support/recording-log.js';
+import { type SharedStore, startSharedStore } from '../support/shared-store.js';
+import { findStores } from '../support/stores.js';
+
+const stores = (await findStores()).filter(({ name }) => name !== 'postgres-container');
+const { log } = createRecordingLog();
+const provider: Provider = {
+  id: 'openai',
+  generate: async function* () {
+    yield { type: 'delta', text: 'Hello' };
+    yield { type: 'finish', reason: 'stop', model: 'm' };
+  },
+  close: () => {},
+};
+
+describe.each(stores)('createPoolWorker on $name', (choice) => {
+  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
+
+  let shared: SharedStore;
+  let queue: ReturnType<SharedStore['store']['createQueue']>;
+  let hold: Hold;
+  const closing: (() => Promise<void>)[] = [];
+
+  beforeAll(async () => {
+    shared = await startSharedStore(choice, log);
+    queue = shared.another.createQueue(queueName('openai'));
+  });
+  afterAll(async () => {
+    await queue?.close();
+    await shared?.stop();
+  });
+  beforeEach(() => {
+    hold = createHold({ onChange: () => {}, tell: () => {} });
+  });
+  afterEach(async () => {
+    hold.close();
+    for (const close of closing.splice(0)) await close();
+  });
+
+  const start = (unsettled: Set<string>, ownHold = hold) => {
+    const worker = createPoolWorker({
+      shared: {
+        provider,
+        settings: { concurrency: 2, timeoutMs: 5000, model: 'm', maxOutputTokens: 1 },
+        breaker: { run: (call) => call() },
+        hold: ownHold,
+        budget: createRetryBudget(),
+      },
+      config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
+      store: shared.store,
+      workerName: 'test',
+      load: createLoad(),
+      jobs: createRunningJobs(),
+      unsettled,
+      keptOutcomes: createKeptOutcomes({ records: shared.store.records, log }),
+      log,
+    });
+    closing.push(() => worker.close());
+    return worker;
+  };
+  const add = async () => {
+    const jobId = randomUUID();
+    const turns = [{ role: 'user', content: 'Hello' } as const];
+    const deadline = Date.now() + 60_000;
+    await queue.add('chat', encodeChatJob({ v: 1, provider: 'openai', turns, deadline, replyTo: 'node' }), {
+      jobId,
+    });
+    return jobId;
+  };
+
+  it('gives a job that it holds back to the next worker when it is told to stop, however often', async () => {
+    const jobId = await add();
+    // More often than a job may be started that takes its workers down.
+    for (let n = 0; n < 3; n += 1) {
+      hold = createHold({ onChange: () => {}, tell: () => {} });
+      hold.join(50_000);
+      const unsettled = new Set<string>();
+      const worker = start(unsettled);
+      await vi.waitFor(() => expect(unsettled).toEqual(new Set([jobId])), { timeout: 8000 });
+      hold.close();
+      const startedAt = performance.now();
+      await worker.close();
+      expect(performance.now() - startedAt).toBeLessThan(2000);
+      expect(await queue.getJobState(jobId)).toBe('waiting');
+      expect(unsettled.size).toBe(0);
+    }
+    const free = createHold({ onChange: () => {}, tell: () => {} });
+    start(new Set(), free);
+    await vi.waitFor(async () => expect(await queue.getJobState(jobId)).toBe('completed'), { timeout: 8000 });
+    expect(decodeOutcome((await queue.getJob(jobId))?.returnvalue)).toMatchObject({
+      kind: 'ok',
+      text: 'Hello',
+    });
+    free.close();
+  });
+
+  it('counts a job until its outcome is stored', async () => {
+    const unsettled = new Set<string>();
+    const worker = start(unsettled);
+    const during: boolean[] = [];
+    worker.on('active', () => during.push(unsettled.size === 0));
+    const ended = new Promise((resolve) => worker.on('completed', resolve));
+    const jobId = await add();
+    await ended;
+    expect(during).toEqual([true]);
+    expect(unsettled.has(jobId)).toBe(false);
+    const failed = new Promise((resolve) => worker.on('failed', resolve));
+    await queue.add('chat', null);
+    await failed;
+    expect(unsettled.size).toBe(0);
+  });
+});

@@ -1,0 +1,47 @@
+import type { PoolBeat } from '../shared/messages.js';
+import type { PoolSettings } from '../shared/pool-settings.js';
+import type { Breaker } from './breaker.js';
+import type { Hold } from './hold.js';
+import type { Load } from './load.js';
+import type { Provider } from './provider.js';
+
+interface DescribedPool {
+  provider: Pick<Provider, 'id'>;
+  settings: PoolSettings;
+  workerName: string;
+  breaker: Pick<Breaker, 'state'>;
+  hold: Pick<Hold, 'leftMs'>;
+  load: Load;
+  queue: { getJobCounts(...states: ('waiting' | 'prioritized')[]): Promise<Record<string, number>> };
+}
+
+const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' } as const;
+
+/** How a pool fares at this moment. Rejects when the store cannot be asked. */
+export async function describePool({
+  provider,
+  settings,
+  workerName,
+  breaker,
+  hold,
+  load,
+  queue,
+}: DescribedPool): Promise<PoolBeat> {
+  const { waiting = 0, prioritized = 0 } = await queue.getJobCounts('waiting', 'prioritized');
+  // Read after the wait for the store: a breaker may have opened meanwhile.
+  const state = poolStates[breaker.state];
+  const heldForMs = Math.ceil(hold.leftMs);
+  return {
+    v: 1,
+    provider: provider.id,
+    worker: workerName,
+    state,
+    concurrency: state === 'probing' ? 1 : settings.concurrency,
+    inFlight: load.inFlight,
+    waiting,
+    meanJobMs: load.meanJobMs,
+    hasDefaultModel: settings.model !== undefined,
+    ...(prioritized > 0 && { waitingAsync: prioritized }),
+    ...(heldForMs > 0 && { heldForMs }),
+  };
+}

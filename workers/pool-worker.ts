@@ -1,0 +1,91 @@
+import type { Config } from '../shared/config.js';
+import type { Failure } from '../shared/failures.js';
+import type { Log } from '../shared/log.js';
+import { chatJobSchema, queueName } from '../shared/messages.js';
+import { encodeOutcome, type Outcome } from '../shared/outcome.js';
+import { HandedBack, type QueueStore } from '../shared/queue-store.js';
+import { type ChatJobDeps, runChatJob } from './chat-job.js';
+import type { Hold } from './hold.js';
+import type { KeptOutcomes } from './kept-outcomes.js';
+import type { Load } from './load.js';
+import type { RunningJobs } from './running-jobs.js';
+
+interface PoolWorkerDeps {
+  /** What the pool's jobs work with. */
+  shared: Omit<ChatJobDeps, 'stop' | 'onFailure' | 'kept' | 'hold'> & { hold: Hold };
+  config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
+  store: QueueStore;
+  workerName: string;
+  load: Load;
+  jobs: RunningJobs;
+  /** Filled here: the jobs whose ends are not stored yet. */
+  unsettled: Set<string>;
+  keptOutcomes: KeptOutcomes;
+  log: Log;
+}
+
+/** What of BullMQ's job is read. */
+interface QueuedJob {
+  id?: string | undefined;
+  data: unknown;
+  /** When it was added, in milliseconds since the epoch. */
+  timestamp: number;
+  moveToWait(token?: string): Promise<unknown>;
+}
+
+/** A job that was started this often and never finished takes its workers down: it is given up. */
+const mostStarts = 2;
+
+/** Starts BullMQ's worker of a pool, which runs chat jobs and stores what became of them. */
+export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['createWorker']> {
+  const { shared, config, store, workerName, load, jobs, unsettled, keptOutcomes, log } = deps;
+  const run = async (job: QueuedJob, token?: string): Promise<string> => {
+    unsettled.add(job.id ?? '');
+    const onFailure = (err: Failure) => log.warn({ err, jobId: job.id }, 'job without a reply');
+    const answer = async (stop: AbortSignal) => {
+      const chatJob = chatJobSchema.parse(job.data);
+      // A worker that was waiting for a job when it was paused still takes the next one.
+      const isOver = await shared.hold.whenOver({ deadline: chatJob.deadline, signal: stop });
+      if (!isOver) {
+        unsettled.delete(job.id ?? '');
+        return handBack(job, token, log);
+      }
+      const kept = keptOutcomes.of({ id: job.id, keptUntil: chatJob.keptUntil }, stop);
+      return runChatJob(chatJob, job.timestamp, { ...shared, kept, stop, onFailure });
+    };
+    const outcome = await load.track(() => jobs.run(job.id ?? '', answer));
+    // One that nobody waits for any more says nothing of how long the others take.
+    if (outcome.providerMs > 0 && outcome.kind !== 'cancelled')
+      load.noteCall(outcome.providerMs, { wasCut: outcome.kind === 'failed' && outcome.code === 'timeout' });
+    log.info({ jobId: job.id, ...facts(outcome) }, 'job answered');
+    return encodeOutcome(outcome);
+  };
+  const worker = store.createWorker(queueName(shared.provider.id), run, {
+    name: workerName,
+    concurrency: shared.settings.concurrency,
+    lockDuration: config.WORKER_LOCK_MS,
+    stalledInterval: config.WORKER_STALLED_CHECK_MS,
+    // Not by starts in all: a job that is handed back has taken nobody down.
+    maxStalledCount: mostStarts - 1,
+  });
+  worker.on('completed', ({ id = '' }) => unsettled.delete(id));
+  worker.on('failed', (job) => unsettled.delete(job?.id ?? ''));
+  // Whatever such a job still gives, the store refuses: BullMQ then tells neither 'completed' nor 'failed'.
+  return worker.on('lockRenewalFailed', (jobIds) => {
+    log.warn({ jobIds }, 'jobs lost to another worker');
+    jobs.lose(jobIds);
+    for (const jobId of jobIds) unsettled.delete(jobId);
+  });
+}
+
+async function handBack(job: QueuedJob, token: string | undefined, log: Log): Promise<never> {
+  // Without the store the lock runs out, and then somebody takes the job over.
+  await job.moveToWait(token).catch((err) => log.debug({ err, jobId: job.id }, 'job not handed back'));
+  throw new HandedBack();
+}
+
+/** What of an outcome may be logged: everything but its text. */
+function facts(outcome: Outcome): object {
+  const { kind, queueMs, providerMs } = outcome;
+  return { outcome: kind === 'failed' ? outcome.code : kind, queueMs, providerMs };
+}
