@@ -5,7 +5,7 @@ import type { Database } from '../db/client.js';
 import type { Config } from '../shared/config.js';
 import { Failure } from '../shared/failures.js';
 import type { Log } from '../shared/log.js';
-import type { QueueStore } from '../shared/queue.js';
+import type { QueueStore } from '../shared/queue-store.js';
 import type { Authentication } from './authentication.js';
 import { BlogsController, type BlogsDeps } from './blogs.controller.js';
 import { ChatController } from './chat.controller.js';
@@ -16,12 +16,16 @@ import { RegisterRoutes } from './generated/routes.js';
 import { livez, readyz } from './health.js';
 import { Controllers } from './ioc.js';
 import { jsonBody } from './json-body.js';
+import { KeptChatsController } from './kept-chats.controller.js';
+import type { KeptChats } from './kept-chats.js';
 import { describeApi } from './openapi.js';
 import { methodNotAllowed, notFound, problemHandler } from './problem.js';
+import { createUserLimits } from './user-limits.js';
 
 export interface AppDeps {
   config: Config;
   gateway: Gateway;
+  keptChats: KeptChats;
   blogs: BlogsDeps;
   feeds: FeedsDeps;
   authentication: Authentication;
@@ -36,11 +40,17 @@ export interface AppDeps {
 
 /** Builds the HTTP application: every address, and the order in which a request is looked at. */
 export function createApp(deps: AppDeps): Express {
-  const { config, gateway, blogs, feeds, authentication, draining, log } = deps;
+  const { config, gateway, keptChats, blogs, feeds, authentication, draining, log } = deps;
   const app = express().disable('x-powered-by').disable('etag');
   if (config.TRUSTED_PROXIES) app.set('trust proxy', config.TRUSTED_PROXIES);
+  const limits = createUserLimits({
+    mostInFlight: config.CHAT_USER_MAX_IN_FLIGHT,
+    mostPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
+  });
+  const chat = { gateway, limits, maxMessages: config.MAX_MESSAGES, maxWaitS: config.CHAT_MAX_WAIT_S };
   app.locals.controllers = new Controllers()
-    .add(ChatController, () => new ChatController({ gateway, maxMessages: config.MAX_MESSAGES }))
+    .add(ChatController, () => new ChatController(chat))
+    .add(KeptChatsController, () => new KeptChatsController({ keptChats }))
     .add(BlogsController, () => new BlogsController(blogs))
     .add(FeedsController, () => new FeedsController(feeds));
   app.locals.authentication = authentication;
@@ -52,7 +62,7 @@ export function createApp(deps: AppDeps): Express {
   app.route('/livez').get(livez).all(methodNotAllowed('GET, HEAD'));
   app.route('/readyz').get(readyz(deps)).all(methodNotAllowed('GET, HEAD'));
   for (const path of new Set([config.CHAT_BASE_URL, config.CHAT_BASE_URL_ALT].map(pathOf)))
-    app.use(path, operations(chatMethods));
+    app.use(path, tellBasePath(path), operations(chatMethods));
   app.use(pathOf(config.BLOG_BASE_URL), operations(blogMethods));
   app.use(helmet(pageHeaders), docsRouter(describeApi(config)));
   app.use(notFound);
@@ -67,7 +77,7 @@ const pageHeaders = {
 };
 
 /** The methods of every address, as `Allow` names them. */
-const chatMethods = { '/chat': 'POST' };
+const chatMethods = { '/chat': 'POST', '/chat/:id': 'GET, HEAD, DELETE' };
 const blogMethods = {
   '/blogs': 'GET, HEAD, POST',
   '/blogs/:id': 'GET, HEAD, PUT, PATCH, DELETE',
@@ -86,6 +96,14 @@ function operations(methods: Record<string, string>): Router {
   for (const [path, allow] of Object.entries(methods)) router.all(path, methodNotAllowed(allow));
   return router;
 }
+
+/** For addresses in answers: what a caller has written of the base may be spelled otherwise. */
+const tellBasePath =
+  (path: string): RequestHandler =>
+  (_request, response, next) => {
+    response.locals.basePath = path.replace(/\/$/, '');
+    next();
+  };
 
 const pathOf = (base: string): string => new URL(base).pathname;
 

@@ -19,7 +19,7 @@ import {
   SuccessResponse,
   Tags,
 } from '@tsoa/runtime';
-import type { Request as HttpRequest, Response as HttpResponse, NextFunction } from 'express';
+import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { Change, PostStore } from '../db/post-store.js';
 // `Post` is a decorator here, and tsoa knows decorators and schemas by their names: no alias of either would do.
 import type * as contract from '../shared/contract.js';
@@ -28,6 +28,7 @@ import { Failure } from '../shared/failures.js';
 import type { Caller } from './authentication.js';
 import { onlyOnce } from './idempotency-key.js';
 import { readJsonBody } from './json-body.js';
+import { refuseOddId } from './path-id.js';
 import { checkPost, postInput, postPatch, toPostChanges, toPostFields } from './post-body.js';
 import { checkPostQuery, nextQuery, type PostQuery, toCursor, toPostFilter } from './post-query.js';
 import { cacheControl, lastModified, type PostPages, sendPost } from './post-representations.js';
@@ -259,14 +260,6 @@ export class BlogsController extends Controller {
     this.setHeader('Last-Modified', lastModified(post));
     return post;
   }
-}
-
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-/** PostgreSQL fails on what is no UUID; there is nothing at such an address. */
-function refuseOddId({ params: { id } }: HttpRequest, _response: HttpResponse, next: NextFunction): void {
-  if (typeof id !== 'string' || !uuid.test(id)) throw new Failure('not_found');
-  next();
 }
 
 const mayWrite = ({ user }: AuthenticatedRequest): boolean => user?.scopes.includes('blogs:write') ?? false;

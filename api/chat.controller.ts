@@ -12,20 +12,30 @@ import {
   SuccessResponse,
   Tags,
 } from '@tsoa/runtime';
-import type { Request as HttpRequest, Response as HttpResponse, NextFunction } from 'express';
-import type { ChatRequest, ChatResponse, Problem, ProviderId } from '../shared/contract.js';
-import { toTurns } from '../shared/conversation.js';
-import { Failure } from '../shared/failures.js';
-import type { Answer, Gateway } from './gateway.js';
+import type { Request as HttpRequest, Response as HttpResponse } from 'express';
+import type { AcceptedChat, ChatRequest, ChatResponse, Problem, ProviderId } from '../shared/contract.js';
+import type { Caller } from './authentication.js';
+import { addressOf, answerHeaders, sendAccepted } from './chat-answers.js';
+import { checkModel, readTurns, refuseOddRoles, whenGone } from './chat-request.js';
+import type { Gateway } from './gateway.js';
+import { readIdempotencyKey } from './idempotency-key.js';
 import { readJsonBody } from './json-body.js';
+import { prefersAsync, readWait } from './preferences.js';
 import { requestIdOf } from './problem.js';
+import type { UserLimits } from './user-limits.js';
 
 /** What `POST /chat` needs of the application. */
 export interface ChatDeps {
   gateway: Gateway;
+  limits: UserLimits;
   /** Most messages in one conversation. */
   maxMessages: number;
+  /** Longest deadline a caller may ask for, in seconds. */
+  maxWaitS: number;
 }
+
+/** What the generated route knows of who asks. */
+type AuthenticatedRequest = HttpRequest & { readonly user: Caller };
 
 @Route('chat')
 @Tags('chat')
@@ -35,11 +45,17 @@ export class ChatController extends Controller {
   }
 
   /**
-   * Sends the conversation to the provider that `X-LLM` names and returns its reply as one text.
+   * Sends the conversation to the provider that `X-LLM` names and returns its reply as one text. With an
+   * `Idempotency-Key` or `Prefer: respond-async` the chat is kept: it goes on when the client goes, and can be read at
+   * `/chat/{id}`, as `Content-Location` has it; the id is the `X-Request-Id` of the request that began it.
    *
    * @summary Chat with a language model
    * @param provider Which provider serves the request.
    * @param model The provider's own model name; absent means the configured one.
+   * @param prefer `wait=N` sets the deadline of this request, in whole seconds (RFC 7240). `respond-async` answers 202 at once,
+   * or after `wait=N` if the reply is not there by then. Other preferences are ignored.
+   * @param idempotencyKey 1 to 255 visible ASCII characters: of all requests with the same key one is sent to the provider, and
+   * all get its reply; a failure that may pass is not repeated to them, but tried again.
    */
   @Post()
   @OperationId('chat')
@@ -60,8 +76,30 @@ export class ChatController extends Controller {
     'X-LLM-Output-Tokens': string;
     /** Milliseconds in the queue and at the provider, as `queue;dur=…, provider;dur=…`. */
     'Server-Timing': string;
+    /** `wait=N` when the request asked for it. */
+    'Preference-Applied': string;
+    /** `true` when the reply was there before the request. */
+    'Idempotency-Replayed': string;
+    /** Path of the chat, where it is kept. */
+    'Content-Location': string;
   }>('200', 'The reply')
-  @Response<Problem, { 'X-Request-Id': string }>('400', 'Bad request', undefined, 'application/problem+json')
+  @Response<
+    AcceptedChat,
+    {
+      'X-Request-Id': string;
+      /** Path of the chat. */
+      Location: string;
+      'Content-Location': string;
+      /** `respond-async`, and `wait=N` when the request asked for it. */
+      'Preference-Applied': string;
+    }
+  >('202', 'Accepted; the reply will be at Location', undefined, 'application/json')
+  @Response<Problem, { 'X-Request-Id': string; 'Preference-Applied': string }>(
+    '400',
+    'Bad request',
+    undefined,
+    'application/problem+json',
+  )
   @Response<Problem, { 'X-Request-Id': string; 'WWW-Authenticate': string }>(
     '401',
     'No or wrong credentials',
@@ -87,75 +125,60 @@ export class ChatController extends Controller {
     'application/problem+json',
   )
   @Response<Problem, { 'X-Request-Id': string }>('415', 'Not JSON', undefined, 'application/problem+json')
-  @Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>(
+  @Response<Problem, { 'X-Request-Id': string; 'Preference-Applied': string }>(
+    '422',
+    'The key was used with another request',
+    undefined,
+    'application/problem+json',
+  )
+  @Response<Problem, { 'X-Request-Id': string; 'Retry-After': string; 'Preference-Applied': string }>(
     '429',
-    'Too many failed logins',
+    'Too many failed logins, or more requests than one user may have at once or in a minute',
     undefined,
     'application/problem+json',
   )
-  @Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>(
-    '500',
-    'Server error; Retry-After is sent where waiting helps',
-    undefined,
-    'application/problem+json',
-  )
+  @Response<
+    Problem,
+    {
+      'X-Request-Id': string;
+      'Retry-After': string;
+      'Preference-Applied': string;
+      'Idempotency-Replayed': string;
+      'Content-Location': string;
+    }
+  >('500', 'Server error; Retry-After is sent where waiting helps', undefined, 'application/problem+json')
   async chat(
-    @Request() request: HttpRequest,
+    @Request() request: AuthenticatedRequest,
     @Header('X-LLM') provider: ProviderId,
     @Body() body: ChatRequest,
     @Header('X-LLM-Model') model?: string,
+    @Header('Prefer') prefer?: string,
+    @Header('Idempotency-Key') idempotencyKey?: string,
   ): Promise<ChatResponse> {
-    const turns = readTurns(body, this.deps.maxMessages);
-    const requestId = requestIdOf(request.res as NonNullable<typeof request.res>);
-    const answer = await this.deps.gateway.ask({ requestId, provider, model: checkModel(model), turns });
-    for (const [name, value] of Object.entries(answerHeaders(answer, provider))) this.setHeader(name, value);
-    return { response: answer.text };
+    const response = request.res as HttpResponse;
+    const waitS = readWait(prefer, this.deps.maxWaitS);
+    const key = readIdempotencyKey(idempotencyKey);
+    const isAsync = prefersAsync(prefer);
+    if (waitS !== undefined) response.set('Preference-Applied', `wait=${waitS}`);
+    const { gateway, limits } = this.deps;
+    const { name: user } = request.user;
+    const onGoingOn = (ended: Promise<unknown>) => limits.hold(user, ended);
+    // Set here, so that problems have it too.
+    const onOpened = (id: string) => void response.set('Content-Location', addressOf(id, response));
+    const question = {
+      requestId: requestIdOf(response),
+      provider,
+      model: checkModel(model),
+      turns: readTurns(body, this.deps.maxMessages),
+      patienceMs: waitS && waitS * 1000,
+      gone: whenGone(response),
+      keeping: isAsync || key !== undefined ? { owner: user, key, isAsync, onOpened, onGoingOn } : undefined,
+    };
+    const reply = await limits.run(user, () => gateway.ask(question));
+    if (reply.kind === 'accepted') return sendAccepted(response, reply, waitS);
+    const headers = answerHeaders(reply.answer, provider);
+    for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);
+    if (reply.isReplayed) this.setHeader('Idempotency-Replayed', 'true');
+    return { response: reply.answer.text };
   }
-}
-
-/**
- * The generated validation compares roles as text: it would take `["user"]` for `user`, and fail on an object that
- * has no text.
- */
-function refuseOddRoles(request: HttpRequest, _response: HttpResponse, next: NextFunction): void {
-  const messages: unknown = request.body?.messages;
-  const odd = Array.isArray(messages)
-    ? messages.findIndex((message) => !['undefined', 'string'].includes(typeof message?.role))
-    : -1;
-  if (odd >= 0) throw invalid(`/messages/${odd}/role`, 'is not one of the documented values');
-  next();
-}
-
-const invalid = (pointer: string, detail: string): Failure =>
-  new Failure('invalid_request', { errors: [{ pointer, detail }] });
-
-function readTurns({ messages }: ChatRequest, most: number) {
-  if (messages.length > most) {
-    throw invalid('/messages', `must have at most ${most} messages`);
-  }
-  const turns = toTurns(messages);
-  if (turns.length === 0) throw new Failure('empty_conversation');
-  return turns;
-}
-
-/** Model names become parts of providers' URLs: no dots that climb, nothing that needs escaping. */
-const modelName = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}$/;
-
-function checkModel(model: string | undefined): string | undefined {
-  if (model === undefined || modelName.test(model)) return model;
-  throw invalid('X-LLM-Model', 'is not a model name');
-}
-
-function answerHeaders(answer: Answer, provider: ProviderId): Record<string, string> {
-  const { kind, model, usage, queueMs, providerMs } = answer;
-  return {
-    'X-LLM-Provider': provider,
-    'X-LLM-Model': model,
-    'X-LLM-Finish-Reason': kind === 'ok' ? 'stop' : 'length',
-    ...(usage && {
-      'X-LLM-Input-Tokens': `${usage.inputTokens}`,
-      'X-LLM-Output-Tokens': `${usage.outputTokens}`,
-    }),
-    'Server-Timing': `queue;dur=${queueMs}, provider;dur=${providerMs}`,
-  };
 }

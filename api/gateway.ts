@@ -1,110 +1,154 @@
-import type { ProviderId, Turn } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { Outcome } from '../shared/outcome.js';
-import { noModel } from './pool-view.js';
-import type { QueueLink } from './queue-link.js';
-import type { WaitingRoom } from './waiting-room.js';
-
-/** A conversation for a provider. */
-export interface Question {
-  /** Becomes the job's id. */
-  requestId: string;
-  provider: ProviderId;
-  /** The provider's own model name; absent means the provider's configured one. */
-  model: string | undefined;
-  turns: Turn[];
-}
-
-/** A finished (`ok`) reply or one cut at the token limit (`truncated`). */
-export type Answer = Extract<Outcome, { text: string }>;
+import { within } from '../shared/within.js';
+import { admit } from './admission.js';
+import { replay, statusOf, toAnswer } from './answers.js';
+import type { JobRecord } from './job-records.js';
+import type { KeptChats } from './kept-chats.js';
+import { clockMarginMs, type Entry } from './kept-entry.js';
+import { createLeftChats } from './left-chats.js';
+import {
+  isKept,
+  type OpenedChat,
+  type Question,
+  type Reply,
+  type Task,
+  type TaskUnderWay,
+} from './question.js';
+import type { NewJob, QueueLink } from './queue-link.js';
+import { createSharedCounts } from './shared-counts.js';
+import type { AwaitedJob, WaitingRoom } from './waiting-room.js';
 
 /** Turns questions into jobs and waits for what becomes of them. */
 export interface Gateway {
-  /** Throws a `Failure` for everything expected; settles at the deadline at the latest. */
-  ask(question: Question): Promise<Answer>;
+  /** Throws a `Failure` for everything expected; settles when the caller's patience ends at the latest. */
+  ask(question: Question): Promise<Reply>;
 }
 
 interface GatewayDeps {
   /** The channels to the workers, once the queue's store has been reached. */
   link: () => QueueLink | undefined;
   waitingRoom: WaitingRoom;
-  /** How long a caller waits, in milliseconds. */
+  keptChats: KeptChats;
+  /** How long a caller waits who does not say, in milliseconds. */
   timeoutMs: number;
+  /** How long the job may take of a caller who does not wait, in milliseconds. */
+  longestMs: number;
 }
 
-export function createGateway({ link, waitingRoom, timeoutMs }: GatewayDeps): Gateway {
+export function createGateway(deps: GatewayDeps): Gateway {
+  const { link, waitingRoom, keptChats, timeoutMs, longestMs } = deps;
+  const leftChats = createLeftChats(waitingRoom);
+  const counted = createSharedCounts();
   return {
     ask: async (question) => {
-      const deadline = Date.now() + timeoutMs;
+      const { keeping, patienceMs, provider } = question;
       const open = link();
       if (open === undefined) throw new Failure('queue_unavailable');
-      await admit(open, question, timeoutMs);
-      const settled = open.pools.noteAdded(question.provider);
-      try {
-        const outcome = (await enqueue(open, question, deadline)) ?? (await lastLook(open, question));
-        return toAnswer(outcome, question.provider);
-      } finally {
-        settled();
-      }
+      const heldUntil = Date.now() + (patienceMs ?? (keeping?.isAsync ? 0 : timeoutMs));
+      const deadline = keeping?.isAsync ? Date.now() + longestMs : heldUntil;
+      const entry: Entry = { deadline, admit: () => admit(open, question, deadline) };
+      const opened = isKept(question) ? await keptChats.open(question, entry) : await enter(question, entry);
+      keeping?.onOpened(opened.chat.id);
+      if (opened.outcome)
+        return { kind: 'answered', answer: replay(opened.outcome, provider), isReplayed: true };
+      // After the chat's own deadline there is nothing to wait for, but that was set by another clock.
+      const task = { ...opened, heldUntil: Math.min(heldUntil, opened.chat.deadline + clockMarginMs) };
+      const record = await carryOut(open, question, task);
+      const isInTime = record.state === 'settled' && patienceMs !== undefined;
+      if (keeping?.isAsync && !isInTime) return accepted(record, task);
+      return { kind: 'answered', answer: toAnswer(record, provider), isReplayed: false };
     },
   };
 
-  /** Adds the job and waits for its outcome; undefined when the deadline passes first. */
-  async function enqueue(
+  /** Has the job done and waits for its outcome, as long as the caller does. */
+  async function carryOut(open: QueueLink, question: Question, task: Task): Promise<JobRecord> {
+    const { chat } = task;
+    const job = { jobId: chat.id, provider: question.provider, isKept: isKept(question) };
+    const isAsync = question.keeping?.isAsync ?? false;
+    const settled = counted(job.jobId, () => open.pools.noteAdded(question.provider, { isAsync }));
+    const add = () => open.add(job.jobId, jobOf(question, chat));
+    const adding = add();
+    const { keeping } = question;
+    // Nobody knows of it, but the store may have taken it all the same.
+    if (keeping && keeping.key === undefined)
+      adding.catch(() => keptChats.abandon({ owner: keeping.owner, id: chat.id }));
+    let goesOn = false;
+    try {
+      const outcome = await outcomeOf(open, question, { ...task, job, add, adding });
+      const record = outcome ? ({ state: 'settled', outcome } as const) : await lastLook(open, job);
+      goesOn = record.state !== 'settled';
+      return record;
+    } catch (error) {
+      goesOn = question.gone.aborted;
+      throw error;
+    } finally {
+      if (goesOn && isKept(question)) {
+        const ended = leftChats.leave(job, { deadline: chat.deadline, adding });
+        question.keeping.onGoingOn(ended);
+        void ended.then(settled);
+      } else settled();
+    }
+  }
+
+  /** Waits for the outcome of a job that is being added; undefined when the caller stops waiting first. */
+  async function outcomeOf(
     open: QueueLink,
     question: Question,
-    deadline: number,
+    doing: TaskUnderWay,
   ): Promise<Outcome | undefined> {
-    const { requestId: jobId, provider, model, turns } = question;
-    const outcome = waitingRoom.wait({ jobId, provider }, deadline);
+    const { job, heldUntil, add, adding } = doing;
+    const { gone, keeping } = question;
+    const waiting = waitingRoom.wait(job, heldUntil);
+    if (gone.aborted) waiting.leave();
+    gone.addEventListener('abort', waiting.leave);
     try {
-      await open.add(jobId, { provider, turns, deadline, ...(model !== undefined && { model }) });
-    } catch (cause) {
-      waitingRoom.giveUp(jobId);
-      throw new Failure('queue_unavailable', { cause });
-    }
-    return outcome;
-  }
-}
-
-async function admit(link: QueueLink, { provider, model }: Question, patienceMs: number): Promise<void> {
-  try {
-    link.pools.admit(provider, { patienceMs, namesModel: model !== undefined });
-  } catch (error) {
-    // No beats arrive while the store is down either; that is another failure than a dead pool.
-    if (error instanceof Failure && error.code === 'provider_unavailable') await link.check();
-    throw error;
-  }
-}
-
-const lastLookMs = 50;
-
-/** The deadline has passed without a telling: the record may know better, if it answers at once. */
-async function lastLook(link: QueueLink, { provider, requestId }: Question): Promise<Outcome | undefined> {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), lastLookMs);
-  const look = link.readOutcome(provider, requestId).catch(() => undefined);
-  return Promise.race([look, promise]).finally(() => clearTimeout(timer));
-}
-
-function toAnswer(outcome: Outcome | undefined, provider: ProviderId): Answer {
-  switch (outcome?.kind) {
-    case undefined:
-      throw new Failure('timeout', { provider });
-    case 'ok':
-    case 'truncated':
-      return outcome;
-    case 'blocked':
-      throw new Failure('content_blocked', { provider });
-    case 'failed': {
-      const { code, retryable, retryAfterMs } = outcome;
-      // The only thing a worker can find wrong with a request; usually the pool's beat has told before.
-      if (code === 'invalid_request') throw noModel(provider);
-      throw new Failure(code, {
-        provider,
-        retryable,
-        ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-      });
+      const added = adding.then(() => waiting.onVanished(() => void add().catch(() => undefined)));
+      // The deadline, or the caller's going, also ends the wait for a store that is slow to take the job.
+      const outcome = await Promise.race([waiting.outcome, added.then(() => waiting.outcome)]);
+      if (outcome !== undefined) return outcome;
+      // Only now is there something to take back.
+      if (gone.aborted && !keeping) void adding.catch(() => undefined).then(() => open.cancel(job));
+      refuseIfGone(question);
+      // What is not in the queue is not accepted.
+      if (keeping?.isAsync) await adding;
+      return undefined;
+    } finally {
+      gone.removeEventListener('abort', waiting.leave);
+      waiting.leave();
     }
   }
+}
+
+/** A chat that is not kept ends with its request. */
+async function enter(question: Question, { deadline, admit }: Entry): Promise<OpenedChat> {
+  await admit();
+  refuseIfGone(question);
+  return { chat: { id: question.requestId, deadline }, isNew: true };
+}
+
+const accepted = (record: JobRecord, { chat: { id, deadline } }: Task): Reply => ({
+  kind: 'accepted',
+  id,
+  status: statusOf(record, { deadline, now: Date.now() }),
+});
+
+/** What becomes of a request whose caller has gone is read by nobody. */
+function refuseIfGone({ gone, provider }: Question): void {
+  if (gone.aborted) throw new Failure('timeout', { provider });
+}
+
+/** A store that is well answers in a few milliseconds; the caller's deadline has passed already. */
+const lastLookMs = 25;
+
+/** Nobody has told of an outcome in time: the records may know better, if they answer at once. */
+const lastLook = (link: QueueLink, job: AwaitedJob): Promise<JobRecord> =>
+  within(lastLookMs, link.read(job)).catch(() => ({ state: 'unknown' }));
+
+function jobOf(
+  { provider, model, turns, keeping }: Question,
+  { deadline, keptUntil }: OpenedChat['chat'],
+): NewJob {
+  const optional = { ...(model !== undefined && { model }), ...(keptUntil !== undefined && { keptUntil }) };
+  return { provider, turns, deadline, isAsync: keeping?.isAsync ?? false, ...optional };
 }

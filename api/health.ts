@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import type { Database } from '../db/client.js';
-import type { QueueStore } from '../shared/queue.js';
-import { reasonOf } from '../shared/queue.js';
+import type { QueueStore } from '../shared/queue-store.js';
+import { reasonOf } from '../shared/queue-store.js';
 
 interface HealthDeps {
   store: QueueStore;

@@ -12,11 +12,17 @@ export function onlyOnce(request: {
   key: string | undefined;
   fields: PostFields;
 }): PostRequest | undefined {
-  const { owner, key, fields } = request;
+  const { owner, fields } = request;
+  const key = readIdempotencyKey(request.key);
   if (key === undefined) return undefined;
-  if (!/^[\x21-\x7e]{1,255}$/.test(key)) throw malformed();
   return { owner, key, hash: createHash('sha256').update(JSON.stringify(fields)).digest() };
 }
 
-const malformed = () =>
-  invalidRequest([{ pointer: 'Idempotency-Key', detail: 'must be 1 to 255 visible ASCII characters' }]);
+/**
+ * The `Idempotency-Key` header as it was sent. Throws `invalid_request` unless it is 1 to 255 visible ASCII characters;
+ * one that is repeated never is, because Node joins the values with a blank.
+ */
+export function readIdempotencyKey(header: string | undefined): string | undefined {
+  if (header === undefined || /^[\x21-\x7e]{1,255}$/.test(header)) return header;
+  throw invalidRequest([{ pointer: 'Idempotency-Key', detail: 'must be 1 to 255 visible ASCII characters' }]);
+}

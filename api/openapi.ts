@@ -38,6 +38,7 @@ const notAlwaysSent = new Set([
   'X-Ignored-Fields',
   'Preference-Applied',
   'Idempotency-Replayed',
+  'Content-Location',
 ]);
 
 /**
@@ -59,7 +60,7 @@ export function describeApi(facts: Facts): object {
   offerMergePatch(document.paths['/blogs/{id}']?.patch);
   const paths = Object.entries(document.paths).map(([path, operations]) => [
     path,
-    path === '/chat' ? operations : { servers: [{ url: facts.BLOG_BASE_URL }], ...operations },
+    path.startsWith('/chat') ? operations : { servers: [{ url: facts.BLOG_BASE_URL }], ...operations },
   ]);
   return {
     ...document,

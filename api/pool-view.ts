@@ -1,17 +1,27 @@
 import type { ProviderId } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { PoolBeat } from '../shared/messages.js';
+import { type LivePool, type Outstanding, predictWaitMs } from './predicted-wait.js';
 
 /** What this API process knows of the pools, from their beats. */
 export interface PoolView {
   noteBeat(beat: PoolBeat): void;
-  /** Counts a job of our own as outstanding until the function it gives is called. */
-  noteAdded(provider: ProviderId): () => void;
+  /** To be called when the store was found away: what was not heard meanwhile tells nothing. */
+  noteOutage(): void;
+  /** Counts a job of our own as outstanding until the function it gives is called; `isAsync` as in `admit`. */
+  noteAdded(provider: ProviderId, options?: { isAsync: boolean }): () => void;
   /**
    * Throws `provider_unavailable` when no live worker would take the job, `overloaded` when the wait predicted from
-   * the backlog is longer than `patienceMs`, `invalid_request` when the pool has no model for it.
+   * the backlog is longer than `patienceMs`, `provider_rate_limited` when it is only because the provider makes every
+   * pool wait, `invalid_request` when the pool has no model for it. An asynchronous request comes after all others.
    */
-  admit(provider: ProviderId, request: { patienceMs: number; namesModel: boolean }): void;
+  admit(provider: ProviderId, request: Admission): void;
+}
+
+interface Admission {
+  patienceMs: number;
+  namesModel: boolean;
+  isAsync?: boolean;
 }
 
 interface Sighting {
@@ -24,59 +34,63 @@ const beatValidMs = 3500;
 
 /**
  * `since` is when beats began to arrive, in milliseconds since the epoch. Until every live worker must have been
- * heard of once, an unknown pool gets the benefit of the doubt.
+ * heard of once, and again after an outage of the store, a pool of which nobody is known who goes on gets the benefit of
+ * the doubt.
  */
-export function createPoolView({ since, now = Date.now }: { since: number; now?: () => number }): PoolView {
+export function createPoolView(options: { since: number; now?: () => number }): PoolView {
+  const { now = Date.now } = options;
+  let { since } = options;
   const sightings = new Map<ProviderId, Map<string, Sighting>>();
-  const outstanding = new Map<ProviderId, number>();
-  const count = (provider: ProviderId, change: number) =>
-    outstanding.set(provider, (outstanding.get(provider) ?? 0) + change);
+  const outstanding = new Map<ProviderId, Outstanding>();
+  const outstandingOf = (provider: ProviderId) => outstanding.get(provider) ?? { waitedFor: 0, async: 0 };
+  const count = (provider: ProviderId, kind: keyof Outstanding, change: number) => {
+    const own = outstandingOf(provider);
+    outstanding.set(provider, { ...own, [kind]: own[kind] + change });
+  };
 
-  const live = (provider: ProviderId): PoolBeat[] => {
+  const heardOf = (provider: ProviderId): Map<string, Sighting> => {
     const workers = sightings.get(provider) ?? new Map<string, Sighting>();
     for (const [name, { at }] of workers) if (now() - at > beatValidMs) workers.delete(name);
-    return [...workers.values()].map(({ beat }) => beat);
+    return workers;
   };
+  const live = (provider: ProviderId): LivePool[] =>
+    [...heardOf(provider).values()].map(({ beat, at }) => ({
+      ...beat,
+      heldMs: Math.max(0, (beat.heldForMs ?? 0) - (now() - at)),
+    }));
 
   return {
     noteBeat: (beat) => {
-      const workers = sightings.get(beat.provider) ?? new Map<string, Sighting>();
+      // Here as well: workers come and go under new names although nobody asks for anything.
+      const workers = heardOf(beat.provider);
       sightings.set(beat.provider, workers);
       if (beat.state === 'stopped') workers.delete(beat.worker);
       else workers.set(beat.worker, { beat, at: now() });
     },
-    noteAdded: (provider) => {
-      count(provider, 1);
-      return () => void count(provider, -1);
+    noteOutage: () => {
+      since = now();
     },
-    admit: (provider, { patienceMs, namesModel }) => {
+    noteAdded: (provider, { isAsync } = { isAsync: false }) => {
+      const kind = isAsync ? 'async' : 'waitedFor';
+      count(provider, kind, 1);
+      return () => count(provider, kind, -1);
+    },
+    admit: (provider, { patienceMs, namesModel, isAsync = false }) => {
       const beats = live(provider);
       const taking = beats.filter(({ state }) => state !== 'paused');
       if (taking.length === 0) {
-        if (!sightings.has(provider) && now() - since < beatValidMs) return;
+        if (beats.length === 0 && now() - since < beatValidMs) return;
         throw new Failure('provider_unavailable', { provider });
       }
       if (!namesModel && !taking.some(({ hasDefaultModel }) => hasDefaultModel)) throw noModel(provider);
-      const waitMs = predictWaitMs(taking, outstanding.get(provider) ?? 0);
-      if (waitMs > patienceMs)
-        throw new Failure('overloaded', { provider, retryAfterMs: waitMs - patienceMs });
+      const waitMs = predictWaitMs(taking, { own: outstandingOf(provider), isAsync });
+      if (waitMs <= patienceMs) return;
+      const heldMs = Math.min(...taking.map((pool) => pool.heldMs));
+      if (heldMs > 0 && waitMs - heldMs <= patienceMs)
+        throw new Failure('provider_rate_limited', { provider, retryAfterMs: heldMs });
+      throw new Failure('overloaded', { provider, retryAfterMs: waitMs - patienceMs });
     },
   };
-}
-
-/**
- * Time until a job added now is taken: until enough of the jobs before it have left, at the pools' mean pace. The beats
- * tell of everybody's jobs, up to a second late; our own are known exactly.
- */
-function predictWaitMs(beats: PoolBeat[], ownJobs: number): number {
-  const sum = (pick: (beat: PoolBeat) => number) => beats.reduce((total, beat) => total + pick(beat), 0);
-  const concurrency = sum(({ concurrency }) => concurrency);
-  // A worker that has called nobody yet does not know how long a call takes.
-  const paces = beats.map((beat) => beat.meanJobMs).filter((meanMs) => meanMs > 0);
-  const meanJobMs = paces.reduce((total, meanMs) => total + meanMs, 0) / Math.max(1, paces.length);
-  const toldOf = Math.max(...beats.map(({ waiting }) => waiting)) + sum(({ inFlight }) => inFlight);
-  const ahead = Math.max(toldOf, ownJobs);
-  return (Math.max(0, ahead - concurrency + 1) / concurrency) * meanJobMs;
 }
 
 /** For a request that names no model to a provider that has no default one. */

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { PostChanges, PostFields } from '../db/post-store.js';
 import type { ProblemError } from '../shared/contract.js';
 import { invalidRequest, text } from './post-text.js';
+import { preferenceOf } from './preferences.js';
 
 const mostTags = 20;
 const tag = text({ most: 50, blank: false });
@@ -67,7 +68,7 @@ export function checkPost(schema: typeof postInput | typeof postPatch): RequestH
   return (request: Request, response: Response, next: NextFunction) => {
     const parsed = schema.safeParse(request.body);
     const ignored = unknownFields(request.body);
-    const strict = prefersStrict(request.get('Prefer'));
+    const strict = preferenceOf(request.get('Prefer'), 'handling')?.toLowerCase() === 'strict';
     if (strict) response.set('Preference-Applied', 'handling=strict');
     const errors = [...(parsed.error?.issues ?? []).map(toError), ...(strict ? ignored.map(refuse) : [])];
     if (errors.length > 0) throw invalidRequest(errors);
@@ -99,12 +100,6 @@ const pointerEscapes = new Map([
   ['~', '~0'],
   ['/', '~1'],
 ]);
-
-/** A preference that is repeated counts where it stands first. */
-function prefersStrict(prefer = ''): boolean {
-  const names = prefer.split(',').map((preference) => (preference.split(';')[0] ?? '').replaceAll(/\s/g, ''));
-  return /^handling="?strict"?$/i.test(names.find((name) => /^handling(=|$)/i.test(name)) ?? '');
-}
 
 const mostFieldsListed = 20;
 

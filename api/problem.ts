@@ -35,8 +35,8 @@ export const notFound: RequestHandler = () => {
 /** The id of the request being answered; set before anything else can fail. */
 export const requestIdOf = (response: Response): string => String(response.getHeader('X-Request-Id'));
 
-/** The problem object of a failure. */
-function toProblem(failure: Failure, requestId: string): Problem {
+/** The problem object of a failure; `requestId` is that of the request which failed. */
+export function toProblem(failure: Failure, requestId: string): Problem {
   const { title, status, detail } = failureKinds[failure.code];
   const { errors, provider } = failure.facts;
   return {

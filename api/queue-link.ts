@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Queue } from 'bullmq';
 import { type ProviderId, providerIds } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { Log } from '../shared/log.js';
 import {
   type ChatJob,
+  type ChatJobPayload,
   encodeChatJob,
   poolBeatSchema,
   queueName,
@@ -13,24 +15,32 @@ import {
   replySchema,
   topics,
 } from '../shared/messages.js';
-import type { Outcome } from '../shared/outcome.js';
-import type { QueueStore } from '../shared/queue.js';
+import type { QueueStore } from '../shared/queue-store.js';
 import { openTelegraph } from '../shared/relay.js';
 import { within } from '../shared/within.js';
-import { readable, readOutcome, watchJobRecords } from './job-records.js';
+import { createCancellation } from './cancellation.js';
+import { type JobRecord, readable, watchJobRecords } from './job-records.js';
 import { createPoolView, type PoolView } from './pool-view.js';
-import type { WaitingRoom } from './waiting-room.js';
+import type { AwaitedJob, WaitingRoom } from './waiting-room.js';
 
 /** This API process's end of the three channels: queues to add to, records to read, the relay to listen to. */
 export interface QueueLink {
   readonly pools: PoolView;
   /** Throws `queue_unavailable` when the store cannot be used. */
   check(): Promise<void>;
-  /** Adds the job under this id; rejects within three seconds when the store is down. */
-  add(jobId: string, job: Omit<ChatJob, 'v' | 'replyTo'>): Promise<void>;
-  readOutcome(provider: ProviderId, jobId: string): Promise<Outcome | undefined>;
+  /** Adds the job under this id; throws `queue_unavailable` within three seconds when the store is down. */
+  add(jobId: string, job: NewJob): Promise<void>;
+  /** What the records say of the job. */
+  read(job: AwaitedJob): Promise<JobRecord>;
+  /** Begins to call off a job whose add has been answered; never throws. */
+  cancel(job: AwaitedJob): void;
+  /** As `cancel`, for the job of a kept chat whose outcome says so already, any number of times; who waits for it is told. */
+  cancelKept(job: AwaitedJob): void;
   close(): Promise<void>;
 }
+
+/** A job, as far as it is not for the link to say; an asynchronous one is done after all that are not. */
+export type NewJob = Omit<ChatJob, 'v' | 'replyTo'> & { readonly isAsync?: boolean };
 
 interface LinkDeps {
   store: QueueStore;
@@ -40,35 +50,59 @@ interface LinkDeps {
 
 /** A store that does not take the job in this time counts as down; if it takes it later, the deadline bounds that. */
 const addTimeoutMs = 2500;
+/** A lost connection is back within half a second; adding a job again whose add was executed does nothing. */
+const patienceMs = 700;
+const pauseMs = 50;
+/** BullMQ takes jobs of no priority before any that has one; none has but the asynchronous. */
+const afterAllOthers = 1;
+/** How long the store may take for what is still to be called off. */
+const closingMs = 1000;
 
 /** Opens the channels; the store must be ready. */
 export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Promise<QueueLink> {
   const node = randomUUID().replaceAll('-', '');
   const queues = new Map<ProviderId, Queue>(providerIds.map((id) => [id, store.createQueue(queueName(id))]));
-  const queueOf = (id: ProviderId): Queue => {
+  const queueOf = (id: ProviderId): Queue<ChatJobPayload> => {
     const queue = queues.get(id);
     if (queue === undefined) throw new TypeError('no such queue');
     return queue;
   };
-  const telegraph = await openTelegraph(store, { name: 'api', log });
+  const closeQueues = () => Promise.all([...queues.values()].map((queue) => queue.close()));
+  const open = async () => {
+    // In PostgreSQL a queue that could not be opened at once never can be.
+    await Promise.all([...queues.values()].map((queue) => queue.waitUntilReady()));
+    return openTelegraph(store, { name: 'api', log });
+  };
+  const telegraph = await open().catch(async (error) => {
+    await within(closingMs, closeQueues()).catch(() => undefined);
+    throw error;
+  });
   const pools = createPoolView({ since: Date.now() });
-  const records = watchJobRecords({ queueOf, waitingRoom, log });
+  const records = watchJobRecords({ queueOf, records: store.records, waitingRoom, log });
+  const cancellation = createCancellation({ queueOf, telegraph, log });
   const close = async () => {
     records.stop();
+    await within(closingMs, cancellation.flush()).catch(() => undefined);
     await telegraph.close();
-    await Promise.all([...queues.values()].map((queue) => queue.close()));
+    await closeQueues();
   };
   const hear = ({ settled }: Reply) => {
-    const untold = new Set<string>();
+    const untold: AwaitedJob[] = [];
     for (const { jobId, outcome } of settled) {
+      const job = waitingRoom.find(jobId);
       if (outcome) waitingRoom.settle(jobId, readable(outcome));
-      else untold.add(jobId);
+      else if (job) untold.push(job);
     }
-    if (untold.size > 0) void records.look(waitingRoom.waiting().filter(({ jobId }) => untold.has(jobId)));
+    void records.look(untold);
+  };
+  const away = (cause: unknown): never => {
+    pools.noteOutage();
+    throw new Failure('queue_unavailable', { cause });
   };
   try {
     await telegraph.subscribe(topics.allPools, poolBeatSchema, pools.noteBeat);
     await telegraph.subscribe(topics.reply(node), replySchema, hear);
+    await telegraph.subscribe(topics.keptReply, replySchema, hear);
   } catch (error) {
     await close();
     throw error;
@@ -76,21 +110,35 @@ export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Prom
 
   return {
     pools,
-    check: () =>
-      store.check().catch((cause) => {
-        throw new Failure('queue_unavailable', { cause });
-      }),
-    add: async (jobId, job) => {
+    check: () => store.check().catch(away),
+    add: async (jobId, { isAsync, ...job }) => {
       const payload = encodeChatJob({ v: 1, ...job, replyTo: node });
       const removal = { age: recordKeptMs / 1000 };
-      const adding = queueOf(job.provider).add('chat', payload, {
+      const options = {
         jobId,
         removeOnComplete: removal,
         removeOnFail: removal,
-      });
-      await within(addTimeoutMs, adding);
+        ...(isAsync && { priority: afterAllOthers }),
+      };
+      const adding = withPatience(() => queueOf(job.provider).add('chat', payload, options));
+      await within(addTimeoutMs, adding).catch(away);
     },
-    readOutcome: (provider, jobId) => readOutcome(queueOf(provider), jobId),
+    read: records.read,
+    cancel: cancellation.cancel,
+    cancelKept: (job) => cancellation.cancel({ ...job, isKept: true }),
     close,
   };
+}
+
+/** Tries again for a while. */
+async function withPatience<T>(work: () => Promise<T>): Promise<T> {
+  const until = Date.now() + patienceMs;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (Date.now() + pauseMs > until) throw error;
+      await delay(pauseMs);
+    }
+  }
 }

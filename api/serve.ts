@@ -6,11 +6,14 @@ import { Lifecycle } from '../shared/lifecycle.js';
 import { createLog, type Log } from '../shared/log.js';
 import type { Outcome } from '../shared/outcome.js';
 import { announce } from '../shared/program.js';
-import { openQueueStore, type QueueStore } from '../shared/queue.js';
+import type { QueueStore } from '../shared/queue-store.js';
+import { openQueueStore } from '../shared/queue-stores/open.js';
+import { startUpkeep } from '../shared/upkeep.js';
 import { type AppDeps, createApp } from './app.js';
 import { openAuthentication, refuseWithoutCredentials } from './credentials.js';
 import { createFeeds } from './feeds.js';
 import { createGateway } from './gateway.js';
+import { createKeptChats } from './kept-chats.js';
 import { createMarkdownRenderer } from './markdown.js';
 import { createPostPages } from './post-page.js';
 import { openQueueLink, type QueueLink } from './queue-link.js';
@@ -39,13 +42,29 @@ export async function serveApi(config: Config): Promise<void> {
 
   const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
   const waitingRoom = createWaitingRoom();
-  const link = linkWhenReady({ store, waitingRoom, log, lifecycle, others: authentication.attempted });
-  const gateway = createGateway({ link, waitingRoom, timeoutMs: config.CHAT_TIMEOUT_MS });
+  const link = linkWhenReady({
+    config,
+    store,
+    waitingRoom,
+    log,
+    lifecycle,
+    others: authentication.attempted,
+  });
+  const resultTtlMs = config.CHAT_RESULT_TTL_S * 1000;
+  const keptChats = createKeptChats({ records: store.records, link, resultTtlMs });
+  const gateway = createGateway({
+    link,
+    waitingRoom,
+    keptChats,
+    timeoutMs: config.CHAT_TIMEOUT_MS,
+    longestMs: config.CHAT_MAX_WAIT_S * 1000,
+  });
 
   const draining = () => lifecycle.stopping.aborted;
   const app = createApp({
     config,
     gateway,
+    keptChats,
     ...blogParts(config, { database, lifecycle, log }),
     authentication,
     store,
@@ -83,6 +102,7 @@ function blogParts(
 }
 
 interface LinkingDeps {
+  config: Config;
   store: QueueStore;
   waitingRoom: WaitingRoom;
   log: Log;
@@ -93,7 +113,7 @@ interface LinkingDeps {
 
 /** The link is opened in the background: the process serves its health pages while the store is still away. */
 function linkWhenReady(deps: LinkingDeps): () => QueueLink | undefined {
-  const { store, waitingRoom, log, lifecycle, others } = deps;
+  const { config, store, waitingRoom, log, lifecycle, others } = deps;
   let link: QueueLink | undefined;
   const open = async () => {
     while (link === undefined && (await store.whenReady(lifecycle.stopping))) {
@@ -103,6 +123,8 @@ function linkWhenReady(deps: LinkingDeps): () => QueueLink | undefined {
       });
     }
     if (link === undefined) return;
+    const longestMs = Math.max(config.CHAT_TIMEOUT_MS, config.CHAT_MAX_WAIT_S * 1000);
+    lifecycle.opened('upkeep', startUpkeep({ store, longestMs, log }), (upkeep) => upkeep.stop());
     log.info('queue linked');
     await others;
     announce({ type: 'ready' });

@@ -1,6 +1,8 @@
+import { EventEmitter, once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
+import { within } from '../shared/within.js';
 import { problemForRawSocket } from './problem.js';
 
 interface ServerOptions {
@@ -14,7 +16,10 @@ interface ServerOptions {
 /** An HTTP server that can be stopped without keeping anybody waiting for nothing. */
 export interface ApiServer {
   listen(port: number, host: string): Promise<Server>;
-  /** Takes no more requests and lets those in flight be answered; at the end of the grace what is left is cut off. */
+  /**
+   * Lets the requests in flight be answered, and for half of the grace at most takes more as long as there are any: load
+   * balancers learn only by asking that they should look elsewhere. At the end of the grace what is left is cut off.
+   */
   close(options: { graceMs: number; onGraceOver: () => void }): Promise<void>;
 }
 
@@ -28,6 +33,7 @@ export function createApiServer({ app, draining, stalledMs = 30_000 }: ServerOpt
   const server = createServer({ keepAliveTimeout, requireHostHeader: false });
   /** Connections that nobody is being answered on, also those that have never sent a byte. */
   const quiet = new Set<Socket>();
+  const inFlight = createInFlight();
   /** The latest answer of each connection. */
   const answers = new WeakMap<Socket, ServerResponse>();
   server.on('connection', (socket) => {
@@ -37,6 +43,7 @@ export function createApiServer({ app, draining, stalledMs = 30_000 }: ServerOpt
   server.on('request', ({ socket }, response) => {
     quiet.delete(socket);
     answers.set(socket, response);
+    inFlight.add(response);
     // From here on the answer takes up memory until the client has read it. Node puts another limit in its place once
     // that is done, and ends a connection whose limit has passed.
     response.once('prefinish', () => socket.setTimeout(stalledMs));
@@ -66,17 +73,35 @@ export function createApiServer({ app, draining, stalledMs = 30_000 }: ServerOpt
         server.once('error', reject);
         server.listen(port, host, () => resolve(server));
       }),
-    close: ({ graceMs, onGraceOver }) =>
-      new Promise((resolve) => {
-        const graceOver = setTimeout(() => {
-          onGraceOver();
-          setTimeout(() => server.closeAllConnections(), lastAnswersMs).unref();
-        }, graceMs);
-        server.close(() => {
-          clearTimeout(graceOver);
-          resolve();
-        });
-        for (const socket of quiet) socket.destroy();
-      }),
+    close: async ({ graceMs, onGraceOver }) => {
+      const graceOver = setTimeout(() => {
+        onGraceOver();
+        setTimeout(() => server.closeAllConnections(), lastAnswersMs).unref();
+      }, graceMs);
+      await inFlight.none(graceMs / 2);
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const socket of quiet) socket.destroy();
+      await closed;
+      clearTimeout(graceOver);
+    },
+  };
+}
+
+/** The answers that are not finished. */
+function createInFlight() {
+  const unfinished = new Set<ServerResponse>();
+  const finished = new EventEmitter();
+  return {
+    add: (response: ServerResponse) => {
+      unfinished.add(response);
+      response.once('close', () => {
+        unfinished.delete(response);
+        if (unfinished.size === 0) finished.emit('all');
+      });
+    },
+    /** Resolves as soon as there are none, or when this time is over, in milliseconds. */
+    none: async (mostMs: number) => {
+      if (unfinished.size > 0) await within(mostMs, once(finished, 'all')).catch(() => undefined);
+    },
   };
 }

@@ -3,7 +3,8 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { livez, readyz } from '../../api/health.js';
 import type { DatabaseHealth } from '../../db/client.js';
 import { parseConfig } from '../../shared/config.js';
-import { openQueueStore, type QueueStore, StoreDefect } from '../../shared/queue.js';
+import { type QueueStore, StoreDefect } from '../../shared/queue-store.js';
+import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { serve } from '../support/serve.js';
 

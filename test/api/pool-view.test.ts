@@ -26,10 +26,21 @@ const beat = (changes: Partial<PoolBeat> = {}) =>
     ...changes,
   });
 
-/** `admitted`, or why not. */
-function verdict({ patienceMs = 10_000, namesModel = true } = {}): string {
+/** Why the request is refused, and when to come again. */
+function refusal(patienceMs: number): object {
   try {
-    pools.admit('openai', { patienceMs, namesModel });
+    pools.admit('openai', { patienceMs, namesModel: true });
+    return {};
+  } catch (error) {
+    const { code, retryable, facts } = error as Failure;
+    return { code, retryable, retryAfterMs: facts.retryAfterMs };
+  }
+}
+
+/** `admitted`, or why not. */
+function verdict({ patienceMs = 10_000, namesModel = true, isAsync = false } = {}): string {
+  try {
+    pools.admit('openai', { patienceMs, namesModel, isAsync });
     return 'admitted';
   } catch (error) {
     return (error as Failure).code;
@@ -47,6 +58,25 @@ describe('admit', () => {
     nowMs = startMs + 3000;
     expect(verdict()).toBe('admitted');
     nowMs = startMs + 5000;
+    expect(verdict()).toBe('provider_unavailable');
+  });
+
+  it('gives it as well when all that was heard of is workers that have stopped', () => {
+    beat();
+    beat({ state: 'stopped' });
+    expect(verdict()).toBe('admitted');
+    nowMs = startMs + 5000;
+    expect(verdict()).toBe('provider_unavailable');
+  });
+
+  it('gives it again after an outage of the store, in which nobody could be heard', () => {
+    beat();
+    afterGrace();
+    expect(verdict()).toBe('provider_unavailable');
+    pools.noteOutage();
+    nowMs += 3000;
+    expect(verdict()).toBe('admitted');
+    nowMs += 1000;
     expect(verdict()).toBe('provider_unavailable');
   });
 
@@ -113,15 +143,15 @@ describe('the predicted wait', () => {
     expect(verdict({ patienceMs: 0 })).toBe('admitted');
   });
 
-  it('is the backlog over the concurrency at the mean pace', () => {
+  it('is the backlog, and the job itself, over the concurrency at the mean pace, and a tenth more', () => {
     beat({ inFlight: 10, waiting: 99, meanJobMs: 1000 });
-    expect(verdict({ patienceMs: 10_000 })).toBe('admitted');
-    expect(verdict({ patienceMs: 9999 })).toBe('overloaded');
+    expect(verdict({ patienceMs: 12_100 })).toBe('admitted');
+    expect(verdict({ patienceMs: 12_099 })).toBe('overloaded');
   });
 
   it('says how much too long it is', () => {
     beat({ inFlight: 10, waiting: 99, meanJobMs: 1000 });
-    expect(() => pools.admit('openai', { patienceMs: 7000, namesModel: true })).toThrow(
+    expect(() => pools.admit('openai', { patienceMs: 9100, namesModel: true })).toThrow(
       expect.objectContaining({ code: 'overloaded', facts: { provider: 'openai', retryAfterMs: 3000 } }),
     );
   });
@@ -129,8 +159,8 @@ describe('the predicted wait', () => {
   it('shrinks with every worker, and counts the shared backlog once', () => {
     beat({ inFlight: 10, waiting: 99 });
     beat({ worker: 'two', inFlight: 10, waiting: 99 });
-    expect(verdict({ patienceMs: 5000 })).toBe('admitted');
-    expect(verdict({ patienceMs: 4999 })).toBe('overloaded');
+    expect(verdict({ patienceMs: 6600 })).toBe('admitted');
+    expect(verdict({ patienceMs: 6599 })).toBe('overloaded');
   });
 
   it('leaves paused workers out', () => {
@@ -143,15 +173,94 @@ describe('the predicted wait', () => {
     beat();
     const settled = Array.from({ length: 109 }, () => pools.noteAdded('openai'));
     for (let n = 0; n < 500; n += 1) pools.noteAdded('bedrock');
-    expect(verdict({ patienceMs: 10_000 })).toBe('admitted');
-    expect(verdict({ patienceMs: 9999 })).toBe('overloaded');
+    expect(verdict({ patienceMs: 12_100 })).toBe('admitted');
+    expect(verdict({ patienceMs: 12_099 })).toBe('overloaded');
     for (const settle of settled) settle();
     expect(verdict({ patienceMs: 0 })).toBe('admitted');
+  });
+
+  it('leaves asynchronous jobs out for who waits, and counts all for an asynchronous one', () => {
+    beat({ inFlight: 10, waiting: 9, waitingAsync: 90 });
+    expect(verdict({ patienceMs: 2200 })).toBe('admitted');
+    expect(verdict({ patienceMs: 2199 })).toBe('overloaded');
+    expect(verdict({ patienceMs: 12_100, isAsync: true })).toBe('admitted');
+    expect(verdict({ patienceMs: 12_099, isAsync: true })).toBe('overloaded');
+  });
+
+  it('counts our own asynchronous jobs for who waits as far as they may be running', () => {
+    beat();
+    const settled = Array.from({ length: 104 }, () => pools.noteAdded('openai', { isAsync: true }));
+    for (let n = 0; n < 5; n += 1) settled.push(pools.noteAdded('openai'));
+    expect(verdict({ patienceMs: 1210 })).toBe('admitted');
+    expect(verdict({ patienceMs: 1209 })).toBe('overloaded');
+    expect(verdict({ patienceMs: 12_100, isAsync: true })).toBe('admitted');
+    expect(verdict({ patienceMs: 12_099, isAsync: true })).toBe('overloaded');
+    for (const settle of settled) settle();
+    expect(verdict({ patienceMs: 0, isAsync: true })).toBe('admitted');
   });
 
   it('is not halved by a worker that has just started', () => {
     beat({ inFlight: 10, waiting: 100 });
     beat({ worker: 'two', concurrency: 1, inFlight: 1, waiting: 100, meanJobMs: 0 });
     expect(verdict({ patienceMs: 6000 })).toBe('overloaded');
+  });
+});
+
+describe('a pool that is held back', () => {
+  it('is waited for by those who have the time', () => {
+    beat({ heldForMs: 5000 });
+    expect(verdict({ patienceMs: 5000 })).toBe('admitted');
+    expect(refusal(4999)).toEqual({ code: 'provider_rate_limited', retryable: true, retryAfterMs: 5000 });
+  });
+
+  it('is held the shorter the older its beat is, and not at all when it says so', () => {
+    beat({ heldForMs: 5000 });
+    nowMs += 2000;
+    expect(verdict({ patienceMs: 3000 })).toBe('admitted');
+    expect(refusal(1000)).toMatchObject({ code: 'provider_rate_limited', retryAfterMs: 3000 });
+    beat();
+    expect(verdict({ patienceMs: 0 })).toBe('admitted');
+    beat({ heldForMs: 1000 });
+    nowMs += 2000;
+    expect(verdict({ patienceMs: 0 })).toBe('admitted');
+  });
+
+  it('has its backlog to work off as well', () => {
+    beat({ heldForMs: 5000, inFlight: 10, waiting: 99, meanJobMs: 1000 });
+    expect(verdict({ patienceMs: 17_100 })).toBe('admitted');
+    expect(refusal(16_100)).toMatchObject({ code: 'provider_rate_limited', retryAfterMs: 5000 });
+  });
+
+  it('is overloaded when the backlog alone would be too long', () => {
+    beat({ heldForMs: 5000, inFlight: 10, waiting: 99, meanJobMs: 1000 });
+    expect(refusal(11_100)).toEqual({ code: 'overloaded', retryable: true, retryAfterMs: 6000 });
+  });
+
+  it('does not keep anybody from another one that is not', () => {
+    beat({ heldForMs: 60_000 });
+    beat({ worker: 'two' });
+    expect(verdict({ patienceMs: 0 })).toBe('admitted');
+    beat({ worker: 'two', inFlight: 10, waiting: 49 });
+    expect(verdict({ patienceMs: 6600 })).toBe('admitted');
+    expect(refusal(5600)).toMatchObject({ code: 'overloaded', retryAfterMs: 1000 });
+  });
+
+  it('counts for its room once it is let go', () => {
+    beat({ heldForMs: 2000, concurrency: 90, waiting: 99 });
+    beat({ worker: 'two', heldForMs: 1000, concurrency: 1, waiting: 99 });
+    expect(verdict({ patienceMs: 4000 })).toBe('admitted');
+    beat({ state: 'paused', heldForMs: 2000, concurrency: 90, waiting: 99 });
+    expect(verdict({ patienceMs: 4000 })).toBe('overloaded');
+  });
+});
+
+describe('noteBeat', () => {
+  it('forgets whoever has fallen silent, although nobody has asked since', () => {
+    beat({ worker: 'gone' });
+    nowMs = startMs + 10_000;
+    beat({ worker: 'gone, too', state: 'stopped' });
+    // Nothing else shows what is remembered: to a clock that goes back its beat would be new.
+    nowMs = startMs + 3500;
+    expect(verdict()).toBe('provider_unavailable');
   });
 });

@@ -1,14 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openQueueLink, type QueueLink } from '../../api/queue-link.js';
 import { createWaitingRoom } from '../../api/waiting-room.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
 import { parseConfig } from '../../shared/config.js';
+import { encodeKeptOutcome, outcomeKey } from '../../shared/kept-chat.js';
 import { queueName, topics } from '../../shared/messages.js';
 import { encodeOutcome, type Outcome } from '../../shared/outcome.js';
-import { migrateQueueStore, openQueueStore, type QueueStore } from '../../shared/queue.js';
+import type { QueueStore } from '../../shared/queue-store.js';
+import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { openTelegraph } from '../../shared/relay.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { openWire, type Wire } from '../support/wire.js';
@@ -46,16 +48,58 @@ const add = (jobId: string) => link.add(jobId, { ...job, turns: [...job.turns], 
 
 describe('openQueueLink', () => {
   it('finds the outcome in the record when nobody tells of it', async () => {
-    const outcome = waitingRoom.wait({ jobId: 'untold', provider: 'openai' }, later());
+    const outcome = waitingRoom.wait({ jobId: 'untold', provider: 'openai' }, later()).outcome;
     await add('untold');
     const worker = store.createWorker(queueName('openai'), async () => encodeOutcome(ok), {});
     expect(await outcome).toEqual(ok);
-    expect(await link.readOutcome('openai', 'untold')).toEqual(ok);
+    const record = await link.read({ jobId: 'untold', provider: 'openai' });
+    expect(record).toEqual({ state: 'settled', outcome: ok });
     await worker.close();
   });
 
+  it('looks at the record of a kept chat when it is told that one has ended', async () => {
+    const job = { jobId: 'kept', provider: 'openai', isKept: true } as const;
+    const waiting = waitingRoom.wait(job, later());
+    await store.records.create(outcomeKey('kept'), { value: encodeKeptOutcome(ok, 1000), ttlMs: 60_000 });
+    const telegraph = await openTelegraph(store, { name: 'test', log });
+    await telegraph.publish(topics.keptReply, { v: 1, settled: [{ jobId: 'kept' }] });
+    expect(await waiting.outcome).toEqual(ok);
+    expect(await link.read(job)).toEqual({ state: 'settled', outcome: ok, settledAt: 1000 });
+    await telegraph.close();
+  });
+
+  it('says of a job that it is queued, or that it is not known', async () => {
+    await link.add('queued', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
+    expect(await link.read({ jobId: 'queued', provider: 'vertexai' })).toEqual({ state: 'queued' });
+    expect(await link.read({ jobId: 'unheard', provider: 'vertexai' })).toEqual({ state: 'unknown' });
+  });
+
+  it('lets a job that vanished be put back once its waiter should have been told of it', async () => {
+    const vanished = Promise.withResolvers<number>();
+    const startedAt = Date.now();
+    const waiting = waitingRoom.wait({ jobId: 'gone', provider: 'openai' }, later());
+    waiting.onVanished(() => vanished.resolve(Date.now() - startedAt));
+    expect(await vanished.promise).toBeGreaterThanOrEqual(100);
+    waiting.leave();
+  });
+
+  it('notes that it has seen the job of who waits', async () => {
+    const seen = vi.spyOn(waitingRoom, 'seen');
+    const startedAt = Date.now();
+    const waiting = waitingRoom.wait({ jobId: 'seen', provider: 'vertexai' }, later());
+    await link.add('seen', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
+    await vi.waitUntil(() => seen.mock.calls.length > 0, { timeout: 5000, interval: 10 });
+    const [jobId, at] = seen.mock.calls[0] ?? [];
+    expect(jobId).toBe('seen');
+    expect(at).toBeGreaterThanOrEqual(startedAt);
+    seen.mockRestore();
+    waiting.leave();
+  });
+
   it('takes an outcome that it cannot read for internal, and goes on with the others of the message', async () => {
-    const jobs = ['odd', 'even'].map((jobId) => waitingRoom.wait({ jobId, provider: 'bedrock' }, later()));
+    const jobs = ['odd', 'even'].map(
+      (jobId) => waitingRoom.wait({ jobId, provider: 'bedrock' }, later()).outcome,
+    );
     const told = Promise.withResolvers<string>();
     const worker = store.createWorker(
       queueName('openai'),
@@ -78,6 +122,17 @@ describe('openQueueLink', () => {
     await telegraph.close();
     await worker.close();
   });
+
+  it.each([true, false])(
+    'reads no longer than three seconds when the store falls silent (kept: %s)',
+    async (isKept) => {
+      wire.freeze();
+      const startedAt = performance.now();
+      await expect(link.read({ jobId: 'silent', provider: 'openai', isKept })).rejects.toThrow();
+      expect(performance.now() - startedAt).toBeLessThan(3000);
+      wire.thaw();
+    },
+  );
 
   it('fails to add a job within three seconds when the store falls silent', async () => {
     wire.freeze();

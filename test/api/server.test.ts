@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import express from 'express';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { createApiServer } from '../../api/server.js';
 
 const app = express();
@@ -62,5 +62,25 @@ describe('createApiServer', () => {
     expect(bytes).toBe(long.length);
     expect(unanswered.socket.destroyed).toBe(false);
     waiting.destroy();
+  });
+
+  it('takes requests while others are in flight, for half of the grace at most, and ends when the grace does', async () => {
+    const stopping = createApiServer({ app, draining: () => true });
+    const server = await stopping.listen(0, '127.0.0.1');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const asked = once(server, 'request');
+    const unanswered = fetch(`${url}/never`).catch(() => 'cut off');
+    await asked;
+    let over = false;
+    const closing = stopping.close({ graceMs: 2000, onGraceOver: () => undefined });
+    const closed = closing.then(() => {
+      over = true;
+    });
+    const late = () => fetch(url, { method: 'POST', body: 'text' });
+    expect((await late()).status).toBe(200);
+    await vi.waitFor(() => expect(late()).rejects.toThrow(), { timeout: 10_000, interval: 20 });
+    expect(over).toBe(false);
+    await closed;
+    expect(await unanswered).toBe('cut off');
   });
 });

@@ -1,0 +1,31 @@
+import { Failure } from '../shared/failures.js';
+import { within } from '../shared/within.js';
+import type { Question } from './question.js';
+import type { QueueLink } from './queue-link.js';
+
+/**
+ * Throws what `PoolView.admit` throws when a new job would not be done by the deadline (milliseconds since the epoch), and
+ * `queue_unavailable` when it is the store that is down.
+ */
+export async function admit(
+  link: QueueLink,
+  { provider, model, keeping }: Question,
+  deadline: number,
+): Promise<void> {
+  const patienceMs = deadline - Date.now();
+  try {
+    const isAsync = keeping?.isAsync ?? false;
+    link.pools.admit(provider, { patienceMs, namesModel: model !== undefined, isAsync });
+  } catch (error) {
+    // No beats arrive while the store is down either; that is another failure than a dead pool.
+    if (error instanceof Failure && error.code === 'provider_unavailable')
+      await checkWithin(patienceMs, link);
+    throw error;
+  }
+}
+
+async function checkWithin(patienceMs: number, link: QueueLink): Promise<void> {
+  await within(patienceMs, link.check()).catch((cause) => {
+    throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
+  });
+}

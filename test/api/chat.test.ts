@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Question, Reply } from '../../api/question.js';
+import { Failure } from '../../shared/failures.js';
+import { type ChatApp, startChatApp } from '../support/chat-app.js';
+
+let app: ChatApp;
+/** What the gateway does with the next question. */
+let answer: ((gone: AbortSignal, question: Question) => Promise<Reply>) | undefined;
+beforeAll(async () => {
+  app = await startChatApp({ answer: (question) => answer?.(question.gone, question) });
+});
+afterAll(() => app.close());
+
+const credentials = { Authorization: `Basic ${btoa('user:secret')}` };
+const prefer = (value: string) => ({ headers: { Prefer: value } });
+
+describe('Prefer', () => {
+  it('sets the deadline with wait, and the answer says so', async () => {
+    const { status, headers } = await app.post(prefer('return=minimal, wait=7'));
+    expect(status).toBe(200);
+    expect(headers.get('preference-applied')).toBe('wait=7');
+    expect(app.questions.at(-1)).toMatchObject({ patienceMs: 7000, keeping: undefined });
+  });
+
+  it.each(['handling=strict', 'respond-async=no', 'return=minimal', ''])(
+    'is ignored as %j',
+    async (value) => {
+      const { status, headers } = await app.post(prefer(value));
+      expect(status).toBe(200);
+      expect(headers.get('preference-applied')).toBeNull();
+      expect(app.questions.at(-1)).toMatchObject({ patienceMs: undefined, keeping: undefined });
+    },
+  );
+
+  it.each(['wait=0', 'wait=301', 'wait', 'wait=soon'])('is refused as %s', async (value) => {
+    const response = await app.post(prefer(value));
+    expect(response.status).toBe(400);
+    expect(response.headers.get('preference-applied')).toBeNull();
+    expect(await response.json()).toMatchObject({
+      code: 'invalid_request',
+      errors: [{ pointer: 'Prefer', detail: 'wait must be a whole number of seconds from 1 to 300' }],
+    });
+  });
+
+  it('is told of in problems too, once it was accepted', async () => {
+    answer = () => Promise.reject(new Failure('timeout'));
+    const response = await app.post(prefer('wait=7'));
+    answer = undefined;
+    expect(response.status).toBe(500);
+    expect(response.headers.get('preference-applied')).toBe('wait=7');
+  });
+});
+
+const accepted: Reply = { kind: 'accepted', id: 'the-id', status: 'queued' };
+const replayed: Reply = {
+  kind: 'answered',
+  answer: { kind: 'ok', text: 'Again', model: 'm', queueMs: 0, providerMs: 0 },
+  isReplayed: true,
+};
+
+describe('Prefer: respond-async', () => {
+  it.each([
+    ['respond-async', undefined, 'respond-async'],
+    ['wait=7, respond-async', 7000, 'respond-async, wait=7'],
+  ])('as %s is answered with 202 and where the chat is', async (value, patienceMs, applied) => {
+    answer = async () => accepted;
+    const response = await app.post(prefer(value));
+    answer = undefined;
+    expect(response.status).toBe(202);
+    expect(response.headers.get('location')).toBe('/chat/the-id');
+    expect(response.headers.get('preference-applied')).toBe(applied);
+    expect(await response.json()).toEqual({ id: 'the-id', status: 'queued' });
+    const keeping = { owner: 'user', key: undefined, isAsync: true, onGoingOn: expect.any(Function) };
+    expect(app.questions.at(-1)).toMatchObject({ patienceMs, keeping });
+  });
+
+  it.each(['/V1/chat', '/v1/chat'])('names the base as it is, not as in %s', async (path) => {
+    answer = async () => accepted;
+    const response = await app.post({ ...prefer('respond-async'), path });
+    answer = undefined;
+    expect(response.headers.get('location')).toMatch(/^\/v1\/chat\/the-id$/);
+  });
+
+  it('is answered with 200 when the reply is there in time', async () => {
+    const response = await app.post(prefer('respond-async, wait=7'));
+    expect(response.status).toBe(200);
+    expect(response.headers.get('preference-applied')).toBe('wait=7');
+    expect(response.headers.get('location')).toBeNull();
+  });
+});
+
+describe('Content-Location', () => {
+  const headers = { 'Idempotency-Key': 'k' };
+  it.each([
+    ['the reply', 200, () => Promise.resolve(replayed)],
+    ['a failure', 500, () => Promise.reject(new Failure('timeout'))],
+  ])('says with %s where the chat is', async (_, status, reply) => {
+    answer = (_gone, { keeping }) => {
+      keeping?.onOpened('the-id');
+      return reply();
+    };
+    const response = await app.post({ headers, path: '/v1/chat' });
+    answer = undefined;
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-location')).toBe('/v1/chat/the-id');
+  });
+
+  it('is not sent for a chat that is not kept', async () => {
+    expect((await app.post({})).headers.get('content-location')).toBeNull();
+  });
+});
+
+describe('Idempotency-Key', () => {
+  it('goes along with who has sent it', async () => {
+    await app.post({ headers: { 'Idempotency-Key': '~'.repeat(255) } });
+    expect(app.questions.at(-1)?.keeping).toMatchObject({
+      owner: 'user',
+      key: '~'.repeat(255),
+      isAsync: false,
+    });
+  });
+
+  it.each(['', 'a b', 'x'.repeat(256), 'é', 'one, one'])('is refused as %j', async (key) => {
+    const response = await app.post({ headers: { 'Idempotency-Key': key } });
+    expect(response.status).toBe(400);
+    const errors = [{ pointer: 'Idempotency-Key', detail: 'must be 1 to 255 visible ASCII characters' }];
+    expect(await response.json()).toMatchObject({ code: 'invalid_request', errors });
+  });
+
+  it('is said to have been replayed, of replies and of failures', async () => {
+    answer = async () => replayed;
+    const ok = await app.post({ headers: { 'Idempotency-Key': 'k' } });
+    expect([ok.status, ok.headers.get('idempotency-replayed')]).toEqual([200, 'true']);
+    answer = () =>
+      Promise.reject(new Failure('content_blocked', { headers: { 'Idempotency-Replayed': 'true' } }));
+    const failed = await app.post({ headers: { 'Idempotency-Key': 'k' } });
+    answer = undefined;
+    expect([failed.status, failed.headers.get('idempotency-replayed')]).toEqual([500, 'true']);
+  });
+});
+
+describe('/chat/{id}', () => {
+  it.each(['%00', '1', '__proto__', '%'])('is nothing at %s', async (id) => {
+    for (const method of ['GET', 'DELETE']) {
+      const response = await fetch(`${app.url}/chat/${id}`, { method, headers: credentials });
+      expect([response.status, await response.json()]).toEqual([
+        404,
+        expect.objectContaining({ code: 'not_found' }),
+      ]);
+    }
+  });
+
+  it('wants credentials before anything else, and knows two methods', async () => {
+    const address = `${app.url}/chat/${crypto.randomUUID()}`;
+    expect((await fetch(address)).status).toBe(401);
+    expect((await fetch(address, { method: 'DELETE' })).status).toBe(401);
+    const response = await fetch(address, { method: 'PUT', headers: credentials });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD, DELETE']);
+  });
+
+  it('cannot be read while there is no way to the queue', async () => {
+    const response = await fetch(`${app.url}/chat/${crypto.randomUUID()}`, { headers: credentials });
+    expect([response.status, await response.json()]).toEqual([
+      500,
+      expect.objectContaining({ code: 'queue_unavailable' }),
+    ]);
+  });
+});
+
+describe('a client', () => {
+  it('is known to have gone when its connection closes before the answer', async () => {
+    const asked = Promise.withResolvers<AbortSignal>();
+    answer = (gone) => {
+      asked.resolve(gone);
+      return new Promise((_, reject) => gone.addEventListener('abort', () => reject(new Failure('timeout'))));
+    };
+    const leaving = new AbortController();
+    const response = app.post({ signal: leaving.signal }).catch((error: Error) => error.name);
+    const gone = await asked.promise;
+    expect(gone.aborted).toBe(false);
+    leaving.abort();
+    expect(await response).toBe('AbortError');
+    await new Promise((resolve) => {
+      if (gone.aborted) resolve(undefined);
+      gone.addEventListener('abort', resolve);
+    });
+    answer = undefined;
+  });
+
+  it('is not taken for gone once it was answered, also when it closes the connection then', async () => {
+    await (await app.post({ headers: { Connection: 'close' } })).text();
+    await (await app.post({})).text();
+    expect(app.questions.at(-2)?.gone.aborted).toBe(false);
+    expect(app.questions.at(-1)?.gone.aborted).toBe(false);
+  });
+});

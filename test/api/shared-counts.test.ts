@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { createSharedCounts } from '../../api/shared-counts.js';
+
+it('begins for the first who wants the same, and ends with the last', () => {
+  let counted = 0;
+  const begin = () => {
+    counted += 1;
+    return () => {
+      counted -= 1;
+    };
+  };
+  const count = createSharedCounts();
+  const [first, second, other] = [count('one', begin), count('one', begin), count('two', begin)];
+  expect(counted).toBe(2);
+  first();
+  expect(counted).toBe(2);
+  second();
+  expect(counted).toBe(1);
+  const again = count('one', begin);
+  expect(counted).toBe(2);
+  again();
+  other();
+  expect(counted).toBe(0);
+});

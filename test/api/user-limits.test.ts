@@ -1,0 +1,96 @@
+import { describe, expect, it, vi } from 'vitest';
+import { createUserLimits, type UserLimits } from '../../api/user-limits.js';
+import type { Failure } from '../../shared/failures.js';
+
+const limited = expect.objectContaining({ code: 'rate_limited' });
+const nothing = async () => undefined;
+
+/** Keeps a place of the user until it is told to end. */
+function occupy(limits: UserLimits, user: string) {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const ended = limits.run(user, () => promise);
+  return { ended, answer: () => resolve('answered'), fail: () => reject(new Error('failed')) };
+}
+
+describe('createUserLimits', () => {
+  it('refuses nothing unless it is told to', async () => {
+    const limits = createUserLimits({});
+    const places = Array.from({ length: 1000 }, () => occupy(limits, 'one'));
+    for (const { answer } of places) answer();
+    expect(await Promise.all(places.map(({ ended }) => ended))).toEqual(Array(1000).fill('answered'));
+  });
+
+  it('lets a user have so many requests at once, and tells the next to come again in a second', async () => {
+    const limits = createUserLimits({ mostInFlight: 2 });
+    const places = [occupy(limits, 'one'), occupy(limits, 'one')];
+    const work = vi.fn(nothing);
+    const refusal = await limits.run('one', work).catch((error: Failure) => error);
+    expect(refusal).toMatchObject({ code: 'rate_limited', status: 429, facts: { retryAfterMs: 1000 } });
+    expect(work).not.toHaveBeenCalled();
+    await limits.run('another', work);
+    expect(work).toHaveBeenCalledOnce();
+    for (const { answer } of places) answer();
+  });
+
+  it('gives a place back exactly once, however the request ends', async () => {
+    const limits = createUserLimits({ mostInFlight: 2 });
+    const staying = occupy(limits, 'one');
+    for (const end of ['answer', 'fail', 'answer'] as const) {
+      const going = occupy(limits, 'one');
+      await expect(limits.run('one', nothing)).rejects.toEqual(limited);
+      going[end]();
+      await going.ended.catch(() => undefined);
+    }
+    // Had one been given back twice, two more would fit beside the one that stays.
+    const second = occupy(limits, 'one');
+    await expect(limits.run('one', nothing)).rejects.toEqual(limited);
+    for (const { answer } of [staying, second]) answer();
+  });
+
+  it('counts what goes on after its request until it has ended, well or not', async () => {
+    const limits = createUserLimits({ mostInFlight: 1 });
+    for (const end of ['resolve', 'reject'] as const) {
+      const going = Promise.withResolvers<void>();
+      await limits.run('one', async () => limits.hold('one', going.promise));
+      await expect(limits.run('one', nothing)).rejects.toEqual(limited);
+      going[end]();
+      await vi.waitFor(() => limits.run('one', nothing));
+    }
+  });
+
+  it('lets a user have so many requests in a window, and says when the next one begins', async () => {
+    const limits = createUserLimits({ mostPerWindow: 3 });
+    for (let count = 0; count < 3; count += 1) await limits.run('one', nothing);
+    const refusal = await limits.run('one', nothing).catch((error: Failure) => error);
+    expect(refusal).toMatchObject({ code: 'rate_limited' });
+    const { retryAfterMs = 0 } = (refusal as Failure).facts;
+    expect(retryAfterMs).toBeGreaterThan(50_000);
+    expect(retryAfterMs).toBeLessThanOrEqual(60_000);
+    await limits.run('another', nothing);
+  });
+
+  it('begins again when the window is over, however often the user came in it', async () => {
+    const limits = createUserLimits({ mostPerWindow: 1, windowSeconds: 0.05 });
+    await limits.run('one', nothing);
+    await expect(limits.run('one', nothing)).rejects.toEqual(limited);
+    await vi.waitFor(() => limits.run('one', nothing), { timeout: 5000, interval: 5 });
+  });
+
+  it('gives the place of a request back that its rate refuses', async () => {
+    const limits = createUserLimits({ mostInFlight: 1, mostPerWindow: 1, windowSeconds: 0.05 });
+    await limits.run('one', nothing);
+    await expect(limits.run('one', nothing)).rejects.toEqual(limited);
+    await vi.waitFor(() => limits.run('one', nothing), { timeout: 5000, interval: 5 });
+  });
+
+  it('does not count a request that those in flight refuse', async () => {
+    const limits = createUserLimits({ mostInFlight: 1, mostPerWindow: 2 });
+    const first = occupy(limits, 'one');
+    for (let count = 0; count < 5; count += 1)
+      await expect(limits.run('one', nothing)).rejects.toEqual(limited);
+    first.answer();
+    await first.ended;
+    await limits.run('one', nothing);
+    await expect(limits.run('one', nothing)).rejects.toEqual(limited);
+  });
+});
