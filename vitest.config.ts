@@ -2,14 +2,19 @@ import { defineConfig } from 'vitest/config';
 import { findStores } from './test/support/stores.js';
 import { StoresReporter } from './test/support/stores-reporter.js';
 
-const stores = await findStores();
+const found = await findStores();
+const inContainer = found.some(({ name, servedBy }) => name === 'postgres-container' && servedBy);
+/** Redis and one PostgreSQL, in a container where there can be one; the catalogue of faults always has the embedded one. */
+const stores = found.filter(
+  ({ name }) => name !== (inContainer ? 'embedded-postgres' : 'postgres-container'),
+);
 
 /** What keeps the processors busy for long; beside it, what has to happen within a time would be late. */
 const laborious = ['test/fuzz/**/*.test.ts', 'test/db/post-explain.test.ts', 'test/db/post-search.test.ts'];
 
 /**
  * `parts` holds everything that does not depend on the queue's store; the whole-path suite in test/system runs once on
- * each store, and `laborious` when all others are done.
+ * Redis and once on PostgreSQL, and `laborious` when all others are done. The faults have a run of their own: vitest.faults.config.ts.
  */
 export default defineConfig({
   test: {
@@ -24,7 +29,7 @@ export default defineConfig({
         test: {
           name: 'parts',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/system/**', ...laborious],
+          exclude: ['test/system/**', 'test/faults/**', ...laborious],
           sequence: { groupOrder: 0 },
         },
       },

@@ -15,6 +15,11 @@ const countedModels = 1000;
 export class CallCounts {
   readonly #providers = new Map<ProviderId, Counts>();
 
+  /** Calls that have begun and not ended, over all providers. */
+  get inFlight(): number {
+    return [...this.#providers.values()].reduce((sum, { inFlight }) => sum + inFlight, 0);
+  }
+
   /** Counts a call that has begun. */
   begin({ provider, model = '(none)' }: CallFacts): void {
     const counts = this.#of(provider);

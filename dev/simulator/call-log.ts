@@ -37,6 +37,11 @@ export class CallLog {
     return this.#lastId;
   }
 
+  /** Calls that are not closed yet, over all providers. */
+  get inFlight(): number {
+    return this.#counts.inFlight;
+  }
+
   /** Records a call that has just been read. */
   record(facts: CallFacts, content: CallContent): Call {
     this.#lastId += 1;

@@ -20,16 +20,8 @@ export function describeConditions(
   options: Options,
   stores: readonly (StoreChoice | MissingStore)[],
 ): Conditions {
-  const gibibytes = (totalmem() / 2 ** 30).toFixed(1);
   return [
-    ['date', new Date().toISOString()],
-    ['machine', `${availableParallelism()} × ${cpus()[0]?.model ?? 'unknown CPU'}, ${gibibytes} GiB memory`],
-    [
-      'system',
-      `${process.platform} ${release()} ${process.arch}, load average before ${loadavg()[0]?.toFixed(2)}`,
-    ],
-    ['Node', process.version],
-    ['commit', commit()],
+    ...describeMachine(),
     ...stores.map((store): [string, string] => [
       storeTitles[store.name],
       'missing' in store ? `does not run: ${store.missing}` : store.servedBy,
@@ -46,6 +38,21 @@ export function describeConditions(
     ['open files', `limit ${openFilesLimit()}`],
     ['CPU and memory', `from ${processTableSource}; peak of a look every half second`],
     ['shared', 'everything runs on this one machine over loopback, the load generator and the simulator too'],
+  ];
+}
+
+/** When and on what it ran, and which commit of ours. */
+export function describeMachine(): Conditions {
+  const gibibytes = (totalmem() / 2 ** 30).toFixed(1);
+  return [
+    ['date', new Date().toISOString()],
+    ['machine', `${availableParallelism()} × ${cpus()[0]?.model ?? 'unknown CPU'}, ${gibibytes} GiB memory`],
+    [
+      'system',
+      `${process.platform} ${release()} ${process.arch}, load average before ${loadavg()[0]?.toFixed(2)}`,
+    ],
+    ['Node', process.version],
+    ['commit', commit()],
   ];
 }
 

@@ -4,7 +4,7 @@ import { simulatorEnvironment } from '../../dev/simulated-providers.js';
 import { parseConfig } from '../../shared/config.js';
 import { providerIds } from '../../shared/contract.js';
 import type { Lifecycle } from '../../shared/lifecycle.js';
-import { migrateQueueStore } from '../../shared/queue.js';
+import { migrateQueueStore } from '../../shared/queue-stores/open.js';
 import { failureOf, programsIn } from './programs.js';
 import type { RunningStore } from './store.js';
 

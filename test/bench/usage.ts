@@ -96,8 +96,11 @@ function cpuOf(table: ProcessTable, root: number | undefined): number {
   return family(table, root).reduce((sum, pid) => sum + (table.get(pid)?.cpuSeconds ?? 0), ended);
 }
 
-/** PostgreSQL's processes share one big piece of memory, which must not be counted in each of them. */
-function memoryOf(table: ProcessTable, root: number | undefined): number {
+/**
+ * Resident bytes of a process and everything it has started; 0 for none. PostgreSQL's processes share one big piece of
+ * memory, which must not be counted in each of them.
+ */
+export function memoryOf(table: ProcessTable, root: number | undefined): number {
   const memories = family(table, root).map(
     (pid) => table.get(pid)?.memory() ?? { ownBytes: 0, sharedBytes: 0 },
   );

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { providerIds } from '../../shared/contract.js';
-import { oddAddress, strangeQuery } from './addresses.js';
+import { oddAddress, oddId, strangeQuery } from './addresses.js';
 import { brokenBody, jsonBody, withUnknownFields, withWrongType, wrongValue } from './bodies.js';
 import type { Header } from './client.js';
 import * as credentials from './credentials.js';
 import * as headers from './headers.js';
-import type { Plan, PlannedBody } from './plan.js';
+import { numberedChats, type Plan, type PlannedBody } from './plan.js';
 import { canary, text, unstorable } from './texts.js';
-import { type Twist, twisted } from './twist.js';
+import { one, type Twist, twisted } from './twist.js';
 
 const role = fc.constantFrom('system', 'user', 'assistant');
 
@@ -65,16 +65,29 @@ const bodies: fc.Arbitrary<PlannedBody> = fc.oneof(
 
 const models = ['sim-echo', 'sim-length', 'sim-latency-5'];
 
+const patience: fc.Arbitrary<Header[]> = fc.oneof(
+  { weight: 6, arbitrary: fc.constant<Header[]>([]) },
+  {
+    weight: 1,
+    arbitrary: one(
+      'Prefer',
+      fc.constantFrom('respond-async', 'respond-async, wait=5', 'Wait = 300', 'respond-async=no', 'return=x'),
+    ),
+  },
+);
+
 const own: fc.Arbitrary<Header[]> = fc
   .tuple(
     fc.constantFrom(...providerIds),
     fc.option(fc.constantFrom(...models), { nil: undefined }),
     headers.accept,
+    patience,
+    headers.idempotencyKey,
   )
-  .map(([provider, model, accept]) => [
+  .map(([provider, model, ...more]) => [
     ['X-LLM', provider],
     ...(model ? [['X-LLM-Model', model] as const] : []),
-    ...accept,
+    ...more.flat(),
   ]);
 
 const oddProvider: fc.Arbitrary<Header[]> = fc.oneof(
@@ -111,6 +124,13 @@ const oddModel: fc.Arbitrary<Header[]> = fc
     ['X-LLM-Model', model],
   ]);
 
+const oddPatience: fc.Arbitrary<Header[]> = fc.oneof(
+  fc
+    .constantFrom('wait=0', 'wait=301', 'wait=-1', 'respond-async, wait', 'wait="1e2"')
+    .map((value): Header[] => [['Prefer', value]]),
+  canary.map((mark): Header[] => [['Prefer', `wait=${mark}`]]),
+);
+
 const user: fc.Arbitrary<Header[]> = fc
   .constantFrom('Basic', 'basic', 'BASIC  ')
   .map((scheme) => [['Authorization', `${scheme} «user»`]]);
@@ -135,7 +155,40 @@ const twists: fc.Arbitrary<Twist> = fc.oneof(
   headers.unreadableHeaders,
   oddAddress('/chat'),
   fc.oneof(oddProvider, oddModel).map((odd): Twist => ({ odd: 'headers', own: odd })),
+  oddPatience.map((odd): Twist => ({ odd: 'headers', own: [['X-LLM', 'openai'], ...odd] })),
+  headers.oddIdempotencyKey.map(
+    (twist): Twist => ({ ...twist, own: [['X-LLM', 'openai'], ...(twist.own ?? [])] }),
+  ),
 );
 
 /** `POST /chat`. */
 export const chat: fc.Arbitrary<Plan> = twisted(plans, twists);
+
+const oneChat = (method: fc.Arbitrary<string>): fc.Arbitrary<Plan> =>
+  twisted(
+    fc.record({
+      method,
+      path: fc
+        .tuple(fc.constantFrom('/chat', '/v1/chat'), fc.nat(numberedChats - 1))
+        .map(([base, n]) => `${base}/«chat ${n}»`),
+      query: strangeQuery,
+      credentials: user,
+      own: headers.accept,
+      others: headers.others,
+    }),
+    fc.oneof(
+      credentials.wrongCredentials,
+      credentials.weakCredentials,
+      headers.oddMethod,
+      headers.unreadableHeaders,
+      oddAddress('/chat/«chat 1»'),
+      oddId('/chat'),
+      oddId('/chat'),
+    ),
+  );
+
+/** `GET /chat/{id}`. */
+export const getChat = oneChat(fc.constantFrom('GET', 'GET', 'GET', 'HEAD'));
+
+/** `DELETE /chat/{id}`. */
+export const cancelChat = oneChat(fc.constant('DELETE'));

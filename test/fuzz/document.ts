@@ -81,6 +81,17 @@ function describe(ajv: Ajv, { method, path, operation }: PlacedOperation): Descr
   };
 }
 
+/** The headers that an answer has although the document names them for other answers of the operation alone. */
+export function undescribedHeaders(
+  responses: Record<string, ResponseObject>,
+  { status, headers }: { status: number; headers: object },
+): string[] {
+  const namesOf = ({ headers: described = {} }: ResponseObject) => Object.keys(described);
+  const here = new Set(namesOf(responses[status] ?? {}));
+  const names = new Set(Object.values(responses).flatMap(namesOf));
+  return [...names].filter((name) => !here.has(name) && name.toLowerCase() in headers);
+}
+
 const toPointerStep = (step: string | number): string =>
   `/${encodeURIComponent(String(step).replaceAll('~', '~0').replaceAll('/', '~1'))}`;
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { XmlDocument } from 'libxml2-wasm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Post } from '../../shared/contract.js';
-import { chat } from './chat-requests.js';
+import { cancelChat, chat, getChat } from './chat-requests.js';
 import { type Answer, type Client, type Header, openClient } from './client.js';
 import { type OperationId, operationIds, type Plan, type PlannedBody, type SentPlan } from './plan.js';
 import { createPost, deletePost, patchPost, replacePost } from './post-requests.js';
@@ -28,6 +28,8 @@ const plans: Record<OperationId, fc.Arbitrary<Plan>> = {
   patchPost,
   deletePost,
   chat,
+  getChat,
+  cancelChat,
 };
 
 /** What a run has to have met; otherwise it has tested less than it seems. */
@@ -40,7 +42,9 @@ const expectedStatuses: Record<OperationId, number[]> = {
   replacePost: [200, 400, 401, 403, 404, 405, 409, 412, 413, 415, 429],
   patchPost: [200, 400, 401, 403, 404, 405, 409, 412, 413, 415, 429],
   deletePost: [204, 400, 401, 403, 404, 405, 412, 429],
-  chat: [200, 400, 401, 405, 413, 415, 429],
+  chat: [200, 202, 400, 401, 405, 413, 415, 422, 429],
+  getChat: [200, 401, 404, 405, 429],
+  cancelChat: [204, 401, 404, 405, 429],
 };
 
 let world: World;

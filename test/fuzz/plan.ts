@@ -11,6 +11,8 @@ export const operationIds = [
   'patchPost',
   'deletePost',
   'chat',
+  'getChat',
+  'cancelChat',
 ] as const;
 
 export type OperationId = (typeof operationIds)[number];
@@ -20,7 +22,8 @@ export type Oddity = 'method' | 'address' | 'id' | 'credentials' | 'headers' | '
 
 /**
  * A request before it is sent. Its path, headers and body name posts that only the run knows: `«id 3»`, `«etag 3»`
- * (the tag it had when it was last written), `«gone 3»` (deleted), `«fresh»` (a post of its own), `«writer»` (a token).
+ * (the tag it had when it was last written), `«gone 3»` (deleted), `«fresh»` (a post of its own), `«writer»` (a token),
+ * `«chat 3»` (a chat that is kept).
  */
 export interface Plan {
   readonly method: string;
@@ -51,3 +54,6 @@ export interface PlannedBody {
 
 /** So many posts have a number. */
 export const numberedPosts = 40;
+
+/** So many chats are kept. */
+export const numberedChats = 8;

@@ -114,8 +114,8 @@ const change = (method: 'PUT' | 'PATCH'): fc.Arbitrary<Plan> => {
     conditions.oddIfMatch,
     headers.unreadableHeaders,
     oddAddress('/blogs/«id 1»'),
-    oddId,
-    oddId,
+    oddId('/blogs'),
+    oddId('/blogs'),
   ];
   return twisted(plans, fc.oneof(...twists));
 };
@@ -156,7 +156,7 @@ export const deletePost: fc.Arbitrary<Plan> = twisted(
     conditions.oddIfMatch,
     headers.unreadableHeaders,
     oddAddress('/blogs/«gone 1»'),
-    oddId,
+    oddId('/blogs'),
   ),
 );
 

@@ -143,8 +143,8 @@ export const getPost: fc.Arbitrary<Plan> = twisted(
     headers.oddMethod,
     headers.unreadableHeaders,
     oddAddress('/blogs/«id 1»'),
-    oddId,
-    oddId,
+    oddId('/blogs'),
+    oddId('/blogs'),
   ),
 );
 

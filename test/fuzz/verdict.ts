@@ -1,6 +1,6 @@
 import { type Verdict, verdictOnBody } from './body-verdict.js';
 import type { Answer } from './client.js';
-import type { DescribedOperation } from './document.js';
+import { type DescribedOperation, undescribedHeaders } from './document.js';
 import type { SentPlan } from './plan.js';
 import { verdictOnQuery } from './query-verdict.js';
 import { canaryMark, nameMark } from './texts.js';
@@ -44,12 +44,14 @@ function isRefusedByNode({ method, target, credentials, own = [] }: SentPlan, st
   return (status === 400 && isNoHttp) || (status === 431 && size + target.length > 15_000);
 }
 
-function judgeHeaders({ responses }: DescribedOperation, { status, headers }: Answer): void {
+function judgeHeaders({ path, responses }: DescribedOperation, { status, headers }: Answer): void {
   const described = responses[status];
   must(described !== undefined, `the document has no ${status}`);
   for (const [name, { required }] of Object.entries(described.headers ?? {})) {
     must(!required || headers[name.toLowerCase()] !== undefined, `the ${status} has no header ${name}`);
   }
+  const undescribed = path.startsWith('/chat') ? undescribedHeaders(responses, { status, headers }) : [];
+  must(undescribed.length === 0, `the document has no header ${undescribed} for ${status}`);
 }
 
 function judgeBody(
@@ -67,7 +69,7 @@ function judgeBody(
 }
 
 function judgeOddity({ method, path }: DescribedOperation, sent: SentPlan, status: number): void {
-  const hasScopes = method !== 'GET' && path !== '/chat';
+  const hasScopes = method !== 'GET' && !path.startsWith('/chat');
   const expected = {
     address: undefined,
     method: [405],

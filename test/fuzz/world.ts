@@ -5,7 +5,7 @@ import { type Deployment, startDeployment } from '../support/deployment.js';
 import { makeCredentials } from './access.js';
 import { floodedAddress } from './credentials.js';
 import { type OpenApiDocument, readDocument } from './document.js';
-import { numberedPosts } from './plan.js';
+import { numberedChats, numberedPosts } from './plan.js';
 import { firstPost } from './post-requests.js';
 
 /** A running server with posts and tokens for the plans to name. */
@@ -46,6 +46,7 @@ export async function openWorld(seed: number): Promise<World> {
   const names = new Map(Object.entries(await makeCredentials(deployment.stores.DATABASE_URL ?? '')));
   const samples = fc.sample(firstPost, { seed, numRuns: 2 * numberedPosts });
   const numbers = await writeFirstPosts(deployment, { names, samples });
+  await keepChats(deployment, names);
   const document = (await (await fetch(`${deployment.url}/openapi.json`)).json()) as OpenApiDocument;
   const fresh: string[] = [];
   let published = 0;
@@ -78,6 +79,15 @@ export async function openWorld(seed: number): Promise<World> {
       await server.stop();
     },
   };
+}
+
+/** Some that were answered, and some that failed. */
+async function keepChats(deployment: Deployment, names: Map<string, string>): Promise<void> {
+  for (let number = 0; number < numberedChats; number++) {
+    const model = number % 3 === 1 ? 'sim-status-400' : 'sim-echo';
+    const { body } = await deployment.chat({ model, headers: { Prefer: 'respond-async' } });
+    names.set(`chat ${number}`, String(body.id));
+  }
 }
 
 async function create(deployment: Deployment, json: object): Promise<WrittenPost> {

@@ -1,11 +1,13 @@
+import type { Answer } from '../../api/answers.js';
 import { createApp } from '../../api/app.js';
 import { createFeeds } from '../../api/feeds.js';
-import type { Answer, Question } from '../../api/gateway.js';
+import { createKeptChats } from '../../api/kept-chats.js';
 import { createLoginLimiter } from '../../api/login-limiter.js';
+import type { Question, Reply } from '../../api/question.js';
 import { openDatabase } from '../../db/client.js';
 import { createPostStore } from '../../db/posts.js';
 import { parseConfig } from '../../shared/config.js';
-import { openQueueStore } from '../../shared/queue.js';
+import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { createRecordingLog } from './recording-log.js';
 import { serve } from './serve.js';
 
@@ -15,17 +17,22 @@ export interface ChatApp {
   readonly questions: Question[];
   /** Everything logged so far. */
   logs(): string;
-  post(call: { body?: string | Uint8Array; headers?: Record<string, string> }): Promise<Response>;
+  post(call: {
+    body?: string | Uint8Array;
+    headers?: Record<string, string>;
+    path?: string;
+    signal?: AbortSignal;
+  }): Promise<Response>;
   close(): Promise<void>;
 }
 
 const authorization = `Basic ${btoa('user:secret')}`;
 
-/** `answer` may throw what the gateway throws. */
+/** `answer` may throw what the gateway throws; where it gives nothing, the answer is a greeting. */
 export async function startChatApp({
-  answer = () => hello,
+  answer = () => undefined,
 }: {
-  answer?: () => Answer;
+  answer?: (question: Question) => Reply | Promise<Reply> | undefined;
 } = {}): Promise<ChatApp> {
   const questions: Question[] = [];
   const recording = createRecordingLog();
@@ -39,9 +46,10 @@ export async function startChatApp({
     gateway: {
       ask: async (question) => {
         questions.push(question);
-        return answer();
+        return (await answer(question)) ?? hello;
       },
     },
+    keptChats: createKeptChats({ records: store.records, link: () => undefined, resultTtlMs: 1 }),
     blogs: { posts, basePath: '', pages: noPages },
     feeds: { feeds: createFeeds({ title: 'Blog', baseUrl: 'http://localhost', render: noContent, posts }) },
     authentication: {
@@ -62,8 +70,8 @@ export async function startChatApp({
     url: server.url,
     questions,
     logs: recording.text,
-    post: ({ body = '{"messages":[{"content":"Hello"}]}', headers }) =>
-      fetch(`${server.url}/chat`, {
+    post: ({ body = '{"messages":[{"content":"Hello"}]}', headers, path = '/chat', signal }) =>
+      fetch(`${server.url}${path}`, {
         method: 'POST',
         headers: {
           Authorization: authorization,
@@ -72,6 +80,7 @@ export async function startChatApp({
           ...headers,
         },
         body,
+        ...(signal && { signal }),
       }),
     close: async () => {
       await server.close();
@@ -83,4 +92,5 @@ export async function startChatApp({
 
 const noContent = async () => ({ html: '', final: true });
 const noPages = { edition: '', render: async () => ({ html: '', csp: '', final: true }) };
-const hello: Answer = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 };
+const text: Answer = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 };
+const hello: Reply = { kind: 'answered', answer: text, isReplayed: false };

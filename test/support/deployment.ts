@@ -7,7 +7,8 @@ import { simulatorEnvironment } from '../../dev/simulated-providers.js';
 import { type Simulator, startSimulator } from '../../dev/simulator/server.js';
 import { parseConfig } from '../../shared/config.js';
 import { type Message, providerIds } from '../../shared/contract.js';
-import { migrateQueueStore } from '../../shared/queue.js';
+import { migrateQueueStore } from '../../shared/queue-stores/open.js';
+import { type CanaryWatch, promptCanary, providerKeys, watchForCanaries } from './canaries.js';
 import { startEmptyDatabase } from './database.js';
 import { freshStore, type StoreServer } from './stores.js';
 
@@ -25,9 +26,19 @@ export interface Deployment {
   /** A request to the blog with the first token and, when there is a body, as JSON. */
   blog(path: string, init?: BlogCall): Promise<Response>;
   startWorker(variables?: Record<string, string>): Promise<ChildProgram>;
+  /** One more API process on the same stores. */
+  startApi(variables?: Record<string, string>): Promise<StartedApi>;
+  /** Every program that was started, also those that have ended. */
+  readonly programs: readonly ChildProgram[];
   /** Everything the programs have logged so far. */
   logs(): string;
+  /** Ends everything; throws when a canary showed where it must not (`canaries.ts`). */
   stop(): Promise<void>;
+}
+
+/** An API process, and requests to it alone. */
+export interface StartedApi extends Pick<Deployment, 'url' | 'chat'> {
+  readonly child: ChildProgram;
 }
 
 export interface ChatCall {
@@ -38,6 +49,10 @@ export interface ChatCall {
   model?: string;
   headers?: Record<string, string>;
   path?: string;
+  /** Of another API process than the first. */
+  url?: string;
+  /** Aborted, the caller closes its connection and goes. */
+  signal?: AbortSignal;
 }
 
 export interface BlogCall {
@@ -55,7 +70,8 @@ export interface ChatReply {
   tookMs: number;
 }
 
-interface DeploymentOptions {
+/** How a deployment is made. */
+export interface DeploymentOptions {
   /** An embedded PostgreSQL that nobody else uses, unless one is given. */
   store?: StoreServer;
   workers?: number;
@@ -66,8 +82,8 @@ interface DeploymentOptions {
 }
 
 export const username = 'tester';
-export const password = 'secret-of-the-tester';
-export const blogToken = 'first-token-of-the-blog-in-the-tests';
+export const password = 'canary-of-the-chat-secret-2718281828';
+export const blogToken = 'canary-of-the-blog-token-3141592653';
 export const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 
 const launcher = resolve('bin/quillgate');
@@ -101,11 +117,14 @@ async function startOn(
     HOST: '127.0.0.1',
     PORT: '0',
     WORKER_PORT: '0',
+    // So that the canaries are looked for in all that may be logged.
+    LOG_LEVEL: 'debug',
     CHAT_USERNAME: username,
     CHAT_PASSWORD: password,
     BLOG_TOKEN: blogToken,
     ...storeVariables,
     ...simulatorEnvironment([...providerIds], simulator.url),
+    ...providerKeys,
     ...variables,
   };
   const running: ChildProgram[] = [];
@@ -129,31 +148,45 @@ async function startOn(
     run('api'),
     ...Array.from({ length: workers }, () => run('worker')),
   ]);
-  const url = `http://127.0.0.1:${api.port}`;
+  const url = addressOf(api);
+  const sentSecrets = [password, blogToken, authorization.replace('Basic ', '')];
+  const watch = watchForCanaries([...sentSecrets, ...Object.values(storeVariables)]);
+  const logs = () => logFiles.map((file) => readFileSync(file, 'utf8')).join('');
   return {
     url,
     api,
     workers: started,
     simulator,
     stores: storeVariables,
-    chat: (call) => chat(url, call),
-    blog: (path, call) => blog(url, path, call),
+    chat: (call) => chat(call.url ?? url, call, watch),
+    blog: (path, call) => blog(url, path, { ...call, watch }),
     startWorker: (own) => run('worker', own),
-    logs: () => logFiles.map((file) => readFileSync(file, 'utf8')).join(''),
+    startApi: async (own) => {
+      const child = await run('api', own);
+      const another = addressOf(child);
+      return { child, url: another, chat: (call) => chat(another, call, watch) };
+    },
+    programs: running,
+    logs,
     stop: async () => {
       await Promise.all(running.map((child) => child.stop({ graceMs })));
       await simulator.close();
+      const logged = logs();
       rmSync(dir, { recursive: true, force: true });
+      await watch.finish(logged);
     },
   };
 }
 
-async function chat(url: string, call: ChatCall): Promise<ChatReply> {
+const addressOf = ({ port }: ChildProgram): string => `http://127.0.0.1:${port}`;
+
+async function chat(url: string, call: ChatCall, watch: CanaryWatch): Promise<ChatReply> {
   const {
-    messages = [{ role: 'user', content: 'Hello' }],
+    messages = [{ role: 'user', content: `Hello, ${promptCanary}` }],
     provider = 'openai',
     model,
     path = '/chat',
+    signal,
   } = call;
   const startedAt = performance.now();
   const response = await fetch(`${url}${path}`, {
@@ -166,14 +199,23 @@ async function chat(url: string, call: ChatCall): Promise<ChatReply> {
       ...call.headers,
     },
     body: call.body ?? JSON.stringify({ messages }),
+    ...(signal && { signal }),
   });
+  watch.note(response);
   const body = (await response.json()) as Record<string, unknown>;
   return { status: response.status, headers: response.headers, body, tookMs: performance.now() - startedAt };
 }
 
-const blog = (url: string, path: string, { method, json, headers }: BlogCall = {}): Promise<Response> =>
-  fetch(`${url}${path}`, {
+async function blog(
+  url: string,
+  path: string,
+  { method, json, headers, watch }: BlogCall & { watch: CanaryWatch },
+): Promise<Response> {
+  const response = await fetch(`${url}${path}`, {
     method: method ?? (json === undefined ? 'GET' : 'POST'),
     headers: { Authorization: `Bearer ${blogToken}`, 'Content-Type': 'application/json', ...headers },
     ...(json !== undefined && { body: JSON.stringify(json) }),
   });
+  watch.note(response);
+  return response;
+}

@@ -2,9 +2,22 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import type { Reporter, TestModule } from 'vitest/node';
 import type { StoreChoice } from './stores.js';
 
-/** Says at the end of a run which stores the whole-path suite ran on, and which it did not and why. */
+/** What ran on each store: how it is called for people, and where it is written down for the summary of CI. */
+interface StoresReport {
+  suite: string;
+  /** Of the stores that it ran on: runs on two stores at once must not write over each other. */
+  fileOf: (stores: string[]) => string;
+}
+
+/** Says at the end of a run which stores a suite ran on, and which it did not and why. */
 export class StoresReporter implements Reporter {
-  constructor(private readonly stores: readonly StoreChoice[]) {}
+  constructor(
+    private readonly stores: readonly StoreChoice[],
+    private readonly to: StoresReport = {
+      suite: 'Whole-path suite',
+      fileOf: () => 'test-results/summary.json',
+    },
+  ) {}
 
   onTestRunEnd(modules: readonly TestModule[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
@@ -23,9 +36,10 @@ export class StoresReporter implements Reporter {
         ? `  ${name}: ${passed} passed, ${failed} failed (${servedBy})`
         : `  ${name}: did not run (${missing ?? 'not selected'})`,
     );
-    process.stdout.write(`\nWhole-path suite by store\n${lines.join('\n')}\n`);
+    process.stdout.write(`\n${this.to.suite} by store\n${lines.join('\n')}\n`);
     const report = { passed: count(undefined, 'passed'), failed: count(undefined, 'failed'), stores };
     mkdirSync('test-results', { recursive: true });
-    writeFileSync('test-results/summary.json', `${JSON.stringify(report, undefined, 2)}\n`);
+    const ranOn = stores.flatMap(({ name, passed, failed }) => (passed + failed > 0 ? [name] : []));
+    writeFileSync(this.to.fileOf(ranOn), `${JSON.stringify(report, undefined, 2)}\n`);
   }
 }

@@ -38,7 +38,7 @@ const redisDatabases = 1024;
 export async function findStores(): Promise<StoreChoice[]> {
   // Ryuk removes the containers of a killed run, but its image cannot be had everywhere.
   process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true';
-  const binary = ['redis-server', 'valkey-server'].find(isOnPath);
+  const binary = findRedisBinary();
   const [redisInDocker, postgresInDocker] = await Promise.all([
     hasImage(redisImage),
     hasImage(postgresImage),
@@ -56,6 +56,9 @@ export async function findStores(): Promise<StoreChoice[]> {
       : unavailable('postgres-container', noDocker),
   ];
 }
+
+/** A Redis server on the PATH, if there is one. */
+export const findRedisBinary = (): string | undefined => ['redis-server', 'valkey-server'].find(isOnPath);
 
 /** Environment variables that give one deployment a part of the servers that nothing else uses. */
 export async function freshStore(server: StoreServer): Promise<Record<string, string>> {

@@ -6,6 +6,8 @@ export interface Wire {
   readonly port: number;
   /** From now on nothing comes through, in either direction; connecting still works. */
   freeze(): void;
+  /** From now on what is sent to the server comes through, and its answers are held back. */
+  holdAnswers(): void;
   /** Lets through what was held back, and all that follows. */
   thaw(): void;
   /** From now on nobody listens, and whoever was connected no longer is: as when the server has ended. */
@@ -27,19 +29,26 @@ export async function openWireTo(url: string): Promise<Wire & { readonly url: st
 /** Opens a wire to a port, of the loopback address unless told otherwise. */
 export async function openWire(target: number, host = '127.0.0.1'): Promise<Wire> {
   const sockets = new Set<Socket>();
-  let frozen = false;
+  const answering = new Set<Socket>();
+  let held: ReadonlySet<Socket> = new Set();
   const join = (from: Socket, to: Socket) => {
     sockets.add(from);
     from.on('data', (bytes) => to.write(bytes));
     from.on('error', () => to.destroy());
     from.on('close', () => {
       sockets.delete(from);
+      answering.delete(from);
       to.destroy();
     });
-    if (frozen) from.pause();
+    if (held.has(from)) from.pause();
+  };
+  const hold = (some: ReadonlySet<Socket>) => {
+    held = some;
+    for (const socket of held) socket.pause();
   };
   const server = createServer((near) => {
     const far = connect(target, host);
+    answering.add(far);
     join(near, far);
     join(far, near);
   }).listen(0, '127.0.0.1');
@@ -54,12 +63,10 @@ export async function openWire(target: number, host = '127.0.0.1'): Promise<Wire
     port,
     cut,
     mend: async () => void (await once(server.listen(port, '127.0.0.1'), 'listening')),
-    freeze: () => {
-      frozen = true;
-      for (const socket of sockets) socket.pause();
-    },
+    freeze: () => hold(sockets),
+    holdAnswers: () => hold(answering),
     thaw: () => {
-      frozen = false;
+      held = new Set();
       for (const socket of sockets) socket.resume();
     },
     close: async () => {

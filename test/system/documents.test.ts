@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { type Deployment, startDeployment } from '../support/deployment.js';
+import { type OpenApiDocument, operationsOf, undescribedHeaders } from '../fuzz/document.js';
+import { authorization, type ChatCall, type Deployment, startDeployment } from '../support/deployment.js';
 
 let deployment: Deployment;
 beforeAll(async () => {
@@ -31,15 +32,23 @@ describe('/openapi.json', () => {
     expect(post).toMatchObject({ operationId: 'chat', security: [{ basic: [] }] });
     expect(Object.keys(post.responses).sort()).toEqual([
       '200',
+      '202',
       '400',
       '401',
       '404',
       '405',
       '413',
       '415',
+      '422',
       '429',
       '500',
     ]);
+    expect(post.responses['202'].headers.Location.required).toBe(true);
+    const schema = { $ref: '#/components/schemas/AcceptedChat' };
+    expect(post.responses['202'].content).toEqual({ 'application/json': { schema } });
+    expect(post.responses['200'].headers['Idempotency-Replayed'].required).toBe(false);
+    for (const status of ['200', '202', '500'])
+      expect(post.responses[status].headers['Content-Location'].required, status).toBe(false);
     expect(Object.keys(post.responses['200'].headers)).toContain('X-LLM-Finish-Reason');
     for (const [status, { headers }] of Object.entries<{ headers: object }>(post.responses)) {
       expect(Object.keys(headers), status).toContain('X-Request-Id');
@@ -53,7 +62,42 @@ describe('/openapi.json', () => {
   });
 });
 
+describe('an answer to a chat with a deadline', () => {
+  it.each([
+    [200, {}],
+    [202, { headers: { Prefer: 'wait=1, respond-async' }, model: 'sim-hang' }],
+    [400, { messages: [] }],
+    [422, { headers: { 'Idempotency-Key': 'used' } }],
+    [429, {}],
+    [500, { model: 'sim-status-400' }],
+  ])('has no header that the document does not name for it: %d', async (status, call: ChatCall) => {
+    const path = '/api/chat';
+    const limited = status === 429 ? await deployment.startApi({ CHAT_USER_MAX_PER_MINUTE: '1' }) : undefined;
+    await limited?.chat({ path });
+    if (status === 422) await deployment.chat({ ...call, path, model: 'sim-echo' });
+    const asked = { Prefer: 'wait=5', ...call.headers };
+    const reply = await (limited ?? deployment).chat({ path, ...call, headers: asked });
+    expect(reply.status).toBe(status);
+    expect(reply.headers.get('preference-applied')).toMatch(/wait=/);
+    const document: OpenApiDocument = JSON.parse((await get('/openapi.json')).text);
+    const operation = operationsOf(document).find(({ operation }) => operation.operationId === 'chat');
+    const headers = Object.fromEntries(reply.headers);
+    expect(undescribedHeaders(operation?.operation.responses ?? {}, { status, headers })).toEqual([]);
+    await limited?.child.stop({ graceMs: 5000 });
+  });
+});
+
 describe('the bases', () => {
+  it('lead back to a chat from where it was asked for', async () => {
+    const headers = { Prefer: 'respond-async' };
+    const { headers: answer } = await deployment.chat({ path: '/api/v1/chat', headers });
+    expect(answer.get('location')).toMatch(/^\/api\/v1\/chat\/[0-9a-f-]{36}$/);
+    const chat = await fetch(`${deployment.url}${answer.get('location')}`, {
+      headers: { Authorization: authorization },
+    });
+    expect(chat.status).toBe(200);
+  });
+
   it('mount the operation under their own paths alone', async () => {
     expect((await deployment.chat({ path: '/api/chat' })).status).toBe(200);
     expect((await deployment.chat({ path: '/api/v1/chat' })).status).toBe(200);

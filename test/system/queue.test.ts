@@ -36,76 +36,7 @@ const untilAnswered = async (chat: Deployment['chat']) => {
   }
 };
 
-describe('a worker', () => {
-  it('takes over the job of another that was killed in the middle of it', async () => {
-    const { chat, simulator, workers, startWorker } = await start({ CHAT_TIMEOUT_MS: '15000' });
-    const model = 'sim-hang@first';
-    const asked = chat({ model });
-    const first = await simulator.waitForCall((call) => call.model === model);
-    const since = first.id;
-    await startWorker({ OPENAI_TIMEOUT_MS: '500' });
-    const [killed] = workers;
-    if (killed) await kill(killed, 'SIGKILL');
-    expect(codeOf(await asked)).toEqual({ status: 500, code: 'provider_timeout' });
-    expect(simulator.calls.list({ model, since })).toHaveLength(1);
-  });
-
-  it('makes no call for a job whose deadline has passed', async () => {
-    const { chat, simulator, workers, startWorker } = await start();
-    expect((await chat({})).status).toBe(200);
-    const [only] = workers;
-    if (only) await kill(only, 'SIGKILL');
-    const reply = await chat({ model: 'sim-echo@late' });
-    expect(codeOf(reply)).toEqual({ status: 500, code: 'timeout' });
-    expect(reply.tookMs).toBeGreaterThan(5500);
-    expect(reply.tookMs).toBeLessThan(6500);
-    await startWorker();
-    await untilAnswered(chat);
-    expect(simulator.calls.list({ model: 'sim-echo@late' })).toEqual([]);
-  });
-
-  it('finishes the job it has when it is told to stop, and takes no other', async () => {
-    const { chat, simulator, workers } = await start();
-    const asked = chat({ model: 'sim-latency-1500' });
-    await simulator.waitForCall((call) => call.model === 'sim-latency-1500');
-    const [only] = workers;
-    expect(only && (await kill(only, 'SIGTERM'))).toBe(0);
-    expect((await asked).status).toBe(200);
-    expect(codeOf(await chat({}))).toEqual({ status: 500, code: 'provider_unavailable' });
-  });
-
-  it('cuts a job short that outlasts the grace, and says so to the caller', async () => {
-    const { chat, simulator, workers } = await start({ SHUTDOWN_GRACE_MS: '300' });
-    const asked = chat({ model: 'sim-hang' });
-    const call = await simulator.waitForCall(({ model }) => model === 'sim-hang');
-    const [only] = workers;
-    expect(only && (await kill(only, 'SIGTERM'))).toBe(0);
-    expect(codeOf(await asked)).toEqual({ status: 500, code: 'provider_unavailable' });
-    await call.closed;
-  });
-});
-
 describe('the API', () => {
-  it('answers the requests in flight when it is told to stop', async () => {
-    const { api, chat, simulator } = await start();
-    const asked = chat({ model: 'sim-latency-1500' });
-    await simulator.waitForCall((call) => call.model === 'sim-latency-1500');
-    const stopped = kill(api, 'SIGTERM');
-    expect((await asked).status).toBe(200);
-    expect(await stopped).toBe(0);
-  });
-
-  it('answers also those requests that outlast the grace, and waits for no silent connection', async () => {
-    const { api, chat, simulator } = await start({ SHUTDOWN_GRACE_MS: '1000' });
-    const silent = connect(api.port, '127.0.0.1');
-    await once(silent, 'connect');
-    const asked = chat({ model: 'sim-hang' });
-    await simulator.waitForCall((call) => call.model === 'sim-hang');
-    const stopped = kill(api, 'SIGTERM');
-    expect(codeOf(await asked)).toEqual({ status: 500, code: 'internal' });
-    expect(await stopped).toBe(0);
-  });
-
   it('stops at once when nothing is in flight, whoever is connected', async () => {
     const { api } = await start();
     const silent = connect(api.port, '127.0.0.1');
@@ -171,12 +102,9 @@ describe('a breaker', () => {
     expect((await chat({})).status).toBe(200);
   });
 
-  it.each(['sim-status-400', 'sim-status-429', 'sim-empty', 'sim-blocked'])(
-    'stays closed for %s',
-    async (model) => {
-      const { chat } = await start();
-      await Promise.all(Array.from({ length: 30 }, () => chat({ model })));
-      expect((await chat({})).status).toBe(200);
-    },
-  );
+  it.each(['sim-status-400', 'sim-empty', 'sim-blocked'])('stays closed for %s', async (model) => {
+    const { chat } = await start();
+    await Promise.all(Array.from({ length: 30 }, () => chat({ model })));
+    expect((await chat({})).status).toBe(200);
+  });
 });

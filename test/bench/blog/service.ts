@@ -1,7 +1,7 @@
 import { migrateDatabase } from '../../../db/migrate.js';
 import { parseConfig } from '../../../shared/config.js';
 import type { Lifecycle } from '../../../shared/lifecycle.js';
-import { migrateQueueStore } from '../../../shared/queue.js';
+import { migrateQueueStore } from '../../../shared/queue-stores/open.js';
 import { startDatabase } from '../embedded-store.js';
 import { failureOf, programsIn } from '../programs.js';
 import { type Seeded, seedPosts } from './seed.js';

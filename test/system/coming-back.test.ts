@@ -1,0 +1,354 @@
+import { randomUUID } from 'node:crypto';
+import type { Queue } from 'bullmq';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { parseConfig } from '../../shared/config.js';
+import type { Chat } from '../../shared/contract.js';
+import { queueName } from '../../shared/messages.js';
+import type { QueueStore } from '../../shared/queue-store.js';
+import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { quillgate } from '../support/command-line.js';
+import {
+  authorization,
+  type ChatCall,
+  type Deployment,
+  type StartedApi,
+  startDeployment,
+} from '../support/deployment.js';
+import { createRecordingLog } from '../support/recording-log.js';
+
+/** Two API processes and one worker, which does one job of OpenAI at a time. */
+let deployment: Deployment;
+let another: StartedApi;
+let store: QueueStore;
+let queue: Queue;
+
+beforeAll(async () => {
+  deployment = await startDeployment({
+    store: inject('store'),
+    variables: { OPENAI_CONCURRENCY: '1', CHAT_MAX_WAIT_S: '30' },
+  });
+  another = await deployment.startApi();
+  store = openQueueStore(parseConfig(deployment.stores, 'migrate'), createRecordingLog().log);
+  queue = store.createQueue(queueName('openai'));
+});
+afterAll(async () => {
+  await queue?.close();
+  await store?.close();
+  await deployment?.stop();
+});
+/** What holds the only place at the provider goes. */
+const holding = new Set<AbortController>();
+afterEach(() => {
+  for (const going of holding) going.abort();
+  holding.clear();
+});
+
+const callsOf = (model: string) => deployment.simulator.calls.list().filter((call) => call.model === model);
+const arrived = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
+const eventually = <T>(check: () => Promise<T> | T): Promise<T> =>
+  vi.waitFor(check, { timeout: 10_000, interval: 20 });
+
+/** A caller of its own, and what a second one with the same key asks. */
+const keyed = (model: string, key: string, more: ChatCall = {}): ChatCall => ({
+  model,
+  ...more,
+  headers: { 'Idempotency-Key': key, ...more.headers },
+});
+const respondAsync: ChatCall = { headers: { Prefer: 'respond-async' } };
+
+/** Keeps the worker busy until it is let go. */
+async function occupyOpenai(): Promise<() => void> {
+  const going = new AbortController();
+  holding.add(going);
+  const model = `sim-hang@${randomUUID()}`;
+  deployment.chat({ model, signal: going.signal }).catch(() => undefined);
+  await arrived(model);
+  return () => going.abort();
+}
+
+const withCredentials = (init: RequestInit = {}): RequestInit => ({
+  headers: { Authorization: authorization },
+  ...init,
+});
+async function read(location: string, url = deployment.url): Promise<Chat> {
+  const response = await fetch(`${url}${location}`, withCredentials());
+  expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
+  return (await response.json()) as Chat;
+}
+const remove = (location: string) =>
+  fetch(`${deployment.url}${location}`, withCredentials({ method: 'DELETE' }));
+
+/** Asks without waiting, and gives where the chat is. */
+async function accepted(call: ChatCall): Promise<string> {
+  const { status, headers, body } = await deployment.chat({ ...respondAsync, ...call });
+  const location = headers.get('location') ?? '';
+  expect(status).toBe(202);
+  expect(headers.get('preference-applied')).toBe('respond-async');
+  expect(location).toBe(`/chat/${body.id}`);
+  return location;
+}
+const becomes = (location: string, status: Chat['status']): Promise<Chat> =>
+  eventually(async () => {
+    const chat = await read(location);
+    expect(chat.status).toBe(status);
+    return chat;
+  });
+
+describe('an Idempotency-Key', () => {
+  it('has ten requests at once, of two API processes, answered by one call', async () => {
+    const model = 'sim-latency-300@at-once';
+    const ask = (api: Pick<Deployment, 'chat'>) => api.chat(keyed(model, 'at-once'));
+    const replies = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => ask(n % 2 === 0 ? deployment : another)),
+    );
+    expect(replies.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    expect(new Set(replies.map(({ body }) => body.response)).size).toBe(1);
+    expect(callsOf(model)).toHaveLength(1);
+    const [location = '', ...others] = new Set(replies.map(({ headers }) => headers.get('content-location')));
+    expect(others).toEqual([]);
+    expect(await read(location ?? '')).toMatchObject({
+      status: 'completed',
+      response: replies[0]?.body.response,
+    });
+  });
+
+  it('replays a reply that is there, and can be looked up under the id of the first request', async () => {
+    const call = keyed('sim-echo@replayed', 'replayed');
+    const first = await deployment.chat(call);
+    expect([first.status, first.headers.get('idempotency-replayed')]).toEqual([200, null]);
+    const second = await another.chat(call);
+    expect([second.status, second.headers.get('idempotency-replayed')]).toEqual([200, 'true']);
+    expect(second.body).toEqual(first.body);
+    for (const name of ['x-llm-provider', 'x-llm-model', 'x-llm-finish-reason', 'server-timing'])
+      expect(second.headers.get(name)).toBe(first.headers.get(name));
+    const location = `/chat/${first.headers.get('x-request-id')}`;
+    for (const { headers } of [first, second]) expect(headers.get('content-location')).toBe(location);
+    const chat = await read(location);
+    expect(chat).toMatchObject({ status: 'completed', response: first.body.response });
+    expect(callsOf('sim-echo@replayed')).toHaveLength(1);
+  });
+
+  it('is refused for another request', async () => {
+    await deployment.chat(keyed('sim-echo', 'reused'));
+    const other = await another.chat(keyed('sim-echo', 'reused', { messages: [{ content: 'Bye' }] }));
+    expect([other.status, other.body.code]).toEqual([422, 'idempotency_key_reused']);
+  });
+
+  it('replays a refusal of the provider', async () => {
+    const call = keyed('sim-status-400@rejected', 'rejected');
+    const first = await deployment.chat(call);
+    const second = await deployment.chat(call);
+    expect([first.status, second.status]).toEqual([500, 500]);
+    expect(second.body).toMatchObject({ code: 'provider_rejected', retryable: false });
+    expect(second.body.requestId).toBe(second.headers.get('x-request-id'));
+    expect(second.headers.get('idempotency-replayed')).toBe('true');
+    expect(callsOf('sim-status-400@rejected')).toHaveLength(1);
+  });
+
+  it('tries a failure again that may pass', async () => {
+    const call = keyed('sim-status-500@retried', 'retried', { provider: 'bedrock' });
+    const first = await deployment.chat(call);
+    expect([first.status, first.body.code, first.body.retryable]).toEqual([500, 'provider_error', true]);
+    const callsBefore = callsOf('sim-status-500@retried').length;
+    const second = await deployment.chat(call);
+    expect([second.status, second.headers.get('idempotency-replayed')]).toEqual([500, null]);
+    expect(callsOf('sim-status-500@retried').length).toBeGreaterThan(callsBefore);
+  });
+
+  it('lets the call finish when the caller goes', async () => {
+    const going = new AbortController();
+    const call = keyed('sim-latency-1000@left', 'left');
+    const left = deployment.chat({ ...call, signal: going.signal }).catch((error: Error) => error.name);
+    const running = await arrived('sim-latency-1000@left');
+    going.abort();
+    expect(await left).toBe('AbortError');
+    expect((await another.chat(call)).status).toBe(200);
+    expect(running.clientClosedFirst).toBe(false);
+    expect(callsOf('sim-latency-1000@left')).toHaveLength(1);
+  });
+
+  it('gives the reply to the first request when the API is killed that waited for it', async () => {
+    const doomed = await deployment.startApi();
+    const call = keyed('sim-latency-1500@killed', 'killed');
+    const lost = doomed.chat(call).catch((error: Error) => error.name);
+    await arrived('sim-latency-1500@killed');
+    process.kill(doomed.child.pid, 'SIGKILL');
+    expect(await lost).toBe('TypeError');
+    const successor = await deployment.startApi();
+    const retried = await successor.chat(call);
+    expect([retried.status, callsOf('sim-latency-1500@killed').length]).toEqual([200, 1]);
+    expect(retried.body.response).toContain('Simulated openai reply');
+    await successor.child.stop({ graceMs: 5000 });
+  });
+});
+
+describe('Prefer: respond-async', () => {
+  it('answers at once, and the chat goes from queued to running to completed', async () => {
+    const release = await occupyOpenai();
+    const model = 'sim-latency-500@lifecycle';
+    const location = await accepted({ model });
+    const queued = await read(location);
+    expect(Object.keys(queued).sort()).toEqual(['createdAt', 'id', 'model', 'provider', 'status']);
+    expect(queued).toMatchObject({ status: 'queued', provider: 'openai', model });
+    release();
+    await becomes(location, 'running');
+    const { completedAt = '', ...chat } = await becomes(location, 'completed');
+    expect(chat).toMatchObject({ ...queued, status: 'completed', response: expect.stringMatching(/Hello/) });
+    expect(Date.parse(completedAt)).toBeGreaterThanOrEqual(Date.parse(chat.createdAt) + 500);
+    expect(await read(location, another.url)).toEqual({ ...chat, completedAt });
+  });
+
+  it('shows why a chat failed, as the problem of the request that began it', async () => {
+    const location = await accepted({ model: 'sim-status-400' });
+    const { error, id, response } = await becomes(location, 'failed');
+    const problem = { status: 500, code: 'provider_rejected', provider: 'openai', requestId: id };
+    expect([error, response]).toEqual([expect.objectContaining(problem), undefined]);
+  });
+
+  it('waits as long as wait=N says, and accepts what is not there by then', async () => {
+    const headers = { Prefer: 'respond-async, wait=1' };
+    const soon = await deployment.chat({ model: 'sim-latency-100', headers });
+    expect([soon.status, soon.headers.get('preference-applied')]).toEqual([200, 'wait=1']);
+    const late = await deployment.chat({ model: 'sim-latency-2000', headers });
+    expect(late.status).toBe(202);
+    expect(late.headers.get('preference-applied')).toBe('respond-async, wait=1');
+    // A store that is busy does not say in time that it runs.
+    expect(['queued', 'running']).toContain(late.body.status);
+    expect(late.tookMs).toBeGreaterThanOrEqual(999);
+    await becomes(late.headers.get('location') ?? '', 'completed');
+  });
+
+  it('joins by a key as well', async () => {
+    const call = keyed('sim-latency-500@both', 'both', respondAsync);
+    const location = await accepted(call);
+    expect(await accepted(call)).toBe(location);
+    const waited = await another.chat(keyed('sim-latency-500@both', 'both'));
+    expect(waited.status).toBe(200);
+    expect(callsOf('sim-latency-500@both')).toHaveLength(1);
+  });
+
+  it('keeps the result when the API is gone that was asked', async () => {
+    const doomed = await deployment.startApi();
+    const { headers, status } = await doomed.chat({ model: 'sim-latency-1000@outlived', ...respondAsync });
+    process.kill(doomed.child.pid, 'SIGKILL');
+    expect(status).toBe(202);
+    const chat = await becomes(headers.get('location') ?? '', 'completed');
+    expect(chat.response).toMatch(/Hello/);
+  });
+
+  it('shows a chat as expired that nobody has done by its deadline', async () => {
+    const impatient = await deployment.startApi({ CHAT_MAX_WAIT_S: '1' });
+    const release = await occupyOpenai();
+    const { headers } = await impatient.chat({ model: 'sim-echo@expired', ...respondAsync });
+    const location = headers.get('location') ?? '';
+    expect((await read(location)).status).toBe('queued');
+    const { response, error } = await becomes(location, 'expired');
+    expect([response, error?.code]).toEqual([undefined, 'timeout']);
+    // Nor does it become anything else when a worker comes across it.
+    release();
+    await eventually(async () => expect(await queue.count()).toBe(0));
+    expect((await deployment.chat({ model: 'sim-echo@after-expired' })).status).toBe(200);
+    expect((await read(location)).status).toBe('expired');
+    expect(callsOf('sim-echo@expired')).toEqual([]);
+    await impatient.child.stop({ graceMs: 5000 });
+  });
+
+  it('shows and cancels a chat for its owner alone', async () => {
+    const location = await accepted({});
+    const { stdout } = await quillgate(['users', 'add', 'other', '--json'], deployment.stores);
+    const headers = { Authorization: `Basic ${btoa(`other:${JSON.parse(stdout).secret}`)}` };
+    for (const method of ['GET', 'DELETE']) {
+      await eventually(async () => {
+        const response = await fetch(`${deployment.url}${location}`, { method, headers });
+        expect([response.status, await response.json()]).toEqual([
+          404,
+          expect.objectContaining({ code: 'not_found' }),
+        ]);
+      });
+    }
+    await becomes(location, 'completed');
+  });
+});
+
+describe('DELETE /chat/{id}', () => {
+  it('keeps a queued chat from being called, and may be repeated', async () => {
+    const release = await occupyOpenai();
+    const model = 'sim-echo@deleted';
+    const location = await accepted({ model });
+    for (const _ of [1, 2]) {
+      const response = await remove(location);
+      expect([response.status, await response.text()]).toEqual([204, '']);
+    }
+    expect((await read(location)).status).toBe('cancelled');
+    await eventually(async () => expect(await queue.count()).toBe(0));
+    release();
+    expect((await deployment.chat({ model: 'sim-echo@after' })).status).toBe(200);
+    expect(callsOf(model)).toEqual([]);
+  });
+
+  it('ends a running call at the provider, and tells who waits for it, wherever they do', async () => {
+    const model = 'sim-hang@deleted';
+    const call = keyed(model, 'deleted-running');
+    const waiting = [deployment.chat(call), another.chat(call)];
+    const running = await arrived(model);
+    const id = await eventually(async () => {
+      const [job] = await queue.getActive();
+      return String(job?.id);
+    });
+    expect((await remove(`/chat/${id}`)).status).toBe(204);
+    await running.closed;
+    expect(running.clientClosedFirst).toBe(true);
+    for (const { status, body } of await Promise.all(waiting)) {
+      expect([status, body.code, body.retryable]).toEqual([500, 'internal', false]);
+      expect(body.detail).toMatch(/cancelled/);
+    }
+    expect((await read(`/chat/${id}`)).status).toBe('cancelled');
+    const again = await deployment.chat(call);
+    expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([500, 'true']);
+    expect(callsOf(model)).toHaveLength(1);
+  });
+
+  it('leaves a chat as it is that has ended', async () => {
+    const location = await accepted({});
+    const chat = await becomes(location, 'completed');
+    expect((await remove(location)).status).toBe(204);
+    expect(await read(location)).toEqual(chat);
+  });
+});
+
+describe('a job that vanishes from the queue', () => {
+  /** Takes the only waiting job of OpenAI away, and gives its id. */
+  const takeAway = () =>
+    eventually(async () => {
+      const [job] = await queue.getWaiting();
+      if (job?.id === undefined) throw new Error('nothing waits');
+      expect(await queue.remove(job.id)).toBe(1);
+      return job.id;
+    });
+
+  it.each([
+    ['an ordinary request', {}],
+    ['a kept chat', { 'Idempotency-Key': 'vanishes' }],
+  ])('is put back for %s', async (name, headers) => {
+    const release = await occupyOpenai();
+    const model = `sim-echo@vanishes-${'Idempotency-Key' in headers}`;
+    const waiting = deployment.chat({ model, headers });
+    const id = await takeAway();
+    await eventually(async () => expect(await queue.getJobState(id), name).toBe('waiting'));
+    release();
+    expect((await waiting).status).toBe(200);
+    expect(callsOf(model)).toHaveLength(1);
+  });
+
+  it('is put back once', async () => {
+    await occupyOpenai();
+    const model = 'sim-echo@vanishes-twice';
+    const waiting = deployment.chat({ model, headers: { Prefer: 'wait=6' } });
+    await takeAway();
+    const id = await takeAway();
+    const { status, body } = await waiting;
+    expect([status, body.code]).toEqual([500, 'timeout']);
+    expect(await queue.getJobState(id)).toBe('unknown');
+    expect(callsOf(model)).toEqual([]);
+  });
+});

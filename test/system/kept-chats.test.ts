@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import type { Queue } from 'bullmq';
+import { afterEach, describe, expect, inject, it, vi } from 'vitest';
+import type { ChildProgram } from '../../dev/child-program.js';
+import { parseConfig } from '../../shared/config.js';
+import { decodeKeptOutcome, encodeKeptOutcome, outcomeKey } from '../../shared/kept-chat.js';
+import { type ChatJobPayload, encodeChatJob, queueName, replySchema, topics } from '../../shared/messages.js';
+import { decodeOutcome, type Outcome } from '../../shared/outcome.js';
+import type { QueueStore } from '../../shared/queue-store.js';
+import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { openTelegraph, type Telegraph } from '../../shared/relay.js';
+import { type Deployment, startDeployment } from '../support/deployment.js';
+import { createRecordingLog } from '../support/recording-log.js';
+
+let deployment: Deployment;
+let store: QueueStore;
+let queue: Queue<ChatJobPayload>;
+let telegraph: Telegraph;
+/** What every API process hears of kept chats. */
+let told: { jobId: string; outcome?: string | undefined }[];
+
+const start = async (workers = 1) => {
+  const variables = { WORKER_LOCK_MS: '2000', WORKER_STALLED_CHECK_MS: '500' };
+  deployment = await startDeployment({ store: inject('store'), workers, variables });
+  const { log } = createRecordingLog();
+  store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
+  queue = store.createQueue(queueName('openai'));
+  telegraph = await openTelegraph(store, { name: 'another-api', log });
+  told = [];
+  await telegraph.subscribe(topics.keptReply, replySchema, ({ settled }) => void told.push(...settled));
+};
+afterEach(async () => {
+  await telegraph.close();
+  await queue.close();
+  await store.close();
+  await deployment.stop();
+});
+
+const cancelled: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
+const later = () => Date.now() + 60_000;
+
+async function add(model: string, change: Partial<ChatJobPayload> = {}): Promise<string> {
+  const id = randomUUID();
+  const job = encodeChatJob({
+    v: 1,
+    provider: 'openai',
+    model,
+    turns: [{ role: 'user', content: 'Hello' }],
+    deadline: later(),
+    replyTo: 'nobody',
+    keptUntil: later(),
+  });
+  await queue.add('chat', { ...job, ...change }, { jobId: id });
+  return id;
+}
+
+const record = (id: string, outcome: Outcome) =>
+  store.records.create(outcomeKey(id), { value: encodeKeptOutcome(outcome, 1), ttlMs: 60_000 });
+
+const recorded = async (id: string): Promise<Outcome | undefined> => {
+  const text = await store.records.read(outcomeKey(id));
+  return text === undefined ? undefined : decodeKeptOutcome(text).outcome;
+};
+
+const toldOf = (id: string) =>
+  vi.waitUntil(() => told.find(({ jobId }) => jobId === id), { timeout: 15_000, interval: 20 });
+
+const callOf = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
+
+async function kill(worker: ChildProgram | undefined): Promise<void> {
+  if (worker === undefined) throw new Error('no such worker');
+  process.kill(worker.pid, 'SIGKILL');
+  await worker.exitCode;
+}
+
+describe('a worker with a kept chat', () => {
+  it('records the answer, and then tells every API process of it', async () => {
+    await start();
+    const id = await add('sim-echo');
+    expect(await toldOf(id)).toEqual({ jobId: id });
+    const outcome = await recorded(id);
+    expect(outcome).toMatchObject({ kind: 'ok', text: expect.stringContaining('Hello') });
+    expect(decodeOutcome((await queue.getJob(id))?.returnvalue)).toEqual(outcome);
+  });
+
+  it('makes no call for one that was cancelled while its worker died', async () => {
+    await start();
+    const id = await add('sim-hang@taken-over');
+    const { id: since } = await callOf('sim-hang@taken-over');
+    await kill(deployment.workers[0]);
+    await record(id, cancelled);
+    await deployment.startWorker();
+    await toldOf(id);
+    expect(decodeOutcome((await queue.getJob(id))?.returnvalue)).toEqual(cancelled);
+    expect(deployment.simulator.calls.list({ since })).toEqual([]);
+  });
+
+  it('records that the job broke', async () => {
+    await start();
+    const id = await add('sim-echo', { turns: 'no JSON' });
+    expect(await toldOf(id)).toEqual({ jobId: id });
+    expect(await recorded(id)).toMatchObject({ kind: 'failed', code: 'internal' });
+  });
+
+  it('records that the job was given up, having taken two workers down', async () => {
+    await start();
+    const id = await add('sim-hang@deadly');
+    const { id: first } = await callOf('sim-hang@deadly');
+    await kill(deployment.workers[0]);
+    const second = await deployment.startWorker();
+    await deployment.simulator.waitForCall((call) => call.id > first);
+    await kill(second);
+    await deployment.startWorker();
+    await toldOf(id);
+    expect(await recorded(id)).toMatchObject({ kind: 'failed', code: 'internal' });
+  });
+
+  it('records and tells nothing of an ordinary job', async () => {
+    await start();
+    expect((await deployment.chat({})).status).toBe(200);
+    const jobs = await queue.getCompleted();
+    expect(jobs).toHaveLength(1);
+    for (const job of jobs) expect(await recorded(job.id ?? '')).toBeUndefined();
+    await toldOf(await add('sim-echo'));
+    expect(told).toHaveLength(1);
+  });
+});

@@ -1,0 +1,71 @@
+import type { Queue } from 'bullmq';
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { parseConfig } from '../../shared/config.js';
+import { type PoolBeat, poolBeatSchema, queueName, topics } from '../../shared/messages.js';
+import type { QueueStore } from '../../shared/queue-store.js';
+import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { openTelegraph, type Telegraph } from '../../shared/relay.js';
+import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
+import { createRecordingLog } from '../support/recording-log.js';
+
+/** One worker, which does one job of OpenAI at a time. */
+let deployment: Deployment;
+let store: QueueStore;
+let queue: Queue;
+let telegraph: Telegraph;
+let beats: PoolBeat[];
+
+beforeAll(async () => {
+  const variables = { OPENAI_CONCURRENCY: '1' };
+  deployment = await startDeployment({ store: inject('store'), variables });
+  const { log } = createRecordingLog();
+  store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
+  queue = store.createQueue(queueName('openai'));
+  telegraph = await openTelegraph(store, { name: 'test', log });
+  beats = [];
+  await telegraph.subscribe(topics.pool('openai', '*'), poolBeatSchema, (beat) => void beats.push(beat));
+});
+afterAll(async () => {
+  await telegraph?.close();
+  await queue?.close();
+  await store?.close();
+  await deployment?.stop();
+});
+
+const backlog = 5;
+
+const statusOf = async (location: string | null): Promise<unknown> => {
+  const headers = { Authorization: authorization };
+  const response = await fetch(`${deployment.url}${location}`, { headers });
+  return ((await response.json()) as { status: unknown }).status;
+};
+
+describe('a caller who waits', () => {
+  it('is served before asynchronous chats that came earlier, and those after that', async () => {
+    const going = new AbortController();
+    deployment.chat({ model: 'sim-hang', signal: going.signal }).catch(() => undefined);
+    const { id: since } = await deployment.simulator.waitForCall(({ model }) => model === 'sim-hang');
+    const headers = { Prefer: 'respond-async' };
+    const accepted = await Promise.all(
+      Array.from({ length: backlog }, () => deployment.chat({ model: 'sim-echo@async', headers })),
+    );
+    expect(new Set(accepted.map(({ status }) => status))).toEqual(new Set([202]));
+    const locations = accepted.map((reply) => reply.headers.get('location'));
+    expect(await Promise.all(locations.map(statusOf))).toEqual(Array(backlog).fill('queued'));
+    const waiting = deployment.chat({ model: 'sim-echo@waiting' });
+    await vi.waitFor(
+      () => expect(beats.at(-1)).toMatchObject({ inFlight: 1, waiting: 1, waitingAsync: backlog }),
+      { timeout: 10_000 },
+    );
+    going.abort();
+    expect((await waiting).status).toBe(200);
+    await vi.waitFor(
+      async () =>
+        expect(await Promise.all(locations.map(statusOf))).toEqual(Array(backlog).fill('completed')),
+      { timeout: 10_000 },
+    );
+    const served = deployment.simulator.calls.list({ since }).map(({ model }) => model);
+    expect(served).toEqual(['sim-echo@waiting', ...Array(backlog).fill('sim-echo@async')]);
+    expect(await queue.count()).toBe(0);
+  });
+});

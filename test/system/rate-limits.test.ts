@@ -1,0 +1,133 @@
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import type { Call } from '../../dev/simulator/call.js';
+import { parseConfig } from '../../shared/config.js';
+import { providerIds } from '../../shared/contract.js';
+import { type PoolBeat, poolBeatSchema, topics } from '../../shared/messages.js';
+import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { openTelegraph } from '../../shared/relay.js';
+import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
+import { createRecordingLog } from '../support/recording-log.js';
+
+let deployment: Deployment;
+const start = async (variables: Record<string, string>, workers = 1) => {
+  deployment = await startDeployment({ store: inject('store'), workers, variables });
+};
+
+const wait = (seconds: number) => ({ Prefer: `wait=${seconds}` });
+const callsOf = (model: string) => deployment.simulator.calls.list({ model });
+const codeOf = ({ status, body }: ChatReply) => ({ status, code: body.code });
+
+/** The first call of a model, once it has been answered. */
+async function answered(model: string): Promise<Call> {
+  const call = await deployment.simulator.waitForCall((made) => made.model === model);
+  await call.closed;
+  return call;
+}
+
+/** Asks until the API itself refuses; before its pool has told, a request is queued and waits in vain. */
+async function untilRefused(provider: string): Promise<ChatReply> {
+  for (;;) {
+    const reply = await deployment.chat({ provider, model: 'sim-echo@refused', headers: wait(1) });
+    if (reply.body.code === 'provider_rate_limited') return reply;
+    expect(reply.body.code).toBe('timeout');
+  }
+}
+
+describe.each(providerIds)('a 429 of %s', (provider) => {
+  beforeAll(() => start({}));
+  afterAll(() => deployment.stop());
+
+  it('with Retry-After: 1 is mended by one more call, and keeps the others of the pool waiting as long', async () => {
+    const model = 'sim-limit-1-1-key';
+    const asked = deployment.chat({ provider, model });
+    const limited = await answered(model);
+    // The adapter needs a moment to read the answer, and the pool to tell.
+    await vi.waitFor(() => expect(deployment.logs()).toContain('the provider limits us'));
+    const other = await deployment.chat({ provider, model: 'sim-echo@other' });
+    expect([(await asked).status, other.status]).toEqual([200, 200]);
+    const [, second] = callsOf(model);
+    const [otherCall] = callsOf('sim-echo@other');
+    for (const call of [second, otherCall])
+      expect((call?.facts.receivedAt ?? 0) - limited.facts.receivedAt).toBeGreaterThanOrEqual(1000);
+    expect(callsOf(model)).toHaveLength(2);
+  });
+
+  it('with Retry-After: 3600 fails at once, and then the API refuses, of this provider alone', async () => {
+    const reply = await deployment.chat({ provider, model: 'sim-retry-after-3600' });
+    expect(codeOf(reply)).toEqual({ status: 500, code: 'provider_rate_limited' });
+    expect(reply.body).toMatchObject({ provider, retryable: true });
+    expect(reply.headers.get('retry-after')).toBe('3600');
+    expect(reply.tookMs).toBeLessThan(1000);
+
+    const refused = await untilRefused(provider);
+    expect(refused.body).toMatchObject({ status: 500, provider, retryable: true });
+    const retryAfter = Number(refused.headers.get('retry-after'));
+    expect(retryAfter).toBeGreaterThan(30);
+    expect(retryAfter).toBeLessThanOrEqual(60);
+    expect(refused.tookMs).toBeLessThan(500);
+    expect(callsOf('sim-echo@refused')).toEqual([]);
+    const others = providerIds.filter((id) => id !== provider);
+    const replies = await Promise.all(
+      others.map((id) => deployment.chat({ provider: id, headers: wait(5) })),
+    );
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200]);
+
+    const [worker] = deployment.workers;
+    const startedAt = performance.now();
+    if (worker) process.kill(worker.pid, 'SIGTERM');
+    expect(await worker?.exitCode).toBe(0);
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+  });
+});
+
+describe('rate limits', () => {
+  afterEach(() => deployment.stop());
+
+  it('hold back every worker of the provider', async () => {
+    await start({}, 2);
+    const beats = await hearBeats();
+    const model = 'sim-retry-after-3';
+    const reply = await deployment.chat({ model, headers: wait(1) });
+    // There would be time for a retry, but not within the caller's.
+    expect(codeOf(reply)).toEqual({ status: 500, code: 'provider_rate_limited' });
+    expect(reply.tookMs).toBeLessThan(1000);
+    await vi.waitFor(() => expect(beats.held()).toBe(2), { interval: 5 });
+    const echo = 'sim-echo@held';
+    const replies = await Promise.all(
+      Array.from({ length: 6 }, () => deployment.chat({ model: echo, headers: wait(15) })),
+    );
+    expect(replies.map(({ status }) => status)).toEqual(Array(6).fill(200));
+    const limitedAt = (await answered(model)).facts.receivedAt;
+    for (const call of callsOf(echo)) expect(call.facts.receivedAt - limitedAt).toBeGreaterThanOrEqual(2900);
+    await vi.waitFor(() => expect(beats.held()).toBe(0));
+    await beats.close();
+  });
+
+  it('never open the breaker, however many there are', async () => {
+    await start({ CHAT_TIMEOUT_MS: '6000' });
+    const replies = await Promise.all(
+      Array.from({ length: 30 }, () => deployment.chat({ model: 'sim-status-429' })),
+    );
+    for (const { body } of replies) expect(['provider_rate_limited', 'timeout']).toContain(body.code);
+    expect((await deployment.chat({ headers: wait(20) })).status).toBe(200);
+    expect(deployment.logs()).not.toContain('breaker changed');
+  });
+});
+
+/** Listens to the pools of OpenAI: how many of them were held back when they last told. */
+async function hearBeats() {
+  const { log } = createRecordingLog();
+  const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
+  const telegraph = await openTelegraph(store, { name: 'test', log });
+  const last = new Map<string, PoolBeat>();
+  await telegraph.subscribe(topics.pool('openai', '*'), poolBeatSchema, (beat) =>
+    last.set(beat.worker, beat),
+  );
+  return {
+    held: () => [...last.values()].filter(({ heldForMs = 0 }) => heldForMs > 0).length,
+    close: async () => {
+      await telegraph.close();
+      await store.close();
+    },
+  };
+}

@@ -1,0 +1,120 @@
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { parseConfig } from '../../shared/config.js';
+import { queueName } from '../../shared/messages.js';
+import type { QueueStore } from '../../shared/queue-store.js';
+import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { startUpkeep } from '../../shared/upkeep.js';
+import { type Deployment, startDeployment } from '../support/deployment.js';
+import { createRecordingLog } from '../support/recording-log.js';
+import { whereIn } from '../support/store-contents.js';
+
+let deployment: Deployment;
+let store: QueueStore;
+const recording = createRecordingLog();
+
+beforeEach(async () => {
+  deployment = await startDeployment({
+    store: inject('store'),
+    variables: {
+      WORKER_PROVIDERS: 'openai',
+      WORKER_LOCK_MS: '1000',
+      CHAT_TIMEOUT_MS: '2000',
+      CHAT_MAX_WAIT_S: '2',
+    },
+  });
+  store = openQueueStore(parseConfig(deployment.stores, 'config'), recording.log);
+  await store.whenReady(AbortSignal.timeout(5000));
+});
+afterEach(async () => {
+  await store.close();
+  await deployment.stop();
+});
+
+const longestMs = 2000;
+const forgotten = (canary: string) =>
+  vi.waitFor(async () => expect(await whereIn(deployment.stores, canary)).toEqual([]), {
+    timeout: 15_000,
+    interval: 100,
+  });
+
+/** Looks after the queues until the test is over, without waiting for long. */
+async function tidying(work: () => Promise<void>, times: { keptMs: number } | { marginMs: number }) {
+  const upkeep = startUpkeep({ store, longestMs, log: recording.log }, { everyMs: 50, ...times });
+  await work().finally(() => upkeep.stop());
+}
+
+describe('upkeep', () => {
+  it('leaves no byte of a prompt or an answer in the store once their time is over', async () => {
+    const canary = 'canary-of-an-answered-chat';
+    const messages = [{ content: canary }];
+    const { body } = await deployment.chat({ model: 'sim-verbatim', messages });
+    expect(body.response).toBe(canary);
+    expect((await deployment.chat({ model: 'sim-status-400', messages })).status).toBe(500);
+    const before = await whereIn(deployment.stores, canary);
+    expect(before).toEqual(
+      expect.arrayContaining(
+        store.kind === 'redis' ? [expect.stringMatching(/:events$/)] : ['bullmq.event', 'bullmq.job'],
+      ),
+    );
+    await tidying(() => forgotten(canary), { keptMs: 0 });
+  });
+
+  it('is done by an API process without workers: events go soon, the records of jobs when nobody asks any more', async () => {
+    const { headers } = await deployment.chat({ messages: [{ content: 'canary-of-a-record' }] });
+    const [worker] = deployment.workers;
+    process.kill(worker?.pid ?? 0, 'SIGKILL');
+    const queue = store.createQueue(queueName('openai'));
+    const events = store.kind === 'redis' ? queue.toKey('events') : 'bullmq.event';
+    const places = () => whereIn(deployment.stores, 'canary-of-a-record');
+    await vi.waitFor(async () => expect(await places()).not.toContain(events), {
+      timeout: 25_000,
+      interval: 200,
+    });
+    expect(await queue.getJob(headers.get('x-request-id') ?? '')).toBeDefined();
+    await queue.close();
+  }, 40_000);
+
+  it('forgets a prompt that no worker took, and one whose worker died with nobody to take over', async () => {
+    const canary = 'canary-of-an-unanswered-chat';
+    const messages = [{ content: canary }];
+    const untaken = deployment.chat({ provider: 'anthropic', messages });
+    const isAsync = { Prefer: 'respond-async' };
+    await deployment.chat({ provider: 'anthropic', messages, headers: isAsync });
+    const abandoned = deployment.chat({ model: 'sim-hang', messages });
+    await deployment.simulator.waitForCall(({ model }) => model === 'sim-hang');
+    const [worker] = deployment.workers;
+    process.kill(worker?.pid ?? 0, 'SIGKILL');
+    const replies = await Promise.all([untaken, abandoned]);
+    expect(replies.map(({ body }) => body.code)).toEqual(['timeout', 'timeout']);
+    const queue = store.createQueue(queueName('anthropic'));
+    expect(await queue.getJobCounts('waiting', 'prioritized')).toEqual({ waiting: 1, prioritized: 1 });
+    await queue.close();
+    await tidying(() => forgotten(canary), { marginMs: 0 });
+  });
+
+  it('leaves unfinished jobs alone in a process that gives no deadlines', async () => {
+    const [first, last] = ['anthropic', 'vertexai'] as const;
+    const queues = [first, last].map((id) => store.createQueue(queueName(id)));
+    const worker = store.createWorker(queueName(last), async () => 'done', {});
+    const completed = new Promise((resolve) => worker.once('completed', resolve));
+    await Promise.all(queues.map((queue) => queue.add('chat', {}, { jobId: 'old' })));
+    await completed;
+    await worker.close();
+    const upkeep = startUpkeep({ store, log: recording.log }, { everyMs: 50, keptMs: 0, marginMs: -10_000 });
+    // Queues are tidied one after the other.
+    await vi.waitFor(async () => expect(await queues[1]?.getJobState('old')).toBe('unknown'), 10_000);
+    expect(await queues[0]?.getJobState('old')).toBe('waiting');
+    await upkeep.stop();
+    await Promise.all(queues.map((queue) => queue.close()));
+  });
+
+  it('removes ended records also when a queue cannot be tidied', async () => {
+    const reached = Promise.withResolvers<void>();
+    const removeEnded = async () => reached.resolve();
+    const forgetEvents = () => Promise.reject(new Error('cannot be tidied'));
+    const failing: QueueStore = { ...store, forgetEvents, records: { ...store.records, removeEnded } };
+    const upkeep = startUpkeep({ store: failing, log: recording.log }, { everyMs: 50 });
+    await reached.promise;
+    await upkeep.stop();
+  });
+});

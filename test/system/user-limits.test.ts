@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { quillgate } from '../support/command-line.js';
+import { type ChatCall, type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
+
+const mostInFlight = 2;
+const mostPerMinute = 12;
+
+let deployment: Deployment;
+beforeAll(async () => {
+  deployment = await startDeployment({
+    store: inject('store'),
+    variables: {
+      CHAT_USER_MAX_IN_FLIGHT: String(mostInFlight),
+      CHAT_USER_MAX_PER_MINUTE: String(mostPerMinute),
+    },
+  });
+});
+afterAll(() => deployment.stop());
+
+type Ask = (call?: ChatCall) => Promise<ChatReply>;
+
+/** Makes a user and gives how this user asks, once the API knows of the user; that is the user's first request. */
+async function newUser(name: string): Promise<Ask> {
+  const { stdout: secret } = await quillgate(['users', 'add', name], deployment.stores);
+  const Authorization = `Basic ${Buffer.from(`${name}:${secret.trim()}`).toString('base64')}`;
+  const ask: Ask = (call = {}) => deployment.chat({ ...call, headers: { ...call.headers, Authorization } });
+  await vi.waitFor(async () => expect((await ask()).status).toBe(200), { timeout: 10_000, interval: 100 });
+  return ask;
+}
+
+const called = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
+const statuses = (replies: ChatReply[]) => replies.map(({ status }) => status);
+
+/** The user asks as much at once as is allowed, and the provider is at work on all of it. */
+async function occupy(ask: Ask, model: string, signal?: AbortSignal): Promise<Promise<ChatReply>[]> {
+  const models = Array.from({ length: mostInFlight }, (_, index) => `${model}@${index}`);
+  const asked = models.map((one) => ask({ model: one, ...(signal && { signal }) }));
+  for (const promise of asked) promise.catch(() => undefined);
+  await Promise.all(models.map(called));
+  return asked;
+}
+
+describe('a user with as many requests in flight as allowed', () => {
+  it('is refused one more at once, and nobody else is', async () => {
+    const [one, other] = [await newUser('one'), await newUser('other')];
+    const asked = await occupy(one, 'sim-latency-1500');
+    const refused = await one();
+    expect({ status: refused.status, code: refused.body.code }).toEqual({
+      status: 429,
+      code: 'rate_limited',
+    });
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect((await other()).status).toBe(200);
+    expect((await deployment.chat({})).status).toBe(200);
+    expect(statuses(await Promise.all(asked))).toEqual([200, 200]);
+    expect((await one()).status).toBe(200);
+  });
+
+  it('is refused also while asynchronous ones go on, until they have ended', async () => {
+    const ask = await newUser('asynchronous');
+    const isAsync = { Prefer: 'respond-async' };
+    const accepted = await Promise.all(
+      Array.from({ length: mostInFlight }, () => ask({ model: 'sim-latency-1500', headers: isAsync })),
+    );
+    expect(statuses(accepted)).toEqual([202, 202]);
+    expect((await ask()).status).toBe(429);
+    await vi.waitFor(async () => expect((await ask()).status).toBe(200), { timeout: 10_000, interval: 500 });
+  });
+
+  it('may ask again as soon as one of them has failed', async () => {
+    const ask = await newUser('failing');
+    const asked = await occupy(ask, 'sim-status-400');
+    expect(statuses(await Promise.all(asked))).toEqual([500, 500]);
+    expect(statuses(await Promise.all([ask(), ask()]))).toEqual([200, 200]);
+  });
+
+  it('may ask again as soon as the client of one of them has gone', async () => {
+    const ask = await newUser('leaving');
+    const going = new AbortController();
+    await occupy(ask, 'sim-hang', going.signal);
+    expect((await ask()).status).toBe(429);
+    going.abort();
+    await vi.waitFor(async () => expect((await ask()).status).toBe(200), { timeout: 5000, interval: 100 });
+  });
+});
+
+describe('a user who has asked as often in a minute as allowed', () => {
+  it('is told when the next minute begins, and nobody else is refused', async () => {
+    const [one, other] = [await newUser('frequent'), await newUser('rare')];
+    for (let count = 1; count < mostPerMinute; count += 1) expect((await one()).status).toBe(200);
+    const refused = await one();
+    expect(refused.status).toBe(429);
+    const retryAfterS = Number(refused.headers.get('retry-after'));
+    expect(retryAfterS).toBeGreaterThan(30);
+    expect(retryAfterS).toBeLessThanOrEqual(60);
+    expect((await other()).status).toBe(200);
+  });
+
+  it('is not charged for requests that are no chats', async () => {
+    const ask = await newUser('clumsy');
+    const bad = Array.from({ length: 2 * mostPerMinute }, () => ask({ messages: [] }));
+    expect(new Set(statuses(await Promise.all(bad)))).toEqual(new Set([400]));
+    expect((await ask()).status).toBe(200);
+  });
+});

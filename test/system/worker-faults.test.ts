@@ -1,0 +1,164 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, inject, it, vi } from 'vitest';
+import { parseConfig } from '../../shared/config.js';
+import { queueName } from '../../shared/messages.js';
+import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
+import { createRecordingLog } from '../support/recording-log.js';
+import { openWireTo } from '../support/wire.js';
+
+const lockMs = 3000;
+
+let deployment: Deployment;
+afterEach(() => deployment.stop());
+
+const start = async (variables: Record<string, string>) => {
+  deployment = await startDeployment({
+    store: inject('store'),
+    variables: {
+      WORKER_LOCK_MS: String(lockMs),
+      WORKER_STALLED_CHECK_MS: '1000',
+      CHAT_TIMEOUT_MS: '30000',
+      ...variables,
+    },
+  });
+};
+
+const codeOf = ({ status, body }: ChatReply) => ({ status, code: body.code });
+const callAfter = (since: number) => deployment.simulator.waitForCall(({ id }) => id > since);
+const pidOf = (worker: { pid: number } | undefined): number => worker?.pid ?? Number.NaN;
+const errors = () =>
+  deployment
+    .logs()
+    .split('\n')
+    .filter((line) => /"level":[56]0/.test(line));
+
+describe('a frozen worker', () => {
+  it('answers with the call that it has made when it comes back before its lock is over', async () => {
+    await start({});
+    const other = await deployment.startWorker();
+    const asked = deployment.chat({ model: 'sim-latency-500' });
+    await callAfter(0);
+    const frozen = [...deployment.workers, other];
+    for (const worker of frozen) process.kill(worker.pid, 'SIGSTOP');
+    // A lock is renewed when half of its time is over.
+    await delay(lockMs * 0.4);
+    for (const worker of frozen) process.kill(worker.pid, 'SIGCONT');
+    expect((await asked).status).toBe(200);
+    // As long as another worker would need to take the job over.
+    await delay(lockMs + 2000);
+    expect(deployment.simulator.calls.list()).toHaveLength(1);
+    expect(errors()).toEqual([]);
+  });
+
+  it('ends its call when it comes back after another worker has taken the job, and tells nobody', async () => {
+    await start({});
+    const frozen = pidOf(deployment.workers[0]);
+    const asked = deployment.chat({ model: 'sim-latency-15000' });
+    const first = await callAfter(0);
+    process.kill(frozen, 'SIGSTOP');
+    await deployment.startWorker();
+    const second = await callAfter(first.id);
+    process.kill(frozen, 'SIGCONT');
+    const thawedAt = Date.now();
+    await first.closed;
+    expect(first.clientClosedFirst).toBe(true);
+    expect((first.closedAt ?? Number.NaN) - thawedAt).toBeLessThan(lockMs / 2 + 500);
+    expect(second.closedAt).toBeUndefined();
+    expect((await asked).status).toBe(200);
+    expect(second.clientClosedFirst).toBe(false);
+    expect(deployment.simulator.calls.list()).toHaveLength(2);
+    expect(errors()).toEqual([]);
+    // It works on as if nothing had happened.
+    expect((await deployment.chat({})).status).toBe(200);
+  }, 60_000);
+});
+
+describe('an idle worker that is frozen', () => {
+  it('keeps the next job from the others for no more than a second or two', async () => {
+    await start({});
+    await deployment.startWorker();
+    process.kill(pidOf(deployment.workers[0]), 'SIGSTOP');
+    // One of them is the one that the frozen worker is woken for.
+    for (let n = 0; n < 3; n += 1) {
+      const { status, tookMs } = await deployment.chat({});
+      expect(status).toBe(200);
+      expect(tookMs).toBeLessThan(2500);
+    }
+    process.kill(pidOf(deployment.workers[0]), 'SIGCONT');
+  }, 60_000);
+});
+
+describe('a job of another shape', () => {
+  it('fails, and its worker goes on', async () => {
+    await start({});
+    const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), createRecordingLog().log);
+    await store.whenReady(AbortSignal.timeout(5000));
+    const queue = store.createQueue(queueName('openai'));
+    for (const data of [null, 'text', { v: 2, replyTo: 'node' }]) await queue.add('chat', data);
+    await vi.waitFor(async () => expect(await queue.getFailedCount()).toBe(3), { timeout: 10_000 });
+    expect((await deployment.chat({})).status).toBe(200);
+    const [worker] = deployment.workers;
+    process.kill(pidOf(worker), 'SIGTERM');
+    expect(await worker?.exitCode).toBe(0);
+    await queue.close();
+    await store.close();
+  });
+});
+
+describe('a worker that is told to stop', () => {
+  it('stores the answer that it has, although the store is slow', async () => {
+    deployment = await startDeployment({ store: inject('store'), workers: 0 });
+    const name = inject('store').kind === 'redis' ? 'REDIS_URL' : 'DATABASE_URL';
+    const wire = await openWireTo(deployment.stores[name] ?? '');
+    const worker = await deployment.startWorker({ [name]: wire.url });
+    const asked = deployment.chat({ model: 'sim-latency-500' });
+    const call = await callAfter(0);
+    wire.freeze();
+    await call.closed;
+    process.kill(worker.pid, 'SIGTERM');
+    // Longer than a worker without jobs waits for its store.
+    await delay(1800);
+    wire.thaw();
+    expect((await asked).status).toBe(200);
+    expect(await worker.exitCode).toBe(0);
+    expect(deployment.simulator.calls.list()).toHaveLength(1);
+    await wire.close();
+  });
+});
+
+describe('the only worker', () => {
+  it('answers all the same when it comes back after its lock is over, with one more call at most', async () => {
+    await start({});
+    const frozen = pidOf(deployment.workers[0]);
+    // Longer than a lock, so that the second run has to renew its own.
+    const asked = deployment.chat({ model: 'sim-latency-7000' });
+    await callAfter(0);
+    process.kill(frozen, 'SIGSTOP');
+    await delay(lockMs + 500);
+    process.kill(frozen, 'SIGCONT');
+    expect((await asked).status).toBe(200);
+    expect(deployment.simulator.calls.list().length).toBeLessThanOrEqual(2);
+    expect(errors()).toEqual([]);
+  }, 60_000);
+});
+
+describe('a job that takes its workers down', () => {
+  it('is not started a third time, and its caller hears of it soon', async () => {
+    await start({});
+    const asked = deployment.chat({ model: 'sim-hang' });
+    const first = await callAfter(0);
+    process.kill(pidOf(deployment.workers[0]), 'SIGKILL');
+    const next = await deployment.startWorker();
+    const second = await callAfter(first.id);
+    process.kill(next.pid, 'SIGKILL');
+    const killedAt = performance.now();
+    await deployment.startWorker();
+    const reply = await asked;
+    expect(codeOf(reply)).toEqual({ status: 500, code: 'internal' });
+    expect(reply.body.retryable).toBe(true);
+    // The lock, and the two looks that it takes to call a job abandoned, and the start of the worker.
+    expect(performance.now() - killedAt).toBeLessThan(lockMs + 2000 + 5000);
+    expect(deployment.simulator.calls.list({ since: second.id })).toEqual([]);
+  }, 60_000);
+});
