@@ -1,0 +1,92 @@
+import { expect } from 'vitest';
+import { providerIds } from '../../shared/contract.js';
+import type { ChatCall, ChatReply } from '../support/deployment.js';
+import { percentile, withLag } from '../support/lateness.js';
+import { codeOf } from './support/balance.js';
+import type { Books } from './support/books.js';
+import { fault } from './support/fault.js';
+import { openStoreWire } from './support/store-wire.js';
+
+/** Calls at every provider at once; the pools have room for more, so that nobody is refused. */
+const each = 6;
+const wait = (seconds: number) => ({ Prefer: `wait=${seconds}` });
+/** An answer comes this long after its deadline at most, in 99 of 100 cases. */
+const lateMs = 100;
+const times = 5;
+
+for (const model of ['sim-hang', 'sim-hang-body', 'sim-drip-50']) {
+  fault(
+    { id: 'D1', injected: `${model} at every provider, and a deadline of 1 s`, timeoutMs: 90_000 },
+    async (books) => {
+      await startWarm(books);
+      const late = await punctuality(books, times, callsTo(each, { model, headers: wait(1) }));
+      // The calls were cut at the caller's deadline, which says nothing to the breaker.
+      const after = await chatAll(books, callsTo(2, { headers: wait(5) }));
+      expect(after.map(codeOf)).toEqual(after.map(() => 'ok'));
+      return `answered ${late}; the breakers stay closed`;
+    },
+  );
+}
+
+fault({ id: 'D1', injected: 'a slow queue, and a deadline of 1 s', timeoutMs: 90_000 }, async (books) => {
+  const perPool = providerIds.map((id) => [`${id.toUpperCase()}_CONCURRENCY`, String(each)]);
+  await books.start({ variables: Object.fromEntries(perPool) });
+  // Calls that are soon answered: whoever comes behind slow ones is let in.
+  await chatAll(books, callsTo(1, {}));
+  const { calls } = books.deployment.simulator;
+  const before = calls.lastId;
+  const blocking = chatAll(books, callsTo(each, { model: 'sim-hang', headers: wait(5) }));
+  await calls.waitFor(({ id }) => id === before + providerIds.length * each);
+  const late = await punctuality(books, 3, callsTo(1, { headers: wait(1) }));
+  expect((await blocking).map(codeOf)).toEqual(Array(providerIds.length * each).fill('timeout'));
+  expect(calls.lastId).toBe(before + providerIds.length * each);
+  return `answered ${late}, and none was called`;
+});
+
+fault({ id: 'D1', injected: 'the store falls silent, and a deadline of 1 s' }, async (books) => {
+  const { wire, store } = await openStoreWire(books);
+  await books.start({ store });
+  expect((await books.chat()).status).toBe(200);
+  wire.freeze();
+  const reply = await books.chat({ headers: wait(1) });
+  wire.thaw();
+  expect(codeOf(reply)).toBe('timeout');
+  expect(reply.tookMs).toBeLessThan(1150);
+  return `answered ${Math.round(reply.tookMs - 1000)} ms after`;
+});
+
+fault({ id: 'D1', injected: 'a provider that asks to come back after the deadline' }, async (books) => {
+  await startWarm(books);
+  const reply = await books.chat({ model: 'sim-retry-after-5', headers: wait(1) });
+  expect(codeOf(reply)).toBe('provider_rate_limited');
+  expect(reply.tookMs).toBeLessThan(1000);
+  return `500 provider_rate_limited after ${Math.round(reply.tookMs)} ms, not retried`;
+});
+
+const callsTo = (count: number, call: ChatCall): ChatCall[] =>
+  providerIds.flatMap((provider) => Array.from({ length: count }, () => ({ provider, ...call })));
+
+const chatAll = (books: Books, calls: ChatCall[]): Promise<ChatReply[]> =>
+  Promise.all(calls.map((call) => books.chat(call)));
+
+/** The first call of an SDK takes longer than all that follow, and so does the first that is cut. */
+async function startWarm(books: Books): Promise<void> {
+  await books.start();
+  await chatAll(books, callsTo(1, { model: 'sim-hang', headers: wait(1) }));
+}
+
+/** Asks some times over, with a deadline of a second, and looks at the lateness of all answers together. */
+async function punctuality(books: Books, rounds: number, calls: ChatCall[]): Promise<string> {
+  const { result, lagMs } = await withLag(async () => {
+    const late: number[] = [];
+    for (let round = 0; round < rounds; round += 1) {
+      const replies = await chatAll(books, calls);
+      expect(replies.map(codeOf)).toEqual(replies.map(() => 'timeout'));
+      late.push(...replies.map(({ tookMs }) => tookMs - 1000));
+    }
+    return late;
+  });
+  const p99 = percentile(result, 0.99);
+  expect(p99).toBeLessThan(lateMs + lagMs);
+  return `${Math.round(p99)} ms after it (p99 of ${result.length})`;
+}

@@ -1,0 +1,97 @@
+import { expect, inject } from 'vitest';
+import { percentile, withLag } from '../support/lateness.js';
+import { codeOf } from './support/balance.js';
+import type { Books } from './support/books.js';
+import { fault } from './support/fault.js';
+import { paced } from './support/pace.js';
+
+const concurrency = 10;
+const model = 'sim-latency-500';
+const capacityPerSecond = concurrency / 0.5;
+const deadlineSeconds = 6;
+/** As long as the catalogue has it on Redis; on PostgreSQL a third shows the same. */
+const loadSeconds = inject('store').kind === 'redis' ? 60 : 20;
+
+fault(
+  { id: 'Q1', injected: `five times the capacity of 20 requests/s for ${loadSeconds} s`, timeoutMs: 150_000 },
+  async (books) => {
+    await books.start({ variables: { OPENAI_CONCURRENCY: String(concurrency) } });
+    // Until the pool has told of its pace, nobody can know that it is too much.
+    await Promise.all(Array.from({ length: concurrency }, () => books.chat({ model })));
+    const watch = watchBacklog(books);
+    const endsAt = performance.now() + loadSeconds * 1000;
+    const order = { count: 5 * capacityPerSecond * loadSeconds, everyMs: 1000 / (5 * capacityPerSecond) };
+    const { result, lagMs } = await withLag(async () => {
+      const sending = paced(order, async () => ({
+        reply: await books.chat({ model }),
+        at: performance.now(),
+      }));
+      return { normalAgain: await untilNormal(books, endsAt), replies: await sending };
+    });
+    const { normalAgain, replies } = result;
+    const codes = replies.map(({ reply }) => codeOf(reply));
+    expect(codes.filter((code) => !['ok', 'overloaded', 'timeout'].includes(code))).toEqual([]);
+    const good = replies.filter(({ reply, at }) => reply.status === 200 && at <= endsAt).length / loadSeconds;
+    expect(good).toBeGreaterThanOrEqual(0.9 * capacityPerSecond);
+    const refusals = replies.map(({ reply }) => reply).filter((reply) => codeOf(reply) === 'overloaded');
+    for (const { headers } of refusals) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    const refusedInMs = percentile(
+      refusals.map(({ tookMs }) => tookMs),
+      0.99,
+    );
+    expect(refusedInMs).toBeLessThan(50 + lagMs);
+    const most = watch.stop();
+    expect(most).toBeLessThanOrEqual(1.2 * capacityPerSecond * deadlineSeconds + concurrency);
+    expect(normalAgain).toBeLessThan(10_000);
+    const late = codes.filter((code) => code === 'timeout').length;
+    return (
+      `${good.toFixed(1)} good answers/s, ${refusals.length} refusals (p99 ${refusedInMs.toFixed(0)} ms), ${late} too late, ` +
+      `at most ${most} jobs at once, normal ${Math.round(normalAgain)} ms after`
+    );
+  },
+);
+
+/** Looks twice a second at how many jobs there are; `stop` gives the most. */
+function watchBacklog(books: Books): { stop(): number } {
+  let most = 0;
+  const look = async () => {
+    most = Math.max(most, await books.jobs.unfinished());
+  };
+  const timer = setInterval(() => void look().catch(() => undefined), 500);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      return most;
+    },
+  };
+}
+
+/** How long after the end of the load a request is answered as if there had been none, in milliseconds. */
+async function untilNormal(books: Books, endsAt: number): Promise<number> {
+  await new Promise((resolve) => setTimeout(resolve, endsAt - performance.now()));
+  for (;;) {
+    const reply = await books.chat({ model });
+    if (reply.status === 200 && reply.tookMs < 1000) return performance.now() - endsAt;
+  }
+}
+
+fault(
+  { id: 'Q2', injected: 'a backlog that is older than its deadline: the worker frozen meanwhile' },
+  async (books) => {
+    const { workers, simulator } = await books.start({ variables: { OPENAI_CONCURRENCY: '2' } });
+    expect((await books.chat()).status).toBe(200);
+    const since = simulator.calls.lastId;
+    const pid = workers[0]?.pid ?? 0;
+    process.kill(pid, 'SIGSTOP');
+    const patience = { Prefer: 'wait=1' };
+    const stale = await Promise.all(Array.from({ length: 50 }, () => books.chat({ headers: patience })));
+    expect(stale.map(codeOf).filter((code) => code !== 'timeout')).toEqual([]);
+    process.kill(pid, 'SIGCONT');
+    const startedAt = performance.now();
+    const fresh = await Promise.all(Array.from({ length: 5 }, () => books.chat()));
+    expect(fresh.map(codeOf)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok']);
+    const tookMs = Math.round(performance.now() - startedAt);
+    expect(simulator.calls.list({ since })).toHaveLength(5);
+    return `50 × 500 timeout without a call; 5 fresh ones 200 in ${tookMs} ms`;
+  },
+);

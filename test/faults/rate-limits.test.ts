@@ -1,0 +1,48 @@
+import { expect } from 'vitest';
+import { providerIds } from '../../shared/contract.js';
+import { codeOf } from './support/balance.js';
+import { eventually } from './support/expectations.js';
+import { fault } from './support/fault.js';
+
+fault(
+  {
+    id: 'P1',
+    injected: 'a 429 with Retry-After: 1 of every provider; a second caller meanwhile',
+    callsPerRequest: 2,
+  },
+  async (books) => {
+    const { simulator } = await books.start();
+    const pauses = await Promise.all(
+      providerIds.map(async (provider) => {
+        const limited = books.ask({ provider, model: `sim-limit-1-1-${provider}` });
+        const first = await limited.arrived();
+        await first.closed;
+        const second = books.ask({ provider });
+        const replies = await Promise.all([limited.reply, second.reply]);
+        expect(replies.map(codeOf)).toEqual(['ok', 'ok']);
+        const again = simulator.calls.list({ model: limited.model })[1];
+        return (again?.facts.receivedAt ?? Number.NaN) - first.facts.receivedAt;
+      }),
+    );
+    expect(Math.min(...pauses)).toBeGreaterThanOrEqual(1000);
+    expect(books.deployment.logs()).not.toContain('breaker changed');
+    return `200 after one retry, ${pauses.join(', ')} ms after the 429; the second caller waits and has its 200`;
+  },
+);
+
+fault({ id: 'P1', injected: 'a 429 with Retry-After: 3600; more callers during the hold' }, async (books) => {
+  await books.start();
+  const limited = await books.chat({ model: 'sim-retry-after-3600' });
+  expect(codeOf(limited)).toBe('provider_rate_limited');
+  expect(limited.headers.get('retry-after')).toBe('3600');
+  expect(limited.tookMs).toBeLessThan(1000);
+  await eventually(async () => {
+    const refused = await books.chat({ headers: { Prefer: 'wait=1' } });
+    expect(codeOf(refused)).toBe('provider_rate_limited');
+    expect(refused.tookMs).toBeLessThan(500);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+  });
+  expect((await books.chat({ provider: 'anthropic' })).status).toBe(200);
+  expect(books.deployment.logs()).not.toContain('breaker changed');
+  return `500 provider_rate_limited in ${Math.round(limited.tookMs)} ms, later callers refused at once, other providers serve`;
+});

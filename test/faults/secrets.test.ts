@@ -1,0 +1,77 @@
+import { expect } from 'vitest';
+import { providerIds } from '../../shared/contract.js';
+import { quillgate } from '../support/command-line.js';
+import { timed } from './support/expectations.js';
+import { fault } from './support/fault.js';
+
+const canary = 'canary-of-what-a-caller-sent';
+const failing = [
+  'sim-status-400',
+  'sim-status-401',
+  'sim-status-500',
+  'sim-html',
+  'sim-truncated',
+  'sim-echo',
+];
+
+fault(
+  {
+    id: 'S7',
+    injected: 'canaries in prompts, secrets, tokens, headers and keys; every log line there is',
+    callsPerRequest: 2,
+  },
+  async (books) => {
+    const { blog, logs, url } = await books.start({ variables: { LOG_LEVEL: 'trace' } });
+    const basic = `Basic ${Buffer.from(`${canary}:${canary}`).toString('base64')}`;
+    const replies = await Promise.all([
+      ...providerIds.flatMap((provider) =>
+        failing.map((model) => books.chat({ provider, model, messages: [{ content: canary }] })),
+      ),
+      books.chat({ headers: { Authorization: basic } }),
+      books.chat({ body: `{"messages":[{"content":"${canary}` }),
+      books.chat({ body: `{"messages":[{"role":"${canary}","${canary}":1}]}` }),
+      books.chat({ headers: { 'X-LLM': canary } }),
+      books.chat({ headers: { Prefer: `wait=${canary}` } }),
+    ]);
+    const wrongToken = await blog(`/blogs?tag=${canary}`, { headers: { Authorization: `Bearer ${canary}` } });
+    const wrongBody = await blog('/blogs', { json: { content: 1, title: canary, [canary]: canary } });
+    const wrongPath = await fetch(`${url}/${canary}?${canary}`, { headers: { 'X-Request-Id': canary } });
+    const problems = replies.filter(({ status }) => status !== 200).map(({ body }) => JSON.stringify(body));
+    expect(problems.length).toBeGreaterThan(20);
+    for (const answer of [wrongToken, wrongBody, wrongPath]) problems.push(await answer.text());
+    expect(problems.filter((text) => text.includes(canary))).toEqual([]);
+    await books.deployment.api.stop({ graceMs: 5000 });
+    const lines = logs().split('\n');
+    expect(lines.length).toBeGreaterThan(50);
+    const encoded = [canary, basic.slice('Basic '.length)];
+    expect(lines.filter((line) => encoded.some((text) => line.includes(text)))).toEqual([]);
+    return `in none of ${problems.length} problems and none of ${lines.length} lines of logs at level trace`;
+  },
+);
+
+const database = { DATABASE_URL: 'postgres://127.0.0.1:1/none' };
+const somebody = { CHAT_USERNAME: 'tester', CHAT_PASSWORD: 'a-secret-of-some-length' };
+const misconfigured: [program: string, environment: Record<string, string>, named: string][] = [
+  ['api', somebody, 'DATABASE_URL'],
+  ['worker', {}, 'DATABASE_URL'],
+  ['migrate', {}, 'DATABASE_URL'],
+  ['api', { ...database, ...somebody, CHAT_TIMEOUT_MS: canary }, 'CHAT_TIMEOUT_MS'],
+  ['api', { ...database, ...somebody, CHAT_PASSWORD: 'short-canary' }, 'CHAT_PASSWORD'],
+  ['worker', { ...database, REDIS_URL: `http://${canary}` }, 'REDIS_URL'],
+  ['worker', { ...database, OPENAI_BASE_URL: `http://${canary}` }, 'OPENAI_BASE_URL'],
+  ['worker', { ...database, WORKER_PROVIDERS: canary }, 'WORKER_PROVIDERS'],
+];
+
+fault({ id: 'S8', stores: ['redis'], injected: 'configuration that is missing or invalid' }, async () => {
+  let slowestMs = 0;
+  for (const [program, environment, named] of misconfigured) {
+    const running = quillgate([program], environment);
+    slowestMs = Math.max(slowestMs, await timed(running));
+    const { code, stdout, stderr } = await running;
+    expect(code, program).not.toBe(0);
+    expect(stdout + stderr).toContain(named);
+    expect(stdout + stderr).not.toContain('canary');
+  }
+  expect(slowestMs).toBeLessThan(2000);
+  return `${misconfigured.length} × exit ≠ 0 within ${slowestMs} ms, the variable named, its value not shown`;
+});

@@ -1,0 +1,126 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, inject } from 'vitest';
+import type { Books } from './support/books.js';
+import { eventually, expectCodes, keepDoing, timed, timeUntil } from './support/expectations.js';
+import { fault } from './support/fault.js';
+import { startOwnRedis } from './support/own-redis.js';
+import { openStoreWire } from './support/store-wire.js';
+
+const isRedis = inject('store').kind === 'redis';
+/** PostgreSQL has to make every connection anew as a process of its own. */
+const soonMs = isRedis ? 2000 : 8000;
+
+fault({ id: 'R1', injected: 'the store down at the start' }, async (books) => {
+  const { wire, store } = await openStoreWire(books);
+  const { url } = await books.start({ store, withoutStore: wire.cut });
+  const get = (path: string) => fetch(`${url}${path}`);
+  expect((await get('/livez')).status).toBe(200);
+  const ready = await get('/readyz');
+  expect(ready.status).toBe(503);
+  expect(await ready.json()).toMatchObject({ status: 'failing', checks: { queue: { status: 'failing' } } });
+  const { body, headers, tookMs } = await books.chat();
+  expect(body).toMatchObject({ code: 'queue_unavailable', retryable: true });
+  expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+  expect(tookMs).toBeLessThan(3000);
+  expect((await get('/blogs')).status).toBe(isRedis ? 200 : 503);
+
+  await wire.mend();
+  const wellMs = await timeUntil(
+    async () => (await books.chat()).status === 200 && (await get('/readyz')).status === 200,
+  );
+  expect((await get('/blogs')).status).toBe(200);
+  expect(wellMs).toBeLessThan(soonMs);
+  return `500 queue_unavailable after ${Math.round(tookMs)} ms, /readyz 503; all well ${wellMs} ms after it came`;
+});
+
+fault({ id: 'R1', injected: 'the store falls silent, then SIGTERM to all' }, async (books) => {
+  const { wire, store } = await openStoreWire(books);
+  const { programs } = await books.start({ store });
+  expect((await books.chat()).status).toBe(200);
+  wire.freeze();
+  const tookMs = await Promise.all(
+    programs.map(async ({ pid, exitCode }) => {
+      process.kill(pid, 'SIGTERM');
+      const took = await timed(exitCode);
+      expect(await exitCode).toBe(0);
+      return took;
+    }),
+  );
+  wire.thaw();
+  expect(Math.max(...tookMs)).toBeLessThan(6000);
+  return `exit 0 of all within ${Math.max(...tookMs)} ms`;
+});
+
+fault({ id: 'R3', injected: 'the store away for 20 s, the workers idle' }, async (books) => {
+  const { wire, store } = await openStoreWire(books);
+  await books.start({ store });
+  expect((await books.chat()).status).toBe(200);
+  await wire.cut();
+  const during = keepDoing(2000, () => books.chat());
+  await delay(20_000);
+  const refused = await Promise.all(during.stop());
+  expectCodes(refused, ['queue_unavailable']);
+  await wire.mend();
+  const wellMs = await timeUntil(async () => (await books.chat()).status === 200);
+  expect(wellMs).toBeLessThan(soonMs);
+  return `${refused.length} refused meanwhile; serves ${wellMs} ms after it is back`;
+});
+
+/** Of a load. */
+const everyMs = 50;
+/** The outage is as long as the locks: a call whose outcome could not be stored meanwhile is made once more. */
+const perOutage = 2;
+
+fault(
+  {
+    id: 'R2',
+    injected: 'Redis killed with -9 under load, back after 3 s',
+    stores: ['redis'],
+    callsPerRequest: perOutage,
+  },
+  async (books) => underLoad(books, await redisKilled(books)),
+);
+
+fault(
+  {
+    id: 'R2',
+    injected: 'PostgreSQL out of reach under load for 3 s',
+    stores: ['postgres'],
+    callsPerRequest: perOutage,
+  },
+  async (books) => underLoad(books, await wireCut(books)),
+);
+
+interface Outage {
+  begin(): Promise<void>;
+  end(): Promise<void>;
+}
+
+async function redisKilled(books: Books): Promise<Outage> {
+  const redis = await startOwnRedis(books);
+  await books.start({ store: redis.store, workers: 2 });
+  return { begin: redis.kill, end: redis.start };
+}
+
+async function wireCut(books: Books): Promise<Outage> {
+  const { wire, store } = await openStoreWire(books);
+  await books.start({ store, workers: 2 });
+  return { begin: wire.cut, end: wire.mend };
+}
+
+async function underLoad(books: Books, outage: Outage): Promise<string> {
+  const load = keepDoing(everyMs, () => books.chat({ model: 'sim-latency-200' }));
+  await eventually(() => expect(books.deployment.simulator.calls.lastId).toBeGreaterThan(20));
+  await outage.begin();
+  await delay(3000);
+  await outage.end();
+  const wellMs = await timeUntil(async () => (await books.chat()).status === 200);
+  await delay(2000);
+  const replies = await Promise.all(load.stop());
+  // Until the first beat after the outage nobody knows of a pool.
+  expectCodes(replies, ['ok', 'timeout', 'queue_unavailable', 'provider_unavailable']);
+  // The last ones came when all was well again.
+  expectCodes(replies.slice(-20), ['ok']);
+  expect(wellMs).toBeLessThan(soonMs);
+  return `serves ${wellMs} ms after it is back`;
+}

@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { authorization } from '../support/deployment.js';
+import { openWireTo } from '../support/wire.js';
+import { codeOf } from './support/balance.js';
+import { openConnectionKiller } from './support/connection-killer.js';
+import { eventually, expectCodes, keepDoing, timeUntil } from './support/expectations.js';
+import { fault } from './support/fault.js';
+import { startOwnRedis } from './support/own-redis.js';
+
+fault(
+  {
+    id: 'R5',
+    injected: 'an add that was executed, but whose answer never comes; no worker until its deadline',
+  },
+  async (books) => {
+    const { stores, startApi, startWorker, simulator } = await books.start({ workers: 0 });
+    const name = stores.REDIS_URL === undefined ? 'DATABASE_URL' : 'REDIS_URL';
+    const wire = await openWireTo(stores[name] ?? '');
+    books.release(wire.close);
+    const { url } = await startApi({ [name]: wire.url });
+    // What this asks the store comes back on a connection that the add will find free.
+    const unknown = await fetch(`${url}/chat/${randomUUID()}`, { headers: { Authorization: authorization } });
+    expect(unknown.status).toBe(404);
+    wire.holdAnswers();
+    const askedAt = performance.now();
+    const reply = await books.chat({ url });
+    expect(codeOf(reply)).toBe('queue_unavailable');
+    expect(reply.tookMs).toBeLessThan(3000);
+    expect(await books.jobs.unfinished()).toBe(1);
+    await delay(6000 - (performance.now() - askedAt));
+    await startWorker();
+    await eventually(async () => expect(await books.jobs.unfinished()).toBe(0));
+    expect(simulator.calls.lastId).toBe(0);
+    wire.thaw();
+    return `500 queue_unavailable after ${Math.round(reply.tookMs)} ms; the orphan is taken late and makes no call`;
+  },
+);
+
+const times = 20;
+
+fault(
+  { id: 'R6', injected: `all connections to the store killed ${times} times under load` },
+  async (books) => {
+    const { stores } = await books.start({ workers: 2 });
+    const killer = await openConnectionKiller(stores);
+    books.release(killer.close);
+    const load = keepDoing(50, () => books.chat({ model: 'sim-latency-200' }));
+    let killed = 0;
+    for (let time = 0; time < times; time += 1) {
+      await delay(500);
+      killed += await killer.killAll();
+    }
+    const replies = await Promise.all(load.stop());
+    expect(killed).toBeGreaterThan(times);
+    // A beat can be lost as well.
+    expectCodes(replies, ['ok', 'queue_unavailable', 'provider_unavailable']);
+    const well = await timeUntil(async () => (await books.chat()).status === 200);
+    const ok = replies.filter(({ status }) => status === 200).length;
+    expect(ok).toBeGreaterThan(replies.length / 2);
+    return `${killed} connections killed, ${ok} of ${replies.length} answered 200, well after ${well} ms`;
+  },
+);
+
+fault(
+  { id: 'R7', injected: 'Redis out of memory while jobs run, for 3 s', stores: ['redis'] },
+  async (books) => {
+    const redis = await startOwnRedis(books);
+    const { url } = await books.start({ store: redis.store });
+    const running = [1, 2, 3].map(() => books.ask({ model: 'sim-latency-1000' }));
+    await Promise.all(running.map((asked) => asked.arrived()));
+    await redis.configure('maxmemory', '1');
+    const reply = await books.chat();
+    expect(codeOf(reply)).toBe('queue_unavailable');
+    expect(reply.tookMs).toBeLessThan(3000);
+    const ready = (await fetch(`${url}/readyz`)).status;
+    await delay(3000);
+    await redis.configure('maxmemory', '0');
+    const wellMs = await timeUntil(async () => (await books.chat()).status === 200);
+    expectCodes(await Promise.all(running.map((asked) => asked.reply)), ['ok']);
+    expect(wellMs).toBeLessThan(2000);
+    return `500 queue_unavailable after ${Math.round(reply.tookMs)} ms (/readyz ${ready}); running jobs 200; well after ${wellMs} ms`;
+  },
+);
+
+fault({ id: 'R8', injected: 'an eviction policy that may lose jobs', stores: ['redis'] }, async (books) => {
+  const redis = await startOwnRedis(books);
+  const { url } = await books.start({ store: redis.store });
+  const readyz = async () => {
+    const response = await fetch(`${url}/readyz`);
+    const { checks } = (await response.json()) as { checks: { queue: { detail?: string } } };
+    return { status: response.status, detail: checks.queue.detail };
+  };
+  await redis.configure('maxmemory-policy', 'allkeys-lru');
+  const bad = await readyz();
+  expect(bad).toEqual({
+    status: 503,
+    detail: expect.stringMatching(/maxmemory-policy.*noeviction.*allkeys-lru/),
+  });
+  await redis.configure('maxmemory-policy', 'noeviction');
+  expect((await readyz()).status).toBe(200);
+  return `/readyz 503: ${bad.detail}; 200 when it is set right`;
+});

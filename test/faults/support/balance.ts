@@ -1,0 +1,88 @@
+import type { ChatReply } from '../../support/deployment.js';
+
+/** One request, from its sending to its end. */
+export interface Entry {
+  /** The name of its model, by which the provider's calls are told apart. */
+  readonly model: string;
+  answer?: ChatReply;
+  /** Its caller hung up before the answer. */
+  left: boolean;
+  /** Its connection ended without an answer. */
+  unanswered: boolean;
+}
+
+/** What a case allows that would be wrong otherwise. */
+export interface BooksRules {
+  /** Calls of the provider for one request: more than one where a worker dies or a call is retried. */
+  readonly callsPerRequest?: number;
+  /** Callers whose connection ends without an answer, because their API is killed. */
+  readonly unanswered?: number;
+}
+
+/** What became of a case's requests, and what was left behind. */
+export interface Balance {
+  sent: number;
+  /** How many answers of each code; `ok` is a 200. */
+  answers: Record<string, number>;
+  /** Callers who hung up. */
+  left: number;
+  unanswered: number;
+  /** Calls at the provider. */
+  calls: number;
+  /** Calls beyond the first of a request. */
+  repeated: number;
+  /** Requests with more calls than the case allows. */
+  overcalled: number;
+  /** What should be gone when all is done. */
+  leftovers: Leftovers;
+  /** Lines of the programs' logs that tell of an unexpected error. */
+  fatal: string[];
+  /** Programs that ended otherwise than they were told to. */
+  wrongExits: number;
+  /** Logs and problems that show a prompt or a secret. */
+  leaks: number;
+}
+
+/** What can be left over. */
+export interface Leftovers {
+  /** Jobs that wait or run, over all queues. */
+  jobs: number;
+  /** Calls that the provider still serves. */
+  calls: number;
+  /** Connections to the provider after all programs have ended. */
+  sockets: number;
+}
+
+/** What has to be true of every case. */
+export const balanced = ({ unanswered = 0 }: BooksRules): Partial<Balance> => ({
+  unanswered,
+  overcalled: 0,
+  leftovers: { jobs: 0, calls: 0, sockets: 0 },
+  fatal: [],
+  wrongExits: 0,
+  leaks: 0,
+});
+
+/** Sums up the requests and the provider's calls, which are given by the names of their models. */
+export function sumUp(entries: readonly Entry[], calledModels: readonly string[], rules: BooksRules) {
+  const counts = countEach(calledModels);
+  const perRequest = [...new Set(entries.map(({ model }) => model))].map((model) => counts[model] ?? 0);
+  return {
+    sent: entries.length,
+    answers: countEach(entries.flatMap(({ answer }) => (answer ? [codeOf(answer)] : []))),
+    left: entries.filter(({ left, answer }) => left && answer === undefined).length,
+    unanswered: entries.filter(({ unanswered }) => unanswered).length,
+    repeated: perRequest.reduce((sum, calls) => sum + Math.max(0, calls - 1), 0),
+    overcalled: perRequest.filter((calls) => calls > (rules.callsPerRequest ?? 1)).length,
+  };
+}
+
+/** The problem's code, `ok` for an answer, or the status of anything else. */
+export const codeOf = ({ status, body }: ChatReply): string =>
+  status === 200 ? 'ok' : String(body.code ?? status);
+
+function countEach(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}

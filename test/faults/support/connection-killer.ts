@@ -1,0 +1,37 @@
+import { Redis } from 'ioredis';
+import pg from 'pg';
+
+/** Ends the connections of everybody else to the queue's store. */
+export interface ConnectionKiller {
+  /** Gives how many there were. */
+  killAll(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** Opens the store that the variables name. */
+export async function openConnectionKiller({
+  REDIS_URL,
+  DATABASE_URL,
+}: Record<string, string>): Promise<ConnectionKiller> {
+  if (REDIS_URL === undefined) return inPostgres(DATABASE_URL ?? '');
+  const redis = new Redis(REDIS_URL);
+  return {
+    killAll: async () => Number(await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')),
+    close: async () => redis.disconnect(),
+  };
+}
+
+async function inPostgres(url: string): Promise<ConnectionKiller> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const others = 'datname = current_database() AND pid <> pg_backend_pid()';
+  return {
+    killAll: async () => {
+      const { rowCount } = await client.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${others}`,
+      );
+      return rowCount ?? 0;
+    },
+    close: () => client.end(),
+  };
+}

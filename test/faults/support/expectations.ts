@@ -1,0 +1,39 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, vi } from 'vitest';
+import type { ChatReply } from '../../support/deployment.js';
+import { codeOf } from './balance.js';
+
+/** Waits until the check throws no more, for fifteen seconds at most. */
+export const eventually = (check: () => Promise<void> | void): Promise<void> =>
+  vi.waitFor(check, { timeout: 15_000, interval: 20 });
+
+/** How many replies there are of each code; only these codes may occur. */
+export function expectCodes(replies: readonly ChatReply[], allowed: readonly string[]): void {
+  expect(replies.map(codeOf).filter((code) => !allowed.includes(code))).toEqual([]);
+}
+
+/** Does it again and again until it succeeds, and gives how long that took, in milliseconds. */
+export async function timeUntil(succeeds: () => Promise<boolean>): Promise<number> {
+  const startedAt = performance.now();
+  while (!(await succeeds())) await delay(20);
+  return Math.round(performance.now() - startedAt);
+}
+
+/** Starts something at this interval until it is told to stop; gives everything that was started. */
+export function keepDoing<T>(everyMs: number, start: () => T): { stop(): T[] } {
+  const started: T[] = [];
+  const timer = setInterval(() => started.push(start()), everyMs);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      return started;
+    },
+  };
+}
+
+/** The time a step takes, in milliseconds. */
+export async function timed(step: Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await step;
+  return Math.round(performance.now() - startedAt);
+}

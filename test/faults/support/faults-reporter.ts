@@ -1,0 +1,69 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Reporter, TestCase } from 'vitest/node';
+import type { Balance } from './balance.js';
+import type { FaultRecord } from './fault.js';
+
+interface Told extends FaultRecord {
+  store: string;
+  passed: boolean;
+  tookMs: number;
+}
+
+/** Tells of every case what was injected, what came out and whether the books balance; all of them again at the end. */
+export class FaultsReporter implements Reporter {
+  readonly #told: Told[] = [];
+
+  /** The file of a run on these stores. */
+  constructor(private readonly fileOf: (stores: string[]) => string) {}
+
+  onTestCaseResult(test: TestCase): void {
+    const { fault } = test.meta();
+    if (fault === undefined) return;
+    const told = {
+      ...fault,
+      store: test.project.name,
+      passed: test.result().state === 'passed',
+      tookMs: Math.round(test.diagnostic()?.duration ?? 0),
+    };
+    this.#told.push(told);
+    process.stdout.write(
+      `\n${told.id} on ${told.store}: ${told.injected}\n` +
+        `  came out: ${told.cameOut ?? 'the case failed'}\n  books:    ${inWords(told.balance)}\n`,
+    );
+  }
+
+  onTestRunEnd(): void {
+    if (this.#told.length === 0) return;
+    const rows = this.#told.map((told) => [
+      told.id,
+      told.store,
+      told.passed ? 'stood' : 'FAILED',
+      `${(told.tookMs / 1000).toFixed(1)} s`,
+      inWords(told.balance),
+    ]);
+    const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+    const lines = rows.map((row) => row.map((cell, n) => cell.padEnd(widths[n] ?? 0)).join('  '));
+    process.stdout.write(`\nFaults and their books\n  ${lines.join('\n  ')}\n`);
+    const file = this.fileOf([...new Set(this.#told.map(({ store }) => store))]);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, `${JSON.stringify(this.#told, undefined, 2)}\n`);
+  }
+}
+
+function inWords(balance: Balance | undefined): string {
+  if (balance === undefined) return 'nothing was sent';
+  const { sent, answers, left, unanswered, calls, repeated, leftovers } = balance;
+  const answered = Object.entries(answers).map(([code, count]) => `${count} ${code}`);
+  const others = [left > 0 && `${left} left`, unanswered > 0 && `${unanswered} unanswered`];
+  const outcomes = [...answered, ...others].filter(Boolean).join(', ');
+  const wrong = [
+    ...Object.entries(leftovers).map(([what, count]) => [`${what} left over`, count] as const),
+    ['overcalled', balance.overcalled] as const,
+    ['lines of unexpected errors', balance.fatal.length] as const,
+    ['wrong exits', balance.wrongExits] as const,
+    ['leaks', balance.leaks] as const,
+  ].flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []));
+  const ends = wrong.length > 0 ? wrong.join(', ') : 'nothing left over';
+  return `${sent} sent (${outcomes || 'none answered'}), ${calls} calls (${repeated} repeated), ${ends}`;
+}

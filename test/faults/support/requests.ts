@@ -1,0 +1,64 @@
+import type { Call } from '../../../dev/simulator/call.js';
+import { promptCanary } from '../../support/canaries.js';
+import type { ChatCall, ChatReply, Deployment } from '../../support/deployment.js';
+import type { Entry } from './balance.js';
+
+/** A request on its way, and its caller, who can hang up. */
+export interface Asked {
+  readonly model: string;
+  readonly reply: Promise<ChatReply>;
+  /** Its first call at the provider. */
+  arrived(): Promise<Call>;
+  /** Closes the connection and gives the time, in milliseconds since the epoch. */
+  leave(): number;
+}
+
+/** The requests of one case, each with a mark of its own by which the provider's calls are told apart. */
+export interface Requests {
+  readonly entries: readonly Entry[];
+  ask(call: ChatCall): Asked;
+  /** Resolves when no request is on its way any more. */
+  ended(): Promise<void>;
+}
+
+/** Keeps the requests of the case with this id. */
+export function createRequests(id: string, deployment: () => Deployment): Requests {
+  const entries: Entry[] = [];
+  const ends: Promise<void>[] = [];
+  const ask = (call: ChatCall): Asked => {
+    const { chat, simulator } = deployment();
+    const model = call.model?.includes('@')
+      ? call.model
+      : `${call.model ?? 'sim-echo'}@${id}-${entries.length}`;
+    const entry: Entry = { model, left: false, unanswered: false };
+    entries.push(entry);
+    const going = new AbortController();
+    const reply = chat({ messages: [{ content: promptCanary }], signal: going.signal, ...call, model });
+    ends.push(note(entry, reply));
+    return {
+      model,
+      reply,
+      arrived: () =>
+        Promise.race([simulator.waitForCall((call) => call.model === model), reply.then(answeredUncalled)]),
+      leave: () => {
+        entry.left = true;
+        const at = Date.now();
+        going.abort();
+        return at;
+      },
+    };
+  };
+  return { entries, ask, ended: async () => void (await Promise.all(ends)) };
+}
+
+function answeredUncalled({ status, body }: ChatReply): never {
+  throw new Error(`answered before it was called: ${status} ${String(body.code)}`);
+}
+
+async function note(entry: Entry, reply: Promise<ChatReply>): Promise<void> {
+  try {
+    entry.answer = await reply;
+  } catch {
+    entry.unanswered = !entry.left;
+  }
+}
