@@ -1,0 +1,89 @@
+import { migrateDatabase } from '../../db/migrate.js';
+import type { ChildProgram } from '../../dev/child-program.js';
+import { simulatorEnvironment } from '../../dev/simulated-providers.js';
+import { parseConfig } from '../../shared/config.js';
+import { providerIds } from '../../shared/contract.js';
+import type { Lifecycle } from '../../shared/lifecycle.js';
+import { migrateQueueStore } from '../../shared/queue-stores/open.js';
+import { failureOf, programsIn } from '../bench/programs.js';
+import type { RunningStore } from '../bench/store.js';
+import { meanBusyMs, providerTimeoutMs } from './mix.js';
+
+/** One API, two workers and a simulator, each a process of its own as in production. */
+export interface Service {
+  readonly chatUrl: string;
+  readonly simulatorUrl: string;
+  readonly pids: { readonly api: number; readonly 'worker 1': number; readonly simulator: number };
+  /** The second worker as it is now: it dies and is born again. */
+  readonly mortal: () => ChildProgram;
+  /** Kills the second worker without a warning. */
+  killMortal(): Promise<void>;
+  /** Starts it again and waits until it can work. */
+  reviveMortal(): Promise<void>;
+  /** Rejects when one of the others ends although nobody asked it to. */
+  readonly failed: Promise<never>;
+}
+
+interface ServiceOptions {
+  store: RunningStore;
+  concurrency: number;
+  lifecycle: Lifecycle;
+  /** Folder for logs. */
+  dir: string;
+}
+
+/** How many requests of the mix the two workers can do in a second, whose pools do so many at once. */
+export const capacityPerSecond = (concurrency: number): number =>
+  (2 * providerIds.length * concurrency) / (meanBusyMs / 1000);
+
+/** Starts them and waits until they are ready. */
+export async function openService({ store, concurrency, lifecycle, dir }: ServiceOptions): Promise<Service> {
+  const config = parseConfig(store.variables, 'migrate');
+  await migrateDatabase(config.DATABASE_URL ?? '');
+  await migrateQueueStore(config);
+  const run = programsIn(dir, lifecycle);
+  const simulator = await run('simulator', ['simulator', '--port', '0'], { PATH: process.env.PATH });
+  const simulatorUrl = `http://127.0.0.1:${simulator.port}`;
+  const environment = environmentOf(store, simulatorUrl, concurrency);
+  const start = (name: string, program: string) => run(name, [program], environment);
+  const api = await start('api', 'api');
+  const steady = await start('worker-1', 'worker');
+  let mortal = await start('worker-2', 'worker');
+  const failed = failureOf([simulator, api, steady], dir);
+  await Promise.race([Promise.all([api, steady, mortal].map(({ ready }) => ready)), failed]);
+  return {
+    chatUrl: `http://127.0.0.1:${api.port}/chat`,
+    simulatorUrl,
+    pids: { api: api.pid, 'worker 1': steady.pid, simulator: simulator.pid },
+    mortal: () => mortal,
+    killMortal: async () => {
+      process.kill(mortal.pid, 'SIGKILL');
+      await mortal.ended;
+    },
+    reviveMortal: async () => {
+      mortal = await start('worker-2', 'worker');
+      await mortal.ready;
+    },
+    failed,
+  };
+}
+
+function environmentOf(store: RunningStore, simulatorUrl: string, concurrency: number): NodeJS.ProcessEnv {
+  const perProvider = providerIds.flatMap((id) => [
+    [`${id.toUpperCase()}_CONCURRENCY`, `${concurrency}`],
+    [`${id.toUpperCase()}_TIMEOUT_MS`, `${providerTimeoutMs}`],
+  ]);
+  return {
+    PATH: process.env.PATH,
+    NODE_ENV: 'production',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    WORKER_PORT: '0',
+    LOG_LEVEL: 'info',
+    CHAT_USERNAME: 'bench',
+    CHAT_PASSWORD: 'only-on-loopback',
+    ...Object.fromEntries(perProvider),
+    ...store.variables,
+    ...simulatorEnvironment([...providerIds], simulatorUrl),
+  };
+}
