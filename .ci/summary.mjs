@@ -1,18 +1,38 @@
-// Counts what ran from the test runner's own report, and fails when a store's suite did not run.
-import { existsSync, readFileSync } from 'node:fs';
+// Counts what ran from the test runner's own reports, and fails when a suite did not run on one of the queue's stores.
+import { globSync, readFileSync } from 'node:fs';
 
 const failedSteps = Number(process.argv[2]);
-const report = existsSync('test-results/summary.json')
-  ? JSON.parse(readFileSync('test-results/summary.json', 'utf8'))
-  : { passed: 0, failed: 0, stores: [] };
+/** What one or more runs of a suite came to together. */
+const read = (pattern) =>
+  globSync(pattern)
+    .map((file) => JSON.parse(readFileSync(file, 'utf8')))
+    .reduce(
+      (sum, { passed, failed, stores }) => ({
+        passed: sum.passed + passed,
+        failed: sum.failed + failed,
+        stores: [...sum.stores, ...stores],
+      }),
+      { passed: 0, failed: 0, stores: [] },
+    );
+const reports = {
+  'The whole-path suite': read('test-results/summary.json'),
+  'The catalogue of faults': read('test-results/faults-*.json'),
+};
 
 const kinds = { Redis: ['redis'], PostgreSQL: ['embedded-postgres', 'postgres-container'] };
-const didNotRun = Object.entries(kinds)
-  .filter(([, names]) => !report.stores.some(({ name, passed }) => names.includes(name) && passed > 0))
-  .map(([kind]) => kind);
-for (const kind of didNotRun) process.stdout.write(`The whole-path suite did not run on ${kind}.\n`);
+const ranOn = ({ stores }, names) => stores.some(({ name, passed }) => names.includes(name) && passed > 0);
+const didNotRun = Object.entries(reports).flatMap(([suite, report]) =>
+  Object.entries(kinds)
+    .filter(([, names]) => !ranOn(report, names))
+    .map(([kind]) => `${suite} did not run on ${kind}.`),
+);
+for (const line of didNotRun) process.stdout.write(`${line}\n`);
+
+const sum = (pick) => Object.values(reports).reduce((total, report) => total + pick(report), 0);
+const passed = sum((report) => report.passed);
+const failedTests = sum((report) => report.failed);
 // A step that failed without a failed test (lint, a crashed runner) counts as one failure of its own.
-const otherFailures = didNotRun.length + (report.failed > 0 ? Math.max(0, failedSteps - 1) : failedSteps);
-const failed = report.failed + otherFailures;
-process.stdout.write(`${report.passed} passed, ${failed} failed\n`);
-process.exit(failed > 0 || report.passed === 0 ? 1 : 0);
+const failedRuns = Object.values(reports).filter((report) => report.failed > 0).length;
+const failed = failedTests + didNotRun.length + Math.max(0, failedSteps - failedRuns);
+process.stdout.write(`${passed} passed, ${failed} failed\n`);
+process.exit(failed > 0 || passed === 0 ? 1 : 0);
