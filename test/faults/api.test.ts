@@ -10,26 +10,29 @@ import type { Asked } from './support/requests.js';
 
 const lost = 5;
 
-fault({ id: 'A4', injected: 'the telling of replies lost: the relay forgets its nodes' }, async (books) => {
-  const { stores } = await books.start();
-  const forgetting = await forgetRelayNodes(stores);
-  books.release(forgetting.close);
-  const { result: lateMs, lagMs } = await withLag(async () => {
-    // Again and again, because a node registers itself anew within two seconds.
-    const wiping = keepDoing(20, forgetting.again);
-    // Spread over the second in which every record is looked at once.
-    const asked = Array.from({ length: lost }, (_, n) =>
-      books.ask({ model: `sim-latency-${150 + 200 * n}` }),
-    );
-    const late = await Promise.all(asked.map(lateness));
-    await Promise.all(wiping.stop());
-    return late;
-  });
-  expect(Math.max(...lateMs)).toBeLessThan(1200 + lagMs);
-  // Who is told has the answer within a few milliseconds.
-  expect(Math.max(...lateMs)).toBeGreaterThan(300);
-  return `200, ${lateMs.join(', ')} ms after the provider's answers`;
-});
+fault(
+  { id: 'A4', timed: true, injected: 'the telling of replies lost: the relay forgets its nodes' },
+  async (books) => {
+    const { stores } = await books.start();
+    const forgetting = await forgetRelayNodes(stores);
+    books.release(forgetting.close);
+    const { result: lateMs, lagMs } = await withLag(async () => {
+      // Again and again, because a node registers itself anew within two seconds.
+      const wiping = keepDoing(20, forgetting.again);
+      // Spread over the second in which every record is looked at once.
+      const asked = Array.from({ length: lost }, (_, n) =>
+        books.ask({ model: `sim-latency-${150 + 200 * n}` }),
+      );
+      const late = await Promise.all(asked.map(lateness));
+      await Promise.all(wiping.stop());
+      return late;
+    });
+    expect(Math.max(...lateMs)).toBeLessThan(1200 + lagMs);
+    // Who is told has the answer within a few milliseconds.
+    expect(Math.max(...lateMs)).toBeGreaterThan(300);
+    return `200, ${lateMs.join(', ')} ms after the provider's answers`;
+  },
+);
 
 /** How long after the provider the API answers, in milliseconds. */
 async function lateness(asked: Asked): Promise<number> {
@@ -38,7 +41,7 @@ async function lateness(asked: Asked): Promise<number> {
   return Date.now() - (call.finishedAt ?? Number.NaN);
 }
 
-fault({ id: 'A5', injected: 'SIGTERM to the API with requests in flight' }, async (books) => {
+fault({ id: 'A5', timed: true, injected: 'SIGTERM to the API with requests in flight' }, async (books) => {
   const { api, url } = await books.start();
   const asked = [1, 2, 3].map(() => books.ask({ model: 'sim-latency-1500' }));
   await Promise.all(asked.map((one) => one.arrived()));
@@ -51,19 +54,22 @@ fault({ id: 'A5', injected: 'SIGTERM to the API with requests in flight' }, asyn
   return '/readyz 503 draining while three requests are in flight, then 200 for each of them, exit 0';
 });
 
-fault({ id: 'A5', injected: 'SIGTERM to the API with a request that outlasts the grace' }, async (books) => {
-  const { api } = await books.start({ variables: { SHUTDOWN_GRACE_MS: '1000' } });
-  const silent = connect(api.port, '127.0.0.1');
-  await once(silent, 'connect');
-  const asked = books.ask({ model: 'sim-hang' });
-  await asked.arrived();
-  process.kill(api.pid, 'SIGTERM');
-  const tookMs = await timed(api.exitCode);
-  expect(codeOf(await asked.reply)).toBe('internal');
-  expect(await api.exitCode).toBe(0);
-  expect(tookMs).toBeLessThan(4000);
-  return `500 internal, retryable, exit 0 after ${tookMs} ms, whoever is connected`;
-});
+fault(
+  { id: 'A5', timed: true, injected: 'SIGTERM to the API with a request that outlasts the grace' },
+  async (books) => {
+    const { api } = await books.start({ variables: { SHUTDOWN_GRACE_MS: '1000' } });
+    const silent = connect(api.port, '127.0.0.1');
+    await once(silent, 'connect');
+    const asked = books.ask({ model: 'sim-hang' });
+    await asked.arrived();
+    process.kill(api.pid, 'SIGTERM');
+    const tookMs = await timed(api.exitCode);
+    expect(codeOf(await asked.reply)).toBe('internal');
+    expect(await api.exitCode).toBe(0);
+    expect(tookMs).toBeLessThan(4000);
+    return `500 internal, retryable, exit 0 after ${tookMs} ms, whoever is connected`;
+  },
+);
 
 /** The first answer that is not ok; a signal takes a moment to arrive. */
 async function untilDraining(url: string): Promise<{ status: number; body: unknown }> {

@@ -13,6 +13,7 @@ const cutWithinMs = 250;
 fault(
   {
     id: 'A2',
+    timed: true,
     injected: '100 clients who leave while their calls run, one after the other',
     timeoutMs: 90_000,
   },
@@ -34,39 +35,45 @@ fault(
   },
 );
 
-fault({ id: 'A2', injected: '20 clients who leave at once in the middle of the body' }, async (books) => {
-  await books.start();
-  const asked = Array.from({ length: 20 }, (_, n) =>
-    books.ask({ model: 'sim-hang-body', provider: providerOf(n) }),
-  );
-  const running = await Promise.all(asked.map((one) => one.arrived()));
-  const { result, lagMs } = await withLag(() =>
-    Promise.all(asked.map((one, n) => closedAfter(running[n] as Call, one.leave()))),
-  );
-  const p99 = percentile(result, 0.99);
-  expect(p99).toBeLessThan(cutWithinMs + lagMs);
-  return `the calls' connections closed ${p99} ms after (p99)`;
-});
-
-fault({ id: 'A2', injected: '20 clients who leave while their jobs are queued' }, async (books) => {
-  const { simulator } = await books.start({
-    variables: { OPENAI_CONCURRENCY: '1', CHAT_TIMEOUT_MS: '30000' },
-  });
-  const first = books.ask({ model: 'sim-hang' });
-  const running = await first.arrived();
-  const queued = Array.from({ length: 20 }, () => books.ask());
-  await eventually(async () => expect(await books.jobs.unfinished()).toBe(21));
-  for (const one of queued) one.leave();
-  await eventually(async () => expect(await books.jobs.unfinished()).toBe(1));
-  await closedAfter(running, first.leave());
-  const last = books.ask();
-  expect((await last.reply).status).toBe(200);
-  expect(simulator.calls.list({ since: running.id }).map(({ model }) => model)).toEqual([last.model]);
-  return 'none of the queued jobs was ever called';
-});
+fault(
+  { id: 'A2', timed: true, injected: '20 clients who leave at once in the middle of the body' },
+  async (books) => {
+    await books.start();
+    const asked = Array.from({ length: 20 }, (_, n) =>
+      books.ask({ model: 'sim-hang-body', provider: providerOf(n) }),
+    );
+    const running = await Promise.all(asked.map((one) => one.arrived()));
+    const { result, lagMs } = await withLag(() =>
+      Promise.all(asked.map((one, n) => closedAfter(running[n] as Call, one.leave()))),
+    );
+    const p99 = percentile(result, 0.99);
+    expect(p99).toBeLessThan(cutWithinMs + lagMs);
+    return `the calls' connections closed ${p99} ms after (p99)`;
+  },
+);
 
 fault(
-  { id: 'A2', injected: 'a client leaves, and the worker that runs its call dies deaf' },
+  { id: 'A2', timed: true, injected: '20 clients who leave while their jobs are queued' },
+  async (books) => {
+    const { simulator } = await books.start({
+      variables: { OPENAI_CONCURRENCY: '1', CHAT_TIMEOUT_MS: '30000' },
+    });
+    const first = books.ask({ model: 'sim-hang' });
+    const running = await first.arrived();
+    const queued = Array.from({ length: 20 }, () => books.ask());
+    await eventually(async () => expect(await books.jobs.unfinished()).toBe(21));
+    for (const one of queued) one.leave();
+    await eventually(async () => expect(await books.jobs.unfinished()).toBe(1));
+    await closedAfter(running, first.leave());
+    const last = books.ask();
+    expect((await last.reply).status).toBe(200);
+    expect(simulator.calls.list({ since: running.id }).map(({ model }) => model)).toEqual([last.model]);
+    return 'none of the queued jobs was ever called';
+  },
+);
+
+fault(
+  { id: 'A2', timed: true, injected: 'a client leaves, and the worker that runs its call dies deaf' },
   async (books) => {
     const { startWorker } = await books.start({ variables: { CHAT_TIMEOUT_MS: '30000' } });
     const asked = books.ask({ model: 'sim-hang' });

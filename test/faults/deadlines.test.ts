@@ -16,7 +16,12 @@ const times = 5;
 
 for (const model of ['sim-hang', 'sim-hang-body', 'sim-drip-50']) {
   fault(
-    { id: 'D1', injected: `${model} at every provider, and a deadline of 1 s`, timeoutMs: 90_000 },
+    {
+      id: 'D1',
+      timed: true,
+      injected: `${model} at every provider, and a deadline of 1 s`,
+      timeoutMs: 90_000,
+    },
     async (books) => {
       await startWarm(books);
       const late = await punctuality(books, times, callsTo(each, { model, headers: wait(1) }));
@@ -28,22 +33,25 @@ for (const model of ['sim-hang', 'sim-hang-body', 'sim-drip-50']) {
   );
 }
 
-fault({ id: 'D1', injected: 'a slow queue, and a deadline of 1 s', timeoutMs: 90_000 }, async (books) => {
-  const perPool = providerIds.map((id) => [`${id.toUpperCase()}_CONCURRENCY`, String(each)]);
-  await books.start({ variables: Object.fromEntries(perPool) });
-  // Calls that are soon answered: whoever comes behind slow ones is let in.
-  await chatAll(books, callsTo(1, {}));
-  const { calls } = books.deployment.simulator;
-  const before = calls.lastId;
-  const blocking = chatAll(books, callsTo(each, { model: 'sim-hang', headers: wait(5) }));
-  await calls.waitFor(({ id }) => id === before + providerIds.length * each);
-  const late = await punctuality(books, 3, callsTo(1, { headers: wait(1) }));
-  expect((await blocking).map(codeOf)).toEqual(Array(providerIds.length * each).fill('timeout'));
-  expect(calls.lastId).toBe(before + providerIds.length * each);
-  return `answered ${late}, and none was called`;
-});
+fault(
+  { id: 'D1', timed: true, injected: 'a slow queue, and a deadline of 1 s', timeoutMs: 90_000 },
+  async (books) => {
+    const perPool = providerIds.map((id) => [`${id.toUpperCase()}_CONCURRENCY`, String(each)]);
+    await books.start({ variables: Object.fromEntries(perPool) });
+    // Calls that are soon answered: whoever comes behind slow ones is let in.
+    await chatAll(books, callsTo(1, {}));
+    const { calls } = books.deployment.simulator;
+    const before = calls.lastId;
+    const blocking = chatAll(books, callsTo(each, { model: 'sim-hang', headers: wait(5) }));
+    await calls.waitFor(({ id }) => id === before + providerIds.length * each);
+    const late = await punctuality(books, 3, callsTo(1, { headers: wait(1) }));
+    expect((await blocking).map(codeOf)).toEqual(Array(providerIds.length * each).fill('timeout'));
+    expect(calls.lastId).toBe(before + providerIds.length * each);
+    return `answered ${late}, and none was called`;
+  },
+);
 
-fault({ id: 'D1', injected: 'the store falls silent, and a deadline of 1 s' }, async (books) => {
+fault({ id: 'D1', timed: true, injected: 'the store falls silent, and a deadline of 1 s' }, async (books) => {
   const { wire, store } = await openStoreWire(books);
   await books.start({ store });
   expect((await books.chat()).status).toBe(200);
@@ -55,13 +63,16 @@ fault({ id: 'D1', injected: 'the store falls silent, and a deadline of 1 s' }, a
   return `answered ${Math.round(reply.tookMs - 1000)} ms after`;
 });
 
-fault({ id: 'D1', injected: 'a provider that asks to come back after the deadline' }, async (books) => {
-  await startWarm(books);
-  const reply = await books.chat({ model: 'sim-retry-after-5', headers: wait(1) });
-  expect(codeOf(reply)).toBe('provider_rate_limited');
-  expect(reply.tookMs).toBeLessThan(1000);
-  return `500 provider_rate_limited after ${Math.round(reply.tookMs)} ms, not retried`;
-});
+fault(
+  { id: 'D1', timed: true, injected: 'a provider that asks to come back after the deadline' },
+  async (books) => {
+    await startWarm(books);
+    const reply = await books.chat({ model: 'sim-retry-after-5', headers: wait(1) });
+    expect(codeOf(reply)).toBe('provider_rate_limited');
+    expect(reply.tookMs).toBeLessThan(1000);
+    return `500 provider_rate_limited after ${Math.round(reply.tookMs)} ms, not retried`;
+  },
+);
 
 const callsTo = (count: number, call: ChatCall): ChatCall[] =>
   providerIds.flatMap((provider) => Array.from({ length: count }, () => ({ provider, ...call })));

@@ -14,7 +14,12 @@ const perRound = isRedis ? 200 : 100;
 const early = rounds / 5;
 
 fault(
-  { id: 'A2', injected: `${rounds * perRound} clients who leave, queued and running`, timeoutMs: 240_000 },
+  {
+    id: 'A2',
+    timed: true,
+    injected: `${rounds * perRound} clients who leave, queued and running`,
+    timeoutMs: 240_000,
+  },
   async (books) => {
     const tens = Object.fromEntries(providerIds.map((id) => [`${id.toUpperCase()}_CONCURRENCY`, '10']));
     const deployment = await books.start({ variables: { ...tens, CHAT_TIMEOUT_MS: '30000' } });

@@ -10,7 +10,7 @@ const isRedis = inject('store').kind === 'redis';
 /** PostgreSQL has to make every connection anew as a process of its own. */
 const soonMs = isRedis ? 2000 : 8000;
 
-fault({ id: 'R1', injected: 'the store down at the start' }, async (books) => {
+fault({ id: 'R1', timed: true, injected: 'the store down at the start' }, async (books) => {
   const { wire, store } = await openStoreWire(books);
   const { url } = await books.start({ store, withoutStore: wire.cut });
   const get = (path: string) => fetch(`${url}${path}`);
@@ -33,7 +33,7 @@ fault({ id: 'R1', injected: 'the store down at the start' }, async (books) => {
   return `500 queue_unavailable after ${Math.round(tookMs)} ms, /readyz 503; all well ${wellMs} ms after it came`;
 });
 
-fault({ id: 'R1', injected: 'the store falls silent, then SIGTERM to all' }, async (books) => {
+fault({ id: 'R1', timed: true, injected: 'the store falls silent, then SIGTERM to all' }, async (books) => {
   const { wire, store } = await openStoreWire(books);
   const { programs } = await books.start({ store });
   expect((await books.chat()).status).toBe(200);
@@ -51,7 +51,7 @@ fault({ id: 'R1', injected: 'the store falls silent, then SIGTERM to all' }, asy
   return `exit 0 of all within ${Math.max(...tookMs)} ms`;
 });
 
-fault({ id: 'R3', injected: 'the store away for 20 s, the workers idle' }, async (books) => {
+fault({ id: 'R3', timed: true, injected: 'the store away for 20 s, the workers idle' }, async (books) => {
   const { wire, store } = await openStoreWire(books);
   await books.start({ store });
   expect((await books.chat()).status).toBe(200);
@@ -74,6 +74,7 @@ const perOutage = 2;
 fault(
   {
     id: 'R2',
+    timed: true,
     injected: 'Redis killed with -9 under load, back after 3 s',
     stores: ['redis'],
     callsPerRequest: perOutage,
@@ -84,6 +85,7 @@ fault(
 fault(
   {
     id: 'R2',
+    timed: true,
     injected: 'PostgreSQL out of reach under load for 3 s',
     stores: ['postgres'],
     callsPerRequest: perOutage,

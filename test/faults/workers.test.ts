@@ -8,7 +8,12 @@ const lockMs = 3000;
 const stalledCheckMs = 1000;
 
 fault(
-  { id: 'W1', injected: 'kill -9 of a worker in the middle of a call; another lives', callsPerRequest: 2 },
+  {
+    id: 'W1',
+    timed: true,
+    injected: 'kill -9 of a worker in the middle of a call; another lives',
+    callsPerRequest: 2,
+  },
   async (books) => {
     await books.start({ workers: 2 });
     const asked = books.ask({ model: 'sim-latency-1000' });
@@ -23,7 +28,11 @@ fault(
 );
 
 fault(
-  { id: 'W2', injected: 'kill -9 of the only worker; one job runs, one comes after, a worker starts late' },
+  {
+    id: 'W2',
+    timed: true,
+    injected: 'kill -9 of the only worker; one job runs, one comes after, a worker starts late',
+  },
   async (books) => {
     const { workers, startWorker, simulator } = await books.start();
     const running = books.ask({ model: 'sim-hang' });
@@ -43,7 +52,7 @@ fault(
 );
 
 fault(
-  { id: 'W1', injected: 'kill -9 of every worker that takes the same job', callsPerRequest: 2 },
+  { id: 'W1', timed: true, injected: 'kill -9 of every worker that takes the same job', callsPerRequest: 2 },
   async (books) => {
     const { startWorker } = await books.start({ variables: { CHAT_TIMEOUT_MS: '30000' } });
     const asked = books.ask({ model: 'sim-hang' });
@@ -90,18 +99,21 @@ fault({ id: 'W6', injected: 'SIGTERM with two jobs active and three waiting' }, 
   return `the active ones 200, no other taken, exit 0 after ${tookMs} ms; the next worker takes the rest`;
 });
 
-fault({ id: 'W7', injected: 'SIGTERM with a job that outlasts the grace of 1 s' }, async (books) => {
-  const { workers } = await books.start({ variables: { SHUTDOWN_GRACE_MS: '1000' } });
-  const asked = books.ask({ model: 'sim-hang' });
-  const call = await asked.arrived();
-  process.kill(workers[0]?.pid ?? 0, 'SIGTERM');
-  const tookMs = await timed(workers[0]?.exitCode ?? Promise.reject(new TypeError('no worker')));
-  expect(await workers[0]?.exitCode).toBe(0);
-  expect(tookMs).toBeLessThan(1000 + 1000);
-  expect(codeOf(await asked.reply)).toBe('provider_unavailable');
-  await call.closed;
-  return `500 provider_unavailable, its call cut, exit 0 after ${tookMs} ms`;
-});
+fault(
+  { id: 'W7', timed: true, injected: 'SIGTERM with a job that outlasts the grace of 1 s' },
+  async (books) => {
+    const { workers } = await books.start({ variables: { SHUTDOWN_GRACE_MS: '1000' } });
+    const asked = books.ask({ model: 'sim-hang' });
+    const call = await asked.arrived();
+    process.kill(workers[0]?.pid ?? 0, 'SIGTERM');
+    const tookMs = await timed(workers[0]?.exitCode ?? Promise.reject(new TypeError('no worker')));
+    expect(await workers[0]?.exitCode).toBe(0);
+    expect(tookMs).toBeLessThan(1000 + 1000);
+    expect(codeOf(await asked.reply)).toBe('provider_unavailable');
+    await call.closed;
+    return `500 provider_unavailable, its call cut, exit 0 after ${tookMs} ms`;
+  },
+);
 
 const concurrency = 5;
 /** Below this many verdicts a breaker stays closed. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { freePort } from '../../dev/free-port.js';
 
 /** A line to a TCP server of this machine that can go silent without closing, as a frozen server's does. */
 export interface Wire {
@@ -46,14 +47,15 @@ export async function openWire(target: number, host = '127.0.0.1'): Promise<Wire
     held = some;
     for (const socket of held) socket.pause();
   };
+  // One that nobody else is given while the wire is cut.
+  const port = await freePort();
   const server = createServer((near) => {
     const far = connect(target, host);
     answering.add(far);
     join(near, far);
     join(far, near);
-  }).listen(0, '127.0.0.1');
+  }).listen(port, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   const cut = async () => {
     server.close();
     for (const socket of sockets) socket.destroy();

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Reporter, TestCase } from 'vitest/node';
+import { storeOf } from '../../support/stores.js';
 import type { Balance } from './balance.js';
 import type { FaultRecord } from './fault.js';
 
@@ -14,22 +15,23 @@ interface Told extends FaultRecord {
 export class FaultsReporter implements Reporter {
   readonly #told: Told[] = [];
 
-  /** The file of a run on these stores. */
-  constructor(private readonly fileOf: (stores: string[]) => string) {}
+  /** The file of all cases, for programs to read. */
+  constructor(private readonly file: string) {}
 
   onTestCaseResult(test: TestCase): void {
     const { fault } = test.meta();
     if (fault === undefined) return;
     const told = {
       ...fault,
-      store: test.project.name,
+      store: storeOf(test.project.name),
       passed: test.result().state === 'passed',
       tookMs: Math.round(test.diagnostic()?.duration ?? 0),
     };
     this.#told.push(told);
     process.stdout.write(
       `\n${told.id} on ${told.store}: ${told.injected}\n` +
-        `  came out: ${told.cameOut ?? 'the case failed'}\n  books:    ${inWords(told.balance)}\n`,
+        `  came out: ${told.cameOut ?? 'the case failed'}\n  books:    ${inWords(told.balance)}\n` +
+        (told.firstTry === undefined ? '' : `  second try, at the first: ${told.firstTry}\n`),
     );
   }
 
@@ -38,16 +40,15 @@ export class FaultsReporter implements Reporter {
     const rows = this.#told.map((told) => [
       told.id,
       told.store,
-      told.passed ? 'stood' : 'FAILED',
+      told.passed ? `stood${told.firstTry === undefined ? '' : ', second try'}` : 'FAILED',
       `${(told.tookMs / 1000).toFixed(1)} s`,
       inWords(told.balance),
     ]);
     const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
     const lines = rows.map((row) => row.map((cell, n) => cell.padEnd(widths[n] ?? 0)).join('  '));
     process.stdout.write(`\nFaults and their books\n  ${lines.join('\n  ')}\n`);
-    const file = this.fileOf([...new Set(this.#told.map(({ store }) => store))]);
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, `${JSON.stringify(this.#told, undefined, 2)}\n`);
+    mkdirSync(dirname(this.file), { recursive: true });
+    writeFileSync(this.file, `${JSON.stringify(this.#told, undefined, 2)}\n`);
   }
 }
 
