@@ -30,6 +30,10 @@ Programs:
     .option('--env-example', 'print a .env file with every variable instead')
     .option('--table', 'print the variables as a Markdown table instead')
     .action(async (options) => (await import('./config.js')).printConfig(environment, options));
+  quillgate
+    .command('metrics')
+    .description('print every metric of the API and the workers as Markdown tables')
+    .action(async () => (await import('./metrics.js')).printMetrics());
   addUserCommands(quillgate, environment);
   addTokenCommands(quillgate, environment);
   addPostCommands(quillgate, environment);

@@ -1,0 +1,89 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import type { apiMetrics, MetricDefinition, MetricTable, workerMetrics } from './metrics.js';
+
+/** The metrics of one process: what counts takes `metrics`, what serves `/metrics` takes `scrape`. */
+export interface Instruments<Table extends MetricTable> {
+  readonly metrics: { readonly [Key in keyof Table]: InstrumentOf<Table[Key]> };
+  /** Sets counters and histograms to 0 for every value of their labels, so that the first event is an increase; `of` narrows them. */
+  startAtZero(of?: Readonly<Record<string, string>>): void;
+  /** Has `refresh` called at every scrape, which waits for it: it sets gauges, and must not fail. */
+  onScrape(refresh: () => void | Promise<void>): void;
+  /** Everything in Prometheus's text format. */
+  scrape(): Promise<{ contentType: string; text: string }>;
+}
+
+export type ApiInstruments = Instruments<typeof apiMetrics>;
+export type WorkerInstruments = Instruments<typeof workerMetrics>;
+
+/** Labels and their values, as the definition has them. */
+type LabelsOf<Definition extends MetricDefinition> = {
+  readonly [Label in keyof Definition['labels']]: Definition['labels'][Label][number];
+};
+
+type InstrumentOf<Definition extends MetricDefinition> = {
+  counter: { inc(labels: LabelsOf<Definition>): void };
+  gauge: {
+    set(labels: LabelsOf<Definition>, value: number): void;
+    inc(labels: LabelsOf<Definition>): void;
+    dec(labels: LabelsOf<Definition>): void;
+    /** Forgets every value. */
+    reset(): void;
+  };
+  histogram: { observe(labels: LabelsOf<Definition>, seconds: number): void };
+}[Definition['type']];
+
+/** Opens the metrics of the table, and those of the process itself, in a registry of their own. */
+export function openInstruments<Table extends MetricTable>(table: Table): Instruments<Table> {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const opened = Object.entries(table).map(
+    ([key, definition]) => [key, definition, open(definition, registry)] as const,
+  );
+  const refreshes: (() => void | Promise<void>)[] = [];
+  return {
+    // The keys are the table's, and each was opened by its type.
+    metrics: Object.fromEntries(
+      opened.map(([key, , instrument]) => [key, instrument]),
+    ) as unknown as Instruments<Table>['metrics'],
+    startAtZero: (of = {}) => {
+      for (const [, { labels }, instrument] of opened)
+        for (const combination of combinations({ ...labels, ...narrowed(labels, of) })) {
+          if (instrument instanceof Counter) instrument.inc(combination, 0);
+          if (instrument instanceof Histogram) instrument.zero(combination);
+        }
+    },
+    onScrape: (refresh) => void refreshes.push(refresh),
+    scrape: async () => {
+      await Promise.all(refreshes.map((refresh) => refresh()));
+      return { contentType: registry.contentType, text: await registry.metrics() };
+    },
+  };
+}
+
+function open({ type, name, help, labels, buckets = [] }: MetricDefinition, registry: Registry) {
+  const settings = { name, help, labelNames: Object.keys(labels), registers: [registry] };
+  switch (type) {
+    case 'counter':
+      return new Counter(settings);
+    case 'gauge':
+      return new Gauge(settings);
+    case 'histogram':
+      return new Histogram({ ...settings, buckets: [...buckets] });
+  }
+}
+
+type LabelValues = Readonly<Record<string, readonly string[]>>;
+
+const narrowed = (labels: LabelValues, of: Readonly<Record<string, string>>): LabelValues =>
+  Object.fromEntries(
+    Object.entries(of)
+      .filter(([label]) => label in labels)
+      .map(([label, value]) => [label, [value]]),
+  );
+
+function combinations(labels: LabelValues): Record<string, string>[] {
+  let all: Record<string, string>[] = [{}];
+  for (const [label, values] of Object.entries(labels))
+    all = all.flatMap((before) => values.map((value) => ({ ...before, [label]: value })));
+  return all;
+}
