@@ -17,9 +17,20 @@ export interface QueueStore {
   createWorker(name: string, processor: Processor, options: WorkerTuning): Worker;
   /** For telling between processes; see `relay.ts`. */
   createRelay(options: RelayTuning): Relay;
+  /** How much there is to do, in one short look; throws while the store cannot be reached. */
+  measure(queue: Queue): Promise<QueueDepth>;
   /** Removes all events of the queue: BullMQ writes every answer into one, for readers that there are not. */
   forgetEvents(queue: Queue): Promise<void>;
   close(): Promise<void>;
+}
+
+/** The jobs of one queue that have not ended. */
+export interface QueueDepth {
+  /** Not taken by a worker yet, with or without a priority. */
+  readonly waiting: number;
+  readonly active: number;
+  /** When the oldest waiting job was added, in milliseconds since the epoch. */
+  readonly oldestAddedAt: number | undefined;
 }
 
 /**

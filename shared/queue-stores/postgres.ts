@@ -12,7 +12,7 @@ import {
 import pg from 'pg';
 import type { Log } from '../log.js';
 import { parsePostgresUrl } from '../postgres-url.js';
-import type { RecordStore, StoreParts } from '../queue-store.js';
+import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
 import { within } from '../within.js';
 import { findClockDefect } from './clocks.js';
 import { withLostConnectionsNamed } from './lost-connections.js';
@@ -51,6 +51,7 @@ export function openPostgresStore(url: string, log: Log, now: () => number): Sto
     },
     createRelay: (options) =>
       new Relay({ ...options, connection, backend: createPostgresRelayBackend }) as unknown as Relay,
+    measure: ({ name }) => measure(pool, name),
     forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),
     // It waits for every query, and a silent server answers none.
     close: () => within(closingMs, pool.end()).catch(() => undefined),
@@ -106,6 +107,24 @@ const removeFutureCheck = `
 const removeEvents = `
   delete from ${schema}.event where (queue, id) in
   (select queue, id from ${schema}.event where queue = $1 for update skip locked)`;
+
+async function measure(pool: pg.Pool, queue: string): Promise<QueueDepth> {
+  const { rows } = await pool.query<Record<'waiting' | 'active' | 'oldest', string | null>>(countJobs, [
+    queue,
+  ]);
+  const { waiting = null, active = null, oldest = null } = rows[0] ?? {};
+  return {
+    waiting: Number(waiting),
+    active: Number(active),
+    oldestAddedAt: oldest === null ? undefined : Number(oldest),
+  };
+}
+
+/** In two, because there is an index for each of the two states: those that have ended are not looked at. */
+const countJobs = `
+  select * from
+  (select count(*) as waiting, min(added_at_ms) as oldest from ${schema}.job where queue = $1 and state = 'waiting') as queued,
+  (select count(*) as active from ${schema}.job where queue = $1 and state = 'active') as taken`;
 
 const recordTimeoutMs = 2500;
 const mostRemovedAtOnce = 1000;

@@ -1,13 +1,17 @@
 import { Queue, Relay, Worker } from 'bullmq';
 import { Redis, type RedisOptions, type Result } from 'ioredis';
 import type { Log } from '../log.js';
-import type { RecordStore, StoreParts } from '../queue-store.js';
+import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
 import { findClockDefect } from './clocks.js';
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     /** See `replaceScript`. */
     replaceRecord(key: string, expected: string, value: string, ttlMs: number): Result<number, Context>;
+    /** See `measureScript`. */
+    measureQueue(
+      ...keys: [wait: string, prioritized: string, active: string, job: string]
+    ): Result<[waiting: number, active: number, ...addedAt: number[]], Context>;
   }
 }
 
@@ -25,6 +29,7 @@ export function openRedisStore(url: string, log: Log, now: () => number): StoreP
   const producer = connect(failing);
   // Shared by workers and relay: blocking reads must wait, so no command timeout here.
   const patient = connect({ maxRetriesPerRequest: null });
+  producer.defineCommand('measureQueue', { numberOfKeys: 4, lua: measureScript });
   const queueSettings = {
     connection: producer,
     skipWaitingForReady: true,
@@ -39,6 +44,7 @@ export function openRedisStore(url: string, log: Log, now: () => number): StoreP
     createWorker: (name, processor, options) =>
       new Worker(name, processor, { ...options, connection: patient, runRetryDelay, drainDelay }),
     createRelay: (options) => new Relay({ ...options, connection: patient }),
+    measure: (queue) => measure(producer, queue),
     forgetEvents: (queue) => forgetEvents(producer, queue),
     close: async () => {
       for (const connection of connections) connection.disconnect();
@@ -81,6 +87,27 @@ async function findEviction(redis: Redis): Promise<string | undefined> {
 async function forgetEvents(redis: Redis, queue: Queue): Promise<void> {
   await redis.hset(queue.toKey('meta'), 'opts.maxLenEvents', 0);
   await redis.xtrim(queue.toKey('events'), 'MAXLEN', 0);
+}
+
+/**
+ * Gives the lengths and when the job at either head was added, or 0. The keys of a queue are in one slot of a cluster, those of
+ * its jobs, which begin with the last key, too.
+ */
+const measureScript = `
+  local function addedAt(id) return tonumber(id and redis.call('HGET', KEYS[4] .. id, 'timestamp') or 0) end
+  return {
+    redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[2]), redis.call('LLEN', KEYS[3]),
+    addedAt(redis.call('LINDEX', KEYS[1], -1)), addedAt(redis.call('ZRANGE', KEYS[2], 0, 0)[1]) }`;
+
+async function measure(redis: Redis, queue: Queue): Promise<QueueDepth> {
+  const [waiting, active, ...heads] = await redis.measureQueue(
+    queue.toKey('wait'),
+    queue.toKey('prioritized'),
+    queue.toKey('active'),
+    queue.toKey(''),
+  );
+  const addedAt = heads.filter((at) => at > 0);
+  return { waiting, active, oldestAddedAt: addedAt.length > 0 ? Math.min(...addedAt) : undefined };
 }
 
 /** Gives 1 when the record was what the caller had read. One key per command: the keys of a cluster are spread. */

@@ -158,6 +158,28 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     expect(await queue.getWaitingCount()).toBe(1);
   });
 
+  it('measures what waits, what is active, and since when', async () => {
+    const store = await ready();
+    const queue = store.createQueue('measured');
+    expect(await store.measure(queue)).toEqual({ waiting: 0, active: 0, oldestAddedAt: undefined });
+    await queue.add('job', {}, { timestamp: 3000 });
+    await queue.add('job', {}, { timestamp: 4000 });
+    await queue.add('job', {}, { timestamp: 2000, priority: 1 });
+    expect(await store.measure(queue)).toEqual({ waiting: 3, active: 0, oldestAddedAt: 2000 });
+    const [started, ending] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const run = () => {
+      started.resolve();
+      return ending.promise;
+    };
+    const worker = store.createWorker('measured', run, { concurrency: 1 });
+    await started.promise;
+    expect(await store.measure(queue)).toEqual({ waiting: 2, active: 1, oldestAddedAt: 2000 });
+    expect(await store.measure(store.createQueue('another'))).toMatchObject({ waiting: 0, active: 0 });
+    ending.resolve();
+    await vi.waitFor(async () => expect(await store.measure(queue)).toMatchObject({ waiting: 0, active: 0 }));
+    await worker.close();
+  });
+
   if (name === 'redis') {
     it('fails to add a job in time when the server falls silent', async () => {
       const store = await ready(through(wire.port));
