@@ -64,7 +64,9 @@ export const environmentSchema = z.object({
   BLOG_BASE_URL: httpUrl
     .default('http://localhost:3000')
     .describe('Public base address of the blog and its feeds.'),
-  WORKER_PORT: port.default(3001).describe("Port of a worker's health page; 0 picks a free one."),
+  WORKER_PORT: port
+    .default(3001)
+    .describe("Port of a worker's health and metrics pages; 0 picks a free one."),
   SIMULATOR_PORT: port.default(3002).describe('Port of the provider simulator under npm start.'),
   DATA_DIR: text.default('.data').describe('Where npm start keeps its database and the credentials it made.'),
   DATABASE_URL: secret(

@@ -6,6 +6,7 @@ import type { Breaker } from './breaker.js';
 import { openCallSignal } from './call-signal.js';
 import type { Hold } from './hold.js';
 import type { KeptOutcome } from './kept-outcomes.js';
+import type { PoolMetrics } from './pool-metrics.js';
 import type { FinishReason, Provider, ProviderRequest, Usage } from './provider.js';
 import { withOneRetry } from './retry.js';
 import type { RetryBudget } from './retry-budget.js';
@@ -18,6 +19,7 @@ export interface ChatJobDeps {
   breaker: Pick<Breaker, 'run'>;
   hold: Pick<Hold, 'leftMs' | 'watch'>;
   budget: RetryBudget;
+  metrics: Pick<PoolMetrics, 'noteBegun' | 'watchCall'>;
   /** Ends the job before its time: `Cancelled` when nobody waits for it any more, else the `Failure` that it ends with. */
   stop: AbortSignal;
   /** Hears of what ended a job without a reply: the operators' way to see why. */
@@ -41,6 +43,7 @@ export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJob
   const startedAt = Date.now();
   const earlier = await deps.kept?.find(job.deadline);
   if (earlier !== undefined) return earlier;
+  deps.metrics.noteBegun(startedAt - enqueuedAt);
   const outcome = await answer(job, { startedAt, enqueuedAt }, deps);
   return deps.kept ? deps.kept.settle(outcome) : outcome;
 }
@@ -55,14 +58,17 @@ async function answer(job: ChatJob, { startedAt, enqueuedAt }: Times, deps: Chat
   try {
     refuseIfUnwanted(job, deps.stop);
     const request = toProviderRequest(job, deps.settings);
-    const { breaker, hold, budget, stop } = deps;
+    const { breaker, hold, budget, metrics, stop } = deps;
     const call = () => callOnce(request, job.deadline, deps);
-    const reply = await withOneRetry((kind) => breaker.run(() => hold.watch(call, kind)), {
-      budget,
-      hold,
-      deadline: job.deadline,
-      signal: stop,
-    });
+    const reply = await withOneRetry(
+      (kind) => breaker.run(() => hold.watch(() => metrics.watchCall(call, kind), kind)),
+      {
+        budget,
+        hold,
+        deadline: job.deadline,
+        signal: stop,
+      },
+    );
     return toOutcome(reply, timings());
   } catch (error) {
     if (error instanceof Cancelled) return { kind: 'cancelled', ...timings() };

@@ -1,6 +1,7 @@
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Config } from '../shared/config.js';
+import type { WorkerInstruments } from '../shared/instruments.js';
 import type { Lifecycle } from '../shared/lifecycle.js';
 import { announce } from '../shared/program.js';
 import { type QueueStore, reasonOf } from '../shared/queue-store.js';
@@ -8,15 +9,17 @@ import { type QueueStore, reasonOf } from '../shared/queue-store.js';
 interface HealthServerDeps {
   config: Pick<Config, 'WORKER_PORT' | 'HOST'>;
   store: QueueStore;
+  instruments: Pick<WorkerInstruments, 'scrape'>;
   lifecycle: Lifecycle;
   /** Whether the pools take jobs. */
   working: () => boolean;
 }
 
-/** Serves `/livez` and `/readyz` for whoever watches this worker. */
+/** Serves `/livez`, `/readyz` and `/metrics` for whoever watches this worker. */
 export async function openHealthServer({
   config,
   store,
+  instruments,
   lifecycle,
   working,
 }: HealthServerDeps): Promise<void> {
@@ -24,6 +27,8 @@ export async function openHealthServer({
     const answer = (status: number, body: object) =>
       response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
     if (request.url === '/livez') answer(200, { status: 'ok' });
+    else if (request.url === '/metrics')
+      void showMetrics(instruments, response).catch(() => answer(500, { status: 'failing' }));
     else if (request.url !== '/readyz') answer(404, { status: 'not found' });
     else if (lifecycle.stopping.aborted) answer(503, { status: 'draining' });
     else {
@@ -41,6 +46,14 @@ export async function openHealthServer({
     open.closeAllConnections();
     return new Promise<void>((resolve) => void open.close(() => resolve()));
   });
+}
+
+async function showMetrics(
+  instruments: Pick<WorkerInstruments, 'scrape'>,
+  response: ServerResponse,
+): Promise<void> {
+  const { contentType, text } = await instruments.scrape();
+  response.writeHead(200, { 'Content-Type': contentType, 'Cache-Control': 'no-store' }).end(text);
 }
 
 const describe = (store: QueueStore, status: string, detail?: string): object => ({

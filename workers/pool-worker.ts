@@ -8,11 +8,15 @@ import { type ChatJobDeps, runChatJob } from './chat-job.js';
 import type { Hold } from './hold.js';
 import type { KeptOutcomes } from './kept-outcomes.js';
 import type { Load } from './load.js';
+import type { PoolMetrics } from './pool-metrics.js';
 import type { RunningJobs } from './running-jobs.js';
 
 interface PoolWorkerDeps {
   /** What the pool's jobs work with. */
-  shared: Omit<ChatJobDeps, 'stop' | 'onFailure' | 'kept' | 'hold'> & { hold: Hold };
+  shared: Omit<ChatJobDeps, 'stop' | 'onFailure' | 'kept' | 'hold' | 'metrics'> & {
+    hold: Hold;
+    metrics: PoolMetrics;
+  };
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   workerName: string;
@@ -57,6 +61,7 @@ export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['c
     // One that nobody waits for any more says nothing of how long the others take.
     if (outcome.providerMs > 0 && outcome.kind !== 'cancelled')
       load.noteCall(outcome.providerMs, { wasCut: outcome.kind === 'failed' && outcome.code === 'timeout' });
+    shared.metrics.noteOutcome(outcome);
     log.info({ jobId: job.id, ...facts(outcome) }, 'job answered');
     return encodeOutcome(outcome);
   };

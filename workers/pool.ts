@@ -2,6 +2,7 @@ import type { Job } from 'bullmq';
 import type { Config } from '../shared/config.js';
 import type { ProviderId } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
+import type { WorkerInstruments } from '../shared/instruments.js';
 import type { Log } from '../shared/log.js';
 import {
   type ChatJobPayload,
@@ -22,6 +23,7 @@ import { createIntake } from './intake.js';
 import { createKeptOutcomes } from './kept-outcomes.js';
 import { createLoad } from './load.js';
 import { describePool } from './pool-beat.js';
+import { createPoolMetrics } from './pool-metrics.js';
 import { createPoolWorker } from './pool-worker.js';
 import type { Provider } from './provider.js';
 import { createReplier, type Replier } from './replier.js';
@@ -43,6 +45,7 @@ interface PoolDeps {
   telegraph: Telegraph;
   /** Name of this worker process, unique among all of them. */
   workerName: string;
+  instruments: WorkerInstruments;
   log: Log;
 }
 
@@ -56,6 +59,7 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
   const keptOutcomes = createKeptOutcomes({ records: store.records, log });
   const replier = createReplier({ telegraph, keptOutcomes, log });
   const load = createLoad();
+  const metrics = createPoolMetrics(deps.instruments, provider.id);
   const change = () => {
     intake.adjust();
     heartbeat.beat();
@@ -66,14 +70,19 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     resetMs: config.BREAKER_RESET_MS,
     onChange: (state) => {
       log.warn({ breaker: state }, 'breaker changed');
+      metrics.noteBreaker(state);
       change();
     },
   });
-  const shared = { provider, settings, breaker, hold, budget: createRetryBudget() };
+  const shared = { provider, settings, breaker, hold, budget: createRetryBudget(), metrics };
+  metrics.show({ settings, load, hold, breaker });
   const unsettled = new Set<string>();
   const worker = createPoolWorker({ ...deps, shared, load, jobs, unsettled, keptOutcomes, log });
   worker.on('completed', (job: Job<ChatJobPayload>, outcome: string) => replier.settled(job, outcome));
-  worker.on('failed', (job, error) => replier.broke(job, error));
+  worker.on('failed', (job, error) => {
+    metrics.noteBroken();
+    replier.broke(job, error);
+  });
   const intake = createIntake({ worker, breaker, hold, concurrency: settings.concurrency });
 
   const queue = store.createQueue(queueName(provider.id));

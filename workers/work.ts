@@ -3,8 +3,10 @@ import { hostname } from 'node:os';
 import { type Config, namesSet } from '../shared/config.js';
 import type { ProviderId } from '../shared/contract.js';
 import { credentialVariables, hasCredentials } from '../shared/credentials.js';
+import { openInstruments, type WorkerInstruments } from '../shared/instruments.js';
 import { Lifecycle } from '../shared/lifecycle.js';
 import { createLog, type Log } from '../shared/log.js';
+import { workerMetrics } from '../shared/metrics.js';
 import { poolSettings } from '../shared/pool-settings.js';
 import { announce } from '../shared/program.js';
 import type { QueueStore } from '../shared/queue-store.js';
@@ -26,11 +28,12 @@ export async function work(config: Config): Promise<void> {
   lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + closingMs });
 
   const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
+  const instruments = openInstruments(workerMetrics);
   let pools: Pool[] = [];
-  await openHealthServer({ config, store, lifecycle, working: () => pools.length > 0 });
+  await openHealthServer({ config, store, instruments, lifecycle, working: () => pools.length > 0 });
   if (!(await store.whenReady(lifecycle.stopping))) return;
   lifecycle.opened('upkeep', startUpkeep({ store, log }), (upkeep) => upkeep.stop());
-  pools = await startPools({ config, store, log, lifecycle }).catch((error) => {
+  pools = await startPools({ config, store, instruments, log, lifecycle }).catch((error) => {
     if (lifecycle.stopping.aborted) return [];
     throw error;
   });
@@ -42,11 +45,12 @@ export async function work(config: Config): Promise<void> {
 interface StartDeps {
   config: Config;
   store: QueueStore;
+  instruments: WorkerInstruments;
   log: Log;
   lifecycle: Lifecycle;
 }
 
-async function startPools({ config, store, log, lifecycle }: StartDeps): Promise<Pool[]> {
+async function startPools({ config, store, instruments, log, lifecycle }: StartDeps): Promise<Pool[]> {
   const workerName = `${hostname().replaceAll(/[^A-Za-z0-9-]/g, '-')}-${process.pid}-${randomUUID().slice(0, 8)}`;
   const telegraph = await openPatientTelegraph({ store, log, lifecycle }, workerName);
   const ids = config.WORKER_PROVIDERS.filter((id) => runsHere(config, id, log));
@@ -58,14 +62,14 @@ async function startPools({ config, store, log, lifecycle }: StartDeps): Promise
   });
   for (const provider of providers) {
     const settings = poolSettings(config, provider.id);
-    pools.push(startPool({ provider, settings, config, store, telegraph, workerName, log }));
+    pools.push(startPool({ provider, settings, config, store, telegraph, workerName, instruments, log }));
   }
   return Promise.all(pools);
 }
 
 /** In PostgreSQL both need the store at that very moment; queues and workers do not. */
 async function openPatientTelegraph(
-  { store, log, lifecycle }: Omit<StartDeps, 'config'>,
+  { store, log, lifecycle }: Omit<StartDeps, 'config' | 'instruments'>,
   name: string,
 ): Promise<Telegraph> {
   const link = { store, signal: lifecycle.stopping, log };

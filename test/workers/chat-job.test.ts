@@ -8,6 +8,7 @@ import { runChatJob } from '../../workers/chat-job.js';
 import { createHold } from '../../workers/hold.js';
 import { createRetryBudget } from '../../workers/retry-budget.js';
 import { Cancelled, LockLost } from '../../workers/running-jobs.js';
+import { poolMetrics } from '../support/metrics.js';
 import { providerSetups } from '../support/providers.js';
 
 const simulator = await startSimulator({ port: 0 });
@@ -49,6 +50,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       breaker,
       hold: createHold({ onChange: () => {}, tell: () => {} }),
       budget: createRetryBudget(),
+      metrics: poolMetrics,
       stop: stop.signal,
       onFailure: (failure) => failures.push(failure),
     });
@@ -274,6 +276,7 @@ describe('runChatJob', () => {
       breaker,
       hold: createHold({ onChange: () => {}, tell: () => {} }),
       budget: createRetryBudget(),
+      metrics: poolMetrics,
       stop,
       onFailure: () => {},
     });

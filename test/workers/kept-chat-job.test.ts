@@ -12,6 +12,7 @@ import { createKeptOutcomes } from '../../workers/kept-outcomes.js';
 import type { Provider } from '../../workers/provider.js';
 import { createRetryBudget } from '../../workers/retry-budget.js';
 import { Cancelled } from '../../workers/running-jobs.js';
+import { poolMetrics } from '../support/metrics.js';
 import { providerSetups } from '../support/providers.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
@@ -72,6 +73,7 @@ describe.each(stores)('runChatJob of a kept chat, with records in $name', (choic
       breaker,
       hold: createHold({ onChange: () => {}, tell: () => {} }),
       budget: createRetryBudget(),
+      metrics: poolMetrics,
       stop: stop.signal,
       onFailure: (failure) => failures.push(failure),
       kept: createKeptOutcomes({ records: shared.store.records, log }).of({ id, keptUntil }, stop.signal),

@@ -10,6 +10,7 @@ import { createPoolWorker } from '../../workers/pool-worker.js';
 import type { Provider } from '../../workers/provider.js';
 import { createRetryBudget } from '../../workers/retry-budget.js';
 import { createRunningJobs } from '../../workers/running-jobs.js';
+import { poolMetrics } from '../support/metrics.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
 import { findStores } from '../support/stores.js';
@@ -57,6 +58,7 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
         breaker: { run: (call) => call() },
         hold: ownHold,
         budget: createRetryBudget(),
+        metrics: poolMetrics,
       },
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
       store: shared.store,

@@ -1,0 +1,19 @@
+import { openInstruments } from '../../shared/instruments.js';
+import { apiMetrics, workerMetrics } from '../../shared/metrics.js';
+import { createPoolMetrics } from '../../workers/pool-metrics.js';
+
+/** For parts that count something, in tests of something else. */
+export const apiInstruments = openInstruments(apiMetrics);
+export const poolMetrics = createPoolMetrics(openInstruments(workerMetrics), 'openai');
+
+/** The numbers of one scrape, by name and labels as Prometheus writes them: `name{label="value"}`. */
+export type Scraped = ReadonlyMap<string, number>;
+
+/** Reads Prometheus's text format. */
+export const readMetrics = (text: string): Scraped =>
+  new Map(
+    text
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('#'))
+      .map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
+  );
