@@ -4,6 +4,7 @@ import helmet from 'helmet';
 import type { Database } from '../db/client.js';
 import type { Config } from '../shared/config.js';
 import { Failure } from '../shared/failures.js';
+import type { ApiInstruments } from '../shared/instruments.js';
 import type { Log } from '../shared/log.js';
 import type { QueueStore } from '../shared/queue-store.js';
 import type { Authentication } from './authentication.js';
@@ -18,8 +19,10 @@ import { Controllers } from './ioc.js';
 import { jsonBody } from './json-body.js';
 import { KeptChatsController } from './kept-chats.controller.js';
 import type { KeptChats } from './kept-chats.js';
+import { metricsPage } from './metrics-page.js';
 import { describeApi } from './openapi.js';
 import { methodNotAllowed, notFound, problemHandler } from './problem.js';
+import { createRequestCounts } from './request-counts.js';
 import { createUserLimits } from './user-limits.js';
 
 export interface AppDeps {
@@ -35,12 +38,13 @@ export interface AppDeps {
   linked: () => boolean;
   /** Whether the process is about to stop. */
   draining: () => boolean;
+  instruments: ApiInstruments;
   log: Log;
 }
 
 /** Builds the HTTP application: every address, and the order in which a request is looked at. */
 export function createApp(deps: AppDeps): Express {
-  const { config, gateway, keptChats, blogs, feeds, authentication, draining, log } = deps;
+  const { config, gateway, keptChats, blogs, feeds, authentication, draining, instruments, log } = deps;
   const app = express().disable('x-powered-by').disable('etag');
   if (config.TRUSTED_PROXIES) app.set('trust proxy', config.TRUSTED_PROXIES);
   const limits = createUserLimits({
@@ -61,9 +65,11 @@ export function createApp(deps: AppDeps): Express {
   app.use(requireHost);
   app.route('/livez').get(livez).all(methodNotAllowed('GET, HEAD'));
   app.route('/readyz').get(readyz(deps)).all(methodNotAllowed('GET, HEAD'));
+  app.route('/metrics').get(metricsPage(instruments)).all(methodNotAllowed('GET, HEAD'));
+  const counts = createRequestCounts(instruments.metrics);
   for (const path of new Set([config.CHAT_BASE_URL, config.CHAT_BASE_URL_ALT].map(pathOf)))
-    app.use(path, tellBasePath(path), operations(chatMethods));
-  app.use(pathOf(config.BLOG_BASE_URL), operations(blogMethods));
+    app.use(path, tellBasePath(path), operations(chatMethods, counts.chat));
+  app.use(pathOf(config.BLOG_BASE_URL), operations(blogMethods, counts.blog));
   app.use(helmet(pageHeaders), docsRouter(describeApi(config)));
   app.use(notFound);
   app.use(problemHandler(log));
@@ -86,12 +92,13 @@ const blogMethods = {
 };
 
 /** The generated routes of these addresses alone: the bases of the two interfaces need not be the same. */
-function operations(methods: Record<string, string>): Router {
+function operations(methods: Record<string, string>, count: RequestHandler): Router {
   const router = Router();
   const roots = new Set(Object.keys(methods).map((path) => path.split('/')[1]));
   router.use((request, _response, next) =>
     next(roots.has(request.path.split('/')[1]?.toLowerCase()) ? undefined : 'router'),
   );
+  router.use(count);
   RegisterRoutes(router);
   for (const [path, allow] of Object.entries(methods)) router.all(path, methodNotAllowed(allow));
   return router;

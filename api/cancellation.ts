@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Job, type Queue } from 'bullmq';
 import type { ProviderId } from '../shared/contract.js';
+import type { ApiInstruments } from '../shared/instruments.js';
 import type { Log } from '../shared/log.js';
 import { type Cancel, type ChatJobPayload, type Reply, topics } from '../shared/messages.js';
 import type { Telegraph } from '../shared/relay.js';
@@ -21,6 +22,7 @@ export interface Cancellation {
 interface CancellationDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
   telegraph: Pick<Telegraph, 'publish'>;
+  metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
   log: Log;
 }
 
@@ -36,7 +38,7 @@ const endsWithinMs = 1000;
  * its way are told of together in the next. Then each job is removed from its queue; one that is running and will not
  * end gets a deadline that is over.
  */
-export function createCancellation({ queueOf, telegraph, log }: CancellationDeps): Cancellation {
+export function createCancellation({ queueOf, telegraph, metrics, log }: CancellationDeps): Cancellation {
   /** Ids of the jobs that are being called off: nobody has it done twice at a time. */
   const underWay = new Set<string>();
   const toLookAt: AwaitedJob[] = [];
@@ -87,6 +89,7 @@ export function createCancellation({ queueOf, telegraph, log }: CancellationDeps
   };
 
   const callOff = (job: AwaitedJob) => {
+    metrics.cancels.inc({ provider: job.provider, kind: job.isKept ? 'asked' : 'caller_gone' });
     untold.push(job);
     telling.start();
     startTakingBack({ job, isLast: false });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ValidateError } from '@tsoa/runtime';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Problem, ProblemError } from '../shared/contract.js';
-import { Failure, failureKinds } from '../shared/failures.js';
+import { Failure, type FailureCode, failureKinds } from '../shared/failures.js';
 import type { Log } from '../shared/log.js';
 import { dropUnreadBody } from './unread-body.js';
 
@@ -14,6 +14,7 @@ export function problemHandler(log: Log): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
     const failure = toFailure(error);
     const fields = { err: error, requestId: requestIdOf(response), code: failure.code };
+    response.locals.failureCode = failure.code;
     if (!(error instanceof Failure) && failure.code === 'internal') log.error(fields, 'unexpected error');
     // Half an answer cannot become a problem any more; the client sees that it broke off.
     if (response.headersSent) response.destroy();
@@ -34,6 +35,9 @@ export const notFound: RequestHandler = () => {
 
 /** The id of the request being answered; set before anything else can fail. */
 export const requestIdOf = (response: Response): string => String(response.getHeader('X-Request-Id'));
+
+/** The code of the problem that the request was answered with, if it was. */
+export const failureCodeOf = (response: Response): FailureCode | undefined => response.locals.failureCode;
 
 /** The problem object of a failure; `requestId` is that of the request which failed. */
 export function toProblem(failure: Failure, requestId: string): Problem {

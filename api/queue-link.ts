@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Queue } from 'bullmq';
 import { type ProviderId, providerIds } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
+import type { ApiInstruments } from '../shared/instruments.js';
 import type { Log } from '../shared/log.js';
 import {
   type ChatJob,
@@ -15,7 +16,7 @@ import {
   replySchema,
   topics,
 } from '../shared/messages.js';
-import type { QueueStore } from '../shared/queue-store.js';
+import type { QueueDepth, QueueStore } from '../shared/queue-store.js';
 import { openTelegraph } from '../shared/relay.js';
 import { within } from '../shared/within.js';
 import { createCancellation } from './cancellation.js';
@@ -32,6 +33,8 @@ export interface QueueLink {
   add(jobId: string, job: NewJob): Promise<void>;
   /** What the records say of the job. */
   read(job: AwaitedJob): Promise<JobRecord>;
+  /** What there is to do for the provider; throws while the store cannot be reached. */
+  measure(provider: ProviderId): Promise<QueueDepth>;
   /** Begins to call off a job whose add has been answered; never throws. */
   cancel(job: AwaitedJob): void;
   /** As `cancel`, for the job of a kept chat whose outcome says so already, any number of times; who waits for it is told. */
@@ -45,6 +48,7 @@ export type NewJob = Omit<ChatJob, 'v' | 'replyTo'> & { readonly isAsync?: boole
 interface LinkDeps {
   store: QueueStore;
   waitingRoom: WaitingRoom;
+  metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
   log: Log;
 }
 
@@ -59,7 +63,7 @@ const afterAllOthers = 1;
 const closingMs = 1000;
 
 /** Opens the channels; the store must be ready. */
-export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Promise<QueueLink> {
+export async function openQueueLink({ store, waitingRoom, metrics, log }: LinkDeps): Promise<QueueLink> {
   const node = randomUUID().replaceAll('-', '');
   const queues = new Map<ProviderId, Queue>(providerIds.map((id) => [id, store.createQueue(queueName(id))]));
   const queueOf = (id: ProviderId): Queue<ChatJobPayload> => {
@@ -79,7 +83,7 @@ export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Prom
   });
   const pools = createPoolView({ since: Date.now() });
   const records = watchJobRecords({ queueOf, records: store.records, waitingRoom, log });
-  const cancellation = createCancellation({ queueOf, telegraph, log });
+  const cancellation = createCancellation({ queueOf, telegraph, metrics, log });
   const close = async () => {
     records.stop();
     await within(closingMs, cancellation.flush()).catch(() => undefined);
@@ -124,6 +128,7 @@ export async function openQueueLink({ store, waitingRoom, log }: LinkDeps): Prom
       await within(addTimeoutMs, adding).catch(away);
     },
     read: records.read,
+    measure: (provider) => store.measure(queueOf(provider)),
     cancel: cancellation.cancel,
     cancelKept: (job) => cancellation.cancel({ ...job, isKept: true }),
     close,

@@ -2,8 +2,10 @@ import type { AddressInfo } from 'node:net';
 import { type Database, openDatabase } from '../db/client.js';
 import { createPostStore } from '../db/posts.js';
 import type { Config } from '../shared/config.js';
+import { type ApiInstruments, openInstruments } from '../shared/instruments.js';
 import { Lifecycle } from '../shared/lifecycle.js';
 import { createLog, type Log } from '../shared/log.js';
+import { apiMetrics } from '../shared/metrics.js';
 import type { Outcome } from '../shared/outcome.js';
 import { announce } from '../shared/program.js';
 import type { QueueStore } from '../shared/queue-store.js';
@@ -16,6 +18,7 @@ import { createGateway } from './gateway.js';
 import { createKeptChats } from './kept-chats.js';
 import { createMarkdownRenderer } from './markdown.js';
 import { createPostPages } from './post-page.js';
+import { createQueueGauges } from './queue-gauges.js';
 import { openQueueLink, type QueueLink } from './queue-link.js';
 import { createRenderedPosts } from './rendered-posts.js';
 import { createApiServer } from './server.js';
@@ -41,15 +44,20 @@ export async function serveApi(config: Config): Promise<void> {
   const authentication = openAuthentication(config, { database, log, lifecycle });
 
   const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
+  const instruments = openInstruments(apiMetrics);
+  instruments.startAtZero();
+  const { metrics } = instruments;
   const waitingRoom = createWaitingRoom();
   const link = linkWhenReady({
     config,
     store,
     waitingRoom,
+    metrics,
     log,
     lifecycle,
     others: authentication.attempted,
   });
+  instruments.onScrape(createQueueGauges({ metrics, link }).refresh);
   const resultTtlMs = config.CHAT_RESULT_TTL_S * 1000;
   const keptChats = createKeptChats({ records: store.records, link, resultTtlMs });
   const gateway = createGateway({
@@ -71,6 +79,7 @@ export async function serveApi(config: Config): Promise<void> {
     database,
     linked: () => link() !== undefined,
     draining,
+    instruments,
     log,
   });
   const api = lifecycle.opened('http server', createApiServer({ app, draining }), (open) =>
@@ -105,6 +114,7 @@ interface LinkingDeps {
   config: Config;
   store: QueueStore;
   waitingRoom: WaitingRoom;
+  metrics: ApiInstruments['metrics'];
   log: Log;
   lifecycle: Lifecycle;
   /** What else has to be there before this process can serve. */
@@ -113,11 +123,11 @@ interface LinkingDeps {
 
 /** The link is opened in the background: the process serves its health pages while the store is still away. */
 function linkWhenReady(deps: LinkingDeps): () => QueueLink | undefined {
-  const { config, store, waitingRoom, log, lifecycle, others } = deps;
+  const { config, store, waitingRoom, metrics, log, lifecycle, others } = deps;
   let link: QueueLink | undefined;
   const open = async () => {
     while (link === undefined && (await store.whenReady(lifecycle.stopping))) {
-      link = await openQueueLink({ store, waitingRoom, log }).catch((err) => {
+      link = await openQueueLink({ store, waitingRoom, metrics, log }).catch((err) => {
         log.warn({ err }, 'the store went away while it was being linked');
         return undefined;
       });

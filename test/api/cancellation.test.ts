@@ -9,6 +9,7 @@ import { parseConfig } from '../../shared/config.js';
 import { queueName, topics } from '../../shared/messages.js';
 import type { QueueStore } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
+import { apiInstruments } from '../support/metrics.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { createRecordingTelegraph, type RecordingTelegraph } from '../support/recording-telegraph.js';
 
@@ -35,7 +36,12 @@ afterAll(async () => {
 });
 beforeEach(() => {
   telegraph = createRecordingTelegraph();
-  cancellation = createCancellation({ queueOf: () => queue, telegraph, log });
+  cancellation = createCancellation({
+    queueOf: () => queue,
+    telegraph,
+    metrics: apiInstruments.metrics,
+    log,
+  });
 });
 
 const kept = (jobId: string) => ({ jobId, provider: 'openai', isKept: true }) as const;

@@ -5,6 +5,7 @@ import { createKeptChats, type KeptChats } from '../../api/kept-chats.js';
 import type { Question } from '../../api/question.js';
 import { openQueueLink, type QueueLink } from '../../api/queue-link.js';
 import { createWaitingRoom, type WaitingRoom } from '../../api/waiting-room.js';
+import { apiInstruments } from '../support/metrics.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
 import { findStores } from '../support/stores.js';
@@ -28,7 +29,7 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
     waitingRoom = createWaitingRoom();
-    link = await openQueueLink({ store: shared.store, waitingRoom, log });
+    link = await openQueueLink({ store: shared.store, waitingRoom, metrics: apiInstruments.metrics, log });
     const { records } = shared.store;
     keptChats = createKeptChats({ records, link: () => link, resultTtlMs: 60_000 });
     const add: QueueLink['add'] = (...job) => {

@@ -31,6 +31,7 @@ beforeEach(() => {
       return adding.promise;
     },
     read: async () => ({ state: 'unknown' }),
+    measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }),
     cancel: ({ jobId }) => void asked.push(`cancel ${jobId}`),
     cancelKept: () => {},
     close: async () => {},

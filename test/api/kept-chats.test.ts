@@ -12,6 +12,7 @@ import { encodeOutcome, givenUpOutcome, type Outcome } from '../../shared/outcom
 import type { QueueStore } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { startEmptyDatabase } from '../support/database.js';
+import { apiInstruments } from '../support/metrics.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 const { log } = createRecordingLog();
@@ -39,7 +40,12 @@ beforeAll(async () => {
   await migrateQueueStore(config);
   store = openQueueStore(config, log);
   expect(await store.whenReady(AbortSignal.timeout(5000))).toBe(true);
-  link = await openQueueLink({ store, waitingRoom: createWaitingRoom(), log });
+  link = await openQueueLink({
+    store,
+    waitingRoom: createWaitingRoom(),
+    metrics: apiInstruments.metrics,
+    log,
+  });
   queue = store.createQueue(queueName('openai'));
 });
 afterAll(async () => {

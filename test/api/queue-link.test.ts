@@ -12,6 +12,7 @@ import { encodeOutcome, type Outcome } from '../../shared/outcome.js';
 import type { QueueStore } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { openTelegraph } from '../../shared/relay.js';
+import { apiInstruments } from '../support/metrics.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { openWire, type Wire } from '../support/wire.js';
 
@@ -31,7 +32,7 @@ beforeAll(async () => {
   url.port = String(wire.port);
   store = openQueueStore(parseConfig({ DATABASE_URL: url.href }, 'migrate'), log);
   await store.whenReady(AbortSignal.timeout(5000));
-  link = await openQueueLink({ store, waitingRoom, log });
+  link = await openQueueLink({ store, waitingRoom, metrics: apiInstruments.metrics, log });
 });
 afterAll(async () => {
   await link.close();

@@ -7,6 +7,8 @@ import type { Question, Reply } from '../../api/question.js';
 import { openDatabase } from '../../db/client.js';
 import { createPostStore } from '../../db/posts.js';
 import { parseConfig } from '../../shared/config.js';
+import { openInstruments } from '../../shared/instruments.js';
+import { apiMetrics } from '../../shared/metrics.js';
 import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { createRecordingLog } from './recording-log.js';
 import { serve } from './serve.js';
@@ -63,6 +65,7 @@ export async function startChatApp({
     database,
     linked: () => true,
     draining: () => false,
+    instruments: openInstruments(apiMetrics),
     log: recording.log,
   });
   const server = await serve(app);

@@ -1,0 +1,238 @@
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { apiMetrics, type MetricTable, workerMetrics } from '../../shared/metrics.js';
+import { authorization, type ChatCall, type Deployment, startDeployment } from '../support/deployment.js';
+import { readMetrics, type Scraped } from '../support/metrics.js';
+
+let deployment: Deployment;
+
+async function scrape(url: string): Promise<Scraped> {
+  const response = await fetch(`${url}/metrics`);
+  expect(response.status).toBe(200);
+  expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+  return readMetrics(await response.text());
+}
+const ofApi = () => scrape(deployment.url);
+const ofWorker = () => scrape(`http://127.0.0.1:${deployment.workers[0]?.port}`);
+
+/** Waits until a scrape has these numbers: some are counted a moment after the answer. */
+const shows = (look: () => Promise<Scraped>, expected: Record<string, number>) =>
+  vi.waitFor(
+    async () => {
+      const found = await look();
+      expect(Object.fromEntries(Object.keys(expected).map((key) => [key, found.get(key)]))).toEqual(expected);
+    },
+    { timeout: 10_000, interval: 50 },
+  );
+
+const chats = (provider: string, code: string) =>
+  `quillgate_chat_requests_total{provider="${provider}",code="${code}"}`;
+const jobs = (provider: string, code: string) =>
+  `quillgate_jobs_total{provider="${provider}",code="${code}"}`;
+const calls = (provider: string, kind: string, code: string) =>
+  `quillgate_provider_calls_total{provider="${provider}",kind="${kind}",code="${code}"}`;
+const breaker = (provider: string, state: string) =>
+  `quillgate_breaker_state{provider="${provider}",state="${state}"}`;
+const inStore = (provider: string, state: string) =>
+  `quillgate_queue_jobs{provider="${provider}",state="${state}"}`;
+const cancels = (kind: string) => `quillgate_cancels_total{provider="openai",kind="${kind}"}`;
+
+describe('the metrics of an API process and a worker', () => {
+  beforeAll(async () => {
+    deployment = await startDeployment({
+      store: inject('store'),
+      variables: { BREAKER_RESET_MS: '60000', ANTHROPIC_CONCURRENCY: '7' },
+    });
+  });
+  afterAll(() => deployment.stop());
+
+  const called = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
+  /** Aborts the request when its call has begun. */
+  const leave = async (call: ChatCall & { model: string }) => {
+    const going = new AbortController();
+    const asked = deployment.chat({ ...call, signal: going.signal }).catch(() => undefined);
+    await called(call.model);
+    going.abort();
+    await asked;
+  };
+
+  it('begin at zero', async () => {
+    const api = await ofApi();
+    expect(api.get(chats('openai', 'ok'))).toBe(0);
+    expect(api.get(chats('none', 'unauthorized'))).toBe(0);
+    expect(api.get(cancels('caller_gone'))).toBe(0);
+    const worker = await ofWorker();
+    expect(worker.get(calls('openai', 'retry', 'provider_rate_limited'))).toBe(0);
+    expect(worker.get('quillgate_queue_wait_seconds_count{provider="bedrock"}')).toBe(0);
+    expect(worker.get('quillgate_pool_concurrency{provider="anthropic"}')).toBe(7);
+    expect(worker.get(breaker('vertexai', 'closed'))).toBe(1);
+  });
+
+  it('tell what became of every request', async () => {
+    await deployment.chat({});
+    await deployment.chat({});
+    await deployment.chat({ headers: { Authorization: 'Basic eDp5' } });
+    await deployment.chat({ provider: 'OpenAI' });
+    await deployment.chat({ body: '{' });
+    await deployment.chat({ model: 'sim-blocked' });
+    await deployment.blog('/blogs');
+    await deployment.blog('/blogs', { json: {} });
+    await shows(ofApi, {
+      [chats('openai', 'ok')]: 2,
+      [chats('openai', 'unauthorized')]: 1,
+      [chats('none', 'unknown_provider')]: 1,
+      [chats('openai', 'invalid_json')]: 1,
+      [chats('openai', 'content_blocked')]: 1,
+      'quillgate_chat_requests_in_flight{provider="openai"}': 0,
+      'quillgate_blog_requests_total{code="ok"}': 1,
+      'quillgate_blog_requests_total{code="invalid_request"}': 1,
+    });
+    await shows(ofWorker, {
+      [jobs('openai', 'ok')]: 2,
+      [jobs('openai', 'content_blocked')]: 1,
+      [calls('openai', 'first', 'ok')]: 2,
+      'quillgate_queue_wait_seconds_count{provider="openai"}': 3,
+      'quillgate_provider_call_duration_seconds_count{provider="openai"}': 3,
+    });
+  });
+
+  it('count the time of a call in seconds', async () => {
+    await deployment.chat({ provider: 'vertexai', model: 'sim-latency-300' });
+    const worker = await ofWorker();
+    const bucket = (le: string) =>
+      worker.get(`quillgate_provider_call_duration_seconds_bucket{le="${le}",provider="vertexai"}`);
+    const sum = worker.get('quillgate_provider_call_duration_seconds_sum{provider="vertexai"}');
+    expect(bucket('0.25')).toBe(0);
+    expect(bucket('3600')).toBe(1);
+    expect(sum).toBeGreaterThanOrEqual(0.29);
+    expect(sum).toBeLessThan(5);
+  });
+
+  it('tell what runs, and what was called off by whom', async () => {
+    const before = await ofWorker();
+    const hanging = deployment.chat({ model: 'sim-hang', headers: { Prefer: 'respond-async' } });
+    const { body, status } = await hanging;
+    expect(status).toBe(202);
+    await called('sim-hang');
+    await shows(ofWorker, { 'quillgate_pool_in_flight{provider="openai"}': 1 });
+    await shows(ofApi, { [inStore('openai', 'active')]: 1, [chats('openai', 'accepted')]: 1 });
+    await fetch(`${deployment.url}/chat/${String(body.id)}`, {
+      method: 'DELETE',
+      headers: { Authorization: authorization },
+    });
+    await leave({ model: 'sim-latency-15000' });
+    await shows(ofApi, {
+      [cancels('asked')]: 1,
+      [cancels('caller_gone')]: 1,
+      [chats('openai', 'client_closed')]: 1,
+      [inStore('openai', 'active')]: 0,
+    });
+    await shows(ofWorker, {
+      [jobs('openai', 'cancelled')]: (before.get(jobs('openai', 'cancelled')) ?? 0) + 2,
+      [calls('openai', 'first', 'cancelled')]: 2,
+      'quillgate_pool_in_flight{provider="openai"}': 0,
+    });
+  });
+
+  it('count 429s and retries, and show how long the pool waits', async () => {
+    const asked = deployment.chat({ provider: 'bedrock', model: 'sim-limit-1-1-metrics' });
+    await shows(ofWorker, { [calls('bedrock', 'first', 'provider_rate_limited')]: 1 });
+    const holdS = (await ofWorker()).get('quillgate_pool_hold_seconds{provider="bedrock"}');
+    expect(holdS).toBeGreaterThan(0);
+    expect(holdS).toBeLessThanOrEqual(1);
+    expect((await asked).status).toBe(200);
+    await shows(ofWorker, {
+      [calls('bedrock', 'retry', 'ok')]: 1,
+      [jobs('bedrock', 'ok')]: 1,
+      'quillgate_pool_hold_seconds{provider="bedrock"}': 0,
+    });
+  });
+
+  it('show that a breaker has opened', async () => {
+    // One that comes once the breaker is open waits in the queue, and nobody else takes it.
+    const failing = { provider: 'anthropic', model: 'sim-status-500', headers: { Prefer: 'wait=2' } };
+    await Promise.all(Array.from({ length: 6 }, () => deployment.chat(failing)));
+    await shows(ofWorker, {
+      [breaker('anthropic', 'open')]: 1,
+      [breaker('anthropic', 'closed')]: 0,
+      'quillgate_breaker_changes_total{provider="anthropic",state="open"}': 1,
+      [breaker('openai', 'open')]: 0,
+    });
+    const worker = await ofWorker();
+    const made = ['first', 'retry'].map(
+      (kind) => worker.get(calls('anthropic', kind, 'provider_error')) ?? 0,
+    );
+    expect(made.reduce((sum, count) => sum + count)).toBe(
+      deployment.simulator.calls.list({ model: 'sim-status-500' }).length,
+    );
+    const refused = { provider: 'anthropic', headers: { Prefer: 'wait=1' } };
+    await vi.waitUntil(
+      async () => (await deployment.chat(refused)).body.code === 'provider_unavailable',
+      10_000,
+    );
+    expect((await ofApi()).get(chats('anthropic', 'provider_unavailable'))).toBeGreaterThan(0);
+  });
+
+  it('are those of the table, with the labels that stand there, and of the process', async () => {
+    expect(strange(await ofApi(), apiMetrics)).toEqual([]);
+    expect(strange(await ofWorker(), workerMetrics)).toEqual([]);
+    for (const scraped of [await ofApi(), await ofWorker()]) {
+      expect(scraped.get('process_resident_memory_bytes')).toBeGreaterThan(1e6);
+      expect(scraped.has('nodejs_eventloop_lag_p99_seconds')).toBe(true);
+    }
+  });
+
+  it('are on a page that takes no other method, and is in no document', async () => {
+    expect((await fetch(`${deployment.url}/metrics`, { method: 'POST' })).status).toBe(405);
+    expect(await (await fetch(`${deployment.url}/openapi.json`)).text()).not.toContain('/metrics');
+  });
+});
+
+describe('the metrics of the queue', () => {
+  afterEach(() => deployment.stop());
+
+  it('are right when no worker lives, and the same from every API process', async () => {
+    deployment = await startDeployment({ store: inject('store'), workers: 0 });
+    const other = await deployment.startApi();
+    const later = { Prefer: 'respond-async' };
+    // Before the API knows that there is no worker.
+    const replies = await Promise.all([
+      deployment.chat({ headers: later }),
+      deployment.chat({ headers: later }),
+      deployment.chat({ headers: { Prefer: 'wait=1' } }),
+    ]);
+    expect(replies.map(({ status }) => status)).toEqual([202, 202, 500]);
+    const waiting = {
+      quillgate_queue_up: 1,
+      [inStore('openai', 'waiting')]: 3,
+      [inStore('openai', 'active')]: 0,
+      [inStore('bedrock', 'waiting')]: 0,
+    };
+    for (const url of [deployment.url, other.url]) {
+      await shows(() => scrape(url), waiting);
+      const age = (await scrape(url)).get('quillgate_queue_oldest_waiting_seconds{provider="openai"}');
+      expect(age).toBeGreaterThan(0.9);
+      expect(age).toBeLessThan(10);
+    }
+    expect((await ofApi()).get('quillgate_queue_oldest_waiting_seconds{provider="bedrock"}')).toBe(0);
+    await deployment.startWorker();
+    await shows(ofApi, { [inStore('openai', 'waiting')]: 0, [inStore('openai', 'active')]: 0 });
+  });
+});
+
+/** Series of ours that the table does not have. */
+function strange(scraped: Scraped, table: MetricTable): string[] {
+  const definitions = Object.values(table);
+  return [...scraped.keys()].filter((series) => {
+    const [, full = '', labels = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(series) ?? [];
+    if (!full.startsWith('quillgate_')) return false;
+    const definition = definitions.find(
+      ({ name, type }) =>
+        full === name || (type === 'histogram' && full.replace(/_(bucket|sum|count)$/, '') === name),
+    );
+    const pairs = [...labels.matchAll(/(\w+)="([^"]*)"/g)].filter(([, label]) => label !== 'le');
+    return (
+      definition === undefined ||
+      pairs.some(([, label = '', value = '']) => !definition.labels[label]?.includes(value))
+    );
+  });
+}
