@@ -17,7 +17,7 @@ const failing = [
 fault(
   {
     id: 'S7',
-    injected: 'canaries in prompts, secrets, tokens, headers and keys; every log line there is',
+    injected: 'canaries in prompts, secrets, tokens, headers and keys; every log line and metric there is',
     callsPerRequest: 2,
   },
   async (books) => {
@@ -40,14 +40,30 @@ fault(
     expect(problems.length).toBeGreaterThan(20);
     for (const answer of [wrongToken, wrongBody, wrongPath]) problems.push(await answer.text());
     expect(problems.filter((text) => text.includes(canary))).toEqual([]);
+    const metrics = await scrapeAll([
+      url,
+      ...books.deployment.workers.map(({ port }) => `http://127.0.0.1:${port}`),
+    ]);
+    expect(metrics).toContain('quillgate_chat_requests_total{provider="none",code="unknown_provider"} 1');
+    expect(metrics).toContain(
+      'quillgate_provider_calls_total{provider="openai",kind="first",code="provider_rejected"}',
+    );
     await books.deployment.api.stop({ graceMs: 5000 });
     const lines = logs().split('\n');
     expect(lines.length).toBeGreaterThan(50);
     const encoded = [canary, basic.slice('Basic '.length)];
-    expect(lines.filter((line) => encoded.some((text) => line.includes(text)))).toEqual([]);
-    return `in none of ${problems.length} problems and none of ${lines.length} lines of logs at level trace`;
+    const leaks = [...lines, ...metrics.split('\n')].filter((line) =>
+      encoded.some((text) => line.includes(text)),
+    );
+    expect(leaks).toEqual([]);
+    return `in none of ${problems.length} problems, ${lines.length} lines of logs at level trace, and no metric`;
   },
 );
+
+async function scrapeAll(urls: string[]): Promise<string> {
+  const texts = urls.map(async (url) => (await fetch(`${url}/metrics`)).text());
+  return (await Promise.all(texts)).join('\n');
+}
 
 const database = { DATABASE_URL: 'postgres://127.0.0.1:1/none' };
 const somebody = { CHAT_USERNAME: 'tester', CHAT_PASSWORD: 'a-secret-of-some-length' };

@@ -5,7 +5,9 @@ import { serve } from './serve.js';
 
 let server: Awaited<ReturnType<typeof serve>>;
 beforeAll(async () => {
-  const app = express().get('/:status', ({ params, query }, response) => {
+  const app = express();
+  app.get('/metrics', (_request, response) => void response.send(promptCanary));
+  app.get('/:status', ({ params, query }, response) => {
     response.status(Number(params.status)).set('X-Header', String(query.header)).send(String(query.body));
   });
   server = await serve(app);
@@ -27,6 +29,12 @@ describe('watchForCanaries', () => {
     await expect(verdict({ status: 500, body: promptCanary })).rejects.toThrow(promptCanary);
     await expect(verdict({}, `a line with ${promptCanary}`)).rejects.toThrow(/in a log/);
     await expect(verdict({ body: promptCanary })).resolves.toBeUndefined();
+  });
+
+  it('sees a prompt in the metrics', async () => {
+    const watch = watchForCanaries([]);
+    watch.note(await fetch(`${server.url}/metrics`));
+    await expect(watch.finish('nothing')).rejects.toThrow('200 of /metrics');
   });
 
   it.each(['a-secret', ...Object.values(providerKeys)])('sees %s everywhere', async (secret) => {

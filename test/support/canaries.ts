@@ -1,6 +1,6 @@
 /**
  * Texts that must never show where they do not belong. Every deployment is given them, and its `stop` fails the test that
- * stops it when one was in a log, or in an answer.
+ * stops it when one was in a log, in an answer, or in the metrics of a program.
  */
 
 /** In every prompt that a test does not choose itself; belongs into replies alone. */
@@ -41,8 +41,10 @@ async function look(answer: Response, everywhere: string[]): Promise<string[]> {
   const copy = answer.clone();
   // What was cut off in the middle has nothing more to show.
   const text = await copy.text().catch(() => '');
-  const forbidden = answer.ok ? everywhere : [...everywhere, promptCanary];
-  const where = `in an answer with ${answer.status} of ${new URL(answer.url).pathname}`;
+  const { pathname } = new URL(answer.url);
+  const mayHoldPrompt = answer.ok && pathname !== '/metrics';
+  const forbidden = mayHoldPrompt ? everywhere : [...everywhere, promptCanary];
+  const where = `in an answer with ${answer.status} of ${pathname}`;
   return found(forbidden, text + JSON.stringify([...answer.headers])).map((canary) => `${where}: ${canary}`);
 }
 

@@ -169,6 +169,7 @@ async function startOn(
     programs: running,
     logs,
     stop: async () => {
+      await Promise.all(running.map((child) => noteMetrics(child, watch)));
       await Promise.all(running.map((child) => child.stop({ graceMs })));
       await simulator.close();
       const logged = logs();
@@ -176,6 +177,16 @@ async function startOn(
       await watch.finish(logged);
     },
   };
+}
+
+/** One that has ended, or was left frozen, tells nothing. */
+async function noteMetrics(child: ChildProgram, watch: CanaryWatch): Promise<void> {
+  const scraping = fetch(`${addressOf(child)}/metrics`, { signal: AbortSignal.timeout(500) });
+  const noted = scraping.then(async (answer) => {
+    watch.note(answer);
+    await answer.text();
+  });
+  await noted.catch(() => undefined);
 }
 
 const addressOf = ({ port }: ChildProgram): string => `http://127.0.0.1:${port}`;
