@@ -55,7 +55,6 @@ describe('the probes of deploy/kubernetes', () => {
       expect(container.ports).toEqual([{ name: 'http', containerPort: port }]);
       for (const kind of ['startupProbe', 'readinessProbe', 'livenessProbe'] as const)
         expect(container[kind]?.httpGet?.port).toBe('http');
-      expect(template.metadata?.annotations).toMatchObject({ 'prometheus.io/port': String(port) });
     });
 
     it('never restart it because a store is away', async () => {
@@ -67,6 +66,15 @@ describe('the probes of deploy/kubernetes', () => {
         started,
         ready,
       });
+    });
+
+    it('stand beside metrics where Prometheus is told to look', async () => {
+      expect(template.metadata?.annotations).toEqual({
+        'prometheus.io/scrape': 'true',
+        'prometheus.io/port': String(port),
+      });
+      const page = await (await fetch(`http://127.0.0.1:${program.port}/metrics`)).text();
+      expect(page).toMatch(/^# TYPE quillgate_/m);
     });
 
     it('wait longer than a check of the stores takes', () => {

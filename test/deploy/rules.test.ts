@@ -1,0 +1,60 @@
+import { globSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { unknownIn, unknownMetrics } from './queries.js';
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly for: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly runbook: string };
+}
+
+const text = readFileSync('deploy/prometheus/rules.yaml', 'utf8');
+const { groups } = parse(text) as { groups: { rules: Rule[] }[] };
+const rules = groups.flatMap((group) => group.rules);
+
+describe('deploy/prometheus/rules.yaml', () => {
+  it.each(rules.map((rule) => [rule.alert, rule] as const))(
+    '%s asks for what there is',
+    (_alert, { expr }) => {
+      expect(unknownIn(expr)).toEqual([]);
+    },
+  );
+
+  it.each(rules.map((rule) => [rule.alert, rule] as const))('%s says what to do', (_alert, rule) => {
+    const { annotations, labels, expr } = rule;
+    expect(rule.for).toMatch(/^\d+m$/);
+    expect(['page', 'ticket']).toContain(labels.severity);
+    expect(annotations.runbook.length).toBeGreaterThan(50);
+    for (const [, label] of annotations.summary.matchAll(/\$labels\.(\w+)/g))
+      expect(expr).toContain(`by (${label})`);
+  });
+
+  it('names only metrics that there are', () => {
+    expect(unknownMetrics(text)).toEqual([]);
+  });
+});
+
+describe("the pools' queries in deploy/kubernetes", () => {
+  it.each(globSync('deploy/kubernetes/workers/*/load.yaml'))('%s asks for what there is', (file) => {
+    const patch = parse(readFileSync(file, 'utf8')) as { path: string; value: string }[];
+    const { value: query } = patch.find(({ path }) => path.endsWith('/query')) ?? { value: '' };
+    expect(query).not.toBe('');
+    expect(unknownIn(query)).toEqual([]);
+  });
+});
+
+describe('unknownIn', () => {
+  it.each([
+    ['a metric', 'sum(quillgate_queue_job)'],
+    ['a label', 'quillgate_queue_jobs{status="waiting"}'],
+    ['a value', 'quillgate_queue_jobs{state="waitin"}'],
+    ['one of several values', 'quillgate_chat_requests_total{code=~"timeout|time_out"}'],
+    ['a label to group by', 'max by (instance) (quillgate_queue_jobs)'],
+    ['a histogram without its ending', 'rate(quillgate_queue_wait_seconds[5m])'],
+  ])('finds %s that is not there', (_title, query) => {
+    expect(unknownIn(query)).toHaveLength(1);
+  });
+});
