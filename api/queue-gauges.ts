@@ -61,5 +61,8 @@ export function createQueueGauges({ metrics, link, now = Date.now }: QueueGauges
 
 async function measureAll(link: Pick<QueueLink, 'measure'> | undefined): Promise<Depths> {
   if (link === undefined) throw new Error('not linked');
-  return Promise.all(providerIds.map(async (id) => [id, await link.measure(id)] as const));
+  const looks = providerIds.map(async (id) => [id, await link.measure(id)] as const);
+  // The next look does not begin while a part of this one hangs.
+  await Promise.allSettled(looks);
+  return Promise.all(looks);
 }
