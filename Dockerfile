@@ -1,0 +1,36 @@
+# One image for the API, the workers, the migration and the commands: `docker run quillgate api`, `… worker`, `… migrate`.
+# docs/decisions/0010-containers.md says why it is made this way.
+
+FROM node:24-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --ignore-scripts
+COPY . .
+# What only a checkout runs (npm start) stays behind; the simulator goes along.
+RUN node dev/build.mjs \
+  && find dist/dev -mindepth 1 -maxdepth 1 ! -name simulator -exec rm -r {} + \
+  && find dist -name '*.map' -delete
+
+FROM node:24-bookworm-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# The optional packages are PostgreSQL and Node for machines that have none. Type declarations and source maps are a third
+# of the rest, and nothing reads them here.
+RUN npm ci --omit=dev --omit=optional --ignore-scripts \
+  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
+
+FROM node:24-bookworm-slim
+LABEL org.opencontainers.image.title="quillgate" \
+  org.opencontainers.image.description="A chat gateway and blogging service" \
+  org.opencontainers.image.licenses="MIT"
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY package.json LICENSE ./
+COPY bin bin
+COPY --from=build /app/dist dist
+# By number: a cluster that refuses root cannot look up names. Nothing here belongs to this user, nothing is ever written.
+USER 1000:1000
+EXPOSE 3000 3001
+ENTRYPOINT ["/app/bin/quillgate"]
+CMD ["api"]
