@@ -9,29 +9,3 @@ export const simulatedProviders = (config: Config): ProviderId[] =>
 /** What to set to make a simulated provider real, in words for people. */
 export const toMakeReal = (id: ProviderId): string =>
   `${credentialVariables[id]}, and ${id.toUpperCase()}_MODEL for requests that name no model`;
-
-/** The worker's environment that points these providers at the simulator; `undefined` takes a variable away. */
-export function simulatorEnvironment(ids: ProviderId[], url: string): Record<string, string | undefined> {
-  return Object.assign({}, ...ids.map((id) => pointAt[id](url)));
-}
-
-const credential = 'simulator';
-const model = 'sim-echo';
-
-const pointAt: Record<ProviderId, (url: string) => Record<string, string | undefined>> = {
-  openai: (url) => ({ OPENAI_API_KEY: credential, OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: model }),
-  anthropic: (url) => ({ ANTHROPIC_API_KEY: credential, ANTHROPIC_BASE_URL: url, ANTHROPIC_MODEL: model }),
-  bedrock: (url) => ({
-    AWS_REGION: 'us-east-1',
-    AWS_ENDPOINT_URL_BEDROCK_RUNTIME: url,
-    BEDROCK_MODEL: model,
-    AWS_ACCESS_KEY_ID: credential,
-    AWS_SECRET_ACCESS_KEY: credential,
-    // Each of these would come before the keys in the AWS chain. Empty ones also keep out those of a .env file.
-    AWS_PROFILE: '',
-    AWS_SESSION_TOKEN: '',
-    // Counts as set even when it is empty.
-    AWS_BEARER_TOKEN_BEDROCK: undefined,
-  }),
-  vertexai: (url) => ({ GOOGLE_API_KEY: credential, GOOGLE_VERTEX_BASE_URL: url, VERTEXAI_MODEL: model }),
-};

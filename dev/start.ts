@@ -11,7 +11,7 @@ import { occupyDataDir } from './data-dir.js';
 import { freePort } from './free-port.js';
 import { refuseUnusablePorts } from './ports.js';
 import { startEmbeddedPostgres } from './postgres/embedded-postgres.js';
-import { simulatedProviders, simulatorEnvironment } from './simulated-providers.js';
+import { simulatedProviders } from './simulated-providers.js';
 import { prepareStores } from './stores.js';
 
 const launcher = fileURLToPath(new URL('../../bin/quillgate', import.meta.url));
@@ -63,7 +63,8 @@ async function startEverything(
   const dataDir = await occupyDataDir(config.DATA_DIR);
   lifecycle.opened('data folder', dataDir, (open) => open.release());
   const simulated = simulatedProviders(config);
-  await refuseUnusablePorts(config, { withSimulator: simulated.length > 0 });
+  const withSimulator = simulated.length > 0 && config.SIMULATOR_URL === undefined;
+  await refuseUnusablePorts(config, { withSimulator });
   const credentials = chatCredentials(config);
   const blog = blogToken(config);
   const databaseUrl = config.DATABASE_URL ?? (await ownPostgres(config.DATA_DIR, lifecycle));
@@ -77,9 +78,8 @@ async function startEverything(
     graceMs: config.SHUTDOWN_GRACE_MS,
     lifecycle,
   });
-  const simulator =
-    simulated.length > 0 ? run('simulator', {}, ['--port', `${config.SIMULATOR_PORT}`]) : undefined;
-  const simulatorUrl = simulator && `http://127.0.0.1:${await simulator.listening}`;
+  const simulator = withSimulator ? run('simulator', {}, ['--port', `${config.SIMULATOR_PORT}`]) : undefined;
+  const simulatorUrl = simulator ? `http://127.0.0.1:${await simulator.listening}` : config.SIMULATOR_URL;
   const common = {
     HOST: config.HOST,
     PORT: String(config.PORT),
@@ -91,8 +91,7 @@ async function startEverything(
     BLOG_BASE_URL: config.BLOG_BASE_URL,
     BLOG_TOKEN: blog.token,
   };
-  const simulation = simulatorUrl && simulatorEnvironment(simulated, simulatorUrl);
-  const worker = run('worker', { ...common, ...simulation });
+  const worker = run('worker', { ...common, SIMULATOR_URL: simulatorUrl });
   const api = run('api', common);
   await Promise.all([api.ready, worker.ready]);
   stopWhenOneEnds([api, worker, ...(simulator ? [simulator] : [])], lifecycle);

@@ -68,6 +68,11 @@ export const environmentSchema = z.object({
     .default(3001)
     .describe("Port of a worker's health and metrics pages; 0 picks a free one."),
   SIMULATOR_PORT: port.default(3002).describe('Port of the provider simulator under npm start.'),
+  SIMULATOR_URL: httpUrl
+    .optional()
+    .describe(
+      'Address of a provider simulator, which plays every provider that has no credentials here. npm start brings its own.',
+    ),
   DATA_DIR: text.default('.data').describe('Where npm start keeps its database and the credentials it made.'),
   DATABASE_URL: secret(
     postgresUrl,

@@ -17,6 +17,13 @@ const sufficient: Record<ProviderId, readonly (readonly string[])[]> = {
   vertexai: [['GOOGLE_API_KEY'], ['GOOGLE_CLOUD_PROJECT', 'GOOGLE_CLOUD_LOCATION']],
 };
 
+/** The variable that has providers without credentials played by a simulator. */
+export const simulatorVariable = 'SIMULATOR_URL';
+
+/** Whether a provider is played by the simulator, given the variables that are set, by name: it never gets a real credential. */
+export const isSimulated = (names: ReadonlySet<string>, id: ProviderId): boolean =>
+  names.has(simulatorVariable) && !hasCredentials(names, id);
+
 /** Whether the variables that are set, by name, have what it takes to call a provider. */
 export function hasCredentials(names: ReadonlySet<string>, id: ProviderId): boolean {
   return sufficient[id].some((variables) => variables.every((name) => names.has(name)));

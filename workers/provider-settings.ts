@@ -1,11 +1,13 @@
-import type { Config } from '../shared/config.js';
+import { type Config, namesSet } from '../shared/config.js';
 import type { ProviderId } from '../shared/contract.js';
+import { isSimulated } from '../shared/credentials.js';
 import type { Provider } from './provider.js';
 import { loadProvider, type ProviderSettings } from './providers/registry.js';
 
-/** Loads the adapter of a provider that has its credentials in the configuration. */
+/** Loads the adapter of a provider that has its credentials in the configuration, or is played by the simulator. */
 export function openProvider<Id extends ProviderId>(id: Id, config: Config): Promise<Provider> {
-  return loadProvider(id, settingsOf[id](config));
+  const settings = isSimulated(namesSet(config), id) ? simulated : settingsOf;
+  return loadProvider(id, settings[id](config));
 }
 
 const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id] } = {
@@ -30,7 +32,23 @@ const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id]
   }),
 };
 
+/** The simulator wants to see some credential. */
+const credential = 'simulator';
+const simulatorUrl = ({ SIMULATOR_URL }: Config): string => present(SIMULATOR_URL).replace(/\/+$/, '');
+
+const simulated: typeof settingsOf = {
+  openai: (config) => ({ apiKey: credential, baseUrl: `${simulatorUrl(config)}/v1` }),
+  anthropic: (config) => ({ apiKey: credential, baseUrl: simulatorUrl(config) }),
+  bedrock: (config) => ({
+    region: 'us-east-1',
+    endpoint: simulatorUrl(config),
+    maxSockets: config.BEDROCK_CONCURRENCY,
+    credentials: { accessKeyId: credential, secretAccessKey: credential },
+  }),
+  vertexai: (config) => ({ apiKey: credential, baseUrl: simulatorUrl(config) }),
+};
+
 function present(value: string | undefined): string {
-  if (value === undefined) throw new TypeError('credentials were not checked before');
+  if (value === undefined) throw new TypeError('a variable was not checked before');
   return value;
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type Config, namesSet } from '../shared/config.js';
 import type { ProviderId } from '../shared/contract.js';
-import { credentialVariables, hasCredentials } from '../shared/credentials.js';
+import { credentialVariables, hasCredentials, isSimulated } from '../shared/credentials.js';
 import { openInstruments, type WorkerInstruments } from '../shared/instruments.js';
 import { Lifecycle } from '../shared/lifecycle.js';
 import { createLog, type Log } from '../shared/log.js';
@@ -79,7 +79,10 @@ async function openPatientTelegraph(
 }
 
 function runsHere(config: Config, id: ProviderId, log: Log): boolean {
-  if (hasCredentials(namesSet(config), id)) return true;
-  log.warn({ provider: id, missing: credentialVariables[id] }, 'no pool: no credentials');
-  return false;
+  const names = namesSet(config);
+  if (hasCredentials(names, id)) return true;
+  const simulated = isSimulated(names, id);
+  const message = simulated ? 'simulated: no credentials' : 'no pool: no credentials';
+  log.warn({ provider: id, missing: credentialVariables[id] }, message);
+  return simulated;
 }

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { migrateDatabase } from '../../db/migrate.js';
-import { simulatorEnvironment } from '../../dev/simulated-providers.js';
 import { parseConfig } from '../../shared/config.js';
 import { providerIds } from '../../shared/contract.js';
 import type { Lifecycle } from '../../shared/lifecycle.js';
 import { migrateQueueStore } from '../../shared/queue-stores/open.js';
+import { simulatorEnvironment } from '../support/simulator-environment.js';
 import { failureOf, programsIn } from './programs.js';
 import type { RunningStore } from './store.js';
 

@@ -183,6 +183,12 @@ describe('parseConfig', () => {
     expect(
       problemsOf({ ...listed, AWS_REGION: 'eu-west-1', REDIS_URL: 'rediss://localhost' }, 'worker'),
     ).toEqual([]);
+    expect(
+      problemsOf(
+        { ...listed, SIMULATOR_URL: 'http://simulator:3002', REDIS_URL: 'rediss://localhost' },
+        'worker',
+      ),
+    ).toEqual([]);
   });
 });
 

@@ -1,12 +1,12 @@
 import { migrateDatabase } from '../../db/migrate.js';
 import type { ChildProgram } from '../../dev/child-program.js';
-import { simulatorEnvironment } from '../../dev/simulated-providers.js';
 import { parseConfig } from '../../shared/config.js';
 import { providerIds } from '../../shared/contract.js';
 import type { Lifecycle } from '../../shared/lifecycle.js';
 import { migrateQueueStore } from '../../shared/queue-stores/open.js';
 import { failureOf, programsIn } from '../bench/programs.js';
 import type { RunningStore } from '../bench/store.js';
+import { simulatorEnvironment } from '../support/simulator-environment.js';
 import { meanBusyMs, providerTimeoutMs } from './mix.js';
 
 /** One API, two workers and a simulator, each a process of its own as in production. */

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { migrateDatabase } from '../../db/migrate.js';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
-import { simulatorEnvironment } from '../../dev/simulated-providers.js';
 import { type Simulator, startSimulator } from '../../dev/simulator/server.js';
 import { parseConfig } from '../../shared/config.js';
 import { type Message, providerIds } from '../../shared/contract.js';
 import { migrateQueueStore } from '../../shared/queue-stores/open.js';
 import { type CanaryWatch, promptCanary, providerKeys, watchForCanaries } from './canaries.js';
 import { startEmptyDatabase } from './database.js';
+import { simulatorEnvironment } from './simulator-environment.js';
 import { freshStore, type StoreServer } from './stores.js';
 
 /** An API, workers and a simulator as real processes on a part of a store that nothing else uses. */

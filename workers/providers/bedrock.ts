@@ -37,7 +37,8 @@ export function createBedrockProvider({
   const client = new BedrockRuntimeClient({
     region,
     ...(endpoint !== undefined && { endpoint }),
-    ...(credentials && { credentials }),
+    // Named, because a bearer token in the environment would come before keys that are given.
+    ...(credentials && { credentials, authSchemePreference: ['sigv4'] }),
     maxAttempts: 1,
     // HTTP/1.1 in place of the SDK's HTTP/2, whose shared session would carry every call of the process.
     requestHandler: new NodeHttpHandler({ httpAgent: agent, httpsAgent: agent, logger: silence }),

@@ -1,0 +1,45 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { startSimulator } from '../../dev/simulator/server.js';
+import { parseConfig } from '../../shared/config.js';
+import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { poolSettings } from '../../shared/pool-settings.js';
+import { openProvider } from '../../workers/provider-settings.js';
+
+it.each(providerIds)('lets the simulator play %s, which has no credentials', async (id) => {
+  const simulator = await startSimulator({ port: 0 });
+  onTestFinished(() => simulator.close());
+  expect(await say('Hello!', id, simulator.url)).toContain(`Simulated ${id} reply`);
+});
+
+it.each(providerIds)('sends no credential that the machine may have for %s to the simulator', async (id) => {
+  // Bedrock's chain knows these; without a region they do not make it real.
+  vi.stubEnv('AWS_BEARER_TOKEN_BEDROCK', 'a-real-token');
+  vi.stubEnv('AWS_ACCESS_KEY_ID', 'a-real-key');
+  vi.stubEnv('ANTHROPIC_AUTH_TOKEN', 'a-real-token');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const heads: string[] = [];
+  const server = createServer(({ rawHeaders }, response) => {
+    heads.push(rawHeaders.join('\n'));
+    response.writeHead(400).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  await expect(say('Hello!', id, `http://127.0.0.1:${port}`)).rejects.toThrow();
+  expect(heads).toHaveLength(1);
+  expect(heads[0]).toContain('simulator');
+  expect(heads[0]).not.toContain('a-real-');
+});
+
+/** What a provider without credentials replies when there is a simulator, as JSON. */
+async function say(content: string, id: ProviderId, simulatorUrl: string): Promise<string> {
+  const variables = { SIMULATOR_URL: `${simulatorUrl}/`, REDIS_URL: 'redis://localhost' };
+  const config = parseConfig(variables, 'worker');
+  const provider = await openProvider(id, config);
+  onTestFinished(() => provider.close());
+  const { model = '', maxOutputTokens } = poolSettings(config, id);
+  const request = { turns: [{ role: 'user' as const, content }], model, maxOutputTokens, stream: false };
+  return JSON.stringify(await Array.fromAsync(provider.generate(request, AbortSignal.timeout(5000))));
+}
