@@ -34,6 +34,11 @@ Programs:
     .command('metrics')
     .description('print every metric of the API and the workers as Markdown tables')
     .action(async () => (await import('./metrics.js')).printMetrics());
+  quillgate
+    .command('health')
+    .description('ask the API or the worker that listens here whether it is alive')
+    .option('--ready', 'ask whether it can serve instead')
+    .action(async (options) => (await import('./health.js')).checkHealth(environment, options));
   addUserCommands(quillgate, environment);
   addTokenCommands(quillgate, environment);
   addPostCommands(quillgate, environment);

@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { ConfigError, type Environment, readEnvironment } from './config.js';
 import { stackFrames } from './log.js';
 
@@ -11,12 +12,22 @@ export class CannotStart extends Error {
  * with their names, anything else without its message, because libraries put addresses and passwords into those.
  */
 export async function runProgram(program: (environment: Environment) => Promise<void> | void): Promise<void> {
+  if (process.pid === 1)
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, endUnlessAwaited);
   try {
     await program(readEnvironment());
   } catch (error) {
     process.stderr.write(`${describe(error)}\n`);
     process.exit(1);
   }
+}
+
+/**
+ * The first process of a container has no default action for signals: until the program listens itself, and for one that
+ * never does, `docker stop` would have to kill.
+ */
+function endUnlessAwaited(signal: NodeJS.Signals): void {
+  if (process.listenerCount(signal) === 1) process.exit(128 + constants.signals[signal]);
 }
 
 function describe(error: unknown): string {

@@ -5,6 +5,7 @@ import { startSimulator } from '../../dev/simulator/server.js';
 import { parseConfig } from '../../shared/config.js';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { poolSettings } from '../../shared/pool-settings.js';
+import type { ProviderEvent } from '../../workers/provider.js';
 import { openProvider } from '../../workers/provider-settings.js';
 
 it.each(providerIds)('lets the simulator play %s, which has no credentials', async (id) => {
@@ -41,5 +42,7 @@ async function say(content: string, id: ProviderId, simulatorUrl: string): Promi
   onTestFinished(() => provider.close());
   const { model = '', maxOutputTokens } = poolSettings(config, id);
   const request = { turns: [{ role: 'user' as const, content }], model, maxOutputTokens, stream: false };
-  return JSON.stringify(await Array.fromAsync(provider.generate(request, AbortSignal.timeout(5000))));
+  const events: ProviderEvent[] = [];
+  for await (const event of provider.generate(request, AbortSignal.timeout(5000))) events.push(event);
+  return JSON.stringify(events);
 }
