@@ -1,0 +1,133 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { providerIds } from '../../shared/contract.js';
+import { type ComposeProject, openComposeProject } from './support/compose-project.js';
+import { docker } from './support/docker.js';
+import { commandsOf } from './support/readme.js';
+
+const [makeCredentials, up, chat, post, scale, ...ends] = commandsOf('With Docker') as [
+  string,
+  string,
+  string,
+  string,
+  string,
+  ...string[],
+];
+const credentials = ['POSTGRES_PASSWORD', 'REDIS_PASSWORD', 'CHAT_PASSWORD', 'BLOG_TOKEN'];
+const programs = ['api', ...providerIds.map((id) => `worker-${id}`)];
+
+let project: ComposeProject;
+
+/** A field of every container of a service. */
+const inspect = async (service: string, format: string) =>
+  (await docker('inspect', '--format', format, ...(await project.containers(service)))).split('\n');
+
+const chatWith = (id: string, ...headers: string[]) =>
+  project.run(
+    chat.replace("'X-LLM: openai'", [`X-LLM: ${id}`, ...headers].map((header) => `'${header}'`).join(' -H ')),
+  );
+
+/** Each test goes on where the one before it has stopped: containers are started once. */
+describe('docker compose', { timeout: 120_000 }, () => {
+  beforeAll(async () => {
+    project = await openComposeProject(inject('image'));
+  });
+
+  afterAll(() => project.remove());
+
+  it.each(credentials)('refuses to start without %s, and says where to get it', async (name) => {
+    const others = credentials.filter((other) => other !== name).map((other) => `${other}=x\n`);
+    writeFileSync(join(project.dir, 'others'), others.join(''));
+    const { code, stderr } = await project.tryCompose('--env-file', 'others', 'up', '--wait');
+    expect(code).not.toBe(0);
+    expect(stderr).toContain(`required variable ${name} is missing`);
+    expect(stderr).toContain('With Docker in README.md');
+  });
+
+  it("takes credentials that the README's line makes once, for their owner's eyes", async () => {
+    await project.run(makeCredentials);
+    const file = join(project.dir, '.env');
+    const made = readFileSync(file, 'utf8');
+    expect(made.match(/^[A-Z_]+=[0-9a-f]{48}$/gm)).toHaveLength(credentials.length);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    await project.run(makeCredentials);
+    expect(readFileSync(file, 'utf8')).toBe(made);
+  });
+
+  it("answers the README's first request within a minute of its start", async () => {
+    const startedAt = performance.now();
+    await project.run(up);
+    expect(JSON.parse(await project.run(chat))).toEqual({ response: expect.stringContaining('Hello!') });
+    const tookMs = performance.now() - startedAt;
+    process.stdout.write(`From ${up} to the first reply: ${(tookMs / 1000).toFixed(1)} s, image built.\n`);
+    expect(tookMs).toBeLessThan(60_000);
+  });
+
+  it('has every provider without a key simulated', async () => {
+    const replies = await Promise.all(providerIds.map((id) => chatWith(id)));
+    expect(replies).toEqual(providerIds.map((id) => expect.stringContaining(`Simulated ${id} reply`)));
+  });
+
+  it('publishes the API alone, for this machine alone, and runs nothing with more rights than it needs', async () => {
+    const images = (await project.compose('config', '--images')).split('\n');
+    for (const image of images) expect(image).toMatch(/:(?!latest)[\w.-]+$/);
+    for (const service of programs) {
+      const [facts] = await inspect(service, '{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}}');
+      expect(facts).toBe('true [ALL]');
+    }
+    const ports = await docker(
+      'ps',
+      '--filter',
+      `label=com.docker.compose.project=${project.name}`,
+      '--format',
+      '{{.Ports}}',
+    );
+    expect(ports.match(/\S+->\S+/g)).toEqual([expect.stringMatching(/^127\.0\.0\.1:\d+->3000\/tcp$/)]);
+    const variables = await inspect('worker-openai', '{{.Config.Env}}');
+    expect(variables.join()).not.toMatch(/DATABASE_URL|PASSWORD=|BLOG_TOKEN/);
+  });
+
+  it('keeps posts and the queue in volumes, on a Redis that throws nothing out', async () => {
+    const { id } = JSON.parse(await project.run(post));
+    const redis = (...args: string[]) => project.compose('exec', '-T', 'redis', 'redis-cli', ...args);
+    expect(await redis('config', 'get', 'maxmemory-policy')).toMatch(/noeviction$/);
+    expect(await redis('config', 'get', 'appendonly')).toMatch(/yes$/);
+    await redis('set', 'kept', 'yes');
+    await project.compose('rm', '--stop', '--force', '--volumes', 'postgres', 'redis');
+    await project.compose('up', '--wait', 'postgres', 'redis');
+    expect(await redis('get', 'kept')).toBe('yes');
+    const posts = () => project.run('curl -s http://localhost:3000/blogs');
+    await vi.waitFor(async () => expect(await posts()).toContain(id), { timeout: 20_000, interval: 250 });
+  });
+
+  it('runs as many workers of one provider as it is told to', async () => {
+    await project.run(scale);
+    expect(await inspect('worker-openai', '{{.State.Health.Status}}')).toEqual(Array(3).fill('healthy'));
+    expect(await inspect('worker-anthropic', '{{.State.Health.Status}}')).toEqual(['healthy']);
+    expect(await chatWith('openai')).toContain('Hello!');
+  });
+
+  it('finishes what is in flight when it is told to stop, and ends with 0', async () => {
+    const calls = 'http://127.0.0.1:3002/__simulator/calls?model=sim-latency-3000&wait=call&timeoutMs=30000';
+    const began = project.compose('exec', '-T', 'simulator', 'node', '-e', `await fetch('${calls}')`);
+    const reply = chatWith('openai', 'X-LLM-Model: sim-latency-3000');
+    await began;
+    await project.compose('stop', ...programs);
+    expect(await reply).toContain('Simulated openai reply');
+    for (const service of programs)
+      for (const code of await inspect(service, '{{.State.ExitCode}}'))
+        expect(`${service} ${code}`).toBe(`${service} 0`);
+  });
+
+  it("leaves nothing after the README's last command", async () => {
+    for (const end of ends) await project.run(end);
+    const label = `label=com.docker.compose.project=${project.name}`;
+    const left = await Promise.all([
+      docker('ps', '--all', '--quiet', '--filter', label),
+      docker('volume', 'ls', '--quiet', '--filter', label),
+      docker('network', 'ls', '--quiet', '--filter', label),
+    ]);
+    expect(left).toEqual(['', '', '']);
+  });
+});
