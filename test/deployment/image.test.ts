@@ -80,6 +80,11 @@ describe('the image', () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(`${variable}: `) });
   });
 
+  it('says what it is not for', async () => {
+    const { code, stderr } = await tryDocker(['run', '--rm', '--read-only', image, 'start']);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('no npm start') });
+  });
+
   it('is healthy while it waits for its store, though not ready, and stops with 0', async () => {
     expect(await docker('inspect', '--format', '{{.Config.Healthcheck.Test}}', image)).toContain(
       '/app/bin/quillgate health',

@@ -14,6 +14,18 @@ it.each(providerIds)('lets the simulator play %s, which has no credentials', asy
   expect(await say('Hello!', id, simulator.url)).toContain(`Simulated ${id} reply`);
 });
 
+it('leaves a provider that has credentials alone', async () => {
+  const [simulator, provider] = await Promise.all([startSimulator({ port: 0 }), startSimulator({ port: 0 })]);
+  onTestFinished(async () => void (await Promise.all([simulator.close(), provider.close()])));
+  const real = {
+    OPENAI_API_KEY: 'a-real-key',
+    OPENAI_BASE_URL: `${provider.url}/v1`,
+    OPENAI_MODEL: 'sim-verbatim',
+  };
+  expect(await say('Hello!', 'openai', simulator.url, real)).toContain('"Hello!"');
+  expect(simulator.calls.list()).toEqual([]);
+});
+
 it.each(providerIds)('sends no credential that the machine may have for %s to the simulator', async (id) => {
   // Bedrock's chain knows these; without a region they do not make it real.
   vi.stubEnv('AWS_BEARER_TOKEN_BEDROCK', 'a-real-token');
@@ -34,9 +46,9 @@ it.each(providerIds)('sends no credential that the machine may have for %s to th
   expect(heads[0]).not.toContain('a-real-');
 });
 
-/** What a provider without credentials replies when there is a simulator, as JSON. */
-async function say(content: string, id: ProviderId, simulatorUrl: string): Promise<string> {
-  const variables = { SIMULATOR_URL: `${simulatorUrl}/`, REDIS_URL: 'redis://localhost' };
+/** What a provider replies when there is a simulator, as JSON; it has no credentials but those of these variables. */
+async function say(content: string, id: ProviderId, simulatorUrl: string, more = {}): Promise<string> {
+  const variables = { SIMULATOR_URL: `${simulatorUrl}/`, REDIS_URL: 'redis://localhost', ...more };
   const config = parseConfig(variables, 'worker');
   const provider = await openProvider(id, config);
   onTestFinished(() => provider.close());
