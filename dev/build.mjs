@@ -1,13 +1,28 @@
-// Builds dist/ once per change of the sources: generated routes and OpenAPI document, then JavaScript.
-// Plain JavaScript, because it runs before anything is compiled.
+// Builds dist/ once per change of the sources: generated routes and OpenAPI document, then JavaScript. Any number may
+// start at once, as the lines of a Procfile do: one builds, the others wait for it and find nothing left to do.
+// Plain JavaScript, because it runs before anything is compiled; of TypeScript it imports what Node can strip.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, globSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { withLock } from './lock.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-const stamp = join(root, 'dist', '.inputs.sha256');
+const dist = join(root, 'dist');
+/** Built here and moved when it is whole: whoever starts a program meanwhile finds all of dist/ or none. */
+const unfinished = join(root, 'dist-unfinished');
+const replaced = join(root, 'dist-replaced');
+const stampName = '.inputs.sha256';
 
 /** Digest of everything that decides what dist/ holds. */
 function digestInputs() {
@@ -42,16 +57,34 @@ function run(tool, ...args) {
   });
 }
 
-const digest = digestInputs();
-if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== digest) {
-  try {
-    run('tsoa', 'spec-and-routes');
-    rmSync(join(root, 'dist'), { recursive: true, force: true });
-    run('tsc', '-p', 'tsconfig.build.json');
-    cpSync(join(root, 'db', 'migrations'), join(root, 'dist', 'db', 'migrations'), { recursive: true });
-    writeFileSync(stamp, digest);
-  } catch {
-    process.stderr.write('The build failed; see above. It needs the development dependencies: npm ci.\n');
-    process.exit(1);
-  }
+function isBuilt(digest) {
+  const stamp = join(dist, stampName);
+  return existsSync(stamp) && readFileSync(stamp, 'utf8') === digest;
+}
+
+function build(digest) {
+  rmSync(unfinished, { recursive: true, force: true });
+  run('tsoa', 'spec-and-routes');
+  run('tsc', '-p', 'tsconfig.build.json', '--outDir', unfinished);
+  cpSync(join(root, 'db', 'migrations'), join(unfinished, 'db', 'migrations'), { recursive: true });
+  writeFileSync(join(unfinished, stampName), digest);
+}
+
+function replaceDist() {
+  rmSync(replaced, { recursive: true, force: true });
+  if (existsSync(dist)) renameSync(dist, replaced);
+  renameSync(unfinished, dist);
+  rmSync(replaced, { recursive: true, force: true });
+}
+
+try {
+  await withLock(join(root, 'node_modules', '.build.lock'), async () => {
+    const digest = digestInputs();
+    if (isBuilt(digest)) return;
+    build(digest);
+    replaceDist();
+  });
+} catch (error) {
+  process.stderr.write(`The build failed: ${error.message}\nIt needs the development dependencies: npm ci\n`);
+  process.exit(1);
 }

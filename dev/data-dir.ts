@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConfigError } from '../shared/config.js';
-import { withLock } from './postgres/lock.js';
+import { withLock } from './lock.js';
 
 const patienceMs = 1000;
 

@@ -12,8 +12,8 @@ import {
 import { cp } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
+import { withLock } from '../lock.js';
 import { type Account, canReach } from './account.js';
-import { withLock } from './lock.js';
 
 // Only root can write below it, so nobody else can plant a program there that root would start.
 const defaultRootsHome = '/var/lib/quillgate';

@@ -1,10 +1,10 @@
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { withLock } from '../lock.js';
 import { accountFor, assertWritable } from './account.js';
 import { findBinaries } from './binaries.js';
 import { ensureCluster, type Installation, roleName } from './cluster.js';
 import { createDatabase } from './database.js';
-import { withLock } from './lock.js';
 import { startOrAdopt } from './postmaster.js';
 import { markOf, stopPostmaster } from './postmaster-process.js';
 

@@ -1,0 +1,60 @@
+import { execFile } from 'node:child_process';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, describe, expect, it } from 'vitest';
+
+const root = resolve(import.meta.dirname, '../..');
+const checkout = mkdtempSync(join(tmpdir(), 'quillgate-build-'));
+afterAll(() => rmSync(checkout, { recursive: true }));
+
+describe('the build', () => {
+  it('is done once when the lines of a Procfile start at the same moment', { timeout: 60_000 }, async () => {
+    copySources();
+    const compiled = installWithCountingCompiler();
+    const quillgate = (...args: string[]) =>
+      promisify(execFile)(join(checkout, 'bin/quillgate'), args, { cwd: checkout });
+    const started = await Promise.all([1, 2, 3].map(() => quillgate('config', '--table')));
+    expect(started.map(({ stdout }) => stdout.includes('DATABASE_URL'))).toEqual([true, true, true]);
+    expect(readFileSync(compiled, 'utf8')).toBe('compiled\n');
+    expect(readdirSync(checkout).filter((name) => name.startsWith('dist'))).toEqual(['dist']);
+  });
+});
+
+/** A checkout in which nothing was built yet. */
+function copySources(): void {
+  const folders = ['api', 'bin', 'cli', 'db', 'dev', 'shared', 'test', 'workers'];
+  const files = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json', 'tsoa.json'];
+  for (const part of [...folders, ...files])
+    cpSync(join(root, part), join(checkout, part), {
+      recursive: true,
+      filter: (path) => !path.includes('generated'),
+    });
+}
+
+/** Dependencies whose compiler writes a line into the file that is given back, and then compiles. */
+function installWithCountingCompiler(): string {
+  const from = join(root, 'node_modules');
+  const to = join(checkout, 'node_modules');
+  const compiled = join(checkout, 'compiled.txt');
+  mkdirSync(join(to, '.bin'), { recursive: true });
+  const linked = [
+    ...readdirSync(from).filter((name) => !name.startsWith('.')),
+    ...readdirSync(join(from, '.bin')).map((name) => `.bin/${name}`),
+  ];
+  for (const name of linked.filter((one) => one !== '.bin/tsc'))
+    symlinkSync(join(from, name), join(to, name));
+  const compiler = `#!/bin/sh\necho compiled >>${compiled}\nexec ${join(from, '.bin/tsc')} "$@"\n`;
+  writeFileSync(join(to, '.bin/tsc'), compiler, { mode: 0o755 });
+  return compiled;
+}
