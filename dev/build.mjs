@@ -26,7 +26,7 @@ const stampName = '.inputs.sha256';
 
 /** Digest of everything that decides what dist/ holds. */
 function digestInputs() {
-  const code = '{api,workers,shared,db,cli,dev,test/bench,test/soak,test/support}/**/*.ts';
+  const code = '{api,workers,shared,db,cli,dev,test/bench,test/soak,test/support,test/compatibility}/**/*.ts';
   const sources = globSync([code, 'db/migrations/**'], {
     cwd: root,
     exclude: (path) => path.includes('generated'),

@@ -1,0 +1,104 @@
+import { writeFileSync } from 'node:fs';
+import { parseConfig } from '../../shared/config.js';
+import { providerIds } from '../../shared/contract.js';
+import { chatKey, outcomeKey, pointerKey } from '../../shared/kept-chat.js';
+import { createLog } from '../../shared/log.js';
+import { queueName } from '../../shared/messages.js';
+import type { QueueStore } from '../../shared/queue-store.js';
+import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { authorization, type Deployment, startDeployment, username } from '../support/deployment.js';
+import { listenToAll, type Told } from './all-topics.js';
+
+/**
+ * Records what the programs of this checkout leave in the queue's store and tell each other, for the release after it to
+ * read: `npm run record`. To be run when a release is made, never on code that is under way.
+ */
+
+interface RecordedJob {
+  data: unknown;
+  /** The job's outcome as its worker stored it; absent while it has none. */
+  returnvalue?: unknown;
+}
+
+const log = createLog({ program: 'record', level: 'warn' });
+const idempotencyKey = 'recorded';
+const turns = [
+  { role: 'system', content: 'Be brief.' },
+  { role: 'user', content: 'Hello \u0000 🎉' },
+] as const;
+
+const deployment = await startDeployment({ workers: 1 });
+const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
+const heard = await listenToAll(store, log);
+const keptIds = await converse(deployment);
+const jobs = await readJobs(store);
+const records = await readRecords(store, keptIds);
+await Promise.all(deployment.workers.map((worker) => worker.stop({ graceMs: 5000 })));
+await heard.untilTold(({ message }) => JSON.stringify(message).includes('"stopped"'));
+await heard.close();
+await store.close();
+await deployment.stop();
+
+write('jobs', jobs);
+write('messages', oneOfEachShape(heard.told));
+write('records', records);
+
+/** Has something of every kind written and told; gives the ids of the kept chats. */
+async function converse({ chat, simulator, url }: Deployment): Promise<string[]> {
+  const messages = [...turns];
+  const ask = (provider: string, model: string, headers: Record<string, string> = {}) =>
+    chat({ provider, model, messages, headers });
+  await chat({ provider: 'anthropic', messages });
+  for (const model of ['sim-echo', 'sim-length', 'sim-blocked', 'sim-status-400']) await ask('openai', model);
+  await ask('vertexai', 'sim-limit-1-1-recorded');
+  await leave(deployment);
+  const byKey = await ask('bedrock', 'sim-echo', { 'Idempotency-Key': idempotencyKey });
+  const keyed = byKey.headers.get('content-location')?.split('/').at(-1) ?? '';
+  const later = await ask('openai', 'sim-hang@async', { Prefer: 'respond-async' });
+  await simulator.waitForCall(({ model }) => model === 'sim-hang@async');
+  await deleteChat(`${url}/chat/${later.body.id}`);
+  return [keyed, String(later.body.id)];
+}
+
+/** A caller who goes while the call is running. */
+async function leave({ chat, simulator }: Deployment): Promise<void> {
+  const going = new AbortController();
+  const asked = chat({ model: 'sim-hang@left', messages: [...turns], signal: going.signal });
+  const call = await simulator.waitForCall(({ model }) => model === 'sim-hang@left');
+  going.abort();
+  await asked.catch(() => undefined);
+  await call.closed;
+}
+
+async function deleteChat(url: string): Promise<void> {
+  await fetch(url, { method: 'DELETE', headers: { Authorization: authorization } });
+}
+
+async function readJobs(from: QueueStore): Promise<RecordedJob[]> {
+  const recorded: RecordedJob[] = [];
+  for (const id of providerIds) {
+    const queue = from.createQueue(queueName(id));
+    for (const { data, returnvalue } of await queue.getJobs()) recorded.push({ data, returnvalue });
+    await queue.close();
+  }
+  return recorded;
+}
+
+async function readRecords(from: QueueStore, ids: string[]): Promise<{ key: string; value: string }[]> {
+  const keys = [...ids.flatMap((id) => [chatKey(id), outcomeKey(id)]), pointerKey(username, idempotencyKey)];
+  const found = await Promise.all(keys.map(async (key) => ({ key, value: await from.records.read(key) })));
+  return found.flatMap(({ key, value }) => (value === undefined ? [] : [{ key, value }]));
+}
+
+/** Beats come every second and say the same. */
+function oneOfEachShape(told: Told[]): Told[] {
+  const shapeOf = ({ topic, message }: Told) =>
+    topic.startsWith('pool.')
+      ? JSON.stringify([Object.keys(message), message.state])
+      : JSON.stringify(message);
+  return [...new Map(told.map((one) => [shapeOf(one), one])).values()];
+}
+
+function write(name: string, content: unknown): void {
+  writeFileSync(`test/compatibility/recorded/${name}.json`, `${JSON.stringify(content, undefined, 2)}\n`);
+}
