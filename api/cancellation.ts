@@ -5,6 +5,7 @@ import type { ApiInstruments } from '../shared/instruments.js';
 import type { Log } from '../shared/log.js';
 import { type Cancel, type ChatJobPayload, type Reply, topics } from '../shared/messages.js';
 import type { Telegraph } from '../shared/relay.js';
+import { writtenVersion } from '../shared/versions.js';
 import { createErrand } from './errand.js';
 import type { AwaitedJob } from './waiting-room.js';
 
@@ -53,11 +54,11 @@ export function createCancellation({ queueOf, telegraph, metrics, log }: Cancell
     const jobs = untold.splice(0, mostTold);
     const byProvider = Map.groupBy(jobs, ({ provider }) => provider);
     const told = [...byProvider].map(([provider, its]) =>
-      tell(topics.cancel(provider), { v: 1, jobIds: its.map(({ jobId }) => jobId) }),
+      tell(topics.cancel(provider), { v: writtenVersion, jobIds: its.map(({ jobId }) => jobId) }),
     );
     // Whoever is not told looks at the record.
     const settled = jobs.filter(({ isKept }) => isKept).map(({ jobId }) => ({ jobId }));
-    if (settled.length > 0) told.push(tell(topics.keptReply, { v: 1, settled }));
+    if (settled.length > 0) told.push(tell(topics.keptReply, { v: writtenVersion, settled }));
     await Promise.all(told);
   };
   const telling = createErrand(() => untold.length > 0, tellSome);

@@ -6,7 +6,9 @@ import type { Log } from '../shared/log.js';
 import type { ChatJobPayload } from '../shared/messages.js';
 import { brokenOutcome, decodeOutcome, givenUpOutcome, type Outcome } from '../shared/outcome.js';
 import type { RecordStore } from '../shared/queue-store.js';
+import { isNewer } from '../shared/versions.js';
 import { within } from '../shared/within.js';
+import { refuseNewer } from './newer-record.js';
 import type { AwaitedJob, WaitingRoom } from './waiting-room.js';
 
 /** What the records say of a job: `unknown` when there is none, for it was never added or is gone. */
@@ -87,6 +89,7 @@ export function watchJobRecords({ queueOf, records, waitingRoom, log }: RecordsD
 async function readKeptOutcome(records: RecordStore, jobId: string): Promise<JobRecord | undefined> {
   const text = await records.read(outcomeKey(jobId));
   if (text === undefined) return undefined;
+  refuseNewer(text);
   try {
     const { at, outcome } = decodeKeptOutcome(text);
     return { state: 'settled', outcome, settledAt: at };
@@ -125,15 +128,17 @@ async function readJob(
   if (job === undefined) return { state: 'unknown' };
   const outcome = state === 'failed' ? givenUpOutcome : readable(job.returnvalue);
   const { keptUntil } = job.data;
+  // It would be recorded.
+  if (keptUntil !== undefined) refuseNewer(job.returnvalue);
   if (keptUntil === undefined) return { state: 'settled', outcome };
   return { state: 'settled', outcome, keptUntil, ...(job.finishedOn && { settledAt: job.finishedOn }) };
 }
 
-/** The outcome as a worker wrote it down; one that cannot be read is a job that broke. */
+/** The outcome as a worker wrote it down; one that cannot be read is a job that broke, or is worth another attempt. */
 export function readable(outcome: unknown): Outcome {
   try {
     return decodeOutcome(outcome);
   } catch {
-    return brokenOutcome;
+    return isNewer(outcome) ? givenUpOutcome : brokenOutcome;
   }
 }

@@ -106,6 +106,6 @@ async function recordOf(link: QueueLink, { id, provider }: KeptChat): Promise<Jo
   try {
     return await link.read({ jobId: id, provider, isKept: true });
   } catch (cause) {
-    throw new Failure('queue_unavailable', { cause });
+    throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
   }
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Failure } from '../shared/failures.js';
 import type { KeptChat } from '../shared/kept-chat.js';
+import { writtenVersion } from '../shared/versions.js';
 import { within } from '../shared/within.js';
 import { statusOf } from './answers.js';
 import type { JobRecord } from './job-records.js';
@@ -96,7 +97,15 @@ type Times = Pick<KeptChat, 'createdAt' | 'deadline' | 'keptUntil'>;
 function describe(question: KeptQuestion, times: Times): KeptChat {
   const { requestId: id, provider, model, keeping } = question;
   const requestHash = hashOf(question);
-  return { v: 1, id, owner: keeping.owner, provider, ...(model && { model }), requestHash, ...times };
+  return {
+    v: writtenVersion,
+    id,
+    owner: keeping.owner,
+    provider,
+    ...(model && { model }),
+    requestHash,
+    ...times,
+  };
 }
 
 /** Equal for requests that ask the same, however their bodies are written. */

@@ -11,8 +11,12 @@ import {
 } from '../shared/kept-chat.js';
 import type { Outcome } from '../shared/outcome.js';
 import type { RecordStore } from '../shared/queue-store.js';
+import { refuseNewer } from './newer-record.js';
 
-/** The records of kept chats as the API writes them; all throw `queue_unavailable` when the store cannot be reached. */
+/**
+ * The records of kept chats as the API writes them; all throw `queue_unavailable` when the store cannot be reached, and
+ * those that read what `refuseNewer` throws.
+ */
 export interface KeptRecords {
   writeChat(chat: KeptChat): Promise<void>;
   readChat(id: string): Promise<KeptChat | undefined>;
@@ -41,6 +45,7 @@ export function createKeptRecords(records: RecordStore, now: () => number): Kept
     },
     readChat: async (id) => {
       const text = await asked(records.read(chatKey(id)));
+      refuseNewer(text);
       return text === undefined ? undefined : decodeKeptChat(text);
     },
     forgetChat: async (chat) => {
@@ -62,6 +67,7 @@ export function createKeptRecords(records: RecordStore, now: () => number): Kept
       const key = outcomeKey(chat.id);
       if (await asked(records.create(key, { value, ttlMs: ttlOf(chat) }))) return true;
       const earlier = await asked(records.read(key));
+      refuseNewer(earlier);
       return earlier !== undefined && decodeKeptOutcome(earlier).outcome.kind === 'cancelled';
     },
   };

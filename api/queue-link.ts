@@ -18,6 +18,7 @@ import {
 } from '../shared/messages.js';
 import type { QueueDepth, QueueStore } from '../shared/queue-store.js';
 import { openTelegraph } from '../shared/relay.js';
+import { writtenVersion } from '../shared/versions.js';
 import { within } from '../shared/within.js';
 import { createCancellation } from './cancellation.js';
 import { type JobRecord, readable, watchJobRecords } from './job-records.js';
@@ -116,7 +117,7 @@ export async function openQueueLink({ store, waitingRoom, metrics, log }: LinkDe
     pools,
     check: () => store.check().catch(away),
     add: async (jobId, { isAsync, ...job }) => {
-      const payload = encodeChatJob({ v: 1, ...job, replyTo: node });
+      const payload = encodeChatJob({ v: writtenVersion, ...job, replyTo: node });
       const removal = { age: recordKeptMs / 1000 };
       const options = {
         jobId,

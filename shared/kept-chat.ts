@@ -3,15 +3,16 @@ import { z } from 'zod';
 import { providerIds } from './contract.js';
 import { jsonText } from './json-text.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from './outcome.js';
+import { version, writtenVersion } from './versions.js';
 
 /**
- * The records of a chat that may be come back to, under names that nothing else uses. Each carries `v`, so that processes
- * of two releases can tell what they understand.
+ * The records of a chat that may be come back to, under names that nothing else uses. Each carries
+ * `v`; see `versions.ts`.
  */
 
 /** What is known of a kept chat beside its outcome; never its conversation. Times are in milliseconds since the epoch. */
 const keptChatSchema = z.object({
-  v: z.literal(1),
+  v: version,
   /** Also the job's. */
   id: z.string(),
   owner: z.string(),
@@ -29,7 +30,7 @@ const keptChatSchema = z.object({
 export type KeptChat = z.output<typeof keptChatSchema>;
 
 const keptOutcomeSchema = z.object({
-  v: z.literal(1),
+  v: version,
   at: z.number(),
   /** As `encodeOutcome` writes it. */
   outcome: z.string().transform(decodeOutcome),
@@ -59,7 +60,9 @@ export const decodeKeptChat = (text: string): KeptChat => jsonText(keptChatSchem
 
 /** The outcome of a kept chat, which ended `at`, as JSON text. */
 export const encodeKeptOutcome = (outcome: Outcome, at: number): string =>
-  JSON.stringify({ v: 1, at, outcome: encodeOutcome(outcome) } satisfies z.input<typeof keptOutcomeSchema>);
+  JSON.stringify({ v: writtenVersion, at, outcome: encodeOutcome(outcome) } satisfies z.input<
+    typeof keptOutcomeSchema
+  >);
 
 /** Reads what `encodeKeptOutcome` wrote. Throws for anything else. */
 export const decodeKeptOutcome = (text: string): KeptOutcome => jsonText(keptOutcomeSchema).parse(text);

@@ -1,17 +1,18 @@
 import { z } from 'zod';
 import { providerIds } from './contract.js';
 import { jsonText } from './json-text.js';
+import { version } from './versions.js';
 
 /**
  * What crosses between processes, and nothing else does: the job on the queue, and the messages on the relay. Each
- * carries `v`, so that processes of two releases can tell what they understand.
+ * carries `v`; see `versions.ts`.
  */
 
 const provider = z.enum(providerIds);
 
 /** A conversation to answer; the payload of a job on the queue `chat-<provider>`. */
 export const chatJobSchema = z.object({
-  v: z.literal(1),
+  v: version,
   provider,
   model: z.string().optional(),
   turns: jsonText(
@@ -39,7 +40,7 @@ export const encodeChatJob = (job: ChatJob): ChatJobPayload => ({ ...job, turns:
 
 /** Told on `reply.<api node>` when jobs have settled; on `reply.kept` of kept ones, without their outcomes. */
 export const replySchema = z.object({
-  v: z.literal(1),
+  v: version,
   settled: z.array(
     z.object({
       jobId: z.string(),
@@ -52,13 +53,13 @@ export const replySchema = z.object({
 export type Reply = z.output<typeof replySchema>;
 
 /** Told on `cancel.<provider>` when nobody waits for these jobs any more. */
-export const cancelSchema = z.object({ v: z.literal(1), jobIds: z.array(z.string()) });
+export const cancelSchema = z.object({ v: version, jobIds: z.array(z.string()) });
 
 export type Cancel = z.output<typeof cancelSchema>;
 
 /** Told on `limit.<provider>` when the provider has told a pool to wait, so that its other pools wait as well. */
 export const limitSchema = z.object({
-  v: z.literal(1),
+  v: version,
   provider,
   /** Who was told. */
   worker: z.string(),
@@ -73,7 +74,7 @@ export type Limit = z.output<typeof limitSchema>;
  * when the pool stops.
  */
 export const poolBeatSchema = z.object({
-  v: z.literal(1),
+  v: version,
   provider,
   worker: z.string(),
   state: z.enum(['serving', 'probing', 'paused', 'stopped']),

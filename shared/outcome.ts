@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { failureCodes } from './failures.js';
 import { jsonText } from './json-text.js';
+import { version, writtenVersion } from './versions.js';
 
 const completion = {
   text: z.string(),
@@ -50,8 +51,15 @@ export const brokenOutcome: Outcome = {
 /** What a job that broke or was given up ended as: outages do that to healthy ones, so another attempt is worth it. */
 export const givenUpOutcome: Outcome = { ...brokenOutcome, retryable: true };
 
-/** An outcome as JSON text; see `jsonText` for why it crosses the queue as a string. */
-export const encodeOutcome = (outcome: Outcome): string => JSON.stringify(outcome);
+/** An outcome as JSON text, with its version; see `jsonText` for why it crosses the queue as a string. */
+export const encodeOutcome = (outcome: Outcome): string => JSON.stringify({ v: writtenVersion, ...outcome });
 
 /** Reads what `encodeOutcome` wrote. Throws for anything else. */
-export const decodeOutcome = (text: unknown): Outcome => jsonText(outcomeSchema).parse(text);
+export const decodeOutcome = (text: unknown): Outcome => writtenOutcome.parse(text);
+
+const writtenOutcome = jsonText(
+  z
+    .looseObject({ v: version })
+    .transform((written): unknown => written)
+    .pipe(outcomeSchema),
+);

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Log } from './log.js';
 import type { QueueStore } from './queue-store.js';
+import { isNewer } from './versions.js';
 import { within } from './within.js';
 
 /**
@@ -10,7 +11,10 @@ import { within } from './within.js';
 export interface Telegraph {
   /** Resolves once the message is on its way to everyone who listens now; rejects when the store is down. */
   publish(topic: string, message: object): Promise<void>;
-  /** Calls the listener with every message of the topic (or pattern: `*` one segment, `>` the rest) that parses. */
+  /**
+   * Calls the listener with every message of the topic (or pattern: `*` one segment, `>` the rest) that parses. Of those that
+   * do not, which a newer release may send, the first is noted in the log.
+   */
   subscribe<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
   close(): Promise<void>;
 }
@@ -47,10 +51,13 @@ export async function openTelegraph(
       await relay.publish(topic, message);
     },
     subscribe: async (topic, schema, listener) => {
+      let isNoted = false;
       await relay.subscribe(topic, ({ data }) => {
         const parsed = schema.safeParse(data);
-        if (parsed.success) listener(parsed.data);
-        else log.warn({ topic }, 'relay message of another shape ignored');
+        if (parsed.success) return listener(parsed.data);
+        const level = isNoted ? 'debug' : 'warn';
+        log[level]({ topic, isNewer: isNewer(data) }, 'relay message that cannot be read ignored');
+        isNoted = true;
       });
     },
     close,

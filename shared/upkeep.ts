@@ -80,8 +80,11 @@ const mostAtOnce = 1000;
 const mostBatches = 100;
 
 const finished = ['completed', 'failed'] as const;
-/** Nothing here is ever delayed, and no queue paused. A job is left active when the last worker died with it. */
-const unfinished = ['wait', 'prioritized', 'active'] as const;
+/**
+ * No queue is ever paused. A job is left active when the last worker died with it, and delayed while it waits for a worker
+ * of the newer release that added it.
+ */
+const unfinished = ['wait', 'prioritized', 'delayed', 'active'] as const;
 
 async function removeOlder(
   queue: Queue,

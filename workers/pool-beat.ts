@@ -1,5 +1,6 @@
 import type { PoolBeat } from '../shared/messages.js';
 import type { PoolSettings } from '../shared/pool-settings.js';
+import { writtenVersion } from '../shared/versions.js';
 import type { Breaker } from './breaker.js';
 import type { Hold } from './hold.js';
 import type { Load } from './load.js';
@@ -32,7 +33,7 @@ export async function describePool({
   const state = poolStates[breaker.state];
   const heldForMs = Math.ceil(hold.leftMs);
   return {
-    v: 1,
+    v: writtenVersion,
     provider: provider.id,
     worker: workerName,
     state,

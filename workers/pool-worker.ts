@@ -3,12 +3,14 @@ import type { Failure } from '../shared/failures.js';
 import type { Log } from '../shared/log.js';
 import { chatJobSchema, queueName } from '../shared/messages.js';
 import { encodeOutcome, type Outcome } from '../shared/outcome.js';
-import { HandedBack, type QueueStore } from '../shared/queue-store.js';
+import type { QueueStore } from '../shared/queue-store.js';
+import { isNewer } from '../shared/versions.js';
 import { type ChatJobDeps, runChatJob } from './chat-job.js';
 import type { Hold } from './hold.js';
 import type { KeptOutcomes } from './kept-outcomes.js';
 import type { Load } from './load.js';
 import type { PoolMetrics } from './pool-metrics.js';
+import { createReturns, type ReturnableJob } from './returns.js';
 import type { RunningJobs } from './running-jobs.js';
 
 interface PoolWorkerDeps {
@@ -29,12 +31,8 @@ interface PoolWorkerDeps {
 }
 
 /** What of BullMQ's job is read. */
-interface QueuedJob {
-  id?: string | undefined;
+interface QueuedJob extends ReturnableJob {
   data: unknown;
-  /** When it was added, in milliseconds since the epoch. */
-  timestamp: number;
-  moveToWait(token?: string): Promise<unknown>;
 }
 
 /** A job that was started this often and never finished takes its workers down: it is given up. */
@@ -43,16 +41,21 @@ const mostStarts = 2;
 /** Starts BullMQ's worker of a pool, which runs chat jobs and stores what became of them. */
 export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['createWorker']> {
   const { shared, config, store, workerName, load, jobs, unsettled, keptOutcomes, log } = deps;
+  const returns = createReturns(log);
   const run = async (job: QueuedJob, token?: string): Promise<string> => {
     unsettled.add(job.id ?? '');
     const onFailure = (err: Failure) => log.warn({ err, jobId: job.id }, 'job without a reply');
     const answer = async (stop: AbortSignal) => {
+      if (isNewer(job.data)) {
+        unsettled.delete(job.id ?? '');
+        return returns.leaveToNewer(job, token);
+      }
       const chatJob = chatJobSchema.parse(job.data);
       // A worker that was waiting for a job when it was paused still takes the next one.
       const isOver = await shared.hold.whenOver({ deadline: chatJob.deadline, signal: stop });
       if (!isOver) {
         unsettled.delete(job.id ?? '');
-        return handBack(job, token, log);
+        return returns.handBack(job, token);
       }
       const kept = keptOutcomes.of({ id: job.id, keptUntil: chatJob.keptUntil }, stop);
       return runChatJob(chatJob, job.timestamp, { ...shared, kept, stop, onFailure });
@@ -81,12 +84,6 @@ export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['c
     jobs.lose(jobIds);
     for (const jobId of jobIds) unsettled.delete(jobId);
   });
-}
-
-async function handBack(job: QueuedJob, token: string | undefined, log: Log): Promise<never> {
-  // Without the store the lock runs out, and then somebody takes the job over.
-  await job.moveToWait(token).catch((err) => log.debug({ err, jobId: job.id }, 'job not handed back'));
-  throw new HandedBack();
 }
 
 /** What of an outcome may be logged: everything but its text. */

@@ -15,6 +15,7 @@ import {
 import type { PoolSettings } from '../shared/pool-settings.js';
 import type { QueueStore } from '../shared/queue-store.js';
 import type { Telegraph } from '../shared/relay.js';
+import { writtenVersion } from '../shared/versions.js';
 import { within } from '../shared/within.js';
 import { type Breaker, createBreaker } from './breaker.js';
 import { type Heartbeat, startHeartbeat } from './heartbeat.js';
@@ -146,7 +147,7 @@ const closingMs = 1000;
 /** One account serves all workers of a provider: who is told to wait tells the others. */
 function tellLimit({ telegraph, provider, workerName, log }: PoolDeps, holdMs: number): void {
   log.warn({ provider: provider.id, holdMs }, 'the provider limits us');
-  const message: Limit = { v: 1, provider: provider.id, worker: workerName, holdMs };
+  const message: Limit = { v: writtenVersion, provider: provider.id, worker: workerName, holdMs };
   telegraph.publish(topics.limit(provider.id), message).catch((err) => log.debug({ err }, 'limit not told'));
 }
 

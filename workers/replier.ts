@@ -2,6 +2,7 @@ import type { Log } from '../shared/log.js';
 import { chatJobSchema, type Reply, topics } from '../shared/messages.js';
 import { encodeOutcome, givenUpOutcome } from '../shared/outcome.js';
 import type { Telegraph } from '../shared/relay.js';
+import { writtenVersion } from '../shared/versions.js';
 import type { KeptOutcomes } from './kept-outcomes.js';
 
 /**
@@ -47,7 +48,7 @@ export function createReplier({ telegraph, keptOutcomes, log }: ReplierDeps): Re
   const pending = new Set<Promise<void>>();
 
   const publish = (topic: string, settled: Settlement[]) => {
-    const message: Reply = { v: 1, settled };
+    const message: Reply = { v: writtenVersion, settled };
     const told = telegraph
       .publish(topic, message)
       .catch((err) => log.debug({ err, jobIds: settled.map(({ jobId }) => jobId) }, 'replies not told'))

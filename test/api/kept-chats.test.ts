@@ -6,7 +6,7 @@ import type { KeptQuestion, OpenedChat } from '../../api/question.js';
 import { openQueueLink, type QueueLink } from '../../api/queue-link.js';
 import { createWaitingRoom } from '../../api/waiting-room.js';
 import { parseConfig } from '../../shared/config.js';
-import { encodeKeptOutcome, outcomeKey } from '../../shared/kept-chat.js';
+import { chatKey, encodeKeptOutcome, outcomeKey } from '../../shared/kept-chat.js';
 import { queueName } from '../../shared/messages.js';
 import { encodeOutcome, givenUpOutcome, type Outcome } from '../../shared/outcome.js';
 import type { QueueStore } from '../../shared/queue-store.js';
@@ -286,6 +286,38 @@ describe('read, of a chat whose worker could not record the outcome', () => {
     await take(name.id);
     await chats.cancel(name);
     expect((await chats.read(name)).record).toEqual(record);
+  });
+});
+
+describe('a chat that a newer release has written down', () => {
+  const newer = { code: 'internal', retryable: true };
+  const inNewerWords = (id: string, key: string) =>
+    store.records.create(key, { value: JSON.stringify({ v: 2, id }), ttlMs: 60_000 });
+
+  it('is not taken for one that is not there: whoever asks shall ask again', async () => {
+    const id = randomUUID();
+    await inNewerWords(id, chatKey(id));
+    await expect(chats.read({ owner: 'me', id })).rejects.toMatchObject(newer);
+    await expect(chats.cancel({ owner: 'me', id })).rejects.toMatchObject(newer);
+  });
+
+  it('gets no other end than the one that is written down', async () => {
+    const asked = question('by a newer release');
+    const { chat } = await open(asked);
+    await inNewerWords(chat.id, outcomeKey(chat.id));
+    await expect(chats.read({ owner: 'me', id: chat.id })).rejects.toMatchObject(newer);
+    await expect(open(asked)).rejects.toMatchObject(newer);
+    expect(admissions).toBe(1);
+  });
+
+  it('is not recorded as failed when its worker could not record how it ended', async () => {
+    const opened = await open(question('also by a newer release'));
+    await add(opened);
+    const worker = store.createWorker(queueName('openai'), async () => '{"v":2}', {});
+    await new Promise((resolve) => worker.once('completed', resolve));
+    await worker.close();
+    await expect(chats.read({ owner: 'me', id: opened.chat.id })).rejects.toMatchObject(newer);
+    expect(await store.records.read(outcomeKey(opened.chat.id))).toBeUndefined();
   });
 });
 

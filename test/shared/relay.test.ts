@@ -84,15 +84,19 @@ describe('openTelegraph', () => {
     expect(await heard.untilLast).toEqual([...texts, 'last']);
   });
 
-  it('ignores what has another shape, and says so without quoting it', async () => {
+  it('ignores what has another shape or is newer, and says so once without quoting it', async () => {
     const telegraph = await open();
     const heard = await listen(telegraph, 'reply.c');
-    for (const message of [{ text: 1, canary: 'canary' }, ['canary'], {}])
+    for (const message of [{ v: 2, text: 1, canary: 'canary' }, ['canary'], {}])
       await telegraph.publish('reply.c', message);
     await telegraph.publish('reply.c', { text: 'last' });
     expect(await heard.untilLast).toEqual(['last']);
-    const warnings = logged.lines.filter((line) => line.topic === 'reply.c');
-    expect(warnings).toHaveLength(3);
+    const noted = logged.lines.filter((line) => line.topic === 'reply.c');
+    expect(noted.map(({ level, isNewer }) => ({ level, isNewer }))).toEqual([
+      { level: 40, isNewer: true },
+      { level: 20, isNewer: false },
+      { level: 20, isNewer: false },
+    ]);
     expect(logged.text()).not.toContain('canary');
   });
 

@@ -74,7 +74,7 @@ describe('upkeep', () => {
     await queue.close();
   }, 40_000);
 
-  it('forgets a prompt that no worker took, and one whose worker died with nobody to take over', async () => {
+  it('forgets a prompt that no worker took or could read, and one whose worker died with nobody to take over', async () => {
     const canary = 'canary-of-an-unanswered-chat';
     const messages = [{ content: canary }];
     const untaken = deployment.chat({ provider: 'anthropic', messages });
@@ -82,6 +82,10 @@ describe('upkeep', () => {
     await deployment.chat({ provider: 'anthropic', messages, headers: isAsync });
     const abandoned = deployment.chat({ model: 'sim-hang', messages });
     await deployment.simulator.waitForCall(({ model }) => model === 'sim-hang');
+    const ofNewer = store.createQueue(queueName('openai'));
+    await ofNewer.add('chat', { v: 2, turns: canary }, { jobId: 'newer' });
+    await vi.waitFor(async () => expect(await ofNewer.getJobState('newer')).toBe('delayed'));
+    await ofNewer.close();
     const [worker] = deployment.workers;
     process.kill(worker?.pid ?? 0, 'SIGKILL');
     const replies = await Promise.all([untaken, abandoned]);

@@ -16,7 +16,8 @@ import { type SharedStore, startSharedStore } from '../support/shared-store.js';
 import { findStores } from '../support/stores.js';
 
 const stores = (await findStores()).filter(({ name }) => name !== 'postgres-container');
-const { log } = createRecordingLog();
+const logged = createRecordingLog();
+const { log } = logged;
 const provider: Provider = {
   id: 'openai',
   generate: async function* () {
@@ -106,6 +107,29 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
       text: 'Hello',
     });
     free.close();
+  });
+
+  it('leaves a job of a newer release to a worker that can read it, however often, and goes on with its own', async () => {
+    const unsettled = new Set<string>();
+    const worker = start(unsettled);
+    const taken: (string | undefined)[] = [];
+    worker.on('active', ({ id }) => taken.push(id));
+    const newer = randomUUID();
+    await queue.add('chat', { v: 2, turns: 'in a shape of its own' }, { jobId: newer });
+    const own = await add();
+    await vi.waitFor(async () => expect(await queue.getJobState(own)).toBe('completed'), { timeout: 8000 });
+    const timesTaken = () => taken.filter((id) => id === newer).length;
+    // More often than a job may be started that takes its workers down.
+    await vi.waitFor(() => expect(timesTaken()).toBeGreaterThan(2), { timeout: 8000 });
+    await vi.waitFor(() => expect(unsettled.size).toBe(0));
+    await worker.close();
+    expect(await queue.getJobState(newer)).toBe('delayed');
+    expect(logged.text()).not.toContain('not handed back');
+
+    const ofNewer = shared.store.createWorker(queueName('openai'), async ({ data }) => data.turns, {});
+    closing.push(() => ofNewer.close());
+    await vi.waitFor(async () => expect(await queue.getJobState(newer)).toBe('completed'), { timeout: 8000 });
+    expect((await queue.getJob(newer))?.returnvalue).toBe('in a shape of its own');
   });
 
   it('counts a job until its outcome is stored', async () => {

@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { jsonText } from './json-text.js';
+
+/**
+ * The version of whatever crosses between processes or outlives them in the queue's store: jobs, outcomes, messages on
+ * the relay, the records of kept chats. One number for all of them; `docs/decisions/0012-versions.md` says when it changes.
+ */
+
+/** The newest that this release reads; it reads the one before as well, and no other. */
+const newest = 1;
+
+/** What this release writes. Never newer than what the release before it reads, which may still be running. */
+export const writtenVersion = 1;
+
+/** What was written before there were versions. */
+const unversioned = 0;
+
+/** The `v` of everything that is read: whatever it was, what has been read is of this release's version. */
+export const version = z
+  .int()
+  .default(unversioned)
+  .refine((v) => v === newest || v === newest - 1)
+  .transform((): typeof writtenVersion => writtenVersion);
+
+const ofNewer = z.looseObject({ v: z.number().gt(newest) });
+const newer = z.union([ofNewer, jsonText(ofNewer)]);
+
+/** Whether this, or what this JSON text says, is of a newer release that alone can read it. */
+export const isNewer = (data: unknown): boolean => newer.safeParse(data).success;
