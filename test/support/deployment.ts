@@ -25,9 +25,9 @@ export interface Deployment {
   chat(request: ChatCall): Promise<ChatReply>;
   /** A request to the blog with the first token and, when there is a body, as JSON. */
   blog(path: string, init?: BlogCall): Promise<Response>;
-  startWorker(variables?: Record<string, string>): Promise<ChildProgram>;
-  /** One more API process on the same stores. */
-  startApi(variables?: Record<string, string>): Promise<StartedApi>;
+  startWorker(variables?: Record<string, string>, release?: string): Promise<ChildProgram>;
+  /** One more API process on the same stores; `release` is the launcher of another release. */
+  startApi(variables?: Record<string, string>, release?: string): Promise<StartedApi>;
   /** Every program that was started, also those that have ended. */
   readonly programs: readonly ChildProgram[];
   /** Everything the programs have logged so far. */
@@ -37,7 +37,7 @@ export interface Deployment {
 }
 
 /** An API process, and requests to it alone. */
-export interface StartedApi extends Pick<Deployment, 'url' | 'chat'> {
+export interface StartedApi extends Pick<Deployment, 'url' | 'chat' | 'blog'> {
   readonly child: ChildProgram;
 }
 
@@ -129,12 +129,12 @@ async function startOn(
   };
   const running: ChildProgram[] = [];
   const logFiles: string[] = [];
-  const run = async (program: string, own: Record<string, string> = {}) => {
+  const run = async (program: string, own: Record<string, string> = {}, release = launcher) => {
     const logFile = join(dir, `${program}-${running.length}.log`);
     logFiles.push(logFile);
     const child = await startChild({
       name: program,
-      command: launcher,
+      command: release,
       args: [program],
       environment: { ...environment, ...own },
       cwd: dir,
@@ -160,11 +160,16 @@ async function startOn(
     stores: storeVariables,
     chat: (call) => chat(call.url ?? url, call, watch),
     blog: (path, call) => blog(url, path, { ...call, watch }),
-    startWorker: (own) => run('worker', own),
-    startApi: async (own) => {
-      const child = await run('api', own);
+    startWorker: (own, release) => run('worker', own, release),
+    startApi: async (own, release) => {
+      const child = await run('api', own, release);
       const another = addressOf(child);
-      return { child, url: another, chat: (call) => chat(another, call, watch) };
+      return {
+        child,
+        url: another,
+        chat: (call) => chat(another, call, watch),
+        blog: (path, call) => blog(another, path, { ...call, watch }),
+      };
     },
     programs: running,
     logs,

@@ -1,0 +1,48 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { withLock } from '../../dev/postgres/lock.js';
+
+/** The release before this one, built and ready to run; or why it cannot be had here. */
+export type OlderRelease =
+  | { readonly launcher: string; readonly missing?: undefined }
+  | { readonly launcher?: undefined; readonly missing: string };
+
+const run = promisify(execFile);
+
+/** Of the release before this one; whoever makes a release moves it. */
+const commit = readFileSync('test/compatibility/older-release', 'utf8').trim();
+
+/**
+ * Takes the release from the history of this repository and builds it with the packages that are installed here; once, however
+ * many ask. Rejects when there is a history and it cannot be built.
+ */
+export async function buildOlderRelease(): Promise<OlderRelease> {
+  if (!(await isInHistory()))
+    return { missing: `the history of this repository, where there is one, does not hold ${commit}` };
+  const folder = resolve('test-results', `older-${commit}`);
+  mkdirSync('test-results', { recursive: true });
+  await withLock(`${folder}.lock`, async () => {
+    if (!existsSync(resolve(folder, 'complete'))) await build(folder);
+  });
+  return { launcher: resolve(folder, 'bin/quillgate') };
+}
+
+const isInHistory = (): Promise<boolean> =>
+  run('git', ['cat-file', '-e', `${commit}^{commit}`]).then(
+    () => true,
+    () => false,
+  );
+
+async function build(folder: string): Promise<void> {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
+  const archive = `${folder}.tar`;
+  await run('git', ['archive', '--output', archive, commit]);
+  await run('tar', ['-xf', archive, '-C', folder]);
+  rmSync(archive);
+  symlinkSync(resolve('node_modules'), resolve(folder, 'node_modules'));
+  await run(process.execPath, ['dev/build.mjs'], { cwd: folder });
+  writeFileSync(resolve(folder, 'complete'), '');
+}
