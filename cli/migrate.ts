@@ -1,3 +1,4 @@
+import type { SchemaAge } from '../db/migrate.js';
 import { type Config, type Environment, parseConfig } from '../shared/config.js';
 import { CannotStart } from '../shared/program.js';
 
@@ -8,25 +9,29 @@ import { CannotStart } from '../shared/program.js';
  */
 export async function migrate(environment: Environment): Promise<void> {
   const config = parseConfig(environment, 'migrate');
-  await migrateBlog(config);
+  const age = await migrateBlog(config);
   await migrateQueue(config);
-  process.stdout.write('The schema is up to date.\n');
+  process.stdout.write(age === 'newer' ? newerWords : 'The schema is up to date.\n');
 }
 
-async function migrateBlog({ DATABASE_URL }: Config): Promise<void> {
-  if (DATABASE_URL === undefined) return;
+const newerWords = 'A newer release has migrated this database already; this one works with it as it is.\n';
+
+async function migrateBlog({ DATABASE_URL }: Config): Promise<SchemaAge | undefined> {
+  if (DATABASE_URL === undefined) return undefined;
   const { troubleOf } = await import('../db/database-trouble.js');
   const { migrateDatabase } = await import('../db/migrate.js');
-  await migrateDatabase(DATABASE_URL, { onWait }).catch((cause: unknown) => {
+  return migrateDatabase(DATABASE_URL, { onWait }).catch((cause: unknown) => {
     throw new CannotStart(`The schema cannot be brought up to date: ${troubleOf(cause)}.`, { cause });
   });
 }
 
 async function migrateQueue(config: Config): Promise<void> {
   const { codeOf } = await import('../db/database-trouble.js');
+  const { StoreDefect } = await import('../shared/queue-store.js');
   const { migrateQueueStore } = await import('../shared/queue-stores/open.js');
   await migrateQueueStore(config).catch((cause: unknown) => {
     const words = "The schema of the queue's store cannot be brought up to date";
+    if (cause instanceof StoreDefect) throw new CannotStart(`${words}: ${cause.message}.`, { cause });
     throw new CannotStart(`${words} (${codeOf(cause) ?? 'for no known reason'}).`, { cause });
   });
 }

@@ -11,12 +11,12 @@ import {
   troubleOf,
 } from './database-trouble.js';
 import { type Listener, type ListenHooks, startListening } from './listener.js';
-import { pendingMigrations } from './migrate.js';
+import { findSchemaAge, type SchemaAge } from './migrate.js';
 
 export type { Drizzle } from './connection.js';
 
 /** What one check has found; the detail is safe to show. */
-export type CheckResult = { status: 'ok' } | { status: 'failing'; detail: string };
+export type CheckResult = { status: 'ok'; detail?: string } | { status: 'failing'; detail: string };
 
 /** Whether the database answers, and whether its schema is the one that this version needs. */
 export interface DatabaseHealth {
@@ -100,7 +100,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   });
   const look = () =>
     checks
-      .run(pendingMigrations)
+      .run(findSchemaAge)
       .then(healthOf, unreachable)
       .finally(() => {
         checking = undefined;
@@ -141,10 +141,16 @@ export function isUniqueViolation(error: unknown, constraint: string): boolean {
 /** PostgreSQL's manual, appendix A. */
 const uniqueViolation = '23505';
 
-const healthOf = (pending: number): DatabaseHealth => ({
+const healthOf = (age: SchemaAge): DatabaseHealth => ({
   database: { status: 'ok' },
-  migrations: pending === 0 ? { status: 'ok' } : { status: 'failing', detail: schemaMissing },
+  migrations: migrationsByAge[age],
 });
+
+const migrationsByAge: Record<SchemaAge, CheckResult> = {
+  older: { status: 'failing', detail: schemaMissing },
+  current: { status: 'ok' },
+  newer: { status: 'ok', detail: 'a newer release has migrated this database' },
+};
 
 function unreachable(error: unknown): DatabaseHealth {
   const result = { status: 'failing', detail: troubleOf(error) } as const;

@@ -66,7 +66,7 @@ const readOnly = '25006';
 const tooManyConnections = '53300';
 
 /** What to tell people whose database lacks what this version needs. */
-export const schemaMissing = 'the schema is missing: run quillgate migrate';
+export const schemaMissing = 'the schema is missing or older than this release: run quillgate migrate';
 
 /**
  * SQLSTATEs, PostgreSQL's manual, appendix A: connection lost (08), credentials refused (28), no room (53), cancelled,

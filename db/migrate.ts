@@ -20,13 +20,13 @@ const patienceMs = 2000;
 
 /**
  * Brings the schema up to date. Any number of processes may do so at once, and `onWait` is called in one that has
- * waited 2 s for another; a database that a newer version has migrated stays as it is. Rejects with an error of
- * Drizzle or postgres.js, and has changed nothing then; `troubleOf` says what may be shown of it.
+ * waited 2 s for another. Gives what the schema is then: a database that a newer release has migrated stays as it is.
+ * Rejects with an error of Drizzle or postgres.js, and has changed nothing then; `troubleOf` says what may be shown of it.
  */
 export async function migrateDatabase(
   url: string,
   { onWait = () => undefined }: { onWait?: () => void } = {},
-): Promise<void> {
+): Promise<SchemaAge> {
   const { db, close } = openConnection({
     address: parsePostgresUrl(url),
     connectTimeoutMs,
@@ -36,15 +36,21 @@ export async function migrateDatabase(
   try {
     await takeLock(db, onWait);
     await applyPending(db);
+    return await findSchemaAge(db);
   } finally {
     await close(closingMs);
   }
 }
 
-/** How many migrations of this version the database has not seen; none when a newer version has migrated it. */
-export async function pendingMigrations(db: Drizzle): Promise<number> {
+/** Whether the schema lacks migrations of this release, has them all, or also has one that this release does not know. */
+export type SchemaAge = 'older' | 'current' | 'newer';
+
+/** Looks at which migrations the database has seen. A newer one is good for this release too: decision 12. */
+export async function findSchemaAge(db: Drizzle): Promise<SchemaAge> {
   const last = await lastMigration(db);
-  return journal.entries.filter(({ when }) => when > last).length;
+  const newest = Math.max(...journal.entries.map(({ when }) => when));
+  if (last === newest) return 'current';
+  return last < newest ? 'older' : 'newer';
 }
 
 async function takeLock(db: Drizzle, onWait: () => void): Promise<void> {

@@ -35,7 +35,7 @@ interface Named {
   variable: string | undefined;
   /** What may be shown of a failure: messages of libraries can quote the address and its password. */
   reasonOf: (error: unknown) => string;
-  work: Promise<void>;
+  work: Promise<unknown>;
 }
 
 /** Says which variable a failure comes from; without one it is the embedded part's, and passed on as it is. */

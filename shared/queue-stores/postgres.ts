@@ -1,18 +1,20 @@
 import {
   assertSchemaCompatibility,
   createPostgresRelayBackend,
+  LATEST_SCHEMA_VERSION,
   type PgPool,
   type Queue,
   Relay,
   runMigrations,
   SchemaMigrationRequiredError,
+  SchemaVersionMismatchError,
   type Worker,
   withBackend,
 } from 'bullmq';
 import pg from 'pg';
 import type { Log } from '../log.js';
 import { parsePostgresUrl } from '../postgres-url.js';
-import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
+import { type QueueDepth, type RecordStore, StoreDefect, type StoreParts } from '../queue-store.js';
 import { within } from '../within.js';
 import { findClockDefect } from './clocks.js';
 import { withLostConnectionsNamed } from './lost-connections.js';
@@ -58,13 +60,15 @@ export function openPostgresStore(url: string, log: Log, now: () => number): Sto
   };
 }
 
-/** Brings BullMQ's schema and the table of records up to date; any number may do so at once. */
+/** Brings BullMQ's schema and the table of records up to date; any number may do so at once. Throws `StoreDefect`. */
 export async function migratePostgresStore(url: string): Promise<void> {
   const client = new pg.Client({ ...parsePostgresUrl(url), connectionTimeoutMillis: 5000 });
   await client.connect();
   try {
     await runMigrations(client, schema);
     await client.query(makeRecords);
+  } catch (error) {
+    throw error instanceof SchemaVersionMismatchError ? new StoreDefect(tooNew) : error;
   } finally {
     await client.end();
   }
@@ -82,16 +86,21 @@ const makeRecords = `
   create table if not exists ${table} (key text primary key, value text not null, ends_at timestamptz not null);
   create index if not exists quillgate_records_ends_at on ${table} (ends_at)`;
 
+const missing = 'the schema is missing or older than this release: run quillgate migrate';
+/** BullMQ's schema names the oldest major version of its that may work with it. */
+const tooNew = 'the schema is of a newer release that this one cannot work with: upgrade this program';
+
 async function findDefect(connection: PgPool, now: () => number): Promise<string | undefined> {
-  const missing = 'the schema is missing: run quillgate migrate';
   try {
-    await assertSchemaCompatibility(connection, schema);
+    const found = await assertSchemaCompatibility(connection, schema);
+    if (found < LATEST_SCHEMA_VERSION) return missing;
     const askedAt = now();
     const { rows } = await connection.query(lookAround);
     if (rows[0]?.missing) return missing;
     return findClockDefect({ askedAt, answeredAt: now(), storeAt: Number(rows[0]?.now) });
   } catch (error) {
     if (error instanceof SchemaMigrationRequiredError) return missing;
+    if (error instanceof SchemaVersionMismatchError) return tooNew;
     throw error;
   }
 }

@@ -57,7 +57,7 @@ describe('withDatabase', () => {
     const empty = await startEmptyDatabase();
     try {
       expect(await complaintOf({ DATABASE_URL: empty.url })).toBe(
-        'The database cannot be used: the schema is missing: run quillgate migrate.',
+        'The database cannot be used: the schema is missing or older than this release: run quillgate migrate.',
       );
     } finally {
       await empty.stop();

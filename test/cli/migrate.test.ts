@@ -72,9 +72,25 @@ describe('migrate', () => {
     );
   });
 
+  it('leaves what a newer release has migrated as it is, and says so', async () => {
+    await migrate({ DATABASE_URL: url });
+    const output = collectOutput();
+    await open().execute(
+      sql`insert into quillgate_migrations (created_at, hash) values (4102444800000, 'newer')`,
+    );
+    await migrate({ DATABASE_URL: url });
+    expect(output.stdout).toMatch(/^A newer release has migrated this database already; [^\n]+\n$/);
+    await open().execute(
+      sql`insert into bullmq.migration (version, name, min_client_version) values (1000, 'newer', 1000)`,
+    );
+    expect(await complaintOf(url)).toBe(
+      "The schema of the queue's store cannot be brought up to date: the schema is of a newer release that this one cannot work with: upgrade this program.",
+    );
+  });
+
   it('says after a while that it waits for another migration', async () => {
     const output = collectOutput();
-    let others: Promise<void> | undefined;
+    let others: Promise<unknown> | undefined;
     let ours: Promise<void> | undefined;
     await open()
       .transaction(async (transaction) => {

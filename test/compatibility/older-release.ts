@@ -12,7 +12,7 @@ export type OlderRelease =
 const run = promisify(execFile);
 
 /** Of the release before this one; whoever makes a release moves it. */
-const commit = readFileSync('test/compatibility/older-release', 'utf8').trim();
+export const olderCommit = readFileSync('test/compatibility/older-release', 'utf8').trim();
 
 /**
  * Takes the release from the history of this repository and builds it with the packages that are installed here; once, however
@@ -20,8 +20,8 @@ const commit = readFileSync('test/compatibility/older-release', 'utf8').trim();
  */
 export async function buildOlderRelease(): Promise<OlderRelease> {
   if (!(await isInHistory()))
-    return { missing: `the history of this repository, where there is one, does not hold ${commit}` };
-  const folder = resolve('test-results', `older-${commit}`);
+    return { missing: `the history of this repository, where there is one, does not hold ${olderCommit}` };
+  const folder = resolve('test-results', `older-${olderCommit}`);
   mkdirSync('test-results', { recursive: true });
   await withLock(`${folder}.lock`, async () => {
     if (!existsSync(resolve(folder, 'complete'))) await build(folder);
@@ -29,8 +29,9 @@ export async function buildOlderRelease(): Promise<OlderRelease> {
   return { launcher: resolve(folder, 'bin/quillgate') };
 }
 
-const isInHistory = (): Promise<boolean> =>
-  run('git', ['cat-file', '-e', `${commit}^{commit}`]).then(
+/** Whether the history is here, which it is not where the code was unpacked from an archive. */
+export const isInHistory = (): Promise<boolean> =>
+  run('git', ['cat-file', '-e', `${olderCommit}^{commit}`]).then(
     () => true,
     () => false,
   );
@@ -39,7 +40,7 @@ async function build(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder);
   const archive = `${folder}.tar`;
-  await run('git', ['archive', '--output', archive, commit]);
+  await run('git', ['archive', '--output', archive, olderCommit]);
   await run('tar', ['-xf', archive, '-C', folder]);
   rmSync(archive);
   symlinkSync(resolve('node_modules'), resolve(folder, 'node_modules'));

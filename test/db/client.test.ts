@@ -331,7 +331,10 @@ describe('run, when there is no database to use', () => {
     expect((await failure(database.run((db) => db.execute(sql`select * from posts`)))).code).toBe(code);
     expect(await database.check()).toEqual({
       database: { status: 'ok' },
-      migrations: { status: 'failing', detail: 'the schema is missing: run quillgate migrate' },
+      migrations: {
+        status: 'failing',
+        detail: 'the schema is missing or older than this release: run quillgate migrate',
+      },
     });
   });
 });

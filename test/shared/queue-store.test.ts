@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parseConfig } from '../../shared/config.js';
 import { type QueueStore, StoreDefect } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
@@ -259,10 +259,38 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       await client.query('drop table bullmq.quillgate_records');
       await client.end();
       expect(await failure(store.check())).toEqual(
-        new StoreDefect('the schema is missing: run quillgate migrate'),
+        new StoreDefect('the schema is missing or older than this release: run quillgate migrate'),
       );
       await migrateQueueStore(configOf({ DATABASE_URL: url.href }));
       await store.check();
+    });
+
+    it('is not ready on a schema older than it needs, or newer than it can work with', async () => {
+      const store = await ready();
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      onTestFinished(() => client.end());
+      const said = async () => {
+        const error = await failure(store.check());
+        return error instanceof StoreDefect ? error.message : error;
+      };
+      await client.query('create temporary table kept as table bullmq.migration');
+      await client.query(
+        'delete from bullmq.migration where version = (select max(version) from bullmq.migration)',
+      );
+      expect(await said()).toMatch(/^the schema is .*older than this release: run quillgate migrate$/);
+      await client.query('insert into bullmq.migration select * from kept on conflict do nothing');
+      await store.check();
+      // A newer one that is good for this release too.
+      await client.query(
+        "insert into bullmq.migration (version, name, min_client_version) values (999, 'newer', 6)",
+      );
+      await store.check();
+      await client.query(
+        "insert into bullmq.migration (version, name, min_client_version) values (1000, 'x', 99)",
+      );
+      expect(await said()).toMatch(/newer release .* upgrade this program$/);
+      await client.query('delete from bullmq.migration where version > 998');
     });
   }
 });

@@ -1,0 +1,80 @@
+/** A file of migrations, by its name without the ending. */
+export interface MigrationFile {
+  readonly name: string;
+  readonly sql: string;
+}
+
+/**
+ * What is wrong with these migrations, oldest first, in words for whoever wrote them: each has to be safe while the release
+ * before it serves from the same tables (`docs/decisions/0012-versions.md`). A list of what is allowed, because what is
+ * dangerous has no end; a statement that is safe and not on it gets a line here, with the reason.
+ */
+export function objectionsTo(files: readonly MigrationFile[]): string[] {
+  const inUse = new Set<string>();
+  return files.flatMap(({ name, sql }) => {
+    const statements = statementsOf(sql);
+    const made = new Set(statements.flatMap((statement) => tableMadeBy(statement) ?? []));
+    const objections = statements.flatMap((statement) => {
+      const objection = objectionTo(statement, (table) => made.has(table));
+      return objection === undefined ? [] : [`${name}: ${objection}: ${statement.slice(0, 80)}`];
+    });
+    const touchesInUse = statements.some((statement) => isAbout(statement, inUse));
+    for (const table of made) inUse.add(table);
+    const isBounded = isLockTimeout(statements[0] ?? '');
+    return touchesInUse && !isBounded ? [...objections, `${name}: ${unbounded}`] : objections;
+  });
+}
+
+const unbounded =
+  "begin with SET LOCAL lock_timeout = '2s', or less: who waits for a lock keeps all others waiting behind it";
+
+const isLockTimeout = (statement: string): boolean =>
+  /^set local lock_timeout = '(1?\d{1,3}ms|2000ms|[12]s)'$/.test(statement);
+
+/** As Drizzle splits a file; each statement in one line, without comments and without what a function's body holds. */
+const statementsOf = (sql: string): string[] =>
+  sql
+    .split('--> statement-breakpoint')
+    .map((statement) =>
+      statement
+        .replace(/\$(\w*)\$.*?\$\1\$/gs, '$$body$$')
+        .replace(/--[^\n]*/g, '')
+        .replace(/\/\*.*?\*\//gs, '')
+        .replace(/\s+/g, ' ')
+        .trim()
+        .replace(/ ?;$/, '')
+        .toLowerCase(),
+    )
+    .filter((statement) => statement !== '');
+
+const table = '"?([a-z_]\\w*)"?';
+const tableMadeBy = (statement: string): string | undefined =>
+  new RegExp(`^create table ${table} \\(`).exec(statement)?.[1];
+
+function isAbout(statement: string, tables: ReadonlySet<string>): boolean {
+  return [...statement.matchAll(/[a-z_]\w*/g)].some(([word]) => tables.has(word));
+}
+
+function objectionTo(statement: string, isNew: (table: string) => boolean): string | undefined {
+  if (statement.replace(/'(?:[^']|'')*'/g, "''").includes(';'))
+    return 'one statement between two breakpoints';
+  if (isLockTimeout(statement)) return undefined;
+  // Nobody reads or writes these yet.
+  if (/^create (table|function|type) (?!if not exists)/.test(statement)) return undefined;
+  const [, about] =
+    new RegExp(`^(?:alter table|create(?: unique)? index .*? on) ${table} `).exec(statement) ?? [];
+  if (about === undefined) return 'not on the list of what is safe';
+  if (isNew(about)) return undefined;
+  if (statement.startsWith('create')) return 'an index on a table that is in use keeps writers waiting';
+  return isPlainNewColumn(statement)
+    ? undefined
+    : 'a table in use only gets columns that may be null or have a constant';
+}
+
+/** Both are changes of the catalogue alone (PostgreSQL 11 and later), and the release before can insert without them. */
+const isPlainNewColumn = (statement: string): boolean =>
+  new RegExp(
+    `^alter table ${table} add column "?\\w+"? (?!\\w*serial)(double precision|\\w+)( ?\\(\\d+\\))?( with time zone)?(\\[\\])?( default ${constant}( not null)?)?$`,
+  ).test(statement) && !/ (generated|references|unique|primary|check|collate)\b/.test(statement);
+
+const constant = "(?:-?\\d+|true|false|'(?:[^']|'')*'(?:::[a-z]+(?:\\[\\])?)?)";
