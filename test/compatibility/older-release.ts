@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { withLock } from '../../dev/postgres/lock.js';
+import { withLock } from '../../dev/lock.js';
 
 /** The release before this one, built and ready to run; or why it cannot be had here. */
 export type OlderRelease =

@@ -8,10 +8,10 @@ import { promisify } from 'node:util';
 import { afterAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { freePort } from '../../dev/free-port.js';
-import { simulatorEnvironment } from '../../dev/simulated-providers.js';
 import { startSimulator } from '../../dev/simulator/server.js';
 import { providerIds } from '../../shared/contract.js';
 import { authorization, password, username } from '../support/deployment.js';
+import { simulatorEnvironment } from '../support/simulator-environment.js';
 import { freshStore } from '../support/stores.js';
 
 /** What every runner takes for a line, and a name that is also a DNS label, which some want it to be. */

@@ -5,11 +5,11 @@ import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ChildProgram, startChild } from '../../../dev/child-program.js';
-import { simulatorEnvironment } from '../../../dev/simulated-providers.js';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { providerIds } from '../../../shared/contract.js';
 import { startEmptyDatabase } from '../../support/database.js';
 import { authorization, password, username } from '../../support/deployment.js';
+import { simulatorEnvironment } from '../../support/simulator-environment.js';
 
 const run = promisify(execFile);
 const folder = mkdtempSync(join(tmpdir(), 'quillgate-package-'));
