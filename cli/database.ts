@@ -5,8 +5,8 @@ import { type Config, type Environment, parseConfig } from '../shared/config.js'
 import { Failure } from '../shared/failures.js';
 import { createLog } from '../shared/log.js';
 import { parsePostgresUrl } from '../shared/postgres-url.js';
-import { PostgresUrlError } from '../shared/postgres-url-error.js';
 import { CannotStart } from '../shared/program.js';
+import { StoreUrlError } from '../shared/store-url-error.js';
 
 /** How many statements a command runs at once, and so its connections. */
 const statementsAtOnce = 8;
@@ -70,7 +70,7 @@ function readDatabaseFile(path: string): string {
     parsePostgresUrl(url);
     return url;
   } catch (error) {
-    if (error instanceof PostgresUrlError)
+    if (error instanceof StoreUrlError)
       throw new CannotStart(`${path} does not hold a postgres:// URL; npm start writes it anew.`);
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new CannotStart(noDatabase(path));
     throw new CannotStart(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);

@@ -69,7 +69,7 @@ interface DatabaseOptions {
   answerMs?: number;
 }
 
-/** Opens the database of the URL. Never throws for an unreachable one: `check` tells. Throws `PostgresUrlError`. */
+/** Opens the database of the URL. Never throws for an unreachable one: `check` tells. Throws `StoreUrlError`. */
 export function openDatabase(options: DatabaseOptions): Database {
   const { url, poolSize, log, answerMs: longestMs = requestLimits.answerMs } = options;
   const address = parsePostgresUrl(url);

@@ -3,8 +3,8 @@ import { loadEnvFile } from 'node:process';
 import { z } from 'zod';
 import { providerIds } from './contract.js';
 import { parsePostgresUrl } from './postgres-url.js';
-import { PostgresUrlError } from './postgres-url-error.js';
 import { missingVariables, type Program } from './required-variables.js';
+import { StoreUrlError } from './store-url-error.js';
 
 /**
  * The configuration: one schema, every variable with its unit, default and one sentence. This file is the only
@@ -33,7 +33,7 @@ const postgresUrl = z.string().check(({ value, issues }) => {
   try {
     parsePostgresUrl(value);
   } catch (error) {
-    if (!(error instanceof PostgresUrlError)) throw error;
+    if (!(error instanceof StoreUrlError)) throw error;
     issues.push({ code: 'custom', message: error.message, input: value });
   }
 });

@@ -1,12 +1,6 @@
-import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import {
-  type ConnectionOptions,
-  checkServerIdentity,
-  createSecureContext,
-  getCACertificates,
-} from 'node:tls';
-import { PostgresUrlError } from './postgres-url-error.js';
+import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
+import { authorities, ownCertificate } from './store-certificates.js';
+import { StoreUrlError } from './store-url-error.js';
 
 /**
  * What a PostgreSQL URL says about TLS: `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, in libpq's meaning
@@ -17,7 +11,7 @@ import { PostgresUrlError } from './postgres-url-error.js';
 const modes = ['disable', 'prefer', 'require', 'no-verify', 'verify-ca', 'verify-full'] as const;
 type Mode = (typeof modes)[number];
 
-/** The options for `tls.connect`, false for no TLS. Reads the files that are named. Throws `PostgresUrlError`. */
+/** The options for `tls.connect`, false for no TLS. Reads the files that are named. Throws `StoreUrlError`. */
 export function tlsOptionsOf(
   parameters: ReadonlyMap<string, string>,
   host: string,
@@ -26,7 +20,7 @@ export function tlsOptionsOf(
   if (mode === 'disable') return false;
   const root = parameters.get('sslrootcert');
   if (root === 'system' && mode !== 'verify-full')
-    throw new PostgresUrlError('must have sslmode=verify-full with sslrootcert=system');
+    throw new StoreUrlError('must have sslmode=verify-full with sslrootcert=system');
   const options = { ...authorities(root), ...ownCertificate(parameters) };
   // libpq verifies wherever it has something to verify with.
   const verifies = mode.startsWith('verify-') || (root !== undefined && mode !== 'no-verify');
@@ -43,7 +37,7 @@ export function tlsOptionsOf(
 function modeOf(parameters: ReadonlyMap<string, string>): Mode {
   const said = parameters.get('sslmode') ?? modeOfSsl(parameters.get('ssl')) ?? modeUnsaid(parameters);
   const mode = modes.find((name) => name === said);
-  if (mode === undefined) throw new PostgresUrlError(`must have as sslmode one of ${modes.join(', ')}`);
+  if (mode === undefined) throw new StoreUrlError(`must have as sslmode one of ${modes.join(', ')}`);
   return mode;
 }
 
@@ -52,48 +46,10 @@ function modeOfSsl(ssl: string | undefined): Mode | undefined {
   if (ssl === undefined) return undefined;
   if (ssl === 'true') return 'require';
   if (ssl === 'false') return 'disable';
-  throw new PostgresUrlError('must have as ssl true or false; sslmode says more');
+  throw new StoreUrlError('must have as ssl true or false; sslmode says more');
 }
 
 function modeUnsaid(parameters: ReadonlyMap<string, string>): Mode {
   if (parameters.get('sslrootcert') === 'system') return 'verify-full';
   return parameters.has('sslrootcert') || parameters.has('sslcert') ? 'prefer' : 'disable';
-}
-
-/** Those of Node, with NODE_EXTRA_CA_CERTS, unless others are named. */
-function authorities(root: string | undefined): Pick<ConnectionOptions, 'ca'> {
-  if (root === undefined) return {};
-  if (root === 'system') return { ca: [...getCACertificates('default'), ...getCACertificates('system')] };
-  const ca = read('sslrootcert', root);
-  parse(() => new X509Certificate(ca), 'names as sslrootcert what is no certificate');
-  return { ca };
-}
-
-/** What the server knows us by, where it asks for a certificate. */
-function ownCertificate(parameters: ReadonlyMap<string, string>): Pick<ConnectionOptions, 'cert' | 'key'> {
-  const [certFile, keyFile] = [parameters.get('sslcert'), parameters.get('sslkey')];
-  if (certFile === undefined && keyFile === undefined) return {};
-  if (certFile === undefined || keyFile === undefined)
-    throw new PostgresUrlError('must have sslcert and sslkey together');
-  const own = { cert: read('sslcert', certFile), key: read('sslkey', keyFile) };
-  parse(() => createSecureContext(own), 'must name as sslcert and sslkey a certificate and its own key');
-  return own;
-}
-
-function read(parameter: string, file: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    throw new PostgresUrlError(
-      `names as ${parameter} a file that cannot be read (${(error as NodeJS.ErrnoException).code})`,
-    );
-  }
-}
-
-function parse(work: () => unknown, complaint: string): void {
-  try {
-    work();
-  } catch {
-    throw new PostgresUrlError(complaint);
-  }
 }

@@ -1,6 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import { tlsOptionsOf } from './postgres-tls.js';
-import { PostgresUrlError } from './postgres-url-error.js';
+import { StoreUrlError } from './store-url-error.js';
+import { decode, parametersOf, readPort, refuse } from './store-url-parts.js';
 
 /**
  * The one reader of `DATABASE_URL`. The clients we use read the same URL differently, and take what they do not know
@@ -20,13 +21,13 @@ export interface PostgresAddress {
   ssl: ConnectionOptions | false;
 }
 
-/** Reads a `postgres://` URL, and the files of certificates that it names. Throws `PostgresUrlError`. */
+/** Reads a `postgres://` URL, and the files of certificates that it names. Throws `StoreUrlError`. */
 export function parsePostgresUrl(text: string): PostgresAddress {
   const url = readUrl(text);
-  const parameters = parametersOf(url);
+  const parameters = parametersOf(url.search);
   refuseUnsupported(parameters);
   const host = parameters.get('host') || decode(url.hostname).replace(/^\[|\]$/g, '') || 'localhost';
-  if (host.includes(',')) throw new PostgresUrlError('must name one host alone');
+  if (host.includes(',')) throw new StoreUrlError('must name one host alone');
   const user = parameters.get('user') || decode(url.username);
   const password = parameters.get('password') || decode(url.password);
   const database = parameters.get('dbname') || decode(url.pathname.slice(1));
@@ -43,38 +44,12 @@ export function parsePostgresUrl(text: string): PostgresAddress {
 
 function readUrl(text: string): URL {
   if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text))
-    throw new PostgresUrlError('must be a postgres:// URL');
+    throw new StoreUrlError('must be a postgres:// URL');
   const url = new URL(text);
   // What was read as parameters can be the end of a password then, so not even names may be told.
   if (/[@#]/.test(url.pathname + url.search + url.hash))
-    throw new PostgresUrlError('must have the characters @ / ? # percent-encoded in user and password');
+    throw new StoreUrlError('must have the characters @ / ? # percent-encoded in user and password');
   return url;
-}
-
-function parametersOf({ search }: URL): ReadonlyMap<string, string> {
-  const pairs = search
-    .slice(1)
-    .split('&')
-    .filter((pair) => pair !== '');
-  return new Map(
-    pairs.map((pair) => {
-      const [name = '', ...value] = pair.split('=');
-      return [decode(name), decode(value.join('='))];
-    }),
-  );
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new PostgresUrlError('has a % that does not begin a percent-encoded character');
-  }
-}
-
-function readPort(text: string): number {
-  if (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535) return Number(text);
-  throw new PostgresUrlError('must have a port from 1 to 65535');
 }
 
 const supported = new Set('host port user password dbname sslmode ssl sslrootcert sslcert sslkey'.split(' '));
@@ -106,7 +81,5 @@ function refuseUnsupported(parameters: ReadonlyMap<string, string>): void {
   const refused = [...parameters].filter(
     ([name, value]) => !supported.has(name) && harmless.get(name)?.test(value) !== true,
   );
-  if (refused.length === 0) return;
-  const names = refused.map(([name]) => (/^\w{1,40}$/.test(name) ? name : 'one with an odd name'));
-  throw new PostgresUrlError(`has parameters that are not supported: ${names.join(', ')}`);
+  refuse(refused.map(([name]) => name));
 }

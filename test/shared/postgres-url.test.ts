@@ -5,7 +5,7 @@ import { getCACertificates } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../../shared/config.js';
 import { parsePostgresUrl } from '../../shared/postgres-url.js';
-import { PostgresUrlError } from '../../shared/postgres-url-error.js';
+import { StoreUrlError } from '../../shared/store-url-error.js';
 import { makeAuthority } from '../support/certificates.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'quillgate-url-'));
@@ -34,7 +34,7 @@ const plain = { host: 'db.example', port: 5432, database: 'blog', ssl: false };
 
 /** What the URL is refused with; DATABASE_URL is refused with the same. */
 function complaintOf(url: string): string {
-  expect(() => parsePostgresUrl(url)).toThrow(PostgresUrlError);
+  expect(() => parsePostgresUrl(url)).toThrow(StoreUrlError);
   try {
     parseConfig({ DATABASE_URL: url }, 'config');
   } catch (error) {

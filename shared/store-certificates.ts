@@ -1,0 +1,46 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { type ConnectionOptions, createSecureContext, getCACertificates } from 'node:tls';
+import { StoreUrlError } from './store-url-error.js';
+
+/** The certificates that the URL of a store names, read from their files. Each function throws `StoreUrlError`. */
+
+/** Of `sslrootcert`: the authorities that are trusted. Those of Node, with NODE_EXTRA_CA_CERTS, unless others are named. */
+export function authorities(root: string | undefined): Pick<ConnectionOptions, 'ca'> {
+  if (root === undefined) return {};
+  if (root === 'system') return { ca: [...getCACertificates('default'), ...getCACertificates('system')] };
+  const ca = read('sslrootcert', root);
+  parse(() => new X509Certificate(ca), 'names as sslrootcert what is no certificate');
+  return { ca };
+}
+
+/** Of `sslcert` and `sslkey`: what the server knows us by, where it asks for a certificate. */
+export function ownCertificate(
+  parameters: ReadonlyMap<string, string>,
+): Pick<ConnectionOptions, 'cert' | 'key'> {
+  const [certFile, keyFile] = [parameters.get('sslcert'), parameters.get('sslkey')];
+  if (certFile === undefined && keyFile === undefined) return {};
+  if (certFile === undefined || keyFile === undefined)
+    throw new StoreUrlError('must have sslcert and sslkey together');
+  const own = { cert: read('sslcert', certFile), key: read('sslkey', keyFile) };
+  parse(() => createSecureContext(own), 'must name as sslcert and sslkey a certificate and its own key');
+  return own;
+}
+
+function read(parameter: string, file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new StoreUrlError(
+      `names as ${parameter} a file that cannot be read (${(error as NodeJS.ErrnoException).code})`,
+    );
+  }
+}
+
+function parse(work: () => unknown, complaint: string): void {
+  try {
+    work();
+  } catch {
+    throw new StoreUrlError(complaint);
+  }
+}

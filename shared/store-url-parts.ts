@@ -1,0 +1,39 @@
+import { StoreUrlError } from './store-url-error.js';
+
+/** What the URLs of all stores have in common. Each function throws `StoreUrlError`. */
+
+/** The parameters of a query (`?name=value&…`), decoded; a later one wins. */
+export function parametersOf(search: string): ReadonlyMap<string, string> {
+  const pairs = search
+    .slice(1)
+    .split('&')
+    .filter((pair) => pair !== '');
+  return new Map(
+    pairs.map((pair) => {
+      const [name = '', ...value] = pair.split('=');
+      return [decode(name), decode(value.join('='))];
+    }),
+  );
+}
+
+/** Undoes percent-encoding. */
+export function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new StoreUrlError('has a % that does not begin a percent-encoded character');
+  }
+}
+
+/** A port that can be connected to. */
+export function readPort(text: string): number {
+  if (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw new StoreUrlError('must have a port from 1 to 65535');
+}
+
+/** Throws with the names of these parameters, if there are any. */
+export function refuse(names: readonly string[]): void {
+  if (names.length === 0) return;
+  const shown = names.map((name) => (/^\w{1,40}$/.test(name) ? name : 'one with an odd name'));
+  throw new StoreUrlError(`has parameters that are not supported: ${shown.join(', ')}`);
+}
