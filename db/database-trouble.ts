@@ -1,4 +1,5 @@
 import postgres from 'postgres';
+import { isCertificateTrouble } from '../shared/store-certificates.js';
 
 /** Tells the database's trouble (away, silent, full, not migrated) from that of a query. */
 
@@ -51,7 +52,7 @@ function wordsFor(error: unknown, code = ''): string {
   if (code === readOnly) return 'is read-only';
   if (answered) return 'answers with an error';
   if (code === 'TLS_NOT_OFFERED') return 'does not offer TLS';
-  return certificateCodes.test(code) ? 'shows a certificate that is not trusted' : 'cannot be reached';
+  return isCertificateTrouble(code) ? 'shows a certificate that is not trusted' : 'cannot be reached';
 }
 
 const endsConnection = ({ severity }: postgres.PostgresError): boolean => severity !== 'ERROR';
@@ -81,9 +82,6 @@ const statementStates = /^(57014|40001|40P01|55P03)$/;
 /** Codes of the system (but not Node's own, ERR_…), of postgres.js, of this folder, of Node's streams and of TLS. */
 const connectionCodes =
   /^(E(?!RR_)[A-Z\d_]+|CONNECT_TIMEOUT|CONNECTION_\w+|SASL_\w+|AUTH_\w+|NO_ANSWER|NO_FREE_CONNECTION|TLS_NOT_OFFERED|ERR_(STREAM|SOCKET|TLS|SSL)_\w+|\w*CERT_\w+|\w+_CERT|UNABLE_TO_\w+|HOSTNAME_MISMATCH|INVALID_CA)$/;
-
-/** Of these, what OpenSSL and Node say of a server's certificate. */
-const certificateCodes = /CERT|^(UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA)/;
 
 const deepestCause = 5;
 

@@ -2,8 +2,9 @@ import { codeOf, troubleOf } from '../db/database-trouble.js';
 import { migrateDatabase } from '../db/migrate.js';
 import { type Config, ConfigError } from '../shared/config.js';
 import { createLog } from '../shared/log.js';
-import { StoreDefect } from '../shared/queue-store.js';
+import { reasonOf, StoreDefect } from '../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../shared/queue-stores/open.js';
+import { isCertificateTrouble } from '../shared/store-certificates.js';
 
 const patienceMs = 5000;
 
@@ -52,5 +53,6 @@ const reasonOr =
   (error: unknown): string => {
     if (error instanceof StoreDefect) return error.message;
     const code = codeOf(error);
+    if (code !== undefined && isCertificateTrouble(code)) return reasonOf(error);
     return code === undefined ? words : `${words} (${code})`;
   };

@@ -3,6 +3,7 @@ import { loadEnvFile } from 'node:process';
 import { z } from 'zod';
 import { providerIds } from './contract.js';
 import { parsePostgresUrl } from './postgres-url.js';
+import { parseRedisUrl } from './redis-url.js';
 import { missingVariables, type Program } from './required-variables.js';
 import { StoreUrlError } from './store-url-error.js';
 
@@ -28,15 +29,15 @@ const providerUrl = httpUrl.refine(
     loopbackHosts.has(new URL(value).hostname),
   'must be https:// unless it points to a loopback address',
 );
-const redisUrl = z.url({ protocol: /^rediss?$/, error: 'must be a redis:// or rediss:// URL' });
-const postgresUrl = z.string().check(({ value, issues }) => {
-  try {
-    parsePostgresUrl(value);
-  } catch (error) {
-    if (!(error instanceof StoreUrlError)) throw error;
-    issues.push({ code: 'custom', message: error.message, input: value });
-  }
-});
+const storeUrl = (parse: (url: string) => unknown) =>
+  z.string().check(({ value, issues }) => {
+    try {
+      parse(value);
+    } catch (error) {
+      if (!(error instanceof StoreUrlError)) throw error;
+      issues.push({ code: 'custom', message: error.message, input: value });
+    }
+  });
 
 const proxyAddress = z.union(
   [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(['loopback', 'linklocal', 'uniquelocal'])],
@@ -75,7 +76,7 @@ export const environmentSchema = z.object({
     ),
   DATA_DIR: text.default('.data').describe('Where npm start keeps its database and the credentials it made.'),
   DATABASE_URL: secret(
-    postgresUrl,
+    storeUrl(parsePostgresUrl),
     'PostgreSQL for the blog, users and tokens, and for the queue when REDIS_URL is not set. npm start brings its own.',
   ),
   DATABASE_POOL_SIZE: count(1000)
@@ -83,7 +84,10 @@ export const environmentSchema = z.object({
     .describe(
       'Connections to PostgreSQL per API process, beside two for health and news, and those of a queue that lives there.',
     ),
-  REDIS_URL: secret(redisUrl, 'Redis for the queue; when it is not set the queue lives in PostgreSQL.'),
+  REDIS_URL: secret(
+    storeUrl(parseRedisUrl),
+    'Redis for the queue (redis://, redis-sentinel:// or redis-cluster://, with rediss for TLS); when it is not set the queue lives in PostgreSQL.',
+  ),
   CHAT_USERNAME: z
     .string()
     .min(1)

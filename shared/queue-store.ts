@@ -1,4 +1,5 @@
 import type { Processor, Queue, Relay, RelayOptions, Worker, WorkerOptions } from 'bullmq';
+import { isCertificateTrouble } from './store-certificates.js';
 
 /**
  * Where the queue lives: Redis when `REDIS_URL` is set, else PostgreSQL. Only `queue-stores/` knows which; everyone else sees BullMQ's classes, ready to use, and one `QueueStore`.
@@ -67,6 +68,10 @@ export class StoreDefect extends Error {
 /** What is wrong with a store, in words that are safe to show: other messages can hold its address and password. */
 export function reasonOf(error: unknown): string {
   if (error instanceof StoreDefect) return error.message;
-  const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
-  return `the store cannot be reached${code}`;
+  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+  if (code === undefined) return 'the store cannot be reached';
+  const trouble = isCertificateTrouble(code)
+    ? 'shows a certificate that is not trusted'
+    : 'cannot be reached';
+  return `the store ${trouble} (${code})`;
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, createSecureContext, getCACertificates } from 'node:tls';
 import { StoreUrlError } from './store-url-error.js';
 
-/** The certificates that the URL of a store names, read from their files. Each function throws `StoreUrlError`. */
+/** Certificates: those that the URL of a store names, read from their files, which may throw `StoreUrlError`, and its servers'. */
 
 /** Of `sslrootcert`: the authorities that are trusted. Those of Node, with NODE_EXTRA_CA_CERTS, unless others are named. */
 export function authorities(root: string | undefined): Pick<ConnectionOptions, 'ca'> {
@@ -26,6 +26,10 @@ export function ownCertificate(
   parse(() => createSecureContext(own), 'must name as sslcert and sslkey a certificate and its own key');
   return own;
 }
+
+/** Whether this is a code by which OpenSSL and Node say what they have against a server's certificate. */
+export const isCertificateTrouble = (code: string): boolean =>
+  /CERT|^(UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA)/.test(code);
 
 function read(parameter: string, file: string): Buffer {
   try {

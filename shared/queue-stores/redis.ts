@@ -1,8 +1,11 @@
 import { Queue, Relay, Worker } from 'bullmq';
-import { Redis, type RedisOptions, type Result } from 'ioredis';
+import type { Result } from 'ioredis';
 import type { Log } from '../log.js';
 import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
-import { findClockDefect } from './clocks.js';
+import { parseRedisUrl } from '../redis-url.js';
+import { connectRedis, type Patience, type RedisConnection } from './redis-connection.js';
+import { findRedisDefect } from './redis-defects.js';
+import { namesOfKeys } from './redis-keys.js';
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -15,20 +18,18 @@ declare module 'ioredis' {
   }
 }
 
-/** Opens the queue's store in Redis. */
+/** Opens the queue's store in Redis, wherever the URL says that its servers are. */
 export function openRedisStore(url: string, log: Log, now: () => number): StoreParts {
-  const connections: Redis[] = [];
-  const connect = (options: RedisTuning): Redis => {
-    const redis = new Redis(url, { ...options, retryStrategy, connectTimeout: 2000 });
+  const address = parseRedisUrl(url);
+  const keys = namesOfKeys(address);
+  const connect = (patience: Patience): RedisConnection => {
+    const redis = connectRedis(address, patience);
     redis.on('error', (error) => log.debug({ err: error }, 'redis connection'));
-    connections.push(redis);
     return redis;
   };
-  // Without these an add() hangs while Redis is down or frozen instead of failing.
-  const failing: RedisTuning = { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 2000 };
-  const producer = connect(failing);
-  // Shared by workers and relay: blocking reads must wait, so no command timeout here.
-  const patient = connect({ maxRetriesPerRequest: null });
+  const producer = connect('impatient');
+  // Shared by workers and relay.
+  const patient = connect('patient');
   producer.defineCommand('measureQueue', { numberOfKeys: 4, lua: measureScript });
   const queueSettings = {
     connection: producer,
@@ -38,24 +39,28 @@ export function openRedisStore(url: string, log: Log, now: () => number): StoreP
   };
   return {
     kind: 'redis',
-    records: openRecords(producer),
-    findDefect: () => findDefect(producer, now),
-    createQueue: (name) => new Queue(name, queueSettings),
-    createWorker: (name, processor, options) =>
-      new Worker(name, processor, { ...options, connection: patient, runRetryDelay, drainDelay }),
-    createRelay: (options) => new Relay({ ...options, connection: patient }),
+    records: openRecords(producer, keys.record),
+    findDefect: () => findRedisDefect(producer, address, now),
+    createQueue: (name) => new Queue(name, { ...queueSettings, prefix: keys.queuePrefix(name) }),
+    createWorker: (name, processor, options) => {
+      const prefix = keys.queuePrefix(name);
+      return new Worker(name, processor, {
+        ...options,
+        prefix,
+        connection: patient,
+        runRetryDelay,
+        drainDelay,
+      });
+    },
+    createRelay: (options) => new Relay({ ...options, prefix: keys.relayPrefix, connection: patient }),
     measure: (queue) => measure(producer, queue),
     forgetEvents: (queue) => forgetEvents(producer, queue),
     close: async () => {
-      for (const connection of connections) connection.disconnect();
+      producer.disconnect();
+      patient.disconnect();
     },
   };
 }
-
-type RedisTuning = Pick<RedisOptions, 'enableOfflineQueue' | 'maxRetriesPerRequest' | 'commandTimeout'>;
-
-/** Reconnects within half a second; BullMQ's own strategy was measured to come back 18 s late. */
-const retryStrategy = (attempt: number): number => Math.min(50 * 2 ** attempt, 500) + Math.random() * 50;
 
 /** A main loop that failed tries again after this long; the default of 15 s would be felt as an outage. */
 const runRetryDelay = 500;
@@ -66,25 +71,11 @@ const runRetryDelay = 500;
  */
 const drainDelay = 1;
 
-async function findDefect(redis: Redis, now: () => number): Promise<string | undefined> {
-  const askedAt = now();
-  const [seconds, microseconds] = await redis.time();
-  const storeAt = Number(seconds) * 1000 + Number(microseconds) / 1000;
-  return findClockDefect({ askedAt, answeredAt: now(), storeAt }) ?? (await findEviction(redis));
-}
-
-async function findEviction(redis: Redis): Promise<string | undefined> {
-  const facts = await redis.info();
-  const policy = /^maxmemory_policy:(\w[\w-]*)/m.exec(facts)?.[1];
-  if (policy === undefined || policy === 'noeviction') return undefined;
-  return `Redis may evict jobs: set maxmemory-policy to noeviction (it is ${policy})`;
-}
-
 /**
  * From then on every job that is added trims the stream to nothing, in place of BullMQ's 10,000 events, so that it takes up no
  * memory under load. What follows the last trim stays until the next call. BullMQ's own `trimEvents` is approximate.
  */
-async function forgetEvents(redis: Redis, queue: Queue): Promise<void> {
+async function forgetEvents(redis: RedisConnection, queue: Queue): Promise<void> {
   await redis.hset(queue.toKey('meta'), 'opts.maxLenEvents', 0);
   await redis.xtrim(queue.toKey('events'), 'MAXLEN', 0);
 }
@@ -99,7 +90,7 @@ const measureScript = `
     redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[2]), redis.call('LLEN', KEYS[3]),
     addedAt(redis.call('LINDEX', KEYS[1], -1)), addedAt(redis.call('ZRANGE', KEYS[2], 0, 0)[1]) }`;
 
-async function measure(redis: Redis, queue: Queue): Promise<QueueDepth> {
+async function measure(redis: RedisConnection, queue: Queue): Promise<QueueDepth> {
   const [waiting, active, ...heads] = await redis.measureQueue(
     queue.toKey('wait'),
     queue.toKey('prioritized'),
@@ -116,9 +107,8 @@ const replaceScript = `
   redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
   return 1`;
 
-function openRecords(redis: Redis): RecordStore {
+function openRecords(redis: RedisConnection, named: (key: string) => string): RecordStore {
   redis.defineCommand('replaceRecord', { numberOfKeys: 1, lua: replaceScript });
-  const named = (key: string): string => `quillgate:record:${key}`;
   return {
     read: async (key) => (await redis.get(named(key))) ?? undefined,
     create: async (key, { value, ttlMs }) => (await redis.set(named(key), value, 'PX', ttlMs, 'NX')) === 'OK',

@@ -1,0 +1,38 @@
+import type { ConnectionOptions } from 'node:tls';
+import { authorities, ownCertificate } from './store-certificates.js';
+import { StoreUrlError } from './store-url-error.js';
+
+/**
+ * What a Redis URL says about TLS, in the words of PostgreSQL's. The scheme says whether; `sslmode` says what is
+ * asked of the servers' certificates, everything unless told otherwise; `sslrootcert`, `sslcert` and `sslkey` are files.
+ */
+
+export type RedisTls = Pick<
+  ConnectionOptions,
+  'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'checkServerIdentity'
+>;
+
+const modes = ['verify-full', 'verify-ca', 'no-verify'] as const;
+
+/** The options for `tls.connect`, undefined for no TLS. Reads the files that are named. Throws `StoreUrlError`. */
+export function redisTlsOf(
+  parameters: ReadonlyMap<string, string>,
+  isEncrypted: boolean,
+): RedisTls | undefined {
+  if (!isEncrypted) {
+    if (['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].some((name) => parameters.has(name)))
+      throw new StoreUrlError(
+        'must begin with rediss for TLS: without it sslmode and certificates mean nothing',
+      );
+    return undefined;
+  }
+  const mode = modes.find((name) => name === (parameters.get('sslmode') ?? 'verify-full'));
+  if (mode === undefined) throw new StoreUrlError(`must have as sslmode one of ${modes.join(', ')}`);
+  return {
+    ...authorities(parameters.get('sslrootcert')),
+    ...ownCertificate(parameters),
+    rejectUnauthorized: mode !== 'no-verify',
+    // Servers that are found by their addresses often show a certificate for a name.
+    ...(mode === 'verify-ca' && { checkServerIdentity: () => undefined }),
+  };
+}
