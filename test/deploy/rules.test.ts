@@ -37,6 +37,12 @@ describe('deploy/prometheus/rules.yaml', () => {
   });
 });
 
+describe('docs/operations.md', () => {
+  it('names only metrics that there are', () => {
+    expect(unknownMetrics(readFileSync('docs/operations.md', 'utf8'))).toEqual([]);
+  });
+});
+
 describe("the pools' queries in deploy/kubernetes", () => {
   it.each(globSync('deploy/kubernetes/workers/*/load.yaml'))('%s asks for what there is', (file) => {
     const patch = parse(readFileSync(file, 'utf8')) as { path: string; value: string }[];
