@@ -1,4 +1,3 @@
-import { request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { authorization } from './deployment.js';
 
@@ -7,11 +6,22 @@ export interface Balancer {
   /** From now on the process at this address is asked whether it is ready, and for answers as long as it is; resolves when it first is. */
   add(url: string): Promise<void>;
   /**
-   * Sends `POST /chat` to a process that is ready, on a connection of its own. One that refuses the connection is passed
-   * over for the next; what has been sent once is never sent again. Gives the status of the answer.
+   * Sends a request to a process that is ready, on a connection of its own. One that refuses the connection is passed
+   * over for the next; what has been sent once is never sent again.
    */
+  send(path: string, init?: BalancedRequest): Promise<Response>;
+  /** Sends `POST /chat` and gives the status of the answer. */
   chat(model: string): Promise<number>;
   close(): void;
+}
+
+/** A request with good credentials. */
+export interface BalancedRequest {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+  /** Aborted, the caller closes its connection. */
+  signal?: AbortSignal;
 }
 
 const askEveryMs = 50;
@@ -28,39 +38,39 @@ export function createBalancer(): Balancer {
     for (const url of ready.keys()) void ask(url);
   }, askEveryMs);
   let turn = 0;
+  const send = async (path: string, init: BalancedRequest = {}) => {
+    const candidates = [...ready].flatMap(([url, isReady]) => (isReady ? [url] : []));
+    turn += 1;
+    for (let tried = 0; tried < candidates.length; tried += 1) {
+      const answer = await sendTo(`${candidates[(turn + tried) % candidates.length]}${path}`, init);
+      if (answer !== 'refused') return answer;
+    }
+    throw new Error('no process takes connections');
+  };
   return {
     add: async (url) => {
       ready.set(url, false);
       for (await ask(url); ready.get(url) === false; await ask(url)) await delay(askEveryMs);
     },
+    send,
     chat: async (model) => {
-      const candidates = [...ready].flatMap(([url, isReady]) => (isReady ? [url] : []));
-      turn += 1;
-      for (let tried = 0; tried < candidates.length; tried += 1) {
-        const status = await send(candidates[(turn + tried) % candidates.length] ?? '', model);
-        if (status !== 'refused') return status;
-      }
-      throw new Error('no process takes connections');
+      const headers = { 'X-LLM': 'openai', 'X-LLM-Model': model };
+      const body = '{"messages":[{"content":"Hello"}]}';
+      const answer = await send('/chat', { method: 'POST', headers, body });
+      await answer.arrayBuffer();
+      return answer.status;
     },
     close: () => clearInterval(asking),
   };
 }
 
-function send(url: string, model: string): Promise<number | 'refused'> {
-  const headers = {
-    Authorization: authorization,
-    'Content-Type': 'application/json',
-    'X-LLM': 'openai',
-    'X-LLM-Model': model,
-  };
-  return new Promise((resolve, reject) => {
-    const sending = request(`${url}/chat`, { method: 'POST', headers, agent: false }, (response) => {
-      response.resume().once('end', () => resolve(response.statusCode ?? 0));
-      response.once('error', reject);
-    });
-    sending.once('error', (error: NodeJS.ErrnoException) =>
-      error.code === 'ECONNREFUSED' ? resolve('refused') : reject(error),
-    );
-    sending.end('{"messages":[{"content":"Hello"}]}');
-  });
+async function sendTo(url: string, { headers, ...init }: BalancedRequest): Promise<Response | 'refused'> {
+  const common = { Authorization: authorization, 'Content-Type': 'application/json', Connection: 'close' };
+  try {
+    return await fetch(url, { ...init, headers: { ...common, ...headers } });
+  } catch (error) {
+    const { cause } = error as { cause?: NodeJS.ErrnoException };
+    if (cause?.code === 'ECONNREFUSED') return 'refused';
+    throw error;
+  }
 }
