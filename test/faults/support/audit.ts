@@ -49,7 +49,10 @@ export async function audit({
 const lookMs = 20;
 
 /** Counts until there is nothing, or this time has passed; gives the last count. */
-async function countUntilNone(withinMs: number, count: () => Promise<number> | number): Promise<number> {
+export async function countUntilNone(
+  withinMs: number,
+  count: () => Promise<number> | number,
+): Promise<number> {
   const until = performance.now() + withinMs;
   for (;;) {
     const left = await Promise.resolve(count()).catch(() => Number.POSITIVE_INFINITY);
@@ -74,5 +77,5 @@ async function openSockets({ url }: Simulator): Promise<number> {
 }
 
 /** What is not a line of a program's log is a stack or a warning of Node's: neither is ever expected. */
-const unexpectedLines = (logs: string): string[] =>
+export const unexpectedLines = (logs: string): string[] =>
   logs.split('\n').filter((line) => line !== '' && (!line.startsWith('{') || line.includes('"level":60')));

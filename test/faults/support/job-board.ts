@@ -20,7 +20,7 @@ export interface JobBoard {
 }
 
 /** Opens the queues where the deployment has them. */
-export function openJobBoard({ stores, programs }: Deployment): JobBoard {
+export function openJobBoard({ stores, programs }: Pick<Deployment, 'stores' | 'programs'>): JobBoard {
   const store = openQueueStore(parseConfig(stores, 'migrate'), createRecordingLog().log);
   const queues = new Map(providerIds.map((id) => [id, store.createQueue(queueName(id))]));
   const queue = (id: ProviderId): Queue => {

@@ -1,0 +1,45 @@
+import { countUntilNone, unexpectedLines } from '../../faults/support/audit.js';
+import { type Balance, type BooksRules, sumUp } from '../../faults/support/balance.js';
+import { countLeaks } from '../../faults/support/canaries.js';
+import type { JobBoard } from '../../faults/support/job-board.js';
+import type { CallersEntry } from './callers.js';
+import type { ContainerDeployment } from './container-deployment.js';
+import type { ProgramContainer } from './program-container.js';
+
+interface Audited {
+  deployment: ContainerDeployment;
+  entries: readonly CallersEntry[];
+  jobs: JobBoard;
+  /** What the programs exited with that were told to stop, and are not running again. */
+  exits: ReadonlyMap<ProgramContainer, number>;
+  rules: BooksRules;
+}
+
+/** What is left over gets this long to go away. */
+const settleMs = 15_000;
+
+/** Stops the programs that still run, and draws the balance. All requests must have ended. */
+export async function auditContainers({
+  deployment,
+  entries,
+  jobs,
+  exits,
+  rules,
+}: Audited): Promise<Balance> {
+  const { simulator, programs } = deployment;
+  const unfinished = await countUntilNone(settleMs, jobs.unfinished);
+  const inFlight = await countUntilNone(settleMs, simulator.inFlight);
+  const calls = (await simulator.calls()).map(({ model }) => model);
+  const codes = await Promise.all(programs.map((program) => exits.get(program) ?? program.stop()));
+  const sockets = await countUntilNone(settleMs, simulator.openSockets);
+  const logs = (await Promise.all(programs.map((program) => program.logs()))).join('');
+  const answers = entries.flatMap(({ answer }) => answer ?? []);
+  return {
+    ...sumUp(entries, calls, rules),
+    calls: calls.length,
+    leftovers: { jobs: unfinished, calls: inFlight, sockets },
+    fatal: unexpectedLines(logs),
+    wrongExits: codes.filter((code) => code !== 0).length,
+    leaks: countLeaks(logs, answers),
+  };
+}
