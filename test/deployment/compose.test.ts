@@ -1,6 +1,8 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseEnv } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { parseConfig } from '../../shared/config.js';
 import { providerIds } from '../../shared/contract.js';
 import { type ComposeProject, openComposeProject } from './support/compose-project.js';
 import { docker } from './support/docker.js';
@@ -51,6 +53,9 @@ describe('docker compose', { timeout: 120_000 }, () => {
     const made = readFileSync(file, 'utf8');
     expect(made.match(/^[A-Z_]+=[0-9a-f]{48}$/gm)).toHaveLength(credentials.length);
     expect(statSync(file).mode & 0o777).toBe(0o600);
+    // npm start and the runners of a Procfile read the same file, and half a user is none.
+    const elsewhere = { ...parseEnv(made), DATABASE_URL: 'postgres://127.0.0.1/none' };
+    expect(parseConfig(elsewhere, 'api')).toMatchObject({ CHAT_USERNAME: 'demo' });
     await project.run(makeCredentials);
     expect(readFileSync(file, 'utf8')).toBe(made);
   });
