@@ -38,9 +38,12 @@ describe('deploy/prometheus/rules.yaml', () => {
 });
 
 describe('docs/operations.md', () => {
-  it('names only metrics that there are', () => {
-    expect(unknownMetrics(readFileSync('docs/operations.md', 'utf8'))).toEqual([]);
-  });
+  const alarms =
+    readFileSync('docs/operations.md', 'utf8').split('\n## Alarms\n')[1]?.split('\n## ')[0] ?? '';
+  const queries = [...alarms.matchAll(/`([^`]*quillgate_[^`]*)`/g)].map(([, query = '']) => query);
+
+  it('has queries', () => expect(queries.length).toBeGreaterThan(1));
+  it.each(queries)('asks for what there is: %s', (query) => expect(unknownIn(query)).toEqual([]));
 });
 
 describe("the pools' queries in deploy/kubernetes", () => {
