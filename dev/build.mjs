@@ -77,13 +77,16 @@ function replaceDist() {
   rmSync(replaced, { recursive: true, force: true });
 }
 
+async function buildOnce() {
+  const digest = digestInputs();
+  if (isBuilt(digest)) return;
+  build(digest);
+  replaceDist();
+}
+
 try {
-  await withLock(join(root, 'node_modules', '.build.lock'), async () => {
-    const digest = digestInputs();
-    if (isBuilt(digest)) return;
-    build(digest);
-    replaceDist();
-  });
+  // The lock is a file that is written to: who has nothing to build need not be allowed to.
+  if (!isBuilt(digestInputs())) await withLock(join(root, 'node_modules', '.build.lock'), buildOnce);
 } catch (error) {
   process.stderr.write(`The build failed: ${error.message}\nIt needs the development dependencies: npm ci\n`);
   process.exit(1);

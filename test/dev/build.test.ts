@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
+import { withLock } from '../../dev/lock.js';
 
 const root = resolve(import.meta.dirname, '../..');
 const checkout = mkdtempSync(join(tmpdir(), 'quillgate-build-'));
@@ -28,6 +29,11 @@ describe('the build', () => {
     expect(started.map(({ stdout }) => stdout.includes('DATABASE_URL'))).toEqual([true, true, true]);
     expect(readFileSync(compiled, 'utf8')).toBe('compiled\n');
     expect(readdirSync(checkout).filter((name) => name.startsWith('dist'))).toEqual(['dist']);
+    // Nor does it wait for anybody when nothing is left to do.
+    await withLock(join(checkout, 'node_modules/.build.lock'), async () => {
+      const build = [join(checkout, 'dev/build.mjs')];
+      await promisify(execFile)(process.execPath, build, { timeout: 20_000 });
+    });
   });
 });
 
