@@ -1,5 +1,5 @@
 // Asks the registry for known vulnerabilities of the production dependencies. Exit code 0: none that is high or critical;
-// 1: some are, and here they are; 3: the registry gave no answer, so nothing is known.
+// 1: some are, and here they are, or npm could not even ask; 3: the registry gave no answer, so nothing is known.
 import { spawnSync } from 'node:child_process';
 
 const unanswered = 3;
@@ -14,11 +14,16 @@ const { stdout } = spawnSync(
   },
 );
 const report = parse(stdout);
-if (report?.vulnerabilities === undefined) {
+// npm says what came of its request; of what is wrong here, such as the lockfile, it gives a code alone.
+if (report?.message !== undefined) {
   process.stderr.write(
     "NOT AUDITED: the registry's audit service gave no answer. Run npm run audit where it can be reached.\n",
   );
   process.exit(unanswered);
+}
+if (report?.vulnerabilities === undefined) {
+  process.stderr.write(`NOT AUDITED: npm audit failed: ${report?.error?.summary ?? 'it said nothing'}\n`);
+  process.exit(1);
 }
 const found = Object.values(report.vulnerabilities);
 for (const { name, severity, via } of found) {

@@ -1,7 +1,7 @@
-import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { type ExecFileOptions, execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { serve } from '../../support/serve.js';
 
@@ -42,8 +42,16 @@ describe('npm run audit', { timeout: 60_000 }, () => {
     expect(await auditAgainst(503, {})).toEqual({
       code: 3,
       stdout: '',
-      stderr: expect.stringMatching(/^NOT AUDITED/),
+      stderr: expect.stringMatching(/^NOT AUDITED: the registry/),
     });
+  });
+
+  it('fails when npm cannot even ask', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'quillgate-audit-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'package.json'), '{}');
+    const { code, stderr } = await run(process.execPath, [resolve('dev/release/audit.mjs')], { cwd: folder });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^NOT AUDITED: .*lockfile/) });
   });
 });
 
@@ -59,9 +67,12 @@ async function auditAgainst(status: number, advisories: object) {
   const cache = mkdtempSync(join(tmpdir(), 'quillgate-audit-'));
   onTestFinished(() => rmSync(cache, { recursive: true }));
   const env = { PATH: process.env.PATH, npm_config_registry: registry.url, npm_config_cache: cache };
-  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    execFile('npm', ['run', '--silent', 'audit'], { env }, (error, stdout, stderr) =>
-      resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
+  return run('npm', ['run', '--silent', 'audit'], { env });
+}
+
+const run = (command: string, args: string[], options: ExecFileOptions) =>
+  new Promise<{ code: number; stdout: string; stderr: string }>((done) => {
+    execFile(command, args, { ...options, encoding: 'utf8' }, (error, stdout, stderr) =>
+      done({ code: Number(error?.code ?? 0), stdout, stderr }),
     );
   });
-}
