@@ -14,8 +14,8 @@ RUN node dev/build.mjs \
 FROM node:24-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# The optional packages are PostgreSQL and Node for machines that have none. Type declarations and source maps are a third
-# of the rest, and nothing reads them here.
+# The optional packages are PostgreSQL and Node for machines that have none. Type declarations and source maps are half of
+# the rest, and nothing reads them here.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts \
   && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
 
