@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
@@ -48,6 +48,21 @@ describe('the Procfile', () => {
     const workers = providerIds.map((id) => `worker-${id}`);
     expect(lines.map(({ name }) => name)).toEqual(['release', 'web', ...workers]);
   });
+
+  it.each(lines.filter(({ name }) => name.startsWith('worker')))(
+    'gives $name the port of its runner, and else leaves it its own',
+    async ({ command }) => {
+      const there = mkdtempSync(join(tmpdir(), 'quillgate-line-'));
+      onTestFinished(() => rmSync(there, { recursive: true }));
+      mkdirSync(join(there, 'bin'));
+      writeFileSync(join(there, 'bin/quillgate'), '#!/bin/sh\necho "$WORKER_PORT"', { mode: 0o755 });
+      const portOf = async (variables: Record<string, string>) => {
+        const env = { PATH: process.env.PATH, WORKER_PORT: '4001', ...variables };
+        return (await promisify(execFile)('sh', ['-c', command], { cwd: there, env })).stdout;
+      };
+      expect([await portOf({ PORT: '5000' }), await portOf({})]).toEqual(['5000\n', '4001\n']);
+    },
+  );
 
   it('runs line by line as a runner starts it, answers, and stops on SIGTERM', {
     timeout: 60_000,
