@@ -29,7 +29,7 @@ export default defineConfig({
         test: {
           name: 'parts',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/system/**', 'test/faults/**', 'test/deployment/**', ...laborious],
+          exclude: ['test/system/**', 'test/faults/**', 'test/redis/**', 'test/deployment/**', ...laborious],
           sequence: { groupOrder: 0 },
         },
       },

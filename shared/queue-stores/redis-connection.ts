@@ -88,6 +88,8 @@ const connectCluster = ({ nodes, credentials, tls }: ClusteredRedis, patience: P
       connectTimeout,
     },
     enableOfflineQueue: patience === 'patient',
+    // With it connect() would never settle when a part has no master at that moment, and a worker of BullMQ wait for it for ever.
+    enableReadyCheck: false,
     clusterRetryStrategy: retryStrategy,
     slotsRefreshInterval,
     // A failover takes longer than the default of sixteen tries, 100 ms apart.

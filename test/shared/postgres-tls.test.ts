@@ -5,14 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../db/client.js';
 import { parseConfig } from '../../shared/config.js';
 import { Failure } from '../../shared/failures.js';
 import { reasonOf } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
-import { type MadeCertificate, makeAuthority } from '../support/certificates.js';
+import { makeAuthority } from '../support/certificates.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
+import { offerTls, query } from '../support/offered-tls.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 let server: TestDatabase;
@@ -33,31 +34,6 @@ afterAll(async () => {
   await Promise.all([server?.stop(), withTls?.stop()]);
   rmSync(folder, { recursive: true });
 });
-
-async function query<Row extends pg.QueryResultRow>(url: string, text: string): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query<Row>(text)).rows;
-  } finally {
-    await client.end();
-  }
-}
-
-/** Has the server itself write the files, as who it runs as may not be who we are. */
-async function offerTls(url: string, { certificate, key }: MadeCertificate): Promise<void> {
-  const write = (text: string, name: string) =>
-    query(
-      url,
-      `copy (select unnest(string_to_array(${pg.escapeLiteral(text.trim())}, e'\\n')))
-       to program 'umask 077; cat > ${name}'`,
-    );
-  await write(certificate, 'server.crt');
-  await write(key, 'server.key');
-  await query(url, 'alter system set ssl = on');
-  await query(url, 'select pg_reload_conf()');
-  await vi.waitUntil(async () => (await query<{ ssl: string }>(url, 'show ssl'))[0]?.ssl === 'on');
-}
 
 function changed(url: string, change: (url: URL) => void): string {
   const other = new URL(url);

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,6 +11,8 @@ import pg from 'pg';
 import { getContainerRuntimeClient, ImageName } from 'testcontainers';
 import { freePort } from '../../dev/free-port.js';
 import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
+import { findRedisBinary } from './redis-binary.js';
+import { startTopology } from './redis-topologies.js';
 
 /** A server that the whole-path tests run against, as it is handed from vitest's main process to the test files. */
 export type StoreServer = {
@@ -18,11 +20,13 @@ export type StoreServer = {
   readonly url: string;
   /** The PostgreSQL server for the blog, users and tokens; the same one where the queue lives in PostgreSQL. */
   readonly databaseUrl: string;
+  /** Where there are several Redis servers: they have no databases to give away, but prefixes. */
+  readonly topology?: 'cluster' | 'sentinel';
 };
 
 /** A kind of store: how to start a server of it, or why there is none here. */
 export interface StoreChoice {
-  readonly name: 'embedded-postgres' | 'redis' | 'postgres-container';
+  readonly name: 'embedded-postgres' | 'redis' | 'postgres-container' | 'redis-cluster' | 'redis-sentinel';
   /** What serves it, in words for people; undefined when nothing can. */
   readonly servedBy: string | undefined;
   readonly missing?: string;
@@ -60,15 +64,31 @@ export async function findStores(): Promise<StoreChoice[]> {
   ];
 }
 
-/** A Redis server on the PATH, if there is one. */
-export const findRedisBinary = (): string | undefined => ['redis-server', 'valkey-server'].find(isOnPath);
+/** The name of the store that a project of vitest runs on: more words tell projects on the same store apart. */
+export const storeOf = (project: string): string => project.split(' ')[0] ?? project;
+
+/** Redis on several servers, where there is one on the PATH; for a run of its own: `vitest.redis.config.ts`. */
+export function findRedisTopologies(): (StoreChoice & { name: `redis-${'cluster' | 'sentinel'}` })[] {
+  const binary = findRedisBinary();
+  return (['cluster', 'sentinel'] as const).map((topology) => {
+    const name = `redis-${topology}` as const;
+    if (binary === undefined)
+      return { ...unavailable(name, 'no redis-server or valkey-server on the PATH'), name };
+    const start = async () => {
+      const redis = await startTopology[topology]();
+      const { server, stop } = await withDatabase(redis);
+      return { server: { ...server, topology }, stop };
+    };
+    return { name, servedBy: `${binary}, several`, start };
+  });
+}
 
 /** Environment variables that give one deployment a part of the servers that nothing else uses. */
 export async function freshStore(server: StoreServer): Promise<Record<string, string>> {
   const database = { DATABASE_URL: await freshDatabase(server.databaseUrl) };
-  return server.kind === 'postgres'
-    ? database
-    : { ...database, REDIS_URL: await freshRedisDatabase(server.url) };
+  if (server.kind === 'postgres') return database;
+  const url = server.topology ? freshPrefix(server.url) : await freshRedisDatabase(server.url);
+  return { ...database, REDIS_URL: url };
 }
 
 async function freshDatabase(url: string): Promise<string> {
@@ -88,6 +108,9 @@ async function freshRedisDatabase(url: string): Promise<string> {
   redis.disconnect();
   return `${url}/${number}`;
 }
+
+const freshPrefix = (url: string): string =>
+  `${url}${url.includes('?') ? '&' : '?'}prefix=test-${randomUUID()}`;
 
 const unavailable = (name: StoreChoice['name'], missing: string): StoreChoice => ({
   name,
@@ -151,15 +174,6 @@ async function withDatabase(redis: { url: string; stop(): Promise<void> }) {
     await redis.stop();
   };
   return { server: { kind: 'redis', url: redis.url, databaseUrl: database.server.url } as const, stop };
-}
-
-function isOnPath(command: string): boolean {
-  try {
-    execFileSync(command, ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Whether a Docker engine answers and has the image, or can get it. */

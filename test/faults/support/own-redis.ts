@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { inject } from 'vitest';
 import { freePort } from '../../../dev/free-port.js';
-import { findRedisBinary, type StoreServer } from '../../support/stores.js';
+import { findRedisBinary } from '../../support/redis-binary.js';
+import type { StoreServer } from '../../support/stores.js';
 import type { Books } from './books.js';
 
 /** A Redis server that one case alone uses, with an append-only file, so that it can be done anything to. */

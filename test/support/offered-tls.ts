@@ -1,0 +1,29 @@
+import pg from 'pg';
+import { vi } from 'vitest';
+import type { MadeCertificate } from './certificates.js';
+
+/** Has a PostgreSQL server offer TLS. It writes the files itself, as who it runs as may not be who we are. */
+export async function offerTls(url: string, { certificate, key }: MadeCertificate): Promise<void> {
+  const write = (text: string, name: string) =>
+    query(
+      url,
+      `copy (select unnest(string_to_array(${pg.escapeLiteral(text.trim())}, e'\\n')))
+       to program 'umask 077; cat > ${name}'`,
+    );
+  await write(certificate, 'server.crt');
+  await write(key, 'server.key');
+  await query(url, 'alter system set ssl = on');
+  await query(url, 'select pg_reload_conf()');
+  await vi.waitUntil(async () => (await query<{ ssl: string }>(url, 'show ssl'))[0]?.ssl === 'on');
+}
+
+/** The rows that a statement gives, on a connection of its own. */
+export async function query<Row extends pg.QueryResultRow>(url: string, text: string): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<Row>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
