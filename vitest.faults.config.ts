@@ -26,14 +26,14 @@ export default defineConfig({
     projects: [
       ...served.map(({ name }) => project({ name, include: ['test/faults/**/*.test.ts'], exclude: alone })),
       ...served.map(({ name }, order) =>
-        project({ name: `${name}-alone`, include: alone, maxWorkers: 1, groupOrder: order + 1 }),
+        project({ name: `${name} alone`, include: alone, maxWorkers: 1, groupOrder: order + 1 }),
       ),
     ],
   },
 });
 
 interface ProjectOptions {
-  /** Of the store, and what distinguishes the project, as `start-store.ts` takes it apart. */
+  /** Of the store first; see `storeOf`. */
   name: string;
   include: string[];
   exclude?: string[];

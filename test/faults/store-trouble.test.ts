@@ -41,7 +41,7 @@ fault(
 const times = 20;
 
 fault(
-  { id: 'R6', injected: `all connections to the store killed ${times} times under load` },
+  { id: 'R6', injected: `all connections to the store killed ${times} times under load`, onTopologies: true },
   async (books) => {
     const { stores } = await books.start({ workers: 2 });
     const killer = await openConnectionKiller(stores);

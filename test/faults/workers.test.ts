@@ -13,6 +13,7 @@ fault(
     timed: true,
     injected: 'kill -9 of a worker in the middle of a call; another lives',
     callsPerRequest: 2,
+    onTopologies: true,
   },
   async (books) => {
     await books.start({ workers: 2 });
@@ -52,7 +53,13 @@ fault(
 );
 
 fault(
-  { id: 'W1', timed: true, injected: 'kill -9 of every worker that takes the same job', callsPerRequest: 2 },
+  {
+    id: 'W1',
+    timed: true,
+    injected: 'kill -9 of every worker that takes the same job',
+    callsPerRequest: 2,
+    onTopologies: true,
+  },
   async (books) => {
     const { startWorker } = await books.start({ variables: { CHAT_TIMEOUT_MS: '30000' } });
     const asked = books.ask({ model: 'sim-hang' });

@@ -13,7 +13,7 @@ import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { startEmptyDatabase, type TestDatabase } from '../support/database.js';
 import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
 import { createRecordingLog } from '../support/recording-log.js';
-import { findRedisBinary } from '../support/stores.js';
+import { findRedisBinary } from '../support/redis-binary.js';
 
 const binary = findRedisBinary();
 const dir = mkdtempSync(join(tmpdir(), 'quillgate-redis-'));

@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node';
-import { findStores, type StoreServer, storeOf } from './stores.js';
+import { findRedisTopologies, findStores, type StoreServer, storeOf } from './stores.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -9,7 +9,8 @@ declare module 'vitest' {
 
 /** vitest's global setup of a store's project: one server for all its test files. Gives the teardown. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const choice = (await findStores()).find(({ name }) => name === storeOf(project.name));
+  const choices = [...findRedisTopologies(), ...(await findStores())];
+  const choice = choices.find(({ name }) => name === storeOf(project.name));
   if (choice === undefined) throw new Error(`no store named ${project.name}`);
   const { server, stop } = await choice.start();
   project.provide('store', server);

@@ -1,5 +1,6 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import pg from 'pg';
+import { openRedis } from './redis-masters.js';
 
 /** Names of the keys or tables of the queue's store that hold this text anywhere: every key of Redis, every table. */
 export function whereIn(stores: Record<string, string>, text: string): Promise<string[]> {
@@ -8,15 +9,18 @@ export function whereIn(stores: Record<string, string>, text: string): Promise<s
 }
 
 async function keysWith(url: string, text: string): Promise<string[]> {
-  const redis = new Redis(url);
+  const { redis, masters, prefix } = await openRedis(url);
   try {
     const found: string[] = [];
-    for await (const keys of redis.scanStream({ count: 1000 }) as AsyncIterable<string[]>) {
-      for (const key of keys) {
-        const contents = JSON.stringify([key, await readKey(redis, key)]);
-        if (contents.includes(text)) found.push(key);
+    for (const master of masters)
+      for await (const keys of master.scanStream({ match: `${prefix}*`, count: 1000 }) as AsyncIterable<
+        string[]
+      >) {
+        for (const key of keys) {
+          const contents = JSON.stringify([key, await readKey(master, key)]);
+          if (contents.includes(text)) found.push(key);
+        }
       }
-    }
     return [...new Set(found)].sort();
   } finally {
     redis.disconnect();

@@ -38,9 +38,6 @@ const redisImage = 'redis:8-alpine';
 /** Every test file takes a Redis database of its own. */
 const redisDatabases = 1024;
 
-/** The name of the store that a project of vitest runs on: its own, or what comes before `-alone`. */
-export const storeOf = (project: string): string => project.replace(/-alone$/, '');
-
 /** What there is on this machine: the embedded PostgreSQL always, more with a Docker engine or a Redis server. */
 export async function findStores(): Promise<StoreChoice[]> {
   // Ryuk removes the containers of a killed run, but its image cannot be had everywhere.

@@ -24,6 +24,8 @@ const start = async (workers = 1) => {
   deployment = await startDeployment({ store: inject('store'), workers, variables });
   const { log } = createRecordingLog();
   store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
+  // Its commands fail until it is connected.
+  expect(await store.whenReady(AbortSignal.timeout(10_000))).toBe(true);
   queue = store.createQueue(queueName('openai'));
   telegraph = await openTelegraph(store, { name: 'another-api', log });
   told = [];

@@ -107,24 +107,28 @@ describe('a job of another shape', () => {
 });
 
 describe('a worker that is told to stop', () => {
-  it('stores the answer that it has, although the store is slow', async () => {
-    deployment = await startDeployment({ store: inject('store'), workers: 0 });
-    const name = inject('store').kind === 'redis' ? 'REDIS_URL' : 'DATABASE_URL';
-    const wire = await openWireTo(deployment.stores[name] ?? '');
-    const worker = await deployment.startWorker({ [name]: wire.url });
-    const asked = deployment.chat({ model: 'sim-latency-500' });
-    const call = await callAfter(0);
-    wire.freeze();
-    await call.closed;
-    process.kill(worker.pid, 'SIGTERM');
-    // Longer than a worker without jobs waits for its store.
-    await delay(1800);
-    wire.thaw();
-    expect((await asked).status).toBe(200);
-    expect(await worker.exitCode).toBe(0);
-    expect(deployment.simulator.calls.list()).toHaveLength(1);
-    await wire.close();
-  });
+  // A wire leads to one server, and several tell of each other by their own addresses.
+  it.skipIf(inject('store').topology)(
+    'stores the answer that it has, although the store is slow',
+    async () => {
+      deployment = await startDeployment({ store: inject('store'), workers: 0 });
+      const name = inject('store').kind === 'redis' ? 'REDIS_URL' : 'DATABASE_URL';
+      const wire = await openWireTo(deployment.stores[name] ?? '');
+      const worker = await deployment.startWorker({ [name]: wire.url });
+      const asked = deployment.chat({ model: 'sim-latency-500' });
+      const call = await callAfter(0);
+      wire.freeze();
+      await call.closed;
+      process.kill(worker.pid, 'SIGTERM');
+      // Longer than a worker without jobs waits for its store.
+      await delay(1800);
+      wire.thaw();
+      expect((await asked).status).toBe(200);
+      expect(await worker.exitCode).toBe(0);
+      expect(deployment.simulator.calls.list()).toHaveLength(1);
+      await wire.close();
+    },
+  );
 });
 
 describe('the only worker', () => {

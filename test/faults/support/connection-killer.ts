@@ -1,5 +1,5 @@
-import { Redis } from 'ioredis';
 import pg from 'pg';
+import { openRedis } from '../../support/redis-masters.js';
 
 /** Ends the connections of everybody else to the queue's store. */
 export interface ConnectionKiller {
@@ -14,9 +14,14 @@ export async function openConnectionKiller({
   DATABASE_URL,
 }: Record<string, string>): Promise<ConnectionKiller> {
   if (REDIS_URL === undefined) return inPostgres(DATABASE_URL ?? '');
-  const redis = new Redis(REDIS_URL);
+  const { redis, masters } = await openRedis(REDIS_URL);
   return {
-    killAll: async () => Number(await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')),
+    killAll: async () => {
+      const killed = masters.map((master) =>
+        master.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
+      );
+      return (await Promise.all(killed)).reduce((sum: number, some) => sum + Number(some), 0);
+    },
     close: async () => redis.disconnect(),
   };
 }

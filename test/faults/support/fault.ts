@@ -12,6 +12,8 @@ export interface Fault extends BooksRules {
   readonly injected: string;
   /** Where the queue has to live for this, or one of them where it has no part in it; either store unless told. */
   readonly stores?: readonly StoreServer['kind'][];
+  /** Whether it is tried on several Redis servers too, where the others are not. */
+  readonly onTopologies?: boolean;
   readonly timeoutMs?: number;
   /**
    * Whether its bounds are times that a machine with too much else to do misses, so that a second try is due; the report
@@ -47,8 +49,9 @@ const closingMs = 60_000;
  * expects; it gives what came out, in words for the report.
  */
 export function fault(line: Fault, run: (books: Books) => Promise<string>): void {
-  const { id, injected, stores, timed = false, timeoutMs = usualTimeoutMs } = line;
-  const isElsewhere = stores !== undefined && !stores.includes(inject('store').kind);
+  const { id, injected, stores, onTopologies = false, timed = false, timeoutMs = usualTimeoutMs } = line;
+  const { kind, topology } = inject('store');
+  const isElsewhere = stores?.includes(kind) === false || (topology !== undefined && !onTopologies);
   const tries = timed ? 2 : 1;
   it.skipIf(isElsewhere)(
     `${id}: ${injected}`,

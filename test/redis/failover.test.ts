@@ -1,0 +1,110 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'vitest';
+import type { Books } from '../faults/support/books.js';
+import { eventually, expectCodes, keepDoing, timeUntil } from '../faults/support/expectations.js';
+import { fault } from '../faults/support/fault.js';
+import { type OwnTopology, startOwnTopology } from '../faults/support/own-topology.js';
+import { authorization } from '../support/deployment.js';
+import { isSynchronised } from '../support/redis-topologies.js';
+
+/** Of a load. */
+const everyMs = 50;
+/** The silence of a second by which a master counts as down, the vote, and until everybody has heard of it. */
+const takenOverMs = 8000;
+
+interface Failover {
+  books: Books;
+  redis: OwnTopology;
+  begin: () => Promise<void>;
+  end: () => Promise<void>;
+}
+
+/** A load during which the master goes, its replica takes over, and the old master comes back to be a replica. */
+async function underLoad({ books, redis, begin, end }: Failover): Promise<string> {
+  const old = await redis.master();
+  const load = keepDoing(everyMs, () => books.chat({ model: 'sim-latency-200' }));
+  await eventually(() => expect(books.deployment.simulator.calls.lastId).toBeGreaterThan(20));
+  await begin();
+  const awayMs = await timeUntil(async () => (await books.chat()).status === 200);
+  await end();
+  await eventually(() => isSynchronised(old));
+  await delay(1000);
+  const replies = await Promise.all(load.stop());
+  expectCodes(replies, ['ok', 'timeout', 'queue_unavailable', 'provider_unavailable']);
+  // The last ones came when all was well again.
+  expectCodes(replies.slice(-20), ['ok']);
+  expect(awayMs).toBeLessThan(takenOverMs);
+  const putBack = books.deployment.logs().match(/is put back/g)?.length ?? 0;
+  return `serves ${awayMs} ms after it went; ${putBack} jobs were put back`;
+}
+
+const rules = { id: 'R2', stores: ['redis'], onTopologies: true, callsPerRequest: 2 } as const;
+
+fault(
+  { ...rules, injected: 'the master killed with -9 under load; its replica takes over, and it comes back' },
+  async (books) => {
+    const redis = await startOwnTopology(books);
+    await books.start({ store: redis.store, workers: 2 });
+    const master = await redis.master();
+    return underLoad({ books, redis, begin: master.kill, end: master.start });
+  },
+);
+
+fault(
+  { ...rules, injected: 'the master falls silent under load; its replica takes over, and it speaks again' },
+  async (books) => {
+    const redis = await startOwnTopology(books);
+    await books.start({ store: redis.store, workers: 2 });
+    const master = await redis.master();
+    return underLoad({ books, redis, begin: async () => master.freeze(), end: async () => master.thaw() });
+  },
+);
+
+fault(
+  {
+    ...rules,
+    injected: 'the master killed with -9 before its replica has got five chats and five asynchronous ones',
+  },
+  async (books) => {
+    const redis = await startOwnTopology(books);
+    const { url, startWorker } = await books.start({
+      store: redis.store,
+      // The second is the deadline of those who ask asynchronously.
+      variables: { CHAT_TIMEOUT_MS: '12000', CHAT_MAX_WAIT_S: '12' },
+    });
+    expect((await books.chat()).status).toBe(200);
+    // Takes no job, but beats: nobody is refused.
+    const [worker] = books.deployment.workers;
+    process.kill(worker?.pid ?? 0, 'SIGSTOP');
+    const master = await redis.master();
+    const replica = await redis.replicaOf(master);
+    replica.freeze();
+    await master.command('CLIENT', 'KILL', 'TYPE', 'replica');
+    const waiting = Array.from({ length: 5 }, () => books.chat());
+    const parked = await Promise.all(
+      Array.from({ length: 5 }, () => books.chat({ headers: { Prefer: 'respond-async' } })),
+    );
+    expect(parked.map(({ status }) => status)).toEqual([202, 202, 202, 202, 202]);
+    await eventually(async () => expect(await books.jobs.unfinished()).toBe(10));
+    await master.kill();
+    replica.thaw();
+    await startWorker();
+    expectCodes(await Promise.all(waiting), ['ok']);
+    process.kill(worker?.pid ?? 0, 'SIGCONT');
+    const ends = await Promise.all(parked.map(({ headers }) => endOf(`${url}${headers.get('location')}`)));
+    // Nothing says otherwise than it is: not known any more, late, or done after all.
+    expect(ends.filter((end) => !['404', 'expired', 'completed'].includes(end))).toEqual([]);
+    return `those who waited 200; the asynchronous ones ${ends.join(', ')}`;
+  },
+);
+
+/** How a kept chat has ended at last, or the status when it cannot be read. */
+async function endOf(location: string): Promise<string> {
+  for (;;) {
+    const response = await fetch(location, { headers: { Authorization: authorization } });
+    if (response.status !== 200) return String(response.status);
+    const { status } = (await response.json()) as { status: string };
+    if (status !== 'queued' && status !== 'running') return status;
+    await delay(200);
+  }
+}

@@ -1,0 +1,58 @@
+import { defineConfig } from 'vitest/config';
+import { FaultsReporter } from './test/faults/support/faults-reporter.js';
+import { findRedisTopologies } from './test/support/stores.js';
+import { StoresReporter } from './test/support/stores-reporter.js';
+
+const topologies = findRedisTopologies();
+const served = topologies.filter(({ servedBy }) => servedBy !== undefined);
+
+/**
+ * Of the whole path, what asks most of the queue's store: there is not the time for everything. Sentinels only lead to a Redis
+ * that answers as one does, on which all of it runs; a cluster has the keys elsewhere.
+ */
+const ask = ['chat', 'deadlines', 'kept-chats', 'priority'];
+const partOf = { 'redis-cluster': [...ask, 'coming-back', 'queue', 'upkeep'], 'redis-sentinel': ask };
+
+/** That part, worker deaths and failovers on a Redis Cluster and on a master with replicas that Sentinels watch. */
+// biome-ignore lint/style/noDefaultExport: vitest reads it.
+export default defineConfig({
+  test: {
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    reporters: [
+      'default',
+      new FaultsReporter('test-results/fault-cases-redis-topologies.json'),
+      new StoresReporter(topologies, {
+        suite: 'Redis on several servers',
+        file: 'test-results/redis-topologies.json',
+      }),
+    ],
+    projects: served.flatMap(({ name }) => [
+      {
+        extends: true as const,
+        test: {
+          name,
+          include: partOf[name].map((file) => `test/system/${file}.test.ts`),
+          globalSetup: ['test/support/start-store.ts'],
+          sequence: { groupOrder: 0 },
+          maxWorkers: 6,
+        },
+      },
+      {
+        extends: true as const,
+        test: {
+          name: `${name} faults`,
+          include: [
+            'test/redis/**/*.test.ts',
+            'test/faults/workers.test.ts',
+            'test/faults/store-trouble.test.ts',
+          ],
+          globalSetup: ['test/support/start-store.ts'],
+          sequence: { groupOrder: 1 },
+          // Most of a case is waiting, and what is measured needs a quiet machine.
+          maxWorkers: 3,
+        },
+      },
+    ]),
+  },
+});
