@@ -18,7 +18,7 @@ const laborious = ['test/fuzz/**/*.test.ts', 'test/db/post-explain.test.ts', 'te
  */
 export default defineConfig({
   test: {
-    testTimeout: 20_000,
+    testTimeout: 40_000,
     hookTimeout: 60_000,
     // Most of the time tests wait for programs, so more run at once than there are processors on a small machine.
     maxWorkers: 4,

@@ -46,14 +46,15 @@ export function createQueueGauges({ metrics, link, now = Date.now }: QueueGauges
   return {
     refresh: async () => {
       const found = await depths();
+      const at = now();
       metrics.queueUp.set({}, found === undefined ? 0 : 1);
       metrics.queueJobs.reset();
       metrics.oldestWaiting.reset();
-      for (const [provider, { waiting, active, oldestAddedAt = now() }] of found ?? []) {
+      for (const [provider, { waiting, active, oldestAddedAt = at }] of found ?? []) {
         metrics.queueJobs.set({ provider, state: 'waiting' }, waiting);
         metrics.queueJobs.set({ provider, state: 'active' }, active);
         // The clock of the API process that added it may be a little ahead.
-        metrics.oldestWaiting.set({ provider }, Math.max(0, now() - oldestAddedAt) / 1000);
+        metrics.oldestWaiting.set({ provider }, Math.max(0, at - oldestAddedAt) / 1000);
       }
     },
   };

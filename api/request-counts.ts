@@ -28,8 +28,14 @@ export function createRequestCounts(metrics: Metrics): RequestCounts {
     response.once('close', () => metrics.blogRequests.inc({ code: codeOf(response) }));
     next();
   };
-  return { chat: Router().post('/chat', countChat), blog };
+  return { chat: Router().use('/chat', ifAsked(countChat)), blog };
 }
+
+/** Not a route of its own, which would have Express answer OPTIONS. */
+const ifAsked =
+  (handler: RequestHandler): RequestHandler =>
+  (request, response, next) =>
+    request.method === 'POST' && request.path === '/' ? handler(request, response, next) : next();
 
 /** Of what a caller sent, one of the known words or nothing. */
 const providerOf = (sent: readonly string[] = []): ProviderId | 'none' =>

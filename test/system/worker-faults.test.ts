@@ -95,7 +95,7 @@ describe('a job of another shape', () => {
     const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), createRecordingLog().log);
     await store.whenReady(AbortSignal.timeout(5000));
     const queue = store.createQueue(queueName('openai'));
-    for (const data of [null, 'text', { v: 2, replyTo: 'node' }]) await queue.add('chat', data);
+    for (const data of [null, 'text', { v: 1, replyTo: 'node' }]) await queue.add('chat', data);
     await vi.waitFor(async () => expect(await queue.getFailedCount()).toBe(3), { timeout: 10_000 });
     expect((await deployment.chat({})).status).toBe(200);
     const [worker] = deployment.workers;
