@@ -1,13 +1,9 @@
 import { defineConfig } from 'vitest/config';
-import { findStores } from './test/support/stores.js';
+import { findStoreKinds } from './test/support/stores.js';
 import { StoresReporter } from './test/support/stores-reporter.js';
 
-const found = await findStores();
-const inContainer = found.some(({ name, servedBy }) => name === 'postgres-container' && servedBy);
-/** Redis and one PostgreSQL, in a container where there can be one; the catalogue of faults always has the embedded one. */
-const stores = found.filter(
-  ({ name }) => name !== (inContainer ? 'embedded-postgres' : 'postgres-container'),
-);
+/** The catalogue of faults always has the embedded PostgreSQL. */
+const stores = await findStoreKinds();
 
 /** What keeps the processors busy for long; beside it, what has to happen within a time would be late. */
 const laborious = ['test/fuzz/**/*.test.ts', 'test/db/post-explain.test.ts', 'test/db/post-search.test.ts'];
@@ -21,7 +17,7 @@ export default defineConfig({
     testTimeout: 40_000,
     hookTimeout: 60_000,
     // Most of the time tests wait for programs, so more run at once than there are processors on a small machine.
-    maxWorkers: 4,
+    maxWorkers: 5,
     reporters: ['default', new StoresReporter(stores)],
     projects: [
       {
@@ -35,7 +31,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'laborious', include: laborious, sequence: { groupOrder: 2 } },
+        test: { name: 'laborious', include: laborious, sequence: { groupOrder: 1 } },
       },
       ...stores
         .filter(({ servedBy }) => servedBy !== undefined)
@@ -45,7 +41,7 @@ export default defineConfig({
             name,
             include: ['test/system/**/*.test.ts'],
             globalSetup: ['test/support/start-store.ts'],
-            sequence: { groupOrder: 1 },
+            sequence: { groupOrder: 0 },
           },
         })),
     ],

@@ -6,14 +6,7 @@ import { StoresReporter } from './test/support/stores-reporter.js';
 const topologies = findRedisTopologies();
 const served = topologies.filter(({ servedBy }) => servedBy !== undefined);
 
-/**
- * Of the whole path, what asks most of the queue's store: there is not the time for everything. Sentinels only lead to a Redis
- * that answers as one does, on which all of it runs; a cluster has the keys elsewhere.
- */
-const ask = ['chat', 'deadlines', 'kept-chats', 'priority'];
-const partOf = { 'redis-cluster': [...ask, 'coming-back', 'queue', 'upkeep'], 'redis-sentinel': ask };
-
-/** That part, worker deaths and failovers on a Redis Cluster and on a master with replicas that Sentinels watch. */
+/** The whole path, worker deaths and failovers on a Redis Cluster and on a master with replicas that Sentinels watch. */
 // biome-ignore lint/style/noDefaultExport: vitest reads it.
 export default defineConfig({
   test: {
@@ -32,7 +25,7 @@ export default defineConfig({
         extends: true as const,
         test: {
           name,
-          include: partOf[name].map((file) => `test/system/${file}.test.ts`),
+          include: ['test/system/**/*.test.ts'],
           globalSetup: ['test/support/start-store.ts'],
           sequence: { groupOrder: 0 },
           maxWorkers: 6,

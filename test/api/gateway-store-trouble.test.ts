@@ -8,9 +8,9 @@ import { createWaitingRoom, type WaitingRoom } from '../../api/waiting-room.js';
 import { apiInstruments } from '../support/metrics.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
-import { findStores } from '../support/stores.js';
+import { findStoreKinds } from '../support/stores.js';
 
-const stores = await findStores();
+const stores = await findStoreKinds();
 const { log } = createRecordingLog();
 
 describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {

@@ -9,10 +9,10 @@ import type { QueueDepth } from '../../shared/queue-store.js';
 import { readMetrics } from '../support/metrics.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
-import { findStores } from '../support/stores.js';
+import { findStoreKinds } from '../support/stores.js';
 
 const { log } = createRecordingLog();
-const stores = (await findStores()).filter(({ name }) => name !== 'postgres-container');
+const stores = await findStoreKinds();
 
 let instruments: ApiInstruments;
 beforeEach(() => {

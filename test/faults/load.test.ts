@@ -56,7 +56,7 @@ fault(
   },
 );
 
-const staleCount = 30;
+const staleCount = 12;
 
 /** Looks twice a second at how many jobs there are; `stop` gives the most. */
 function watchBacklog(books: Books): { stop(): number } {

@@ -5,10 +5,10 @@ import { parseConfig } from '../../shared/config.js';
 import { type QueueStore, StoreDefect } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { createRecordingLog } from '../support/recording-log.js';
-import { findStores, freshStore, type StoreServer } from '../support/stores.js';
+import { findStoreKinds, freshStore, type StoreServer } from '../support/stores.js';
 import { openWire, openWireTo, type Wire } from '../support/wire.js';
 
-const stores = await findStores();
+const stores = await findStoreKinds();
 /** As promised for a store that cannot be reached. */
 const promisedMs = 3000;
 

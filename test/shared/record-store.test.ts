@@ -5,9 +5,9 @@ import type { QueueStore, RecordStore } from '../../shared/queue-store.js';
 import { within } from '../../shared/within.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
-import { findStores } from '../support/stores.js';
+import { findStoreKinds } from '../support/stores.js';
 
-const stores = await findStores();
+const stores = await findStoreKinds();
 const ttlMs = 60_000;
 
 describe.each(stores)('records in $name', (choice) => {

@@ -114,6 +114,7 @@ async function startOn(
   await withoutStore?.();
   const environment = {
     PATH: process.env.PATH,
+    ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
     HOST: '127.0.0.1',
     PORT: '0',
     WORKER_PORT: '0',

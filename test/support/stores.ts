@@ -38,6 +38,13 @@ const redisImage = 'redis:8-alpine';
 /** Every test file takes a Redis database of its own. */
 const redisDatabases = 1024;
 
+/** Redis, and one PostgreSQL: in a container where there can be one, else the embedded one. */
+export async function findStoreKinds(): Promise<StoreChoice[]> {
+  const found = await findStores();
+  const inContainer = found.some(({ name, servedBy }) => name === 'postgres-container' && servedBy);
+  return found.filter(({ name }) => name !== (inContainer ? 'embedded-postgres' : 'postgres-container'));
+}
+
 /** What there is on this machine: the embedded PostgreSQL always, more with a Docker engine or a Redis server. */
 export async function findStores(): Promise<StoreChoice[]> {
   // Ryuk removes the containers of a killed run, but its image cannot be had everywhere.

@@ -16,9 +16,9 @@ import { poolMetrics } from '../support/metrics.js';
 import { providerSetups } from '../support/providers.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
-import { findStores } from '../support/stores.js';
+import { findStoreKinds } from '../support/stores.js';
 
-const stores = await findStores();
+const stores = await findStoreKinds();
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 const { log } = createRecordingLog();

@@ -7,9 +7,9 @@ import { createKeptOutcomes } from '../../workers/kept-outcomes.js';
 import { Cancelled } from '../../workers/running-jobs.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
-import { findStores } from '../support/stores.js';
+import { findStoreKinds } from '../support/stores.js';
 
-const stores = await findStores();
+const stores = await findStoreKinds();
 const outcome: Outcome = { kind: 'ok', text: 'canary \u0000🎉', model: 'm', queueMs: 1, providerMs: 2 };
 const other: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
 const ttlMs = 60_000;

@@ -13,9 +13,9 @@ import { createRunningJobs } from '../../workers/running-jobs.js';
 import { poolMetrics } from '../support/metrics.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
-import { findStores } from '../support/stores.js';
+import { findStoreKinds } from '../support/stores.js';
 
-const stores = (await findStores()).filter(({ name }) => name !== 'postgres-container');
+const stores = await findStoreKinds();
 const logged = createRecordingLog();
 const { log } = logged;
 const provider: Provider = {
