@@ -17,7 +17,7 @@ export default defineConfig({
     testTimeout: 40_000,
     hookTimeout: 60_000,
     // Most of the time tests wait for programs, so more run at once than there are processors on a small machine.
-    maxWorkers: 5,
+    maxWorkers: 4,
     reporters: ['default', new StoresReporter(stores)],
     projects: [
       {

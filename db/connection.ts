@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
-import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import type { PostgresAddress } from '../shared/postgres-url.js';
+import { drizzle, type PostgresJsDatabase } from './drizzle.js';
 
 /** Drizzle's query builder on postgres.js. In raw SQL only arrays of text come as arrays, and times are strings. */
 export type Drizzle = PostgresJsDatabase<Record<string, never>>;

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { sql } from 'drizzle-orm';
 import type { Log } from '../shared/log.js';
 import type { PostgresAddress } from '../shared/postgres-url.js';
 import { openConnection } from './connection.js';
 import { codeOf } from './database-trouble.js';
+import { sql } from './drizzle.js';
 import { answerWithin } from './silence.js';
 
 /** What to do while listening to a channel. */

@@ -1,9 +1,8 @@
 import { fileURLToPath } from 'node:url';
-import { sql } from 'drizzle-orm';
-import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { parsePostgresUrl } from '../shared/postgres-url.js';
 import { type Drizzle, openConnection } from './connection.js';
 import { codeOf, undefinedTable } from './database-trouble.js';
+import { readMigrationFiles, sql } from './drizzle.js';
 import journal from './migrations/meta/_journal.json' with { type: 'json' };
 
 const migrationsFolder = fileURLToPath(new URL('./migrations', import.meta.url));

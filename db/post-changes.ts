@@ -1,8 +1,7 @@
-import { and, eq, or, type SQL, sql } from 'drizzle-orm';
-import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Post } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import { type Database, isUniqueViolation, type Statements } from './client.js';
+import { and, eq, or, type PgUpdateSetSource, type SQL, sql } from './drizzle.js';
 import type { PostReader } from './post-reader.js';
 import { postColumns, toPost, versionColumns } from './post-rows.js';
 import type { Change, PostChanges, PostStore, PostVersionMark, Unchanged } from './post-store.js';

@@ -1,8 +1,8 @@
-import { and, eq, sql } from 'drizzle-orm';
 import { v7 as uuidv7 } from 'uuid';
 import type { Post } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { Database, Drizzle, Statements } from './client.js';
+import { and, eq, sql } from './drizzle.js';
 import { oncePerConnection, postColumns, toPost } from './post-rows.js';
 import type { PostFields, PostRequest, PostStore } from './post-store.js';
 import { posts } from './schema.js';

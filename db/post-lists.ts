@@ -1,5 +1,5 @@
-import { and, arrayContains, desc, eq, type SQL, sql } from 'drizzle-orm';
 import type { Database, Drizzle } from './client.js';
+import { and, arrayContains, desc, eq, type SQL, sql } from './drizzle.js';
 import { oncePerConnection, postColumns, toPost, versionColumns } from './post-rows.js';
 import type { PostFilter, PostStore } from './post-store.js';
 import { posts } from './schema.js';

@@ -1,6 +1,6 @@
-import { asc, count, eq, gt, sql } from 'drizzle-orm';
 import type { Post } from '../shared/contract.js';
 import type { Database, Drizzle } from './client.js';
+import { asc, count, eq, gt, sql } from './drizzle.js';
 import { postColumns, toPost } from './post-rows.js';
 import { postSources, posts } from './schema.js';
 

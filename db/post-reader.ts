@@ -1,5 +1,5 @@
-import { and, eq, sql } from 'drizzle-orm';
 import type { Statements } from './client.js';
+import { and, eq, sql } from './drizzle.js';
 import { oncePerConnection, postColumns, toPost } from './post-rows.js';
 import type { PostStore } from './post-store.js';
 import { posts } from './schema.js';

@@ -1,8 +1,8 @@
-import { eq, inArray, type SQL, sql } from 'drizzle-orm';
 import { v7 as uuidv7 } from 'uuid';
 import type { PostStatus } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import { type Database, isUniqueViolation } from './client.js';
+import { eq, inArray, type SQL, sql } from './drizzle.js';
 import { createPostPages, type PostPages, type PostSource } from './post-pages.js';
 import { postSources, posts } from './schema.js';
 

@@ -1,6 +1,16 @@
-import { type SQL, sql } from 'drizzle-orm';
-import { customType, index, integer, pgTable, text, timestamp, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
 import type { PostStatus, Scope } from '../shared/contract.js';
+import {
+  customType,
+  index,
+  integer,
+  pgTable,
+  type SQL,
+  sql,
+  text,
+  timestamp,
+  uniqueIndex,
+  uuid,
+} from './drizzle.js';
 
 /**
  * The tables. `npm run db:generate` makes the migration for a change of this file; take `"public".` out of it, which

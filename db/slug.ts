@@ -1,7 +1,6 @@
 import slugify from '@sindresorhus/slugify';
-import { eq, exists, type Placeholder, type SQL, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
 import type { Drizzle } from './client.js';
+import { alias, eq, exists, type Placeholder, type SQL, sql } from './drizzle.js';
 import { posts } from './schema.js';
 
 /** What a post is to be called in addresses, and what instead when another post is called that. */

@@ -1,7 +1,7 @@
-import { and, asc, eq, gt, isNull, lt, or, sql } from 'drizzle-orm';
 import { v7 as uuidv7, validate } from 'uuid';
 import type { Scope } from '../shared/contract.js';
 import type { Database } from './client.js';
+import { and, asc, eq, gt, isNull, lt, or, sql } from './drizzle.js';
 import { tokens } from './schema.js';
 
 /** An access token as the operators see it; times are RFC 3339 in UTC. */

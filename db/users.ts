@@ -1,5 +1,5 @@
-import { asc, eq, exists, isNull, sql } from 'drizzle-orm';
 import type { Database } from './client.js';
+import { asc, eq, exists, isNull, sql } from './drizzle.js';
 import { tokens, users } from './schema.js';
 
 /** A chat user as the operators see it. */

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { sql } from 'drizzle-orm';
 import { afterAll, describe, expect, it } from 'vitest';
 import { withDatabase } from '../../cli/database.js';
+import { sql } from '../../db/drizzle.js';
 import { CannotStart } from '../../shared/program.js';
 import { startEmptyDatabase, startTestDatabase } from '../support/database.js';
 import { makeFolder } from './post-trees.js';

@@ -1,9 +1,9 @@
-import { sql } from 'drizzle-orm';
 import { v7 as uuidv7 } from 'uuid';
 import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { NamedPost } from '../../cli/import-identities.js';
 import { storePosts } from '../../cli/import-run.js';
 import { type Database, openDatabase } from '../../db/client.js';
+import { sql } from '../../db/drizzle.js';
 import { createPostTransfer } from '../../db/post-transfer.js';
 import { openTestDatabase, startTestDatabase } from '../support/database.js';
 import { createRecordingLog } from '../support/recording-log.js';

@@ -1,7 +1,7 @@
-import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { migrate } from '../../cli/migrate.js';
 import { openConnection } from '../../db/connection.js';
+import { sql } from '../../db/drizzle.js';
 import { migrateDatabase } from '../../db/migrate.js';
 import { freePort } from '../../dev/free-port.js';
 import { parsePostgresUrl } from '../../shared/postgres-url.js';

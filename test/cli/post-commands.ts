@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { exportPosts, importPosts } from '../../cli/posts.js';
 import type { Database } from '../../db/client.js';
+import { sql } from '../../db/drizzle.js';
 import type { Environment } from '../../shared/config.js';
 import { CannotStart } from '../../shared/program.js';
 import { collectOutput } from './output.js';

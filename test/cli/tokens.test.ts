@@ -1,6 +1,6 @@
-import { sql } from 'drizzle-orm';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken, listTokens, revokeToken } from '../../cli/tokens.js';
+import { sql } from '../../db/drizzle.js';
 import { createTokenStore } from '../../db/tokens.js';
 import { digestOf, isAccessToken } from '../../shared/access-token.js';
 import type { Environment } from '../../shared/config.js';

@@ -1,7 +1,7 @@
-import { sql } from 'drizzle-orm';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken } from '../../cli/tokens.js';
 import { addUser, listUsers, removeUser } from '../../cli/users.js';
+import { sql } from '../../db/drizzle.js';
 import { createUserStore } from '../../db/users.js';
 import { digestOf } from '../../shared/access-token.js';
 import { openTestDatabase } from '../support/database.js';

@@ -1,6 +1,6 @@
-import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Database, isUniqueViolation, openDatabase } from '../../db/client.js';
+import { sql } from '../../db/drizzle.js';
 import { createUserStore } from '../../db/users.js';
 import { freePort } from '../../dev/free-port.js';
 import { Failure } from '../../shared/failures.js';

@@ -1,8 +1,8 @@
-import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type ConnectionPool, createConnectionPool } from '../../db/connection-pool.js';
 import { codeOf } from '../../db/database-trouble.js';
+import { sql } from '../../db/drizzle.js';
 import { parsePostgresUrl } from '../../shared/postgres-url.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 import { createRecordingLog } from '../support/recording-log.js';

@@ -1,7 +1,7 @@
-import { DrizzleQueryError } from 'drizzle-orm';
 import postgres from 'postgres';
 import { describe, expect, it } from 'vitest';
 import { codeOf, isDatabaseTrouble, troubleOf } from '../../db/database-trouble.js';
+import { DrizzleQueryError } from '../../db/drizzle.js';
 
 const coded = (code: string, more: object = {}) => Object.assign(new Error('canary'), { code, ...more });
 const answered = (code: string, severity = 'ERROR') =>

@@ -1,7 +1,7 @@
-import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../db/client.js';
+import { drizzle } from '../../db/drizzle.js';
 import type { PostFilter, PostStore } from '../../db/post-store.js';
 import { createPostStore } from '../../db/posts.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';

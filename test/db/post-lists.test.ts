@@ -1,6 +1,6 @@
-import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../db/client.js';
+import { sql } from '../../db/drizzle.js';
 import type { PostFields, PostFilter, PostStore } from '../../db/post-store.js';
 import { createPostStore } from '../../db/posts.js';
 import type { Post } from '../../shared/contract.js';

@@ -1,5 +1,5 @@
-import { sql } from 'drizzle-orm';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { sql } from '../../db/drizzle.js';
 import { createPostTransfer, type ImportedPost } from '../../db/post-transfer.js';
 import { createPostStore } from '../../db/posts.js';
 import type { Post } from '../../shared/contract.js';

@@ -1,5 +1,5 @@
-import { eq, sql } from 'drizzle-orm';
 import { afterAll, describe, expect, it } from 'vitest';
+import { eq, sql } from '../../db/drizzle.js';
 import { tokens as table } from '../../db/schema.js';
 import { createTokenStore, type NewToken } from '../../db/tokens.js';
 import { digestOf, makeAccessToken } from '../../shared/access-token.js';

@@ -1,6 +1,6 @@
-import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import type { Database } from '../../../db/client.js';
+import { drizzle } from '../../../db/drizzle.js';
 import type { Position, PostFilter, PostStore } from '../../../db/post-store.js';
 import { createPostStore } from '../../../db/posts.js';
 import type { Explanation } from './results.js';

@@ -1,0 +1,36 @@
+import { createRequire } from 'node:module';
+
+/**
+ * What is used of Drizzle, loaded as CommonJS. Of a package that is imported as ESM Node parses the exports in package.json once for
+ * each of its files; Drizzle's are 180 KB: 0.46 s of processor time at every start of a program, where this takes 0.08 s.
+ */
+const load = createRequire(import.meta.url);
+
+export type { Placeholder, SQL } from 'drizzle-orm';
+export type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
+export type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
+
+export const {
+  and,
+  arrayContains,
+  asc,
+  count,
+  desc,
+  DrizzleQueryError,
+  eq,
+  exists,
+  gt,
+  inArray,
+  isNull,
+  lt,
+  or,
+  sql,
+} = load('drizzle-orm') as typeof import('drizzle-orm');
+
+export const { alias, customType, index, integer, pgTable, text, timestamp, uniqueIndex, uuid } = load(
+  'drizzle-orm/pg-core',
+) as typeof import('drizzle-orm/pg-core');
+
+export const { readMigrationFiles } = load('drizzle-orm/migrator') as typeof import('drizzle-orm/migrator');
+
+export const { drizzle } = load('drizzle-orm/postgres-js') as typeof import('drizzle-orm/postgres-js');
