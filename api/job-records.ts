@@ -61,16 +61,18 @@ export function watchJobRecords({ queueOf, records, waitingRoom, log }: RecordsD
   const read = (job: AwaitedJob) => within(readTimeoutMs, readAll(job));
   const look = async (jobs: AwaitedJob[]) => {
     const unknown: AwaitedJob[] = [];
-    for (let start = 0; start < jobs.length; start += lookBatch) {
-      const batch = jobs.slice(start, start + lookBatch).map(async (job) => {
-        const askedAt = Date.now();
-        const record = await read(job);
-        if (record.state === 'settled') waitingRoom.settle(job.jobId, record.outcome);
-        else if (record.state === 'unknown') unknown.push(job);
-        else waitingRoom.seen(job.jobId, askedAt);
-      });
-      await Promise.all(batch).catch((err) => log.debug({ err }, 'records could not be read'));
-    }
+    const lookAt = async (job: AwaitedJob) => {
+      const askedAt = Date.now();
+      const record = await read(job);
+      if (record.state === 'settled') waitingRoom.settle(job.jobId, record.outcome);
+      else if (record.state === 'unknown') unknown.push(job);
+      else waitingRoom.seen(job.jobId, askedAt);
+    };
+    // One that cannot be read says nothing of the others.
+    const tryToLookAt = (job: AwaitedJob) =>
+      lookAt(job).catch((err) => log.debug({ err, jobId: job.jobId }, 'record could not be read'));
+    for (let start = 0; start < jobs.length; start += lookBatch)
+      await Promise.all(jobs.slice(start, start + lookBatch).map(tryToLookAt));
     return unknown;
   };
   const watch = async () => {

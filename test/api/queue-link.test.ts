@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { watchJobRecords } from '../../api/job-records.js';
 import { openQueueLink, type QueueLink } from '../../api/queue-link.js';
 import { createWaitingRoom } from '../../api/waiting-room.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
@@ -82,6 +83,16 @@ describe('openQueueLink', () => {
     waiting.onVanished(() => vanished.resolve(Date.now() - startedAt));
     expect(await vanished.promise).toBeGreaterThanOrEqual(100);
     waiting.leave();
+  });
+
+  it('looks at all records, also when one of them cannot be read', async () => {
+    await store.records.create(outcomeKey('of-a-newer'), { value: '{"v":2}', ttlMs: 60_000 });
+    const queue = store.createQueue(queueName('bedrock'));
+    const jobRecords = watchJobRecords({ queueOf: () => queue, records: store.records, waitingRoom, log });
+    const lost = { jobId: 'lost', provider: 'bedrock', isKept: true } as const;
+    expect(await jobRecords.look([{ ...lost, jobId: 'of-a-newer' }, lost])).toEqual([lost]);
+    jobRecords.stop();
+    await queue.close();
   });
 
   it('notes that it has seen the job of who waits', async () => {
