@@ -43,7 +43,7 @@ export async function openGateway(store: RunningStore, lifecycle: Lifecycle, dir
   const run = programsIn(dir, lifecycle);
   const simulator = await run('simulator', ['simulator', '--port', '0'], { PATH: process.env.PATH });
   const simulatorUrl = `http://127.0.0.1:${simulator.port}`;
-  const environment = environmentOf(store, simulatorUrl);
+  const environment = environmentOf(store, simulatorUrl, { OPENAI_CONCURRENCY: `${concurrency}` });
   const api = await run('api', ['api'], environment);
   const worker = await run('worker', ['worker'], environment);
   const failed = failureOf([simulator, api, worker], dir);
@@ -55,7 +55,12 @@ export async function openGateway(store: RunningStore, lifecycle: Lifecycle, dir
   return { chatUrl, simulatorUrl, pids, failed, answersOne };
 }
 
-function environmentOf(store: RunningStore, simulatorUrl: string): NodeJS.ProcessEnv {
+/** Of API and workers on this store, with the simulator for every provider; `settings` are variables of a run's own. */
+export function environmentOf(
+  store: RunningStore,
+  simulatorUrl: string,
+  settings: Record<string, string>,
+): NodeJS.ProcessEnv {
   return {
     PATH: process.env.PATH,
     NODE_ENV: 'production',
@@ -65,7 +70,7 @@ function environmentOf(store: RunningStore, simulatorUrl: string): NodeJS.Proces
     LOG_LEVEL: 'info',
     CHAT_USERNAME: 'bench',
     CHAT_PASSWORD: 'only-on-loopback',
-    OPENAI_CONCURRENCY: `${concurrency}`,
+    ...settings,
     ...store.variables,
     ...simulatorEnvironment([...providerIds], simulatorUrl),
   };

@@ -4,9 +4,9 @@ import { parseConfig } from '../../shared/config.js';
 import { providerIds } from '../../shared/contract.js';
 import type { Lifecycle } from '../../shared/lifecycle.js';
 import { migrateQueueStore } from '../../shared/queue-stores/open.js';
+import { environmentOf } from '../bench/gateway.js';
 import { failureOf, programsIn } from '../bench/programs.js';
 import type { RunningStore } from '../bench/store.js';
-import { simulatorEnvironment } from '../support/simulator-environment.js';
 import { meanBusyMs, providerTimeoutMs } from './mix.js';
 
 /** One API, two workers and a simulator, each a process of its own as in production. */
@@ -44,7 +44,7 @@ export async function openService({ store, concurrency, lifecycle, dir }: Servic
   const run = programsIn(dir, lifecycle);
   const simulator = await run('simulator', ['simulator', '--port', '0'], { PATH: process.env.PATH });
   const simulatorUrl = `http://127.0.0.1:${simulator.port}`;
-  const environment = environmentOf(store, simulatorUrl, concurrency);
+  const environment = environmentOf(store, simulatorUrl, settingsOf(concurrency));
   const start = (name: string, program: string) => run(name, [program], environment);
   const api = await start('api', 'api');
   const steady = await start('worker-1', 'worker');
@@ -68,22 +68,10 @@ export async function openService({ store, concurrency, lifecycle, dir }: Servic
   };
 }
 
-function environmentOf(store: RunningStore, simulatorUrl: string, concurrency: number): NodeJS.ProcessEnv {
+function settingsOf(concurrency: number): Record<string, string> {
   const perProvider = providerIds.flatMap((id) => [
     [`${id.toUpperCase()}_CONCURRENCY`, `${concurrency}`],
     [`${id.toUpperCase()}_TIMEOUT_MS`, `${providerTimeoutMs}`],
   ]);
-  return {
-    PATH: process.env.PATH,
-    NODE_ENV: 'production',
-    HOST: '127.0.0.1',
-    PORT: '0',
-    WORKER_PORT: '0',
-    LOG_LEVEL: 'info',
-    CHAT_USERNAME: 'bench',
-    CHAT_PASSWORD: 'only-on-loopback',
-    ...Object.fromEntries(perProvider),
-    ...store.variables,
-    ...simulatorEnvironment([...providerIds], simulatorUrl),
-  };
+  return Object.fromEntries(perProvider);
 }
