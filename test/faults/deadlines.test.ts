@@ -12,6 +12,7 @@ const each = 6;
 const wait = (seconds: number) => ({ Prefer: `wait=${seconds}` });
 /** An answer comes this long after its deadline at most, in 99 of 100 cases. */
 const lateMs = 100;
+/** Each takes a second, and so that both stores fit into CI the second one has fewer. */
 const times = inject('store').kind === 'redis' ? 5 : 3;
 
 for (const model of ['sim-hang', 'sim-hang-body', 'sim-drip-50']) {
