@@ -31,7 +31,7 @@ COPY bin bin
 COPY --from=build /app/dist dist
 # By number: a cluster that refuses root cannot look up names. Nothing here belongs to this user, nothing is ever written.
 USER 1000:1000
-EXPOSE 3000 3001
+EXPOSE 3000 3001 3003
 # Whether the process answers. Whether it can serve is /readyz: an outage of the store is no reason to restart all that wait for it.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=10s CMD ["/app/bin/quillgate", "health"]
 ENTRYPOINT ["/app/bin/quillgate"]

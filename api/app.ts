@@ -65,7 +65,8 @@ export function createApp(deps: AppDeps): Express {
   app.use(requireHost);
   app.route('/livez').get(livez).all(methodNotAllowed('GET, HEAD'));
   app.route('/readyz').get(readyz(deps)).all(methodNotAllowed('GET, HEAD'));
-  app.route('/metrics').get(metricsPage(instruments)).all(methodNotAllowed('GET, HEAD'));
+  if (config.METRICS_PORT === undefined)
+    app.route('/metrics').get(metricsPage(instruments)).all(methodNotAllowed('GET, HEAD'));
   const counts = createRequestCounts(instruments.metrics);
   for (const path of new Set([config.CHAT_BASE_URL, config.CHAT_BASE_URL_ALT].map(pathOf)))
     app.use(path, tellBasePath(path), operations(chatMethods, counts.chat));
@@ -115,7 +116,7 @@ const tellBasePath =
 const pathOf = (base: string): string => new URL(base).pathname;
 
 /** Every answer, good or bad, carries the id that the logs and the job go by. A caller's own id is not taken over. */
-function nameRequest(draining: () => boolean): RequestHandler {
+export function nameRequest(draining: () => boolean): RequestHandler {
   return (_request, response, next) => {
     response.set('X-Request-Id', randomUUID());
     response.set('X-Content-Type-Options', 'nosniff');

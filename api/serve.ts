@@ -7,7 +7,7 @@ import { Lifecycle } from '../shared/lifecycle.js';
 import { createLog, type Log } from '../shared/log.js';
 import { apiMetrics } from '../shared/metrics.js';
 import type { Outcome } from '../shared/outcome.js';
-import { announce } from '../shared/program.js';
+import { announce, explainListenError, type ListenAddress } from '../shared/program.js';
 import type { QueueStore } from '../shared/queue-store.js';
 import { openQueueStore } from '../shared/queue-stores/open.js';
 import { startUpkeep } from '../shared/upkeep.js';
@@ -17,11 +17,12 @@ import { createFeeds } from './feeds.js';
 import { createGateway } from './gateway.js';
 import { createKeptChats } from './kept-chats.js';
 import { createMarkdownRenderer } from './markdown.js';
+import { createMetricsApp, type MetricsAppDeps } from './metrics-app.js';
 import { createPostPages } from './post-page.js';
 import { createQueueGauges } from './queue-gauges.js';
 import { openQueueLink, type QueueLink } from './queue-link.js';
 import { createRenderedPosts } from './rendered-posts.js';
-import { createApiServer } from './server.js';
+import { type ApiServer, createApiServer } from './server.js';
 import { createWaitingRoom, type WaitingRoom } from './waiting-room.js';
 
 /** Time after the grace for everything else to close; a store that is gone takes a second at each step. */
@@ -69,26 +70,43 @@ export async function serveApi(config: Config): Promise<void> {
   });
 
   const draining = () => lifecycle.stopping.aborted;
+  const watched = { store, database, linked: () => link() !== undefined, draining, instruments, log };
+  const metricsPort = await serveMetrics(config, watched, lifecycle);
   const app = createApp({
     config,
     gateway,
     keptChats,
     ...blogParts(config, { database, lifecycle, log }),
     authentication,
-    store,
-    database,
-    linked: () => link() !== undefined,
-    draining,
-    instruments,
-    log,
+    ...watched,
   });
   const api = lifecycle.opened('http server', createApiServer({ app, draining }), (open) =>
     open.close({ graceMs: config.SHUTDOWN_GRACE_MS, onGraceOver: () => waitingRoom.settleAll(cutShort) }),
   );
-  const server = await api.listen(config.PORT, config.HOST);
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(api, { variable: 'PORT', port: config.PORT, host: config.HOST });
   announce({ type: 'listening', port });
-  log.info({ port, queue: store.kind }, 'listening');
+  log.info({ port, ...(metricsPort !== undefined && { metricsPort }), queue: store.kind }, 'listening');
+}
+
+/** Gives the port that was listened on. Throws `CannotStart` when somebody else does. */
+async function listen(server: ApiServer, address: ListenAddress): Promise<number> {
+  const listening = await server.listen(address.port, address.host).catch((error: unknown) => {
+    throw explainListenError(error, address);
+  });
+  return (listening.address() as AddressInfo).port;
+}
+
+/** Opened before the API, so that it is closed after it: also the end of a process is watched. */
+async function serveMetrics(
+  { METRICS_PORT: port, HOST: host }: Config,
+  deps: MetricsAppDeps,
+  lifecycle: Lifecycle,
+): Promise<number | undefined> {
+  if (port === undefined) return undefined;
+  const { draining } = deps;
+  const server = createApiServer({ app: createMetricsApp(deps), draining });
+  lifecycle.opened('metrics server', server, (open) => open.close({ graceMs: 0, onGraceOver: () => {} }));
+  return listen(server, { variable: 'METRICS_PORT', port, host });
 }
 
 interface BlogParts {

@@ -13,14 +13,16 @@ const loopbacks = ['127.0.0.1', '::1'];
  * because the programs of a start that was killed need a moment to notice and stop.
  */
 export async function refuseUnusablePorts(
-  { PORT, WORKER_PORT, SIMULATOR_PORT }: Config,
+  { PORT, METRICS_PORT, WORKER_PORT, SIMULATOR_PORT }: Config,
   { withSimulator }: { withSimulator: boolean },
 ): Promise<void> {
-  const ports = new Map(
-    Object.entries({ PORT, WORKER_PORT, ...(withSimulator && { SIMULATOR_PORT }) }).filter(
-      ([, port]) => port !== 0,
-    ),
-  );
+  const configured = {
+    PORT,
+    ...(METRICS_PORT !== undefined && { METRICS_PORT }),
+    WORKER_PORT,
+    ...(withSimulator && { SIMULATOR_PORT }),
+  };
+  const ports = new Map(Object.entries(configured).filter(([, port]) => port !== 0));
   if (new Set(ports.values()).size < ports.size)
     throw new ConfigError([`${[...ports.keys()].join(', ')}: must not be the same`]);
   const taken = await takenPorts(ports);

@@ -68,6 +68,11 @@ export const environmentSchema = z.object({
   WORKER_PORT: port
     .default(3001)
     .describe("Port of a worker's health and metrics pages; 0 picks a free one."),
+  METRICS_PORT: port
+    .optional()
+    .describe(
+      "Port of the API's metrics, with the health pages beside them; when it is set, /metrics is no longer at PORT, which keeps /livez and /readyz. A worker has its own at WORKER_PORT.",
+    ),
   SIMULATOR_PORT: port.default(3002).describe('Port of the provider simulator under npm start.'),
   SIMULATOR_URL: httpUrl
     .optional()
@@ -242,10 +247,18 @@ export function parseConfig(environment: Environment, program: Program): Config 
   const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
   const parsed = environmentSchema.safeParse(present);
   const invalid = (parsed.error?.issues ?? []).map((issue) => `${String(issue.path[0])}: ${issue.message}`);
-  const problems = [...invalid, ...missingVariables(program, new Set(Object.keys(present)), present)];
+  const problems = [
+    ...invalid,
+    ...(parsed.data ? clashingPorts(parsed.data) : []),
+    ...missingVariables(program, new Set(Object.keys(present)), present),
+  ];
   if (problems.length > 0 || !parsed.success) throw new ConfigError(problems);
   return parsed.data;
 }
+
+/** The API listens on both of its ports. */
+const clashingPorts = ({ PORT, METRICS_PORT }: Config): string[] =>
+  METRICS_PORT === PORT && PORT !== 0 ? ['METRICS_PORT: must not be the same as PORT'] : [];
 
 /** Names of the variables that have a value. */
 export const namesSet = (config: Config): ReadonlySet<string> =>

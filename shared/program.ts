@@ -37,6 +37,24 @@ function describe(error: unknown): string {
   return [`${error.name}${code}`, ...stackFrames(error)].join('\n');
 }
 
+/** Where a program wants to listen, and the name of the variable that says at which port. */
+export interface ListenAddress {
+  variable: string;
+  port: number;
+  host: string;
+}
+
+/** What an error of `listen` means to who has set the address, as `CannotStart`; any other error as it is. */
+export function explainListenError(error: unknown, { variable, port, host }: ListenAddress): unknown {
+  const words = new Map([
+    ['EADDRINUSE', `${variable}=${port}: something else listens there; stop it or set another port`],
+    ['EACCES', `${variable}=${port}: only privileged users may listen there; set a port above 1023`],
+    ['EADDRNOTAVAIL', `HOST=${host}: this machine has no such address`],
+    ['ENOTFOUND', `HOST=${host}: this machine has no such address`],
+  ]).get(error instanceof Error && 'code' in error ? String(error.code) : '');
+  return words === undefined ? error : new CannotStart(words, { cause: error });
+}
+
 /** What a program tells a parent that spawned it with an IPC channel: where it listens, then that it can serve. */
 export type Announcement = { type: 'listening'; port: number } | { type: 'ready' };
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { Config } from '../shared/config.js';
 import type { WorkerInstruments } from '../shared/instruments.js';
 import type { Lifecycle } from '../shared/lifecycle.js';
-import { announce } from '../shared/program.js';
+import { announce, explainListenError } from '../shared/program.js';
 import { type QueueStore, reasonOf } from '../shared/queue-store.js';
 
 interface HealthServerDeps {
@@ -38,8 +38,10 @@ export async function openHealthServer({
       );
     }
   });
+  const address = { variable: 'WORKER_PORT', port: config.WORKER_PORT, host: config.HOST };
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(config.WORKER_PORT, config.HOST, resolve);
+    server.once('error', (error) => reject(explainListenError(error, address)));
+    server.listen(address.port, address.host, resolve);
   });
   announce({ type: 'listening', port: (server.address() as AddressInfo).port });
   lifecycle.opened('health server', server, (open) => {

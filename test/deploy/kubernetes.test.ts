@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { environmentSchema, parseConfig } from '../../shared/config.js';
 import { providerIds } from '../../shared/contract.js';
@@ -59,22 +60,31 @@ describe('deploy/kubernetes', () => {
       expect(routes.map(({ path }) => path)).toEqual(expect.arrayContaining(['/chat', '/v1', '/blogs']));
     });
 
-    it('lets nobody connect but to the API, and Prometheus to workers', () => {
+    it('lets the Ingress alone connect to the API, and Prometheus alone to metrics', () => {
       const open = ofKind(manifests, 'NetworkPolicy').map(({ spec }) => ({
         pods: selectedBy(spec?.podSelector?.matchLabels, templates).sort(),
-        from: spec?.ingress?.map((rule) => rule.from ?? 'anybody'),
+        rules: spec?.ingress?.map(({ ports, from }) => ({ ports: ports?.map(({ port }) => port), from })),
       }));
-      const prometheus = { 'app.kubernetes.io/name': 'prometheus' };
-      expect(open).toEqual(
-        expect.arrayContaining([
-          { pods: [...templates.keys()].sort(), from: undefined },
-          { pods: ['quillgate-api'], from: ['anybody'] },
-          {
-            pods: [...pools.values()].sort(),
-            from: [[{ namespaceSelector: {}, podSelector: { matchLabels: prometheus } }]],
-          },
-        ]),
-      );
+      const only = (namespace: string, name: string) => [
+        {
+          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
+          podSelector: { matchLabels: { 'app.kubernetes.io/name': name } },
+        },
+      ];
+      const metrics = { ports: ['metrics'], from: only('monitoring', 'prometheus') };
+      expect(open.sort((a, b) => a.pods.length - b.pods.length)).toEqual([
+        {
+          pods: ['quillgate-api'],
+          rules: [{ ports: ['http'], from: only('ingress-nginx', 'ingress-nginx') }, metrics],
+        },
+        { pods: [...pools.values()].sort(), rules: [metrics] },
+        { pods: [...templates.keys()].sort(), rules: undefined },
+      ]);
+    });
+
+    it("believes of a caller's address what the ingress says, and no whole network", () => {
+      const { TRUSTED_PROXIES = '' } = variablesOf('quillgate-api');
+      for (const address of TRUSTED_PROXIES.split(',')) expect(isIP(address), address).toBeGreaterThan(0);
     });
 
     it('takes settings from the ConfigMap, and passwords from Secrets that the docs have operators make', () => {

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import type { IContainer } from 'kubernetes-models/v1';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
+import { freePort } from '../../dev/free-port.js';
 import { environmentSchema } from '../../shared/config.js';
 import { example, hasKubectl, podTemplates, render } from './manifests.js';
 import { environmentOf } from './pod-environment.js';
@@ -18,24 +19,38 @@ describe('the probes of deploy/kubernetes', () => {
   const templates = podTemplates(manifests);
 
   describe.each([
-    { name: 'quillgate-api', port: defaults.PORT, started: 503, ready: 200 },
-    { name: 'quillgate-worker-openai', port: defaults.WORKER_PORT, started: 200, ready: 503 },
-  ])('of $name', ({ name, port, started, ready }) => {
+    {
+      name: 'quillgate-api',
+      probed: { name: 'http', containerPort: defaults.PORT },
+      started: 503,
+      ready: 200,
+    },
+    {
+      name: 'quillgate-worker-openai',
+      probed: { name: 'metrics', containerPort: defaults.WORKER_PORT },
+      started: 200,
+      ready: 503,
+    },
+  ])('of $name', ({ name, probed, started, ready }) => {
     const template = templates.get(name) ?? {};
     const container = template.spec?.containers[0] as IContainer;
+    const variables = environmentOf(template, manifests);
     const folder = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
     let program: ChildProgram;
+    let metricsPort: number;
 
     beforeAll(async () => {
+      metricsPort = await freePort();
       program = await startChild({
         name,
         command: resolve('bin/quillgate'),
         args: container.args ?? [],
         environment: {
           PATH: process.env.PATH,
-          ...environmentOf(template, manifests),
+          ...variables,
           HOST: '127.0.0.1',
           PORT: '0',
+          METRICS_PORT: String(metricsPort),
           WORKER_PORT: '0',
         },
         cwd: folder,
@@ -52,9 +67,9 @@ describe('the probes of deploy/kubernetes', () => {
       (await fetch(`http://127.0.0.1:${program.port}${container[kind]?.httpGet?.path}`)).status;
 
     it('ask where the program listens', () => {
-      expect(container.ports).toEqual([{ name: 'http', containerPort: port }]);
+      expect(container.ports).toContainEqual(probed);
       for (const kind of ['startupProbe', 'readinessProbe', 'livenessProbe'] as const)
-        expect(container[kind]?.httpGet?.port).toBe('http');
+        expect(container[kind]?.httpGet?.port).toBe(probed.name);
     });
 
     it('never restart it because a store is away', async () => {
@@ -68,13 +83,18 @@ describe('the probes of deploy/kubernetes', () => {
       });
     });
 
-    it('stand beside metrics where Prometheus is told to look', async () => {
+    it('go with metrics where Prometheus is told to look, and nowhere else', async () => {
+      const servesApi = name === 'quillgate-api';
+      const port = servesApi ? variables.METRICS_PORT : String(defaults.WORKER_PORT);
       expect(template.metadata?.annotations).toEqual({
         'prometheus.io/scrape': 'true',
-        'prometheus.io/port': String(port),
+        'prometheus.io/port': port,
       });
-      const page = await (await fetch(`http://127.0.0.1:${program.port}/metrics`)).text();
+      expect(container.ports).toContainEqual({ name: 'metrics', containerPort: Number(port) });
+      const scrape = (at: number) => fetch(`http://127.0.0.1:${at}/metrics`);
+      const page = await (await scrape(servesApi ? metricsPort : program.port)).text();
       expect(page).toMatch(/^# TYPE quillgate_/m);
+      if (servesApi) expect((await scrape(program.port)).status).toBe(404);
     });
 
     it('wait longer than a check of the stores takes', () => {

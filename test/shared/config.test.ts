@@ -24,6 +24,7 @@ const canary = 'canary-value';
 const wrong = {
   PORT: canary,
   WORKER_PORT: '65536',
+  METRICS_PORT: canary,
   CHAT_BASE_URL: canary,
   DATABASE_URL: `mysql://${canary}`,
   REDIS_URL: `https://${canary}`,
@@ -88,6 +89,13 @@ describe('parseConfig', () => {
 
   it.each(['abc', '-1', '1.5', '65536', 'Infinity', '3000x'])('refuses %j as a port', (PORT) => {
     expect(named(problemsOf({ PORT }))).toEqual(['PORT']);
+  });
+
+  it('refuses one port for two things that the API serves', () => {
+    const api = { DATABASE_URL: 'postgres://localhost/x' };
+    expect(named(problemsOf({ ...api, METRICS_PORT: '3000' }, 'api'))).toEqual(['METRICS_PORT']);
+    expect(problemsOf({ ...api, METRICS_PORT: '3000', PORT: '8080' }, 'api')).toEqual([]);
+    expect(problemsOf({ ...api, METRICS_PORT: '0', PORT: '0' }, 'api')).toEqual([]);
   });
 
   it('takes a blank value for one that is not set', () => {
