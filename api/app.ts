@@ -10,6 +10,7 @@ import type { QueueStore } from '../shared/queue-store.js';
 import type { Authentication } from './authentication.js';
 import { BlogsController, type BlogsDeps } from './blogs.controller.js';
 import { ChatController } from './chat.controller.js';
+import { checkConversation } from './chat-request.js';
 import { docsRouter } from './docs.js';
 import { FeedsController, type FeedsDeps } from './feeds.controller.js';
 import type { Gateway } from './gateway.js';
@@ -51,14 +52,19 @@ export function createApp(deps: AppDeps): Express {
     mostInFlight: config.CHAT_USER_MAX_IN_FLIGHT,
     mostPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
   });
-  const chat = { gateway, limits, maxMessages: config.MAX_MESSAGES, maxWaitS: config.CHAT_MAX_WAIT_S };
+  const chat = { gateway, limits, maxWaitS: config.CHAT_MAX_WAIT_S };
   app.locals.controllers = new Controllers()
     .add(ChatController, () => new ChatController(chat))
     .add(KeptChatsController, () => new KeptChatsController({ keptChats }))
     .add(BlogsController, () => new BlogsController(blogs))
     .add(FeedsController, () => new FeedsController(feeds));
   app.locals.authentication = authentication;
-  app.locals.jsonBody = jsonBody({ maxBytes: config.MAX_BODY_BYTES, maxDepth: config.MAX_JSON_DEPTH });
+  app.locals.jsonBody = jsonBody({
+    maxBytes: config.MAX_BODY_BYTES,
+    maxDepth: config.MAX_JSON_DEPTH,
+    maxValues: Math.max(leastMaxValues, valuesPerMessage * config.MAX_MESSAGES),
+  });
+  app.locals.checkConversation = checkConversation({ maxMessages: config.MAX_MESSAGES });
 
   app.use(nameRequest(draining));
   app.use(logRequest(log));
@@ -76,6 +82,11 @@ export function createApp(deps: AppDeps): Express {
   app.use(problemHandler(log));
   return app;
 }
+
+/** Values that a JSON body may always have: to parse and check so many takes 50 ms at most. */
+const leastMaxValues = 20_000;
+/** The message, its role and its content, and room for a field that is ignored. */
+const valuesPerMessage = 4;
 
 /** The page must also work over plain HTTP, where a proxy in front does the rest. */
 const pageHeaders = {

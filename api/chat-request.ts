@@ -1,20 +1,67 @@
-import type { Request as HttpRequest, Response as HttpResponse, NextFunction } from 'express';
-import type { ChatRequest, Turn } from '../shared/contract.js';
+import type { Request as HttpRequest, Response as HttpResponse, NextFunction, RequestHandler } from 'express';
+import {
+  type ChatRequest,
+  type ProblemError,
+  providerIds,
+  type Role,
+  type Turn,
+} from '../shared/contract.js';
 import { toTurns } from '../shared/conversation.js';
 import { Failure } from '../shared/failures.js';
+import { invalidRequest, mostErrorsTold } from './post-text.js';
+
+/** The application's own check, for routes that only know the request; see `app.locals.checkConversation`. */
+export const checkChatRequest = (request: HttpRequest, response: HttpResponse, next: NextFunction): void => {
+  const check = request.app.locals.checkConversation as RequestHandler;
+  void check(request, response, next);
+};
 
 /**
- * The generated validation compares roles as text: it would take `["user"]` for `user`, and fail on an object that
- * has no text.
+ * Refuses a body that is not a conversation, with the first errors alone: `invalid_request`, or `unknown_provider`, which
+ * comes first. Before the generated validation, whose time grows with the square of the errors, and which compares roles
+ * as text, so that it would take `["user"]` for `user`.
  */
-export function refuseOddRoles(request: HttpRequest, _response: HttpResponse, next: NextFunction): void {
-  const messages: unknown = request.body?.messages;
-  const odd = Array.isArray(messages)
-    ? messages.findIndex((message) => !['undefined', 'string'].includes(typeof message?.role))
-    : -1;
-  if (odd >= 0) throw invalid(`/messages/${odd}/role`, 'is not one of the documented values');
-  next();
+export function checkConversation({ maxMessages }: { maxMessages: number }): RequestHandler {
+  return (request, _response, next) => {
+    if (!providers.has(request.get('X-LLM') ?? '')) throw new Failure('unknown_provider');
+    const messages = messagesOf(request.body, maxMessages);
+    const errors: ProblemError[] = [];
+    for (const [place, message] of messages.entries()) {
+      errors.push(...errorsOf(message, `/messages/${place}`));
+      if (errors.length >= mostErrorsTold) break;
+    }
+    if (errors.length > 0) throw invalidRequest(errors);
+    next();
+  };
 }
+
+const providers: ReadonlySet<string> = new Set(providerIds);
+const roles: ReadonlySet<unknown> = new Set<Role | undefined>(['system', 'user', 'assistant', undefined]);
+
+function messagesOf(body: unknown, most: number): unknown[] {
+  if (!isObject(body)) throw invalid('', 'must be an object');
+  const { messages } = body;
+  if (messages === undefined) throw invalid('/messages', 'is required');
+  if (!Array.isArray(messages)) throw invalid('/messages', 'must be an array');
+  if (messages.length > most) throw invalid('/messages', `must have at most ${most} messages`);
+  return messages;
+}
+
+function errorsOf(message: unknown, pointer: string): ProblemError[] {
+  if (!isObject(message)) return [{ pointer, detail: 'must be an object' }];
+  const { role, content } = message;
+  return [
+    ...(roles.has(role)
+      ? []
+      : [{ pointer: `${pointer}/role`, detail: 'is not one of the documented values' }]),
+    ...(['string', 'undefined'].includes(typeof content)
+      ? []
+      : [{ pointer: `${pointer}/content`, detail: 'must be a string' }]),
+  ];
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Aborts when the connection is closed before the answer was written: nobody will read it. */
 export function whenGone(response: HttpResponse): AbortSignal {
@@ -26,14 +73,10 @@ export function whenGone(response: HttpResponse): AbortSignal {
   return going.signal;
 }
 
-const invalid = (pointer: string, detail: string): Failure =>
-  new Failure('invalid_request', { errors: [{ pointer, detail }] });
+const invalid = (pointer: string, detail: string): Failure => invalidRequest([{ pointer, detail }]);
 
-/** The conversation without its blank messages; throws `invalid_request` or `empty_conversation`. */
-export function readTurns({ messages }: ChatRequest, most: number): Turn[] {
-  if (messages.length > most) {
-    throw invalid('/messages', `must have at most ${most} messages`);
-  }
+/** The conversation without its blank messages; throws `empty_conversation`. */
+export function readTurns({ messages }: ChatRequest): Turn[] {
   const turns = toTurns(messages);
   if (turns.length === 0) throw new Failure('empty_conversation');
   return turns;

@@ -16,7 +16,7 @@ import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatRequest, ChatResponse, Problem, ProviderId } from '../shared/contract.js';
 import type { Caller } from './authentication.js';
 import { addressOf, answerHeaders, sendAccepted } from './chat-answers.js';
-import { checkModel, readTurns, refuseOddRoles, whenGone } from './chat-request.js';
+import { checkChatRequest, checkModel, readTurns, whenGone } from './chat-request.js';
 import type { Gateway } from './gateway.js';
 import { readIdempotencyKey } from './idempotency-key.js';
 import { readJsonBody } from './json-body.js';
@@ -28,8 +28,6 @@ import type { UserLimits } from './user-limits.js';
 export interface ChatDeps {
   gateway: Gateway;
   limits: UserLimits;
-  /** Most messages in one conversation. */
-  maxMessages: number;
   /** Longest deadline a caller may ask for, in seconds. */
   maxWaitS: number;
 }
@@ -60,7 +58,7 @@ export class ChatController extends Controller {
   @Post()
   @OperationId('chat')
   @Security('basic')
-  @Middlewares(readJsonBody, refuseOddRoles)
+  @Middlewares(readJsonBody, checkChatRequest)
   @SuccessResponse<{
     /** Id of this request; quote it when you ask the operators. */
     'X-Request-Id': string;
@@ -169,7 +167,7 @@ export class ChatController extends Controller {
       requestId: requestIdOf(response),
       provider,
       model: checkModel(model),
-      turns: readTurns(body, this.deps.maxMessages),
+      turns: readTurns(body),
       patienceMs: waitS && waitS * 1000,
       gone: whenGone(response),
       keeping: isAsync || key !== undefined ? { owner: user, key, isAsync, onOpened, onGoingOn } : undefined,

@@ -7,15 +7,17 @@ export interface BodyLimits {
   maxBytes: number;
   /** Levels of objects and arrays. */
   maxDepth: number;
+  /** Members of all objects and arrays together; what is empty counts as one. */
+  maxValues: number;
 }
 
 /**
  * Reads a JSON body into `request.body`, or throws: `unsupported_media_type` unless it is sent in UTF-8 as
  * application/json, with PATCH also as application/merge-patch+json (RFC 7396), `payload_too_large`, `invalid_json`
- * when it is malformed (RFC 8259, a byte order mark included), `invalid_request` when it nests too deeply or has text
- * that is not well-formed Unicode.
+ * when it is malformed (RFC 8259, a byte order mark included), `invalid_request` when it nests too deeply, has too many
+ * values, or has text that is not well-formed Unicode.
  */
-export function jsonBody({ maxBytes, maxDepth }: BodyLimits): RequestHandler {
+export function jsonBody({ maxBytes, ...treeLimits }: BodyLimits): RequestHandler {
   const readBytes = express.raw({ type: () => true, limit: maxBytes });
   return (request, response, next) => {
     checkMediaType(request);
@@ -25,7 +27,7 @@ export function jsonBody({ maxBytes, maxDepth }: BodyLimits): RequestHandler {
     whenLongerThan(maxBytes, request, () => answer(new Failure('payload_too_large')));
     readBytes(request, response, (error?: unknown) => {
       if (error) return answer(toFailure(error));
-      parseInto(request, maxDepth, answer);
+      parseInto(request, treeLimits, answer);
     });
   };
 }
@@ -76,10 +78,15 @@ function checkMediaType({ method, headers: { 'content-type': contentType = '' } 
 /** Which kinds of patch there are, as RFC 5789 (2.2) wants a refusal to tell. */
 const acceptPatch = { 'Accept-Patch': 'application/merge-patch+json, application/json' };
 
-function parseInto(request: Request, maxDepth: number, next: NextFunction): void {
+type TreeLimits = Pick<BodyLimits, 'maxDepth' | 'maxValues'>;
+
+function parseInto(request: Request, limits: TreeLimits, next: NextFunction): void {
   try {
-    const value = parse(request.body);
-    checkTree(value, maxDepth);
+    // A request without a body has nothing there.
+    const bytes = request.body instanceof Uint8Array ? request.body : Buffer.alloc(0);
+    checkTree(bytes, limits);
+    const value = parse(bytes);
+    if (!isWellFormed(value)) throw notWellFormed();
     request.body = value;
     next();
   } catch (error) {
@@ -87,33 +94,58 @@ function parseInto(request: Request, maxDepth: number, next: NextFunction): void
   }
 }
 
-function parse(bytes: unknown): unknown {
+function parse(bytes: Uint8Array): unknown {
   try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes as Uint8Array);
-    return JSON.parse(text);
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {
     // The parser's message quotes the body.
     throw new Failure('invalid_json');
   }
 }
 
-/** Without recursion: the parser survives nesting that would overflow the stack of whoever walks the result. */
-function checkTree(root: unknown, maxDepth: number): void {
-  const open: { value: unknown; depth: number }[] = [{ value: root, depth: 0 }];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { value, depth } = next;
-    if (typeof value === 'string' && !value.isWellFormed()) throw notWellFormed();
-    if (typeof value !== 'object' || value === null) continue;
-    if (depth >= maxDepth) throw tooDeep(maxDepth);
-    for (const [key, child] of Object.entries(value)) {
-      if (!key.isWellFormed()) throw notWellFormed();
-      open.push({ value: child, depth: depth + 1 });
+const [quote, backslash, comma] = Buffer.from('"\\,');
+const opening = new Set(Buffer.from('[{'));
+const closing = new Set(Buffer.from(']}'));
+
+/**
+ * Before the parser, which takes a third of a second for a megabyte of keys or of brackets: what is refused here costs a look at
+ * each byte. A body that is no JSON may be refused for what it would have been. What is empty counts as one value.
+ */
+function checkTree(bytes: Uint8Array, { maxDepth, maxValues }: TreeLimits): void {
+  let depth = 0;
+  let values = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    if (byte === quote) at = endOfText(bytes, at + 1);
+    else if (byte === comma) values++;
+    else if (closing.has(byte)) depth--;
+    else if (opening.has(byte)) {
+      values++;
+      if (++depth > maxDepth) throw tooDeep(maxDepth);
     }
+    if (values > maxValues) throw tooManyValues(maxValues);
   }
+}
+
+/** Where the text ends that begins here. */
+function endOfText(bytes: Uint8Array, start: number): number {
+  let at = start;
+  while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
+  return at;
+}
+
+/** Whether every text and key is. Escapes alone can make a lone surrogate: the decoder has seen to the rest. */
+function isWellFormed(value: unknown): boolean {
+  if (typeof value === 'string') return value.isWellFormed();
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.entries(value).every(([key, child]) => key.isWellFormed() && isWellFormed(child));
 }
 
 const tooDeep = (maxDepth: number): Failure =>
   new Failure('invalid_request', { detail: `The body nests deeper than ${maxDepth} levels.` });
+
+const tooManyValues = (maxValues: number): Failure =>
+  new Failure('invalid_request', { detail: `The body has more than ${maxValues} values.` });
 
 const notWellFormed = (): Failure =>
   new Failure('invalid_request', { detail: 'The body has text that is not well-formed Unicode.' });

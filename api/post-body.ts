@@ -2,7 +2,7 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import type { PostChanges, PostFields } from '../db/post-store.js';
 import type { ProblemError } from '../shared/contract.js';
-import { invalidRequest, text } from './post-text.js';
+import { invalidRequest, mostErrorsTold, text } from './post-text.js';
 import { preferenceOf } from './preferences.js';
 
 const mostTags = 20;
@@ -70,7 +70,10 @@ export function checkPost(schema: typeof postInput | typeof postPatch): RequestH
     const ignored = unknownFields(request.body);
     const strict = preferenceOf(request.get('Prefer'), 'handling')?.toLowerCase() === 'strict';
     if (strict) response.set('Preference-Applied', 'handling=strict');
-    const errors = [...(parsed.error?.issues ?? []).map(toError), ...(strict ? ignored.map(refuse) : [])];
+    const errors = [
+      ...(parsed.error?.issues ?? []).map(toError),
+      ...(strict ? ignored.slice(0, mostErrorsTold).map(refuse) : []),
+    ];
     if (errors.length > 0) throw invalidRequest(errors);
     if (ignored.length > 0) response.set('X-Ignored-Fields', listed(ignored));
     request.body = parsed.data;

@@ -29,4 +29,5 @@ function hasAtMost(most: number, value: string): boolean {
 export const invalidRequest = (errors: readonly ProblemError[]): Failure =>
   new Failure('invalid_request', { errors: errors.slice(0, mostErrorsTold) });
 
-const mostErrorsTold = 20;
+/** Errors that one problem names. */
+export const mostErrorsTold = 20;

@@ -11,7 +11,7 @@ import { serve } from '../support/serve.js';
 
 const logged = createRecordingLog();
 const app = express();
-const read = jsonBody({ maxBytes: 8_388_608, maxDepth: 32 });
+const read = jsonBody({ maxBytes: 8_388_608, maxDepth: 32, maxValues: 1_000_000 });
 app.put('/', read, checkPost(postInput), (request, response) => void response.json(request.body));
 app.patch('/', read, checkPost(postPatch), (request, response) => void response.json(request.body));
 app.use(problemHandler(logged.log));

@@ -56,7 +56,9 @@ const bombs: [string, Uint8Array][] = [
   ['deflate', deflateSync(zeros)],
   ['br', brotliCompressSync(zeros, { params: {} })],
 ];
-const manyKeys = Array.from({ length: 100_000 }, (_, place) => `"${place.toString(36)}":0`).join();
+const keys = (count: number) =>
+  Array.from({ length: count }, (_, place) => `"${place.toString(36)}":0`).join();
+const manyKeys = keys(15_000);
 const deep = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 const text = (type: string): OutgoingHttpHeaders => ({ 'Content-Type': type });
 
@@ -78,7 +80,7 @@ const refused: Row[] = [
   ['gzip in gzip', { body: '{}', headers: { 'Content-Encoding': 'gzip, gzip' } }, 415],
   ['nesting 50,000 deep', { body: deep(50_000) }, 400, 'invalid_request'],
   ['nesting 50,000 deep in a field', { body: `{"x":${deep(50_000)}}` }, 400, 'invalid_request'],
-  ['nesting that is not closed', { body: '['.repeat(500_000) }, 400, 'invalid_json'],
+  ['nesting that is not closed', { body: '['.repeat(500_000) }, 400, 'invalid_request'],
   ['text', { body: '{}', headers: text('text/plain') }, 415, 'unsupported_media_type'],
   ['a form', { body: 'content=x', headers: text('application/x-www-form-urlencoded') }, 415],
   ['a form in parts', { body: '--x--', headers: text('multipart/form-data; boundary=x') }, 415],
@@ -94,7 +96,8 @@ const refused: Row[] = [
 ];
 /** What would be missing in a whole post and in a conversation. */
 const incomplete: Row[] = [
-  ['100,000 keys', { body: `{${manyKeys}}` }, 400, 'invalid_request'],
+  ['15,000 keys', { body: `{${manyKeys}}` }, 400, 'invalid_request'],
+  ['100,000 keys', { body: `{"content":"x","messages":[],${keys(100_000)}}` }, 400, 'invalid_request'],
   [
     'what is only in __proto__',
     { body: '{"__proto__":{"content":"x","messages":[{"content":"x"}]}}' },
@@ -172,7 +175,7 @@ describe('an answer to a request without a body', () => {
   });
 });
 
-describe('a post with 100,000 unknown fields and a __proto__', () => {
+describe('a post with 15,000 unknown fields and a __proto__', () => {
   it('is stored without them, and the first of them are named', async () => {
     const body = `{"content":"x",${manyKeys},"__proto__":{"title":"polluted"}}`;
     const { status, headers, body: created } = await send({ path: '/blogs', body });
@@ -185,7 +188,7 @@ describe('a post with 100,000 unknown fields and a __proto__', () => {
   });
 });
 
-describe('a conversation with 100,000 unknown fields and a __proto__', () => {
+describe('a conversation with 15,000 unknown fields and a __proto__', () => {
   it('is answered as if they were not there', async () => {
     const body = `{"messages":[{"content":"x","__proto__":{"role":"odd"}}],${manyKeys},"__proto__":{"messages":0}}`;
     const { status, body: answered } = await send({ path: '/chat', body });
@@ -227,7 +230,7 @@ describe('the memory of the server', () => {
     Number(execFileSync('ps', ['-o', 'rss=', '-p', String(deployment.api.pid)], { encoding: 'utf8' })) / 1024;
   const large = [
     ...bombs.map(([encoding, body]) => ({ body, headers: { 'Content-Encoding': encoding } })),
-    { body: `{${manyKeys}}` },
+    { body: `{${keys(100_000)}}` },
     { body: deep(50_000) },
     { body: `{"content":"${'x'.repeat(1_048_576)}"}` },
   ];

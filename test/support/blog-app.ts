@@ -67,7 +67,7 @@ export async function startBlogApp({
     pages,
   };
   app.locals.controllers = new Controllers().add(BlogsController, () => new BlogsController(deps));
-  app.locals.jsonBody = jsonBody({ maxBytes: 2_097_152, maxDepth: 32 });
+  app.locals.jsonBody = jsonBody({ maxBytes: 2_097_152, maxDepth: 32, maxValues: 1_000_000 });
   app.locals.authentication = {
     checkUser: () => undefined,
     checkToken: async (token: string) => callers[token],
