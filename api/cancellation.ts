@@ -4,6 +4,7 @@ import type { ProviderId } from '../shared/contract.js';
 import type { ApiInstruments } from '../shared/instruments.js';
 import type { Log } from '../shared/log.js';
 import { type Cancel, type ChatJobPayload, type Reply, topics } from '../shared/messages.js';
+import type { QueueStore } from '../shared/queue-store.js';
 import type { Telegraph } from '../shared/relay.js';
 import { writtenVersion } from '../shared/versions.js';
 import { createErrand } from './errand.js';
@@ -22,6 +23,7 @@ export interface Cancellation {
 
 interface CancellationDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
+  store: Pick<QueueStore, 'readJobs'>;
   telegraph: Pick<Telegraph, 'publish'>;
   metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
   log: Log;
@@ -39,7 +41,8 @@ const endsWithinMs = 1000;
  * its way are told of together in the next. Then each job is removed from its queue; one that is running and will not
  * end gets a deadline that is over.
  */
-export function createCancellation({ queueOf, telegraph, metrics, log }: CancellationDeps): Cancellation {
+export function createCancellation(deps: CancellationDeps): Cancellation {
+  const { queueOf, store, telegraph, metrics, log } = deps;
   /** Ids of the jobs that are being called off: nobody has it done twice at a time. */
   const underWay = new Set<string>();
   const toLookAt: AwaitedJob[] = [];
@@ -99,7 +102,7 @@ export function createCancellation({ queueOf, telegraph, metrics, log }: Cancell
     await nextTurn();
     const looks = toLookAt
       .splice(0, mostAtOnce)
-      .map(async (job) => ({ job, goesOn: await isUnfinished(queueOf(job.provider), job.jobId) }));
+      .map(async (job) => ({ job, goesOn: await isUnfinished(store, queueOf(job.provider), job.jobId) }));
     for (const { job, goesOn } of await Promise.all(looks)) {
       if (goesOn) callOff(job);
       else underWay.delete(job.jobId);
@@ -129,9 +132,13 @@ interface Entry {
 }
 
 /** A job that the store does not tell of may be running. */
-async function isUnfinished(queue: Queue<ChatJobPayload>, jobId: string): Promise<boolean> {
-  const state = await queue.getJobState(jobId).catch(() => 'active');
-  return !['completed', 'failed', 'unknown'].includes(state);
+async function isUnfinished(
+  store: Pick<QueueStore, 'readJobs'>,
+  queue: Queue<ChatJobPayload>,
+  jobId: string,
+): Promise<boolean> {
+  const [job] = await store.readJobs(queue, [jobId]).catch(() => []);
+  return job === undefined || !['completed', 'failed', 'unknown'].includes(job.state);
 }
 
 /** Should the worker die that runs the job, the next one finds its deadline over, and makes no call. */

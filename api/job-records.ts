@@ -5,7 +5,7 @@ import { decodeKeptOutcome, encodeKeptOutcome, outcomeKey } from '../shared/kept
 import type { Log } from '../shared/log.js';
 import type { ChatJobPayload } from '../shared/messages.js';
 import { brokenOutcome, decodeOutcome, givenUpOutcome, type Outcome } from '../shared/outcome.js';
-import type { RecordStore } from '../shared/queue-store.js';
+import type { QueueStore, RecordStore, StoredJob } from '../shared/queue-store.js';
 import { isNewer } from '../shared/versions.js';
 import { within } from '../shared/within.js';
 import { refuseNewer } from './newer-record.js';
@@ -31,7 +31,7 @@ export interface JobRecords {
 
 interface RecordsDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
-  records: RecordStore;
+  store: Pick<QueueStore, 'records' | 'readJobs'>;
   waitingRoom: WaitingRoom;
   log: Log;
 }
@@ -40,40 +40,53 @@ interface RecordsDeps {
 const lookIntervalMs = 1000;
 /** Who waits since less than this is most likely still to be told. */
 const tellingMs = 100;
-/** Records asked for at once. */
-const lookBatch = 100;
+/** Jobs asked for in one command, so that none holds the store up for more than a millisecond or two. */
+const lookBatch = 250;
 /** A store that has not said it all by then counts as down. */
 const readTimeoutMs = 2500;
 
 /** Looks once a second, and not again before the last look has ended. */
-export function watchJobRecords({ queueOf, records, waitingRoom, log }: RecordsDeps): JobRecords {
+export function watchJobRecords({ queueOf, store, waitingRoom, log }: RecordsDeps): JobRecords {
   const stopping = new AbortController();
   const { signal } = stopping;
-  const readAll = async (job: AwaitedJob): Promise<JobRecord> => {
-    // A kept chat that was cancelled has an outcome although its job has none.
-    const kept = job.isKept ? await readKeptOutcome(records, job.jobId) : undefined;
-    if (kept) return kept;
-    const { keptUntil, ...record } = await readJob(queueOf(job.provider), job.jobId);
-    if (record.state !== 'settled' || keptUntil === undefined) return record;
-    // Its worker could not record it, and the job's own record is gone in a minute.
-    return recordOutcome(records, { ...record, jobId: job.jobId, keptUntil });
+  const readBatch = (provider: ProviderId, jobs: readonly AwaitedJob[]) =>
+    within(readTimeoutMs, readRecords(jobs, { queue: queueOf(provider), store }));
+  const read = async (job: AwaitedJob) => {
+    const [record] = await readBatch(job.provider, [job]);
+    if (record?.status === 'fulfilled') return record.value;
+    throw record?.reason;
   };
-  const read = (job: AwaitedJob) => within(readTimeoutMs, readAll(job));
-  const look = async (jobs: AwaitedJob[]) => {
-    const unknown: AwaitedJob[] = [];
-    const lookAt = async (job: AwaitedJob) => {
-      const askedAt = Date.now();
-      const record = await read(job);
-      if (record.state === 'settled') waitingRoom.settle(job.jobId, record.outcome);
-      else if (record.state === 'unknown') unknown.push(job);
+  /** Gives those that the store does not know. */
+  const lookAtBatch = async (provider: ProviderId, jobs: readonly AwaitedJob[]) => {
+    const askedAt = Date.now();
+    const records = await readBatch(provider, jobs);
+    return jobs.filter((job, n) => {
+      const record = records[n];
+      // One that cannot be read says nothing of the others.
+      if (record?.status !== 'fulfilled')
+        log.debug({ err: record?.reason, jobId: job.jobId }, 'record could not be read');
+      else if (record.value.state === 'settled') waitingRoom.settle(job.jobId, record.value.outcome);
+      else if (record.value.state === 'unknown') return true;
       else waitingRoom.seen(job.jobId, askedAt);
-    };
-    // One that cannot be read says nothing of the others.
-    const tryToLookAt = (job: AwaitedJob) =>
-      lookAt(job).catch((err) => log.debug({ err, jobId: job.jobId }, 'record could not be read'));
-    for (let start = 0; start < jobs.length; start += lookBatch)
-      await Promise.all(jobs.slice(start, start + lookBatch).map(tryToLookAt));
+      return false;
+    });
+  };
+  const lookAtAll = async (provider: ProviderId, jobs: readonly AwaitedJob[]) => {
+    const unknown: AwaitedJob[] = [];
+    for (let start = 0; start < jobs.length; start += lookBatch) {
+      const looking = lookAtBatch(provider, jobs.slice(start, start + lookBatch));
+      unknown.push(...(await looking.catch((err) => noteUnread(err, provider))));
+    }
     return unknown;
+  };
+  const noteUnread = (err: unknown, provider: ProviderId): AwaitedJob[] => {
+    log.debug({ err, provider }, 'records could not be read');
+    return [];
+  };
+  const look = async (jobs: AwaitedJob[]) => {
+    const byProvider = [...Map.groupBy(jobs, ({ provider }) => provider)];
+    const unknown = await Promise.all(byProvider.map(([provider, its]) => lookAtAll(provider, its)));
+    return unknown.flat();
   };
   const watch = async () => {
     for (let turn = 0; !signal.aborted; turn += 1) {
@@ -88,8 +101,54 @@ export function watchJobRecords({ queueOf, records, waitingRoom, log }: RecordsD
   return { read, look, stop: () => stopping.abort() };
 }
 
-async function readKeptOutcome(records: RecordStore, jobId: string): Promise<JobRecord | undefined> {
-  const text = await records.read(outcomeKey(jobId));
+interface Source {
+  queue: Queue<ChatJobPayload>;
+  store: RecordsDeps['store'];
+}
+
+/**
+ * What the records say of each of these jobs of a queue, in their order. The jobs come first: a kept chat that was cancelled
+ * has an outcome before its job is removed, so one that is not there has its outcome.
+ */
+async function readRecords(
+  jobs: readonly AwaitedJob[],
+  { queue, store }: Source,
+): Promise<PromiseSettledResult<JobRecord>[]> {
+  const stored = await store.readJobs(
+    queue,
+    jobs.map(({ jobId }) => jobId),
+  );
+  const kept = jobs.filter(({ isKept }) => isKept).map(({ jobId }) => jobId);
+  const texts = await store.records.readAll(kept.map(outcomeKey));
+  const outcomes = new Map(kept.map((jobId, n) => [jobId, texts[n]]));
+  return Promise.allSettled(
+    jobs.map(async (job, n) => {
+      const outcome = decodeOutcomeRecord(outcomes.get(job.jobId));
+      return outcome ?? toJobRecord(job, stored[n] ?? { state: 'unreadable' }, { queue, store });
+    }),
+  );
+}
+
+async function toJobRecord(
+  { jobId, isKept }: AwaitedJob,
+  stored: StoredJob,
+  source: Source,
+): Promise<JobRecord> {
+  if (stored.state === 'unreadable') throw new Error('what is there is no job');
+  if (stored.state !== 'completed' && stored.state !== 'failed') return { state: stored.state };
+  const outcome = stored.state === 'failed' ? givenUpOutcome : readable(stored.returnValue);
+  if (!isKept) return { state: 'settled', outcome };
+  // It would be recorded.
+  if (stored.state === 'completed') refuseNewer(stored.returnValue);
+  const job = await Job.fromId<ChatJobPayload>(source.queue, jobId);
+  if (job?.data.keptUntil === undefined) return { state: 'settled', outcome };
+  // Its worker could not record it, and the job's own record is gone in a minute.
+  const ended = { jobId, outcome, settledAt: stored.finishedOn, keptUntil: job.data.keptUntil };
+  return recordOutcome(source.store.records, ended);
+}
+
+/** Undefined where there is none. */
+function decodeOutcomeRecord(text: string | undefined): JobRecord | undefined {
   if (text === undefined) return undefined;
   refuseNewer(text);
   try {
@@ -103,37 +162,20 @@ async function readKeptOutcome(records: RecordStore, jobId: string): Promise<Job
 interface Ended {
   readonly jobId: string;
   readonly outcome: Outcome;
-  readonly settledAt?: number;
+  readonly settledAt: number;
   readonly keptUntil: number;
 }
 
 /** Writes down how a kept chat ended, unless somebody has meanwhile, and gives what counts. */
 async function recordOutcome(records: RecordStore, ended: Ended): Promise<JobRecord> {
-  const { jobId, outcome, settledAt = Date.now(), keptUntil } = ended;
+  const { jobId, outcome, settledAt, keptUntil } = ended;
   const value = encodeKeptOutcome(outcome, settledAt);
   const ttlMs = Math.max(1, Math.ceil(keptUntil - Date.now()));
   if (await records.create(outcomeKey(jobId), { value, ttlMs }))
     return { state: 'settled', outcome, settledAt };
-  return (await readKeptOutcome(records, jobId)) ?? { state: 'settled', outcome, settledAt };
-}
-
-/** `keptUntil` is there when the job has ended and was a kept chat's. */
-async function readJob(
-  queue: Queue<ChatJobPayload>,
-  jobId: string,
-): Promise<JobRecord & { keptUntil?: number | undefined }> {
-  const state = await queue.getJobState(jobId);
-  if (state === 'unknown') return { state };
-  if (state === 'active') return { state: 'running' };
-  if (state !== 'completed' && state !== 'failed') return { state: 'queued' };
-  const job = await Job.fromId<ChatJobPayload>(queue, jobId);
-  if (job === undefined) return { state: 'unknown' };
-  const outcome = state === 'failed' ? givenUpOutcome : readable(job.returnvalue);
-  const { keptUntil } = job.data;
-  // It would be recorded.
-  if (keptUntil !== undefined) refuseNewer(job.returnvalue);
-  if (keptUntil === undefined) return { state: 'settled', outcome };
-  return { state: 'settled', outcome, keptUntil, ...(job.finishedOn && { settledAt: job.finishedOn }) };
+  return (
+    decodeOutcomeRecord(await records.read(outcomeKey(jobId))) ?? { state: 'settled', outcome, settledAt }
+  );
 }
 
 /** The outcome as a worker wrote it down; one that cannot be read is a job that broke, or is worth another attempt. */

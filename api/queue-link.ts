@@ -83,8 +83,8 @@ export async function openQueueLink({ store, waitingRoom, metrics, log }: LinkDe
     throw error;
   });
   const pools = createPoolView({ since: Date.now() });
-  const records = watchJobRecords({ queueOf, records: store.records, waitingRoom, log });
-  const cancellation = createCancellation({ queueOf, telegraph, metrics, log });
+  const records = watchJobRecords({ queueOf, store, waitingRoom, log });
+  const cancellation = createCancellation({ queueOf, store, telegraph, metrics, log });
   const close = async () => {
     records.stop();
     await within(closingMs, cancellation.flush()).catch(() => undefined);

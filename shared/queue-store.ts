@@ -18,12 +18,24 @@ export interface QueueStore {
   createWorker(name: string, processor: Processor, options: WorkerTuning): Worker;
   /** For telling between processes; see `relay.ts`. */
   createRelay(options: RelayTuning): Relay;
+  /**
+   * What the store knows of these jobs of the queue, in their order and without what they were given; the cost is that of
+   * these jobs alone, however many others there are. Some hundreds at once at most.
+   */
+  readJobs(queue: Queue, jobIds: readonly string[]): Promise<StoredJob[]>;
   /** How much there is to do, in one short look; throws while the store cannot be reached. */
   measure(queue: Queue): Promise<QueueDepth>;
   /** Removes all events of the queue: BullMQ writes every answer into one, for readers that there are not. */
   forgetEvents(queue: Queue): Promise<void>;
   close(): Promise<void>;
 }
+
+/** What the store knows of one job. `unreadable`: something is there that says nothing of it; the others are not affected. */
+export type StoredJob =
+  | { readonly state: 'unknown' | 'queued' | 'running' | 'unreadable' }
+  /** It broke or was given up; `finishedOn` is in milliseconds since the epoch. */
+  | { readonly state: 'failed'; readonly finishedOn: number }
+  | { readonly state: 'completed'; readonly finishedOn: number; readonly returnValue: unknown };
 
 /** The jobs of one queue that have not ended. */
 export interface QueueDepth {
@@ -40,6 +52,8 @@ export interface QueueDepth {
  */
 export interface RecordStore {
   read(key: string): Promise<string | undefined>;
+  /** The same for some hundreds of keys at most, in their order. */
+  readAll(keys: readonly string[]): Promise<(string | undefined)[]>;
   /** False when the key is taken. */
   create(key: string, record: { value: string; ttlMs: number }): Promise<boolean>;
   /** False unless what is there is `expected`. */

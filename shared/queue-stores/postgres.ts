@@ -19,6 +19,7 @@ import { within } from '../within.js';
 import { findClockDefect } from './clocks.js';
 import { withLostConnectionsNamed } from './lost-connections.js';
 import { createPatientBackend } from './patient-backend.js';
+import { readJobs } from './postgres-jobs.js';
 
 /** Opens the queue's store in PostgreSQL; its schema is made by `migratePostgresStore`. */
 export function openPostgresStore(url: string, log: Log, now: () => number): StoreParts {
@@ -53,6 +54,7 @@ export function openPostgresStore(url: string, log: Log, now: () => number): Sto
     },
     createRelay: (options) =>
       new Relay({ ...options, connection, backend: createPostgresRelayBackend }) as unknown as Relay,
+    readJobs: (queue, jobIds) => within(recordTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
     measure: ({ name }) => measure(pool, name),
     forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),
     // It waits for every query, and a silent server answers none.
@@ -141,10 +143,16 @@ const mostRemovedAtOnce = 1000;
 /** A record that has ended is absent, whether it has been removed or not. The server's clock is the only one asked. */
 function openRecords(pool: pg.Pool): RecordStore {
   const query = (text: string, values: unknown[]) =>
-    within(recordTimeoutMs, pool.query<{ value: string }>(text, values));
+    within(recordTimeoutMs, pool.query<{ key: string; value: string }>(text, values));
   const changed = async (text: string, values: unknown[]) => (await query(text, values)).rowCount === 1;
   return {
     read: async (key) => (await query(readRecord, [key])).rows[0]?.value,
+    readAll: async (keys) => {
+      if (keys.length === 0) return [];
+      const { rows } = await query(readRecords, [keys]);
+      const values = new Map(rows.map(({ key, value }) => [key, value]));
+      return keys.map((key) => values.get(key));
+    },
     create: (key, { value, ttlMs }) => changed(createRecord, [key, value, ttlMs]),
     replace: (key, { expected, value, ttlMs }) => changed(replaceRecord, [key, value, ttlMs, expected]),
     removeEnded: async () => {
@@ -157,6 +165,7 @@ function openRecords(pool: pg.Pool): RecordStore {
 
 const end = `clock_timestamp() + $3 * interval '1 millisecond'`;
 const readRecord = `select value from ${table} where key = $1 and ends_at > clock_timestamp()`;
+const readRecords = `select key, value from ${table} where key = any($1) and ends_at > clock_timestamp()`;
 const createRecord = `
   insert into ${table} as there (key, value, ends_at) values ($1, $2, ${end})
   on conflict (key) do update set value = excluded.value, ends_at = excluded.ends_at

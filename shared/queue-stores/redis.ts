@@ -5,6 +5,7 @@ import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
 import { parseRedisUrl } from '../redis-url.js';
 import { connectRedis, type Patience, type RedisConnection } from './redis-connection.js';
 import { findRedisDefect } from './redis-defects.js';
+import { defineReadJobs, readJobs } from './redis-jobs.js';
 import { namesOfKeys } from './redis-keys.js';
 
 declare module 'ioredis' {
@@ -31,6 +32,7 @@ export function openRedisStore(url: string, log: Log, now: () => number): StoreP
   // Shared by workers and relay.
   const patient = connect('patient');
   producer.defineCommand('measureQueue', { numberOfKeys: 4, lua: measureScript });
+  defineReadJobs(producer);
   const queueSettings = {
     connection: producer,
     skipWaitingForReady: true,
@@ -53,6 +55,7 @@ export function openRedisStore(url: string, log: Log, now: () => number): StoreP
       });
     },
     createRelay: (options) => new Relay({ ...options, prefix: keys.relayPrefix, connection: patient }),
+    readJobs: (queue, jobIds) => readJobs(producer, queue, jobIds),
     measure: (queue) => measure(producer, queue),
     forgetEvents: (queue) => forgetEvents(producer, queue),
     close: async () => {
@@ -109,8 +112,11 @@ const replaceScript = `
 
 function openRecords(redis: RedisConnection, named: (key: string) => string): RecordStore {
   redis.defineCommand('replaceRecord', { numberOfKeys: 1, lua: replaceScript });
+  const read = async (key: string) => (await redis.get(named(key))) ?? undefined;
   return {
-    read: async (key) => (await redis.get(named(key))) ?? undefined,
+    read,
+    // One by one: those of a cluster are in many places. They are on their way together.
+    readAll: (keys) => Promise.all(keys.map(read)),
     create: async (key, { value, ttlMs }) => (await redis.set(named(key), value, 'PX', ttlMs, 'NX')) === 'OK',
     replace: async (key, { expected, value, ttlMs }) =>
       (await redis.replaceRecord(named(key), expected, value, ttlMs)) === 1,

@@ -38,6 +38,7 @@ beforeEach(() => {
   telegraph = createRecordingTelegraph();
   cancellation = createCancellation({
     queueOf: () => queue,
+    store,
     telegraph,
     metrics: apiInstruments.metrics,
     log,

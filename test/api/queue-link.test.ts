@@ -88,7 +88,7 @@ describe('openQueueLink', () => {
   it('looks at all records, also when one of them cannot be read', async () => {
     await store.records.create(outcomeKey('of-a-newer'), { value: '{"v":2}', ttlMs: 60_000 });
     const queue = store.createQueue(queueName('bedrock'));
-    const jobRecords = watchJobRecords({ queueOf: () => queue, records: store.records, waitingRoom, log });
+    const jobRecords = watchJobRecords({ queueOf: () => queue, store, waitingRoom, log });
     const lost = { jobId: 'lost', provider: 'bedrock', isKept: true } as const;
     expect(await jobRecords.look([{ ...lost, jobId: 'of-a-newer' }, lost])).toEqual([lost]);
     jobRecords.stop();

@@ -158,6 +158,42 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     expect(await queue.getWaitingCount()).toBe(1);
   });
 
+  it('reads what it knows of jobs, in the order asked for', async () => {
+    const store = await ready();
+    const queue = store.createQueue('read');
+    expect(await store.readJobs(queue, [])).toEqual([]);
+    const [started, ending] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const worker = store.createWorker(
+      'read',
+      async ({ id }) => {
+        if (id === 'breaks') throw new Error('broke');
+        if (id === 'ends') return 'outcome';
+        started.resolve();
+        return ending.promise;
+      },
+      { concurrency: 1 },
+    );
+    for (const jobId of ['breaks', 'ends', 'runs', 'waits']) await queue.add('job', {}, { jobId });
+    await queue.add('job', {}, { jobId: 'last', priority: 1 });
+    await queue.add('job', {}, { jobId: 'sleeps', delay: 60_000 });
+    await started.promise;
+    const ids = ['none', 'last', 'waits', 'sleeps', 'runs', 'ends', 'breaks', 'runs'];
+    const found = await store.readJobs(queue, ids);
+    expect(found).toEqual([
+      { state: 'unknown' },
+      { state: 'queued' },
+      { state: 'queued' },
+      { state: 'queued' },
+      { state: 'running' },
+      { state: 'completed', finishedOn: expect.any(Number), returnValue: 'outcome' },
+      { state: 'failed', finishedOn: expect.any(Number) },
+      { state: 'running' },
+    ]);
+    expect(await store.readJobs(store.createQueue('another'), ['runs'])).toEqual([{ state: 'unknown' }]);
+    ending.resolve();
+    await worker.close();
+  });
+
   it('measures what waits, what is active, and since when', async () => {
     const store = await ready();
     const queue = store.createQueue('measured');
@@ -189,6 +225,21 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       const error = await failure(queue.add('job', {}));
       wire.thaw();
       expect(error).toBeInstanceOf(Error);
+    });
+
+    it('reads the other jobs where something else is in the place of one', async () => {
+      const store = await ready();
+      const queue = store.createQueue('sick');
+      const redis = new Redis(url.href);
+      await queue.add('job', {}, { jobId: 'well' });
+      await redis.set(queue.toKey('sick'), 'no job');
+      await redis.hset(queue.toKey('odd'), { timestamp: 1, finishedOn: 2, returnvalue: 'no JSON' });
+      expect(await store.readJobs(queue, ['sick', 'odd', 'well'])).toEqual([
+        { state: 'unreadable' },
+        { state: 'completed', finishedOn: 2, returnValue: undefined },
+        { state: 'queued' },
+      ]);
+      redis.disconnect();
     });
 
     it('keeps no stream of events under load once they have been forgotten', async () => {

@@ -52,6 +52,16 @@ describe.each(stores)('records in $name', (choice) => {
     expect(await records.read(`${key}.`)).toBeUndefined();
   });
 
+  it('reads many keys at once, in their order', async () => {
+    await records.create(key, { value: 'one', ttlMs });
+    await records.create(`${key}.2`, { value: 'two', ttlMs: 1 });
+    await records.create(`${key}.3`, { value: 'three', ttlMs });
+    await vi.waitUntil(async () => (await records.read(`${key}.2`)) === undefined, { interval: 10 });
+    const keys = [`${key}.3`, `${key}.2`, `${key}.4`, key, key];
+    expect(await elsewhere.readAll(keys)).toEqual(['three', undefined, undefined, 'one', 'one']);
+    expect(await records.readAll([])).toEqual([]);
+  });
+
   it('leaves a key to the first who writes it', async () => {
     await records.create(key, { value: 'one', ttlMs });
     expect(await elsewhere.create(key, { value: 'two', ttlMs })).toBe(false);

@@ -173,6 +173,12 @@ describe.each(stores)('kept outcomes in $name', (choice) => {
 it('has nothing to do with an ordinary job', () => {
   const { log } = createRecordingLog();
   const untouched = () => Promise.reject(new Error('touched'));
-  const records = { read: untouched, create: untouched, replace: untouched, removeEnded: untouched };
+  const records = {
+    read: untouched,
+    readAll: untouched,
+    create: untouched,
+    replace: untouched,
+    removeEnded: untouched,
+  };
   expect(createKeptOutcomes({ records, log }).of({ id: 'one' })).toBeUndefined();
 });

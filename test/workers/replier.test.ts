@@ -19,7 +19,7 @@ beforeEach(() => {
 /** Of a store that nobody reaches: the outcomes of ordinary jobs have nothing to do with it. */
 const keptOutcomes = (): KeptOutcomes => {
   const away = () => Promise.reject(new Error('the store is down'));
-  const records = { read: away, create: away, replace: away, removeEnded: away };
+  const records = { read: away, readAll: away, create: away, replace: away, removeEnded: away };
   return createKeptOutcomes({ records, log: logged.log, patienceMs: 0 });
 };
 const job = (id: string, replyTo = 'node') => ({ id, data: { replyTo } });

@@ -1,0 +1,63 @@
+import type { Queue } from 'bullmq';
+import type { Result } from 'ioredis';
+import type { StoredJob } from '../queue-store.js';
+import type { RedisConnection } from './redis-connection.js';
+
+declare module 'ioredis' {
+  interface RedisCommander<Context> {
+    /** See `script`. */
+    readJobs(queue: string, ...jobIds: string[]): Result<Found[], Context>;
+  }
+}
+
+type Found = 'unknown' | 'queued' | 'running' | 'unreadable' | EndedJob;
+type EndedJob = readonly [finishedOn: string, failed: 0 | 1, returnValue: string | null];
+
+/**
+ * BullMQ's own `getState` reads the whole lists of waiting and active jobs for each job. A job's hash and lock say as much: it
+ * is running while somebody holds its lock. What is no hash is nothing that BullMQ wrote, and says nothing of the others. All
+ * keys begin with the first one, so they are in one slot of a cluster.
+ */
+const script = `
+  local found = {}
+  for n, id in ipairs(ARGV) do
+    local key = KEYS[1] .. id
+    local job = redis.pcall('HMGET', key, 'timestamp', 'finishedOn', 'failedReason', 'returnvalue')
+    if job.err then found[n] = 'unreadable'
+    elseif job[2] then found[n] = { job[2], job[3] and 1 or 0, job[4] }
+    elseif not job[1] then found[n] = 'unknown'
+    else found[n] = redis.call('EXISTS', key .. ':lock') == 1 and 'running' or 'queued' end
+  end
+  return found`;
+
+/** Gives the connection what `readJobs` needs. */
+export function defineReadJobs(redis: RedisConnection): void {
+  redis.defineCommand('readJobs', { numberOfKeys: 1, lua: script });
+}
+
+/** As `QueueStore.readJobs`; the connection must have been prepared by `defineReadJobs`. */
+export async function readJobs(
+  redis: RedisConnection,
+  queue: Queue,
+  jobIds: readonly string[],
+): Promise<StoredJob[]> {
+  if (jobIds.length === 0) return [];
+  const found = await redis.readJobs(queue.toKey(''), ...jobIds);
+  return found.map(toStoredJob);
+}
+
+function toStoredJob(found: Found): StoredJob {
+  if (typeof found === 'string') return { state: found };
+  const [finishedOn, failed, returnValue] = found;
+  if (failed === 1) return { state: 'failed', finishedOn: Number(finishedOn) };
+  return { state: 'completed', finishedOn: Number(finishedOn), returnValue: parse(returnValue) };
+}
+
+/** BullMQ stores what a job gives as JSON; anything else is as good as nothing. */
+function parse(json: string | null): unknown {
+  try {
+    return JSON.parse(json ?? 'null');
+  } catch {
+    return undefined;
+  }
+}
