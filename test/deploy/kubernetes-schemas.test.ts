@@ -1,11 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { example, hasKubectl, type Manifest, render, titleOf } from './manifests.js';
+import { example, hasKubectl, type Manifest, render, titleOf, warningsOf } from './manifests.js';
 import { findProblems } from './schemas.js';
 
 describe('deploy/kubernetes, held against the schemas of Kubernetes and KEDA', () => {
-  if (!hasKubectl()) return it.skip('(no kubectl on the PATH)');
+  if (!hasKubectl()) return it.skip('(no kubectl 1.27 or newer on the PATH)');
 
   const manifests = render(example);
+
+  it('renders without a warning of Kustomize', () => {
+    expect(warningsOf(example)).toBe('');
+  });
 
   it.each(manifests.map((manifest) => [titleOf(manifest), manifest] as const))('%s', (_title, manifest) => {
     expect(findProblems(manifest)).toEqual([]);

@@ -11,7 +11,7 @@ const closingS = 5;
 const aim = 0.8;
 
 describe('deploy/kubernetes', () => {
-  if (!hasKubectl()) return it.skip('(no kubectl on the PATH)');
+  if (!hasKubectl()) return it.skip('(no kubectl 1.27 or newer on the PATH)');
 
   const manifests = render(example);
   const templates = podTemplates(manifests);

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import type { IScaledObject } from '@kubernetes-models/keda/keda.sh/v1alpha1';
 import type { IDeployment } from 'kubernetes-models/apps/v1';
 import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2';
@@ -30,11 +30,14 @@ interface Kinds {
 /** The overlay that has everything. */
 export const example = 'deploy/kubernetes/overlays/example';
 
-/** Whether there is a kubectl on the PATH. */
+/** Whether there is a kubectl on the PATH that is new enough for the manifests. */
 export function hasKubectl(): boolean {
   try {
-    execFileSync('kubectl', ['version', '--client'], { stdio: 'ignore' });
-    return true;
+    const options = ['version', '--client', '--output', 'json'];
+    const { clientVersion } = JSON.parse(
+      execFileSync('kubectl', options, { encoding: 'utf8', stdio: 'pipe' }),
+    );
+    return Number.parseInt(clientVersion.minor, 10) >= 27;
   } catch {
     return false;
   }
@@ -45,6 +48,10 @@ export function render(folder: string): Manifest[] {
   const rendered = execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8', stdio: 'pipe' });
   return parseAllDocuments(rendered).map((document) => document.toJS() as Manifest);
 }
+
+/** What `kubectl kustomize` has to say about a folder beside what it makes of it. */
+export const warningsOf = (folder: string): string =>
+  spawnSync('kubectl', ['kustomize', folder], { encoding: 'utf8' }).stderr;
 
 /** Those of one kind. They have been held against their schema by another test. */
 export const ofKind = <K extends keyof Kinds>(manifests: readonly Manifest[], kind: K) =>

@@ -13,7 +13,7 @@ const defaults = environmentSchema.parse({});
 const graceMs = 10_000;
 
 describe('the probes of deploy/kubernetes', () => {
-  if (!hasKubectl()) return it.skip('(no kubectl on the PATH)');
+  if (!hasKubectl()) return it.skip('(no kubectl 1.27 or newer on the PATH)');
 
   const manifests = render(example);
   const templates = podTemplates(manifests);
