@@ -180,6 +180,15 @@ export const environmentSchema = z.object({
   BREAKER_RESET_MS: milliseconds(100)
     .default(10_000)
     .describe('How long a pool stays paused before it probes a failing provider, in milliseconds.'),
+  PROVIDER_MAX_RESPONSE_BYTES: z.coerce
+    .number()
+    .int()
+    .min(65_536)
+    .max(268_435_456)
+    .default(16_777_216)
+    .describe(
+      'Largest answer of a provider that is read, in bytes; a call whose answer is larger ends with provider_error. A pool may hold one per job at once.',
+    ),
 
   OPENAI_API_KEY: secret(z.string().min(1), 'Credential of OpenAI.'),
   OPENAI_BASE_URL: providerUrl.optional().describe("OpenAI's address, as its SDK names it."),

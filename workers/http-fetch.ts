@@ -1,11 +1,12 @@
 import {
+  type ClientRequest,
   Agent as HttpAgent,
   type IncomingHttpHeaders,
   type IncomingMessage,
   request as requestHttp,
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
-import { Readable } from 'node:stream';
+import { limitResponse, type ResponseLimits } from './response-limit.js';
 
 /** A `fetch` for the providers' SDKs, and how to close the connections it keeps. */
 export interface HttpFetch {
@@ -17,9 +18,10 @@ export interface HttpFetch {
 /**
  * A `fetch` over Node's own HTTP client, for the calls that SDKs make: a method, headers, a body of text, a signal.
  * Node's built-in one took nearly half of what an SDK's call cost (docs/decisions/0007-sdk-fetch.md). Does not follow
- * redirects and asks for no compression. Aborting destroys the socket, also while the body is on its way.
+ * redirects and asks for no compression. Aborting destroys the socket, also while the body is on its way. An answer
+ * larger than the limit rejects, or breaks its stream, with a `Failure`.
  */
-export function createHttpFetch(): HttpFetch {
+export function createHttpFetch(limits: ResponseLimits): HttpFetch {
   const http = new HttpAgent({ keepAlive: true });
   const https = new HttpsAgent({ keepAlive: true });
   return {
@@ -33,7 +35,6 @@ export function createHttpFetch(): HttpFetch {
           ...Object.fromEntries(init.headers instanceof Headers ? init.headers : new Headers(init.headers)),
           'content-length': String(Buffer.byteLength(body)),
         },
-        ...(signal && { signal }),
       };
       const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
       const request =
@@ -41,7 +42,8 @@ export function createHttpFetch(): HttpFetch {
           ? requestHttps(url, { ...options, agent: https }, resolve)
           : requestHttp(url, { ...options, agent: http }, resolve);
       request.on('error', reject).end(body);
-      return toResponse(await promise);
+      if (signal) destroyOnAbort(request, signal);
+      return toResponse(await promise, limits);
     },
     close: () => {
       http.destroy();
@@ -50,17 +52,32 @@ export function createHttpFetch(): HttpFetch {
   };
 }
 
+/**
+ * Not the `signal` of `node:http`, which destroys the socket with an error: once the answer has come, but nobody has read it yet,
+ * nothing listens to the socket any more, and such an error ends the process.
+ */
+function destroyOnAbort(request: ClientRequest, signal: AbortSignal): void {
+  const destroy = () => void request.destroy();
+  if (signal.aborted) destroy();
+  signal.addEventListener('abort', destroy, { once: true });
+  request.once('close', () => signal.removeEventListener('abort', destroy));
+}
+
 function bodyText(body: RequestInit['body']): string {
   if (body === undefined || body === null) return '';
   if (typeof body !== 'string') throw new TypeError('only text can be sent');
   return body;
 }
 
-/** A stream of events is passed on as it comes; anything else is read first, which is cheaper than a web stream. */
-async function toResponse(incoming: IncomingMessage): Promise<Response> {
+/**
+ * A stream of events is passed on as it comes. Anything else is read first, which is cheaper than a web stream; errors
+ * are, whatever they say they are, because the SDKs take a body that they cannot read for an empty one.
+ */
+async function toResponse(incoming: IncomingMessage, limits: ResponseLimits): Promise<Response> {
   const { statusCode: status = 0, headers } = incoming;
-  const streamed = headers['content-type']?.startsWith('text/event-stream');
-  const body = streamed ? (Readable.toWeb(incoming) as ReadableStream) : await readAll(incoming);
+  const bytes = limitResponse(incoming, limits);
+  const streamed = status < 400 && headers['content-type']?.startsWith('text/event-stream');
+  const body = streamed ? ReadableStream.from(bytes) : await readAll(bytes);
   return new Response(nullBodyStatuses.has(status) ? null : body, { status, headers: single(headers) });
 }
 
@@ -73,8 +90,8 @@ const single = (headers: IncomingHttpHeaders): Record<string, string> =>
 /** Statuses whose answers have no body (Fetch standard, 2.2.3). */
 const nullBodyStatuses = new Set([204, 205, 304]);
 
-async function readAll(incoming: IncomingMessage): Promise<Uint8Array> {
+async function readAll(bytes: AsyncIterable<Buffer>): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
-  for await (const chunk of incoming) chunks.push(chunk as Buffer);
+  for await (const chunk of bytes) chunks.push(chunk);
   return Buffer.concat(chunks);
 }

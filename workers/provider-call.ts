@@ -1,5 +1,4 @@
 import { isBlank } from '../shared/conversation.js';
-import { Failure } from '../shared/failures.js';
 import type { FinishReason, ProviderEvent, Usage } from './provider.js';
 import { type ErrorFacts, toFailure, unusableAnswer } from './provider-failures.js';
 
@@ -46,7 +45,7 @@ export async function* callProvider({
     yield* toEvents(untilAborted(parts(over.signal), signal), model);
   } catch (error) {
     signal.throwIfAborted();
-    throw error instanceof Failure ? error : toFailure(error, readError(error));
+    throw toFailure(error, readError(error));
   } finally {
     signal.removeEventListener('abort', abort);
     over.abort(callIsOver);

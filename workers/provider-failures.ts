@@ -27,8 +27,13 @@ type ProviderFailureCode = Extract<
   'provider_error' | 'provider_rejected' | 'provider_rate_limited'
 >;
 
-/** Classifies an error of an SDK by what the provider answered; without an answer it is a `provider_error`. */
+/**
+ * Classifies an error of an SDK by what the provider answered; without an answer it is a `provider_error`. A failure of
+ * our own, which the SDK may have wrapped in its errors, stays what it is.
+ */
 export function toFailure(error: unknown, facts: ErrorFacts, nowMs = Date.now()): Failure {
+  const own = ownFailure(error);
+  if (own) return own;
   const name = nameOf(error);
   const words = [...(facts.words ?? []), systemCode(error)].filter(isWord);
   const code =
@@ -46,10 +51,10 @@ export function toFailure(error: unknown, facts: ErrorFacts, nowMs = Date.now())
 
 /**
  * The failure for an answer that came but cannot be used; `what` is one of our own words. A provider that finishes
- * with nothing to say is well and would charge for the next blank as well: that is not retried, and says nothing to
- * the breaker.
+ * with nothing to say is well and would charge for the next blank as well, and one that says too much has no reason to
+ * say less the next time: neither is retried, nor says anything to the breaker.
  */
-export function unusableAnswer(what: 'unfinished' | 'blank'): Failure {
+export function unusableAnswer(what: 'unfinished' | 'blank' | 'oversized'): Failure {
   const cause = new ProviderCallError('UnusableAnswer', undefined, what);
   return new Failure('provider_error', { retryable: what === 'unfinished', cause });
 }
@@ -109,6 +114,11 @@ const httpDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GM
 /** A plain number of at most nine digits before the point: any longer wait is nonsense. */
 function toNumber(value: string | null | undefined): number | undefined {
   return value && /^\d{1,9}(\.\d+)?$/.test(value) ? Number(value) : undefined;
+}
+
+function ownFailure(error: unknown): Failure | undefined {
+  if (error instanceof Failure) return error;
+  return error instanceof Error ? ownFailure(error.cause) : undefined;
 }
 
 function isWord(value: unknown): value is string {

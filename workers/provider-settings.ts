@@ -7,7 +7,7 @@ import { loadProvider, type ProviderSettings } from './providers/registry.js';
 /** Loads the adapter of a provider that has its credentials in the configuration, or is played by the simulator. */
 export function openProvider<Id extends ProviderId>(id: Id, config: Config): Promise<Provider> {
   const settings = isSimulated(namesSet(config), id) ? simulated : settingsOf;
-  return loadProvider(id, settings[id](config));
+  return loadProvider(id, settings[id](config), { maxResponseBytes: config.PROVIDER_MAX_RESPONSE_BYTES });
 }
 
 const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id] } = {

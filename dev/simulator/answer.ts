@@ -3,7 +3,7 @@ import type { Turn } from '../../shared/contract.js';
 import { type Behaviour, type ErrorBehaviour, echoBehaviour, type ReplyBehaviour } from './behaviours.js';
 import type { Call } from './call.js';
 import { composeReply } from './compose.js';
-import { deliver, pause } from './deliver.js';
+import { deliver, endlessText, pause, sendEndlessly } from './deliver.js';
 import type { Refusal } from './refusal.js';
 import type { WireFormat } from './wire-format.js';
 
@@ -27,6 +27,8 @@ export async function answer(exchange: Exchange, behaviour: Behaviour): Promise<
       return isUsedUp(exchange, behaviour)
         ? reply(exchange, echoBehaviour)
         : refuse(exchange, format.errors.status(behaviour.status), behaviour.retryAfterS);
+    case 'endless-error':
+      return refuseEndlessly(exchange, format.errors.status(behaviour.status));
     case 'not-ready':
       return refuse(exchange, format.errors.notReady());
     case 'hang':
@@ -59,6 +61,13 @@ export function refuse(
     ...(retryAfterS !== undefined && { 'Retry-After': retryAfterS }),
   });
   response.end(refusal.body);
+}
+
+/** The same without an end: the error's beginning, then text for as long as somebody reads. */
+function refuseEndlessly({ call, response }: Exchange, { status, headers, body }: Refusal): Promise<void> {
+  call.status = status;
+  response.writeHead(status, headers);
+  return sendEndlessly(response, body.slice(0, Math.floor(body.length / 2)), endlessText);
 }
 
 const webPage =

@@ -1,7 +1,10 @@
 import type { Ending } from './wire-format.js';
 
-/** How the bytes of a reply reach the client: all; a part, then silence; half, then a reset; cut short; one by one. */
-export type Delivery = 'whole' | 'hang' | 'reset' | 'truncate' | 'drip';
+/**
+ * How the bytes of a reply reach the client: all; a part, then silence; half, then a reset; cut short; one by one; more
+ * and more without an end.
+ */
+export type Delivery = 'whole' | 'hang' | 'reset' | 'truncate' | 'drip' | 'endless';
 
 /** A successful reply and the ways it may go wrong. */
 export interface ReplyBehaviour {
@@ -28,6 +31,7 @@ export interface ErrorBehaviour {
 export type Behaviour =
   | ReplyBehaviour
   | ErrorBehaviour
+  | { readonly kind: 'endless-error'; readonly status: number }
   | { readonly kind: 'not-ready' | 'hang' | 'reset' | 'html' | 'garbage' | 'stream-error' };
 
 interface Row {
@@ -122,6 +126,16 @@ const rows: Row[] = [
     name: 'sim-drip-<ms>',
     summary: 'a valid answer, one byte per so many milliseconds',
     behave: (ms) => reply({ delivery: 'drip', gapMs: Number(ms) }),
+  },
+  {
+    name: 'sim-endless',
+    summary: 'a reply that never ends, as fast as it is read',
+    behave: () => reply({ delivery: 'endless' }),
+  },
+  {
+    name: 'sim-endless-<status>',
+    summary: "the provider's error for an HTTP status, with a body that never ends",
+    behave: (status) => ({ kind: 'endless-error', status: Number(status) }),
   },
   {
     name: 'sim-reset',

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import type { ReplyBehaviour } from './behaviours.js';
 import type { Frame, Reply, StreamFrames, WireFormat } from './wire-format.js';
 
@@ -30,13 +31,25 @@ export function pause(ms: number, response: ServerResponse): Promise<void> {
   });
 }
 
+/** Sends a beginning, and then the same bytes again and again, as fast as they are read, until nobody reads them. */
+export async function sendEndlessly(response: ServerResponse, opening: Frame, more: Frame): Promise<void> {
+  const endless = async function* () {
+    yield opening;
+    for (;;) yield more;
+  };
+  await pipeline(endless, response).catch(() => undefined);
+}
+
+/** What an endless text goes on with, in pieces that are worth a write. */
+export const endlessText = 'a'.repeat(65_536);
+
 async function deliverWhole(response: ServerResponse, delivered: Delivered, text: string): Promise<void> {
   const { format, behaviour, reply } = delivered;
   const { delivery, gapMs } = behaviour;
   const truncated = delivery === 'truncate' ? text.slice(0, Math.floor(text.length / 2)) : text;
   response.writeHead(200, {
     'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(truncated),
+    ...(delivery !== 'endless' && { 'Content-Length': Buffer.byteLength(truncated) }),
     ...format.headers(reply.callId),
   });
   switch (delivery) {
@@ -49,6 +62,8 @@ async function deliverWhole(response: ServerResponse, delivered: Delivered, text
       return sendHalf(response, text.slice(0, Math.floor(text.length / 2)), delivery);
     case 'drip':
       return drip(response, Buffer.from(text), gapMs);
+    case 'endless':
+      return sendEndlessly(response, text.slice(0, Math.floor(text.length / 2)), endlessText);
   }
 }
 
@@ -77,6 +92,16 @@ async function deliverStream(
       );
     case 'drip':
       return drip(response, join([...opening, ...deltas, ...closing]), gapMs);
+    case 'endless':
+      return sendEndlessly(
+        response,
+        join(opening),
+        join(
+          Array<Frame[]>(100)
+            .fill([...deltas])
+            .flat(),
+        ),
+      );
   }
 }
 

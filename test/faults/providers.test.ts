@@ -3,6 +3,7 @@ import { failureKinds } from '../../shared/failures.js';
 import { askAll, beginWell, codesByModel, expectBreakersClosed } from './support/at-providers.js';
 import { codeOf } from './support/balance.js';
 import { fault } from './support/fault.js';
+import { footprintOf } from './support/footprint.js';
 
 fault(
   { id: 'P2', stores: ['redis'], injected: '500, 502, 503 and 529 of every provider', callsPerRequest: 2 },
@@ -94,3 +95,32 @@ fault({ id: 'P8', stores: ['redis'], injected: 'a 400 of every provider, fifty t
   await expectBreakersClosed(books);
   return `${met.length} × 500 provider_rejected, one call each; every breaker stays closed`;
 });
+
+const mebibyte = 1_048_576;
+
+fault(
+  {
+    id: 'P11',
+    stores: ['redis'],
+    injected: 'answers and errors without an end, of every provider, five times',
+  },
+  async (books) => {
+    const { workers } = await books.start({ variables: { PROVIDER_MAX_RESPONSE_BYTES: String(mebibyte) } });
+    await beginWell(books, 1);
+    const before = footprintOf(workers).megabytes;
+    let most = before;
+    const watch = setInterval(() => (most = Math.max(most, footprintOf(workers).megabytes)), 50);
+    books.release(() => clearInterval(watch));
+    const models = ['sim-endless', 'sim-endless-400', 'sim-endless-503'];
+    const met = await askAll(
+      books,
+      models.flatMap((model) => Array<string>(5).fill(model)),
+    );
+    expect(codesByModel(met)).toEqual(Object.fromEntries(models.map((model) => [model, ['provider_error']])));
+    for (const { reply } of met) expect(reply.body.retryable).toBe(false);
+    // What a call holds at most is copied once or twice; without the limit it is a gigabyte in a few seconds.
+    expect(most - before).toBeLessThan(met.length * 3 + 100);
+    await expectBreakersClosed(books);
+    return `${met.length} × 500 provider_error, one call each; the worker's memory went from ${before} to ${most} MB at most`;
+  },
+);

@@ -1,14 +1,17 @@
 import type { ProviderId } from '../../shared/contract.js';
 import type { Provider } from '../../workers/provider.js';
 import { loadProvider, type ProviderSettings } from '../../workers/providers/registry.js';
+import type { ResponseLimits } from '../../workers/response-limit.js';
 
 /** One way to set up a provider's adapter. */
 export interface ProviderSetup {
   name: string;
   id: ProviderId;
   /** Builds the adapter for a server that speaks the provider's language, with made-up credentials. */
-  load: (url: string) => Promise<Provider>;
+  load: (url: string, limits?: ResponseLimits) => Promise<Provider>;
 }
+
+const usualLimits: ResponseLimits = { maxResponseBytes: 16_777_216 };
 
 type AuthClient = NonNullable<Extract<ProviderSettings['vertexai'], { project: string }>['authClient']>;
 
@@ -22,38 +25,49 @@ export const providerSetups: readonly ProviderSetup[] = [
   {
     name: 'openai',
     id: 'openai',
-    load: (url) => loadProvider('openai', { apiKey: 'test-key', baseUrl: `${url}/v1` }),
+    load: (url, limits = usualLimits) =>
+      loadProvider('openai', { apiKey: 'test-key', baseUrl: `${url}/v1` }, limits),
   },
   {
     name: 'anthropic',
     id: 'anthropic',
-    load: (url) => loadProvider('anthropic', { apiKey: 'test-key', baseUrl: url }),
+    load: (url, limits = usualLimits) =>
+      loadProvider('anthropic', { apiKey: 'test-key', baseUrl: url }, limits),
   },
   {
     name: 'bedrock',
     id: 'bedrock',
-    load: (url) =>
-      loadProvider('bedrock', {
-        region: 'us-east-1',
-        endpoint: url,
-        maxSockets: 20,
-        credentials: { accessKeyId: 'test-id', secretAccessKey: 'test-key' },
-      }),
+    load: (url, limits = usualLimits) =>
+      loadProvider(
+        'bedrock',
+        {
+          region: 'us-east-1',
+          endpoint: url,
+          maxSockets: 20,
+          credentials: { accessKeyId: 'test-id', secretAccessKey: 'test-key' },
+        },
+        limits,
+      ),
   },
   {
     name: 'vertexai with an API key',
     id: 'vertexai',
-    load: (url) => loadProvider('vertexai', { apiKey: 'test-key', baseUrl: url }),
+    load: (url, limits = usualLimits) =>
+      loadProvider('vertexai', { apiKey: 'test-key', baseUrl: url }, limits),
   },
   {
     name: 'vertexai in a project',
     id: 'vertexai',
-    load: (url) =>
-      loadProvider('vertexai', {
-        project: 'test-project',
-        location: 'us-central1',
-        authClient,
-        baseUrl: url,
-      }),
+    load: (url, limits = usualLimits) =>
+      loadProvider(
+        'vertexai',
+        {
+          project: 'test-project',
+          location: 'us-central1',
+          authClient,
+          baseUrl: url,
+        },
+        limits,
+      ),
   },
 ];

@@ -6,6 +6,7 @@ import { createHttpFetch } from '../http-fetch.js';
 import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
 import { callProvider, type ReplyPart } from '../provider-call.js';
 import type { ErrorFacts } from '../provider-failures.js';
+import type { ResponseLimits } from '../response-limit.js';
 
 /** How to reach Anthropic. */
 export interface AnthropicSettings {
@@ -18,8 +19,8 @@ export interface AnthropicSettings {
  * Anthropic's Messages API. System texts have a field of their own, and newer models refuse a last turn by the
  * assistant. https://platform.claude.com/docs/en/api/messages
  */
-export function createAnthropicProvider(settings: AnthropicSettings): Provider {
-  const http = createHttpFetch();
+export function createAnthropicProvider(settings: AnthropicSettings, limits: ResponseLimits): Provider {
+  const http = createHttpFetch(limits);
   const client = new Anthropic({
     // An explicit key is the client's only credential: the SDK then reads no other from the environment or disk.
     apiKey: settings.apiKey,

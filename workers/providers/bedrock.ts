@@ -1,3 +1,5 @@
+import type { AgentOptions } from 'node:http';
+import { Readable } from 'node:stream';
 import {
   BedrockRuntimeClient,
   ConverseCommand,
@@ -11,6 +13,7 @@ import { toAlternating } from '../conversation.js';
 import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
 import { callProvider, type ReplyPart } from '../provider-call.js';
 import type { ErrorFacts } from '../provider-failures.js';
+import { limitResponse, type ResponseLimits } from '../response-limit.js';
 
 /** How to reach Amazon Bedrock. */
 export interface BedrockSettings {
@@ -27,12 +30,10 @@ export interface BedrockSettings {
  * Bedrock's Converse API. System texts have a field of their own; turns must alternate, start with the user and
  * not be blank. https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
  */
-export function createBedrockProvider({
-  region,
-  endpoint,
-  maxSockets,
-  credentials,
-}: BedrockSettings): Provider {
+export function createBedrockProvider(
+  { region, endpoint, maxSockets, credentials }: BedrockSettings,
+  limits: ResponseLimits,
+): Provider {
   const agent = { keepAlive: true, maxSockets };
   const client = new BedrockRuntimeClient({
     region,
@@ -41,7 +42,7 @@ export function createBedrockProvider({
     ...(credentials && { credentials, authSchemePreference: ['sigv4'] }),
     maxAttempts: 1,
     // HTTP/1.1 in place of the SDK's HTTP/2, whose shared session would carry every call of the process.
-    requestHandler: new NodeHttpHandler({ httpAgent: agent, httpsAgent: agent, logger: silence }),
+    requestHandler: new LimitedHttpHandler(agent, limits),
     logger: silence,
   });
   return {
@@ -59,6 +60,22 @@ export function createBedrockProvider({
 
 const ignore = () => {};
 const silence = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
+
+/** The SDK's own handler, which would read answers of any size. */
+class LimitedHttpHandler extends NodeHttpHandler {
+  readonly #limits: ResponseLimits;
+
+  constructor(agent: AgentOptions, limits: ResponseLimits) {
+    super({ httpAgent: agent, httpsAgent: agent, logger: silence });
+    this.#limits = limits;
+  }
+
+  override async handle(...call: Parameters<NodeHttpHandler['handle']>) {
+    const { response } = await super.handle(...call);
+    const body = Readable.from(limitResponse(response.body, this.#limits), { objectMode: false });
+    return { response: Object.assign(response, { body }) };
+  }
+}
 
 async function* whole(
   client: BedrockRuntimeClient,

@@ -6,6 +6,7 @@ import { createHttpFetch } from '../http-fetch.js';
 import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
 import { callProvider, type ReplyPart } from '../provider-call.js';
 import type { ErrorFacts } from '../provider-failures.js';
+import type { ResponseLimits } from '../response-limit.js';
 
 /** How to reach OpenAI, or anything that speaks its chat completions. */
 export interface OpenAiSettings {
@@ -18,8 +19,8 @@ export interface OpenAiSettings {
  * OpenAI's chat completions. System turns stay where they are, and any order of roles is accepted.
  * https://platform.openai.com/docs/api-reference/chat
  */
-export function createOpenAiProvider(settings: OpenAiSettings): Provider {
-  const http = createHttpFetch();
+export function createOpenAiProvider(settings: OpenAiSettings, limits: ResponseLimits): Provider {
+  const http = createHttpFetch(limits);
   // Each null keeps a variable of the environment from being read in its place.
   const client = new OpenAI({
     apiKey: settings.apiKey,

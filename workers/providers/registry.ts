@@ -1,5 +1,6 @@
 import type { ProviderId } from '../../shared/contract.js';
 import type { Provider } from '../provider.js';
+import type { ResponseLimits } from '../response-limit.js';
 
 // One line per provider. Imported on demand, so that a process loads only the SDKs of the pools it runs.
 const registry = {
@@ -14,14 +15,16 @@ export type ProviderSettings = {
   [Id in ProviderId]: Parameters<Awaited<ReturnType<(typeof registry)[Id]>>>[0];
 };
 
-const factories: { [Id in ProviderId]: () => Promise<(settings: ProviderSettings[Id]) => Provider> } =
-  registry;
+type Factory<Id extends ProviderId> = (settings: ProviderSettings[Id], limits: ResponseLimits) => Provider;
+
+const factories: { [Id in ProviderId]: () => Promise<Factory<Id>> } = registry;
 
 /** Loads a provider's SDK and builds its adapter. */
 export async function loadProvider<Id extends ProviderId>(
   id: Id,
   settings: ProviderSettings[Id],
+  limits: ResponseLimits,
 ): Promise<Provider> {
   const createProvider = await factories[id]();
-  return createProvider(settings);
+  return createProvider(settings, limits);
 }

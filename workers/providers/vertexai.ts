@@ -7,6 +7,7 @@ import { createHttpFetch } from '../http-fetch.js';
 import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
 import { callProvider, type ReplyPart } from '../provider-call.js';
 import type { ErrorFacts } from '../provider-failures.js';
+import type { ResponseLimits } from '../response-limit.js';
 
 type AuthClient = NonNullable<NonNullable<GoogleGenAIOptions['googleAuthOptions']>['authClient']>;
 
@@ -20,8 +21,8 @@ export type VertexAiSettings = { baseUrl?: string } & (
  * Gemini models on Vertex AI. System texts have a field of their own; turns must not end on the model nor be empty.
  * https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference
  */
-export function createVertexAiProvider(settings: VertexAiSettings): Provider {
-  const http = createHttpFetch();
+export function createVertexAiProvider(settings: VertexAiSettings, limits: ResponseLimits): Provider {
+  const http = createHttpFetch(limits);
   const client = new GoogleGenAI({
     vertexai: true,
     ...toCredentials(settings),
