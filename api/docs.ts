@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { type RequestHandler, Router } from 'express';
 import { methodNotAllowed } from './problem.js';
 
@@ -11,11 +13,11 @@ export function docsRouter(document: object): Router {
   // Its main module would evaluate the whole page's code in this process: 40 MB for the name of a folder.
   const folder = (createRequire(import.meta.url)('swagger-ui-dist/absolute-path.js') as () => string)();
   const pages: Record<string, RequestHandler> = {
-    '/openapi.json': (_request, response) => void response.json(document),
-    '/docs': (_request, response) => void response.type('html').send(page),
-    '/docs/start.js': (_request, response) => void response.type('js').send(start),
+    '/openapi.json': sendText('json', JSON.stringify(document)),
+    '/docs': sendText('html', page),
+    '/docs/start.js': sendText('js', start),
   };
-  for (const name of assets) pages[`/docs/${name}`] = sendAsset(join(folder, name));
+  for (const name of assets) pages[`/docs/${name}`] = sendAsset(name, readFileSync(join(folder, name)));
   const router = Router();
   for (const [path, handler] of Object.entries(pages)) {
     router.route(path).get(handler).all(methodNotAllowed('GET, HEAD'));
@@ -23,12 +25,21 @@ export function docsRouter(document: object): Router {
   return router;
 }
 
-/** Sends the whole file whatever is asked of it: a range or a precondition that does not fit is no error of ours. */
-function sendAsset(path: string): RequestHandler {
-  return (request, response, next) => {
-    delete request.headers['if-match'];
-    delete request.headers['if-unmodified-since'];
-    response.sendFile(path, { acceptRanges: false, maxAge: '1h' }, (error) => error && next(error));
+/** Sends bytes that were made once. */
+function sendText(type: string, text: string): RequestHandler {
+  const bytes = Buffer.from(text);
+  return (_request, response) => void response.type(type).send(bytes);
+}
+
+/**
+ * Sends the whole file whatever is asked of it: a range or a precondition that does not fit is no error of ours. From
+ * memory: a file that is open for an answer stays open when the connection ends before that answer's turn.
+ */
+function sendAsset(name: string, bytes: Buffer): RequestHandler {
+  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 16)}"`;
+  return (_request, response) => {
+    response.set({ ETag: etag, 'Cache-Control': 'public, max-age=3600' });
+    response.type(extname(name)).send(bytes);
   };
 }
 

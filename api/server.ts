@@ -1,8 +1,9 @@
 import { EventEmitter, once } from 'node:events';
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { within } from '../shared/within.js';
+import { Pipeline } from './pipeline.js';
 import { problemForRawSocket } from './problem.js';
 
 interface ServerOptions {
@@ -34,31 +35,35 @@ export function createApiServer({ app, draining, stalledMs = 30_000 }: ServerOpt
   /** Connections that nobody is being answered on, also those that have never sent a byte. */
   const quiet = new Set<Socket>();
   const inFlight = createInFlight();
-  /** The latest answer of each connection. */
-  const answers = new WeakMap<Socket, ServerResponse>();
-  server.on('connection', (socket) => {
-    quiet.add(socket);
-    socket.once('close', () => quiet.delete(socket));
-  });
-  server.on('request', ({ socket }, response) => {
-    quiet.delete(socket);
-    answers.set(socket, response);
+  const pipelines = new WeakMap<Socket, Pipeline>();
+  const handle: RequestListener = (request, response) => {
+    const { socket } = request;
     inFlight.add(response);
+    // The answer before this one, which was read slowly, may have left its limit.
+    socket.setTimeout(0);
     // From here on the answer takes up memory until the client has read it. Node puts another limit in its place once
     // that is done, and ends a connection whose limit has passed.
     response.once('prefinish', () => socket.setTimeout(stalledMs));
     response.once('close', () => {
       if (draining()) socket.destroySoon();
-      else if (!socket.destroyed) quiet.add(socket);
+      else if (!socket.destroyed && pipelines.get(socket)?.isIdle) quiet.add(socket);
     });
+    app(request, response);
+  };
+  server.on('connection', (socket) => {
+    quiet.add(socket);
+    pipelines.set(socket, new Pipeline(socket, handle));
+    socket.once('close', () => quiet.delete(socket));
   });
-  // Last, because it may have answered before it returns.
-  server.on('request', app);
+  server.on('request', (request, response) => {
+    quiet.delete(request.socket);
+    pipelines.get(request.socket)?.add(request, response);
+  });
   // An expectation that is not understood may be ignored (RFC 9110, 10.1.1).
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   /** In the middle of an answer, or while an earlier request waits for its own, nothing else may be said. */
   const mayRefuse = (socket: Socket): boolean => {
-    const answer = answers.get(socket);
+    const answer = pipelines.get(socket)?.latest;
     const isBodyUnreadable = answer?.socket === socket && !answer.headersSent && !answer.req.complete;
     return socket.writable && (quiet.has(socket) || isBodyUnreadable);
   };

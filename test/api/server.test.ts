@@ -2,13 +2,17 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import express from 'express';
+import express, { type Response } from 'express';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { createApiServer } from '../../api/server.js';
 
 const app = express();
 app.post('/', express.text({ type: () => true }), (_request, response) => void response.send('read'));
 app.get('/never', () => undefined);
+/** Requests for `/held`, which are answered when somebody says so. */
+const held: Response[] = [];
+app.get('/held', (_request, response) => void held.push(response));
+app.get('/short', (_request, response) => void response.send('short'));
 const long = Buffer.alloc(64 * 1024 * 1024, 'x');
 app.get('/long', (_request, response) => void response.send(long));
 const api = createApiServer({ app, draining: () => false, stalledMs: 500 });
@@ -22,6 +26,8 @@ async function saidTo(bytes: string): Promise<string> {
   socket.write(bytes);
   return Buffer.concat(await socket.toArray()).toString();
 }
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
 const unreadable = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n';
 
@@ -62,6 +68,64 @@ describe('createApiServer', () => {
     expect(bytes).toBe(long.length);
     expect(unanswered.socket.destroyed).toBe(false);
     waiting.destroy();
+  });
+
+  it('begins with a request when the one before it on the connection is answered', async () => {
+    held.length = 0;
+    const socket = connect(port, '127.0.0.1');
+    socket.write(get('/held').repeat(3) + get('/short'));
+    for (const count of [1, 2, 3]) {
+      await vi.waitFor(() => expect(held).toHaveLength(count));
+      // As many turns as the others would need to be begun.
+      await saidTo(`GET /short HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      expect(held).toHaveLength(count);
+      held.at(-1)?.send('held');
+    }
+    let said = '';
+    for await (const chunk of socket.setEncoding('utf8')) {
+      said += chunk;
+      if (said.endsWith('short')) break;
+    }
+    expect(said.match(/held$|held(?=HTTP)|short$/gm)).toEqual(['held', 'held', 'held', 'short']);
+  });
+
+  it('ends a connection on which more than 32 requests wait for their answers', async () => {
+    held.length = 0;
+    const socket = connect(port, '127.0.0.1');
+    socket.write(get('/held').repeat(32));
+    await vi.waitFor(() => expect(held).toHaveLength(1));
+    expect(await saidTo(get('/held').repeat(33))).toBe('');
+    expect(socket.destroyed).toBe(false);
+    socket.write(get('/held'));
+    await once(socket, 'close');
+    expect(held).toHaveLength(2);
+    expect(held.every(({ closed }) => closed)).toBe(true);
+  });
+
+  it('forgets requests whose connection was closed before their turn came', async () => {
+    held.length = 0;
+    const stopping = createApiServer({ app, draining: () => false });
+    const server = await stopping.listen(0, '127.0.0.1');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.write(get('/held').repeat(3));
+    await vi.waitFor(() => expect(held).toHaveLength(1));
+    socket.destroy();
+    await once(held[0] as Response, 'close');
+    let isOver = false;
+    await stopping.close({ graceMs: 30_000, onGraceOver: () => (isOver = true) });
+    expect({ isOver, begun: held.length }).toEqual({ isOver: false, begun: 1 });
+  });
+
+  it('counts no time against a slow reader while it waits for an answer itself', async () => {
+    held.length = 0;
+    const socket = connect(port, '127.0.0.1');
+    socket.write(get('/short') + get('/held') + get('/short'));
+    await vi.waitFor(() => expect(held).toHaveLength(1));
+    // What is tested is time: twice what a reader may do nothing for.
+    await delay(1000);
+    expect(socket.destroyed).toBe(false);
+    expect(held[0]?.closed).toBe(false);
+    socket.destroy();
   });
 
   it('takes requests while others are in flight, for half of the grace at most, and ends when the grace does', async () => {
