@@ -22,7 +22,7 @@ import { KeptChatsController } from './kept-chats.controller.js';
 import type { KeptChats } from './kept-chats.js';
 import { metricsPage } from './metrics-page.js';
 import { describeApi } from './openapi.js';
-import { methodNotAllowed, notFound, problemHandler } from './problem.js';
+import { elapsedMsOf, methodNotAllowed, notFound, problemHandler } from './problem.js';
 import { createRequestCounts } from './request-counts.js';
 import { createUserLimits } from './user-limits.js';
 
@@ -47,6 +47,8 @@ export interface AppDeps {
 export function createApp(deps: AppDeps): Express {
   const { config, gateway, keptChats, blogs, feeds, authentication, draining, instruments, log } = deps;
   const app = express().disable('x-powered-by').disable('etag');
+  // A rule of a proxy for one spelling of an address has to hold for all that is served there.
+  app.enable('case sensitive routing').enable('strict routing');
   if (config.TRUSTED_PROXIES) app.set('trust proxy', config.TRUSTED_PROXIES);
   const limits = createUserLimits({
     mostInFlight: config.CHAT_USER_MAX_IN_FLIGHT,
@@ -68,7 +70,7 @@ export function createApp(deps: AppDeps): Express {
 
   app.use(nameRequest(draining));
   app.use(logRequest(log));
-  app.use(requireHost);
+  app.use(requireOneReading);
   app.route('/livez').get(livez).all(methodNotAllowed('GET, HEAD'));
   app.route('/readyz').get(readyz(deps)).all(methodNotAllowed('GET, HEAD'));
   if (config.METRICS_PORT === undefined)
@@ -103,12 +105,15 @@ const blogMethods = {
   '/feed.xml': 'GET, HEAD',
 };
 
+/** Every router has to say so for itself. */
+const exact = { caseSensitive: true, strict: true };
+
 /** The generated routes of these addresses alone: the bases of the two interfaces need not be the same. */
 function operations(methods: Record<string, string>, count: RequestHandler): Router {
-  const router = Router();
+  const router = Router(exact);
   const roots = new Set(Object.keys(methods).map((path) => path.split('/')[1]));
   router.use((request, _response, next) =>
-    next(roots.has(request.path.split('/')[1]?.toLowerCase()) ? undefined : 'router'),
+    next(roots.has(request.path.split('/')[1]) ? undefined : 'router'),
   );
   router.use(count);
   RegisterRoutes(router);
@@ -129,6 +134,7 @@ const pathOf = (base: string): string => new URL(base).pathname;
 /** Every answer, good or bad, carries the id that the logs and the job go by. A caller's own id is not taken over. */
 export function nameRequest(draining: () => boolean): RequestHandler {
   return (_request, response, next) => {
+    response.locals.startedAt = performance.now();
     response.set('X-Request-Id', randomUUID());
     response.set('X-Content-Type-Options', 'nosniff');
     if (draining()) response.set('Connection', 'close');
@@ -136,16 +142,27 @@ export function nameRequest(draining: () => boolean): RequestHandler {
   };
 }
 
-/** RFC 9110, 7.2: a request of HTTP/1.1 has to say which host it is for. */
-const requireHost: RequestHandler = (request, _response, next) => {
-  if (request.httpVersion === '1.1' && request.headers.host === undefined)
+/**
+ * Refuses what a proxy in front may have read otherwise. A request of HTTP/1.1 has to say once which host it is for (RFC 9112,
+ * 3.2); of two media types Node would take the first. Codings besides `chunked` are not undone here: 501 (RFC 9112, 6.1).
+ */
+const requireOneReading: RequestHandler = ({ headersDistinct, httpVersion }, _response, next) => {
+  const { host = [], 'content-type': mediaTypes = [], 'transfer-encoding': codings = [] } = headersDistinct;
+  if (host.length > 1 || mediaTypes.length > 1 || (host.length === 0 && httpVersion === '1.1'))
     throw new Failure('invalid_request');
+  if (codings.length > 0 && codings.join().trim().toLowerCase() !== 'chunked')
+    throw new Failure('invalid_request', unknownCoding);
   next();
+};
+
+const unknownCoding = {
+  status: 501,
+  detail: 'Transfer codings besides chunked are not supported.',
+  headers: { Connection: 'close' },
 };
 
 function logRequest(log: Log): RequestHandler {
   return (request, response, next) => {
-    const startedAt = performance.now();
     response.once('close', () => {
       log.info(
         {
@@ -155,7 +172,7 @@ function logRequest(log: Log): RequestHandler {
           route: request.route?.path ?? null,
           status: response.writableFinished ? response.statusCode : 'client closed',
           provider: response.getHeader('X-LLM-Provider'),
-          ms: Math.round(performance.now() - startedAt),
+          ms: Math.round(elapsedMsOf(response)),
         },
         'request',
       );

@@ -18,7 +18,7 @@ export function docsRouter(document: object): Router {
     '/docs/start.js': sendText('js', start),
   };
   for (const name of assets) pages[`/docs/${name}`] = sendAsset(name, readFileSync(join(folder, name)));
-  const router = Router();
+  const router = Router({ caseSensitive: true, strict: true });
   for (const [path, handler] of Object.entries(pages)) {
     router.route(path).get(handler).all(methodNotAllowed('GET, HEAD'));
   }

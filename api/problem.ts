@@ -36,12 +36,16 @@ export const notFound: RequestHandler = () => {
 /** The id of the request being answered; set before anything else can fail. */
 export const requestIdOf = (response: Response): string => String(response.getHeader('X-Request-Id'));
 
+/** How long ago the headers of the request were read, in milliseconds; its arrival is noted where it is given its id. */
+export const elapsedMsOf = (response: Response): number => performance.now() - response.locals.startedAt;
+
 /** The code of the problem that the request was answered with, if it was. */
 export const failureCodeOf = (response: Response): FailureCode | undefined => response.locals.failureCode;
 
 /** The problem object of a failure; `requestId` is that of the request which failed. */
 export function toProblem(failure: Failure, requestId: string): Problem {
-  const { title, status, detail } = failureKinds[failure.code];
+  const { title, detail } = failureKinds[failure.code];
+  const { status } = failure;
   const { errors, provider } = failure.facts;
   return {
     type: `urn:quillgate:problem:${failure.code}`,
@@ -103,10 +107,8 @@ const translate = (message: string): string =>
 export function problemForRawSocket({ code }: { code?: string | undefined }): string {
   const { status, reason } = rawStatuses.get(code ?? '') ?? { status: 400, reason: 'Bad Request' };
   const requestId = randomUUID();
-  const failure = new Failure('invalid_request', {
-    detail: 'The server could not read this as an HTTP request.',
-  });
-  const body = JSON.stringify({ ...toProblem(failure, requestId), status });
+  const detail = 'The server could not read this as an HTTP request.';
+  const body = JSON.stringify(toProblem(new Failure('invalid_request', { detail, status }), requestId));
   return [
     `HTTP/1.1 ${status} ${reason}`,
     'Connection: close',

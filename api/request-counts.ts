@@ -28,7 +28,7 @@ export function createRequestCounts(metrics: Metrics): RequestCounts {
     response.once('close', () => metrics.blogRequests.inc({ code: codeOf(response) }));
     next();
   };
-  return { chat: Router().use('/chat', ifAsked(countChat)), blog };
+  return { chat: Router({ caseSensitive: true }).use('/chat', ifAsked(countChat)), blog };
 }
 
 /** Not a route of its own, which would have Express answer OPTIONS. */

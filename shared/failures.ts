@@ -101,6 +101,8 @@ export const failureCodes = Object.keys(failureKinds) as [FailureCode, ...Failur
 interface FailureFacts {
   /** Says more than the table does; must never quote the caller or the provider. */
   detail?: string;
+  /** Another HTTP status than the code's, where a specification asks for one. */
+  status?: number;
   errors?: ProblemError[];
   provider?: ProviderId;
   retryable?: boolean;
@@ -122,7 +124,7 @@ export class Failure extends Error {
     readonly facts: FailureFacts = {},
   ) {
     super(code, { cause: facts.cause });
-    this.status = failureKinds[code].status;
+    this.status = facts.status ?? failureKinds[code].status;
     this.retryable = facts.retryable ?? failureKinds[code].retryable;
   }
 }

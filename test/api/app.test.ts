@@ -1,0 +1,77 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ChatApp, startChatApp } from '../support/chat-app.js';
+
+let app: ChatApp;
+beforeAll(async () => {
+  app = await startChatApp();
+});
+afterAll(() => app.close());
+
+const credentials = `Authorization: Basic ${btoa('user:secret')}`;
+const body = '{"messages":[{"content":"Hello"}]}';
+
+/** All that is answered to a chat with these headers beside the usual ones. */
+async function saidTo(headers: string[], sent: string): Promise<string> {
+  const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
+  const head = ['POST /chat HTTP/1.1', credentials, 'X-LLM: openai', 'Connection: close', ...headers];
+  socket.write(`${head.join('\r\n')}\r\n\r\n${sent}`);
+  return Buffer.concat(await socket.toArray()).toString();
+}
+
+const host = 'Host: x';
+const json = 'Content-Type: application/json';
+const length = `Content-Length: ${body.length}`;
+const chunks = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+
+describe('createApp', () => {
+  it.each([
+    ['two hosts', ['Host: y'], 400, 'invalid_request'],
+    ['the same host twice', [host], 400, 'invalid_request'],
+    ['two media types', ['Content-Type: text/plain'], 400, 'invalid_request'],
+  ])('refuses %s', async (_, headers, status, code) => {
+    const said = await saidTo([host, json, length, ...headers], body);
+    expect(said).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(said).toContain(`"code":"${code}"`);
+  });
+
+  it.each(['gzip, chunked', 'identity, chunked', 'chunked, chunked'])(
+    'does not undo the transfer coding %s',
+    async (coding) => {
+      const said = await saidTo([host, json, `Transfer-Encoding: ${coding}`], chunks);
+      expect(said).toMatch(/^HTTP\/1.1 (501|400) /);
+      expect(said).toMatch(/Connection: close/i);
+    },
+  );
+
+  it('answers 501 to a coding before chunked, and ends the connection', async () => {
+    const said = await saidTo([host, json, 'Transfer-Encoding: gzip, chunked'], chunks);
+    expect(said).toMatch(/^HTTP\/1.1 501 /);
+    expect(said).toContain('"status":501');
+  });
+
+  it('takes a body in chunks, however that is spelled', async () => {
+    expect(await saidTo([host, json, 'Transfer-Encoding: Chunked'], chunks)).toMatch(/^HTTP\/1.1 200 /);
+  });
+
+  it.each([
+    '/METRICS',
+    '/metrics/',
+    '/Livez',
+    '/readyz/',
+    '/Docs',
+    '/docs/',
+    '/openapi.json/',
+    '/Chat',
+    '/chat/',
+    '/V1/chat',
+    '/BLOGS',
+    '/blogs/',
+    '/Feed.json',
+    '/feed.xml/',
+  ])('has nothing at %s: an address has one spelling', async (path) => {
+    const response = await fetch(app.url + path);
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ code: 'not_found' });
+  });
+});
