@@ -21,7 +21,7 @@ import type { Gateway } from './gateway.js';
 import { readIdempotencyKey } from './idempotency-key.js';
 import { readJsonBody } from './json-body.js';
 import { prefersAsync, readWait } from './preferences.js';
-import { requestIdOf } from './problem.js';
+import { elapsedMsOf, requestIdOf } from './problem.js';
 import type { UserLimits } from './user-limits.js';
 
 /** What `POST /chat` needs of the application. */
@@ -169,6 +169,7 @@ export class ChatController extends Controller {
       model: checkModel(model),
       turns: readTurns(body),
       patienceMs: waitS && waitS * 1000,
+      elapsedMs: elapsedMsOf(response),
       gone: whenGone(response),
       keeping: isAsync || key !== undefined ? { owner: user, key, isAsync, onOpened, onGoingOn } : undefined,
     };

@@ -45,8 +45,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       const { keeping, patienceMs, provider } = question;
       const open = link();
       if (open === undefined) throw new Failure('queue_unavailable');
-      const heldUntil = Date.now() + (patienceMs ?? (keeping?.isAsync ? 0 : timeoutMs));
-      const deadline = keeping?.isAsync ? Date.now() + longestMs : heldUntil;
+      const { heldUntil, deadline } = timesOf(question);
       const entry: Entry = { deadline, admit: () => admit(open, question, deadline) };
       const opened = isKept(question) ? await keptChats.open(question, entry) : await enter(question, entry);
       keeping?.onOpened(opened.chat.id);
@@ -60,6 +59,15 @@ export function createGateway(deps: GatewayDeps): Gateway {
       return { kind: 'answered', answer: toAnswer(record, provider), isReplayed: false };
     },
   };
+
+  /** Until when the caller waits and the job may take, in milliseconds since the epoch; throws `timeout` when that is over. */
+  function timesOf({ keeping, patienceMs, elapsedMs = 0, provider }: Question) {
+    const askedAt = Date.now() - elapsedMs;
+    const heldUntil = askedAt + (patienceMs ?? (keeping?.isAsync ? 0 : timeoutMs));
+    const deadline = keeping?.isAsync ? askedAt + longestMs : heldUntil;
+    if (deadline <= Date.now()) throw new Failure('timeout', { provider });
+    return { heldUntil, deadline };
+  }
 
   /** Has the job done and waits for its outcome, as long as the caller does. */
   async function carryOut(open: QueueLink, question: Question, task: Task): Promise<JobRecord> {

@@ -14,6 +14,8 @@ export interface Question {
   turns: Turn[];
   /** How long the caller waits, in milliseconds; absent means the configured time. */
   patienceMs?: number | undefined;
+  /** How long the request has taken so far, in milliseconds: it counts against the deadline. Absent means no time. */
+  elapsedMs?: number;
   /** Aborts when the caller has gone: then the job is called off, wherever it is, unless the chat is kept. */
   gone: AbortSignal;
   /** There when the caller may come back; with `isAsync` it is answered before the reply is there. */

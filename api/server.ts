@@ -12,6 +12,8 @@ interface ServerOptions {
   draining: () => boolean;
   /** How long a client may read nothing of an answer that waits for it, in milliseconds. */
   stalledMs?: number;
+  /** How long a request may take to arrive, headers and body together, in milliseconds. */
+  requestMs?: number;
 }
 
 /** An HTTP server that can be stopped without keeping anybody waiting for nothing. */
@@ -29,9 +31,16 @@ const keepAliveTimeout = 65_000;
 /** Time to write the last answers once the grace is over. */
 const lastAnswersMs = 500;
 
-export function createApiServer({ app, draining, stalledMs = 30_000 }: ServerOptions): ApiServer {
-  // Without a host header Node itself would answer, with no problem; the application does it.
-  const server = createServer({ keepAliveTimeout, requireHostHeader: false });
+export function createApiServer(options: ServerOptions): ApiServer {
+  const { app, draining, stalledMs = 30_000, requestMs = 30_000 } = options;
+  const server = createServer({
+    keepAliveTimeout,
+    headersTimeout: requestMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: Math.min(requestMs, 1000),
+    // Without a host header Node itself would answer, with no problem; the application does it.
+    requireHostHeader: false,
+  });
   /** Connections that nobody is being answered on, also those that have never sent a byte. */
   const quiet = new Set<Socket>();
   const inFlight = createInFlight();

@@ -5,20 +5,26 @@ const mostBytes = 16_777_216;
 
 /**
  * Reads the rest of a body that is of no use any more, and drops it: a connection that is closed while the client is
- * still sending takes the answer with it. A client that pauses for 2 s or sends more than 16 MiB is cut off.
+ * still sending takes the answer with it. A client that pauses for 2 s, takes more than 10 s (`maxMs`) or sends more than
+ * 16 MiB is cut off.
  */
-export function dropUnreadBody(request: Request): void {
+export function dropUnreadBody(request: Request, { maxMs = 10_000 } = {}): void {
   if (request.complete) return;
   const cutOff = () => request.socket.destroy();
-  const timer = setTimeout(cutOff, longestPauseMs).unref();
+  const pause = setTimeout(cutOff, longestPauseMs).unref();
+  const end = setTimeout(cutOff, maxMs).unref();
+  const stop = () => {
+    clearTimeout(pause);
+    clearTimeout(end);
+  };
   let bytes = 0;
   request
     .on('data', (chunk: Buffer) => {
-      timer.refresh();
+      pause.refresh();
       bytes += chunk.length;
       if (bytes > mostBytes) cutOff();
     })
-    .once('end', () => clearTimeout(timer))
-    .once('close', () => clearTimeout(timer))
+    .once('end', stop)
+    .once('close', stop)
     .resume();
 }

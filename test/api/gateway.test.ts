@@ -127,6 +127,14 @@ describe('ask', () => {
     expect(asked).toEqual(['add one']);
   });
 
+  it('counts what the request has taken so far against the deadline', async () => {
+    await expect(ask({ patienceMs: 60_000, elapsedMs: 59_980 })).rejects.toEqual(timeout);
+    expect(asked).toEqual(['add one']);
+    await expect(ask({ elapsedMs: 60_000 })).rejects.toEqual(timeout);
+    nothingIsKept();
+    expect(asked).toEqual(['add one']);
+  });
+
   it('keeps nothing of a request whose add failed', async () => {
     const answer = ask();
     adding.reject(new Failure('queue_unavailable'));

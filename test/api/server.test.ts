@@ -128,6 +128,23 @@ describe('createApiServer', () => {
     socket.destroy();
   });
 
+  it.each([
+    ['a body', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n'],
+    ['headers', 'GET /short HTTP/1.1\r\nHost: x\r\nX-Long: '],
+  ])('gives a request a time in which it has to be there, with %s that drips', async (_, beginning) => {
+    const impatient = createApiServer({ app, draining: () => false, requestMs: 300 });
+    const server = await impatient.listen(0, '127.0.0.1');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined);
+    socket.write(beginning);
+    const dripping = setInterval(() => socket.write('x'), 20);
+    const [said] = (await once(socket, 'data')) as [Buffer];
+    clearInterval(dripping);
+    expect(said.toString()).toMatch(/^HTTP\/1\.1 408 /);
+    expect(said.toString()).toContain('application/problem+json');
+    socket.destroy();
+    await impatient.close({ graceMs: 0, onGraceOver: () => undefined });
+  });
+
   it('takes requests while others are in flight, for half of the grace at most, and ends when the grace does', async () => {
     const stopping = createApiServer({ app, draining: () => true });
     const server = await stopping.listen(0, '127.0.0.1');
