@@ -91,7 +91,8 @@ async function startEverything(
     BLOG_BASE_URL: config.BLOG_BASE_URL,
     BLOG_TOKEN: blog.token,
   };
-  const worker = run('worker', { ...common, SIMULATOR_URL: simulatorUrl });
+  // Everything runs here, and the banner says who is simulated.
+  const worker = run('worker', { ...common, SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' });
   const api = run('api', common);
   await Promise.all([api.ready, worker.ready]);
   stopWhenOneEnds([api, worker, ...(simulator ? [simulator] : [])], lifecycle);

@@ -44,6 +44,10 @@ const proxyAddress = z.union(
   { error: 'must be a comma list of addresses, networks, or loopback, linklocal, uniquelocal' },
 );
 
+const providerList = z
+  .array(z.enum(providerIds, { error: `must be a comma list of: ${providerIds.join(', ')}` }))
+  .min(1);
+
 const perProvider = {
   concurrency: () => count(10_000).default(20),
   timeoutMs: () => milliseconds(100).default(45_000),
@@ -78,6 +82,19 @@ export const environmentSchema = z.object({
     .optional()
     .describe(
       'Address of a provider simulator, which plays every provider that has no credentials here. npm start brings its own.',
+    ),
+  REAL_PROVIDERS: z
+    .string()
+    .transform((list) =>
+      list
+        .split(',')
+        .map((name) => name.trim())
+        .filter((name) => name !== ''),
+    )
+    .pipe(providerList)
+    .optional()
+    .describe(
+      'Comma list of the providers that have credentials anywhere in this installation, which compose.yaml fills in. When it names any, SIMULATOR_URL plays nobody, and a worker without credentials runs without a pool instead of refusing to start.',
     ),
   DATA_DIR: text.default('.data').describe('Where npm start keeps its database and the credentials it made.'),
   DATABASE_URL: secret(
@@ -167,9 +184,7 @@ export const environmentSchema = z.object({
     .string()
     .default(providerIds.join(','))
     .transform((list) => [...new Set(list.split(',').map((name) => name.trim()))])
-    .pipe(
-      z.array(z.enum(providerIds, { error: `must be a comma list of: ${providerIds.join(', ')}` })).min(1),
-    )
+    .pipe(providerList)
     .describe('Comma list of the pools this worker process runs.'),
   WORKER_LOCK_MS: milliseconds(1000)
     .default(15_000)

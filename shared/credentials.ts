@@ -22,7 +22,13 @@ export const simulatorVariable = 'SIMULATOR_URL';
 
 /** Whether a provider is played by the simulator, given the variables that are set, by name: it never gets a real credential. */
 export const isSimulated = (names: ReadonlySet<string>, id: ProviderId): boolean =>
-  names.has(simulatorVariable) && !hasCredentials(names, id);
+  names.has(simulatorVariable) && !isBesideReal(names) && !hasCredentials(names, id);
+
+/**
+ * Whether some provider of the installation is real, perhaps one that only other workers know: who has paid for one does not
+ * want another's replies invented.
+ */
+export const isBesideReal = (names: ReadonlySet<string>): boolean => names.has('REAL_PROVIDERS');
 
 /** Whether the variables that are set, by name, have what it takes to call a provider. */
 export function hasCredentials(names: ReadonlySet<string>, id: ProviderId): boolean {

@@ -1,5 +1,5 @@
 import { providerIds } from './contract.js';
-import { credentialVariables, hasCredentials, isSimulated } from './credentials.js';
+import { credentialVariables, hasCredentials, isBesideReal, isSimulated } from './credentials.js';
 
 /** The programs that read the configuration; each needs something else of it, `command`, `start` and `config` nothing. */
 export type Program = 'api' | 'worker' | 'migrate' | 'command' | 'start' | 'config';
@@ -29,7 +29,7 @@ const halfUser: Missing = (names) => {
 
 const missingProvider: Missing = (names, { WORKER_PROVIDERS }) => {
   const ids = providerIds.filter((id) => !WORKER_PROVIDERS || WORKER_PROVIDERS.includes(id));
-  if (ids.some((id) => hasCredentials(names, id) || isSimulated(names, id))) return [];
+  if (isBesideReal(names) || ids.some((id) => hasCredentials(names, id) || isSimulated(names, id))) return [];
   return ids.map((id) => `${credentialVariables[id]}: must be set to run a pool of ${id}`);
 };
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type Config, namesSet } from '../shared/config.js';
 import type { ProviderId } from '../shared/contract.js';
-import { credentialVariables, hasCredentials, isSimulated } from '../shared/credentials.js';
+import { credentialVariables, hasCredentials, isBesideReal, isSimulated } from '../shared/credentials.js';
 import { openInstruments, type WorkerInstruments } from '../shared/instruments.js';
 import { Lifecycle } from '../shared/lifecycle.js';
 import { createLog, type Log } from '../shared/log.js';
@@ -29,8 +29,8 @@ export async function work(config: Config): Promise<void> {
 
   const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
   const instruments = openInstruments(workerMetrics);
-  let pools: Pool[] = [];
-  await openHealthServer({ config, store, instruments, lifecycle, working: () => pools.length > 0 });
+  let pools: Pool[] | undefined;
+  await openHealthServer({ config, store, instruments, lifecycle, working: () => pools !== undefined });
   if (!(await store.whenReady(lifecycle.stopping))) return;
   lifecycle.opened('upkeep', startUpkeep({ store, log }), (upkeep) => upkeep.stop());
   pools = await startPools({ config, store, instruments, log, lifecycle }).catch((error) => {
@@ -82,7 +82,9 @@ function runsHere(config: Config, id: ProviderId, log: Log): boolean {
   const names = namesSet(config);
   if (hasCredentials(names, id)) return true;
   const simulated = isSimulated(names, id);
-  const message = simulated ? 'simulated: no credentials' : 'no pool: no credentials';
+  const message = simulated
+    ? 'simulated: no credentials'
+    : `no pool: no credentials${isBesideReal(names) ? ', and beside real providers nobody is simulated' : ''}`;
   log.warn({ provider: id, missing: credentialVariables[id] }, message);
   return simulated;
 }

@@ -93,6 +93,24 @@ describe('docker compose', { timeout: 120_000 }, () => {
     expect(variables.join()).not.toMatch(/DATABASE_URL|PASSWORD=|BLOG_TOKEN/);
   });
 
+  it('keeps the stores on a network of their own that leads nowhere, and metrics off the published port', async () => {
+    const networks = (service: string) =>
+      inspect(service, '{{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}').then(
+        ([names = '']) => names.trim().replaceAll(`${project.name}_`, '').split(' '),
+      );
+    for (const service of programs) expect(await networks(service), service).toEqual(['front', 'store']);
+    for (const service of ['postgres', 'redis']) expect(await networks(service), service).toEqual(['store']);
+    expect(await networks('simulator')).toEqual(['front']);
+    expect(await docker('network', 'inspect', '--format', '{{.Internal}}', `${project.name}_store`)).toBe(
+      'true',
+    );
+    const status = await project.run("curl -s -o /dev/null -w '%{http_code}' http://localhost:3000/metrics");
+    expect(status).toBe('404');
+    const page = "console.log(await (await fetch('http://api:3003/metrics')).text())";
+    const metrics = await project.compose('exec', '-T', 'worker-openai', 'node', '-e', page);
+    expect(metrics).toMatch(/^# TYPE quillgate_/m);
+  });
+
   it('keeps posts and the queue in volumes, on a Redis that throws nothing out', async () => {
     const { id } = JSON.parse(await project.run(post));
     const redis = (...args: string[]) => project.compose('exec', '-T', 'redis', 'redis-cli', ...args);
@@ -111,6 +129,15 @@ describe('docker compose', { timeout: 120_000 }, () => {
     expect(await inspect('worker-openai', '{{.State.Health.Status}}')).toEqual(Array(3).fill('healthy'));
     expect(await inspect('worker-anthropic', '{{.State.Health.Status}}')).toEqual(['healthy']);
     expect(await chatWith('openai')).toContain('Hello!');
+  });
+
+  it('invents no text beside a real provider: the others are unavailable', async () => {
+    writeFileSync(join(project.dir, 'key'), 'OPENAI_API_KEY=not-a-key\n');
+    await project.compose('--env-file', '.env', '--env-file', 'key', 'up', '--wait');
+    const refused = await chatWith('anthropic');
+    expect(JSON.parse(refused)).toMatchObject({ code: 'provider_unavailable' });
+    await project.compose('up', '--wait');
+    expect(await chatWith('anthropic')).toContain('Simulated anthropic reply');
   });
 
   it('finishes what is in flight when it is told to stop, and ends with 0', async () => {

@@ -41,6 +41,7 @@ const wrong = {
   MAX_BODY_BYTES: '1',
   LOG_LEVEL: canary,
   WORKER_PROVIDERS: canary,
+  REAL_PROVIDERS: canary,
   OPENAI_BASE_URL: `http://${canary}.example`,
   OPENAI_CONCURRENCY: '0',
 };
