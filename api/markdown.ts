@@ -93,13 +93,23 @@ const entities = new Map([
  * is nothing but markup.
  */
 export function excerptOf(html: string): string {
-  const text = sanitizeHtml(html.slice(0, 4000), { allowedTags: [] })
-    .replace(/&(?:amp|lt|gt|quot);/g, (entity) => characters.get(entity) ?? '')
-    .trim()
-    .replace(/\s+/g, ' ');
+  const text = textOf(html);
   const [cut = ''] = /^.{0,80}(?= |$)|^.{0,80}/su.exec(text) ?? [];
   return cut.length < text.length ? `${cut}…` : text;
 }
+
+/** Whether a rendered text begins with a heading of the first level that says the same as its title. */
+export function beginsWithTitle(html: string, title: string): boolean {
+  const [heading] = /^<h1(?: [^>]*)?>.*?<\/h1>/s.exec(html.slice(0, 4000)) ?? [];
+  return heading !== undefined && textOf(heading) === title.trim().replace(/\s+/g, ' ');
+}
+
+/** The beginning of a rendered text in one line of plain text. */
+const textOf = (html: string): string =>
+  sanitizeHtml(html.slice(0, 4000), { allowedTags: [] })
+    .replace(/&(?:amp|lt|gt|quot);/g, (entity) => characters.get(entity) ?? '')
+    .trim()
+    .replace(/\s+/g, ' ');
 
 /** The four that sanitize-html writes. */
 const characters = new Map([

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Post } from '../shared/contract.js';
-import { escapeHtml, excerptOf, rendererVersion } from './markdown.js';
+import { beginsWithTitle, escapeHtml, excerptOf, rendererVersion } from './markdown.js';
 import type { PostPages } from './post-representations.js';
 import type { RenderPost } from './rendered-posts.js';
 
@@ -90,6 +90,7 @@ interface PageParts {
 
 function pageOf({ post, blogTitle, content }: PageParts): string {
   const title = post.title?.trim();
+  const titleAbove = title && !beginsWithTitle(content, title);
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -104,7 +105,7 @@ function pageOf({ post, blogTitle, content }: PageParts): string {
 <header>${escapeHtml(blogTitle)}</header>
 <main>
 <article>
-${title ? `<h1 dir="auto">${escapeHtml(title)}</h1>\n` : ''}<p class="about">${aboutOf(post)}</p>
+${titleAbove ? `<h1 dir="auto">${escapeHtml(title)}</h1>\n` : ''}<p class="about">${aboutOf(post)}</p>
 <div dir="auto">
 ${content}
 </div>

@@ -38,7 +38,7 @@ export const renderHead = (post: Post): string =>
 
 type Field = Exclude<keyof Post, 'content'>;
 
-const texts: Record<Field | 'date' | 'draft', (post: Post) => YamlText> = {
+const texts: Record<Field | 'date' | 'publishDate' | 'draft' | 'published', (post: Post) => YamlText> = {
   id: ({ id }) => id,
   title: ({ title }) => JSON.stringify(title),
   author: ({ author }) => JSON.stringify(author),
@@ -46,7 +46,9 @@ const texts: Record<Field | 'date' | 'draft', (post: Post) => YamlText> = {
   slug: ({ slug }) => JSON.stringify(slug),
   status: ({ status }) => status,
   draft: ({ status }) => String(status === 'draft'),
+  published: ({ status }) => String(status === 'published'),
   publishedAt: ({ publishedAt }) => String(publishedAt),
+  publishDate: ({ publishedAt }) => String(publishedAt),
   date: ({ publishedAt }) => String(publishedAt),
   createdAt: ({ createdAt }) => createdAt,
   updatedAt: ({ updatedAt }) => updatedAt,
@@ -68,8 +70,9 @@ function readAgain(
   const checked = checkRawPost(raw, defaultAuthor);
   if (checked.kind === 'wrong') return undefined;
   const { content, author = defaultAuthor, ...others } = checked.post;
-  // The slug that the title makes which it is to have.
-  const { wanted } = slugsOf({ ...checked, post: { ...checked.post, title: post.title } });
+  // The slug that the title makes which it is to have: another one than now will be written.
+  const givenTitle = post.title === checked.post.title ? checked.givenTitle : post.title;
+  const { wanted } = slugsOf({ ...checked, givenTitle });
   const read = { ...others, author, slug: wanted };
   // What a file does not say stays as it is in the post.
   const differing = fields.filter(
@@ -82,7 +85,11 @@ function readAgain(
 /** What a file calls a field. */
 function wordsFor(field: Field, given: ReadonlyMap<string, unknown>): (keyof typeof texts)[] {
   const has = (word: string) => given.get(word) != null;
-  if (field === 'publishedAt') return has('date') && !has(field) ? ['date'] : [field];
-  if (field !== 'status' || !has('draft')) return [field];
-  return has('status') ? ['status', 'draft'] : ['draft'];
+  if (field === 'publishedAt') {
+    const words = (['publishedAt', 'publishDate', 'date'] as const).filter(has);
+    return words.length > 0 ? words.slice(0, 1) : [field];
+  }
+  if (field !== 'status') return [field];
+  const words = (['status', 'draft', 'published'] as const).filter(has);
+  return words.length > 0 ? words : [field];
 }

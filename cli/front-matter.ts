@@ -34,9 +34,30 @@ function findEnd(text: string, yamlAt: number): { yaml: number; at: number } | u
   return found === null ? undefined : { yaml: found.index + 1, at: closing.lastIndex };
 }
 
+/**
+ * What is wrong with front matter that would be taken for content: that of other programs, and what a slip has put in the
+ * wrong place. To publish it as a text would be bad enough, and it may say that the post is a draft.
+ */
+export function findMisplaced(content: string): string | undefined {
+  if (/^\s*\+\+\+[ \t]*\r?\n/.test(content)) return unread('TOML');
+  if (/^\s*\{\s*"/.test(content)) return unread('JSON');
+  if (/^---[ \t]*\r?\n[ \t]*["']?[a-z][\w -]*["']?:/i.test(content))
+    return 'has front matter that does not end with ---';
+  if (/^\s+---[ \t]*\r?\n[ \t]*["']?[a-z][\w -]*["']?:/i.test(content))
+    return 'has front matter that does not begin in the first line';
+  if (/^(?:[a-z][\w -]*:.*\r?\n)*?(?:draft|status|published)[ \t]*:/i.test(content))
+    return 'has front matter that is not between lines of ---';
+  return undefined;
+}
+
+const unread = (language: string): string =>
+  `has ${language} front matter, which is not read; hugo convert toYAML makes YAML of it`;
+
 /** What front matter says, by name, or the lines that are wrong, in words that do not quote it. */
 export interface FrontMatter {
   fields: Map<string, unknown>;
+  /** Names that were not asked for. */
+  others: string[];
   problems: string[];
 }
 
@@ -47,16 +68,23 @@ export interface FrontMatter {
 export function readFrontMatter(yaml: string, names: ReadonlySet<string>): FrontMatter {
   const lines = new LineCounter();
   const document = parseDocument(yaml, { lineCounter: lines, prettyErrors: false, logLevel: 'silent' });
-  const wrong = document.errors.map(({ pos }) => `line ${lines.linePos(pos[0]).line + 1}: is not valid YAML`);
+  const lineAt = (offset: number) => `line ${lines.linePos(offset).line + 1}`;
+  const wrong = document.errors.map(({ pos }) => `${lineAt(pos[0])}: is not valid YAML`);
   const map = document.contents;
-  const fields = new Map<string, unknown>();
-  if (wrong.length > 0 || map === null) return { fields, problems: [...new Set(wrong)] };
-  if (!isMap(map)) return { fields, problems: ['line 2: must be names and values'] };
+  const found: FrontMatter = { fields: new Map(), others: [], problems: [...new Set(wrong)] };
+  if (wrong.length > 0 || map === null) return found;
+  if (!isMap(map)) return { ...found, problems: ['line 2: must be names and values'] };
+  const byLowerCase = new Map([...names].map((name) => [name.toLowerCase(), name]));
   for (const { key, value } of map.items) {
-    const name = isScalar(key) ? key.value : undefined;
-    if (typeof name === 'string' && names.has(name)) fields.set(name, fieldOf(value, document));
+    if (!isScalar(key)) continue;
+    const name = String(key.value);
+    const known = byLowerCase.get(name.toLowerCase());
+    if (known === name) found.fields.set(name, fieldOf(value, document));
+    else if (known !== undefined) found.problems.push(`${lineAt(key.range[0])}: must be written ${known}`);
+    else if (name === '<<') found.problems.push(`${lineAt(key.range[0])}: << is not read`);
+    else found.others.push(name);
   }
-  return { fields, problems: [] };
+  return found;
 }
 
 function fieldOf(node: unknown, document: Document.Parsed): unknown {

@@ -6,13 +6,18 @@ import type { CheckedPost } from './imported-post.js';
 export type SlugHolders = ReadonlyMap<string, SlugHolder>;
 
 /**
- * The slug that a post names, or one made from its title or its file's name, with a spare one that is the same at every
- * import.
+ * The slug that a post names, or one made from the title that it names or from its file's name, with a spare one that is
+ * the same at every import. A heading makes none: a file would be taken for another one when its text is changed.
  */
-export function slugsOf({ slug, mark, fallbackTitle, post }: Omit<CheckedPost, 'name'>): Slug {
+export function slugsOf({
+  slug,
+  mark,
+  fallbackTitle,
+  givenTitle,
+}: Pick<CheckedPost, 'slug' | 'mark' | 'fallbackTitle' | 'givenTitle'>): Slug {
   if (slug !== undefined) return slugAsGiven(slug);
   const nothingLeft = slugOfTitle(null, mark).wanted;
-  const fromTitle = slugOfTitle(post.title, mark);
+  const fromTitle = slugOfTitle(givenTitle, mark);
   return fromTitle.wanted === nothingLeft ? slugOfTitle(fallbackTitle, mark) : fromTitle;
 }
 

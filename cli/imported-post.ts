@@ -3,7 +3,14 @@ import { z } from 'zod';
 import { postInput } from '../api/post-body.js';
 import type { PostSource } from '../db/post-pages.js';
 import type { ImportedPost } from '../db/post-transfer.js';
-import { parseTime } from './time.js';
+import {
+  optional,
+  publicationFields,
+  publicationProblems,
+  publicationTimeOf,
+  statusOf,
+  time,
+} from './publication.js';
 
 /** A post as a file has it, before it is checked. */
 export interface RawPost {
@@ -12,9 +19,21 @@ export interface RawPost {
   /** What the file says, by the names of `fieldNames`. */
   fields: ReadonlyMap<string, unknown>;
   content: unknown;
+  /** What its path and its text say about the post where its fields do not. */
+  implied: ImpliedFields | undefined;
   /** What its slug is made from when nothing is left of its title. */
   fallbackTitle: string | null;
   source: PostSource | undefined;
+  /** Fields that are of no use here. */
+  unused: readonly string[];
+}
+
+/** What a file says about its post without front matter. */
+export interface ImpliedFields {
+  title: string | null;
+  /** The day that its name begins with. */
+  day: string | undefined;
+  isInDrafts: boolean;
 }
 
 /** A post that was checked, and what its slug is made from when it has none. */
@@ -22,32 +41,25 @@ export interface CheckedPost {
   name: string;
   post: Omit<ImportedPost, 'slug'>;
   slug: string | undefined;
+  /** The title, if a field says it. */
+  givenTitle: string | null;
   fallbackTitle: string | null;
   /** Eight hexadecimal digits that tell its slug from others, the same at every import. */
   mark: string;
+  unused: readonly string[];
 }
 
 /** What came of a check; the problems are in words that do not quote the file. */
 export type CheckResult = ({ kind: 'checked' } & CheckedPost) | { kind: 'wrong'; problems: string[] };
 
-const time = z
-  .string({ error: 'must be a time' })
-  .refine((text) => parseTime(text) !== undefined, 'must be a time (RFC 3339) or a day (2030-12-31)')
-  .transform((text) => parseTime(text));
 /** Leaves room for every change that a post can still see. */
 const greatestVersion = 999_999_999;
 const wholeNumber = { error: 'must be a whole number, 1 or more' };
 
-/** What a file leaves out or leaves empty is undefined. */
-const optional = <T extends z.ZodType>(schema: T) =>
-  schema.nullish().transform((value) => value ?? undefined);
-
 const schema = postInput
   .extend({
     id: optional(z.uuid({ error: 'must be a UUID' }).toLowerCase()),
-    draft: optional(z.literal([true, false, 'true', 'false'], { error: 'must be true or false' })),
-    publishedAt: optional(time),
-    date: optional(time),
+    ...publicationFields,
     createdAt: optional(time),
     updatedAt: optional(time),
     version: optional(
@@ -63,19 +75,14 @@ const schema = postInput
       .refine((head) => !head.includes('\0'), 'must not contain NUL characters')
       .optional(),
   })
-  .refine(
-    ({ draft, status }) => draft === undefined || status == null || isDraft(draft) === (status === 'draft'),
-    {
-      path: ['draft'],
-      error: 'contradicts status',
-    },
-  );
+  .superRefine((words, { addIssue }) => {
+    for (const { field, message } of publicationProblems(words))
+      addIssue({ code: 'custom', path: [field], message });
+  });
 
-const isDraft = (draft: boolean | string | undefined): boolean => String(draft) === 'true';
-
-/** What a file may say about a post; `date` and `draft` are words of other programs. */
+/** What a file may say about a post, also in words of other programs. */
 export const fieldNames: ReadonlySet<string> = new Set(
-  Object.keys(schema.shape).filter((name) => name !== 'content' && name !== 'head'),
+  Object.keys(schema.shape).filter((name) => !['content', 'head', 'isInDrafts'].includes(name)),
 );
 
 /**
@@ -98,8 +105,10 @@ function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: s
   return {
     name,
     slug: data.slug ?? undefined,
+    givenTitle: raw.fields.has('title') ? (data.title ?? null) : null,
     fallbackTitle,
     mark: id?.slice(-8) ?? markOf(source?.path ?? content),
+    unused: unusedOf(raw),
     post: {
       id,
       title: data.title ?? null,
@@ -107,8 +116,8 @@ function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: s
       author: data.author ?? undefined,
       defaultAuthor,
       tags: data.tags ?? [],
-      status: data.status ?? (isDraft(data.draft) ? 'draft' : 'published'),
-      publishedAt: data.publishedAt ?? data.date,
+      status: statusOf(data),
+      publishedAt: publicationTimeOf(data),
       createdAt,
       updatedAt,
       version,
@@ -118,16 +127,25 @@ function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: s
 }
 
 /** What the schema is to look at. A version without an id is that of something else. */
-function toInput({ fields, content, source }: RawPost): Record<string, unknown> {
-  const { tags, draft, version, ...others } = Object.fromEntries(fields);
+function toInput({ fields, content, source, implied }: RawPost): Record<string, unknown> {
+  const { tags, version, ...others } = Object.fromEntries(fields);
   return {
+    ...(implied !== undefined && { title: implied.title, isInDrafts: implied.isInDrafts }),
+    ...(!timeWords.some((word) => fields.has(word)) && { date: implied?.day }),
     ...others,
     content,
     head: source?.head,
     tags: typeof tags === 'string' ? splitList(tags) : tags,
-    draft: typeof draft === 'string' ? draft.toLowerCase() : draft,
     version: fields.get('id') == null ? undefined : version,
   };
+}
+
+const timeWords = ['publishedAt', 'publishDate', 'date'];
+
+/** The end of a post's time is known only so that one which is over is not published. */
+function unusedOf({ fields, unused }: RawPost): string[] {
+  const ends = fields.get('expiryDate') == null ? [] : ['expiryDate'];
+  return [...unused, ...ends, ...(fields.has('version') && fields.get('id') == null ? ['version'] : [])];
 }
 
 const splitList = (list: string): string[] =>

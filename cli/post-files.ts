@@ -1,7 +1,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import { CannotStart } from '../shared/program.js';
-import { readFrontMatter, splitFile } from './front-matter.js';
+import { findMisplaced, readFrontMatter, splitFile } from './front-matter.js';
+import { impliedBy } from './implied-fields.js';
 import { fieldNames, type RawPost } from './imported-post.js';
 
 /** The posts that were found, and what kept others from being read, in words that do not quote the files. */
@@ -57,10 +58,19 @@ interface ParsedFile {
 /** Reads the text of the file with this path, which is relative to the folder that is read. */
 export function parseMarkdown(path: string, text: string): ParsedFile {
   const { head, yaml, content } = splitFile(text);
-  const { fields, problems } = readFrontMatter(yaml ?? '', fieldNames);
+  const misplaced = yaml === undefined ? findMisplaced(content) : undefined;
+  if (misplaced !== undefined) return { problems: [misplaced] };
+  const { fields, others, problems } = readFrontMatter(yaml ?? '', fieldNames);
   if (problems.length > 0) return { problems };
-  const fallbackTitle = basename(path, '.md');
-  const post = { name: printable(path), fields, content, fallbackTitle, source: { path, head } };
+  const post: RawPost = {
+    name: printable(path),
+    fields,
+    content,
+    implied: impliedBy(path, content),
+    fallbackTitle: basename(path, '.md'),
+    source: { path, head },
+    unused: others,
+  };
   return { post, problems };
 }
 
@@ -86,8 +96,15 @@ function parseList(text: string): unknown[] | undefined {
 /** What is no object has no content, which the check of the post then says. */
 function toRawPost(item: unknown, name: string): RawPost {
   const fields = new Map(Object.entries(typeof item === 'object' && item !== null ? item : {}));
-  const known = new Map([...fields].filter(([field]) => fieldNames.has(field)));
-  return { name, fields: known, content: fields.get('content'), fallbackTitle: null, source: undefined };
+  return {
+    name,
+    fields: new Map([...fields].filter(([field]) => fieldNames.has(field))),
+    content: fields.get('content'),
+    implied: undefined,
+    fallbackTitle: null,
+    source: undefined,
+    unused: [...fields.keys()].filter((field) => field !== 'content' && !fieldNames.has(field)),
+  };
 }
 
 /** More than the longest content takes with a long head before it. */

@@ -26,7 +26,7 @@ export async function importPosts(environment: Environment, path: string): Promi
     return await storePosts({ transfer, posts, isThere, onDone: progress.advance }).finally(progress.stop);
   });
   if (result.refused.length > 0 || result.uncertain.length > 0) throw new CannotStart(describePart(result));
-  process.stderr.write(`${describeCounts(result)}\n`);
+  process.stderr.write(`${describeCounts(result)}\n${describeUnused(checked)}`);
 }
 
 async function readChecked(path: string, defaultAuthor: string): Promise<CheckedPost[]> {
@@ -55,6 +55,26 @@ function refuseAny(problems: readonly string[]): void {
 
 const describeCounts = ({ counts }: ImportResult): string =>
   `${counts.created} created, ${counts.changed} changed, ${counts.unchanged} unchanged`;
+
+/** More names than these are those of another format. */
+const mostUnused = 20;
+const longestName = 64;
+
+/** Names what the files say that no post has, so that nobody takes it for stored. */
+function describeUnused(checked: readonly CheckedPost[]): string {
+  const counts = new Map<string, number>();
+  for (const name of checked.flatMap(({ unused }) => unused)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  if (counts.size === 0) return '';
+  const named = [...counts]
+    .sort(([a, countOfA], [b, countOfB]) => countOfB - countOfA || (a < b ? -1 : 1))
+    .slice(0, mostUnused)
+    .map(([name, count]) => `${shortened(printable(name))} (${count})`);
+  const more = counts.size > mostUnused ? ` and ${counts.size - mostUnused} more` : '';
+  return `Fields that were not used: ${named.join(', ')}${more}\n`;
+}
+
+const shortened = (name: string): string =>
+  name.length > longestName ? `${name.slice(0, longestName)}…` : name;
 
 function describePart(result: ImportResult): string {
   const { refused, uncertain, untried } = result;

@@ -1,6 +1,6 @@
 const day = String.raw`(?<day>\d{4}-\d{2}-\d{2})`;
 const clock = String.raw`(?<clock>\d{2}:\d{2})(?<seconds>:\d{2})?(?<fraction>\.\d+)?`;
-const zone = String.raw`(?:Z|(?<hours>[+-]\d{2})(?::?(?<minutes>\d{2}))?)`;
+const zone = String.raw`(?<zone>Z|(?<hours>[+-]\d{2})(?::?(?<minutes>\d{2}))?)`;
 const pattern = new RegExp(`^${day}(?:(?:T|[ \\t]+)${clock}[ \\t]*${zone}?)?$`, 'i');
 
 /**
@@ -21,4 +21,14 @@ export function parseTime(text: string): string | undefined {
 function isDay(text: string): boolean {
   const time = new Date(`${text}T00:00:00Z`);
   return !Number.isNaN(time.getTime()) && time.toISOString().startsWith(text);
+}
+
+/**
+ * The first moment, in UTC, at which it is this time somewhere: without a zone it may be that of any place, and days begin
+ * 14 hours before those of UTC.
+ */
+export function earliestTime(text: string): string | undefined {
+  const time = parseTime(text);
+  if (time === undefined || pattern.exec(text.trim())?.groups?.zone !== undefined) return time;
+  return new Date(Date.parse(time) - 14 * 3_600_000).toISOString();
 }

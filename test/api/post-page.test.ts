@@ -41,6 +41,19 @@ describe('createPostPages', () => {
     expect(html).toContain('(prefers-color-scheme: dark)');
   });
 
+  it.each([
+    ['# A *title*\n\ntext', 1],
+    ['A  title\n===', 1],
+    ['<h1 title="x">A title</h1>', 1],
+    ['# Another title', 2],
+    ['text\n\n# A title', 2],
+    ['## A title', 1],
+  ])('shows a title once with which the text begins: %j', async (content, count) => {
+    const html = await htmlOf({ title: ' A title ', content });
+    expect(html.match(/<h1/g)).toHaveLength(count);
+    expect(html).toContain('<title>A title – The blog</title>');
+  });
+
   it('has a policy that allows its style and images over https, and nothing else', async () => {
     const { html, csp } = await pages.render(published);
     const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(html) ?? [];

@@ -122,7 +122,7 @@ describe('exportPosts', () => {
     expect(readTree(folder)).toMatchObject({
       '2024/trip.md': '---\n# mine\nlayout: post\ntitle: "A trip"\nslug: "trip"\n---\nnew text\n',
     });
-    expect(await importFrom(environment, folder)).toBe('0 created, 0 changed, 2 unchanged\n');
+    expect(await importFrom(environment, folder)).toContain('0 created, 0 changed, 2 unchanged\n');
     await run(folder, { force: true, full: true });
     expect(Object.keys(readTree(folder))).toEqual(['2024/trip.md', 'other.md']);
     expect(readTree(folder)['2024/trip.md']).toContain('\nversion: 3\n');

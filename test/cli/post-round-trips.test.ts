@@ -44,7 +44,7 @@ describe('a folder', () => {
   it('comes out byte for byte as it went in', async () => {
     const folder = plant(files);
     expect(await importFrom(environment, folder)).toBe(
-      `${Object.keys(files).length} created, 0 changed, 0 unchanged\n`,
+      `${Object.keys(files).length} created, 0 changed, 0 unchanged\nFields that were not used: extra (1), layout (1), version (1)\n`,
     );
     expect(await exportTree(environment)).toEqual(readTree(folder));
   });
@@ -54,7 +54,7 @@ describe('a folder', () => {
     await importFrom(environment, folder);
     const before = await exportJson(environment);
     const all = Object.keys(files).length;
-    expect(await importFrom(environment, folder)).toBe(`0 created, 0 changed, ${all} unchanged\n`);
+    expect(await importFrom(environment, folder)).toContain(`0 created, 0 changed, ${all} unchanged\n`);
     const full = plant(await exportFull());
     expect(await importFrom(environment, full)).toBe(`0 created, 0 changed, ${all} unchanged\n`);
     expect(await exportJson(environment)).toBe(before);
