@@ -1,4 +1,5 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { constants, type Dirent } from 'node:fs';
+import { open, readdir, stat } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import { CannotStart } from '../shared/program.js';
 import { findMisplaced, readFrontMatter, splitFile } from './front-matter.js';
@@ -21,31 +22,59 @@ export async function readPosts(path: string): Promise<FoundPosts> {
   }
 }
 
+/**
+ * Reads regular files alone. A link in a folder that came from somebody else could lead to a file of whoever imports it,
+ * and its content would be published.
+ */
 async function readFolder(folder: string): Promise<FoundPosts> {
   const found: FoundPosts = { posts: [], problems: [] };
-  for (const path of await listMarkdown(folder)) {
-    const { post, problems } = await readMarkdown(folder, path);
+  for (const { path, entry } of await listFolder(folder)) {
+    const { post, problems } = await readEntry(folder, path, entry);
     if (post !== undefined) found.posts.push(post);
     found.problems.push(...problems.map((problem) => `${printable(path)}: ${problem}`));
   }
   return found;
 }
 
-/**
- * The paths of `*.md` at any depth of a folder, relative to it and with `/`, in their order; names that begin with a
- * dot are left out, as shells do.
- */
+async function readEntry(folder: string, path: string, entry: Dirent): Promise<ParsedFile> {
+  if (entry.isSymbolicLink() && (isMarkdown(entry) || (await leadsToFolder(join(folder, path)))))
+    return { problems: [isLink] };
+  return isMarkdown(entry) ? readMarkdown(folder, path) : { problems: [] };
+}
+
+const isLink = 'is a symbolic link';
+
+const isMarkdown = (entry: Dirent): boolean => entry.name.endsWith('.md') && !entry.isDirectory();
+
+const leadsToFolder = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (facts) => facts.isDirectory(),
+    () => false,
+  );
+
+/** The paths of `*.md` at any depth of a folder, links too. */
 export async function listMarkdown(folder: string): Promise<string[]> {
+  const entries = await listFolder(folder);
+  return entries.filter(({ entry }) => isMarkdown(entry)).map(({ path }) => path);
+}
+
+/**
+ * Everything in a folder at any depth, by its path relative to the folder and with `/`, in their order; names that begin
+ * with a dot are left out, as shells do. No link is followed.
+ */
+async function listFolder(folder: string): Promise<{ path: string; entry: Dirent }[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
-    .filter((entry) => entry.name.endsWith('.md') && !entry.isDirectory())
-    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'))
-    .filter((path) => !/(^|\/)\./.test(path))
-    .sort();
+    .map((entry) => ({
+      entry,
+      path: relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'),
+    }))
+    .filter(({ path }) => !/(^|\/)\./.test(path))
+    .sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
 async function readMarkdown(folder: string, path: string): Promise<ParsedFile> {
-  const text = await readText(join(folder, path));
+  const text = await readText(join(folder, path), { follow: false, mostBytes: mostBytesOfMarkdown });
   return typeof text === 'string' ? parseMarkdown(path, text) : { problems: [text.problem] };
 }
 
@@ -76,7 +105,7 @@ export function parseMarkdown(path: string, text: string): ParsedFile {
 
 async function readJson(path: string): Promise<FoundPosts> {
   const name = printable(path);
-  const text = await readText(path, { mostBytes: Number.POSITIVE_INFINITY });
+  const text = await readText(path, { follow: true, mostBytes: Number.POSITIVE_INFINITY });
   if (typeof text !== 'string') return { posts: [], problems: [`${name}: ${text.problem}`] };
   const list = parseList(text.replace(/^\uFEFF/, ''));
   if (list === undefined) return { posts: [], problems: [`${name}: must be a JSON array of posts`] };
@@ -112,16 +141,20 @@ const mostBytesOfMarkdown = 4 * 1024 * 1024;
 
 async function readText(
   path: string,
-  { mostBytes = mostBytesOfMarkdown }: { mostBytes?: number } = {},
+  { follow, mostBytes }: { follow: boolean; mostBytes: number },
 ): Promise<string | { problem: string }> {
   try {
-    const facts = await stat(path);
+    // A pipe would keep an `open` waiting that blocks.
+    const flags = constants.O_RDONLY | constants.O_NONBLOCK | (follow ? 0 : constants.O_NOFOLLOW);
+    await using file = await open(path, flags);
+    const facts = await file.stat();
     if (!facts.isFile()) return { problem: 'is not a file' };
     if (facts.size > mostBytes) return { problem: `is larger than ${mostBytes} bytes` };
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await readFile(path));
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await file.readFile());
   } catch (error) {
-    if (codeOf(error) === 'ERR_ENCODING_INVALID_ENCODED_DATA') return { problem: 'is not UTF-8' };
-    return { problem: `cannot be read (${codeOf(error)})` };
+    const code = codeOf(error);
+    if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return { problem: 'is not UTF-8' };
+    return { problem: code === 'ELOOP' && !follow ? isLink : `cannot be read (${code})` };
   }
 }
 

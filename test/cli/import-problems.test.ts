@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
@@ -50,7 +51,7 @@ describe('importPosts', () => {
         '  great.md: createdAt: must be a time (RFC 3339) or a day (2030-12-31)',
         '  great.md: version: must be at most 999999999',
         '  large.md: is larger than 4194304 bytes',
-        '  link.md: cannot be read (ENOENT)',
+        '  link.md: is a symbolic link',
         '  long.md: content: must be at most 262144 characters',
         '  nul.md: head: must not contain NUL characters',
         '  version.md: createdAt: must be a time (RFC 3339) or a day (2030-12-31)',
@@ -109,6 +110,35 @@ describe('importPosts', () => {
     expect(await complaintOf(importFrom(environment, '/nowhere\n/at-all'))).toBe(
       '/nowhere\uFFFD/at-all cannot be read (ENOENT).',
     );
+  });
+
+  it('reads nothing that a link leads to, and names the links', async () => {
+    const secret = plant({ 'token.md': 'canary', 'deep/token.md': 'canary' });
+    const folder = plant({ 'good.md': 'text', 'deep/good.md': 'text' });
+    symlinkSync(join(secret, 'token.md'), join(folder, 'deep/a.md'));
+    symlinkSync('good.md', join(folder, 'within.md'));
+    symlinkSync(secret, join(folder, 'folder.md'));
+    symlinkSync(secret, join(folder, 'folder'));
+    symlinkSync(join(secret, 'token.md'), join(folder, 'image.png'));
+    expect(await complaintOf(importFrom(environment, folder))).toBe(
+      [
+        'Nothing was imported:',
+        ...['deep/a.md', 'folder', 'folder.md', 'within.md'].map((path) => `  ${path}: is a symbolic link`),
+      ].join('\n'),
+    );
+    expect(await transfer.count()).toBe(0);
+  });
+
+  it('waits for no pipe', async () => {
+    const folder = plant({ 'good.md': 'text' });
+    execFileSync('mkfifo', [join(folder, 'pipe.md')]);
+    expect(await complaintOf(importFrom(environment, folder))).toContain('  pipe.md: is not a file');
+  });
+
+  it('takes a path that is a link itself', async () => {
+    const link = join(plant({}), 'link');
+    symlinkSync(plant({ 'a.md': 'text' }), link);
+    expect(await importFrom(environment, link)).toBe('1 created, 0 changed, 0 unchanged\n');
   });
 
   it('leaves out hidden files and what is not Markdown', async () => {
