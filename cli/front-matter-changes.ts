@@ -1,5 +1,5 @@
 import { isMap, isScalar, isSeq, type Pair, type ParsedNode, parseDocument } from 'yaml';
-import { splitFile } from './front-matter.js';
+import { splitFile, yamlOptions } from './front-matter.js';
 
 /** A value as YAML writes it, or the items of a list. */
 export type YamlText = string | readonly string[];
@@ -19,7 +19,7 @@ export function changeFrontMatter(head: string, values: ReadonlyMap<string, Yaml
   if (yaml === undefined) return head + renderFrontMatter(values);
   const yamlAt = head.indexOf('\n') + 1;
   const eol = head[yamlAt - 2] === '\r' ? '\r\n' : '\n';
-  const map = parseDocument(yaml, { prettyErrors: false, logLevel: 'silent' }).contents;
+  const map = parseDocument(yaml, yamlOptions).contents;
   const pairs = isMap(map) ? map.items : [];
   const edits = [...values].map(([name, text]) => {
     const pair = pairs.find(({ key }) => isScalar(key) && key.value === name);

@@ -1,4 +1,17 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import {
+  type Alias,
+  type Document,
+  type DocumentOptions,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type ParseOptions,
+  parseDocument,
+  type SchemaOptions,
+  visit,
+  type YAMLMap,
+} from 'yaml';
 
 /** A Markdown file in two parts, which together are the file as it was. */
 export interface MarkdownFile {
@@ -61,41 +74,79 @@ export interface FrontMatter {
   problems: string[];
 }
 
+/** In characters. YAML has inputs that take long to read, and nobody writes so much. */
+const longestYaml = 65_536;
+
+/** For what is read here: names used twice are found by us, because yaml compares each name with every other. */
+export const yamlOptions: ParseOptions & DocumentOptions & SchemaOptions = {
+  prettyErrors: false,
+  logLevel: 'silent',
+  uniqueKeys: false,
+};
+
 /**
  * Reads these fields of front matter. Values are texts as they were written (`title: 1.0` is the title "1.0"), null,
- * or lists of these; an object stands for what is none of them.
+ * or lists of these; an object stands for what is none of them. References (`*name`) are refused: each takes a walk
+ * through everything before it.
  */
 export function readFrontMatter(yaml: string, names: ReadonlySet<string>): FrontMatter {
+  const found: FrontMatter = { fields: new Map(), others: [], problems: [] };
+  if (yaml.length > longestYaml)
+    return { ...found, problems: [`front matter must be at most ${longestYaml} characters`] };
   const lines = new LineCounter();
-  const document = parseDocument(yaml, { lineCounter: lines, prettyErrors: false, logLevel: 'silent' });
-  const lineAt = (offset: number) => `line ${lines.linePos(offset).line + 1}`;
+  const document = parseDocument(yaml, { ...yamlOptions, lineCounter: lines });
+  const lineAt = (offset = 0) => `line ${lines.linePos(offset).line + 1}`;
   const wrong = document.errors.map(({ pos }) => `${lineAt(pos[0])}: is not valid YAML`);
+  if (wrong.length > 0) return { ...found, problems: [...new Set(wrong)] };
+  const reference = findReference(document);
+  if (reference !== undefined)
+    return { ...found, problems: [`${lineAt(reference.range?.[0])}: must not refer to other lines (*)`] };
   const map = document.contents;
-  const found: FrontMatter = { fields: new Map(), others: [], problems: [...new Set(wrong)] };
-  if (wrong.length > 0 || map === null) return found;
+  if (map === null) return found;
   if (!isMap(map)) return { ...found, problems: ['line 2: must be names and values'] };
+  readFields(map, { names, found, lineAt });
+  return found;
+}
+
+function findReference(document: Document.Parsed): Alias | undefined {
+  let found: Alias | undefined;
+  visit(document, {
+    Alias: (_, alias) => {
+      found = alias;
+      return visit.BREAK;
+    },
+  });
+  return found;
+}
+
+interface Reading {
+  names: ReadonlySet<string>;
+  found: FrontMatter;
+  lineAt: (offset: number) => string;
+}
+
+function readFields(map: YAMLMap.Parsed, { names, found, lineAt }: Reading): void {
   const byLowerCase = new Map([...names].map((name) => [name.toLowerCase(), name]));
+  const seen = new Set<string>();
   for (const { key, value } of map.items) {
     if (!isScalar(key)) continue;
     const name = String(key.value);
     const known = byLowerCase.get(name.toLowerCase());
-    if (known === name) found.fields.set(name, fieldOf(value, document));
-    else if (known !== undefined) found.problems.push(`${lineAt(key.range[0])}: must be written ${known}`);
-    else if (name === '<<') found.problems.push(`${lineAt(key.range[0])}: << is not read`);
+    const line = lineAt(key.range[0]);
+    if (seen.has(name)) found.problems.push(`${line}: has a name for the second time`);
+    else if (known === name) found.fields.set(name, fieldOf(value));
+    else if (known !== undefined) found.problems.push(`${line}: must be written ${known}`);
+    else if (name === '<<') found.problems.push(`${line}: << is not read`);
     else found.others.push(name);
+    seen.add(name);
   }
-  return found;
 }
 
-function fieldOf(node: unknown, document: Document.Parsed): unknown {
-  const target = isAlias(node) ? node.resolve(document) : node;
-  return isSeq(target) ? target.items.map((item) => textOf(item, document)) : textOf(target, document);
-}
+const fieldOf = (node: unknown): unknown => (isSeq(node) ? node.items.map(textOf) : textOf(node));
 
-function textOf(node: unknown, document: Document.Parsed): unknown {
-  const target = isAlias(node) ? node.resolve(document) : node;
-  if (target === null) return null;
-  if (!isScalar(target)) return {};
-  const { value, source } = target;
+function textOf(node: unknown): unknown {
+  if (node === null) return null;
+  if (!isScalar(node)) return {};
+  const { value, source } = node;
   return typeof value === 'string' || value === null ? value : (source ?? String(value));
 }

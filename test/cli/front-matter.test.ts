@@ -56,19 +56,54 @@ describe('readFrontMatter', () => {
     });
   });
 
-  it('reads what is empty as null, follows references, and leaves out what is not asked for', () => {
-    expect(read('title:\nlayout: &a post\nauthor: *a\n')).toEqual({ title: null, author: 'post' });
+  it('reads what is empty as null, and leaves out what is not asked for', () => {
+    expect(read('title:\nlayout: &a post\n')).toEqual({ title: null });
     expect(read('')).toEqual({});
     expect(read('# nothing but a comment\n')).toEqual({});
   });
 
-  it('does not follow a list into itself', () => {
-    expect(read('tags: &a [x, *a]\n')).toEqual({ tags: ['x', {}] });
+  it.each([
+    'title: x\ntags: &a [x, *a]\n',
+    'layout: &a x\nauthor: *a\n',
+    'layout: &a x\nother: {x: [[*a]]}\n',
+  ])('refuses references, wherever they are: %j', (yaml) => {
+    expect(read(yaml).problems).toEqual(['line 3: must not refer to other lines (*)']);
+  });
+
+  it('refuses more than anybody writes', () => {
+    expect(read(`title: ${'x'.repeat(65_529)}`)).not.toHaveProperty('problems');
+    expect(read(`title: ${'x'.repeat(65_530)}`)).toEqual({
+      problems: ['front matter must be at most 65536 characters'],
+    });
+  });
+
+  it.each<[string, (count: number) => string]>([
+    ['references', (count) => `a: &a x\ntags: [${'*a,'.repeat(count)}]\n`],
+    [
+      'references in references',
+      (count) => `a: &a [${'*a,'.repeat(count)}]\ntags: [${'*a,'.repeat(count)}]\n`,
+    ],
+    ['anchors', (count) => `tags: [${'&a x,'.repeat(count)}]\n`],
+    ['names', (count) => Array.from({ length: count }, (_, number) => `a${number}: 1\n`).join('')],
+    ['nested lists', (count) => `tags: ${'['.repeat(count)}${']'.repeat(count)}\n`],
+    ['unclosed lists', (count) => `tags: ${'['.repeat(count)}\n`],
+    ['errors', (count) => `${']'.repeat(count)}\n`],
+  ])('takes no longer for the longest front matter than in proportion to its length: %s', (_, make) => {
+    const timeFor = (count: number) => {
+      const startedAt = performance.now();
+      read(make(count));
+      return performance.now() - startedAt;
+    };
+    timeFor(500);
+    const most = Math.floor(65_000 / (make(1001).length - make(1000).length));
+    const short = Math.min(timeFor(most / 8), timeFor(most / 8));
+    // Eight times as long: 8 if linear, 64 if quadratic.
+    expect(timeFor(most)).toBeLessThan(32 * short + 100);
   });
 
   it('names the line that is wrong without quoting it', () => {
     expect(read('title: a\nauthor: [canary\n')).toEqual({ problems: ['line 4: is not valid YAML'] });
-    expect(read('title: a\ntitle: canary\n')).toEqual({ problems: ['line 3: is not valid YAML'] });
+    expect(read('title: a\ntitle: canary\n').problems).toEqual(['line 3: has a name for the second time']);
     expect(read('canary\n')).toEqual({ problems: ['line 2: must be names and values'] });
   });
 });
