@@ -1,13 +1,17 @@
 import CircuitBreaker from 'opossum';
 import { Failure } from '../shared/failures.js';
+import { CallSamples, type Sample } from './call-samples.js';
 
 /** `closed` lets every call through, `open` none, `half-open` one at a time to find out. */
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
 export interface Breaker {
   readonly state: BreakerState;
-  /** Runs the call unless the breaker is open; throws `provider_unavailable` then, and whatever the call throws. */
-  run<T>(call: () => Promise<T>): Promise<T>;
+  /**
+   * Runs the call unless the breaker is open; throws `provider_unavailable` then, and whatever the call throws. The call
+   * says when its reply begins.
+   */
+  run<T>(call: (onReply: () => void) => Promise<T>): Promise<T>;
   close(): void;
 }
 
@@ -19,53 +23,68 @@ interface BreakerOptions {
   onChange: (state: BreakerState) => void;
 }
 
-/** Below this many verdicts in the window the breaker stays closed. */
+/** Below this many samples in the window the breaker stays closed. */
 const volumeThreshold = 5;
 const errorThresholdPercentage = 50;
-/** At 0.3 requests/s five verdicts take 17 s. */
-const shortestWindowMs = 30_000;
+/** At 0.3 requests/s five samples take 17 s. */
+const minWindowMs = 30_000;
 
 /**
- * A circuit breaker that judges only what says something about the provider's health: opossum is told each verdict
- * after the call instead of wrapping it, because whatever it wraps counts as either failure or success. Refused
- * requests, our own cancels, rate limits and unusable answers are neither, and must not close a half-open breaker.
+ * A circuit breaker that judges only what says something about the provider's health: opossum is told each sample
+ * after the call instead of wrapping it, because whatever it wraps counts as either failure or success.
  * Calls end by their own signals, so opossum's timeout is off; nothing it wraps can hang.
  */
 export function createBreaker({ timeoutMs, resetMs, onChange }: BreakerOptions): Breaker {
-  const windowMs = Math.max(2 * timeoutMs, shortestWindowMs);
-  const judgeAnew = (): Judge =>
-    createJudge({ windowMs, resetMs })
+  const windowMs = Math.max(2 * timeoutMs, minWindowMs);
+  const samples = new CallSamples();
+  const renewed = (): Circuit =>
+    createCircuit({ windowMs, resetMs })
       .on('open', () => onChange('open'))
       .on('halfOpen', () => onChange('half-open'))
       .on('close', () => {
         // The failures that opened it are over; without a fresh window the next single one would open it again.
-        judge.shutdown();
-        judge = judgeAnew();
+        circuit.shutdown();
+        circuit = renewed();
         onChange('closed');
       });
-  let judge = judgeAnew();
+  let circuit = renewed();
   let probing = false;
-  const state = (): BreakerState => (judge.opened ? 'open' : judge.halfOpen ? 'half-open' : 'closed');
+  const state = (): BreakerState => (circuit.opened ? 'open' : circuit.halfOpen ? 'half-open' : 'closed');
   // A call that began before the breaker opened must not be taken for the probe when it ends late.
-  const tell = (verdict: Verdict, probe: boolean) => {
-    if (probe || judge.closed) void judge.fire(verdict).catch(() => undefined);
+  const record = (sample: Sample, probe: boolean) => {
+    if (!probe && !circuit.closed) return;
+    if (sample === 'down') circuit.open();
+    else void circuit.fire(sample).catch(() => undefined);
+  };
+  const watch = async <T>(call: (onReply: () => void) => Promise<T>, probe: boolean): Promise<T> => {
+    const startedAt = performance.now();
+    let isReplying = false;
+    const end = (error?: unknown) => {
+      const sample = samples.take({ error, isReplying, tookMs: performance.now() - startedAt });
+      if (sample !== undefined) record(sample, probe);
+    };
+    try {
+      const result = await call(() => {
+        isReplying = true;
+      });
+      end();
+      return result;
+    } catch (error) {
+      end(error);
+      throw error;
+    }
   };
   return {
     get state() {
       return state();
     },
-    close: () => judge.shutdown(),
+    close: () => circuit.shutdown(),
     run: async (call) => {
       const probe = state() === 'half-open';
       if (state() === 'open' || (probe && probing)) throw new Failure('provider_unavailable');
       if (probe) probing = true;
       try {
-        const result = await call();
-        tell(healthy, probe);
-        return result;
-      } catch (error) {
-        if (showsSickness(error)) tell(sick, probe);
-        throw error;
+        return await watch(call, probe);
       } finally {
         if (probe) probing = false;
       }
@@ -73,10 +92,10 @@ export function createBreaker({ timeoutMs, resetMs, onChange }: BreakerOptions):
   };
 }
 
-type Judge = CircuitBreaker<[Verdict], void>;
+type Circuit = CircuitBreaker<[CountedSample], void>;
 
-const createJudge = ({ windowMs, resetMs }: { windowMs: number; resetMs: number }): Judge =>
-  new CircuitBreaker((verdict: Verdict) => verdict(), {
+const createCircuit = ({ windowMs, resetMs }: { windowMs: number; resetMs: number }): Circuit =>
+  new CircuitBreaker(fulfil, {
     timeout: false,
     resetTimeout: resetMs,
     rollingCountTimeout: windowMs,
@@ -87,10 +106,8 @@ const createJudge = ({ windowMs, resetMs }: { windowMs: number; resetMs: number 
     errorThresholdPercentage,
   });
 
-type Verdict = () => Promise<void>;
-const healthy: Verdict = () => Promise.resolve();
-const sick: Verdict = () => Promise.reject(new Error('sick'));
+type CountedSample = Exclude<Sample, 'down'>;
 
-const showsSickness = (error: unknown): boolean =>
-  error instanceof Failure &&
-  (error.code === 'provider_timeout' || (error.code === 'provider_error' && error.retryable));
+const badSample = new Error('bad sample');
+const fulfil = (sample: CountedSample): Promise<void> =>
+  sample === 'good' ? Promise.resolve() : Promise.reject(badSample);

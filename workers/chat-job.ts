@@ -7,7 +7,7 @@ import { openCallSignal } from './call-signal.js';
 import type { Hold } from './hold.js';
 import type { KeptOutcome } from './kept-outcomes.js';
 import type { PoolMetrics } from './pool-metrics.js';
-import type { FinishReason, Provider, ProviderRequest, Usage } from './provider.js';
+import type { FinishReason, Provider, ProviderEvent, ProviderRequest, Usage } from './provider.js';
 import { withOneRetry } from './retry.js';
 import type { RetryBudget } from './retry-budget.js';
 import { Cancelled } from './running-jobs.js';
@@ -59,9 +59,12 @@ async function answer(job: ChatJob, { startedAt, enqueuedAt }: Times, deps: Chat
     refuseIfUnwanted(job, deps.stop);
     const request = toProviderRequest(job, deps.settings);
     const { breaker, hold, budget, metrics, stop } = deps;
-    const call = () => callOnce(request, job.deadline, deps);
     const reply = await withOneRetry(
-      (kind) => breaker.run(() => hold.watch(() => metrics.watchCall(call, kind), kind)),
+      (kind) =>
+        breaker.run((onReply) => {
+          const call = () => callOnce(request, { ...deps, deadline: job.deadline, onReply });
+          return hold.watch(() => metrics.watchCall(call, kind), kind);
+        }),
       {
         budget,
         hold,
@@ -97,18 +100,28 @@ interface Reply {
   usage: Usage | undefined;
 }
 
-async function callOnce(request: ProviderRequest, deadline: number, deps: ChatJobDeps): Promise<Reply> {
-  const call = openCallSignal({ timeoutMs: deps.settings.timeoutMs, deadline, stop: deps.stop });
+interface CallDeps extends Pick<ChatJobDeps, 'provider' | 'settings' | 'stop'> {
+  deadline: number;
+  onReply: () => void;
+}
+
+async function callOnce(request: ProviderRequest, deps: CallDeps): Promise<Reply> {
+  const call = openCallSignal({
+    timeoutMs: deps.settings.timeoutMs,
+    deadline: deps.deadline,
+    stop: deps.stop,
+  });
   try {
-    return await collect(deps.provider, request, call.signal);
+    return await collect(deps.provider.generate(request, call.signal), deps.onReply);
   } finally {
     call.release();
   }
 }
 
-async function collect(provider: Provider, request: ProviderRequest, signal: AbortSignal): Promise<Reply> {
+async function collect(events: AsyncIterable<ProviderEvent>, onReply: () => void): Promise<Reply> {
   let text = '';
-  for await (const event of provider.generate(request, signal)) {
+  for await (const event of events) {
+    onReply();
     if (event.type === 'finish')
       return { text, reason: event.reason, model: event.model, usage: event.usage };
     text += event.text;

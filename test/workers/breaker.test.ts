@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure, type FailureCode } from '../../shared/failures.js';
 import { type Breaker, type BreakerState, createBreaker } from '../../workers/breaker.js';
+import { Cancelled, LockLost } from '../../workers/running-jobs.js';
 
 let breaker: Breaker;
 let changes: BreakerState[];
@@ -204,6 +205,97 @@ describe('createBreaker', () => {
   it('has judged a probe by the time its caller hears of it, so that no second one slips through', async () => {
     await halfOpen();
     await breaker.run(async () => {});
+    expect(breaker.state).toBe('closed');
+  });
+});
+
+describe('a call that its caller cuts', () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  interface CutCall {
+    afterMs: number;
+    count: number;
+    reason?: Error;
+    /** Whether the provider has begun its reply by then. */
+    isReplying?: boolean;
+  }
+  /** Calls one after another, each cut after this long. */
+  async function cut({ afterMs, count, reason = new Failure('timeout'), isReplying = false }: CutCall) {
+    for (let n = 0; n < count; n += 1) {
+      const ended = breaker
+        .run((onReply) => {
+          if (isReplying) onReply();
+          return new Promise((_, reject) => setTimeout(() => reject(reason), afterMs));
+        })
+        .catch(() => undefined);
+      await vi.advanceTimersByTimeAsync(afterMs);
+      await ended;
+    }
+    await vi.advanceTimersByTimeAsync(0);
+  }
+  async function answerAfter(ms: number) {
+    const answered = breaker.run(() => new Promise<void>((resolve) => setTimeout(resolve, ms)));
+    await vi.advanceTimersByTimeAsync(ms);
+    await answered;
+  }
+
+  it.each([
+    ['deadline', new Failure('timeout')],
+    ['going', new Cancelled()],
+  ])('counts after three times the usual silence, by its %s', async (_, reason) => {
+    await answerAfter(1000);
+    await cut({ afterMs: 2900, count: 20, reason });
+    expect(breaker.state).toBe('closed');
+    await cut({ afterMs: 3100, count: 5, reason });
+    expect(changes).toContain('open');
+  });
+
+  it('counts after a second at the soonest, however fast the provider usually is', async () => {
+    await answerAfter(10);
+    await cut({ afterMs: 850, count: 20 });
+    expect(breaker.state).toBe('closed');
+    // A wait of one second is the shortest that a caller can ask for, and a little of it is spent on the way.
+    await cut({ afterMs: 950, count: 5 });
+    expect(changes).toContain('open');
+  });
+
+  it('counts with nine others in a row while it is not known how long an answer takes', async () => {
+    await cut({ afterMs: 3000, count: 9 });
+    expect(breaker.state).toBe('closed');
+    await cut({ afterMs: 3000, count: 1 });
+    expect(breaker.state).toBe('open');
+  });
+
+  it('keeps the breaker open when it was the probe', async () => {
+    await cut({ afterMs: 3000, count: 10 });
+    await vi.advanceTimersByTimeAsync(20);
+    expect(breaker.state).toBe('half-open');
+    await cut({ afterMs: 3000, count: 1 });
+    expect(changes.filter((state) => state === 'open')).toHaveLength(2);
+  });
+
+  it.each(['provider_rejected', 'provider_rate_limited'] as const)(
+    'begins its row again when the provider answers %s',
+    async (code) => {
+      for (let n = 0; n < 4; n += 1) {
+        await cut({ afterMs: 3000, count: 9 });
+        await call(new Failure(code));
+      }
+      expect(breaker.state).toBe('closed');
+    },
+  );
+
+  it('says nothing once the reply has begun', async () => {
+    await answerAfter(10);
+    await cut({ afterMs: 5000, count: 20, isReplying: true });
+    expect(breaker.state).toBe('closed');
+  });
+
+  it('says nothing when it was cut for a reason of ours', async () => {
+    await answerAfter(10);
+    await cut({ afterMs: 5000, count: 20, reason: new LockLost() });
+    await cut({ afterMs: 5000, count: 20, reason: new Failure('provider_unavailable') });
     expect(breaker.state).toBe('closed');
   });
 });

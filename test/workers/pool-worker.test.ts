@@ -56,7 +56,7 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
       shared: {
         provider,
         settings: { concurrency: 2, timeoutMs: 5000, model: 'm', maxOutputTokens: 1 },
-        breaker: { run: (call) => call() },
+        breaker: { run: (call) => call(() => {}) },
         hold: ownHold,
         budget: createRetryBudget(),
         metrics: poolMetrics,

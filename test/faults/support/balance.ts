@@ -65,15 +65,20 @@ export const balanced = ({ unanswered = 0 }: BooksRules): Partial<Balance> => ({
 
 /** Sums up the requests and the provider's calls, which are given by the names of their models. */
 export function sumUp(entries: readonly Entry[], calledModels: readonly string[], rules: BooksRules) {
-  const counts = countEach(calledModels);
-  const perRequest = [...new Set(entries.map(({ model }) => model))].map((model) => counts[model] ?? 0);
+  const calls = countEach(calledModels);
+  // Some cases ask for one model again and again.
+  const perModel = Object.entries(countEach(entries.map(({ model }) => model))).map(([model, requests]) => ({
+    requests,
+    calls: calls[model] ?? 0,
+  }));
   return {
     sent: entries.length,
     answers: countEach(entries.flatMap(({ answer }) => (answer ? [codeOf(answer)] : []))),
     left: entries.filter(({ left, answer }) => left && answer === undefined).length,
     unanswered: entries.filter(({ unanswered }) => unanswered).length,
-    repeated: perRequest.reduce((sum, calls) => sum + Math.max(0, calls - 1), 0),
-    overcalled: perRequest.filter((calls) => calls > (rules.callsPerRequest ?? 1)).length,
+    repeated: perModel.reduce((sum, { calls, requests }) => sum + Math.max(0, calls - requests), 0),
+    overcalled: perModel.filter(({ calls, requests }) => calls > (rules.callsPerRequest ?? 1) * requests)
+      .length,
   };
 }
 
