@@ -29,6 +29,9 @@ const errorThresholdPercentage = 50;
 /** At 0.3 requests/s five samples take 17 s. */
 const minWindowMs = 30_000;
 
+/** What fails fast gives many samples in this time; in the long window good ones of a minute ago would outweigh them. */
+const shortWindowMs = 10_000;
+
 /**
  * A circuit breaker that judges only what says something about the provider's health: opossum is told each sample
  * after the call instead of wrapping it, because whatever it wraps counts as either failure or success.
@@ -37,24 +40,34 @@ const minWindowMs = 30_000;
 export function createBreaker({ timeoutMs, resetMs, onChange }: BreakerOptions): Breaker {
   const windowMs = Math.max(2 * timeoutMs, minWindowMs);
   const samples = new CallSamples();
-  const renewed = (): Circuit =>
+  // The failures that opened it are over when it closes; without fresh windows the next single one would open it again.
+  const renew = () => {
+    close();
+    circuit = open();
+    recent = openRecent();
+    onChange('closed');
+  };
+  const open = () =>
     createCircuit({ windowMs, resetMs })
       .on('open', () => onChange('open'))
       .on('halfOpen', () => onChange('half-open'))
-      .on('close', () => {
-        // The failures that opened it are over; without a fresh window the next single one would open it again.
-        circuit.shutdown();
-        circuit = renewed();
-        onChange('closed');
-      });
-  let circuit = renewed();
+      .on('close', renew);
+  const openRecent = () =>
+    createCircuit({ windowMs: shortWindowMs, resetMs }).on('open', () => circuit.open());
+  const close = () => {
+    circuit.shutdown();
+    recent.shutdown();
+  };
+  let circuit = open();
+  /** Only counts; its state is not asked. */
+  let recent = openRecent();
   let probing = false;
   const state = (): BreakerState => (circuit.opened ? 'open' : circuit.halfOpen ? 'half-open' : 'closed');
   // A call that began before the breaker opened must not be taken for the probe when it ends late.
   const record = (sample: Sample, probe: boolean) => {
     if (!probe && !circuit.closed) return;
-    if (sample === 'down') circuit.open();
-    else void circuit.fire(sample).catch(() => undefined);
+    if (sample === 'down') return circuit.open();
+    for (const window of [circuit, recent]) void window.fire(sample).catch(() => undefined);
   };
   const watch = async <T>(call: (onReply: () => void) => Promise<T>, probe: boolean): Promise<T> => {
     const startedAt = performance.now();
@@ -78,7 +91,7 @@ export function createBreaker({ timeoutMs, resetMs, onChange }: BreakerOptions):
     get state() {
       return state();
     },
-    close: () => circuit.shutdown(),
+    close,
     run: async (call) => {
       const probe = state() === 'half-open';
       if (state() === 'open' || (probe && probing)) throw new Failure('provider_unavailable');

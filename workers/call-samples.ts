@@ -17,8 +17,10 @@ export interface EndedCall {
 const unusual = 3;
 /** Whoever waits at all waits a second (`Prefer: wait=1`); this is what of it is left for the call. */
 const minSilenceMs = 900;
+/** This many bad samples with no good one between them are enough, whatever was before. */
+const maxBadInRow = 10;
 /** This many cut calls in a row count while the usual time is not known. */
-const silentCalls = 10;
+const maxSilent = 10;
 /** The usual time follows the last few dozen calls. */
 const weight = 1 / 20;
 
@@ -31,27 +33,34 @@ export class CallSamples {
   #usualMs: number | undefined;
   /** Calls that were cut in silence since the provider last answered anything. */
   #silent = 0;
+  #badInRow = 0;
 
   /** What this call shows; undefined when it shows nothing. */
   take(call: EndedCall): Sample | undefined {
     if (isCut(call.error)) return this.#takeSilence(call);
     if (call.error === undefined) return this.#takeAnswer(call.tookMs);
-    if (showsFault(call.error)) return 'bad';
+    if (showsFault(call.error)) return this.#takeFault();
     if (isAnswer(call.error)) this.#silent = 0;
     return undefined;
   }
 
   #takeAnswer(tookMs: number): Sample {
     this.#silent = 0;
+    this.#badInRow = 0;
     this.#usualMs = this.#usualMs === undefined ? tookMs : this.#usualMs + (tookMs - this.#usualMs) * weight;
     return 'good';
   }
 
+  #takeFault(): Sample {
+    this.#badInRow += 1;
+    return this.#badInRow >= maxBadInRow ? 'down' : 'bad';
+  }
+
   #takeSilence({ isReplying, tookMs }: EndedCall): Sample | undefined {
     if (isReplying || tookMs < minSilenceMs) return undefined;
-    if (this.#usualMs !== undefined) return tookMs > unusual * this.#usualMs ? 'bad' : undefined;
+    if (this.#usualMs !== undefined) return tookMs > unusual * this.#usualMs ? this.#takeFault() : undefined;
     this.#silent += 1;
-    return this.#silent >= silentCalls ? 'down' : undefined;
+    return this.#silent >= maxSilent ? 'down' : undefined;
   }
 }
 

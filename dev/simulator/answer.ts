@@ -13,7 +13,7 @@ export interface Exchange {
   readonly turns: readonly Turn[];
   readonly format: WireFormat;
   readonly response: ServerResponse;
-  /** Counts how often each model of each provider has failed, for behaviours that stop failing. */
+  /** Counts the calls of each model of each provider whose behaviour changes with their number. */
   readonly failures: Map<string, number>;
 }
 
@@ -32,7 +32,7 @@ export async function answer(exchange: Exchange, behaviour: Behaviour): Promise<
     case 'not-ready':
       return refuse(exchange, format.errors.notReady());
     case 'hang':
-      return;
+      return isUsedUp(exchange, behaviour) ? reply(exchange, echoBehaviour) : undefined;
     case 'reset':
       call.cutBySimulator = true;
       response.socket?.resetAndDestroy();
@@ -87,13 +87,17 @@ async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<voi
   });
 }
 
-function isUsedUp({ call, failures }: Exchange, { times }: ErrorBehaviour): boolean {
-  if (times === Number.POSITIVE_INFINITY) return false;
+/** Whether it is not, or no longer, this call's turn to fail. */
+function isUsedUp(
+  { call, failures }: Exchange,
+  { after = 0, times }: Pick<ErrorBehaviour, 'after' | 'times'>,
+): boolean {
+  if (after === 0 && times === Number.POSITIVE_INFINITY) return false;
   const key = `${call.provider}/${call.model}`;
-  const failed = failures.get(key) ?? 0;
-  if (failed >= times) return true;
-  failures.set(key, failed + 1);
-  return false;
+  const turn = failures.get(key) ?? 0;
+  if (turn >= after + times) return true;
+  failures.set(key, turn + 1);
+  return turn < after;
 }
 
 function breakStream({ call, turns, format, response }: Exchange): void {

@@ -19,20 +19,28 @@ export interface ReplyBehaviour {
   readonly gapMs: number;
 }
 
-/** An error answer to the first `times` calls, and an echo after them. */
+/** An error answer to `times` calls, behind `after` ones that get an echo as all later ones do. */
 export interface ErrorBehaviour {
   readonly kind: 'error';
   readonly status: number;
+  readonly after?: number;
   readonly times: number;
   readonly retryAfterS?: number;
+}
+
+/** No answer to the first `times` calls, and an echo after them. */
+export interface HangBehaviour {
+  readonly kind: 'hang';
+  readonly times: number;
 }
 
 /** What the simulator does with a call. */
 export type Behaviour =
   | ReplyBehaviour
   | ErrorBehaviour
+  | HangBehaviour
   | { readonly kind: 'endless-error'; readonly status: number }
-  | { readonly kind: 'not-ready' | 'hang' | 'reset' | 'html' | 'garbage' | 'stream-error' };
+  | { readonly kind: 'not-ready' | 'reset' | 'html' | 'garbage' | 'stream-error' };
 
 interface Row {
   /** The model name as documented, with `<…>` for numbers and keys. */
@@ -102,6 +110,11 @@ const rows: Row[] = [
     behave: (n, status) => error(status, n),
   },
   {
+    name: 'sim-good-<n>-<status>-<key>',
+    summary: 'echo to the first n calls, then they fail',
+    behave: (n, status) => ({ kind: 'error', status: Number(status), after: Number(n), times: Infinity }),
+  },
+  {
     name: 'sim-limit-<n>-<seconds>-<key>',
     summary: 'the first n calls get 429 with Retry-After, then echo',
     behave: (n, seconds) => error('429', n, seconds),
@@ -111,7 +124,12 @@ const rows: Row[] = [
     summary: "the provider's error for a model that is being loaded",
     behave: () => ({ kind: 'not-ready' }),
   },
-  { name: 'sim-hang', summary: 'never answers', behave: () => ({ kind: 'hang' }) },
+  { name: 'sim-hang', summary: 'never answers', behave: () => ({ kind: 'hang', times: Infinity }) },
+  {
+    name: 'sim-hang-<n>-<key>',
+    summary: 'never answers the first n calls, then echo',
+    behave: (n) => ({ kind: 'hang', times: Number(n) }),
+  },
   {
     name: 'sim-hang-body',
     summary: 'headers and half of the body, then silence',

@@ -19,7 +19,8 @@ const about = {
   control: {
     'GET /__simulator/calls':
       'the newest calls; ?model=, ?since=<id>; ?wait=call|close&timeoutMs=5000 waits for the first of them',
-    'DELETE /__simulator/calls': 'forgets calls, counts and the counters of sim-fail and sim-limit',
+    'DELETE /__simulator/calls':
+      'forgets calls, counts and the counters of sim-fail, sim-good, sim-hang and sim-limit',
     'GET /__simulator/calls/stats': 'counts per provider and model, open sockets',
   },
 };

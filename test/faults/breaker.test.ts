@@ -23,6 +23,26 @@ async function askUntilRefused({ deployment, chat }: Books, call: Parameters<Boo
   return { calls: calls.lastId - since };
 }
 
+/** No share of a window is ever half bad within the calls that follow these. */
+const goodCalls = 300;
+
+fault(
+  {
+    id: 'P12',
+    injected: `a provider that fails every call after ${goodCalls} good ones in the same window`,
+    callsPerRequest: 2,
+  },
+  async (books) => {
+    await books.start({ variables: { OPENAI_CONCURRENCY: String(concurrency) } });
+    const model = `sim-good-${goodCalls}-500-P12@P12`;
+    const good = await Promise.all(Array.from({ length: goodCalls }, () => books.chat({ model })));
+    expect(good.filter(({ status }) => status !== 200)).toEqual([]);
+    const { calls } = await askUntilRefused(books, { model });
+    expect(calls).toBeLessThanOrEqual(samplesInRow + concurrency);
+    return `the breaker opens after ${calls} calls`;
+  },
+);
+
 fault({ id: 'P11', injected: 'a provider that hangs while every caller waits 3 s' }, async (books) => {
   await books.start({ variables: { OPENAI_CONCURRENCY: String(concurrency) } });
   const { calls } = await askUntilRefused(books, {

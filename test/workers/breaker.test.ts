@@ -118,6 +118,20 @@ describe('createBreaker', () => {
     expect(breaker.state).toBe('open');
   });
 
+  it('opens at the tenth sick call in a row, however many were well before', async () => {
+    for (let n = 0; n < 200; n += 1) await call();
+    for (let n = 0; n < 9; n += 1) await sick();
+    await call();
+    for (let n = 0; n < 9; n += 1) {
+      await sick();
+      await call(new Failure('provider_rejected'));
+    }
+    await judged();
+    expect(breaker.state).toBe('closed');
+    await sick();
+    expect(breaker.state).toBe('open');
+  });
+
   it('makes no call while it is open', async () => {
     await open();
     let made = false;
@@ -303,6 +317,29 @@ describe('a call that its caller cuts', () => {
 describe('the window', () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
+
+  it('is ten seconds for what fails fast, however good the minute before was', async () => {
+    let isOpen = false;
+    const flaky = createBreaker({
+      timeoutMs: 45_000,
+      resetMs: 1e9,
+      onChange: (state) => {
+        isOpen = state === 'open';
+      },
+    });
+    const end = (isWell: boolean) =>
+      isWell ? Promise.resolve() : Promise.reject(new Failure('provider_error'));
+    const ask = async (isWell: boolean) => {
+      await flaky.run(() => end(isWell)).catch(() => undefined);
+      await vi.advanceTimersByTimeAsync(100);
+    };
+    for (let n = 0; n < 600; n += 1) await ask(true);
+    let asked = 0;
+    // Two of three fail.
+    for (; !isOpen && asked < 600; asked += 1) await ask(asked % 3 === 0);
+    flaky.close();
+    expect(asked).toBeLessThanOrEqual(100);
+  });
 
   /** Calls at this pace that all hang until they time out; when it opened, in milliseconds, if within five minutes. */
   async function opensAfter(perSecond: number, timeoutMs: number): Promise<number> {

@@ -101,6 +101,8 @@ describe('errors', () => {
     expect(await statuses('sim-fail-2-503', 4)).toEqual([503, 503, 200, 200]);
     expect(await statuses('sim-fail-2-503-other', 3)).toEqual([503, 503, 200]);
     expect(await statuses('sim-fail-0-500', 1)).toEqual([200]);
+    expect(await statuses('sim-good-2-503-key', 5)).toEqual([200, 200, 503, 503, 503]);
+    expect(await statuses('sim-hang-0-key', 1)).toEqual([200]);
     const limited = await ask(provider, 'sim-limit-1-3-key');
     expect([limited.status, limited.headers.get('retry-after')]).toEqual([429, '3']);
     expect((await ask(provider, 'sim-limit-1-3-key')).status).toBe(200);
