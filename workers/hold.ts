@@ -36,7 +36,8 @@ const longestPauseMs = 8000;
 const noticeableMs = 100;
 
 /**
- * How long: what `Retry-After` says, or else a pause that doubles from 429 to 429 until a call is answered. A call that
+ * How long: a pause that doubles from 429 to 429 until a call is answered, or what `Retry-After` says when that is longer
+ * (some say 0, or give a date that has passed, with every 429). A call that
  * began before the last 429 came says nothing of what came after it: twenty that are refused at once are one sign, and
  * so are a call and its retry.
  */
@@ -69,7 +70,7 @@ export function createHold({ onChange, tell }: HoldOptions): Hold {
       limits += 1;
       pauseMs = pauseMs === 0 ? shortestPauseMs : Math.min(2 * pauseMs, longestPauseMs);
     }
-    const ms = Math.min(retryAfterMs ?? Math.max(pauseMs, shortestPauseMs), longestMs);
+    const ms = Math.min(Math.max(retryAfterMs ?? 0, pauseMs, shortestPauseMs), longestMs);
     if (lengthen(ms)) tell(ms);
   };
 

@@ -19,8 +19,8 @@ const longestPauseMs = 400;
 const leastTimeLeftMs = 250;
 
 /**
- * The one retry layer: at most one more attempt, when the failure may pass, the pause (the provider's `Retry-After`,
- * else a jittered fraction of a second, and no less than the pool is held back) fits before the deadline, and the budget
+ * The one retry layer: at most one more attempt, when the failure may pass, the pause (a jittered
+ * fraction of a second, and no less than the provider's `Retry-After` or than the pool is held back) fits before the deadline, and the budget
  * allows it. A call that timed out is not repeated: it has already cost the most a call can.
  */
 export async function withOneRetry<T>(
@@ -57,5 +57,6 @@ function pauseBeforeRetry(error: unknown): number | undefined {
   if (!(error instanceof Failure) || !error.retryable) return undefined;
   if (error.code !== 'provider_error' && error.code !== 'provider_rate_limited') return undefined;
   const jitteredMs = shortestPauseMs + Math.random() * (longestPauseMs - shortestPauseMs);
-  return error.facts.retryAfterMs === undefined ? jitteredMs : error.facts.retryAfterMs + Math.random() * 100;
+  // A provider that says 0, or a date in the past, would otherwise be asked again at once, by all.
+  return Math.max(jitteredMs, (error.facts.retryAfterMs ?? 0) + Math.random() * 100);
 }

@@ -60,6 +60,14 @@ describe('watch', () => {
     expect(hold.leftMs).toBeLessThanOrEqual(8000);
   });
 
+  it.each([0, 100])(
+    'never waits less than its own pause, though Retry-After says %d ms',
+    async (retryAfterMs) => {
+      for (let n = 0; n < 4; n += 1) await fail(limited(retryAfterMs));
+      expect(told).toEqual([250, 500, 1000, 2000]);
+    },
+  );
+
   it('does not double for the retry of a call', async () => {
     await fail(limited());
     await hold.watch(() => Promise.reject(limited()), { isRetry: true }).catch(() => undefined);

@@ -66,9 +66,13 @@ describe('withOneRetry', () => {
     expect(attempts).toBe(1);
   });
 
-  it('waits a fraction of a second', async () => {
+  it.each([
+    ['when nothing is said', failed()],
+    ['though the provider says that it need not', limited(0)],
+    ['though the provider gives a date in the past', new Failure('provider_error', { retryAfterMs: 0 })],
+  ])('waits a fraction of a second %s', async (_, failure) => {
     const startedAt = performance.now();
-    await run([failed(), 'done']);
+    await run([failure, 'done']);
     const tookMs = performance.now() - startedAt;
     expect(tookMs).toBeGreaterThanOrEqual(95);
     expect(tookMs).toBeLessThan(1000);
