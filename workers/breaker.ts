@@ -7,6 +7,8 @@ export type BreakerState = 'closed' | 'open' | 'half-open';
 
 export interface Breaker {
   readonly state: BreakerState;
+  /** Whether it is half-open and its one call is under way. */
+  readonly isProbing: boolean;
   /**
    * Runs the call unless the breaker is open; throws `provider_unavailable` then, and whatever the call throws. The call
    * says when its reply begins.
@@ -90,6 +92,9 @@ export function createBreaker({ timeoutMs, resetMs, onChange }: BreakerOptions):
   return {
     get state() {
       return state();
+    },
+    get isProbing() {
+      return probing;
     },
     close,
     run: async (call) => {

@@ -1,16 +1,20 @@
 import type { Breaker } from './breaker.js';
 import type { Hold } from './hold.js';
+import type { Load } from './load.js';
 
 /** Decides whether a pool takes jobs, and how many at once; nobody else pauses or resumes its worker. */
 export interface Intake {
-  /** To be called when the breaker has changed, and when a hold has begun or ended. */
+  /** Jobs at once at this moment. */
+  readonly concurrency: number;
+  /** To be called when the breaker has changed, when a hold has begun or ended, and when a job has ended while the breaker probes. */
   adjust(): void;
 }
 
 interface IntakeDeps {
   worker: GovernedWorker;
-  breaker: Pick<Breaker, 'state'>;
+  breaker: Pick<Breaker, 'state' | 'isProbing'>;
   hold: Pick<Hold, 'leftMs'>;
+  load: Pick<Load, 'inFlight'>;
   /** Jobs at once of a pool that is well. */
   concurrency: number;
 }
@@ -24,13 +28,21 @@ interface GovernedWorker {
 
 /**
  * A pool takes no jobs while its breaker is open, so that a healthy worker elsewhere gets them, nor while its provider
- * has told it to wait; to probe, it takes one at a time. `pause` and `resume` make a new concurrency count at once
- * instead of when the next job ends. A paused worker looks for no abandoned jobs; it does so first when it resumes.
+ * has told it to wait; to probe, it takes one at a time, beside those that may hang since before the breaker opened.
+ * `pause` and `resume` make a new concurrency count at once instead of when the next job ends. A paused worker looks for
+ * no abandoned jobs; it does so first when it resumes.
  */
-export function createIntake({ worker, breaker, hold, concurrency }: IntakeDeps): Intake {
+export function createIntake({ worker, breaker, hold, load, concurrency }: IntakeDeps): Intake {
+  const current = () => {
+    if (breaker.state !== 'half-open') return concurrency;
+    return Math.max(1, load.inFlight + (breaker.isProbing ? 0 : 1));
+  };
   return {
+    get concurrency() {
+      return current();
+    },
     adjust: () => {
-      worker.concurrency = breaker.state === 'half-open' ? 1 : concurrency;
+      worker.concurrency = current();
       void worker.pause(true);
       if (breaker.state !== 'open' && hold.leftMs === 0) void worker.resume();
     },

@@ -12,10 +12,15 @@ export interface Load {
   noteCall(tookMs: number, options?: { wasCut: boolean }): void;
 }
 
+interface LoadOptions {
+  /** Called when a job is in flight no more. */
+  onEnd?: () => unknown;
+}
+
 /** The mean follows the last few dozen calls. */
 const weight = 1 / 20;
 
-export function createLoad(): Load {
+export function createLoad({ onEnd = () => {} }: LoadOptions = {}): Load {
   let inFlight = 0;
   let meanJobMs = 0;
   return {
@@ -31,6 +36,7 @@ export function createLoad(): Load {
         return await job();
       } finally {
         inFlight -= 1;
+        onEnd();
       }
     },
     noteCall: (tookMs, { wasCut } = { wasCut: false }) => {

@@ -3,6 +3,7 @@ import type { PoolSettings } from '../shared/pool-settings.js';
 import { writtenVersion } from '../shared/versions.js';
 import type { Breaker } from './breaker.js';
 import type { Hold } from './hold.js';
+import type { Intake } from './intake.js';
 import type { Load } from './load.js';
 import type { Provider } from './provider.js';
 
@@ -12,6 +13,7 @@ interface DescribedPool {
   workerName: string;
   breaker: Pick<Breaker, 'state'>;
   hold: Pick<Hold, 'leftMs'>;
+  intake: Pick<Intake, 'concurrency'>;
   load: Load;
   queue: { getJobCounts(...states: ('waiting' | 'prioritized')[]): Promise<Record<string, number>> };
 }
@@ -25,6 +27,7 @@ export async function describePool({
   workerName,
   breaker,
   hold,
+  intake,
   load,
   queue,
 }: DescribedPool): Promise<PoolBeat> {
@@ -37,7 +40,7 @@ export async function describePool({
     provider: provider.id,
     worker: workerName,
     state,
-    concurrency: state === 'probing' ? 1 : settings.concurrency,
+    concurrency: intake.concurrency,
     inFlight: load.inFlight,
     waiting,
     meanJobMs: load.meanJobMs,

@@ -59,7 +59,7 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
   await telegraph.subscribe(topics.cancel(provider.id), cancelSchema, ({ jobIds }) => jobs.cancel(jobIds));
   const keptOutcomes = createKeptOutcomes({ records: store.records, log });
   const replier = createReplier({ telegraph, keptOutcomes, log });
-  const load = createLoad();
+  const load = createLoad({ onEnd: () => breaker.state === 'half-open' && intake.adjust() });
   const metrics = createPoolMetrics(deps.instruments, provider.id);
   const change = () => {
     intake.adjust();
@@ -84,12 +84,12 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     metrics.noteBroken();
     replier.broke(job, error);
   });
-  const intake = createIntake({ worker, breaker, hold, concurrency: settings.concurrency });
+  const intake = createIntake({ worker, breaker, hold, load, concurrency: settings.concurrency });
 
   const queue = store.createQueue(queueName(provider.id));
   const heartbeat = startHeartbeat({
     telegraph,
-    describe: () => describePool({ ...deps, breaker, hold, load, queue }),
+    describe: () => describePool({ ...deps, breaker, hold, intake, load, queue }),
     log,
   });
   await Promise.all([hearLimits(deps, hold), heartbeat.started]);

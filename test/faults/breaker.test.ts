@@ -35,8 +35,10 @@ fault(
   async (books) => {
     await books.start({ variables: { OPENAI_CONCURRENCY: String(concurrency) } });
     const model = `sim-good-${goodCalls}-500-P12@P12`;
-    const good = await Promise.all(Array.from({ length: goodCalls }, () => books.chat({ model })));
-    expect(good.filter(({ status }) => status !== 200)).toEqual([]);
+    for (let n = 0; n < goodCalls; n += concurrency) {
+      const good = await Promise.all(Array.from({ length: concurrency }, () => books.chat({ model })));
+      expect(good.filter(({ status }) => status !== 200)).toEqual([]);
+    }
     const { calls } = await askUntilRefused(books, { model });
     expect(calls).toBeLessThanOrEqual(samplesInRow + concurrency);
     return `the breaker opens after ${calls} calls`;
@@ -52,3 +54,41 @@ fault({ id: 'P11', injected: 'a provider that hangs while every caller waits 3 s
   expect(calls).toBeLessThanOrEqual(samplesInRow + concurrency);
   return `the breaker opens after ${calls} calls, each cut by its caller`;
 });
+
+const resetMs = 2000;
+const hangingCalls = 14;
+
+fault(
+  {
+    id: 'P13',
+    timed: true,
+    injected: `a provider that answers again while ${hangingCalls} calls to it still hang`,
+  },
+  async (books) => {
+    const { simulator } = await books.start({
+      variables: {
+        OPENAI_CONCURRENCY: String(hangingCalls),
+        BREAKER_RESET_MS: String(resetMs),
+        CHAT_TIMEOUT_MS: '20000',
+      },
+    });
+    // A patient caller hangs on long after the impatient ones have opened the breaker.
+    const model = `sim-hang-${hangingCalls - concurrency + samplesInRow}-P13@P13`;
+    const patient = Array.from({ length: hangingCalls - concurrency }, () => books.ask({ model }));
+    await Promise.all(patient.map((asked) => asked.arrived()));
+    await askUntilRefused(books, { model, headers: { Prefer: 'wait=2' } });
+    const openAt = performance.now();
+    expect(simulator.calls.inFlight).toBe(patient.length);
+    await untilOk(books, model);
+    const tookMs = Math.round(performance.now() - openAt);
+    expect(simulator.calls.inFlight).toBeGreaterThan(0);
+    for (const asked of patient) asked.leave();
+    expect(tookMs).toBeLessThan(resetMs + 1000);
+    return `the first good answer ${tookMs} ms after the breaker opened, ${patient.length} calls still hanging`;
+  },
+);
+
+/** Asks until the first good answer. */
+async function untilOk(books: Books, model: string): Promise<void> {
+  while ((await books.chat({ model })).status !== 200);
+}

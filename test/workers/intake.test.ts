@@ -3,8 +3,9 @@ import type { BreakerState } from '../../workers/breaker.js';
 import { createIntake, type Intake } from '../../workers/intake.js';
 
 let intake: Intake;
-let breaker: { state: BreakerState };
+let breaker: { state: BreakerState; isProbing: boolean };
 let hold: { leftMs: number };
+let load: { inFlight: number };
 let worker: ReturnType<typeof createRecordingWorker>;
 
 /** Keeps what the intake decides. */
@@ -25,10 +26,11 @@ function createRecordingWorker() {
 }
 
 beforeEach(() => {
-  breaker = { state: 'closed' };
+  breaker = { state: 'closed', isProbing: false };
   hold = { leftMs: 0 };
+  load = { inFlight: 0 };
   worker = createRecordingWorker();
-  intake = createIntake({ worker, breaker, hold, concurrency: 20 });
+  intake = createIntake({ worker, breaker, hold, load, concurrency: 20 });
 });
 
 function when(state: BreakerState, leftMs: number) {
@@ -53,6 +55,21 @@ describe('adjust', () => {
     expect(when('half-open', 0).concurrency).toBe(1);
     when('half-open', 500);
     expect(when('half-open', 0).concurrency).toBe(1);
+    expect(when('closed', 0).concurrency).toBe(20);
+  });
+
+  it('takes one to probe beside calls that hang, and no other until it has ended', () => {
+    load.inFlight = 14;
+    expect(when('half-open', 0).concurrency).toBe(15);
+    load.inFlight = 15;
+    breaker.isProbing = true;
+    expect(when('half-open', 0).concurrency).toBe(15);
+    load.inFlight = 12;
+    expect(when('half-open', 0).concurrency).toBe(12);
+    breaker.isProbing = false;
+    load.inFlight = 0;
+    expect(when('half-open', 0).concurrency).toBe(1);
+    load.inFlight = 30;
     expect(when('closed', 0).concurrency).toBe(20);
   });
 
