@@ -1,19 +1,19 @@
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
+import type { UserIdentity } from '../db/users.js';
 import type { Scope } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { LoginLimiter } from './login-limiter.js';
 
-/** Who is asking, once their credentials have been checked. */
-export interface Caller {
-  readonly name: string;
+/** Who is asking, once their credentials have been checked: the same user by Basic and by any of their tokens. */
+export interface Caller extends UserIdentity {
   readonly scopes: readonly Scope[];
 }
 
 /** What the generated routes check credentials with; they find it in `app.locals.authentication`. */
 export interface Authentication {
   /** Takes the same time whether the name, the secret or neither is right. */
-  checkUser(name: string, secret: string): { readonly name: string } | undefined;
+  checkUser(name: string, secret: string): UserIdentity | undefined;
   /** Whether `checkUser` knows everybody; until then a failed check proves nothing. */
   usersLoaded(): boolean;
   checkToken(token: string): Promise<Caller | undefined>;
@@ -49,7 +49,7 @@ async function asChatUser(
   const sent = request.headersDistinct.authorization;
   const credentials = sent && parseBasic(sent);
   const user = credentials && checkUser(credentials.name, credentials.secret);
-  if (user) return { name: user.name, scopes: ['chat'] };
+  if (user) return { ...user, scopes: ['chat'] };
   if (sent) await loginLimiter.countFailure(request.ip);
   // Said whatever the name is: another answer to the first user's would tell that it is theirs.
   if (sent && !usersLoaded()) throw new Failure('internal', notLoaded);

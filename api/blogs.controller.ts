@@ -97,9 +97,9 @@ export class BlogsController extends Controller {
     @Header('Idempotency-Key') idempotencyKey?: string,
     @Header('Prefer') _prefer?: string,
   ): Promise<contract.Post> {
-    const owner = writer(request);
-    const fields = toPostFields(body, owner);
-    const once = onlyOnce({ owner, key: idempotencyKey, fields });
+    const user = writer(request);
+    const fields = toPostFields(body, user.name);
+    const once = onlyOnce({ user, key: idempotencyKey, fields });
     const { post, replayed } = await this.deps.posts.create(fields, once);
     this.setHeader('Location', `${this.deps.basePath}/blogs/${post.id}`);
     if (replayed) this.setHeader('Idempotency-Replayed', 'true');
@@ -199,7 +199,7 @@ export class BlogsController extends Controller {
     @Header('If-Match') ifMatch?: string,
     @Header('Prefer') _prefer?: string,
   ): Promise<contract.Post> {
-    const fields = toPostFields(body, writer(request));
+    const fields = toPostFields(body, writer(request).name);
     return this.written(outcomeOf(await this.deps.posts.replace(id, fields, expectedVersions(ifMatch))));
   }
 
@@ -234,7 +234,7 @@ export class BlogsController extends Controller {
     @Header('If-Match') ifMatch?: string,
     @Header('Prefer') _prefer?: string,
   ): Promise<contract.Post> {
-    const changes = toPostChanges(body, writer(request));
+    const changes = toPostChanges(body, writer(request).name);
     return this.written(outcomeOf(await this.deps.posts.patch(id, changes, expectedVersions(ifMatch))));
   }
 
@@ -265,7 +265,7 @@ export class BlogsController extends Controller {
 const mayWrite = ({ user }: AuthenticatedRequest): boolean => user?.scopes.includes('blogs:write') ?? false;
 
 /** Whose token it is; a request without one does not get here. */
-const writer = ({ user }: AuthenticatedRequest): string => (user as Caller).name;
+const writer = ({ user }: AuthenticatedRequest): Caller => user as Caller;
 
 function outcomeOf(change: Change): contract.Post {
   if (change.kind !== 'changed') throw refusalOf(change);

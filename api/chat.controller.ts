@@ -159,8 +159,8 @@ export class ChatController extends Controller {
     const isAsync = prefersAsync(prefer);
     if (waitS !== undefined) response.set('Preference-Applied', `wait=${waitS}`);
     const { gateway, limits } = this.deps;
-    const { name: user } = request.user;
-    const onGoingOn = (ended: Promise<unknown>) => limits.hold(user, ended);
+    const { user } = request;
+    const onGoingOn = (ended: Promise<unknown>) => limits.hold(user.id, ended);
     // Set here, so that problems have it too.
     const onOpened = (id: string) => void response.set('Content-Location', addressOf(id, response));
     const question = {
@@ -173,7 +173,7 @@ export class ChatController extends Controller {
       gone: whenGone(response),
       keeping: isAsync || key !== undefined ? { owner: user, key, isAsync, onOpened, onGoingOn } : undefined,
     };
-    const reply = await limits.run(user, () => gateway.ask(question));
+    const reply = await limits.run(user.id, () => gateway.ask(question));
     if (reply.kind === 'accepted') return sendAccepted(response, reply, waitS);
     const headers = answerHeaders(reply.answer, provider);
     for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);

@@ -1,6 +1,6 @@
 import type { Database } from '../db/client.js';
 import { createTokenStore, type TokenInfo } from '../db/tokens.js';
-import { createUserStore } from '../db/users.js';
+import { createUserStore, firstUserOf, type UserIdentity } from '../db/users.js';
 import { type Config, defaultOwner } from '../shared/config.js';
 import type { Lifecycle } from '../shared/lifecycle.js';
 import type { Log } from '../shared/log.js';
@@ -28,11 +28,12 @@ export function openAuthentication(
   config: Config,
   { database, log, lifecycle }: AuthenticationDeps,
 ): OpenAuthentication {
-  const { CHAT_USERNAME: name, CHAT_PASSWORD: secret, BLOG_TOKEN: token } = config;
+  const { CHAT_PASSWORD: secret, BLOG_TOKEN: token } = config;
+  const user = firstUser(config);
   const users = lifecycle.opened(
     'user directory',
     createUserDirectory({
-      first: name && secret ? { name, secret } : undefined,
+      first: user && { user, secret },
       users: createUserStore(database),
       database,
       log,
@@ -40,7 +41,7 @@ export function openAuthentication(
     (open) => open.close(),
   );
   const checkToken = createTokenCheck({
-    first: token ? { token, owner: defaultOwner(config) } : undefined,
+    first: user && { user, token },
     tokens: createTokenStore(database),
     log,
   });
@@ -54,6 +55,10 @@ export function openAuthentication(
   };
 }
 
+/** Whom the credentials of the environment stand for; undefined when it has none. */
+const firstUser = (config: Config): UserIdentity | undefined =>
+  config.CHAT_USERNAME || config.BLOG_TOKEN ? firstUserOf(defaultOwner(config)) : undefined;
+
 /**
  * Throws `CannotStart` when there are no credentials at all: a server that nobody can use is a mistake that is better
  * told now. A database that is away may know somebody.
@@ -66,7 +71,7 @@ export async function refuseWithoutCredentials(
   try {
     const lists = Promise.all([createUserStore(database).list(), createTokenStore(database).list()]);
     const [users, tokens] = await within(patienceMs, lists);
-    if (users.length > 0 || tokens.some(isGood)) return;
+    if (users.some(({ hasSecret }) => hasSecret) || tokens.some(isGood)) return;
   } catch (error) {
     log.warn({ err: error }, 'cannot see yet whether there are users or tokens');
     return;

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { PostFields, PostRequest } from '../db/post-store.js';
+import type { UserIdentity } from '../db/users.js';
 import { invalidRequest } from './post-text.js';
 
 /**
@@ -8,14 +9,14 @@ import { invalidRequest } from './post-text.js';
  * malformed key.
  */
 export function onlyOnce(request: {
-  owner: string;
+  user: UserIdentity;
   key: string | undefined;
   fields: PostFields;
 }): PostRequest | undefined {
-  const { owner, fields } = request;
+  const { user, fields } = request;
   const key = readIdempotencyKey(request.key);
   if (key === undefined) return undefined;
-  return { owner, key, hash: createHash('sha256').update(JSON.stringify(fields)).digest() };
+  return { user, key, hash: createHash('sha256').update(JSON.stringify(fields)).digest() };
 }
 
 /**

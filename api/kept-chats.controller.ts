@@ -59,10 +59,7 @@ export class KeptChatsController extends Controller {
   @Middlewares(refuseOddId)
   @SuccessResponse<{ 'X-Request-Id': string; 'Cache-Control': string }>('200', 'The chat', 'application/json')
   async getChat(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<Chat> {
-    const { chat, record } = await this.deps.keptChats.read({
-      owner: request.user.name,
-      id: id.toLowerCase(),
-    });
+    const { chat, record } = await this.deps.keptChats.read({ owner: request.user, id: id.toLowerCase() });
     this.setHeader('Cache-Control', 'no-store');
     return represent(chat, record);
   }
@@ -79,7 +76,7 @@ export class KeptChatsController extends Controller {
   @Middlewares(refuseOddId)
   @SuccessResponse<{ 'X-Request-Id': string }>('204', 'Cancelled, or it had ended')
   async cancelChat(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<void> {
-    await this.deps.keptChats.cancel({ owner: request.user.name, id: id.toLowerCase() });
+    await this.deps.keptChats.cancel({ owner: request.user, id: id.toLowerCase() });
   }
 }
 

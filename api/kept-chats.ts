@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { UserIdentity } from '../db/users.js';
 import type { ChatStatus } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { KeptChat } from '../shared/kept-chat.js';
@@ -7,7 +8,7 @@ import { within } from '../shared/within.js';
 import { statusOf } from './answers.js';
 import type { JobRecord } from './job-records.js';
 import { createKeptEntry, type Entry } from './kept-entry.js';
-import { createKeptRecords } from './kept-records.js';
+import { createKeptRecords, isOwnedBy } from './kept-records.js';
 import type { KeptQuestion, OpenedChat } from './question.js';
 import type { QueueLink } from './queue-link.js';
 
@@ -31,7 +32,7 @@ export interface KeptChats {
 }
 
 interface ChatName {
-  owner: string;
+  owner: UserIdentity;
   id: string;
 }
 
@@ -54,7 +55,7 @@ export function createKeptChats(deps: KeptChatsDeps): KeptChats {
 
   const find = async ({ owner, id }: ChatName): Promise<KeptChat> => {
     const chat = await records.readChat(id);
-    if (chat?.owner !== owner) throw new Failure('not_found');
+    if (chat === undefined || !isOwnedBy(chat, owner)) throw new Failure('not_found');
     return chat;
   };
   const read = async (name: ChatName) => {

@@ -5,7 +5,7 @@ import { writtenVersion } from '../shared/versions.js';
 import { within } from '../shared/within.js';
 import { statusOf } from './answers.js';
 import type { JobRecord } from './job-records.js';
-import type { CallersKey, KeptRecords } from './kept-records.js';
+import { type CallersKey, isOwnedBy, type KeptRecords } from './kept-records.js';
 import type { KeptQuestion, OpenedChat, Question } from './question.js';
 
 /** How a question that begins a chat gets in. */
@@ -47,7 +47,7 @@ export function createKeptEntry({ records, recordOf, resultTtlMs, now }: KeptEnt
   /** The chat that a key stands for; undefined when another attempt is due. */
   const join = async (question: KeptQuestion, id: string): Promise<OpenedChat | undefined> => {
     const chat = await records.readChat(id);
-    if (chat === undefined) return undefined;
+    if (chat === undefined || !isOwnedBy(chat, question.keeping.owner)) return undefined;
     if (chat.requestHash !== hashOf(question)) throw new Failure('idempotency_key_reused');
     const record = await recordOf(chat);
     if (record.state !== 'settled') return isUnderWay(chat, record) ? { chat, isNew: false } : undefined;
@@ -80,7 +80,7 @@ export function createKeptEntry({ records, recordOf, resultTtlMs, now }: KeptEnt
   };
   const openNow = async (question: KeptQuestion, entry: Entry): Promise<OpenedChat> => {
     const { owner, key } = question.keeping;
-    if (key !== undefined) return openByKey(question, { owner, key }, entry);
+    if (key !== undefined) return openByKey(question, { owner: owner.name, key }, entry);
     return { chat: await begin(question, entry), isNew: true };
   };
 
@@ -100,7 +100,8 @@ function describe(question: KeptQuestion, times: Times): KeptChat {
   return {
     v: writtenVersion,
     id,
-    owner: keeping.owner,
+    owner: keeping.owner.name,
+    ownerId: keeping.owner.id,
     provider,
     ...(model && { model }),
     requestHash,

@@ -1,3 +1,4 @@
+import type { UserIdentity } from '../db/users.js';
 import { Failure } from '../shared/failures.js';
 import {
   chatKey,
@@ -30,11 +31,18 @@ export interface KeptRecords {
   cancel(chat: KeptChat): Promise<boolean>;
 }
 
-/** An `Idempotency-Key`, and whose it is. */
+/** An `Idempotency-Key`, and the name of the user whose it is. A name may be given again: see `isOwnedBy`. */
 export interface CallersKey {
   readonly owner: string;
   readonly key: string;
 }
+
+/**
+ * Whether the chat is the user's, and not that of an earlier user of the same name. One that the release before has recorded
+ * names no id: it is whose name it was at that time.
+ */
+export const isOwnedBy = ({ owner, ownerId, createdAt }: KeptChat, user: UserIdentity): boolean =>
+  ownerId === undefined ? owner === user.name && createdAt >= user.createdAt.getTime() : ownerId === user.id;
 
 /** Everything about one chat ends together, at its `keptUntil`. */
 export function createKeptRecords(records: RecordStore, now: () => number): KeptRecords {

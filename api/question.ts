@@ -1,3 +1,4 @@
+import type { UserIdentity } from '../db/users.js';
 import type { ChatStatus, ProviderId, Turn } from '../shared/contract.js';
 import type { KeptChat } from '../shared/kept-chat.js';
 import type { Outcome } from '../shared/outcome.js';
@@ -24,7 +25,7 @@ export interface Question {
 
 /** What a caller who may come back has said of that. */
 interface Keeping {
-  readonly owner: string;
+  readonly owner: UserIdentity;
   /** The `Idempotency-Key`. */
   readonly key: string | undefined;
   readonly isAsync: boolean;

@@ -1,5 +1,7 @@
 import type { TokenStore } from '../db/tokens.js';
+import type { UserIdentity } from '../db/users.js';
 import { digestOf, isAccessToken, sameDigest } from '../shared/access-token.js';
+import type { Scope } from '../shared/contract.js';
 import type { Log } from '../shared/log.js';
 import type { Caller } from './authentication.js';
 
@@ -7,8 +9,8 @@ import type { Caller } from './authentication.js';
 export type TokenCheck = (token: string) => Promise<Caller | undefined>;
 
 interface TokenCheckDeps {
-  /** The token that the environment names, of any form. */
-  first: { token: string; owner: string } | undefined;
+  /** The user of the environment, and the token of any form that it names, if it does. */
+  first: { user: UserIdentity; token: string | undefined } | undefined;
   tokens: Pick<TokenStore, 'find' | 'markUsed'>;
   log: Log;
 }
@@ -18,20 +20,21 @@ interface TokenCheckDeps {
  * revoking one is effective at once, and by their digest, so that the time of the search tells nothing about a token.
  */
 export function createTokenCheck({ first, tokens, log }: TokenCheckDeps): TokenCheck {
-  const known = first && { digest: digestOf(first.token), caller: firstCaller(first.owner) };
+  const known = first?.token ? digestOf(first.token) : undefined;
   const noteUse = createUseNote({ tokens, log });
   return async (token) => {
     const digest = digestOf(token);
-    if (known && sameDigest(digest, known.digest)) return known.caller;
+    if (first && known && sameDigest(digest, known)) return { ...first.user, scopes: firstScopes };
     if (!isAccessToken(token)) return undefined;
     const grant = await tokens.find(digest);
     if (grant === undefined || !sameDigest(digest, grant.secretHash)) return undefined;
     if (!grant.usedRecently) noteUse(grant.id);
-    return { name: grant.owner, scopes: grant.scopes };
+    const { user, scopes } = grant;
+    return { ...(user.name === first?.user.name ? first.user : user), scopes };
   };
 }
 
-const firstCaller = (name: string): Caller => ({ name, scopes: ['blogs:write', 'blogs:read'] });
+const firstScopes: readonly Scope[] = ['blogs:write', 'blogs:read'];
 
 /** Notes a use in the background: the caller neither waits for it nor fails with it. A burst of uses is noted once. */
 function createUseNote({ tokens, log }: Pick<TokenCheckDeps, 'tokens' | 'log'>): (id: string) => void {

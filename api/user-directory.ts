@@ -1,18 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from '../db/client.js';
-import { type UserStore, usersChannel } from '../db/users.js';
+import { type UserDigest, type UserIdentity, type UserStore, usersChannel } from '../db/users.js';
 import { digestOf, sameDigest } from '../shared/access-token.js';
 import type { Log } from '../shared/log.js';
 
-/** A chat user whose credentials were right. */
-export interface User {
-  readonly name: string;
-}
-
-/** The chat users, in memory: chat goes on while the database is away. */
+/** The users, in memory: chat goes on while the database is away. */
 export interface UserDirectory {
   /** The user, if the secret is theirs; takes the same time whatever of the two is wrong. */
-  check(name: string, secret: string): User | undefined;
+  check(name: string, secret: string): UserIdentity | undefined;
   /** Whether the users of the database were loaded at least once; before that nobody can be called unknown. */
   readonly loaded: boolean;
   /** Resolves when the first attempt to load the users is over, well or not. */
@@ -22,8 +17,11 @@ export interface UserDirectory {
 }
 
 interface DirectoryDeps {
-  /** The user that the environment names; it stands before one of the same name in the database. */
-  first: { name: string; secret: string } | undefined;
+  /**
+   * The user that the environment names, and the secret if it has one. One of the same name in the database is the same user, with
+   * another secret.
+   */
+  first: { user: UserIdentity; secret: string | undefined } | undefined;
   users: Pick<UserStore, 'digests'>;
   database: Pick<Database, 'listen'>;
   log: Log;
@@ -36,15 +34,13 @@ const retryMs = 2_000;
 
 /** Starts to load the users, and loads them again whenever they change. */
 export function createUserDirectory({ first, users, database, log }: DirectoryDeps): UserDirectory {
-  const firstEntries = first ? [[first.name, digestOf(first.secret)] as const] : [];
-  /** Compared with when there is no such user. */
-  const nobody = randomBytes(32);
-  let digests: ReadonlyMap<string, Buffer> = new Map(firstEntries);
+  const entriesOf = createEntries(first);
+  let entries = entriesOf([]);
   let loaded = false;
 
   const load = async () => {
     const rows = await users.digests();
-    digests = new Map([...rows.map(({ name, secretHash }) => [name, secretHash] as const), ...firstEntries]);
+    entries = entriesOf(rows);
     if (!loaded) log.info({ users: rows.length }, 'users loaded');
     loaded = true;
   };
@@ -53,8 +49,10 @@ export function createUserDirectory({ first, users, database, log }: DirectoryDe
 
   return {
     check: (name, secret) => {
-      const expected = digests.get(name) ?? nobody;
-      return sameDigest(digestOf(secret), expected) && expected !== nobody ? { name } : undefined;
+      const entry = entries.get(name);
+      const given = digestOf(secret);
+      const compared = (entry?.digests ?? [nobody, nobody]).map((digest) => sameDigest(given, digest));
+      return compared.includes(true) ? entry?.user : undefined;
     },
     get loaded() {
       return loaded;
@@ -62,6 +60,30 @@ export function createUserDirectory({ first, users, database, log }: DirectoryDe
     attempted: request(),
     close,
   };
+}
+
+interface Entry {
+  readonly user: UserIdentity;
+  /** Of the secret in the database and of that in the environment. */
+  readonly digests: readonly [Buffer, Buffer];
+}
+
+/** Compared with where there is no secret: nothing has this digest. */
+const nobody = randomBytes(32);
+
+/** Gives the users by name, from what is in the database. */
+function createEntries(first: DirectoryDeps['first']) {
+  const firstDigest = first?.secret ? digestOf(first.secret) : nobody;
+  const toEntry = ({ secretHash, ...user }: UserDigest): [string, Entry] => {
+    const digest = secretHash.length > 0 ? secretHash : nobody;
+    const entry: Entry =
+      user.name === first?.user.name
+        ? { user: first.user, digests: [digest, firstDigest] }
+        : { user, digests: [digest, nobody] };
+    return [user.name, entry];
+  };
+  return (rows: readonly UserDigest[]): ReadonlyMap<string, Entry> =>
+    new Map([...(first ? [toEntry({ ...first.user, secretHash: nobody })] : []), ...rows.map(toEntry)]);
 }
 
 interface Repeater {

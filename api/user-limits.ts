@@ -1,7 +1,7 @@
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { Failure } from '../shared/failures.js';
 
-/** How much one user may ask of this process, whatever the others do. */
+/** How much one user, known by id, may ask of this process, whatever the others do. */
 export interface UserLimits {
   /** Does the work for the user; throws `Failure('rate_limited')` when the user is over a limit. */
   run<T>(user: string, work: () => Promise<T>): Promise<T>;

@@ -51,16 +51,17 @@ function addUserCommands(quillgate: Command, environment: Environment): void {
     .command('add <name>')
     .alias('create')
     .description('add a user and print the secret, which is not shown again')
-    .option('--json', 'print JSON: name and secret')
+    .option('--role <role>', 'user or admin (default: user); admin is reserved, nothing asks for it yet')
+    .option('--json', 'print JSON: id, name and secret')
     .action(async (name, options) => (await import('./users.js')).addUser(environment, name, options));
   users
     .command('list')
-    .description('list the users, without the one of CHAT_USERNAME')
+    .description('list the users of the database; the one of CHAT_USERNAME need not be among them')
     .option('--json', 'print JSON')
     .action(async (options) => (await import('./users.js')).listUsers(environment, options));
   users
     .command('remove <name>')
-    .description('remove a user and revoke the access tokens that the name owns')
+    .description('remove a user and revoke the access tokens; the name may be given again, to another user')
     .action(async (name) => (await import('./users.js')).removeUser(environment, name));
 }
 
@@ -71,11 +72,11 @@ function addTokenCommands(quillgate: Command, environment: Environment): void {
     .description('make an access token and print it; it is not shown again')
     .option(
       '--owner <name>',
-      'whose it is, and author of the posts it writes (default: CHAT_USERNAME, or blog)',
+      'the user whose it is, and author of the posts it writes (default: the first user, or blog)',
     )
     .option(
       '--scope <scope>',
-      'what it allows, repeatable: blogs:write, blogs:read, chat, admin (default: blogs:write)',
+      'what it allows, repeatable: blogs:write, blogs:read (default: blogs:write); chat and admin are reserved, nothing asks for them yet',
       collect,
     )
     .option(

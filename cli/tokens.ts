@@ -1,10 +1,11 @@
 import { createTokenStore } from '../db/tokens.js';
 import { digestOf, makeAccessToken } from '../shared/access-token.js';
 import { defaultOwner, type Environment } from '../shared/config.js';
-import { type Scope, scopes } from '../shared/contract.js';
+import { reservedScopes, type Scope, scopes } from '../shared/contract.js';
 import { CannotStart } from '../shared/program.js';
 import { withDatabase } from './database.js';
 import { parseExpiry } from './expiry.js';
+import { firstName } from './first-name.js';
 import { checkName } from './name.js';
 import { renderTable } from './table.js';
 
@@ -23,7 +24,7 @@ export async function createToken(environment: Environment, options: CreateOptio
   const secret = makeAccessToken();
   const { id, owner, createdAt, ...info } = await withDatabase(environment, (database, config) =>
     createTokenStore(database).create({
-      owner: checkName(options.owner ?? defaultOwner(config)),
+      owner: checkName(options.owner ?? firstName(config) ?? defaultOwner(config)),
       scopes: granted,
       expiresAt,
       secretHash: digestOf(secret),
@@ -35,6 +36,8 @@ export async function createToken(environment: Environment, options: CreateOptio
       info.expiresAt === null ? 'without an end' : `until ${info.expiresAt}`
     }; it is not shown again.\n`,
   );
+  const reserved = info.scopes.filter((scope) => reservedScopes.has(scope));
+  if (reserved.length > 0) process.stderr.write(`Nothing asks for ${reserved.join(' or ')} yet.\n`);
   process.stdout.write(options.json ? `${JSON.stringify({ id, token: secret, ...facts })}\n` : `${secret}\n`);
 }
 

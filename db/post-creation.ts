@@ -15,7 +15,8 @@ const mostAttempts = 3;
  * Creates posts:
  * 1. The post is inserted, unless its slug or its request is known already.
  * 2. When it was the request, the answer is the post that the request made. This is asked first, because the repeat
- *    of a request with a slug finds that slug taken, too: by its own first post.
+ *    of a request with a slug finds that slug taken, too: by its own first post. A key of somebody who had the user's name
+ *    before is taken from the post, and the insertion tried again.
  * 3. When it was a slug made from the title, somebody has just taken it: again, with another.
  */
 export function createPostCreation(database: Database): PostStore['create'] {
@@ -28,8 +29,8 @@ export function createPostCreation(database: Database): PostStore['create'] {
       const [row] = await statements.run((db) => insertion(db).execute(values));
       if (row !== undefined) return { post: toPost(row), replayed: false };
       const first = request && (await findFirst(statements, request));
-      if (first !== undefined) return { post: first, replayed: true };
-      if (fields.slug !== undefined) break;
+      if (first?.isOwn) return { post: first.post, replayed: true };
+      if (first === undefined && fields.slug !== undefined) break;
     }
     throw new Failure('slug_taken');
   };
@@ -43,7 +44,7 @@ function toValues(fields: PostFields, request: PostRequest | undefined, attempt:
     id,
     slug: attempt === 1 ? wanted : spare,
     spareSlug: spare,
-    owner: request?.owner ?? null,
+    owner: request?.user.name ?? null,
     key: request?.key ?? null,
     hash: request?.hash ?? null,
   };
@@ -74,11 +75,15 @@ function prepareInsertion(db: Drizzle) {
     .prepare('new-post');
 }
 
+/**
+ * The post that the key stands for. It is kept with the name of its user, as the release before knows it; a post that is older than the
+ * user is of somebody who had the name before, and loses the key.
+ */
 async function findFirst(
   statements: Statements,
-  { owner, key, hash }: PostRequest,
-): Promise<Post | undefined> {
-  const sameKey = and(eq(posts.idempotencyOwner, owner), eq(posts.idempotencyKey, key));
+  { user, key, hash }: PostRequest,
+): Promise<{ post: Post; isOwn: boolean } | undefined> {
+  const sameKey = and(eq(posts.idempotencyOwner, user.name), eq(posts.idempotencyKey, key));
   const [row] = await statements.run((db) =>
     db
       .select({ ...postColumns, hash: posts.idempotencyHash })
@@ -86,6 +91,14 @@ async function findFirst(
       .where(sameKey),
   );
   if (row === undefined) return undefined;
-  if (row.hash === null || !hash.equals(row.hash)) throw new Failure('idempotency_key_reused');
-  return toPost(row);
+  const post = toPost(row);
+  const isOwn = row.createdAt >= user.createdAt;
+  if (!isOwn) await forgetKey(statements, post);
+  else if (row.hash === null || !hash.equals(row.hash)) throw new Failure('idempotency_key_reused');
+  return { post, isOwn };
+}
+
+async function forgetKey(statements: Statements, { id }: Post): Promise<void> {
+  const nothing = { idempotencyOwner: null, idempotencyKey: null, idempotencyHash: null };
+  await statements.run((db) => db.update(posts).set(nothing).where(eq(posts.id, id)));
 }

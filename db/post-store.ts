@@ -1,4 +1,5 @@
 import type { Post, PostStatus } from '../shared/contract.js';
+import type { UserIdentity } from './users.js';
 
 /** Everything a caller can decide about a post. */
 export interface PostFields {
@@ -19,8 +20,8 @@ export interface PostChanges extends Partial<Omit<PostFields, 'slug'>> {
 
 /** What a request that creates a post is known by when it comes again. */
 export interface PostRequest {
-  /** Owner of the access token: keys of different owners have nothing to do with each other. */
-  owner: string;
+  /** Whose access token it was sent with: keys of different users have nothing to do with each other. */
+  user: UserIdentity;
   key: string;
   /** SHA-256 of everything in the request that decides about the post. */
   hash: Buffer;

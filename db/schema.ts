@@ -1,4 +1,4 @@
-import type { PostStatus, Scope } from '../shared/contract.js';
+import type { PostStatus, Scope, UserRole } from '../shared/contract.js';
 import {
   customType,
   index,
@@ -79,12 +79,17 @@ export const postSources = pgTable('post_sources', {
   head: text('head').notNull(),
 });
 
-/** Chat users; the one that the environment names is not among them. */
+/**
+ * Users: names are unique among them, and a name that is removed and given again is another user, with another id. The one that
+ * the environment names needs no row; where there is one of that name, it is that user's.
+ */
 export const users = pgTable('users', {
   name: text('name').primaryKey(),
-  /** SHA-256 of a secret that we made, so long that it cannot be guessed from this. */
+  /** SHA-256 of a secret that we made, so long that it cannot be guessed from this; empty for a user who has only tokens. */
   secretHash: bytes('secret_hash').notNull(),
   createdAt: time('created_at').notNull().defaultNow(),
+  id: uuid('id').notNull().unique('users_id').defaultRandom(),
+  role: text('role').$type<UserRole>().notNull().default('user'),
 });
 
 /** Access tokens; the one that the environment names is not among them. */
@@ -92,7 +97,13 @@ export const tokens = pgTable('tokens', {
   id: uuid('id').primaryKey(),
   /** SHA-256 of the token. */
   secretHash: bytes('secret_hash').notNull().unique('tokens_secret_hash'),
+  /** Name of its user when it was made. */
   owner: text('owner').notNull(),
+  /**
+   * Its user. A trigger finds the user by the owner's name, or makes one without a secret, so that no token is without; the
+   * release before this one knows no ids. Null once the user was removed: then the token is worthless.
+   */
+  userId: uuid('user_id').references(() => users.id, { onDelete: 'set null' }),
   scopes: text('scopes').array().$type<Scope[]>().notNull(),
   createdAt: time('created_at').notNull().defaultNow(),
   /** Null: never. */

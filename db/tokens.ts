@@ -2,7 +2,8 @@ import { v7 as uuidv7, validate } from 'uuid';
 import type { Scope } from '../shared/contract.js';
 import type { Database } from './client.js';
 import { and, asc, eq, gt, isNull, lt, or, sql } from './drizzle.js';
-import { tokens } from './schema.js';
+import { tokens, users } from './schema.js';
+import type { UserIdentity } from './users.js';
 
 /** An access token as the operators see it; times are RFC 3339 in UTC. */
 export interface TokenInfo {
@@ -23,7 +24,7 @@ export interface TokenGrant {
   id: string;
   /** SHA-256 of the token. */
   secretHash: Buffer;
-  owner: string;
+  user: UserIdentity;
   scopes: Scope[];
   /** Whether the last use was noted within the minute. */
   usedRecently: boolean;
@@ -31,6 +32,7 @@ export interface TokenGrant {
 
 /** What a new token is stored with. */
 export interface NewToken {
+  /** Name of its user, who is made where there is none: without a secret. */
   owner: string;
   scopes: Scope[];
   /** Undefined: never. */
@@ -97,10 +99,14 @@ async function find(database: Database, secretHash: Buffer): Promise<TokenGrant 
     isNull(tokens.revokedAt),
     or(isNull(tokens.expiresAt), gt(tokens.expiresAt, sql`now()`)),
   );
-  const { id, owner, scopes } = tokens;
+  const { id, scopes } = tokens;
   const usedRecently = sql<boolean>`coalesce(${tokens.lastUsedAt} >= ${noted}, false)`;
-  const fields = { id, secretHash: tokens.secretHash, owner, scopes, usedRecently };
-  const [row] = await database.run((db) => db.select(fields).from(tokens).where(good), 'look-up');
+  const user = { id: users.id, name: users.name, createdAt: users.createdAt };
+  const fields = { id, secretHash: tokens.secretHash, user, scopes, usedRecently };
+  const [row] = await database.run(
+    (db) => db.select(fields).from(tokens).innerJoin(users, eq(users.id, tokens.userId)).where(good),
+    'look-up',
+  );
   return row;
 }
 

@@ -1,25 +1,63 @@
+import { v5 as uuidv5 } from 'uuid';
+import type { UserRole } from '../shared/contract.js';
 import type { Database } from './client.js';
 import { asc, eq, exists, isNull, sql } from './drizzle.js';
 import { tokens, users } from './schema.js';
 
-/** A chat user as the operators see it. */
+/** A user as the operators see it. */
 export interface UserInfo {
+  /** UUID; another one when the name is given again after a removal. */
+  id: string;
   name: string;
+  role: UserRole;
+  /** Whether the user may chat; a user without a secret has only tokens. */
+  hasSecret: boolean;
   /** RFC 3339 in UTC. */
   createdAt: string;
 }
 
-/** What a user's secret is checked against. */
-export interface UserDigest {
+/** Whom a secret or a token stands for. */
+export interface UserIdentity {
+  id: string;
   name: string;
-  /** SHA-256 of the secret. */
+  createdAt: Date;
+}
+
+/**
+ * The user that the environment names. Every process has to know them without the database, and be of one mind at every start, so the
+ * id is made from the name, and the name counts as theirs since ever.
+ */
+export const firstUserOf = (name: string): UserIdentity => ({
+  id: uuidv5(name, firstUsers),
+  name,
+  createdAt: new Date(0),
+});
+
+/** The namespace of their ids (RFC 9562, 5.5): a UUID that was drawn for it. */
+const firstUsers = '3f0c4f2e-5a44-4c0b-9a83-0f3c7a1d7b1e';
+
+/** What a user's secret is checked against. */
+export interface UserDigest extends UserIdentity {
+  /** SHA-256 of the secret; empty for a user who has none. */
   secretHash: Buffer;
 }
 
-/** The chat users in Postgres. Everything may throw `Failure('database_unavailable')`. */
+/** What a new user is stored with. */
+export interface NewUser {
+  name: string;
+  /** SHA-256 of the secret. */
+  secretHash: Buffer;
+  /** `user` by default. */
+  role?: UserRole;
+}
+
+/** The users in Postgres. Everything may throw `Failure('database_unavailable')`. */
 export interface UserStore {
-  /** False when there is a user of this name already, who then stays as is. */
-  add(name: string, secretHash: Buffer): Promise<boolean>;
+  /**
+   * Gives the user's id. A user of this name who has only tokens gets the secret, and the role if one is given; undefined when
+   * there is one with a secret, who then stays as is.
+   */
+  add(user: NewUser): Promise<string | undefined>;
   /** Removes the user and revokes the access tokens that the name owns; without such a user nothing happens. */
   remove(name: string): Promise<{ removed: boolean; tokensRevoked: number }>;
   /** By name. */
@@ -35,29 +73,38 @@ const tell = sql<string>`pg_notify(${usersChannel}, '')`;
 
 export function createUserStore(database: Database): UserStore {
   return {
-    add: (name, secretHash) => add(database, { name, secretHash }),
+    add: (user) => add(database, user),
     remove: (name) => remove(database, name),
     list: async () => {
-      const { name, createdAt } = users;
-      const rows = await database.run((db) => db.select({ name, createdAt }).from(users).orderBy(asc(name)));
-      return rows.map((row) => ({ name: row.name, createdAt: row.createdAt.toISOString() }));
+      const rows = await database.run((db) => db.select().from(users).orderBy(asc(users.name)));
+      return rows.map(({ id, name, role, secretHash, createdAt }) => ({
+        id,
+        name,
+        role,
+        hasSecret: secretHash.length > 0,
+        createdAt: createdAt.toISOString(),
+      }));
     },
-    digests: () =>
-      database.run(
-        (db) => db.select({ name: users.name, secretHash: users.secretHash }).from(users),
-        'upkeep',
-      ),
+    digests: () => {
+      const { id, name, createdAt, secretHash } = users;
+      return database.run((db) => db.select({ id, name, createdAt, secretHash }).from(users), 'upkeep');
+    },
   };
 }
 
-async function add(database: Database, user: UserDigest): Promise<boolean> {
-  const rows = await database.run((db) => {
-    const added = db
-      .$with('added')
-      .as(db.insert(users).values(user).onConflictDoNothing().returning({ name: users.name }));
-    return db.with(added).select({ tell }).from(added);
+async function add(database: Database, user: NewUser): Promise<string | undefined> {
+  const { name: _, ...given } = user;
+  const [row] = await database.run((db) => {
+    const added = db.$with('added').as(
+      db
+        .insert(users)
+        .values(user)
+        .onConflictDoUpdate({ target: users.name, set: given, setWhere: sql`${users.secretHash} = ''` })
+        .returning({ id: users.id }),
+    );
+    return db.with(added).select({ id: added.id, tell }).from(added);
   });
-  return rows.length > 0;
+  return row?.id;
 }
 
 async function remove(database: Database, name: string) {

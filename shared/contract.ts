@@ -120,11 +120,20 @@ export interface PostPage {
   next: string | null;
 }
 
-/** What an access token allows. */
+/** What an access token allows; `chat` and `admin` are reserved. */
 export type Scope = 'blogs:write' | 'blogs:read' | 'chat' | 'admin';
 
 /** Every scope, in the order they are listed to people. */
 export const scopes: readonly Scope[] = ['blogs:write', 'blogs:read', 'chat', 'admin'];
+
+/** The scopes that can be given, and that nothing asks for yet. */
+export const reservedScopes: ReadonlySet<Scope> = new Set(['chat', 'admin']);
+
+/** What a user may do; `admin` is reserved: nothing asks for it yet. */
+export type UserRole = 'user' | 'admin';
+
+/** Every role, in the order they are listed to people. */
+export const userRoles: readonly UserRole[] = ['user', 'admin'];
 
 /** Why a request failed; the set is closed. */
 export type ProblemCode =

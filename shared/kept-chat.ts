@@ -15,7 +15,10 @@ const keptChatSchema = z.object({
   v: version,
   /** Also the job's. */
   id: z.string(),
+  /** Name of the user. */
   owner: z.string(),
+  /** Id of the user; absent in what the release before has written, which went by the name. */
+  ownerId: z.string().optional(),
   provider: z.enum(providerIds),
   model: z.string().optional(),
   /** Tells whether a request that comes with the same key is the same. */

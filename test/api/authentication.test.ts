@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { type Authentication, type Caller, expressAuthentication } from '../../api/authentication.js';
 import { createLoginLimiter } from '../../api/login-limiter.js';
 import { problemHandler } from '../../api/problem.js';
+import { userNamed } from '../support/identities.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type Served, serve } from '../support/serve.js';
 
@@ -14,11 +15,13 @@ const encode = (plain: string | Uint8Array) => Buffer.from(plain).toString('base
 const good = encode(`${name}:${secret}`);
 
 const callers = new Map<string, Caller>([
-  ['writer', { name: 'w', scopes: ['blogs:write'] }],
-  ['reader', { name: 'r', scopes: ['blogs:read'] }],
-  ['chatter', { name: 'c', scopes: ['chat'] }],
-  ['!odd~token=/"', { name: 'o', scopes: ['blogs:write', 'blogs:read'] }],
+  ['writer', { ...userNamed('w'), scopes: ['blogs:write'] }],
+  ['reader', { ...userNamed('r'), scopes: ['blogs:read'] }],
+  ['chatter', { ...userNamed('c'), scopes: ['chat'] }],
+  ['!odd~token=/"', { ...userNamed('o'), scopes: ['blogs:write', 'blogs:read'] }],
 ]);
+
+const asJson = (value: unknown) => JSON.parse(JSON.stringify(value));
 
 const servers: Served[] = [];
 afterAll(() => Promise.all(servers.map((server) => server.close())));
@@ -27,7 +30,7 @@ async function start(options: Partial<Authentication> = {}) {
   const app = express().set('trust proxy', 'loopback');
   app.locals.authentication = {
     checkUser: (givenName, givenSecret) =>
-      givenName === name && givenSecret === secret ? { name } : undefined,
+      givenName === name && givenSecret === secret ? userNamed(name) : undefined,
     checkToken: async (token) => callers.get(token),
     usersLoaded: () => true,
     loginLimiter: createLoginLimiter({ most: 1000 }),
@@ -81,7 +84,7 @@ describe('expressAuthentication, basic', () => {
     async (authorization) => {
       const response = await ask('/chat', authorization);
       expect(response.status).toBe(200);
-      expect(await response.json()).toEqual({ name, scopes: ['chat'] });
+      expect(await response.json()).toEqual(asJson({ ...userNamed(name), scopes: ['chat'] }));
     },
   );
 
@@ -123,7 +126,7 @@ describe('expressAuthentication, basic', () => {
   it('knows names and secrets as long as they may be', async () => {
     const long = { name: '🎉'.repeat(128), secret: '🎉'.repeat(512) };
     const checkUser = (...given: string[]) =>
-      given[0] === long.name && given[1] === long.secret ? { name: 'long' } : undefined;
+      given[0] === long.name && given[1] === long.secret ? userNamed('long') : undefined;
     const { ask: askLong } = await start({ checkUser });
     const response = await askLong('/chat', `Basic ${encode(`${long.name}:${long.secret}`)}`);
     expect(response.status).toBe(200);
@@ -141,7 +144,7 @@ describe('expressAuthentication, bearer', () => {
     async (authorization) => {
       const response = await ask('/write', authorization);
       expect(response.status).toBe(200);
-      expect(await response.json()).toEqual(callers.get(authorization.replace(/.* /, '')));
+      expect(await response.json()).toEqual(asJson(callers.get(authorization.replace(/.* /, ''))));
     },
   );
 
@@ -188,7 +191,7 @@ describe('expressAuthentication, bearer', () => {
   it('lets everybody read in public, and knows those who say who they are', async () => {
     expect(await (await ask('/read')).json()).toBe('nobody');
     for (const token of ['writer', 'reader', 'chatter'])
-      expect(await (await ask('/read', `Bearer ${token}`)).json()).toEqual(callers.get(token));
+      expect(await (await ask('/read', `Bearer ${token}`)).json()).toEqual(asJson(callers.get(token)));
     for (const wrong of ['', `Basic ${good}`, 'Bearer']) expect((await ask('/read', wrong)).status).toBe(401);
   });
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Question, Reply } from '../../api/question.js';
 import { Failure } from '../../shared/failures.js';
 import { type ChatApp, startChatApp } from '../support/chat-app.js';
+import { userNamed } from '../support/identities.js';
 
 let app: ChatApp;
 /** What the gateway does with the next question. */
@@ -72,7 +73,12 @@ describe('Prefer: respond-async', () => {
     expect(response.headers.get('location')).toBe('/chat/the-id');
     expect(response.headers.get('preference-applied')).toBe(applied);
     expect(await response.json()).toEqual({ id: 'the-id', status: 'queued' });
-    const keeping = { owner: 'user', key: undefined, isAsync: true, onGoingOn: expect.any(Function) };
+    const keeping = {
+      owner: userNamed('user'),
+      key: undefined,
+      isAsync: true,
+      onGoingOn: expect.any(Function),
+    };
     expect(app.questions.at(-1)).toMatchObject({ patienceMs, keeping });
   });
 
@@ -116,7 +122,7 @@ describe('Idempotency-Key', () => {
   it('goes along with who has sent it', async () => {
     await app.post({ headers: { 'Idempotency-Key': '~'.repeat(255) } });
     expect(app.questions.at(-1)?.keeping).toMatchObject({
-      owner: 'user',
+      owner: userNamed('user'),
       key: '~'.repeat(255),
       isAsync: false,
     });

@@ -15,6 +15,7 @@ import { posts as postsTable } from '../../db/schema.js';
 import { Failure } from '../../shared/failures.js';
 import { openTestDatabase } from '../support/database.js';
 import { readAtom, readJsonFeed } from '../support/feed-readers.js';
+import { userNamed } from '../support/identities.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type Served, serve } from '../support/serve.js';
 
@@ -35,7 +36,7 @@ let publicReads: boolean;
 let beforeList: () => Promise<void>;
 const renderer = createMarkdownRenderer();
 afterAll(() => renderer.close());
-const readers: Record<string, Caller> = { reader: { name: 'Rita', scopes: ['blogs:read'] } };
+const readers: Record<string, Caller> = { reader: { ...userNamed('Rita'), scopes: ['blogs:read'] } };
 
 beforeAll(async () => {
   const render = async (markdown: string) => {

@@ -5,6 +5,7 @@ import { createKeptChats, type KeptChats } from '../../api/kept-chats.js';
 import type { Question } from '../../api/question.js';
 import { openQueueLink, type QueueLink } from '../../api/queue-link.js';
 import { createWaitingRoom, type WaitingRoom } from '../../api/waiting-room.js';
+import { userNamed } from '../support/identities.js';
 import { apiInstruments } from '../support/metrics.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
@@ -63,7 +64,7 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
     turns: [{ role: 'user', content: 'Hello' }],
     gone: going.signal,
     keeping: {
-      owner: 'me',
+      owner: userNamed('me'),
       key: undefined,
       isAsync: false,
       onOpened: () => undefined,
@@ -97,7 +98,7 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
 
   it('reads and cancels no longer than three seconds', async () => {
     shared.wire.freeze();
-    const name = { owner: 'me', id: randomUUID() };
+    const name = { owner: userNamed('me'), id: randomUUID() };
     for (const { code, tookMs } of await Promise.all([
       timed(keptChats.read(name)),
       timed(keptChats.cancel(name)),
@@ -114,7 +115,9 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
     shared.wire.thaw();
     const job = { jobId: question.requestId, provider: 'openai' } as const;
     const outcome = async () => {
-      const { record } = await keptChats.read({ owner: 'me', id: job.jobId }).catch(() => ({ record: null }));
+      const { record } = await keptChats
+        .read({ owner: userNamed('me'), id: job.jobId })
+        .catch(() => ({ record: null }));
       return record?.state === 'settled' && record.outcome.kind;
     };
     await vi.waitUntil(async () => (await outcome()) === 'cancelled', { timeout: 8000, interval: 50 });
@@ -147,7 +150,7 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
     expect(noted).toHaveBeenCalledTimes(2);
     noted.mockRestore();
     const id = again.kind === 'accepted' ? again.id : '';
-    await keptChats.cancel({ owner: 'me', id });
+    await keptChats.cancel({ owner: userNamed('me'), id });
     await first;
     expect(waitingRoom.waiting()).toEqual([]);
   });

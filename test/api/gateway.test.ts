@@ -8,6 +8,7 @@ import type { QueueLink } from '../../api/queue-link.js';
 import { createWaitingRoom, type WaitingRoom } from '../../api/waiting-room.js';
 import { Failure } from '../../shared/failures.js';
 import type { Outcome } from '../../shared/outcome.js';
+import { userNamed } from '../support/identities.js';
 
 const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 };
 
@@ -54,7 +55,7 @@ const begins: KeptChats = {
   },
   read: refused,
   cancel: refused,
-  abandon: ({ owner, id }) => void asked.push(`abandon ${id} of ${owner}`),
+  abandon: ({ owner, id }) => void asked.push(`abandon ${id} of ${owner.name}`),
 };
 
 const ask = (question: Partial<Question> = {}) =>
@@ -169,7 +170,7 @@ describe('ask, for a caller who may come back', () => {
     await turn();
   };
   const onOpened = vi.fn();
-  const keeping = { owner: 'me', key: 'k', isAsync: false, onOpened, onGoingOn };
+  const keeping = { owner: userNamed('me'), key: 'k', isAsync: false, onOpened, onGoingOn };
   const isAsync = { ...keeping, isAsync: true };
 
   it('says which chat it is before anything becomes of it', async () => {

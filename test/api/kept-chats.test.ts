@@ -6,12 +6,19 @@ import type { KeptQuestion, OpenedChat } from '../../api/question.js';
 import { openQueueLink, type QueueLink } from '../../api/queue-link.js';
 import { createWaitingRoom } from '../../api/waiting-room.js';
 import { parseConfig } from '../../shared/config.js';
-import { chatKey, encodeKeptOutcome, outcomeKey } from '../../shared/kept-chat.js';
+import {
+  chatKey,
+  decodeKeptChat,
+  encodeKeptChat,
+  encodeKeptOutcome,
+  outcomeKey,
+} from '../../shared/kept-chat.js';
 import { queueName } from '../../shared/messages.js';
 import { encodeOutcome, givenUpOutcome, type Outcome } from '../../shared/outcome.js';
 import type { QueueStore } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { startEmptyDatabase } from '../support/database.js';
+import { userNamed } from '../support/identities.js';
 import { apiInstruments } from '../support/metrics.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
@@ -24,6 +31,8 @@ const failed = (retryable: boolean): Outcome => ({
   retryable,
   ...timings,
 });
+
+const me = userNamed('me');
 
 let database: Awaited<ReturnType<typeof startEmptyDatabase>>;
 let store: QueueStore;
@@ -66,7 +75,7 @@ const question = (key: string | undefined, differs: Partial<KeptQuestion> = {}):
   model: undefined,
   turns: [{ role: 'user', content: 'Hello' }],
   gone: new AbortController().signal,
-  keeping: { owner: 'me', key, isAsync: false, onOpened: () => undefined, onGoingOn: () => undefined },
+  keeping: { owner: me, key, isAsync: false, onOpened: () => undefined, onGoingOn: () => undefined },
   ...differs,
 });
 const open = (asked: KeptQuestion) =>
@@ -124,8 +133,14 @@ describe('open', () => {
     expect(await open(one)).toMatchObject({ isNew: true, chat: { id: one.requestId } });
     expect(await open(two)).toMatchObject({ isNew: true, chat: { id: two.requestId } });
     expect(admissions).toBe(2);
-    const { chat, record } = await chats.read({ owner: 'me', id: two.requestId });
-    expect(chat).toMatchObject({ owner: 'me', provider: 'openai', model: 'm', keptUntil: now + 70_000 });
+    const { chat, record } = await chats.read({ owner: me, id: two.requestId });
+    expect(chat).toMatchObject({
+      owner: 'me',
+      ownerId: me.id,
+      provider: 'openai',
+      model: 'm',
+      keptUntil: now + 70_000,
+    });
     expect(record).toEqual({ state: 'unknown' });
   });
 
@@ -133,7 +148,7 @@ describe('open', () => {
     const asked = question(randomUUID());
     const admit = () => Promise.reject(new Error('full'));
     await expect(chats.open(asked, { deadline: now + 1000, admit })).rejects.toThrow('full');
-    await expect(chats.read({ owner: 'me', id: asked.requestId })).rejects.toEqual(notFound);
+    await expect(chats.read({ owner: me, id: asked.requestId })).rejects.toEqual(notFound);
     expect(await open(asked)).toMatchObject({ isNew: true });
   });
 
@@ -152,7 +167,7 @@ describe('open', () => {
     expect(new Set(opened.map(({ chat }) => chat.id)).size).toBe(1);
     // What the others had begun is nobody's.
     const ids = asked.map(({ requestId }) => requestId).filter((id) => id !== opened[0]?.chat.id);
-    const found = await Promise.allSettled(ids.map((id) => chats.read({ owner: 'me', id })));
+    const found = await Promise.allSettled(ids.map((id) => chats.read({ owner: me, id })));
     expect(found.filter(({ status }) => status === 'fulfilled')).toEqual([]);
   });
 
@@ -170,7 +185,7 @@ describe('open', () => {
   it("takes another user's key for another key", async () => {
     const key = randomUUID();
     await open(question(key));
-    const keeping = { ...question(key).keeping, owner: 'you' };
+    const keeping = { ...question(key).keeping, owner: userNamed('you') };
     expect(await open(question(key, { keeping }))).toMatchObject({ isNew: true });
   });
 
@@ -206,7 +221,7 @@ describe('open', () => {
     const opened = await Promise.allSettled(asked.map(open));
     expect(opened.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     const ids = asked.map(({ requestId }) => requestId);
-    const found = await Promise.allSettled(ids.map((id) => chats.read({ owner: 'me', id })));
+    const found = await Promise.allSettled(ids.map((id) => chats.read({ owner: me, id })));
     expect(found.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
@@ -255,6 +270,19 @@ describe('open', () => {
     expect(again.chat.id).not.toBe(chat.id);
   });
 
+  it('takes a key for another one that was of an earlier user of the same name', async () => {
+    const key = randomUUID();
+    const { chat } = await open(question(key));
+    const keeping = { ...question(key).keeping, owner: { ...me, id: 'given again' } };
+    const theirs = await open(question(key, { keeping }));
+    expect(theirs.isNew).toBe(true);
+    expect(theirs.chat.id).not.toBe(chat.id);
+    expect(await open(question(key, { keeping }))).toMatchObject({
+      isNew: false,
+      chat: { id: theirs.chat.id },
+    });
+  });
+
   it('says so when the store cannot be asked', async () => {
     const records = { ...store.records, read: () => Promise.reject(new Error('down')) };
     chats = createKeptChats({ records, link: () => link, resultTtlMs: 60_000 });
@@ -266,10 +294,29 @@ describe('read', () => {
   it('shows a chat and its outcome to its owner alone', async () => {
     const { chat } = await open(question(undefined));
     await end(chat.id, ok);
-    const { record } = await chats.read({ owner: 'me', id: chat.id });
+    const { record } = await chats.read({ owner: me, id: chat.id });
     expect(record).toEqual({ state: 'settled', outcome: ok, settledAt: now });
-    await expect(chats.read({ owner: 'you', id: chat.id })).rejects.toEqual(notFound);
-    await expect(chats.read({ owner: 'me', id: randomUUID() })).rejects.toEqual(notFound);
+    await expect(chats.read({ owner: userNamed('you'), id: chat.id })).rejects.toEqual(notFound);
+    await expect(chats.read({ owner: me, id: randomUUID() })).rejects.toEqual(notFound);
+  });
+
+  it('hides a chat from who has been given the name of its owner', async () => {
+    const { chat } = await open(question(undefined));
+    const namesake = { owner: { ...me, id: 'given again' }, id: chat.id };
+    await expect(chats.read(namesake)).rejects.toEqual(notFound);
+    await expect(chats.cancel(namesake)).rejects.toEqual(notFound);
+    expect(await chats.read({ owner: { ...me, name: 'renamed' }, id: chat.id })).toBeDefined();
+  });
+
+  it('shows what the release before has recorded to whose name it was then', async () => {
+    const { chat } = await open(question(undefined));
+    const { ownerId: _, ...older } = decodeKeptChat((await store.records.read(chatKey(chat.id))) ?? '');
+    const id = randomUUID();
+    await store.records.create(chatKey(id), { value: encodeKeptChat({ ...older, id }), ttlMs: 60_000 });
+    const since = (ms: number) => ({ owner: { ...me, createdAt: new Date(ms) }, id });
+    expect(await chats.read(since(now))).toMatchObject({ chat: { owner: 'me' } });
+    await expect(chats.read(since(now + 1))).rejects.toEqual(notFound);
+    await expect(chats.read({ owner: userNamed('you'), id })).rejects.toEqual(notFound);
   });
 });
 
@@ -280,7 +327,7 @@ describe('read, of a chat whose worker could not record the outcome', () => {
   ])('shows %s as long as the chat is kept', async (_, process, outcome) => {
     const opened = await open(question(undefined));
     await work(opened, process);
-    const name = { owner: 'me', id: opened.chat.id };
+    const name = { owner: me, id: opened.chat.id };
     const { record } = await chats.read(name);
     expect(record).toEqual({ state: 'settled', outcome, settledAt: expect.any(Number) });
     await take(name.id);
@@ -297,15 +344,15 @@ describe('a chat that a newer release has written down', () => {
   it('is not taken for one that is not there: whoever asks shall ask again', async () => {
     const id = randomUUID();
     await inNewerWords(id, chatKey(id));
-    await expect(chats.read({ owner: 'me', id })).rejects.toMatchObject(newer);
-    await expect(chats.cancel({ owner: 'me', id })).rejects.toMatchObject(newer);
+    await expect(chats.read({ owner: me, id })).rejects.toMatchObject(newer);
+    await expect(chats.cancel({ owner: me, id })).rejects.toMatchObject(newer);
   });
 
   it('gets no other end than the one that is written down', async () => {
     const asked = question('by a newer release');
     const { chat } = await open(asked);
     await inNewerWords(chat.id, outcomeKey(chat.id));
-    await expect(chats.read({ owner: 'me', id: chat.id })).rejects.toMatchObject(newer);
+    await expect(chats.read({ owner: me, id: chat.id })).rejects.toMatchObject(newer);
     await expect(open(asked)).rejects.toMatchObject(newer);
     expect(admissions).toBe(1);
   });
@@ -316,7 +363,7 @@ describe('a chat that a newer release has written down', () => {
     const worker = store.createWorker(queueName('openai'), async () => '{"v":2}', {});
     await new Promise((resolve) => worker.once('completed', resolve));
     await worker.close();
-    await expect(chats.read({ owner: 'me', id: opened.chat.id })).rejects.toMatchObject(newer);
+    await expect(chats.read({ owner: me, id: opened.chat.id })).rejects.toMatchObject(newer);
     expect(await store.records.read(outcomeKey(opened.chat.id))).toBeUndefined();
   });
 });
@@ -325,14 +372,14 @@ describe('cancel', () => {
   it('does not take back what the job says, also when nobody has recorded it', async () => {
     const opened = await open(question(undefined));
     await work(opened, async () => encodeOutcome(ok));
-    const name = { owner: 'me', id: opened.chat.id };
+    const name = { owner: me, id: opened.chat.id };
     await chats.cancel(name);
     expect((await chats.read(name)).record).toMatchObject({ outcome: ok });
   });
 
   it('changes nothing about a chat that has expired', async () => {
     const { chat } = await open(question(undefined));
-    const name = { owner: 'me', id: chat.id };
+    const name = { owner: me, id: chat.id };
     now += 10_000;
     await chats.cancel(name);
     expect((await chats.read(name)).record).toEqual({ state: 'unknown' });
@@ -340,7 +387,7 @@ describe('cancel', () => {
 
   it('ends a chat that still runs at its deadline', async () => {
     const opened = await open(question(undefined));
-    const name = { owner: 'me', id: opened.chat.id };
+    const name = { owner: me, id: opened.chat.id };
     const running = await run(opened);
     now += 10_000;
     await chats.cancel(name);
@@ -350,18 +397,18 @@ describe('cancel', () => {
 
   it('ends a chat of the owner as cancelled, and may be repeated', async () => {
     const { chat } = await open(question(undefined));
-    const name = { owner: 'me', id: chat.id };
-    await expect(chats.cancel({ ...name, owner: 'you' })).rejects.toEqual(notFound);
+    const name = { owner: me, id: chat.id };
+    await expect(chats.cancel({ ...name, owner: userNamed('you') })).rejects.toEqual(notFound);
     expect((await chats.read(name)).record).toEqual({ state: 'unknown' });
     await chats.cancel(name);
     await chats.cancel(name);
     expect((await chats.read(name)).record).toMatchObject({ outcome: { kind: 'cancelled' } });
-    await expect(chats.cancel({ owner: 'me', id: randomUUID() })).rejects.toEqual(notFound);
+    await expect(chats.cancel({ owner: me, id: randomUUID() })).rejects.toEqual(notFound);
   });
 
   it('changes nothing about a chat that has ended', async () => {
     const { chat } = await open(question(undefined));
-    const name = { owner: 'me', id: chat.id };
+    const name = { owner: me, id: chat.id };
     await end(chat.id, ok);
     await chats.cancel(name);
     expect((await chats.read(name)).record).toMatchObject({ outcome: ok });

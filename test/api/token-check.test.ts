@@ -5,12 +5,13 @@ import { createTokenStore, type TokenStore } from '../../db/tokens.js';
 import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { Scope } from '../../shared/contract.js';
 import { openTestDatabase } from '../support/database.js';
+import { userNamed } from '../support/identities.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 const { database, url, stop } = await openTestDatabase();
 
-const first = { token: 'a first token of any form, 32 long', owner: 'editor' };
-const firstCaller = { name: 'editor', scopes: ['blogs:write', 'blogs:read'] };
+const first = { token: 'a first token of any form, 32 long', user: userNamed('editor') };
+const firstCaller = { ...first.user, scopes: ['blogs:write', 'blogs:read'] };
 
 /** A store that nobody may ask. */
 const untouchable: TokenStore = {
@@ -41,14 +42,26 @@ describe('createTokenCheck, without the database', () => {
   });
 
   it('takes no other token for the one that was looked up', async () => {
-    const grant = { id: 'id', secretHash: digestOf('other'), owner: 'x', scopes: [], usedRecently: true };
+    const grant = {
+      id: 'id',
+      secretHash: digestOf('other'),
+      user: userNamed('x'),
+      scopes: [],
+      usedRecently: true,
+    };
     const tokens = { ...untouchable, find: async () => grant };
     expect(await createTokenCheck({ first, tokens, log })(makeAccessToken())).toBeUndefined();
   });
 
   it('notes the use once while it is being noted, and only logs when that fails', async () => {
     const token = makeAccessToken();
-    const grant = { id: 'i', secretHash: digestOf(token), owner: 'x', scopes: [], usedRecently: false };
+    const grant = {
+      id: 'i',
+      secretHash: digestOf(token),
+      user: userNamed('x'),
+      scopes: [],
+      usedRecently: false,
+    };
     const noting = Promise.withResolvers<void>();
     const markUsed = vi.fn(() => noting.promise);
     const recording = createRecordingLog();
@@ -60,13 +73,19 @@ describe('createTokenCheck, without the database', () => {
     noting.reject(new Error('gone'));
     await vi.waitFor(() => expect(recording.lines).toHaveLength(1));
     expect(recording.text()).not.toContain(token);
-    expect(await checkToken(token)).toEqual({ name: 'x', scopes: [] });
+    expect(await checkToken(token)).toEqual({ ...userNamed('x'), scopes: [] });
     expect(markUsed).toHaveBeenCalledTimes(2);
   });
 
   it('does not note what was noted within the minute', async () => {
     const token = makeAccessToken();
-    const grant = { id: 'i', secretHash: digestOf(token), owner: 'x', scopes: [], usedRecently: true };
+    const grant = {
+      id: 'i',
+      secretHash: digestOf(token),
+      user: userNamed('x'),
+      scopes: [],
+      usedRecently: true,
+    };
     const tokens = { ...untouchable, find: async () => grant };
     const recording = createRecordingLog();
     expect(await createTokenCheck({ first, tokens, log: recording.log })(token)).toBeDefined();
@@ -82,10 +101,10 @@ describe('createTokenCheck, with the database', () => {
     await stop();
   });
 
-  const createToken = async (facts: { scopes?: Scope[]; expiresAt?: Date } = {}) => {
+  const createToken = async (facts: { owner?: string; scopes?: Scope[]; expiresAt?: Date } = {}) => {
     const token = makeAccessToken();
-    const { scopes = ['blogs:read'], expiresAt } = facts;
-    const stored = { owner: 'Zoë', scopes, expiresAt, secretHash: digestOf(token) };
+    const { owner = 'Zoë', scopes = ['blogs:read'], expiresAt } = facts;
+    const stored = { owner, scopes, expiresAt, secretHash: digestOf(token) };
     const { id } = await createTokenStore(database).create(stored);
     return { token, id };
   };
@@ -95,9 +114,19 @@ describe('createTokenCheck, with the database', () => {
   it('knows a token that was made, by its owner and scopes', async () => {
     const check = createCheck();
     const { token } = await createToken({ scopes: ['chat', 'blogs:write'] });
-    expect(await check(token)).toEqual({ name: 'Zoë', scopes: ['chat', 'blogs:write'] });
+    expect(await check(token)).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      name: 'Zoë',
+      createdAt: expect.any(Date),
+      scopes: ['chat', 'blogs:write'],
+    });
     expect(await check(first.token)).toEqual(firstCaller);
     expect(await check(makeAccessToken())).toBeUndefined();
+  });
+
+  it("takes tokens in the name of the first user for that user's", async () => {
+    const { token } = await createToken({ owner: first.user.name });
+    expect(await createCheck()(token)).toEqual({ ...first.user, scopes: ['blogs:read'] });
   });
 
   it('refuses an expired token', async () => {

@@ -4,15 +4,24 @@ import { openDatabase } from '../../db/client.js';
 import { createUserStore, type UserDigest } from '../../db/users.js';
 import { digestOf } from '../../shared/access-token.js';
 import { openTestDatabase } from '../support/database.js';
+import { userNamed } from '../support/identities.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 const { database, url, stop } = await openTestDatabase();
 
-const first = { name: 'first', secret: 'the secret: of the first 🎉' };
-const userOf = (name: string, secret: string): UserDigest => ({ name, secretHash: digestOf(secret) });
+const first = {
+  user: { ...userNamed('first'), id: 'made of the name' },
+  secret: 'the secret: of the first 🎉',
+};
+const userOf = (name: string, secret: string): UserDigest => ({
+  ...userNamed(name),
+  secretHash: digestOf(secret),
+});
 
 /** A directory over loads that the test brings to an end, and a database that speaks when the test says so. */
-function startByHand(options: { first?: typeof first | undefined } = { first }) {
+type First = Parameters<typeof createUserDirectory>[0]['first'];
+
+function startByHand(options: { first: First } = { first }) {
   const loads: PromiseWithResolvers<UserDigest[]>[] = [];
   const digests = () => {
     const load = Promise.withResolvers<UserDigest[]>();
@@ -45,23 +54,23 @@ function startByHand(options: { first?: typeof first | undefined } = { first }) 
 describe('createUserDirectory, loads by hand', () => {
   it('knows the first user before anything is loaded, and says that it does not know the others', async () => {
     const { directory, check, loads, attempted } = startByHand();
-    expect(check(first.name, first.secret)).toEqual({ name: first.name });
+    expect(check(first.user.name, first.secret)).toEqual(first.user);
     expect(check('alice', 'a')).toBeUndefined();
     expect(directory.loaded).toBe(false);
     loads[0]?.resolve([]);
     await attempted;
     expect(directory.loaded).toBe(true);
     expect(check('alice', 'a')).toBeUndefined();
-    expect(check(first.name, 'a')).toBeUndefined();
-    expect(check(first.name, first.secret)).toEqual({ name: first.name });
+    expect(check(first.user.name, 'a')).toBeUndefined();
+    expect(check(first.user.name, first.secret)).toEqual(first.user);
   });
 
   it('tells users from each other, byte for byte', async () => {
     const { check, loads, attempted } = startByHand();
     loads[0]?.resolve([userOf('Zoë', 'a:b'), userOf('bob', ''), userOf('__proto__', 'c')]);
     await attempted;
-    expect(check('Zoë', 'a:b')).toEqual({ name: 'Zoë' });
-    expect(check('__proto__', 'c')).toEqual({ name: '__proto__' });
+    expect(check('Zoë', 'a:b')).toEqual(userNamed('Zoë'));
+    expect(check('__proto__', 'c')).toEqual(userNamed('__proto__'));
     for (const [name, secret] of [
       ['Zoë', 'a'],
       ['Zoë', 'c'],
@@ -77,12 +86,24 @@ describe('createUserDirectory, loads by hand', () => {
       expect(check(name, secret)).toBeUndefined();
   });
 
-  it('prefers the user of the environment to one of the same name', async () => {
+  it('takes one of the name in the database for the user of the environment, with another secret', async () => {
     const { check, loads, attempted } = startByHand();
-    loads[0]?.resolve([userOf(first.name, 'another')]);
+    loads[0]?.resolve([userOf(first.user.name, 'another')]);
     await attempted;
-    expect(check(first.name, 'another')).toBeUndefined();
-    expect(check(first.name, first.secret)).toEqual({ name: first.name });
+    expect(check(first.user.name, 'another')).toEqual(first.user);
+    expect(check(first.user.name, first.secret)).toEqual(first.user);
+    expect(check(first.user.name, 'neither')).toBeUndefined();
+  });
+
+  it('lets nobody in who has no secret', async () => {
+    const { check, loads, attempted } = startByHand({ first: { ...first, secret: undefined } });
+    const withoutSecret = { ...userNamed('tokens alone'), secretHash: Buffer.alloc(0) };
+    loads[0]?.resolve([withoutSecret]);
+    await attempted;
+    for (const secret of ['', first.secret, 'undefined']) {
+      expect(check(withoutSecret.name, secret)).toBeUndefined();
+      expect(check(first.user.name, secret)).toBeUndefined();
+    }
   });
 
   it('gets along without a first user', async () => {
@@ -90,7 +111,7 @@ describe('createUserDirectory, loads by hand', () => {
     expect(check('', '')).toBeUndefined();
     loads[0]?.resolve([userOf('alice', 'a')]);
     await attempted;
-    expect(check('alice', 'a')).toEqual({ name: 'alice' });
+    expect(check('alice', 'a')).toEqual(userNamed('alice'));
     expect(check('', '')).toBeUndefined();
   });
 
@@ -118,7 +139,7 @@ describe('createUserDirectory, loads by hand', () => {
       loads[count - 1]?.reject(new Error('away'));
       await vi.waitFor(() => expect(recording.text()).toContain('could not load the users'));
     }
-    expect(check('alice', 'a')).toEqual({ name: 'alice' });
+    expect(check('alice', 'a')).toEqual(userNamed('alice'));
     expect(recording.lines.filter(({ msg }) => msg === 'could not load the users')).toHaveLength(1);
   });
 
@@ -128,7 +149,7 @@ describe('createUserDirectory, loads by hand', () => {
     await attempted;
     await vi.waitFor(() => expect(loads).toHaveLength(2), { timeout: 10_000 });
     loads[1]?.resolve([userOf('alice', 'a')]);
-    await vi.waitFor(() => expect(check('alice', 'a')).toEqual({ name: 'alice' }));
+    await vi.waitFor(() => expect(check('alice', 'a')).toEqual(userNamed('alice')));
   });
 
   it('stops loading when it is closed', async () => {
@@ -152,22 +173,22 @@ describe('createUserDirectory, with the database', () => {
   it('follows what another process adds and removes, and keeps its users when the database goes', async () => {
     const store = createUserStore(otherProcess);
     const secret = 'a secret that appears nowhere else';
-    await store.add('early', digestOf(secret));
+    await store.add({ name: 'early', secretHash: digestOf(secret) });
     const users = createUserStore(database);
     const { check, attempted, close } = createUserDirectory({ first, users, database, log });
     onTestFinished(close);
     await attempted;
-    expect(check('early', secret)).toEqual({ name: 'early' });
+    expect(check('early', secret)).toMatchObject({ name: 'early' });
 
     // Well below the time after which it would load by itself.
     const soon = { timeout: 5000, interval: 5 };
-    await store.add('late', digestOf(secret));
-    await vi.waitFor(() => expect(check('late', secret)).toEqual({ name: 'late' }), soon);
+    await store.add({ name: 'late', secretHash: digestOf(secret) });
+    await vi.waitFor(() => expect(check('late', secret)).toMatchObject({ name: 'late' }), soon);
     await store.remove('early');
     await vi.waitFor(() => expect(check('early', secret)).toBeUndefined(), soon);
 
     await database.close();
-    expect(check('late', secret)).toEqual({ name: 'late' });
+    expect(check('late', secret)).toMatchObject({ name: 'late' });
     expect(text()).not.toContain(secret);
   });
 
@@ -177,7 +198,7 @@ describe('createUserDirectory, with the database', () => {
     const directory = createUserDirectory({ first, users, database: away, log });
     onTestFinished(directory.close);
     await directory.attempted;
-    expect(directory.check(first.name, first.secret)).toEqual({ name: first.name });
+    expect(directory.check(first.user.name, first.secret)).toEqual(first.user);
     expect(directory.loaded).toBe(false);
     await away.close();
   });

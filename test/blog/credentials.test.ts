@@ -50,6 +50,41 @@ const chatAs = async (Authorization: string) =>
 const writeAs = async (token: string) =>
   (await deployment.blog('/blogs', { json: { content: 'x' }, ...bearing(token) })).status;
 
+const keptChat = async (Authorization: string, id: unknown) =>
+  (await fetch(`${deployment.url}/chat/${id}`, { headers: { Authorization } })).status;
+
+describe('a name that is given again', () => {
+  const keyed = { 'Idempotency-Key': 'the-same-key' };
+
+  it('is another user, who sees nothing of the earlier one', async () => {
+    const earlier = await addUser('again');
+    await vi.waitFor(async () => expect(await chatAs(earlier)).toBe(200));
+    const kept = await deployment.chat({ headers: { Authorization: earlier, ...keyed } });
+    expect(kept.status).toBe(200);
+    const id = kept.headers.get('content-location')?.split('/').pop();
+    expect(await keptChat(earlier, id)).toBe(200);
+    const { token } = await createToken(['--owner', 'again']);
+    const write = async (bearing: string, content: string) => {
+      const headers = { Authorization: bearer(bearing), ...keyed };
+      return (await (await deployment.blog('/blogs', { json: { content }, headers })).json()) as Post;
+    };
+    const post = await write(token, 'of the earlier one');
+    expect(await write(token, 'of the earlier one')).toEqual(post);
+
+    await operate(['users', 'remove', 'again']);
+    const later = await addUser('again');
+    await vi.waitFor(async () => expect(await chatAs(later)).toBe(200));
+    expect(await keptChat(later, id)).toBe(404);
+    const own = await deployment.chat({ headers: { Authorization: later, ...keyed } });
+    expect(own.status).toBe(200);
+    expect(own.headers.get('idempotency-replayed')).toBeNull();
+    const { token: another } = await createToken(['--owner', 'again']);
+    const ownPost = await write(another, 'of the later one');
+    expect(ownPost).toMatchObject({ content: 'of the later one' });
+    expect(await write(another, 'of the later one')).toEqual(ownPost);
+  });
+});
+
 let addresses = 0;
 /** An address that no other test fails from. */
 const newAddress = (): string => `203.0.113.${++addresses}`;

@@ -1,4 +1,7 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createToken, listTokens, revokeToken } from '../../cli/tokens.js';
 import { sql } from '../../db/drizzle.js';
 import { createTokenStore } from '../../db/tokens.js';
@@ -9,7 +12,7 @@ import { collectOutput } from './output.js';
 
 const { database, url, stop } = await openTestDatabase();
 afterAll(stop);
-beforeEach(() => database.run((db) => db.execute(sql`truncate tokens`)));
+beforeEach(() => database.run((db) => db.execute(sql`truncate users, tokens`)));
 const environment = { DATABASE_URL: url };
 const store = createTokenStore(database);
 
@@ -31,7 +34,7 @@ describe('createToken', () => {
       /^Access token \S+ of blog for blogs:write, until \S+Z; it is not shown again\.\n$/,
     );
     const grant = await store.find(digestOf(stdout.trimEnd()));
-    expect(grant).toMatchObject({ owner: 'blog', scopes: ['blogs:write'] });
+    expect(grant).toMatchObject({ user: { name: 'blog' }, scopes: ['blogs:write'] });
   });
 
   it('prints one JSON object when asked to', async () => {
@@ -52,6 +55,23 @@ describe('createToken', () => {
   it('belongs to CHAT_USERNAME when nobody is named', async () => {
     expect(await created({}, { CHAT_USERNAME: 'first' })).toMatchObject({ owner: 'first' });
     expect(await created({ owner: 'Zoë' }, { CHAT_USERNAME: 'first' })).toMatchObject({ owner: 'Zoë' });
+  });
+
+  it('belongs to the user that npm start has made when nobody is named', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
+    onTestFinished(() => rmSync(dataDir, { recursive: true }));
+    writeFileSync(join(dataDir, 'database-url'), `${url}\n`);
+    writeFileSync(join(dataDir, 'chat-credentials'), 'demo:canary-of-the-secret\n');
+    const here = { DATABASE_URL: undefined, DATA_DIR: dataDir };
+    expect(await created({}, here)).toMatchObject({ owner: 'demo' });
+    expect(await created({}, { ...here, DATABASE_URL: url })).toMatchObject({ owner: 'blog' });
+  });
+
+  it('says which scopes nothing asks for yet', async () => {
+    expect((await create({ scope: ['chat,admin,blogs:read'] })).stderr).toContain(
+      'Nothing asks for chat or admin yet.\n',
+    );
+    expect((await create()).stderr).not.toContain('yet');
   });
 
   it('can be without an end', async () => {

@@ -25,12 +25,14 @@ describe('addUser', () => {
     expect(stdout).toMatch(/^[0-9A-Za-z]{32}\n$/);
     expect(stderr).toBe('The secret of Zoë for the chat service; it is not shown again.\n');
     const digests = await createUserStore(database).digests();
-    expect(digests).toEqual([{ name: 'Zoë', secretHash: digestOf(stdout.trim()) }]);
+    expect(digests).toMatchObject([{ name: 'Zoë', secretHash: digestOf(stdout.trim()) }]);
   });
 
   it('prints one JSON object when asked to', async () => {
     const { stdout } = await run(addUser, 'Zoë', { json: true });
-    expect(JSON.parse(stdout)).toEqual({ name: 'Zoë', secret: expect.stringMatching(/^[0-9A-Za-z]{32}$/) });
+    const [{ id }] = JSON.parse((await run(listUsers, { json: true })).stdout);
+    const secret = expect.stringMatching(/^[0-9A-Za-z]{32}$/);
+    expect(JSON.parse(stdout)).toEqual({ id, name: 'Zoë', secret });
   });
 
   it('keeps the secret of a user there is already', async () => {
@@ -44,8 +46,21 @@ describe('addUser', () => {
     await expect(run(addUser, name, {})).rejects.toThrow('A name has 1 to 128 characters');
   });
 
-  it('refuses the name of the environment, whose user would always win', async () => {
-    await expect(run(addUser, 'first', {})).rejects.toThrow('CHAT_USERNAME');
+  it('gives the role that is asked for, and refuses others', async () => {
+    await run(addUser, 'Zoë', { role: 'admin' });
+    expect(await createUserStore(database).list()).toMatchObject([{ name: 'Zoë', role: 'admin' }]);
+    await expect(run(addUser, 'Bob', { role: 'root' })).rejects.toThrow(
+      '--role must be one of: user, admin.',
+    );
+  });
+
+  it('gives the user of the environment, and who has only tokens, a secret', async () => {
+    await run(createToken, { expires: 'never' });
+    for (const name of ['first', 'Zoë']) {
+      const { stdout } = await run(addUser, name, {});
+      const digest = (await createUserStore(database).digests()).find((user) => user.name === name);
+      expect(digest?.secretHash).toEqual(digestOf(stdout.trim()));
+    }
   });
 });
 
@@ -53,9 +68,19 @@ describe('listUsers', () => {
   it('prints names and times, never a secret', async () => {
     const { stdout: secret } = await run(addUser, 'Zoë', {});
     const { stdout } = await run(listUsers, {});
-    expect(stdout).toMatch(/^NAME {2}CREATED\nZoë {3}\d{4}-\S+Z\n$/);
+    expect(stdout).toMatch(
+      /^ID +NAME {2}ROLE {2}MAY CHAT {2}CREATED\n[0-9a-f-]{36} {2}Zoë {3}user {2}yes {7}\d{4}-\S+Z\n$/,
+    );
     const json = await run(listUsers, { json: true });
-    expect(JSON.parse(json.stdout)).toEqual([{ name: 'Zoë', createdAt: expect.any(String) }]);
+    expect(JSON.parse(json.stdout)).toEqual([
+      {
+        id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        name: 'Zoë',
+        role: 'user',
+        hasSecret: true,
+        createdAt: expect.any(String),
+      },
+    ]);
     expect(stdout + json.stdout).not.toContain(secret.trim());
   });
 
@@ -73,8 +98,15 @@ describe('removeUser', () => {
     expect(await createUserStore(database).list()).toEqual([]);
   });
 
-  it('refuses a name it does not know, and that of the environment', async () => {
+  it('refuses a name it does not know', async () => {
     await expect(run(removeUser, 'nobody')).rejects.toThrow('There is no such user');
+  });
+
+  it('says that the secret of the environment stays good', async () => {
     await expect(run(removeUser, 'first')).rejects.toThrow('unset CHAT_USERNAME');
+    await run(addUser, 'first', {});
+    const { stdout, stderr } = await run(removeUser, 'first');
+    expect(stdout).toBe('Removed first and revoked 0 access tokens.\n');
+    expect(stderr).toContain('unset CHAT_USERNAME');
   });
 });

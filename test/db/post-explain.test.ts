@@ -5,6 +5,7 @@ import { drizzle } from '../../db/drizzle.js';
 import type { PostFilter, PostStore } from '../../db/post-store.js';
 import { createPostStore } from '../../db/posts.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
+import { userNamed } from '../support/identities.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 /**
@@ -185,7 +186,7 @@ describe('the writes', () => {
   const fields = { content: 'New', title: 'Post number 5', author: 'ada', tags: [], slug: undefined };
 
   it('find slugs, requests and versions through indexes', async () => {
-    const request = { owner: 'ada', key: 'key', hash: Buffer.alloc(32) };
+    const request = { user: userNamed('ada'), key: 'key', hash: Buffer.alloc(32) };
     const published = { ...fields, status: 'published' } as const;
     const { post } = await store.create(published, request);
     const statements = await sentBy(async () => {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PostFields, PostStore } from '../../db/post-store.js';
 import type { Post } from '../../shared/contract.js';
+import { userNamed } from '../support/identities.js';
 import { failure, fields, openPostStores, type PostStores, parallel } from './post-stores.js';
 
 let stores: PostStores;
@@ -17,7 +18,7 @@ afterAll(() => stores.stop());
 const make = async (some?: Partial<PostFields>) => (await store.create(fields(some))).post;
 const seen = (post: Post) => store.get(post.id, { drafts: true });
 const request = (key: string, body = '{}') => ({
-  owner: 'ada',
+  user: userNamed('ada'),
   key,
   hash: createHash('sha256').update(body).digest(),
 });
@@ -135,8 +136,23 @@ describe('create', () => {
     await expect(store.create(fields(), request('used', '{"other":1}'))).rejects.toEqual(
       failure('idempotency_key_reused'),
     );
-    const { replayed } = await store.create(fields(), { ...request('used'), owner: 'bob' });
+    const { replayed } = await store.create(fields(), { ...request('used'), user: userNamed('bob') });
     expect(replayed).toBe(false);
+  });
+
+  it('takes a key as new that was of an earlier user of the same name', async () => {
+    const { post } = await store.create(fields({ slug: 'earlier' }), request('left behind'));
+    const later = {
+      ...request('left behind', '{"other":1}'),
+      user: { ...userNamed('ada'), createdAt: new Date(Date.now() + 60_000) },
+    };
+    const answers = await stores.atOnce(1, (some) => some.create(fields({ slug: 'later' }), later));
+    expect(answers[0]).toMatchObject({ replayed: false, post: { slug: 'later' } });
+    expect(answers[0]?.post.id).not.toBe(post.id);
+    expect(await seen(post)).toEqual(post);
+    await expect(store.create(fields({ slug: 'earlier' }), request('of nobody'))).rejects.toEqual(
+      failure('slug_taken'),
+    );
   });
 
   it('refuses a taken slug also with a key', async () => {

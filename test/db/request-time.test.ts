@@ -7,6 +7,7 @@ import { createPostStore } from '../../db/posts.js';
 import { createTokenStore } from '../../db/tokens.js';
 import { Failure } from '../../shared/failures.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
+import { userNamed } from '../support/identities.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 /** As promised to clients. */
@@ -60,7 +61,7 @@ async function write(key?: string): Promise<{ end: string; ms: number }> {
     await createTokenStore(database).find(secretHash);
     await createPostStore(database).create(
       fields,
-      key === undefined ? undefined : { owner: 'Wanda', key, hash },
+      key === undefined ? undefined : { user: userNamed('Wanda'), key, hash },
     );
     return { end: 'written', ms: performance.now() - startedAt };
   } catch (error) {

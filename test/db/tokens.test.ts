@@ -42,7 +42,7 @@ describe('createTokenStore', () => {
     expect(await tokens.find(secretHash)).toEqual({
       id: info.id,
       secretHash,
-      owner: 'Zoë',
+      user: { id: expect.stringMatching(/^[0-9a-f-]{36}$/), name: 'Zoë', createdAt: expect.any(Date) },
       scopes: ['chat', 'admin'],
       usedRecently: false,
     });

@@ -28,6 +28,8 @@ async function notificationsOf(work: () => Promise<unknown>): Promise<number> {
   return payloads.length;
 }
 
+const add = (name: string, secret: string) => users.add({ name, secretHash: digestOf(secret) });
+
 const tokensOf = async (owner: string) =>
   (await createTokenStore(database).list()).filter((token) => token.owner === owner);
 
@@ -41,30 +43,52 @@ const createToken = (owner: string) =>
 
 describe('createUserStore', () => {
   it('keeps users by name, with the digest of their secret', async () => {
-    expect(await users.add('Zoë "🎉"; drop table users', digestOf('a'))).toBe(true);
-    expect(await users.add('alice', digestOf('b'))).toBe(true);
+    const zoe = await add('Zoë "🎉"; drop table users', 'a');
+    expect(zoe).toMatch(/^[0-9a-f-]{36}$/);
+    const alice = await users.add({ name: 'alice', secretHash: digestOf('b'), role: 'admin' });
+    const [createdAt, hasSecret] = [expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/), true];
     expect(await users.list()).toEqual([
-      { name: 'Zoë "🎉"; drop table users', createdAt: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/) },
-      { name: 'alice', createdAt: expect.any(String) },
+      { id: zoe, name: 'Zoë "🎉"; drop table users', role: 'user', hasSecret, createdAt },
+      { id: alice, name: 'alice', role: 'admin', hasSecret, createdAt },
     ]);
     const digests = await users.digests();
     expect(digests).toHaveLength(2);
-    expect(digests).toContainEqual({ name: 'alice', secretHash: digestOf('b') });
+    const secretHash = digestOf('b');
+    expect(digests).toContainEqual({ id: alice, name: 'alice', createdAt: expect.any(Date), secretHash });
   });
 
   it('does not touch a user who exists', async () => {
-    await users.add('bob', digestOf('a'));
-    expect(await users.add('bob', digestOf('b'))).toBe(false);
-    expect(await users.digests()).toContainEqual({ name: 'bob', secretHash: digestOf('a') });
+    await add('bob', 'a');
+    const before = await users.digests();
+    expect(await add('bob', 'b')).toBeUndefined();
+    expect(await users.digests()).toEqual(before);
+  });
+
+  it('gives a secret to a user who has only tokens, and who stays the same', async () => {
+    await createToken('tokens alone');
+    const named = async () => (await users.list()).find(({ name }) => name === 'tokens alone');
+    const before = await named();
+    expect(before).toMatchObject({ role: 'user', hasSecret: false });
+    expect(await add('tokens alone', 'a')).toBe(before?.id);
+    expect(await named()).toEqual({ ...before, hasSecret: true });
+    expect(await add('tokens alone', 'b')).toBeUndefined();
+  });
+
+  it('gives a name another id when it is given again', async () => {
+    const first = await add('twice', 'a');
+    await users.remove('twice');
+    const second = await add('twice', 'a');
+    expect(second).toEqual(expect.any(String));
+    expect(second).not.toBe(first);
   });
 
   it('adds one of two at once', async () => {
-    const added = await Promise.all([1, 2, 3, 4].map(() => users.add('carol', digestOf('a'))));
+    const added = await Promise.all([1, 2, 3, 4].map(() => add('carol', 'a')));
     expect(added.filter(Boolean)).toHaveLength(1);
   });
 
   it('revokes the tokens of a user who is removed, and no others', async () => {
-    await users.add('dave', digestOf('a'));
+    await add('dave', 'a');
     const before = await createToken('dave');
     await createTokenStore(database).revoke(before.id);
     const [revokedBefore] = await tokensOf('dave');
@@ -81,13 +105,13 @@ describe('createUserStore', () => {
 
   it('changes nothing when there is no such user', async () => {
     await createToken('frank');
-    expect(await users.remove('frank')).toEqual({ removed: false, tokensRevoked: 0 });
+    expect(await users.remove('nobody')).toEqual({ removed: false, tokensRevoked: 0 });
     expect(await tokensOf('frank')).toMatchObject([{ revokedAt: null }]);
   });
 
   it('tells every change once, and nothing else', async () => {
-    expect(await notificationsOf(() => users.add('grace', digestOf('a')))).toBe(1);
-    expect(await notificationsOf(() => users.add('grace', digestOf('a')))).toBe(0);
+    expect(await notificationsOf(() => add('grace', 'a'))).toBe(1);
+    expect(await notificationsOf(() => add('grace', 'a'))).toBe(0);
     expect(await notificationsOf(() => users.list())).toBe(0);
     expect(await notificationsOf(() => users.remove('grace'))).toBe(1);
     expect(await notificationsOf(() => users.remove('grace'))).toBe(0);

@@ -10,14 +10,15 @@ import { openDatabase } from '../../db/client.js';
 import { createPostStore } from '../../db/posts.js';
 import type { Post, Problem } from '../../shared/contract.js';
 import { openTestDatabase } from './database.js';
+import { userNamed } from './identities.js';
 import { createRecordingLog } from './recording-log.js';
 import { serve } from './serve.js';
 
 /** Tokens the blog of a test knows, and who has them. */
 const callers: Record<string, Caller> = {
-  writer: { name: 'Wanda', scopes: ['blogs:write', 'blogs:read'] },
-  other: { name: 'Otto', scopes: ['blogs:write'] },
-  reader: { name: 'Rita', scopes: ['blogs:read'] },
+  writer: { ...userNamed('Wanda'), scopes: ['blogs:write', 'blogs:read'] },
+  other: { ...userNamed('Otto'), scopes: ['blogs:write'] },
+  reader: { ...userNamed('Rita'), scopes: ['blogs:read'] },
 };
 
 /** A request to the blog. */

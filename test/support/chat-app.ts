@@ -10,6 +10,7 @@ import { parseConfig } from '../../shared/config.js';
 import { openInstruments } from '../../shared/instruments.js';
 import { apiMetrics } from '../../shared/metrics.js';
 import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { userNamed } from './identities.js';
 import { createRecordingLog } from './recording-log.js';
 import { serve } from './serve.js';
 
@@ -55,7 +56,7 @@ export async function startChatApp({
     blogs: { posts, basePath: '', pages: noPages },
     feeds: { feeds: createFeeds({ title: 'Blog', baseUrl: 'http://localhost', render: noContent, posts }) },
     authentication: {
-      checkUser: (name, secret) => (secret === 'secret' ? { name } : undefined),
+      checkUser: (name, secret) => (secret === 'secret' ? userNamed(name) : undefined),
       checkToken: async () => undefined,
       usersLoaded: () => true,
       loginLimiter: createLoginLimiter(),

@@ -132,7 +132,7 @@ describe('two releases at once', () => {
     await client.query(`
       create table comments (id uuid primary key, post_id uuid not null references posts (id) on delete cascade);
       alter table posts add column summary text;
-      alter table users add column role text not null default 'user';
+      alter table users add column locale text not null default 'en';
       insert into quillgate_migrations (created_at, hash) values (4102444800000, 'newer')`);
     await client.end();
     for (const [release, { url, blog }] of Object.entries(apis)) {

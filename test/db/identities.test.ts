@@ -1,0 +1,128 @@
+import { readFileSync } from 'node:fs';
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../db/client.js';
+import { migrateDatabase } from '../../db/migrate.js';
+import { createTokenStore } from '../../db/tokens.js';
+import { createUserStore } from '../../db/users.js';
+import { digestOf } from '../../shared/access-token.js';
+import { startEmptyDatabase } from '../support/database.js';
+import { createRecordingLog } from '../support/recording-log.js';
+
+// A database as the release before has left it, then migrated, and then used by both releases: the statements of the
+// one before are written out here.
+
+let stop: () => Promise<void>;
+let database: Database;
+let older: postgres.Sql;
+
+const olderMigrations = [
+  { tag: '0000_search-vector', when: 1795218937209 },
+  { tag: '0001_posts-users-tokens', when: 1795218950063 },
+];
+
+const olderUser = (name: string) =>
+  older`insert into users (name, secret_hash) values (${name}, ${digestOf(name)}) on conflict do nothing`;
+const olderRemoval = (name: string) => older`
+  with removed as (delete from users where name = ${name} returning name),
+  revoked as (
+    update tokens set revoked_at = now()
+    where owner = ${name} and revoked_at is null and exists (select from removed) returning id
+  )
+  select (select count(*)::int from revoked) as revoked from removed`;
+const olderToken = (owner: string, secret: string, revokedAt: Date | null = null) => older`
+  insert into tokens (id, secret_hash, owner, scopes, revoked_at)
+  values (gen_random_uuid(), ${digestOf(secret)}, ${owner}, '{blogs:write}', ${revokedAt})`;
+
+beforeAll(async () => {
+  const server = await startEmptyDatabase();
+  older = postgres(server.url, { max: 2, onnotice: () => undefined });
+  await older`create table quillgate_migrations (created_at bigint primary key, hash text not null)`;
+  for (const { tag, when } of olderMigrations) {
+    await older.unsafe(readFileSync(`db/migrations/${tag}.sql`, 'utf8'));
+    await older`insert into quillgate_migrations (created_at, hash) values (${when}, '')`;
+  }
+  await olderUser('alice');
+  await olderToken('alice', 'of alice');
+  await olderToken('blog', 'of blog');
+  await olderToken('blog', 'another of blog');
+  await olderToken('gone', 'of gone', new Date());
+  await migrateDatabase(server.url);
+  database = openDatabase({ url: server.url, poolSize: 2, log: createRecordingLog().log });
+  stop = async () => {
+    await database.close();
+    await older.end();
+    await server.stop();
+  };
+});
+afterAll(() => stop?.());
+
+const userOf = async (token: string) => (await createTokenStore(database).find(digestOf(token)))?.user;
+const userNamed = async (name: string) =>
+  (await createUserStore(database).list()).find((user) => user.name === name);
+
+describe('the migration to users with ids', () => {
+  it('keeps users and their secrets, and gives them ids', async () => {
+    expect(await userNamed('alice')).toMatchObject({ role: 'user', hasSecret: true });
+    const digests = await createUserStore(database).digests();
+    expect(digests.find(({ name }) => name === 'alice')?.secretHash).toEqual(digestOf('alice'));
+  });
+
+  it('keeps every token that works, and gives it to the user of its name', async () => {
+    expect(await userOf('of alice')).toMatchObject({ id: (await userNamed('alice'))?.id, name: 'alice' });
+    const blog = await userNamed('blog');
+    expect(blog).toMatchObject({ role: 'user', hasSecret: false });
+    for (const token of ['of blog', 'another of blog'])
+      expect(await userOf(token)).toMatchObject({ id: blog?.id, name: 'blog' });
+  });
+
+  it('makes nobody of a token that was revoked', async () => {
+    expect(await userNamed('gone')).toBeUndefined();
+    expect(await userOf('of gone')).toBeUndefined();
+  });
+});
+
+describe('the release before on the newer schema', () => {
+  it('adds users, who get ids', async () => {
+    await olderUser('bob');
+    await olderUser('bob');
+    expect(await userNamed('bob')).toMatchObject({ id: expect.any(String), role: 'user', hasSecret: true });
+  });
+
+  it('makes tokens, which get their users', async () => {
+    await olderToken('bob', 'of bob');
+    await olderToken('nobody yet', 'of nobody yet');
+    expect(await userOf('of bob')).toMatchObject({ id: (await userNamed('bob'))?.id });
+    expect(await userNamed('nobody yet')).toMatchObject({ hasSecret: false });
+    expect(await userOf('of nobody yet')).toMatchObject({ name: 'nobody yet' });
+  });
+
+  it('removes users together with their tokens, and the name given again is another user', async () => {
+    const before = await userNamed('bob');
+    expect(await olderRemoval('bob')).toMatchObject([{ revoked: 1 }]);
+    expect(await userNamed('bob')).toBeUndefined();
+    expect(await userOf('of bob')).toBeUndefined();
+    await olderUser('bob');
+    const after = await userNamed('bob');
+    expect(after?.id).toEqual(expect.any(String));
+    expect(after?.id).not.toBe(before?.id);
+    expect(await userOf('of bob')).toBeUndefined();
+  });
+
+  it('makes a token while its user is being removed: it gets another user, or is worthless', async () => {
+    await olderUser('carol');
+    const before = await userNamed('carol');
+    const removing = older.begin(async (transaction) => {
+      await transaction`delete from users where name = 'carol'`;
+      const making = olderToken('carol', 'of carol').execute();
+      await expect
+        .poll(async () => (await transaction`select from pg_locks where not granted`).length)
+        .toBeGreaterThan(0);
+      return { making };
+    });
+    await (await removing).making;
+    const user = await userOf('of carol');
+    expect(user?.name).toBe('carol');
+    expect(user?.id).not.toBe(before?.id);
+  });
+});
