@@ -15,7 +15,7 @@ export async function admit(
   const patienceMs = deadline - Date.now();
   try {
     const isAsync = keeping?.isAsync ?? false;
-    link.pools.admit(provider, { patienceMs, namesModel: model !== undefined, isAsync });
+    link.pools.admit(provider, { patienceMs, model, isAsync });
   } catch (error) {
     // No beats arrive while the store is down either; that is another failure than a dead pool.
     if (error instanceof Failure && error.code === 'provider_unavailable')

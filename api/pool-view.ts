@@ -1,3 +1,4 @@
+import { isModelAllowed } from '../shared/allowed-models.js';
 import type { ProviderId } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { PoolBeat } from '../shared/messages.js';
@@ -13,14 +14,15 @@ export interface PoolView {
   /**
    * Throws `provider_unavailable` when no live worker would take the job, `overloaded` when the wait predicted from
    * the backlog is longer than `patienceMs`, `provider_rate_limited` when it is only because the provider makes every
-   * pool wait, `invalid_request` when the pool has no model for it. An asynchronous request comes after all others.
+   * pool wait, `invalid_request` when no pool has a model for it, or may be asked for the one it names. An asynchronous request comes after all others.
    */
   admit(provider: ProviderId, request: Admission): void;
 }
 
 interface Admission {
   patienceMs: number;
-  namesModel: boolean;
+  /** The model that the request names, if it does. */
+  model: string | undefined;
   isAsync?: boolean;
 }
 
@@ -75,14 +77,14 @@ export function createPoolView(options: { since: number; now?: () => number }): 
       count(provider, kind, 1);
       return () => count(provider, kind, -1);
     },
-    admit: (provider, { patienceMs, namesModel, isAsync = false }) => {
+    admit: (provider, { patienceMs, model, isAsync = false }) => {
       const beats = live(provider);
       const taking = beats.filter(({ state }) => state !== 'paused');
       if (taking.length === 0) {
         if (beats.length === 0 && now() - since < beatValidMs) return;
         throw new Failure('provider_unavailable', { provider });
       }
-      if (!namesModel && !taking.some(({ hasDefaultModel }) => hasDefaultModel)) throw noModel(provider);
+      if (!taking.some((pool) => serves(pool, model))) throw noModel(provider);
       const waitMs = predictWaitMs(taking, { own: outstandingOf(provider), isAsync });
       if (waitMs <= patienceMs) return;
       const heldMs = Math.min(...taking.map((pool) => pool.heldMs));
@@ -93,10 +95,17 @@ export function createPoolView(options: { since: number; now?: () => number }): 
   };
 }
 
-/** For a request that names no model to a provider that has no default one. */
+/** The release before does not tell the name of its default model: then the worker decides. */
+function serves(beat: PoolBeat, model: string | undefined): boolean {
+  if (model === undefined) return beat.hasDefaultModel;
+  return (beat.hasDefaultModel && beat.defaultModel === undefined) || isModelAllowed(model, beat);
+}
+
+/** For a request that names a model which callers may not, or none to a provider without a default one. */
 export const noModel = (provider: ProviderId): Failure =>
   new Failure('invalid_request', {
     provider,
-    detail: 'This provider has no default model here: name one in X-LLM-Model.',
-    errors: [{ pointer: 'X-LLM-Model', detail: 'is required for this provider' }],
+    detail:
+      'X-LLM-Model must name a model that may be used here; only a provider with a default model can do without.',
+    errors: [{ pointer: 'X-LLM-Model', detail: 'must name a model that may be used here' }],
   });

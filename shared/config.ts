@@ -48,10 +48,20 @@ const providerList = z
   .array(z.enum(providerIds, { error: `must be a comma list of: ${providerIds.join(', ')}` }))
   .min(1);
 
+const modelPattern = z.string().regex(/^[A-Za-z0-9*][A-Za-z0-9._:/@*-]{0,255}$/, {
+  error: 'must be a comma list of model names, in which * stands for any characters',
+});
+
 const perProvider = {
   concurrency: () => count(10_000).default(20),
   timeoutMs: () => milliseconds(100).default(45_000),
   model: () => text.optional(),
+  models: () =>
+    z
+      .string()
+      .transform((list) => list.split(',').map((name) => name.trim()))
+      .pipe(z.array(modelPattern).max(50, 'must have at most 50 names'))
+      .optional(),
   maxOutputTokens: () => count(1_000_000).default(4096),
 };
 
@@ -208,6 +218,11 @@ export const environmentSchema = z.object({
   OPENAI_API_KEY: secret(z.string().min(1), 'Credential of OpenAI.'),
   OPENAI_BASE_URL: providerUrl.optional().describe("OpenAI's address, as its SDK names it."),
   OPENAI_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
+  OPENAI_MODELS: perProvider
+    .models()
+    .describe(
+      'Comma list of the models of OpenAI that callers may name besides OPENAI_MODEL, with * for any characters; any plain name when it is not set.',
+    ),
   OPENAI_CONCURRENCY: perProvider.concurrency().describe('OpenAI jobs at once per worker process.'),
   OPENAI_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to OpenAI, in milliseconds.'),
   OPENAI_MAX_OUTPUT_TOKENS: perProvider.maxOutputTokens().describe('Longest reply of OpenAI, in tokens.'),
@@ -215,6 +230,11 @@ export const environmentSchema = z.object({
   ANTHROPIC_API_KEY: secret(z.string().min(1), 'Credential of Anthropic.'),
   ANTHROPIC_BASE_URL: providerUrl.optional().describe("Anthropic's address, as its SDK names it."),
   ANTHROPIC_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
+  ANTHROPIC_MODELS: perProvider
+    .models()
+    .describe(
+      'Comma list of the models of Anthropic that callers may name besides ANTHROPIC_MODEL, with * for any characters; any plain name when it is not set.',
+    ),
   ANTHROPIC_CONCURRENCY: perProvider.concurrency().describe('Anthropic jobs at once per worker process.'),
   ANTHROPIC_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to Anthropic, in milliseconds.'),
   ANTHROPIC_MAX_OUTPUT_TOKENS: perProvider
@@ -228,6 +248,11 @@ export const environmentSchema = z.object({
     .optional()
     .describe("Bedrock's address, as the AWS SDK names it."),
   BEDROCK_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
+  BEDROCK_MODELS: perProvider
+    .models()
+    .describe(
+      'Comma list of the models of Bedrock that callers may name besides BEDROCK_MODEL, with * for any characters; any plain name when it is not set.',
+    ),
   BEDROCK_CONCURRENCY: perProvider.concurrency().describe('Bedrock jobs at once per worker process.'),
   BEDROCK_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to Bedrock, in milliseconds.'),
   BEDROCK_MAX_OUTPUT_TOKENS: perProvider.maxOutputTokens().describe('Longest reply of Bedrock, in tokens.'),
@@ -239,6 +264,11 @@ export const environmentSchema = z.object({
   GOOGLE_API_KEY: secret(z.string().min(1), 'Credential of Vertex AI in express mode, instead of a project.'),
   GOOGLE_VERTEX_BASE_URL: providerUrl.optional().describe("Vertex AI's address, as its SDK names it."),
   VERTEXAI_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
+  VERTEXAI_MODELS: perProvider
+    .models()
+    .describe(
+      'Comma list of the models of Vertex AI that callers may name besides VERTEXAI_MODEL, with * for any characters; any plain name when it is not set.',
+    ),
   VERTEXAI_CONCURRENCY: perProvider.concurrency().describe('Vertex AI jobs at once per worker process.'),
   VERTEXAI_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to Vertex AI, in milliseconds.'),
   VERTEXAI_MAX_OUTPUT_TOKENS: perProvider

@@ -88,6 +88,10 @@ export const poolBeatSchema = z.object({
   meanJobMs: z.number(),
   /** Whether the pool has a model for requests that name none. */
   hasDefaultModel: z.boolean(),
+  /** That model; absent where there is none, and from the release before. */
+  defaultModel: z.string().optional(),
+  /** What callers may name besides, as in `isModelAllowed`; absent where any plain name is allowed. */
+  models: z.array(z.string()).optional(),
   /** How much longer the pool takes no jobs because its provider limits it, in milliseconds; absent when it does not. */
   heldForMs: z.number().optional(),
 });

@@ -1,3 +1,4 @@
+import { isModelAllowed } from '../shared/allowed-models.js';
 import { Failure } from '../shared/failures.js';
 import type { ChatJob } from '../shared/messages.js';
 import type { Outcome } from '../shared/outcome.js';
@@ -32,7 +33,7 @@ export interface ChatJobDeps {
  * Answers one conversation. In order:
  * 1. a kept chat that has ended already, here or elsewhere, is not answered again;
  * 2. a job nobody waits for any more makes no call;
- * 3. the model is settled;
+ * 3. the model is settled, and has to be one that callers may name;
  * 4. the provider is called through the breaker, with one retry at most, never past the deadline;
  * 5. whatever happened becomes an outcome;
  * 6. that of a kept chat is recorded, unless another was recorded meanwhile, which then counts.
@@ -88,7 +89,10 @@ function refuseIfUnwanted(job: ChatJob, stop: AbortSignal): void {
 
 function toProviderRequest(job: ChatJob, settings: PoolSettings): ProviderRequest {
   const model = job.model ?? settings.model;
-  if (model === undefined) throw new Failure('invalid_request');
+  const { model: defaultModel, models } = settings;
+  // The API has looked already, but not where it has not heard of this pool yet.
+  if (model === undefined || !isModelAllowed(model, { defaultModel, models }))
+    throw new Failure('invalid_request');
   return { turns: job.turns, model, maxOutputTokens: settings.maxOutputTokens, stream: false };
 }
 

@@ -45,6 +45,8 @@ export async function describePool({
     waiting,
     meanJobMs: load.meanJobMs,
     hasDefaultModel: settings.model !== undefined,
+    ...(settings.model !== undefined && { defaultModel: settings.model }),
+    ...(settings.models && { models: [...settings.models] }),
     ...(prioritized > 0 && { waitingAsync: prioritized }),
     ...(heldForMs > 0 && { heldForMs }),
   };

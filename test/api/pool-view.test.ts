@@ -29,7 +29,7 @@ const beat = (changes: Partial<PoolBeat> = {}) =>
 /** Why the request is refused, and when to come again. */
 function refusal(patienceMs: number): object {
   try {
-    pools.admit('openai', { patienceMs, namesModel: true });
+    pools.admit('openai', { patienceMs, model: 'm' });
     return {};
   } catch (error) {
     const { code, retryable, facts } = error as Failure;
@@ -38,9 +38,9 @@ function refusal(patienceMs: number): object {
 }
 
 /** `admitted`, or why not. */
-function verdict({ patienceMs = 10_000, namesModel = true, isAsync = false } = {}): string {
+function verdict({ patienceMs = 10_000, model = 'm', isAsync = false } = {}): string {
   try {
-    pools.admit('openai', { patienceMs, namesModel, isAsync });
+    pools.admit('openai', { patienceMs, model: model || undefined, isAsync });
     return 'admitted';
   } catch (error) {
     return (error as Failure).code;
@@ -128,12 +128,29 @@ describe('admit', () => {
 
   it('demands a model where no pool has one', () => {
     beat({ hasDefaultModel: false });
-    expect(verdict({ namesModel: false })).toBe('invalid_request');
+    expect(verdict({ model: '' })).toBe('invalid_request');
     expect(verdict()).toBe('admitted');
     beat({ worker: 'two' });
-    expect(verdict({ namesModel: false })).toBe('admitted');
+    expect(verdict({ model: '' })).toBe('admitted');
     beat({ worker: 'two', state: 'paused' });
-    expect(verdict({ namesModel: false })).toBe('invalid_request');
+    expect(verdict({ model: '' })).toBe('invalid_request');
+  });
+
+  it('refuses a model that no pool may be asked for', () => {
+    beat({ defaultModel: 'projects/p/endpoints/1', models: ['gpt-*'] });
+    expect(verdict({ model: 'gpt-5' })).toBe('admitted');
+    expect(verdict({ model: 'projects/p/endpoints/1' })).toBe('admitted');
+    expect(verdict({ model: 'projects/p/endpoints/2' })).toBe('invalid_request');
+    beat({ worker: 'two', models: ['*'] });
+    expect(verdict({ model: 'projects/p/endpoints/2' })).toBe('admitted');
+    beat({ worker: 'two', hasDefaultModel: false });
+    expect(verdict({ model: 'projects/p/endpoints/2' })).toBe('invalid_request');
+    expect(verdict({ model: 'plain' })).toBe('admitted');
+  });
+
+  it('leaves it to a worker of the release before, which does not tell its default model', () => {
+    beat();
+    expect(verdict({ model: 'projects/p/endpoints/1' })).toBe('admitted');
   });
 });
 
@@ -151,7 +168,7 @@ describe('the predicted wait', () => {
 
   it('says how much too long it is', () => {
     beat({ inFlight: 10, waiting: 99, meanJobMs: 1000 });
-    expect(() => pools.admit('openai', { patienceMs: 9100, namesModel: true })).toThrow(
+    expect(() => pools.admit('openai', { patienceMs: 9100, model: 'm' })).toThrow(
       expect.objectContaining({ code: 'overloaded', facts: { provider: 'openai', retryAfterMs: 3000 } }),
     );
   });

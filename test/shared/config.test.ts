@@ -149,6 +149,22 @@ describe('parseConfig', () => {
     },
   );
 
+  it.each([',', 'gpt-5,', 'a b', 'gpt 5', '-x', 'é', 'x'.repeat(257), 'x,'.repeat(60)])(
+    'refuses %j as a list of models',
+    (VERTEXAI_MODELS) => {
+      const problems = problemsOf({ VERTEXAI_MODELS });
+      expect(new Set(named(problems))).toEqual(new Set(['VERTEXAI_MODELS']));
+      expect(problems.join()).not.toContain('gpt');
+    },
+  );
+
+  it.each(['65535', '268435457', '1e9', 'many'])(
+    'refuses %s bytes of an answer',
+    (PROVIDER_MAX_RESPONSE_BYTES) => {
+      expect(named(problemsOf({ PROVIDER_MAX_RESPONSE_BYTES }))).toEqual(['PROVIDER_MAX_RESPONSE_BYTES']);
+    },
+  );
+
   // Each mention starts a pool, and both tell of themselves under the same worker's name.
   it('takes a provider that is listed twice once', () => {
     expect(parse({ WORKER_PROVIDERS: 'openai,openai' }).WORKER_PROVIDERS).toEqual(['openai']);
@@ -224,12 +240,14 @@ describe('poolSettings', () => {
       [`${prefix}_CONCURRENCY`]: '7',
       [`${prefix}_TIMEOUT_MS`]: '100',
       [`${prefix}_MODEL`]: 'm',
+      [`${prefix}_MODELS`]: 'm, n-*',
       [`${prefix}_MAX_OUTPUT_TOKENS`]: '9',
     });
     expect(poolSettings(config, id)).toEqual({
       concurrency: 7,
       timeoutMs: 100,
       model: 'm',
+      models: ['m', 'n-*'],
       maxOutputTokens: 9,
     });
     for (const other of providerIds.filter((one) => one !== id)) {
@@ -240,5 +258,10 @@ describe('poolSettings', () => {
         maxOutputTokens: 4096,
       });
     }
+  });
+
+  it("leaves the real provider's models out where the simulator plays it", () => {
+    const settings = poolSettings(parse({ SIMULATOR_URL: 'http://s', OPENAI_MODELS: 'gpt-*' }), 'openai');
+    expect([settings.model, settings.models]).toEqual(['sim-echo', undefined]);
   });
 });

@@ -190,7 +190,15 @@ const badHeaders: Row[] = [
       code: 'unknown_provider',
     }),
   ),
-  ...['../../admin', 'a b', '-x', 'x'.repeat(257)].map((model) => ({
+  ...[
+    '../../admin',
+    'a b',
+    '-x',
+    'x'.repeat(257),
+    'x'.repeat(129),
+    'arn:aws:bedrock:us-east-1:1:inference-profile/x',
+    'projects/p/locations/l/endpoints/1',
+  ].map((model) => ({
     when: `X-LLM-Model is "${model.slice(0, 20)}"`,
     call: { model },
     status: 400,

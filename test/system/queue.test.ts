@@ -82,6 +82,19 @@ describe('the API', () => {
       expect(body).toMatchObject({ code: 'invalid_request', errors: [{ pointer: 'X-LLM-Model' }] });
     }
   });
+
+  it('lets callers name the models that are listed, and the default one', async () => {
+    const models = 'sim-lat*-50,sim-verbatim';
+    const { chat, simulator } = await start({ OPENAI_MODELS: models, OPENAI_MODEL: 'sim-stream-2-0' });
+    const asked = ['sim-echo', 'sim-latency-50', 'sim-stream-2-0', 'sim-latency-51', 'sim-verbatim'];
+    const replies = [];
+    for (const model of asked) replies.push(await chat({ model }));
+    expect(replies.map(({ status }) => status)).toEqual([400, 200, 200, 400, 200]);
+    expect(replies[0]?.body).toMatchObject({ code: 'invalid_request', errors: [{ pointer: 'X-LLM-Model' }] });
+    expect(JSON.stringify(replies[3]?.body)).not.toContain('sim-latency-51');
+    expect(simulator.calls.list()).toHaveLength(3);
+    expect((await chat({ provider: 'anthropic', model: 'sim-latency-51' })).status).toBe(200);
+  });
 });
 
 describe('a breaker', () => {

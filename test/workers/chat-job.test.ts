@@ -33,7 +33,13 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
 
   const run = (
     model: string | undefined,
-    { inMs = 20_000, timeoutMs = 10_000, agoMs = 0, preset = '' } = {},
+    {
+      inMs = 20_000,
+      timeoutMs = 10_000,
+      agoMs = 0,
+      preset = '',
+      models,
+    }: { inMs?: number; timeoutMs?: number; agoMs?: number; preset?: string; models?: string[] } = {},
   ) => {
     const job: ChatJob = {
       v: 1,
@@ -43,7 +49,13 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       replyTo: 'node',
       ...(model !== undefined && { model }),
     };
-    const settings = { concurrency: 1, timeoutMs, model: preset || undefined, maxOutputTokens: 100 };
+    const settings = {
+      concurrency: 1,
+      timeoutMs,
+      model: preset || undefined,
+      ...(models && { models }),
+      maxOutputTokens: 100,
+    };
     return runChatJob(job, Date.now() - agoMs, {
       provider,
       settings,
@@ -94,6 +106,17 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       retryable: false,
     });
     expect(models()).toEqual([]);
+  });
+
+  it('makes no call for a model that callers may not name, unless it is the default one', async () => {
+    const refused = { kind: 'failed', code: 'invalid_request', retryable: false };
+    expect(await run('projects/p/locations/l/endpoints/1')).toMatchObject(refused);
+    expect(await run('sim-verbatim', { models: ['sim-e*'] })).toMatchObject(refused);
+    expect(models()).toEqual([]);
+    expect(await run('sim-echo', { models: ['sim-e*'] })).toMatchObject({ kind: 'ok' });
+    expect(await run('sim-verbatim', { models: ['sim-e*'], preset: 'sim-verbatim' })).toMatchObject({
+      kind: 'ok',
+    });
   });
 
   it('makes no call for a job that nobody waits for any more', async () => {

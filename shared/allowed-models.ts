@@ -1,0 +1,35 @@
+/** Which models callers may name at a provider, besides its default one. */
+export interface ModelRules {
+  /** The operator's own choice, which callers may name whatever it is. */
+  defaultModel?: string | undefined;
+  /** Names, in which `*` stands for any characters; without it, any plain name is allowed. */
+  models?: readonly string[] | undefined;
+}
+
+/** Whether callers may name this model. Takes time in proportion to the name and the patterns. */
+export function isModelAllowed(model: string, { defaultModel, models }: ModelRules): boolean {
+  if (model === defaultModel) return true;
+  return models ? models.some((pattern) => matches(pattern, model)) : isPlainName(model);
+}
+
+/**
+ * A name that can only mean a model of the provider's own list: with paths and ARNs a caller could use any project, endpoint or
+ * profile that our identity may.
+ */
+const isPlainName = (model: string): boolean =>
+  /^[A-Za-z0-9][\w.:@-]{0,127}$/.test(model) && !model.toLowerCase().startsWith('arn:');
+
+/** No regular expression: several `.*` in one would take time that grows with a power of the name's length. */
+function matches(pattern: string, model: string): boolean {
+  const [first = '', ...rest] = pattern.split('*');
+  const last = rest.pop();
+  if (last === undefined) return model === pattern;
+  if (!model.startsWith(first)) return false;
+  let from = first.length;
+  for (const part of rest) {
+    const at = model.indexOf(part, from);
+    if (at === -1) return false;
+    from = at + part.length;
+  }
+  return model.length - last.length >= from && model.endsWith(last);
+}
