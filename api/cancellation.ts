@@ -17,13 +17,18 @@ export interface Cancellation {
    * times: nothing is done unless it is queued or running, and every API process is told.
    */
   cancel(job: AwaitedJob): void;
+  /**
+   * Begins to call off a job whose add was not answered, which the store may still execute; never throws. The pools are told as
+   * soon as the store allows it, within a minute.
+   */
+  callOffRefused(job: AwaitedJob): void;
   /** Resolves when everything called off so far has been told and taken back. */
   flush(): Promise<void>;
 }
 
 interface CancellationDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
-  store: Pick<QueueStore, 'readJobs'>;
+  store: Pick<QueueStore, 'kind' | 'readJobs'>;
   telegraph: Pick<Telegraph, 'publish'>;
   metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
   log: Log;
@@ -33,6 +38,10 @@ interface CancellationDeps {
 const mostTold = 1000;
 /** Jobs looked at, or taken back, at once: thousands of callers may go at the same time, and others need the store meanwhile. */
 const mostAtOnce = 10;
+/** The pools are told again of a refused job after this long, when they could not be. */
+const toldAgainMs = 1000;
+/** So long they remember it themselves, and whoever starts meanwhile hears of it; few deadlines are later. */
+const toldForMs = 60_000;
 /** A running job cannot be removed, but ends by itself in this time when its worker has heard of it. */
 const endsWithinMs = 1000;
 
@@ -46,19 +55,31 @@ export function createCancellation(deps: CancellationDeps): Cancellation {
   /** Ids of the jobs that are being called off: nobody has it done twice at a time. */
   const underWay = new Set<string>();
   const toLookAt: AwaitedJob[] = [];
-  const untold: AwaitedJob[] = [];
+  const untold: CalledOff[] = [];
   const toTakeBack: Entry[] = [];
 
-  const tell = (topic: string, message: Cancel | Reply) =>
-    telegraph.publish(topic, message).catch((err) => log.debug({ err, topic }, 'cancels not told'));
+  /** False when the store does not take the message. */
+  const tell = (topic: string, message: Cancel | Reply): Promise<boolean> =>
+    telegraph.publish(topic, message).then(
+      () => true,
+      (err) => {
+        log.debug({ err, topic }, 'cancels not told');
+        return false;
+      },
+    );
+  const tellPools = async (provider: ProviderId, jobs: CalledOff[]) => {
+    const jobIds = jobs.map(({ jobId }) => jobId);
+    if (await tell(topics.cancel(provider), { v: writtenVersion, jobIds })) return;
+    const since = performance.now() - toldForMs;
+    const refused = jobs.filter(({ refusedAt }) => refusedAt !== undefined && refusedAt > since);
+    if (refused.length > 0) setTimeout(() => callOffAgain(refused), toldAgainMs).unref();
+  };
   const tellSome = async () => {
     // So that those who go in the same moment are told of together.
     await nextTurn();
     const jobs = untold.splice(0, mostTold);
     const byProvider = Map.groupBy(jobs, ({ provider }) => provider);
-    const told = [...byProvider].map(([provider, its]) =>
-      tell(topics.cancel(provider), { v: writtenVersion, jobIds: its.map(({ jobId }) => jobId) }),
-    );
+    const told: Promise<unknown>[] = [...byProvider].map(([provider, its]) => tellPools(provider, its));
     // Whoever is not told looks at the record.
     const settled = jobs.filter(({ isKept }) => isKept).map(({ jobId }) => ({ jobId }));
     if (settled.length > 0) told.push(tell(topics.keptReply, { v: writtenVersion, settled }));
@@ -92,11 +113,18 @@ export function createCancellation(deps: CancellationDeps): Cancellation {
     takingBack.start();
   };
 
-  const callOff = (job: AwaitedJob) => {
-    metrics.cancels.inc({ provider: job.provider, kind: job.isKept ? 'asked' : 'caller_gone' });
+  const startCallingOff = (job: CalledOff) => {
     untold.push(job);
     telling.start();
     startTakingBack({ job, isLast: false });
+  };
+  const callOff = (job: CalledOff) => {
+    const kind = job.refusedAt !== undefined ? 'refused' : job.isKept ? 'asked' : 'caller_gone';
+    metrics.cancels.inc({ provider: job.provider, kind });
+    startCallingOff(job);
+  };
+  const callOffAgain = (jobs: CalledOff[]) => {
+    for (const job of jobs) startCallingOff(job);
   };
   const lookAtSome = async () => {
     await nextTurn();
@@ -118,6 +146,16 @@ export function createCancellation(deps: CancellationDeps): Cancellation {
       toLookAt.push(job);
       looking.start();
     },
+    callOffRefused: (job) => {
+      if (underWay.has(job.jobId)) return;
+      underWay.add(job.jobId);
+      // Redis executes in order what comes on one connection: right behind its add the job is gone before anybody takes it.
+      if (store.kind === 'redis')
+        void queueOf(job.provider)
+          .remove(job.jobId)
+          .catch(() => undefined);
+      callOff({ ...job, refusedAt: performance.now() });
+    },
     flush: async () => {
       await looking.done();
       await Promise.all([telling.done(), takingBack.done()]);
@@ -125,8 +163,11 @@ export function createCancellation(deps: CancellationDeps): Cancellation {
   };
 }
 
+/** `refusedAt`: when its add was given up, by `performance.now()`. */
+type CalledOff = AwaitedJob & { readonly refusedAt?: number };
+
 interface Entry {
-  readonly job: AwaitedJob;
+  readonly job: CalledOff;
   /** Whether it has had time to end since it was told of. */
   readonly isLast: boolean;
 }

@@ -77,10 +77,10 @@ export function createGateway(deps: GatewayDeps): Gateway {
     const settled = counted(job.jobId, () => open.pools.noteAdded(question.provider, { isAsync }));
     const add = () => open.add(job.jobId, jobOf(question, chat));
     const adding = add();
-    const { keeping } = question;
-    // Nobody knows of it, but the store may have taken it all the same.
-    if (keeping && keeping.key === undefined)
-      adding.catch(() => keptChats.abandon({ owner: keeping.owner, id: chat.id }));
+    adding.catch(() => {
+      // After its deadline nobody makes a call for it.
+      if (Date.now() < chat.deadline) takeBackRefused(open, question, job);
+    });
     let goesOn = false;
     try {
       const outcome = await outcomeOf(open, question, { ...task, job, add, adding });
@@ -97,6 +97,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
         void ended.then(settled);
       } else settled();
     }
+  }
+
+  /** The store may have taken the job all the same, or take it later: nobody is waiting for it, unless the key is sent again. */
+  function takeBackRefused(open: QueueLink, { keeping }: Question, job: AwaitedJob): void {
+    if (keeping === undefined) open.callOffRefused(job);
+    else if (keeping.key === undefined) keptChats.abandon({ owner: keeping.owner, id: job.jobId });
   }
 
   /** Waits for the outcome of a job that is being added; undefined when the caller stops waiting first. */
@@ -116,7 +122,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
       const outcome = await Promise.race([waiting.outcome, added.then(() => waiting.outcome)]);
       if (outcome !== undefined) return outcome;
       // Only now is there something to take back.
-      if (gone.aborted && !keeping) void adding.catch(() => undefined).then(() => open.cancel(job));
+      if (gone.aborted && !keeping)
+        void adding.then(
+          () => open.cancel(job),
+          () => undefined,
+        );
       refuseIfGone(question);
       // What is not in the queue is not accepted.
       if (keeping?.isAsync) await adding;

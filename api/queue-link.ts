@@ -38,6 +38,8 @@ export interface QueueLink {
   measure(provider: ProviderId): Promise<QueueDepth>;
   /** Begins to call off a job whose add has been answered; never throws. */
   cancel(job: AwaitedJob): void;
+  /** As `cancel`, for a job whose add was not answered: the store may still execute it. */
+  callOffRefused(job: AwaitedJob): void;
   /** As `cancel`, for the job of a kept chat whose outcome says so already, any number of times; who waits for it is told. */
   cancelKept(job: AwaitedJob): void;
   close(): Promise<void>;
@@ -131,6 +133,7 @@ export async function openQueueLink({ store, waitingRoom, metrics, log }: LinkDe
     read: records.read,
     measure: (provider) => store.measure(queueOf(provider)),
     cancel: cancellation.cancel,
+    callOffRefused: cancellation.callOffRefused,
     cancelKept: (job) => cancellation.cancel({ ...job, isKept: true }),
     close,
   };

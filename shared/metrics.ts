@@ -80,8 +80,8 @@ export const apiMetrics = {
   cancels: {
     name: 'quillgate_cancels_total',
     type: 'counter',
-    help: 'Jobs called off before they had ended: because the caller had gone (caller_gone), or a kept chat by DELETE or because it had been refused (asked).',
-    labels: { provider, kind: ['caller_gone', 'asked'] },
+    help: 'Jobs called off before they had ended: because the caller had gone (caller_gone), because the store had not answered in time and the request was refused (refused), or a kept chat by DELETE or because it had been refused (asked).',
+    labels: { provider, kind: ['caller_gone', 'refused', 'asked'] },
   },
   blogRequests: {
     name: 'quillgate_blog_requests_total',

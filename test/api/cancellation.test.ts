@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Queue } from 'bullmq';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Cancellation, createCancellation } from '../../api/cancellation.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
 import { parseConfig } from '../../shared/config.js';
@@ -51,6 +51,26 @@ const told = (...jobIds: string[]) => [
   { topic: topics.cancel('openai'), message: { v: 1, jobIds } },
   { topic: topics.keptReply, message: { v: 1, settled: jobIds.map((jobId) => ({ jobId })) } },
 ];
+
+describe('callOffRefused', () => {
+  it('tells the pools again until the store takes the message', async () => {
+    const publish = vi.spyOn(telegraph, 'publish').mockRejectedValueOnce(new Error('away'));
+    cancellation.callOffRefused({ jobId: 'refused', provider: 'openai' });
+    await cancellation.flush();
+    expect(telegraph.told).toEqual([]);
+    const [first] = await telegraph.toldAtLeast(1);
+    expect(first).toEqual({ topic: topics.cancel('openai'), message: { v: 1, jobIds: ['refused'] } });
+    expect(publish).toHaveBeenCalledTimes(2);
+    publish.mockRestore();
+  });
+
+  it('removes a job that the store has taken all the same', async () => {
+    await add('taken');
+    cancellation.callOffRefused({ jobId: 'taken', provider: 'openai' });
+    await cancellation.flush();
+    expect(await queue.getJob('taken')).toBeUndefined();
+  });
+});
 
 describe('cancel, of a kept chat', () => {
   it('tells of all that are called off together in one message to the pools and one to the API', async () => {

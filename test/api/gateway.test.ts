@@ -34,6 +34,7 @@ beforeEach(() => {
     read: async () => ({ state: 'unknown' }),
     measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }),
     cancel: ({ jobId }) => void asked.push(`cancel ${jobId}`),
+    callOffRefused: ({ jobId }) => void asked.push(`call off ${jobId}`),
     cancelKept: () => {},
     close: async () => {},
   };
@@ -105,9 +106,12 @@ describe('ask', () => {
   });
 
   // A job called off before it is there would be added after that.
-  it.each(['resolve', 'reject'] as const)(
+  it.each([
+    ['resolve', 'cancel'],
+    ['reject', 'call off'],
+  ] as const)(
     'does not wait for a slow add when the caller goes, but calls it off only then (%s)',
-    async (how) => {
+    async (how, done) => {
       const answer = ask();
       await turn();
       going.abort();
@@ -116,9 +120,17 @@ describe('ask', () => {
       expect(asked).toEqual(['add one']);
       adding[how]();
       await turn();
-      expect(asked).toEqual(['add one', 'cancel one']);
+      expect(asked).toEqual(['add one', `${done} one`]);
     },
   );
+
+  it('calls off a job that is refused, for the store may take it all the same', async () => {
+    const answer = ask();
+    adding.reject(new Failure('queue_unavailable'));
+    await expect(answer).rejects.toEqual(expect.objectContaining({ code: 'queue_unavailable' }));
+    nothingIsKept();
+    expect(asked).toEqual(['add one', 'call off one']);
+  });
 
   it('does not wait for a slow add past the deadline that the caller named', async () => {
     await expect(ask({ patienceMs: 20 })).rejects.toEqual(timeout);

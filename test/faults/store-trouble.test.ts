@@ -1,9 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
 import { expect } from 'vitest';
+import { parseConfig } from '../../shared/config.js';
+import { cancelSchema, topics } from '../../shared/messages.js';
+import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { openTelegraph } from '../../shared/relay.js';
 import { authorization } from '../support/deployment.js';
+import { createRecordingLog } from '../support/recording-log.js';
 import { openWireTo } from '../support/wire.js';
 import { codeOf } from './support/balance.js';
+import type { Books } from './support/books.js';
 import { openConnectionKiller } from './support/connection-killer.js';
 import { eventually, expectCodes, keepDoing, timeUntil } from './support/expectations.js';
 import { fault } from './support/fault.js';
@@ -37,6 +44,78 @@ fault(
     return `500 queue_unavailable after ${Math.round(reply.tookMs)} ms; the orphan is taken late and makes no call`;
   },
 );
+
+fault(
+  {
+    id: 'R9',
+    injected: 'a silent Redis: an add is refused, and executed when it is back',
+    stores: ['redis'],
+  },
+  async (books) => {
+    const { stores, startApi, simulator } = await books.start();
+    const wire = await openWireTo(stores.REDIS_URL ?? '');
+    books.release(wire.close);
+    const { url } = await startApi({ REDIS_URL: wire.url });
+    expect((await books.chat({ url })).status).toBe(200);
+    wire.freeze();
+    const replies = await Promise.all(Array.from({ length: 5 }, () => books.chat({ url })));
+    expectCodes(replies, ['queue_unavailable']);
+    wire.thaw();
+    await expectNoCallAfter(books, 1);
+    return `5 × 500 queue_unavailable, no call; ${simulator.calls.lastId} call before`;
+  },
+);
+
+fault(
+  {
+    id: 'R9',
+    injected: 'PostgreSQL takes no job for a while: an add is refused, and executed later',
+    stores: ['postgres'],
+  },
+  async (books) => {
+    const { stores, simulator } = await books.start();
+    expect((await books.chat()).status).toBe(200);
+    const calledOff = await hearCancels(books);
+    const client = new pg.Client({ connectionString: stores.DATABASE_URL });
+    await client.connect();
+    books.release(() => client.end());
+    await client.query('begin; lock table bullmq.job in exclusive mode');
+    const replies = await Promise.all([books.chat(), books.chat(), books.chat()]);
+    expectCodes(replies, ['queue_unavailable']);
+    // The pools hear of it when we do.
+    await eventually(() => expect(calledOff).toHaveLength(3));
+    await client.query('rollback');
+    await expectNoCallAfter(books, 1);
+    return `3 × 500 queue_unavailable, no call; ${simulator.calls.lastId} call before`;
+  },
+);
+
+/** Gives a list to which the ids are added of the jobs that are called off from now on. */
+async function hearCancels(books: Books): Promise<string[]> {
+  const { log } = createRecordingLog();
+  const store = openQueueStore(parseConfig(books.deployment.stores, 'migrate'), log);
+  books.release(() => store.close());
+  await store.whenReady(AbortSignal.timeout(5000));
+  const telegraph = await openTelegraph(store, { name: 'test', log });
+  books.release(() => telegraph.close());
+  const calledOff: string[] = [];
+  await telegraph.subscribe(
+    topics.cancel('openai'),
+    cancelSchema,
+    ({ jobIds }) => void calledOff.push(...jobIds),
+  );
+  return calledOff;
+}
+
+/** Asks once more, which is answered after all that came before, and looks that nothing else was called. */
+async function expectNoCallAfter(books: Books, calls: number): Promise<void> {
+  await eventually(async () => expect((await books.chat()).status).toBe(200));
+  await eventually(async () => expect(await books.jobs.unfinished()).toBe(0));
+  const answered = books.deployment.simulator.calls
+    .list()
+    .filter(({ model }) => model?.startsWith('sim-echo@R9'));
+  expect(answered.length).toBe(calls + 1);
+}
 
 const times = 20;
 
