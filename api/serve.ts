@@ -18,6 +18,7 @@ import { createGateway } from './gateway.js';
 import { createKeptChats } from './kept-chats.js';
 import { createMarkdownRenderer } from './markdown.js';
 import { createMetricsApp, type MetricsAppDeps } from './metrics-app.js';
+import { openWhenReady } from './open-when-ready.js';
 import { createPostPages } from './post-page.js';
 import { createQueueGauges } from './queue-gauges.js';
 import { openQueueLink, type QueueLink } from './queue-link.js';
@@ -144,12 +145,8 @@ function linkWhenReady(deps: LinkingDeps): () => QueueLink | undefined {
   const { config, store, waitingRoom, metrics, log, lifecycle, others } = deps;
   let link: QueueLink | undefined;
   const open = async () => {
-    while (link === undefined && (await store.whenReady(lifecycle.stopping))) {
-      link = await openQueueLink({ store, waitingRoom, metrics, log }).catch((err) => {
-        log.warn({ err }, 'the store went away while it was being linked');
-        return undefined;
-      });
-    }
+    const openLink = () => openQueueLink({ store, waitingRoom, metrics, log });
+    link = await openWhenReady(openLink, { store, log, signal: lifecycle.stopping });
     if (link === undefined) return;
     const longestMs = Math.max(config.CHAT_TIMEOUT_MS, config.CHAT_MAX_WAIT_S * 1000);
     lifecycle.opened('upkeep', startUpkeep({ store, longestMs, log }), (upkeep) => upkeep.stop());
