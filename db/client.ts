@@ -1,6 +1,7 @@
 import { Failure } from '../shared/failures.js';
 import type { Log } from '../shared/log.js';
 import { parsePostgresUrl } from '../shared/postgres-url.js';
+import { singleFlight } from '../shared/single-flight.js';
 import { createConnectionPool, type Query } from './connection-pool.js';
 import {
   codeOf,
@@ -59,6 +60,8 @@ export interface Database extends Statements {
 const requestLimits = { waitMs: 800, answerMs: 2800 };
 const lookUpMs = 1000;
 const checkLimits = { waitMs: 2500, answerMs: 2500 };
+/** Anybody may ask for it, as often as they like. */
+const checksApartMs = 50;
 const lifetimeMs = 30 * 60_000;
 
 interface DatabaseOptions {
@@ -83,7 +86,6 @@ export function openDatabase(options: DatabaseOptions): Database {
   });
   const checks = createConnectionPool({ address, size: 1, ...checkLimits, lifetimeMs, log });
   const listeners: Listener[] = [];
-  let checking: Promise<DatabaseHealth> | undefined;
 
   const statements = (leftMs: () => number): Statements => ({
     run: async (query, purpose = 'request') => {
@@ -98,24 +100,14 @@ export function openDatabase(options: DatabaseOptions): Database {
       }
     },
   });
-  const look = () =>
-    checks
-      .run(findSchemaAge)
-      .then(healthOf, unreachable)
-      .finally(() => {
-        checking = undefined;
-      });
+  const look = () => checks.run(findSchemaAge).then(healthOf, unreachable);
   return {
     ...statements(() => longestMs),
     together: () => {
       const until = performance.now() + longestMs;
       return statements(() => until - performance.now());
     },
-    check: () => {
-      // However many ask at once, one look serves them.
-      checking ??= look();
-      return checking;
-    },
+    check: singleFlight(look, { apartMs: checksApartMs }),
     listen: (channel, hooks) => void listeners.push(startListening({ address, channel, hooks, log })),
     close: async () => {
       await Promise.all([requests, checks, ...listeners].map((part) => part.close()));

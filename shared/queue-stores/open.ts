@@ -2,9 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../config.js';
 import type { Log } from '../log.js';
 import { type QueueStore, reasonOf, StoreDefect, type StoreParts } from '../queue-store.js';
+import { singleFlight } from '../single-flight.js';
 import { within } from '../within.js';
 import { migratePostgresStore, openPostgresStore } from './postgres.js';
 import { openRedisStore } from './redis.js';
+import { watchStore } from './store-watch.js';
 
 /**
  * Opens the store that the configuration names. Never throws for an unreachable one: `check` tells. `now` is this
@@ -12,14 +14,25 @@ import { openRedisStore } from './redis.js';
  */
 export function openQueueStore(config: Config, log: Log, now: () => number = Date.now): QueueStore {
   const parts = openParts(config, log, now);
-  const check = async () => {
+  const look = async () => {
     const defect = await within(checkTimeoutMs, parts.findDefect());
     if (defect !== undefined) throw new StoreDefect(defect);
   };
+  const check = singleFlight(look, { apartMs: checksApartMs });
+  const closing = new AbortController();
+  let watching: Promise<void> | undefined;
   return {
     ...parts,
     check,
-    whenReady: (signal) => until(check, signal, log),
+    whenReady: async (signal) => {
+      const isReady = await until(check, signal, watching ? undefined : log);
+      if (isReady) watching ??= watchStore({ check, log, signal: closing.signal });
+      return isReady;
+    },
+    close: async () => {
+      closing.abort();
+      await parts.close();
+    },
     createQueue: (name) => logged(parts.createQueue(name), log),
     createWorker: (...settings) => logged(parts.createWorker(...settings), log),
     createRelay: (options) => logged(parts.createRelay(options), log),
@@ -33,6 +46,8 @@ export async function migrateQueueStore(config: Config): Promise<void> {
 }
 
 const checkTimeoutMs = 2500;
+/** Anybody may ask for it, as often as they like. */
+const checksApartMs = 50;
 const checkIntervalMs = 250;
 
 function openParts(config: Config, log: Log, now: () => number): StoreParts {
@@ -50,8 +65,8 @@ function logged<T extends { on(event: 'error', listener: (error: Error) => void)
   return part;
 }
 
-/** Says why it waits, once for every reason: a wrong password looks like an outage otherwise. */
-async function until(check: () => Promise<void>, signal: AbortSignal, log: Log): Promise<boolean> {
+/** Logs why it waits, once for every reason: a wrong password looks like an outage otherwise. */
+async function until(check: () => Promise<void>, signal: AbortSignal, log?: Log): Promise<boolean> {
   const told = new Set<string>();
   while (!signal.aborted) {
     try {
@@ -59,7 +74,7 @@ async function until(check: () => Promise<void>, signal: AbortSignal, log: Log):
       return true;
     } catch (error) {
       const reason = reasonOf(error);
-      if (!told.has(reason)) log.warn({ reason }, 'waiting for the queue store');
+      if (!told.has(reason)) log?.warn({ reason }, 'waiting for the queue store');
       told.add(reason);
       await delay(checkIntervalMs, undefined, { signal }).catch(() => undefined);
     }

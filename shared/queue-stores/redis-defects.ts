@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { Cluster, type Redis } from 'ioredis';
 import type { RedisTls } from '../redis-tls.js';
@@ -15,11 +16,20 @@ export async function findRedisDefect(
   now: () => number,
 ): Promise<string | undefined> {
   try {
+    await untilSettled(connection);
     const defects = (await mastersOf(connection)).map((master) => findDefect(master, now));
     return (await Promise.all(defects)).find((defect) => defect !== undefined);
   } catch (error) {
     throw (await findTlsError(address)) ?? error;
   }
+}
+
+/** A connection refuses commands while it is being made. Throws why it could not be made. */
+async function untilSettled(connection: RedisConnection): Promise<void> {
+  if (connection.status !== 'connecting' && connection.status !== 'connect') return;
+  const settled = new AbortController();
+  const either = ['ready', 'close'].map((event) => once(connection, event, { signal: settled.signal }));
+  await Promise.race(either).finally(() => settled.abort());
 }
 
 async function mastersOf(connection: RedisConnection): Promise<Redis[]> {
@@ -38,7 +48,7 @@ async function findDefect(redis: Redis, now: () => number): Promise<string | und
 }
 
 async function findEviction(redis: Redis): Promise<string | undefined> {
-  const facts = await redis.info();
+  const facts = await redis.info('memory');
   const policy = /^maxmemory_policy:(\w[\w-]*)/m.exec(facts)?.[1];
   if (policy === undefined || policy === 'noeviction') return undefined;
   return `Redis may evict jobs: set maxmemory-policy to noeviction (it is ${policy})`;

@@ -68,12 +68,51 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     expect(await store.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
     return store;
   };
+  const warnings = () => logged.lines.filter(({ level }) => Number(level) >= 40);
   const through = (port: number): URL => Object.assign(new URL(url), { host: `127.0.0.1:${port}` });
 
   it('is ready once it answers', async () => {
     const store = await ready();
     expect(store.kind).toBe(server.kind);
     await store.check();
+  });
+
+  it('warns of nothing where it can be reached', async () => {
+    await ready();
+    expect(warnings()).toEqual([]);
+  });
+
+  it('looks once for all who ask at once, and soon again only so often', async () => {
+    const now = vi.fn(Date.now);
+    const store = open(url, now);
+    expect(await store.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
+    // Each look compares the clocks, for which it reads ours twice.
+    const looks = () => now.mock.calls.length / 2;
+    const before = looks();
+    await Promise.all(Array.from({ length: 100 }, () => store.check()));
+    expect(looks() - before).toBe(1);
+    const startedAt = performance.now();
+    for (let time = 0; time < 10; time += 1) await store.check();
+    expect(performance.now() - startedAt).toBeGreaterThan(9 * 50);
+  });
+
+  it('warns once when it becomes unavailable, and once when it is back', async () => {
+    const store = await ready(through(wire.port));
+    await wire.cut();
+    await vi.waitFor(() => expect(warnings()).not.toEqual([]), { timeout: 10_000 });
+    for (let time = 0; time < 5; time += 1) await failure(store.check());
+    expect(warnings()).toMatchObject([
+      {
+        msg: 'the queue store is unavailable',
+        reason: expect.stringMatching(/^the store cannot be reached/),
+      },
+    ]);
+    await wire.mend();
+    await vi.waitFor(() => expect(warnings()).toHaveLength(2), { timeout: 10_000 });
+    expect(warnings()[1]).toMatchObject({
+      msg: 'the queue store is available again',
+      unavailableMs: expect.any(Number),
+    });
   });
 
   it('is not ready where nothing listens, and stops trying when told', async () => {
@@ -276,7 +315,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       await open().whenReady(AbortSignal.timeout(500));
       await redis.config('SET', 'maxmemory-policy', 'noeviction');
       redis.disconnect();
-      expect(logged.lines.filter(({ level }) => Number(level) >= 40)).not.toEqual([]);
+      expect(warnings()).not.toEqual([]);
     });
   } else {
     it('is not ready before it is migrated, which any number may do at once', async () => {
