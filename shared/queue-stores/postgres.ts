@@ -17,38 +17,26 @@ import { parsePostgresUrl } from '../postgres-url.js';
 import { type QueueDepth, type RecordStore, StoreDefect, type StoreParts } from '../queue-store.js';
 import { within } from '../within.js';
 import { findClockDefect } from './clocks.js';
-import { withLostConnectionsNamed } from './lost-connections.js';
 import { createPatientBackend } from './patient-backend.js';
 import { readJobs } from './postgres-jobs.js';
+import { openPostgresPool } from './postgres-pool.js';
 
 /** Opens the queue's store in PostgreSQL; its schema is made by `migratePostgresStore`. */
 export function openPostgresStore(url: string, log: Log, now: () => number): StoreParts {
   const postgres = withBackend(createPatientBackend);
-  const pool = new pg.Pool({
-    ...parsePostgresUrl(url),
-    options: `-c search_path=${schema}`,
+  const { pool, connection, close } = openPostgresPool(url, {
     max: 20,
-    connectionTimeoutMillis: 2000,
-    query_timeout: 10_000,
-    keepAlive: true,
-    // About half an hour: a new connection may lead to the server that has taken over.
-    maxLifetimeSeconds: 1700 + Math.round(200 * Math.random()),
-    application_name: 'quillgate',
+    session: { search_path: schema },
+    log,
   });
-  const unheard = (error: Error) => log.debug({ err: error }, 'postgres connection');
-  pool.on('error', unheard);
-  // BullMQ takes some out of the pool without listening to them, and nobody's error ends the process.
-  pool.on('connect', (client) => client.on('error', unheard));
-  // Every queue, worker and relay of a process listens to it: more than Node takes for usual.
-  pool.setMaxListeners(0);
-  const connection = withLostConnectionsNamed(pool);
   return {
     kind: 'postgres',
     records: openRecords(pool),
     findDefect: () => findDefect(connection, now),
     createQueue: (name) => new postgres.Queue(name, { connection }) as unknown as Queue,
     createWorker: (name, processor, options) => {
-      pool.query(removeFutureCheck, [name]).catch(unheard);
+      const notRemoved = (err: Error) => log.debug({ err }, 'postgres connection');
+      pool.query(removeFutureCheck, [name]).catch(notRemoved);
       const settings = { ...options, connection, runRetryDelay };
       return new postgres.Worker(name, processor, settings) as unknown as Worker;
     },
@@ -57,8 +45,7 @@ export function openPostgresStore(url: string, log: Log, now: () => number): Sto
     readJobs: (queue, jobIds) => within(recordTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
     measure: ({ name }) => measure(pool, name),
     forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),
-    // It waits for every query, and a silent server answers none.
-    close: () => within(closingMs, pool.end()).catch(() => undefined),
+    close,
   };
 }
 
@@ -78,7 +65,6 @@ export async function migratePostgresStore(url: string): Promise<void> {
 
 const schema = 'bullmq';
 const table = `${schema}.quillgate_records`;
-const closingMs = 1000;
 /** A main loop that failed tries again after this long; the default of 15 s would be felt as an outage. */
 const runRetryDelay = 500;
 

@@ -27,9 +27,18 @@ const connectTimeout = 2000;
 /** Reconnects within half a second; BullMQ's own strategy was measured to come back 18 s late. */
 const retryStrategy = (attempt: number): number => Math.min(50 * 2 ** attempt, 500) + Math.random() * 50;
 
+/** The longest blocking read on a connection; the longer of BullMQ's own are cut to this. */
+export const maxBlockMs = 2000;
+
+/**
+ * A connection on which no byte comes for so long, in milliseconds, although an answer is due, is replaced, as when a firewall
+ * has forgotten it: TCP itself gives up after a quarter of an hour. It is twice what a command may take or a read may block.
+ */
+const socketTimeout = 4000;
+
 const tunings = {
-  impatient: { maxRetriesPerRequest: 1, commandTimeout: 2000 },
-  patient: { maxRetriesPerRequest: null },
+  impatient: { maxRetriesPerRequest: 1, commandTimeout: 2000, socketTimeout },
+  patient: { maxRetriesPerRequest: null, socketTimeout },
 } as const satisfies Record<Patience, RedisOptions>;
 
 /**

@@ -3,7 +3,7 @@ import type { Result } from 'ioredis';
 import type { Log } from '../log.js';
 import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
 import { parseRedisUrl } from '../redis-url.js';
-import { connectRedis, type Patience, type RedisConnection } from './redis-connection.js';
+import { connectRedis, maxBlockMs, type Patience, type RedisConnection } from './redis-connection.js';
 import { findRedisDefect } from './redis-defects.js';
 import { defineReadJobs, readJobs } from './redis-jobs.js';
 import { namesOfKeys } from './redis-keys.js';
@@ -46,7 +46,7 @@ export function openRedisStore(url: string, log: Log, now: () => number): StoreP
     createQueue: (name) => new Queue(name, { ...queueSettings, prefix: keys.queuePrefix(name) }),
     createWorker: (name, processor, options) => {
       const prefix = keys.queuePrefix(name);
-      return new Worker(name, processor, {
+      return new BriefWorker(name, processor, {
         ...options,
         prefix,
         connection: patient,
@@ -54,7 +54,8 @@ export function openRedisStore(url: string, log: Log, now: () => number): StoreP
         drainDelay,
       });
     },
-    createRelay: (options) => new Relay({ ...options, prefix: keys.relayPrefix, connection: patient }),
+    createRelay: (options) =>
+      new Relay({ ...options, prefix: keys.relayPrefix, connection: patient, blockTimeout: maxBlockMs }),
     readJobs: (queue, jobIds) => readJobs(producer, queue, jobIds),
     measure: (queue) => measure(producer, queue),
     forgetEvents: (queue) => forgetEvents(producer, queue),
@@ -63,6 +64,13 @@ export function openRedisStore(url: string, log: Log, now: () => number): StoreP
       patient.disconnect();
     },
   };
+}
+
+/** While jobs are delayed BullMQ's own would wait for up to ten seconds on a connection that may have died. */
+class BriefWorker extends Worker {
+  override get maximumBlockTimeout(): number {
+    return maxBlockMs / 1000;
+  }
 }
 
 /** A main loop that failed tries again after this long; the default of 15 s would be felt as an outage. */

@@ -11,6 +11,11 @@ export interface Wire {
   holdAnswers(): void;
   /** Lets through what was held back, and all that follows. */
   thaw(): void;
+  /**
+   * From now on whatever is sent on the connections that there are is lost, in either direction, and neither end learns of it,
+   * as when a NAT has forgotten them. New connections work.
+   */
+  swallow(): void;
   /** From now on nobody listens, and whoever was connected no longer is: as when the server has ended. */
   cut(): Promise<void>;
   /** Listens again, at the same port. */
@@ -31,15 +36,21 @@ export async function openWireTo(url: string): Promise<Wire & { readonly url: st
 export async function openWire(target: number, host = '127.0.0.1'): Promise<Wire> {
   const sockets = new Set<Socket>();
   const answering = new Set<Socket>();
+  const dead = new WeakSet<Socket>();
   let held: ReadonlySet<Socket> = new Set();
   const join = (from: Socket, to: Socket) => {
     sockets.add(from);
-    from.on('data', (bytes) => to.write(bytes));
-    from.on('error', () => to.destroy());
+    const end = () => {
+      if (!dead.has(from)) to.destroy();
+    };
+    from.on('data', (bytes) => {
+      if (!dead.has(from)) to.write(bytes);
+    });
+    from.on('error', end);
     from.on('close', () => {
       sockets.delete(from);
       answering.delete(from);
-      to.destroy();
+      end();
     });
     if (held.has(from)) from.pause();
   };
@@ -70,6 +81,9 @@ export async function openWire(target: number, host = '127.0.0.1'): Promise<Wire
     thaw: () => {
       held = new Set();
       for (const socket of sockets) socket.resume();
+    },
+    swallow: () => {
+      for (const socket of sockets) dead.add(socket);
     },
     close: async () => {
       if (server.listening) await cut();
