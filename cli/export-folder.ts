@@ -1,10 +1,13 @@
 import { constants } from 'node:fs';
-import { lstat, mkdir, open, readdir } from 'node:fs/promises';
+import { lstat, mkdir, open, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { PostSource } from '../db/post-pages.js';
 import type { PostTransfer } from '../db/post-transfer.js';
 import { CannotStart } from '../shared/program.js';
+import { isAway } from './database.js';
 import { headOf } from './export-head.js';
 import { createExportPaths } from './export-paths.js';
+import { splitFile } from './front-matter.js';
 import { listMarkdown, printable } from './post-files.js';
 
 /** What an export writes, and where to. */
@@ -44,11 +47,29 @@ export async function exportToFolder(to: FolderExport): Promise<FilesBefore> {
     for (const { post, source } of page) {
       const path = claimed.get(post.id) ?? paths.claimFor(post);
       const head = headOf({ post, path, source: full ? null : source, defaultAuthor });
+      const isRenewed = !full && source?.isCurrent === false && (await holds(join(root, path), source));
       await folder.write(path, head + post.content);
+      if (isRenewed) await note(transfer.markExported(post.id, { version: post.version, path, head }));
       onPost();
     }
   }
   return { count: before.length, ofNoPost: before.filter((path) => !paths.isClaimed(path)) };
+}
+
+/**
+ * Whether the file that a post came from is there, so that this is its folder: once it is written over, the file stands
+ * for the post as it is now. A file in any other folder does not: who imports the old one would take the change back.
+ */
+async function holds(path: string, { head }: PostSource): Promise<boolean> {
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  return text !== undefined && splitFile(text).head === head;
+}
+
+/** A database that can only be read is good enough for an export. */
+async function note(marking: Promise<void>): Promise<void> {
+  await marking.catch((error: unknown) => {
+    if (!isAway(error)) throw error;
+  });
 }
 
 /** Waits for work on a file. Throws `CannotStart` with the file's path and the code of what went wrong. */

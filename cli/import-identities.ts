@@ -9,6 +9,26 @@ export interface NamedPost {
   post: ImportedPost;
 }
 
+/** What is said of a post that would take back what others changed. */
+export const describeStale = (id: string | undefined): string =>
+  `the post ${id} was changed since this file was read; posts export shows how, --force writes over it`;
+
+/** The problems of posts that were changed since their files were read, and not to what these say now. */
+export async function findStale(transfer: PostTransfer, posts: readonly NamedPost[]): Promise<string[]> {
+  const known = new Map(
+    posts.flatMap((named) => (named.post.id === undefined ? [] : [[named.post.id, named]])),
+  );
+  const changed = await transfer.changedSinceImport([...known.keys()]);
+  const stale = new Set<NamedPost>();
+  await doSeveral([...changed], async (id) => {
+    const named = known.get(id);
+    if (named !== undefined && (await transfer.compare(named.post)) === 'stale') stale.add(named);
+  });
+  return posts.flatMap((named) =>
+    stale.has(named) ? [`${named.name}: ${describeStale(named.post.id)}`] : [],
+  );
+}
+
 /**
  * Finds out which post of the database each one is, by its id or else its slug, or makes it a new one. The problems are
  * ids and slugs used twice, slugs of other posts, and posts that would be written over by chance.
@@ -70,7 +90,7 @@ async function findMetByChance(transfer: PostTransfer, slugged: readonly Slugged
   );
   const differing = new Set<SluggedPost>();
   await doSeveral(met, async (post) => {
-    if (await transfer.differs(identify(post))) differing.add(post);
+    if (['different', 'stale'].includes(await transfer.compare(identify(post)))) differing.add(post);
   });
   return met.flatMap((post) =>
     differing.has(post)

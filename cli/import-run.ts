@@ -1,8 +1,8 @@
 import { postgresErrorOf } from '../db/database-trouble.js';
-import type { Imported, PostTransfer } from '../db/post-transfer.js';
+import type { Imported, ImportedPost, PostTransfer } from '../db/post-transfer.js';
 import { Failure } from '../shared/failures.js';
 import { doSeveral, isAway } from './database.js';
-import type { NamedPost } from './import-identities.js';
+import { describeStale, type NamedPost } from './import-identities.js';
 
 /** What came of every post. */
 export interface ImportResult {
@@ -18,6 +18,8 @@ export interface ImportResult {
 interface ImportRun {
   transfer: PostTransfer;
   posts: readonly NamedPost[];
+  /** Whether to write over posts that were changed since their files were read. */
+  force?: boolean;
   /** Whether the database can be worked with. */
   isThere: () => Promise<boolean>;
   onDone: () => void;
@@ -27,7 +29,13 @@ interface ImportRun {
 const mostTroubles = 20;
 
 /** Stores the posts, several at once, until all are done or the database is away. */
-export async function storePosts({ transfer, posts, isThere, onDone }: ImportRun): Promise<ImportResult> {
+export async function storePosts({
+  transfer,
+  posts,
+  force = false,
+  isThere,
+  onDone,
+}: ImportRun): Promise<ImportResult> {
   const result: ImportResult = {
     counts: { created: 0, changed: 0, unchanged: 0 },
     refused: [],
@@ -40,10 +48,10 @@ export async function storePosts({ transfer, posts, isThere, onDone }: ImportRun
     if (stopped) return;
     result.untried--;
     try {
-      result.counts[await transfer.store(post)]++;
+      result.counts[await transfer.store(post, { force })]++;
     } catch (error) {
       if (isAway(error) && !wasAnswered(error)) result.uncertain.push(name);
-      else result.refused.push(`${name}: ${reasonOf(error)}`);
+      else result.refused.push(`${name}: ${reasonOf(error, post)}`);
       if (isAway(error)) stopped = ++troubles === mostTroubles || !(await isThere()) || stopped;
     }
     onDone();
@@ -55,7 +63,8 @@ export async function storePosts({ transfer, posts, isThere, onDone }: ImportRun
 const wasAnswered = (error: unknown): boolean => postgresErrorOf(error)?.severity === 'ERROR';
 
 /** Messages of the database hold what was to be stored. */
-function reasonOf(error: unknown): string {
+function reasonOf(error: unknown, post: ImportedPost): string {
   if (error instanceof Failure && error.code === 'slug_taken') return 'slug: belongs to another post';
+  if (error instanceof Failure && error.code === 'precondition_failed') return describeStale(post.id);
   return `the database does not take it (${postgresErrorOf(error)?.code})`;
 }

@@ -106,7 +106,8 @@ function addPostCommands(quillgate: Command, environment: Environment): void {
   posts
     .command('import <path>')
     .description('store the posts of a folder of Markdown files, or of a JSON file; a repeat changes nothing')
-    .action(async (path) => (await import('./posts.js')).importPosts(environment, path));
+    .option('--force', 'write also over posts that were changed since their files were read')
+    .action(async (path, options) => (await import('./posts.js')).importPosts(environment, path, options));
   posts
     .command('export <path>')
     .description(

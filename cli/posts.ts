@@ -5,7 +5,7 @@ import { isAway, withDatabase } from './database.js';
 import { exportToFolder, type FilesBefore } from './export-folder.js';
 import { exportToJson } from './export-json.js';
 import { describeStrays, removeStrays } from './export-strays.js';
-import { identifyPosts, type NamedPost } from './import-identities.js';
+import { findStale, identifyPosts, type NamedPost } from './import-identities.js';
 import { type ImportResult, storePosts } from './import-run.js';
 import { type CheckedPost, checkRawPost } from './imported-post.js';
 import { printable, readPosts } from './post-files.js';
@@ -13,17 +13,24 @@ import { showProgress } from './progress.js';
 
 /**
  * `quillgate posts import`: checks every post first, and stores none when one is wrong. Throws `CannotStart` with
- * everything that is wrong, or with what was stored when that is not all.
+ * everything that is wrong, or with what was stored when that is not all. A post that was changed since its file was read
+ * is written over with `force` alone.
  */
-export async function importPosts(environment: Environment, path: string): Promise<void> {
+export async function importPosts(
+  environment: Environment,
+  path: string,
+  { force = false }: { force?: boolean } = {},
+): Promise<void> {
   const author = defaultOwner(parseConfig(environment, 'command'));
   const checked = await readChecked(path, author);
   const result = await withDatabase(environment, async (database) => {
     const transfer = createPostTransfer(database);
-    const posts = await identify(transfer, checked);
+    const posts = await identify(transfer, { checked, force });
     const isThere = async () => (await database.check()).database.status === 'ok';
     const progress = showProgress(posts.length);
-    return await storePosts({ transfer, posts, isThere, onDone: progress.advance }).finally(progress.stop);
+    return await storePosts({ transfer, posts, force, isThere, onDone: progress.advance }).finally(
+      progress.stop,
+    );
   });
   if (result.refused.length > 0 || result.uncertain.length > 0) throw new CannotStart(describePart(result));
   process.stderr.write(`${describeCounts(result)}\n${describeUnused(checked)}`);
@@ -37,10 +44,14 @@ async function readChecked(path: string, defaultAuthor: string): Promise<Checked
   return checks.filter((check) => check.kind === 'checked');
 }
 
-async function identify(transfer: PostTransfer, checked: readonly CheckedPost[]): Promise<NamedPost[]> {
+async function identify(
+  transfer: PostTransfer,
+  { checked, force }: { checked: readonly CheckedPost[]; force: boolean },
+): Promise<NamedPost[]> {
   try {
     const { posts, problems } = await identifyPosts(transfer, checked);
     refuseAny(problems);
+    if (!force) refuseAny(await findStale(transfer, posts));
     return posts;
   } catch (error) {
     if (isAway(error)) throw new CannotStart('Nothing was imported: the database stopped answering.');

@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { PostStatus } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import { type Database, isUniqueViolation } from './client.js';
-import { eq, inArray, type SQL, sql } from './drizzle.js';
+import { and, eq, inArray, type SQL, sql } from './drizzle.js';
 import { createPostPages, type PostPages, type PostSource } from './post-pages.js';
 import { postSources, posts } from './schema.js';
 
@@ -21,7 +21,7 @@ export interface ImportedPost {
   publishedAt: string | undefined;
   createdAt: string | undefined;
   updatedAt: string | undefined;
-  /** Of a new post; 1 when undefined. */
+  /** The version of the post that this was made from; that of a new post, 1 when undefined. */
   version: number | undefined;
   /** The file that the post came from. */
   source: PostSource | undefined;
@@ -37,26 +37,47 @@ export interface SlugHolder {
   path: string | null;
 }
 
+/** How a post to be stored stands to the one that is there. */
+export type Comparison = 'missing' | 'same' | 'different' | 'stale';
+
 /** Posts on their way in and out, drafts included. Everything may throw `Failure('database_unavailable')`. */
 export interface PostTransfer extends PostPages {
-  /** Creates or changes a post, or finds it equal and leaves it alone. Throws `Failure('slug_taken')`. */
-  store(post: ImportedPost): Promise<Imported>;
-  /** Whether there is such a post and storing this would change it. */
-  differs(post: ImportedPost): Promise<boolean>;
+  /**
+   * Creates or changes a post, or finds it equal and leaves it alone. Throws `Failure('slug_taken')`, and, unless it is
+   * forced, `Failure('precondition_failed')` for a post that would be stale.
+   */
+  store(post: ImportedPost, options?: { force: boolean }): Promise<Imported>;
+  /**
+   * What storing a post would come to. A post is stale when storing it would change one that was changed since: one that
+   * has neither the version that its file was imported as nor the version that is given, where one of the two is known.
+   */
+  compare(post: ImportedPost): Promise<Comparison>;
+  /** The ids among these of posts that have another version than their file was imported as, if they came from one. */
+  changedSinceImport(ids: readonly string[]): Promise<Set<string>>;
   /** The posts that have these slugs, by slug. */
   holders(slugs: readonly string[]): Promise<Map<string, SlugHolder>>;
+  /** Notes that the file that a post came from stands for this version now. */
+  markExported(id: string, file: PostSource & { version: number }): Promise<void>;
 }
 
 export function createPostTransfer(database: Database): PostTransfer {
   return {
-    store: (post) => store(database, post),
-    differs: async (post) => {
+    store: (post, { force } = { force: false }) => store(database, post, force),
+    compare: async (post) => {
       const [row] = await database.run((db) =>
-        db.execute<{ differs: boolean }>(sql`with ${compared(post)} select differs from found`),
+        db.execute<{ differs: boolean; stale: boolean }>(
+          sql`with ${compared(post)} select differs, stale from found`,
+        ),
       );
-      return row?.differs ?? false;
+      if (row === undefined) return 'missing';
+      if (!row.differs) return 'same';
+      return row.stale ? 'stale' : 'different';
     },
+    changedSinceImport: (ids) => changedSinceImport(database, ids),
     holders: (slugs) => holders(database, slugs),
+    markExported: async (id, file) => {
+      await database.run((db) => db.update(postSources).set(file).where(eq(postSources.postId, id)));
+    },
     ...createPostPages(database),
   };
 }
@@ -64,10 +85,13 @@ export function createPostTransfer(database: Database): PostTransfer {
 /** The second attempt sees what another writer did between the statement's look and its write. */
 const mostAttempts = 5;
 
-async function store(database: Database, post: ImportedPost): Promise<Imported> {
+async function store(database: Database, post: ImportedPost, force: boolean): Promise<Imported> {
   try {
     for (let attempt = 1; attempt <= mostAttempts; attempt++) {
-      const [row] = await database.run((db) => db.execute<{ outcome: Imported }>(upsert(post)));
+      const [row] = await database.run((db) =>
+        db.execute<{ outcome: Imported | 'stale' }>(upsert(post, force)),
+      );
+      if (row?.outcome === 'stale') throw new Failure('precondition_failed');
       if (row !== undefined) return row.outcome;
     }
   } catch (error) {
@@ -98,8 +122,10 @@ function compared({ source, ...post }: ImportedPost): SQL {
         or posts.author is distinct from coalesce(given.author, posts.author)
         or posts.created_at is distinct from coalesce("createdAt", posts.created_at)
         or posts.published_at is distinct from coalesce("publishedAt", posts.published_at, published)
-        or posts.updated_at < coalesce("updatedAt", posts.updated_at) as differs
-      from posts join given using (id)
+        or posts.updated_at < coalesce("updatedAt", posts.updated_at) as differs,
+        posts.version is distinct from source.version and posts.version is distinct from given.version
+          and coalesce(source.version, given.version) is not null as stale
+      from posts join given using (id) left join post_sources as source on source.post_id = posts.id
     )`;
 }
 
@@ -108,7 +134,7 @@ function compared({ source, ...post }: ImportedPost): SQL {
  * meanwhile. A post that is the same is not written at all: its search vector would be made anew even if nothing came
  * of it.
  */
-const upsert = (post: ImportedPost): SQL => sql`
+const upsert = (post: ImportedPost, force: boolean): SQL => sql`
     with ${compared(post)}, created as (
       insert into posts
         (id, title, content, author, tags, slug, status, published_at, created_at, updated_at, version)
@@ -125,7 +151,8 @@ const upsert = (post: ImportedPost): SQL => sql`
         created_at = coalesce("createdAt", posts.created_at),
         updated_at = case when "updatedAt" > posts.updated_at then "updatedAt" else now() end,
         version = posts.version + 1
-      from given where posts.id = (select id from found where differs)
+      from given where posts.id = (select id from found where differs and (${force} or not stale))
+        and posts.version = (select version from found)
       returning posts.id, posts.version
     ), stored as (
       select id, version, 'created' as outcome from created
@@ -138,7 +165,26 @@ const upsert = (post: ImportedPost): SQL => sql`
       where (source.version, source.path, source.head)
         is distinct from (excluded.version, excluded.path, excluded.head)
     )
-    select outcome from stored`;
+    select outcome from stored
+    union all select 'stale' from found where differs and stale and not ${force}`;
+
+const idsAtOnce = 1000;
+
+async function changedSinceImport(database: Database, ids: readonly string[]): Promise<Set<string>> {
+  const changed = new Set<string>();
+  for (let start = 0; start < ids.length; start += idsAtOnce) {
+    const some = inArray(posts.id, ids.slice(start, start + idsAtOnce));
+    const rows = await database.run((db) =>
+      db
+        .select({ id: posts.id })
+        .from(posts)
+        .leftJoin(postSources, eq(postSources.postId, posts.id))
+        .where(and(some, sql`${posts.version} is distinct from ${postSources.version}`)),
+    );
+    for (const { id } of rows) changed.add(id);
+  }
+  return changed;
+}
 
 const slugsAtOnce = 1000;
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { sql } from '../../db/drizzle.js';
 import { createPostTransfer, type ImportedPost } from '../../db/post-transfer.js';
 import { createPostStore } from '../../db/posts.js';
@@ -142,14 +142,65 @@ describe('store', () => {
   });
 });
 
-describe('differs', () => {
+describe('compare', () => {
   it('tells whether storing would change a post that is there, and changes nothing', async () => {
     await transfer.store(imported({ id }));
     const before = await readOne();
-    expect(await transfer.differs(imported({ id }))).toBe(false);
-    expect(await transfer.differs(imported({ id, content: 'other' }))).toBe(true);
-    expect(await transfer.differs(imported({ id: otherId }))).toBe(false);
+    expect(await transfer.compare(imported({ id }))).toBe('same');
+    expect(await transfer.compare(imported({ id, content: 'other' }))).toBe('different');
+    expect(await transfer.compare(imported({ id: otherId }))).toBe('missing');
     expect(await readOne()).toEqual(before);
+  });
+});
+
+describe('a post that was changed since its file was read', () => {
+  const source = { path: 'a.md', head: '' };
+  const other = imported({ id, content: 'other', source });
+
+  it('is written over when it is forced alone', async () => {
+    await transfer.store(imported({ id, source }));
+    await posts.patch(id, { title: 'New' });
+    expect(await transfer.changedSinceImport([otherId, id])).toEqual(new Set([id]));
+    expect(await transfer.compare(other)).toBe('stale');
+    await expect(transfer.store(other)).rejects.toMatchObject({ code: 'precondition_failed' });
+    expect(await readOne()).toMatchObject({ title: 'New', content: 'text', version: 2 });
+    expect(await transfer.store(other, { force: true })).toBe('changed');
+    expect(await transfer.changedSinceImport([id])).toEqual(new Set());
+    expect(await transfer.store({ ...other, content: 'more' })).toBe('changed');
+  });
+
+  it('may be written over by what was made from it as it is', async () => {
+    await transfer.store(imported({ id, source }));
+    await posts.patch(id, { title: 'New' });
+    expect(await transfer.compare({ ...other, version: 3 })).toBe('stale');
+    expect(await transfer.compare({ ...other, version: 2 })).toBe('different');
+    await transfer.markExported(id, { ...source, version: 2 });
+    expect(await transfer.compare(other)).toBe('different');
+  });
+
+  it('is not written over by who met the change in the middle', async () => {
+    await transfer.store(imported({ id, source }));
+    const { promise: changed, resolve: change } = Promise.withResolvers<void>();
+    const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
+    const editing = database.run((db) =>
+      db.transaction(async (transaction) => {
+        await transaction.execute(sql`update posts set title = 'New', version = version + 1`);
+        lock();
+        await changed;
+      }),
+    );
+    await locked;
+    const storing = transfer.store(other).catch((error: unknown) => error);
+    await vi.waitUntil(async () => {
+      const rows = await database.run((db) =>
+        db.execute(sql`select from pg_stat_activity where wait_event_type = 'Lock'`),
+      );
+      return rows.length > 0;
+    });
+    change();
+    await editing;
+    expect(await storing).toMatchObject({ code: 'precondition_failed' });
+    expect(await readOne()).toMatchObject({ title: 'New', content: 'text' });
   });
 });
 
@@ -169,7 +220,7 @@ describe('sources', () => {
     await posts.patch(id, { title: 'Other', slug: 'other' });
     expect(await sources()).toEqual([{ ...source, isCurrent: false }]);
     expect(await transfer.sourcePaths()).toEqual(new Map([[id, source.path]]));
-    expect(await transfer.store(imported({ id, source }))).toBe('changed');
+    expect(await transfer.store(imported({ id, source }), { force: true })).toBe('changed');
     expect(await sources()).toEqual([{ ...source, isCurrent: true }]);
   });
 

@@ -1,0 +1,136 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { exportPosts, importPosts } from '../../cli/posts.js';
+import type { PostChanges } from '../../db/post-store.js';
+import { createPostTransfer } from '../../db/post-transfer.js';
+import { createPostStore } from '../../db/posts.js';
+import { openTestDatabase } from '../support/database.js';
+import { collectOutput } from './output.js';
+import { complaintOf, exportJson, forgetPosts, importFrom } from './post-commands.js';
+import { makeFolder, plant, readTree } from './post-trees.js';
+
+const { database, url, stop } = await openTestDatabase();
+afterAll(stop);
+beforeEach(() => forgetPosts(database));
+const environment = { DATABASE_URL: url };
+const store = createPostStore(database);
+const transfer = createPostTransfer(database);
+
+const files = { 'a.md': '---\ntitle: A\n---\nold', 'b.md': '---\ntitle: B\n---\nold' };
+
+async function idOf(slug: string): Promise<string> {
+  return (await transfer.holders([slug])).get(slug)?.id ?? '';
+}
+
+async function edit(slug: string, changes: PostChanges): Promise<string> {
+  const id = await idOf(slug);
+  await store.patch(id, changes);
+  return id;
+}
+
+async function postOf(slug: string) {
+  const post = await store.get(await idOf(slug), { drafts: true });
+  return { content: post?.content, status: post?.status };
+}
+
+const refusal = (...posts: [name: string, id: string][]) =>
+  [
+    'Nothing was imported:',
+    ...posts.map(
+      ([name, id]) =>
+        `  ${name}: the post ${id} was changed since this file was read; posts export shows how, --force writes over it`,
+    ),
+  ].join('\n');
+
+describe('an import of a folder that has not changed', () => {
+  it.each<[string, PostChanges]>([
+    ['a new text', { content: 'new' }],
+    ['a post that was made a draft', { status: 'draft' }],
+    ['a new title', { title: 'New', slug: 'a' }],
+  ])('takes back nothing that was changed since: %s', async (_, changes) => {
+    const folder = plant(files);
+    await importFrom(environment, folder);
+    const id = await edit('a', changes);
+    const before = await exportJson(environment);
+    writeFileSync(join(folder, 'b.md'), 'also new');
+    expect(await complaintOf(importFrom(environment, folder))).toBe(refusal(['a.md', id]));
+    expect(await exportJson(environment)).toBe(before);
+  });
+
+  it('writes over the changes with --force', async () => {
+    const folder = plant(files);
+    await importFrom(environment, folder);
+    await edit('a', { content: 'new', status: 'draft' });
+    const output = collectOutput();
+    await importPosts(environment, folder, { force: true });
+    expect(output.stderr).toBe('0 created, 1 changed, 1 unchanged\n');
+    expect(await postOf('a')).toEqual({ content: 'old', status: 'published' });
+  });
+
+  it('leaves a post alone that was changed to what its file says', async () => {
+    const folder = plant(files);
+    await importFrom(environment, folder);
+    for (const content of ['new', 'old']) await edit('a', { content });
+    expect(await importFrom(environment, folder)).toBe('0 created, 0 changed, 2 unchanged\n');
+    writeFileSync(join(folder, 'a.md'), '---\ntitle: A\n---\nnewer');
+    expect(await importFrom(environment, folder)).toBe('0 created, 1 changed, 1 unchanged\n');
+  });
+});
+
+describe('a file that was exported', () => {
+  const exportTo = async (folder: string, options: { force?: boolean; full?: boolean } = {}) => {
+    collectOutput();
+    await exportPosts(environment, folder, options);
+  };
+
+  it('can be changed and imported when it was written over the one that the post came from', async () => {
+    const folder = plant(files);
+    await importFrom(environment, folder);
+    await edit('a', { content: 'new', tags: ['x'] });
+    await exportTo(folder, { force: true });
+    writeFileSync(join(folder, 'a.md'), readTree(folder)['a.md']?.replace('new', 'newer') ?? '');
+    expect(await importFrom(environment, folder)).toBe('0 created, 1 changed, 1 unchanged\n');
+    const id = await edit('a', { content: 'newest' });
+    expect(await complaintOf(importFrom(environment, folder))).toBe(refusal(['a.md', id]));
+  });
+
+  it('makes no other folder current', async () => {
+    const folder = plant(files);
+    await importFrom(environment, folder);
+    const id = await edit('a', { content: 'new' });
+    const other = makeFolder();
+    await exportTo(other);
+    expect(await complaintOf(importFrom(environment, folder))).toBe(refusal(['a.md', id]));
+    expect(await importFrom(environment, other)).toBe('0 created, 0 changed, 2 unchanged\n');
+  });
+
+  it.each([{ full: true }, { json: true }])(
+    'says which version it is of, where it has every field: %j',
+    async ({ full = false, json = false }) => {
+      await importFrom(environment, plant(files));
+      await edit('a', { content: 'new' });
+      const path = json ? join(makeFolder(), 'posts.json') : makeFolder();
+      await exportTo(path, { full });
+      const file = json ? path : join(path, 'a.md');
+      const text = json ? await exportJson(environment) : (readTree(path)['a.md'] ?? '');
+      writeFileSync(file, text.replace('new', 'newer'));
+      expect(await importFrom(environment, path)).toBe('0 created, 1 changed, 1 unchanged\n');
+      writeFileSync(file, text.replace('new', 'newest'));
+      if (full) expect(await importFrom(environment, path)).toBe('0 created, 1 changed, 1 unchanged\n');
+      const id = await edit('a', { content: 'other' });
+      const name = json ? `${path}: post 1` : 'a.md';
+      expect(await complaintOf(importFrom(environment, path))).toBe(refusal([name, id]));
+    },
+  );
+
+  it('takes back nothing of a post that came from no file', async () => {
+    const fields = { title: 'A', author: 'x', tags: [], status: 'published' as const, slug: undefined };
+    await store.create({ ...fields, content: 'one' });
+    const folder = makeFolder();
+    await exportTo(folder);
+    const id = await edit('a', { content: 'two' });
+    expect(await complaintOf(importFrom(environment, folder))).toBe(refusal(['a.md', id]));
+    expect(await postOf('a')).toMatchObject({ content: 'two' });
+  });
+});
