@@ -22,7 +22,7 @@ import { KeptChatsController } from './kept-chats.controller.js';
 import type { KeptChats } from './kept-chats.js';
 import { metricsPage } from './metrics-page.js';
 import { describeApi } from './openapi.js';
-import { elapsedMsOf, methodNotAllowed, notFound, problemHandler } from './problem.js';
+import { elapsedMsOf, failureCodeOf, methodNotAllowed, notFound, problemHandler } from './problem.js';
 import { createRequestCounts } from './request-counts.js';
 import { createUserLimits } from './user-limits.js';
 
@@ -171,6 +171,8 @@ function logRequest(log: Log): RequestHandler {
           // The route's own pattern: an address can hold what a caller wrote.
           route: request.route?.path ?? null,
           status: response.writableFinished ? response.statusCode : 'client closed',
+          // Absent when nothing failed.
+          code: failureCodeOf(response),
           provider: response.getHeader('X-LLM-Provider'),
           ms: Math.round(elapsedMsOf(response)),
         },

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Question, Reply } from '../../api/question.js';
 import { Failure } from '../../shared/failures.js';
 import { type ChatApp, startChatApp } from '../support/chat-app.js';
@@ -221,5 +221,32 @@ describe('the time that a body takes', () => {
     const { elapsedMs } = app.questions.at(-1) ?? {};
     expect(elapsedMs).toBeGreaterThan(100);
     expect(elapsedMs).toBeLessThan(performance.now() - startedAt);
+  });
+});
+
+describe('the line of the log for a request', () => {
+  const lines = (): Record<string, unknown>[] =>
+    JSON.parse(app.logs()).filter(({ msg }: { msg: string }) => msg === 'request');
+  const lineOf = async (response: Response) => {
+    const requestId = response.headers.get('x-request-id');
+    return vi.waitFor(() => {
+      const line = lines().find((one) => one.requestId === requestId);
+      expect(line).toBeDefined();
+      return line;
+    });
+  };
+
+  it('says with which code the request failed', async () => {
+    answer = () => Promise.reject(new Failure('overloaded'));
+    const failed = await app.post({});
+    answer = undefined;
+    expect(await lineOf(failed)).toMatchObject({ status: 500, code: 'overloaded' });
+    expect(await lineOf(await app.post({ body: '{' }))).toMatchObject({ status: 400, code: 'invalid_json' });
+    const refused = await app.post({ headers: { Authorization: 'Basic none' } });
+    expect(await lineOf(refused)).toMatchObject({ status: 401, code: 'unauthorized' });
+  });
+
+  it('has no code when all went well', async () => {
+    expect(await lineOf(await app.post({}))).not.toHaveProperty('code');
   });
 });
