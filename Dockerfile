@@ -23,7 +23,7 @@ FROM node:24-bookworm-slim
 LABEL org.opencontainers.image.title="quillgate" \
   org.opencontainers.image.description="A chat gateway and blogging service" \
   org.opencontainers.image.licenses="MIT"
-ENV NODE_ENV=production
+ENV NODE_ENV=production PATH=/app/bin:$PATH
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./

@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
@@ -8,14 +8,9 @@ import { type ComposeProject, openComposeProject } from './support/compose-proje
 import { docker } from './support/docker.js';
 import { commandsOf } from './support/readme.js';
 
-const [makeCredentials, up, chat, post, scale, ...ends] = commandsOf('With Docker') as [
-  string,
-  string,
-  string,
-  string,
-  string,
-  ...string[],
-];
+const [makeCredentials, up, chat, post, addUser, createToken, importPosts, scale, ...ends] = commandsOf(
+  'With Docker',
+) as [string, string, string, string, string, string, string, string, ...string[]];
 const credentials = ['POSTGRES_PASSWORD', 'REDIS_PASSWORD', 'CHAT_PASSWORD', 'BLOG_TOKEN'];
 const programs = ['api', ...providerIds.map((id) => `worker-${id}`)];
 
@@ -122,6 +117,18 @@ describe('docker compose', { timeout: 120_000 }, () => {
     expect(await redis('get', 'kept')).toBe('yes');
     const posts = () => project.run('curl -s http://localhost:3000/blogs');
     await vi.waitFor(async () => expect(await posts()).toContain(id), { timeout: 20_000, interval: 250 });
+  });
+
+  it("makes a user and a token, and imports a folder of posts, by the README's lines", async () => {
+    const secret = await project.run(addUser);
+    const reply = chat.replace(/-u "[^"]*"/, `-u "ada:${secret}"`);
+    expect(await project.run(reply)).toContain('Hello!');
+    const token = await project.run(createToken);
+    expect(await project.run(post.replace(/Bearer [^"]*"/, `Bearer ${token}"`))).toContain('"title":"Hello"');
+    mkdirSync(join(project.dir, 'posts'));
+    writeFileSync(join(project.dir, 'posts', 'imported.md'), '---\ntitle: Imported\n---\nFrom a folder.\n');
+    await project.run(importPosts);
+    expect(await project.run('curl -s http://localhost:3000/blogs/imported')).toContain('From a folder.');
   });
 
   it('runs as many workers of one provider as it is told to', async () => {

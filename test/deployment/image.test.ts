@@ -80,6 +80,10 @@ describe('the image', () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(`${variable}: `) });
   });
 
+  it('has its commands on the PATH', async () => {
+    expect(await look('cd /tmp && quillgate --help')).toContain('Usage: quillgate');
+  });
+
   it('says what it is not for', async () => {
     const { code, stderr } = await tryDocker(['run', '--rm', '--read-only', image, 'start']);
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('no npm start') });
