@@ -2,6 +2,7 @@ import type { RequestHandler } from 'express';
 import type { Database } from '../db/client.js';
 import type { QueueStore } from '../shared/queue-store.js';
 import { reasonOf } from '../shared/queue-store.js';
+import { release } from '../shared/release.js';
 
 interface HealthDeps {
   store: QueueStore;
@@ -24,7 +25,7 @@ export function readyz({ store, database, linked, draining }: HealthDeps): Reque
     const checks = { ...databaseChecks, queue: { store: store.kind, ...queue } };
     const well = Object.values(checks).every((check) => check.status === 'ok');
     const status = draining() ? 'draining' : well ? 'ok' : 'failing';
-    response.status(status === 'ok' ? 200 : 503).json({ status, checks });
+    response.status(status === 'ok' ? 200 : 503).json({ status, release, checks });
   };
 }
 

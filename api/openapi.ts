@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Config } from '../shared/config.js';
+import { release } from '../shared/release.js';
 import generated from './generated/openapi.json' with { type: 'json' };
 import { postInput, postPatch } from './post-body.js';
 import { postQuery } from './post-query.js';
@@ -24,6 +25,7 @@ interface Operation {
   responses: Record<string, Answer>;
 }
 interface Document {
+  info: { version: string };
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, Schema> };
 }
@@ -64,11 +66,16 @@ export function describeApi(facts: Facts): object {
   ]);
   return {
     ...document,
+    info: { ...document.info, description: explainVersions(document.info.version) },
     servers: [{ url: facts.CHAT_BASE_URL }, { url: facts.CHAT_BASE_URL_ALT }],
     paths: Object.fromEntries(paths),
     components: { ...document.components, schemas },
   };
 }
+
+/** Which version is which: an upgrade changes the release, and the API's version only when clients have to. */
+const explainVersions = (version: string): string =>
+  `Version ${version} is that of this API, whatever serves it; here it is served by release ${release} of Quillgate.`;
 
 function markHeaders({ responses }: Operation): void {
   for (const { headers = {} } of Object.values(responses)) {

@@ -10,6 +10,7 @@ import type { Outcome } from '../shared/outcome.js';
 import { announce, explainListenError, type ListenAddress } from '../shared/program.js';
 import type { QueueStore } from '../shared/queue-store.js';
 import { openQueueStore } from '../shared/queue-stores/open.js';
+import { release } from '../shared/release.js';
 import { startUpkeep } from '../shared/upkeep.js';
 import { type AppDeps, createApp } from './app.js';
 import { openAuthentication, refuseWithoutCredentials } from './credentials.js';
@@ -34,6 +35,7 @@ const cutShort: Outcome = { kind: 'failed', code: 'internal', retryable: true, q
 /** Serves until this process is told to stop. Throws `CannotStart` when nobody could use it. */
 export async function serveApi(config: Config): Promise<void> {
   const log = createLog({ program: 'api', level: config.LOG_LEVEL });
+  log.info({ release, node: process.version }, 'starting');
   const lifecycle = new Lifecycle(log);
   lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + closingMs });
 
@@ -48,6 +50,7 @@ export async function serveApi(config: Config): Promise<void> {
   const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
   const instruments = openInstruments(apiMetrics);
   instruments.startAtZero();
+  instruments.metrics.buildInfo.set({ release }, 1);
   const { metrics } = instruments;
   const waitingRoom = createWaitingRoom();
   const link = linkWhenReady({

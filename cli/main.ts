@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { Environment } from '../shared/config.js';
 import { runProgram } from '../shared/program.js';
+import { release } from '../shared/release.js';
 
 /**
  * `quillgate <command>`, for operators. The launcher starts the programs among the commands by itself. A command's
@@ -11,6 +12,7 @@ await runProgram(async (environment) => {
     .description(
       'A chat gateway and blogging service with a durable queue between HTTP and the model providers.',
     )
+    .version(release, '-V, --version', 'print the release')
     .addHelpText(
       'after',
       `

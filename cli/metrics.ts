@@ -30,9 +30,12 @@ function table(metrics: MetricTable): string[] {
   return ['| metric | type | labels | what it is |', '|---|---|---|---|', ...rows];
 }
 
+/** Labels whose values are told elsewhere. */
+const described = new Set(['code', 'release']);
+
 function labels({ labels }: MetricDefinition): string {
   const cells = Object.entries(labels).map(([label, values]) =>
-    label === 'code' ? '`code`' : `\`${label}\`: ${values.join(', ')}`,
+    described.has(label) ? `\`${label}\`` : `\`${label}\`: ${values.join(', ')}`,
   );
   return cells.length === 0 ? '–' : cells.join('; ');
 }

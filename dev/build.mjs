@@ -37,6 +37,7 @@ function digestInputs() {
     'tsconfig.json',
     'tsconfig.build.json',
     'tsoa.json',
+    'package.json',
     'package-lock.json',
   ]) {
     hash

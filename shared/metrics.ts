@@ -1,5 +1,6 @@
 import { providerIds } from './contract.js';
 import { failureCodes } from './failures.js';
+import { release } from './release.js';
 
 /**
  * Every metric of ours, and nothing but that: `instruments.ts` opens them, `docs/metrics.md` is generated from them. A label
@@ -45,8 +46,17 @@ const waitBuckets = [
 ];
 const callBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 13, 20, 30, 45, 60, 120, 300, 600, 1800, 3600];
 
+/** Told by every process, so that a rollout can be watched. */
+const buildInfo = {
+  name: 'quillgate_build_info',
+  type: 'gauge',
+  help: 'Always 1; the label is the release that runs.',
+  labels: { release: [release] },
+} as const;
+
 /** What an API process tells. The three of the queue are the same for all processes: take their `max`. */
 export const apiMetrics = {
+  buildInfo,
   queueUp: {
     name: 'quillgate_queue_up',
     type: 'gauge',
@@ -93,6 +103,7 @@ export const apiMetrics = {
 
 /** What a worker process tells, of each pool that it runs. */
 export const workerMetrics = {
+  buildInfo,
   jobs: {
     name: 'quillgate_jobs_total',
     type: 'counter',

@@ -5,6 +5,7 @@ import type { WorkerInstruments } from '../shared/instruments.js';
 import type { Lifecycle } from '../shared/lifecycle.js';
 import { announce, explainListenError } from '../shared/program.js';
 import { type QueueStore, reasonOf } from '../shared/queue-store.js';
+import { release } from '../shared/release.js';
 
 interface HealthServerDeps {
   config: Pick<Config, 'WORKER_PORT' | 'HOST'>;
@@ -60,5 +61,6 @@ async function showMetrics(
 
 const describe = (store: QueueStore, status: string, detail?: string): object => ({
   status,
+  release,
   checks: { queue: { store: store.kind, status: detail ? 'failing' : 'ok', ...(detail && { detail }) } },
 });

@@ -12,6 +12,7 @@ import { announce } from '../shared/program.js';
 import type { QueueStore } from '../shared/queue-store.js';
 import { openQueueStore } from '../shared/queue-stores/open.js';
 import { openTelegraph, type Telegraph } from '../shared/relay.js';
+import { release } from '../shared/release.js';
 import { startUpkeep } from '../shared/upkeep.js';
 import { openHealthServer } from './health-server.js';
 import { persistently } from './persistence.js';
@@ -24,11 +25,13 @@ const closingMs = 5000;
 /** Runs the pools that are configured until this process is told to stop. */
 export async function work(config: Config): Promise<void> {
   const log = createLog({ program: 'worker', level: config.LOG_LEVEL });
+  log.info({ release, node: process.version }, 'starting');
   const lifecycle = new Lifecycle(log);
   lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + closingMs });
 
   const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
   const instruments = openInstruments(workerMetrics);
+  instruments.metrics.buildInfo.set({ release }, 1);
   let pools: Pool[] | undefined;
   await openHealthServer({ config, store, instruments, lifecycle, working: () => pools !== undefined });
   if (!(await store.whenReady(lifecycle.stopping))) return;

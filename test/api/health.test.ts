@@ -5,6 +5,7 @@ import type { DatabaseHealth } from '../../db/client.js';
 import { parseConfig } from '../../shared/config.js';
 import { type QueueStore, StoreDefect } from '../../shared/queue-store.js';
 import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { release } from '../../shared/release.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { serve } from '../support/serve.js';
 
@@ -47,7 +48,7 @@ describe('readyz', () => {
   it('is 200 when the store answers and the channels are open', async () => {
     expect(await ask('/readyz')).toEqual({
       status: 200,
-      body: { status: 'ok', checks: { ...databaseChecks, queue: { store: 'redis', status: 'ok' } } },
+      body: { status: 'ok', release, checks: { ...databaseChecks, queue: { store: 'redis', status: 'ok' } } },
     });
   });
 

@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { environmentSchema } from '../../shared/config.js';
 import { apiMetrics, type MetricDefinition, workerMetrics } from '../../shared/metrics.js';
 
-const metrics: MetricDefinition[] = [...Object.values(apiMetrics), ...Object.values(workerMetrics)];
+const metrics: MetricDefinition[] = [
+  ...new Set([...Object.values(apiMetrics), ...Object.values(workerMetrics)]),
+];
 
 describe.each(metrics)('$name', ({ name, type, help, labels, buckets }) => {
   // https://prometheus.io/docs/practices/naming/
@@ -14,9 +16,10 @@ describe.each(metrics)('$name', ({ name, type, help, labels, buckets }) => {
   });
 
   it('has labels from small closed sets', () => {
-    for (const values of Object.values(labels)) {
+    for (const [label, values] of Object.entries(labels)) {
       expect(new Set(values).size).toBe(values.length);
-      for (const value of values) expect(value).toMatch(/^[a-z][a-z_-]*$/);
+      const form = label === 'release' ? /^\d+\.\d+\.\d+/ : /^[a-z][a-z_-]*$/;
+      for (const value of values) expect(value).toMatch(form);
     }
     const series = Object.values(labels).reduce((product, values) => product * values.length, 1);
     expect(series).toBeLessThan(200);

@@ -43,6 +43,7 @@ describe('npm pack', { timeout: 60_000 }, () => {
         'bin/quillgate',
         'dist/.inputs.sha256',
         'dist/api/generated/openapi.json',
+        'dist/package.json',
         'npm-shrinkwrap.json',
         'package.json',
         'sbom.json',
