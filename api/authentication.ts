@@ -3,7 +3,9 @@ import type { Request } from 'express';
 import type { UserIdentity } from '../db/users.js';
 import type { Scope } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
-import type { LoginLimiter } from './login-limiter.js';
+import type { Log } from '../shared/log.js';
+import type { Login, LoginLimiter } from './login-limiter.js';
+import { requestIdOf } from './problem.js';
 
 /** Who is asking, once their credentials have been checked: the same user by Basic and by any of their tokens. */
 export interface Caller extends UserIdentity {
@@ -14,10 +16,15 @@ export interface Caller extends UserIdentity {
 export interface Authentication {
   /** Takes the same time whether the name, the secret or neither is right. */
   checkUser(name: string, secret: string): UserIdentity | undefined;
+  /** Whether there is a user of the name, so that it can be no secret. */
+  userExists(name: string): boolean;
   /** Whether `checkUser` knows everybody; until then a failed check proves nothing. */
   usersLoaded(): boolean;
   checkToken(token: string): Promise<Caller | undefined>;
   loginLimiter: LoginLimiter;
+  /** For Basic until the users are loaded: what fails then may be right, and shall count for nothing afterwards. */
+  earlyLimiter: LoginLimiter;
+  log: Log;
   /** Whether posts may be read without credentials. */
   publicReads: boolean;
 }
@@ -42,39 +49,86 @@ export async function expressAuthentication(
 const basicChallenge = 'Basic realm="chat", charset="UTF-8"';
 const bearerChallenge = 'Bearer realm="blogs"';
 
-async function asChatUser(
-  request: Request,
-  { checkUser, usersLoaded, loginLimiter }: Authentication,
-): Promise<Caller> {
+async function asChatUser(request: Request, authentication: Authentication): Promise<Caller> {
+  const { checkUser, userExists, usersLoaded, loginLimiter, earlyLimiter } = authentication;
   const sent = request.headersDistinct.authorization;
-  const credentials = sent && parseBasic(sent);
-  const user = credentials && checkUser(credentials.name, credentials.secret);
-  if (user) return { ...user, scopes: ['chat'] };
-  if (sent) await loginLimiter.countFailure(request.ip);
-  // Said whatever the name is: another answer to the first user's would tell that it is theirs.
-  if (sent && !usersLoaded()) throw new Failure('internal', notLoaded);
-  throw unauthorized(basicChallenge);
+  if (sent === undefined) throw unauthorized(basicChallenge);
+  const credentials = parseBasic(sent);
+  const isLoaded = usersLoaded();
+  const refused = (failure: Failure): never => {
+    const user = credentials && userExists(credentials.name) ? credentials.name : undefined;
+    // Said whatever the name is: another answer to the first user's would tell that it is theirs.
+    const told = isLoaded ? failure : new Failure('internal', notLoaded);
+    return refuse(request, authentication, { failure: told, user });
+  };
+  const user = await logIn(
+    { address: request.ip, credentials: sent.join() },
+    {
+      limiter: isLoaded ? loginLimiter : earlyLimiter,
+      check: () => credentials && checkUser(credentials.name, credentials.secret),
+    },
+  ).catch(refused);
+  return user ? { ...user, scopes: ['chat'] } : refused(unauthorized(basicChallenge));
+}
+
+interface Checking<T> {
+  limiter: LoginLimiter;
+  check: () => T | undefined | Promise<T | undefined>;
+}
+
+/** Whom the check finds; throws what the limiter and the check throw. */
+async function logIn<T>(login: Login, { limiter, check }: Checking<T>): Promise<T | undefined> {
+  await limiter.admit(login);
+  const found = await check();
+  if (found === undefined) await limiter.countFailure(login);
+  else limiter.noteSuccess(login);
+  return found;
+}
+
+interface Refusal {
+  failure: Failure;
+  /** Who it was, where that is certain to be a user's name: a secret may have been sent in its place. */
+  user?: string | undefined;
+}
+
+/** Throws the failure, and has the log say who has met it. */
+function refuse(request: Request, { log }: Authentication, { failure, user }: Refusal): never {
+  const requestId = request.res && requestIdOf(request.res);
+  log.info({ requestId, code: failure.code, address: request.ip, user }, 'login refused');
+  throw failure;
 }
 
 const notLoaded = { detail: 'The users have not been loaded yet.', retryable: true, retryAfterMs: 2000 };
 
 async function asTokenOwner(
   request: Request,
-  { checkToken, loginLimiter, publicReads }: Authentication,
+  authentication: Authentication,
   scopes: readonly Scope[],
 ): Promise<Caller | undefined> {
+  const { checkToken, loginLimiter, publicReads } = authentication;
   const isOpen = publicReads && scopes.every((scope) => scope === 'blogs:read');
   const sent = request.headersDistinct.authorization;
   if (sent === undefined && isOpen) return undefined;
-  const token = sent && parseBearer(sent);
-  const caller = token === undefined ? undefined : await checkToken(token);
+  if (sent === undefined) throw unauthorized(bearerChallenge);
+  const token = parseBearer(sent);
+  const caller = await logIn(
+    { address: request.ip, credentials: sent.join() },
+    { limiter: loginLimiter, check: async () => (token === undefined ? undefined : checkToken(token)) },
+  ).catch((error) => {
+    if (!isRefusal(error)) throw error;
+    return refuse(request, authentication, { failure: error });
+  });
   if (caller === undefined) {
-    if (sent) await loginLimiter.countFailure(request.ip);
-    throw unauthorized(token === undefined ? bearerChallenge : `${bearerChallenge}, error="invalid_token"`);
+    const challenge = token === undefined ? bearerChallenge : `${bearerChallenge}, error="invalid_token"`;
+    return refuse(request, authentication, { failure: unauthorized(challenge) });
   }
-  if (!isOpen && !scopes.every((scope) => allows(caller, scope))) throw insufficient(scopes);
-  return caller;
+  if (isOpen || scopes.every((scope) => allows(caller, scope))) return caller;
+  return refuse(request, authentication, { failure: insufficient(scopes), user: caller.name });
 }
+
+/** A database that is away refuses nobody. */
+const isRefusal = (error: unknown): error is Failure =>
+  error instanceof Failure && error.code === 'rate_limited';
 
 /** Whoever may write may read. */
 const allows = ({ scopes }: Caller, wanted: Scope): boolean =>

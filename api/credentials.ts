@@ -48,9 +48,12 @@ export function openAuthentication(
   return {
     attempted: users.attempted,
     checkUser: (...credentials) => users.check(...credentials),
+    userExists: (name) => users.has(name),
     usersLoaded: () => users.loaded,
     checkToken,
     loginLimiter: createLoginLimiter(),
+    earlyLimiter: createLoginLimiter(),
+    log,
     publicReads: config.BLOG_READS === 'public',
   };
 }

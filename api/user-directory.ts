@@ -8,6 +8,8 @@ import type { Log } from '../shared/log.js';
 export interface UserDirectory {
   /** The user, if the secret is theirs; takes the same time whatever of the two is wrong. */
   check(name: string, secret: string): UserIdentity | undefined;
+  /** Whether there is a user of the name, as far as is known. */
+  has(name: string): boolean;
   /** Whether the users of the database were loaded at least once; before that nobody can be called unknown. */
   readonly loaded: boolean;
   /** Resolves when the first attempt to load the users is over, well or not. */
@@ -54,6 +56,7 @@ export function createUserDirectory({ first, users, database, log }: DirectoryDe
       const compared = (entry?.digests ?? [nobody, nobody]).map((digest) => sameDigest(given, digest));
       return compared.includes(true) ? entry?.user : undefined;
     },
+    has: (name) => entries.has(name),
     get loaded() {
       return loaded;
     },

@@ -39,6 +39,10 @@ const storeUrl = (parse: (url: string) => unknown) =>
     }
   });
 
+/** What somebody types to be done with it (one key held down, a word twice) is guessed; what is drawn has more, also in hexadecimal. */
+const isVaried = (value: string): boolean => new Set(value).size >= 8;
+const notVaried = 'must have at least 8 different characters';
+
 const proxyAddress = z.union(
   [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(['loopback', 'linklocal', 'uniquelocal'])],
   { error: 'must be a comma list of addresses, networks, or loopback, linklocal, uniquelocal' },
@@ -127,7 +131,10 @@ export const environmentSchema = z.object({
     .regex(/^[^:\p{Cc}]*$/u, 'must not contain a colon or control characters')
     .optional()
     .describe('Name of the first chat user.'),
-  CHAT_PASSWORD: secret(z.string().min(16).max(512), 'Its secret, at least 16 characters.'),
+  CHAT_PASSWORD: secret(
+    z.string().min(16).max(512).refine(isVaried, notVaried),
+    'Its secret, at least 16 characters, 8 of them different.',
+  ),
   BLOG_TITLE: text.max(300).default('Blog').describe('Title of the feeds and of the pages of posts.'),
   BLOG_READS: z
     .enum(['public', 'token'])
@@ -138,8 +145,9 @@ export const environmentSchema = z.object({
       .string()
       .min(32)
       .max(512)
-      .regex(/^[\x21-\x7e]*$/, 'must be visible ASCII without spaces'),
-    'First access token of the blog, with scopes blogs:write and blogs:read; at least 32 characters.',
+      .regex(/^[\x21-\x7e]*$/, 'must be visible ASCII without spaces')
+      .refine(isVaried, notVaried),
+    'First access token of the blog, with scopes blogs:write and blogs:read; at least 32 characters, 8 of them different.',
   ),
   TRUSTED_PROXIES: z
     .string()

@@ -27,13 +27,18 @@ const servers: Served[] = [];
 afterAll(() => Promise.all(servers.map((server) => server.close())));
 
 async function start(options: Partial<Authentication> = {}) {
+  const recording = createRecordingLog();
   const app = express().set('trust proxy', 'loopback');
+  app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')));
   app.locals.authentication = {
     checkUser: (givenName, givenSecret) =>
       givenName === name && givenSecret === secret ? userNamed(name) : undefined,
     checkToken: async (token) => callers.get(token),
+    userExists: (given) => given === name,
     usersLoaded: () => true,
     loginLimiter: createLoginLimiter({ most: 1000 }),
+    earlyLimiter: createLoginLimiter({ most: 1000 }),
+    log: recording.log,
     publicReads: true,
     ...options,
   } satisfies Authentication;
@@ -49,6 +54,7 @@ async function start(options: Partial<Authentication> = {}) {
   const server = await serve(app);
   servers.push(server);
   return {
+    recording,
     port: server.port,
     ask: (path: string, authorization?: string, headers: Record<string, string> = {}) =>
       fetch(server.url + path, {
@@ -217,7 +223,7 @@ describe('expressAuthentication', () => {
   });
 
   it('slows who fails again and again, at both doors together', async () => {
-    const { ask: askLimited } = await start({ loginLimiter: createLoginLimiter() });
+    const { ask: askLimited } = await start({ loginLimiter: createLoginLimiter({ paceMs: 20 }) });
     const statuses = await Promise.all(
       Array.from({ length: 100 }, async (_, n) => {
         const response = await (n % 2
@@ -246,6 +252,74 @@ describe('expressAuthentication', () => {
     expect((await askLimited('/chat', 'Basic eDp5', elsewhere)).status).toBe(401);
   });
 
+  it('lets nobody see by the time whether a guess beyond the limit was right, except whose login was good lately', async () => {
+    const paceMs = 300;
+    const { ask: askLimited } = await start({ loginLimiter: createLoginLimiter({ most: 3, paceMs }) });
+    const timed = async (...call: Parameters<typeof askLimited>) => {
+      const startedAt = performance.now();
+      return { status: (await askLimited(...call)).status, ms: performance.now() - startedAt };
+    };
+    expect((await timed('/write', 'Bearer writer')).status).toBe(200);
+    for (let n = 0; n < 3; n++) expect((await timed('/chat', 'Basic eDp5')).status).toBe(401);
+
+    for (const [authorization, status] of [
+      ['Basic eDp5', 429],
+      [`Basic ${good}`, 200],
+    ] as const) {
+      const guess = await timed('/chat', authorization);
+      expect(guess.status).toBe(status);
+      expect(guess.ms).toBeGreaterThan(paceMs - 5);
+    }
+    // Accepted before the failures, and just now.
+    for (const [path, authorization] of [
+      ['/write', 'Bearer writer'],
+      ['/chat', `Basic ${good}`],
+    ] as const) {
+      const startedAt = performance.now();
+      for (let n = 0; n < 20; n++) expect((await askLimited(path, authorization)).status).toBe(200);
+      expect(performance.now() - startedAt).toBeLessThan(20 * paceMs);
+    }
+  });
+
+  it('looks at few guesses beyond the limit, and at none of those who would wait for long', async () => {
+    let looked = 0;
+    const checkUser = () => {
+      looked += 1;
+      return undefined;
+    };
+    const loginLimiter = createLoginLimiter({ most: 3, paceMs: 50 });
+    const { ask: askLimited } = await start({ loginLimiter, checkUser });
+    const guesses = Array.from({ length: 60 }, () => askLimited('/chat', 'Basic eDp5'));
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 401)).toHaveLength(3);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(57);
+    expect(looked).toBeLessThan(30);
+  });
+
+  it('notes who was refused and from where, and a name only if it is a user’s', async () => {
+    const { ask: askNoted, recording } = await start({
+      loginLimiter: createLoginLimiter({ most: 2, paceMs: 10 }),
+    });
+    const elsewhere = { 'X-Forwarded-For': '192.0.2.7' };
+    await askNoted('/chat', `Basic ${encode(`${name}:canary-wrong`)}`);
+    await askNoted('/chat', `Basic ${encode('canary-secret-as-name:x')}`);
+    await askNoted('/chat', 'Basic eDp5');
+    await askNoted('/write', 'Bearer canary-token', elsewhere);
+    await askNoted('/write', 'Bearer reader', elsewhere);
+    await askNoted('/chat');
+    await askNoted('/read');
+    const here = expect.stringMatching(/127\.0\.0\.1$/);
+    const lines = recording.lines.filter(({ msg }) => msg === 'login refused');
+    expect(lines.map(({ code, address, user, requestId }) => ({ code, address, user, requestId }))).toEqual([
+      { code: 'unauthorized', address: here, user: name, requestId: 'the-id' },
+      { code: 'unauthorized', address: here, user: undefined, requestId: 'the-id' },
+      { code: 'rate_limited', address: here, user: undefined, requestId: 'the-id' },
+      { code: 'unauthorized', address: '192.0.2.7', user: undefined, requestId: 'the-id' },
+      { code: 'insufficient_scope', address: '192.0.2.7', user: 'r', requestId: 'the-id' },
+    ]);
+    expect(recording.text()).not.toContain('canary');
+  });
+
   it('counts no requests without credentials, and none that are right', async () => {
     const { ask: askLimited } = await start({ loginLimiter: createLoginLimiter({ most: 1 }) });
     for (let n = 0; n < 5; n++) {
@@ -258,22 +332,27 @@ describe('expressAuthentication', () => {
     expect((await askLimited('/chat', 'Basic eDp5')).status).toBe(429);
   });
 
-  it('calls nobody unknown before the users are loaded, whatever the name, but counts', async () => {
+  it('calls nobody unknown before the users are loaded, whatever the name and however often, and holds it against nobody', async () => {
+    let loaded = false;
     const { ask: askEarly } = await start({
-      usersLoaded: () => false,
-      loginLimiter: createLoginLimiter({ most: 2 }),
+      usersLoaded: () => loaded,
+      loginLimiter: createLoginLimiter({ most: 2, paceMs: 60_000 }),
+      earlyLimiter: createLoginLimiter({ most: 2, paceMs: 20 }),
     });
     expect((await askEarly('/chat', `Basic ${good}`)).status).toBe(200);
     expect((await askEarly('/chat')).status).toBe(401);
     const answers = [
       await askEarly('/chat', 'Basic eDp5'),
       await askEarly('/chat', `Basic ${encode(`${name}:x`)}`),
+      ...(await Promise.all(Array.from({ length: 40 }, () => askEarly('/chat', 'Basic eDp5')))),
     ];
     for (const response of answers) {
       expect(response.headers.get('Retry-After')).toBe('2');
       expect(await response.json()).toMatchObject({ status: 500, code: 'internal', retryable: true });
     }
-    expect((await askEarly('/chat', 'Basic eDp5')).status).toBe(429);
+    loaded = true;
+    expect((await askEarly('/chat', 'Basic eDp5')).status).toBe(401);
+    expect((await askEarly('/chat', `Basic ${encode(`${name}:x`)}`)).status).toBe(401);
   });
 
   it('lets a failure of the check through as what it is', async () => {

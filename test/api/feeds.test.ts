@@ -62,6 +62,7 @@ beforeAll(async () => {
     checkUser: () => undefined,
     checkToken: async (token: string) => readers[token],
     loginLimiter: createLoginLimiter(),
+    log,
     get publicReads() {
       return publicReads;
     },

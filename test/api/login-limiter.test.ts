@@ -3,12 +3,13 @@ import { describe, expect, it, vi } from 'vitest';
 import { counterOf, createLoginLimiter } from '../../api/login-limiter.js';
 import { Failure } from '../../shared/failures.js';
 
+const from = (address: string, credentials = 'Basic eDp5') => ({ address, credentials });
 const limited = expect.objectContaining({ code: 'rate_limited' });
 
 /** Counts failures until one is too many; how many were not. */
 async function failUntilLimited(limiter: ReturnType<typeof createLoginLimiter>, address: string) {
   for (let count = 0; ; count++) {
-    const failure = await limiter.countFailure(address).catch((error: Failure) => error);
+    const failure = await limiter.countFailure(from(address)).catch((error: Failure) => error);
     if (failure) return { count, failure };
   }
 }
@@ -26,20 +27,71 @@ describe('createLoginLimiter', () => {
   it('counts for each client alone', async () => {
     const limiter = createLoginLimiter();
     await failUntilLimited(limiter, '192.0.2.1');
-    await expect(limiter.countFailure('192.0.2.2')).resolves.toBeUndefined();
-    await expect(limiter.countFailure('192.0.2.1')).rejects.toEqual(limited);
+    await expect(limiter.countFailure(from('192.0.2.2'))).resolves.toBeUndefined();
+    await expect(limiter.countFailure(from('192.0.2.1'))).rejects.toEqual(limited);
   });
 
   it('begins again when the window is over, however many failures came in it', async () => {
     const limiter = createLoginLimiter({ most: 2, windowSeconds: 0.05 });
     await failUntilLimited(limiter, '192.0.2.1');
-    await vi.waitFor(() => limiter.countFailure('192.0.2.1'), { timeout: 5000, interval: 5 });
+    await vi.waitFor(() => limiter.countFailure(from('192.0.2.1')), { timeout: 5000, interval: 5 });
+  });
+
+  it('admits one attempt after another from an address with too many failures, and not many who wait', async () => {
+    const limiter = createLoginLimiter({ most: 1, paceMs: 30 });
+    await failUntilLimited(limiter, '192.0.2.1');
+    const startedAt = performance.now();
+    const ends = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        limiter.admit(from('192.0.2.1')).then(
+          () => performance.now() - startedAt,
+          (failure: Failure) => failure.code,
+        ),
+      ),
+    );
+    const [admitted, refused] = [ends.slice(0, 8), ends.slice(8)];
+    for (const [n, ms] of admitted.entries()) expect(ms).toBeGreaterThan((n + 1) * 30 - 5);
+    expect(refused).toEqual(Array(12).fill('rate_limited'));
+  });
+
+  it('bounds how many wait in all', async () => {
+    const limiter = createLoginLimiter({ most: 0, paceMs: 30 });
+    const addresses = Array.from({ length: 3000 }, (_, n) => `10.0.${n >> 8}.${n & 255}`);
+    await Promise.allSettled(addresses.map((address) => limiter.countFailure(from(address))));
+    const ends = await Promise.allSettled(addresses.map((address) => limiter.admit(from(address))));
+    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1000);
+  });
+
+  it('admits at once what was accepted from the address, until it fails', async () => {
+    const limiter = createLoginLimiter({ most: 1, paceMs: 3_600_000 });
+    limiter.noteSuccess(from('192.0.2.1', 'good'));
+    await failUntilLimited(limiter, '192.0.2.1');
+    await limiter.admit(from('192.0.2.1', 'good'));
+    await limiter.admit(from('::ffff:192.0.2.1', 'good'));
+    await limiter.countFailure(from('192.0.2.1', 'good')).catch(() => undefined);
+    const isAdmitted = limiter.admit(from('192.0.2.1', 'good')).then(() => true);
+    expect(await Promise.race([isAdmitted, Promise.resolve('waits')])).toBe('waits');
+  });
+
+  it('forgets the oldest of very many who were accepted', async () => {
+    const limiter = createLoginLimiter({ most: 1, paceMs: 20 });
+    const accepted = Array.from({ length: 10_001 }, (_, n) => from('192.0.2.1', `good ${n}`));
+    for (const login of accepted) limiter.noteSuccess(login);
+    await failUntilLimited(limiter, '192.0.2.1');
+    const startedAt = performance.now();
+    for (const login of accepted.slice(-200)) await limiter.admit(login);
+    const many = performance.now() - startedAt;
+    await limiter.admit(accepted[0] ?? from(''));
+    expect(many).toBeLessThan(200 * 20);
+    expect(performance.now() - startedAt - many).toBeGreaterThan(15);
   });
 
   it('does not keep the process alive', async () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     const before = timers();
-    await createLoginLimiter().countFailure('192.0.2.1');
+    const limiter = createLoginLimiter({ most: 0 });
+    await limiter.countFailure(from('192.0.2.1')).catch(() => undefined);
+    void limiter.admit(from('192.0.2.1'));
     expect(timers()).toBe(before);
   });
 });

@@ -80,7 +80,7 @@ describe('printConfig', () => {
   it.each(secrets)('prints of %s only that it is set', (name) => {
     const value = name.endsWith('_URL')
       ? `${name === 'REDIS_URL' ? 'redis' : 'postgres'}://user:canary@localhost`
-      : 'canary-canary-canary-canary-canary';
+      : 'canary-of-a-secret-in-the-configuration';
     printConfig({ [name]: value }, {});
     expect(printed).not.toContain('canary');
     expect(printed).toMatch(new RegExp(`^${name}=\\(set\\)$`, 'm'));

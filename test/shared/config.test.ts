@@ -178,9 +178,25 @@ describe('parseConfig', () => {
 
   it.each([
     [{ CHAT_USERNAME: 'a' }, 'CHAT_PASSWORD'],
-    [{ CHAT_PASSWORD: 'x'.repeat(16) }, 'CHAT_USERNAME'],
+    [{ CHAT_PASSWORD: 'a secret of some length' }, 'CHAT_USERNAME'],
   ])('demands of the API the other half of %o', (half, missing) => {
     expect(named(problemsOf({ ...half, DATABASE_URL: 'postgres://localhost/x' }, 'api'))).toEqual([missing]);
+  });
+
+  it.each([
+    ['CHAT_PASSWORD', 'x'.repeat(16)],
+    ['CHAT_PASSWORD', 'passwordpassword'],
+    ['BLOG_TOKEN', 'abcabc1'.repeat(5)],
+  ])('refuses a %s that is easily guessed, and does not repeat it', (name, value) => {
+    const problems = problemsOf({ [name]: value });
+    expect(problems).toEqual([`${name}: must have at least 8 different characters`]);
+  });
+
+  it.each([
+    ['CHAT_PASSWORD', '0f47ac10b58cc437'],
+    ['BLOG_TOKEN', '4915 1771 8063 2941 5510 9327 6604 83'.replaceAll(' ', '-')],
+  ])('takes a %s that was drawn from few characters', (name, value) => {
+    expect(parse({ [name]: value })).toMatchObject({ [name]: value });
   });
 
   it.each([

@@ -72,8 +72,11 @@ export async function startBlogApp({
   app.locals.authentication = {
     checkUser: () => undefined,
     checkToken: async (token: string) => callers[token],
+    userExists: () => false,
     usersLoaded: () => true,
     loginLimiter: createLoginLimiter(),
+    earlyLimiter: createLoginLimiter(),
+    log: recording.log,
     publicReads,
   };
   const routes = Router();

@@ -58,8 +58,11 @@ export async function startChatApp({
     authentication: {
       checkUser: (name, secret) => (secret === 'secret' ? userNamed(name) : undefined),
       checkToken: async () => undefined,
+      userExists: () => false,
       usersLoaded: () => true,
       loginLimiter: createLoginLimiter(),
+      earlyLimiter: createLoginLimiter(),
+      log: recording.log,
       publicReads: true,
     },
     store,
