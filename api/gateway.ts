@@ -62,7 +62,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
   /** Until when the caller waits and the job may take, in milliseconds since the epoch; throws `timeout` when that is over. */
   function timesOf({ keeping, patienceMs, elapsedMs = 0, provider }: Question) {
-    const askedAt = Date.now() - elapsedMs;
+    const askedAt = Math.round(Date.now() - elapsedMs);
     const heldUntil = askedAt + (patienceMs ?? (keeping?.isAsync ? 0 : timeoutMs));
     const deadline = keeping?.isAsync ? askedAt + longestMs : heldUntil;
     if (deadline <= Date.now()) throw new Failure('timeout', { provider });

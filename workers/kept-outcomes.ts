@@ -60,7 +60,7 @@ export function createKeptOutcomes({
         settle: (outcome) => {
           const value = encodeKeptOutcome(outcome, Date.now());
           const write = async (): Promise<Outcome> => {
-            const ttlMs = Math.max(1, keptUntil - Date.now());
+            const ttlMs = Math.max(1, Math.ceil(keptUntil - Date.now()));
             if (await records.create(outcomeKey(jobId), { value, ttlMs })) return outcome;
             return (await read(jobId)) ?? outcome;
           };
