@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { parentPort } from 'node:worker_threads';
-import MarkdownIt, { type StateBlock, type Token } from 'markdown-it';
+import MarkdownIt, { type StateBlock, type StateCore, type Token } from 'markdown-it';
+import footnotes from 'markdown-it-footnote';
 import sanitizeHtml from 'sanitize-html';
 
 /**
@@ -15,8 +17,13 @@ export interface MarkdownAnswer {
   usedMs: number;
 }
 
-const markdownIt = new MarkdownIt({ html: true, linkify: true });
+const markdownIt = new MarkdownIt({ html: true, linkify: true }).use(footnotes);
+// Each of them starts a parser of its own within the others, so no limit of depth would hold. GitHub has none either.
+markdownIt.inline.ruler.disable('footnote_inline');
+markdownIt.renderer.rules.footnote_block_open = () => '<hr>\n<ol>\n';
+markdownIt.renderer.rules.footnote_block_close = () => '</ol>\n';
 markdownIt.block.ruler.before('table', 'depth', refuseLostText);
+markdownIt.core.ruler.after('inline', 'tasks', markTasks);
 
 parentPort?.on('message', (markdown: string) => answer(render(markdown)));
 answer();
@@ -26,10 +33,11 @@ function answer(html?: string): void {
   parentPort?.postMessage({ html, usedMs: (user + system) / 1000 } satisfies MarkdownAnswer);
 }
 
-/** CommonMark, tables, strikethrough, bare links and HTML, as HTML that can do no harm. */
+/** CommonMark, tables, strikethrough, bare links, footnotes, tasks and HTML, as HTML that can do no harm. */
 function render(markdown: string): string | undefined {
   try {
-    const environment = {};
+    // Footnotes of several posts may be on one page, as in a feed reader.
+    const environment = { docId: createHash('sha256').update(markdown).digest('hex').slice(0, 8) };
     const tokens = markdownIt.parse(markdown, environment);
     if (lengthOfAttributes(tokens) > longestHtml) throw new Refusal();
     const html = markdownIt.renderer.render(tokens, markdownIt.options, environment);
@@ -71,6 +79,21 @@ function refuseLostText({ level }: StateBlock): boolean {
   return false;
 }
 
+/** A rule of markdown-it that draws the boxes of tasks: a form field would need rules of its own, here and in feeds. */
+function markTasks({ tokens }: StateCore): void {
+  for (const [index, { children }] of tokens.entries()) {
+    const first = children?.[0];
+    if (first?.type !== 'text' || tokens[index - 2]?.type !== 'list_item_open') continue;
+    first.content = first.content.replace(/^\[([ xX])\](?=\s)/, (_, mark) => (mark === ' ' ? '☐' : '☑'));
+  }
+}
+
+/** Those of footnotes, as `docId` makes them. */
+const footnoteId = /^fn(?:ref)?-[0-9a-f]{8}-\d{1,6}(?::\d{1,6})?$/;
+
+const withoutOtherIds = ({ id, ...attribs }: sanitizeHtml.Attributes): sanitizeHtml.Attributes =>
+  id !== undefined && footnoteId.test(id) ? { ...attribs, id } : attribs;
+
 const longestStyle = 100;
 
 const alignCell: sanitizeHtml.Transformer = (tagName, { style = '', ...attribs }) => {
@@ -81,12 +104,16 @@ const alignCell: sanitizeHtml.Transformer = (tagName, { style = '', ...attribs }
 
 const cellAttributes = [{ name: 'align', values: ['left', 'center', 'right'] }, 'colspan', 'rowspan'];
 
-/** `id`, `name` and `class` stay out: they could take the place of something of the page that shows the text. */
+/**
+ * `id`, `name` and `class` stay out, but for the ids of footnotes: they could take the place of something of the page that
+ * shows the text.
+ */
 const allowed: sanitizeHtml.IOptions = {
   allowedTags: [...sanitizeHtml.defaults.allowedTags, 'img', 'del', 'ins', 'details', 'summary'],
   allowedAttributes: {
     '*': ['dir', 'lang', 'title'],
-    a: ['href', 'rel'],
+    a: ['href', 'id', 'rel'],
+    li: ['id'],
     img: ['src', 'alt', 'width', 'height'],
     ol: ['start', 'reversed', 'type'],
     time: ['datetime'],
@@ -100,7 +127,11 @@ const allowed: sanitizeHtml.IOptions = {
   allowedSchemesByTag: { img: ['http', 'https'] },
   allowProtocolRelative: false,
   transformTags: {
-    a: sanitizeHtml.simpleTransform('a', { rel: 'nofollow noopener' }),
+    a: (tagName, attribs) => ({
+      tagName,
+      attribs: { ...withoutOtherIds(attribs), rel: 'nofollow noopener' },
+    }),
+    li: (tagName, attribs) => ({ tagName, attribs: withoutOtherIds(attribs) }),
     td: alignCell,
     th: alignCell,
   },

@@ -2,7 +2,7 @@ import sanitizeHtml from 'sanitize-html';
 import { type MarkdownThread, startMarkdownThread } from './markdown-thread.js';
 
 /** To be raised when the same text becomes other HTML than before: caches go by it. */
-export const rendererVersion = 1;
+export const rendererVersion = 2;
 
 /** What became of a text. */
 export type Rendering =
@@ -15,7 +15,7 @@ export type Rendering =
 /** Renders outside the thread that answers requests. */
 export interface MarkdownRenderer {
   /**
-   * Markdown (CommonMark, tables, strikethrough, bare links, HTML) as HTML that is safe to put into a page: no scripts,
+   * Markdown (CommonMark, tables, strikethrough, bare links, footnotes, tasks, HTML) as HTML that is safe to put into a page: no scripts,
    * styles, forms or frames, addresses of http, https and mailto or relative ones.
    */
   render(markdown: string): Promise<Rendering>;

@@ -73,7 +73,14 @@ const libraries = [
   },
   { group: ['commander'], places: ['cli/**'], message: 'commander lives in cli/.' },
   {
-    group: ['markdown-it', 'sanitize-html', 'feedsmith', 'rate-limiter-flexible', 'lru-cache'],
+    group: [
+      'markdown-it',
+      'markdown-it-footnote',
+      'sanitize-html',
+      'feedsmith',
+      'rate-limiter-flexible',
+      'lru-cache',
+    ],
     places: ['api/**'],
     message: 'Rendering, feeds and the login limiter live in api/.',
   },

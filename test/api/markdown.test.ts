@@ -41,6 +41,8 @@ function dangersIn(html: string): string[] {
 function isHarmless(name: string, value: string): boolean {
   if (/^(?:alt|align|class|colspan|dir|height|lang|open|rel|rowspan|start|title|width)$/.test(name))
     return true;
+  // Of a footnote, and of this text alone.
+  if (name === 'id') return /^fn(?:ref)?-[0-9a-f]{8}-\d+(?::\d+)?$/.test(value);
   // Entities could hide a scheme; these four cannot.
   if (/&(?!(?:amp|lt|gt|quot);)/.test(value)) return false;
   const address = value.replaceAll('&amp;', '&');
@@ -127,6 +129,14 @@ const attacks = [
   '```html"onclick=alert(1)\n<script>alert(1)</script>\n```',
   '&lt;script&gt;alert(1)&lt;/script&gt;',
   '<div><b><i>unclosed <a href="https://a.example"',
+  'a[^1] b[^1]\n\n[^1]: <script>alert(1)</script> [c](javascript:alert(1))\n\n    <img src=x onerror=alert(1)>',
+  'a[^"onclick=alert(1)] b[^<script>]\n\n[^"onclick=alert(1)]: c\n[^<script>]: d',
+  'a[^__proto__] b[^constructor]\n\n[^__proto__]: c\n[^constructor]: d',
+  '![a[^1]](x)\n[b[^1]](y)\n\n[^1]: c [^1] ![d](javascript:alert(1))',
+  '^[a <script>alert(1)</script>](javascript:alert(1))',
+  '<li id="login">a</li><a id="fn-1" name="fn1" href="#x">b</a><sup id="fn-00000000-1">c</sup>',
+  '- [x] <script>alert(1)</script>\n- [ ] [a](javascript:alert(1))\n- [x](javascript:alert(1))',
+  '<input type="checkbox" checked onclick="alert(1)" autofocus onfocus=alert(1)>',
   '</div></article></main></body></html><script>alert(1)</script>',
 ];
 
@@ -156,9 +166,42 @@ describe('createMarkdownRenderer', () => {
     ['a<br>b <sub>c</sub>', '<p>a<br />b <sub>c</sub></p>\n'],
     ['a & b &copy; 😀 漢字', '<p>a &amp; b © 😀 漢字</p>\n'],
     ['<script>a</script>b', 'b'],
+    ['- [ ] a\n- [x] *b*\n- [X] c', '<ul>\n<li>☐ a</li>\n<li>☑ <em>b</em></li>\n<li>☑ c</li>\n</ul>\n'],
+    ['1. [x] a\n\n2. [ ] b', '<ol>\n<li>\n<p>☑ a</p>\n</li>\n<li>\n<p>☐ b</p>\n</li>\n</ol>\n'],
+    ['[x] a', '<p>[x] a</p>\n'],
+    [
+      '- [x]a\n- \\[ ] b\n- `[ ] c`',
+      '<ul>\n<li>[x]a</li>\n<li>[ ] b</li>\n<li><code>[ ] c</code></li>\n</ul>\n',
+    ],
     ['', ''],
   ])('renders %j', async (markdown, html) => {
     expect(await render(markdown)).toBe(html);
+  });
+
+  it('renders footnotes, with links there and back that no other post has', async () => {
+    const markdown = 'a[^n] b[^n] c[^other]\n\n[^n]: *d*\n\n    e\n[^other]: f\n[^unused]: g';
+    const mark = createHash('sha256').update(markdown).digest('hex').slice(0, 8);
+    const link = (text: string, to: string, id = '') =>
+      `<a href="#${to}"${id && ` id="${id}"`} rel="nofollow noopener">${text}</a>`;
+    const [first, second] = [`fn-${mark}-1`, `fn-${mark}-2`];
+    const back = (id: string) => link('↩\uFE0E', id.replace('fn', 'fnref'));
+    expect(await render(markdown)).toBe(
+      [
+        `<p>a<sup>${link('[1]', first, `fnref-${mark}-1`)}</sup>` +
+          ` b<sup>${link('[1:1]', first, `fnref-${mark}-1:1`)}</sup>` +
+          ` c<sup>${link('[2]', second, `fnref-${mark}-2`)}</sup></p>`,
+        '<hr />',
+        '<ol>',
+        `<li id="${first}"><p><em>d</em></p>`,
+        `<p>e ${back(first)} ${back(`${first}:1`)}</p>`,
+        '</li>',
+        `<li id="${second}"><p>f ${back(second)}</p>`,
+        '</li>',
+        '</ol>',
+        '',
+      ].join('\n'),
+    );
+    expect(await render('a[^n] ^[b]')).toBe('<p>a[^n] ^[b]</p>\n');
   });
 
   it('tells search engines and other windows nothing about links, written or bare', async () => {
@@ -196,12 +239,13 @@ describe('rendererVersion', () => {
       '[l](https://m.example "n") ![o](https://p.example/q.png) https://r.example s@t.example <u@v.example>',
       '<details><summary>w</summary>\n\nx &amp; y\n\n</details>\n<script>z</script><p style="color: red">&copy;',
     ].join('\n\n');
+    const footnotes = '- [x] a[^1]\n- [ ] b\n\n[^1]: c';
     const digest = createHash('sha256')
-      .update(await render(sample))
+      .update((await render(sample)) + (await render(footnotes)))
       .digest('hex');
     expect({ rendererVersion, digest: digest.slice(0, 16) }).toEqual({
-      rendererVersion: 1,
-      digest: 'b0b13c861657d386',
+      rendererVersion: 2,
+      digest: '6b9eaa723c09a492',
     });
   });
 });
@@ -226,6 +270,8 @@ describe('a hostile text', () => {
     ['a title that every third character uses', `[a]: / "${'x'.repeat(131_000)}"\n\n${'[a]'.repeat(43_000)}`],
     ['quotations deeper than are kept', `${'>'.repeat(200)}a`],
     ['tables without rows', filledWith('a|b\n-|-\n')],
+    ['a footnote that every fourth character uses', `[^a]: b\n\n${'[^a]'.repeat(65_000)}`],
+    ['footnotes in footnotes', `${'[^a]: '.repeat(200)}b`],
   ])('is refused for the memory it takes: %s', async (_name, markdown) => {
     expect(await patient.render(markdown)).toEqual({ kind: 'refused' });
     expect(await render('a')).toBe('<p>a</p>\n');
@@ -234,10 +280,30 @@ describe('a hostile text', () => {
   it.each([
     ['bare addresses', filledWith('//a.com/')],
     ['elements in elements', filledWith('<b>')],
+    ['footnotes that do not end', `[^a]: b\n\n${'[^'.repeat(130_000)}`],
   ])('is refused for the time it takes: %s', async (_name, markdown) => {
     expect(await renderer.render(markdown)).toEqual({ kind: 'refused' });
     expect(await renderer.render('a')).toEqual({ kind: 'rendered', html: '<p>a</p>\n' });
   });
+
+  it.each([
+    ['many footnotes', (count: number) => numbered(count, (n) => `[^${n}]: a\n\n[^${n}]\n\n`)],
+    [
+      'footnotes that use all others',
+      (count: number) => numbered(count, (n) => `[^${n}]: a [^${n + 1}]\n\n`),
+    ],
+    ['inline footnotes in each other', (count: number) => `${'^['.repeat(count)}${']'.repeat(count)}`],
+    ['tasks', (count: number) => '- [x] a\n'.repeat(count)],
+    ['tasks in tasks', (count: number) => '- [x] '.repeat(count)],
+    ['definitions alone', (count: number) => numbered(count, (n) => `[^${n}]: a\n`)],
+  ])('does no harm, whatever becomes of it: %s', async (_name, make) => {
+    const { kind } = await renderer.render(make(20_000).slice(0, longest));
+    expect(['rendered', 'refused']).toContain(kind);
+    expect(await renderer.render('a')).toEqual({ kind: 'rendered', html: '<p>a</p>\n' });
+  });
+
+  const numbered = (count: number, make: (number: number) => string) =>
+    Array.from({ length: count }, (_, number) => make(number)).join('');
 
   it('does not take long where its pattern only looks costly', async () => {
     const blanks = ' '.repeat(60_000);
