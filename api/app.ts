@@ -7,6 +7,7 @@ import { Failure } from '../shared/failures.js';
 import type { ApiInstruments } from '../shared/instruments.js';
 import type { Log } from '../shared/log.js';
 import type { QueueStore } from '../shared/queue-store.js';
+import { limitAnonymousReads } from './anonymous-reads.js';
 import type { Authentication } from './authentication.js';
 import { BlogsController, type BlogsDeps } from './blogs.controller.js';
 import { ChatController } from './chat.controller.js';
@@ -78,7 +79,8 @@ export function createApp(deps: AppDeps): Express {
   const counts = createRequestCounts(instruments.metrics);
   for (const path of new Set([config.CHAT_BASE_URL, config.CHAT_BASE_URL_ALT].map(pathOf)))
     app.use(path, tellBasePath(path), operations(chatMethods, counts.chat));
-  app.use(pathOf(config.BLOG_BASE_URL), operations(blogMethods, counts.blog));
+  const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
+  app.use(pathOf(config.BLOG_BASE_URL), operations(blogMethods, counts.blog, limitReads));
   app.use(helmet(pageHeaders), docsRouter(describeApi(config)));
   app.use(notFound);
   app.use(problemHandler(log));
@@ -109,13 +111,13 @@ const blogMethods = {
 const exact = { caseSensitive: true, strict: true };
 
 /** The generated routes of these addresses alone: the bases of the two interfaces need not be the same. */
-function operations(methods: Record<string, string>, count: RequestHandler): Router {
+function operations(methods: Record<string, string>, ...before: RequestHandler[]): Router {
   const router = Router(exact);
   const roots = new Set(Object.keys(methods).map((path) => path.split('/')[1]));
   router.use((request, _response, next) =>
     next(roots.has(request.path.split('/')[1]) ? undefined : 'router'),
   );
-  router.use(count);
+  router.use(...before);
   RegisterRoutes(router);
   for (const [path, allow] of Object.entries(methods)) router.all(path, methodNotAllowed(allow));
   return router;

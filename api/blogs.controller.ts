@@ -52,7 +52,10 @@ type AuthenticatedRequest = HttpRequest & { readonly user?: Caller };
 @Response<Problem, { 'X-Request-Id': string; 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
 @Response<Problem, { 'X-Request-Id': string; 'WWW-Authenticate': string }>('403', 'Insufficient scope')
 @Response<Problem, { 'X-Request-Id': string; Allow: string }>('405', 'Another method')
-@Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>('429', 'Too many failed logins')
+@Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>(
+  '429',
+  'Too many failed logins, or reads without credentials',
+)
 @Response<Problem, { 'X-Request-Id': string }>('500', 'Server error')
 @Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>('503', 'The database is unavailable')
 export class BlogsController extends Controller {

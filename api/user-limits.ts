@@ -59,9 +59,10 @@ export function createUserLimits(options: UserLimitOptions): UserLimits {
   };
 }
 
-async function consume(rate: RateLimiterAbstract, user: string): Promise<void> {
+/** Counts one request under the key; throws `Failure('rate_limited')` when there are too many of them. */
+export async function consume(rate: RateLimiterAbstract, key: string | number): Promise<void> {
   try {
-    await rate.consume(user);
+    await rate.consume(key);
   } catch (refusal) {
     if (!(refusal instanceof RateLimiterRes)) throw refusal;
     throw new Failure('rate_limited', { retryAfterMs: Math.max(refusal.msBeforeNext, 1) });

@@ -140,6 +140,15 @@ export const environmentSchema = z.object({
     .enum(['public', 'token'])
     .default('public')
     .describe('Who may read posts and feeds: everyone (public), or tokens that may read or write (token).'),
+  BLOG_READS_PER_SECOND: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .default(20)
+    .describe(
+      'Most reads of posts and feeds without credentials from one address a second, on average over ten seconds, per API process; 0 for any number, where a proxy in front limits them.',
+    ),
   BLOG_TOKEN: secret(
     z
       .string()

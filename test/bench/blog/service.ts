@@ -34,6 +34,8 @@ export async function openBlog(lifecycle: Lifecycle, dir: string): Promise<BlogS
     HOST: '127.0.0.1',
     PORT: '0',
     LOG_LEVEL: 'info',
+    // All readers of the benchmark come from one address.
+    BLOG_READS_PER_SECOND: '0',
     BLOG_TOKEN: token,
     DATABASE_URL: url,
   });
