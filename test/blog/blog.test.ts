@@ -33,7 +33,7 @@ describe('a post', () => {
     expect(await read.json()).toEqual(post);
     const etag = read.headers.get('etag') ?? '';
     expect((await anybody(address, { 'If-None-Match': etag })).status).toBe(304);
-    expect((await anybody(`${address}/`)).status).toBe(200);
+    expect((await anybody(`${address}/`)).status).toBe(404);
 
     const matching = { 'If-Match': etag };
     const put = { method: 'PUT', json: { content: 'Second' }, headers: matching };

@@ -8,10 +8,10 @@ import { canaryMark, nameMark } from './texts.js';
 /** Throws an `Error` that says how the answer breaks what the document promises. */
 export function judge(operation: DescribedOperation, sent: SentPlan, answer: Answer): void {
   const { status } = answer;
-  must(status < 500, `the status is ${status}`);
+  must(status < 500 || hasUnknownCoding(sent, status), `the status is ${status}`);
   if (status >= 400) judgeProblem(sent, answer);
   // Whatever else has this address is not described; bytes that are no HTTP have no operation.
-  if (sent.odd === 'address' || isRefusedByNode(sent, status)) return;
+  if (sent.odd === 'address' || isNoRequest(sent, status)) return;
   judgeHeaders(operation, answer);
   judgeBody(operation, sent, answer);
   if (sent.odd) judgeOddity(operation, sent, status);
@@ -37,8 +37,14 @@ function judgeProblem(sent: SentPlan, { status, headers, body }: Answer): void {
   must(!words.includes(nameMark), 'the error repeats a name of the request beside a pointer');
 }
 
+/** A transfer coding that is not undone, and that no operation comes to see. */
+const hasUnknownCoding = ({ others = [] }: SentPlan, status: number): boolean =>
+  status === 501 && others.some(([name]) => name === 'Transfer-Encoding');
+
 /** Methods that HTTP does not know, bytes that no address has, and headers beyond Node's limit: no operation sees them. */
-function isRefusedByNode({ method, target, credentials, own = [] }: SentPlan, status: number): boolean {
+function isNoRequest(sent: SentPlan, status: number): boolean {
+  if (hasUnknownCoding(sent, status)) return true;
+  const { method, target, credentials, own = [] } = sent;
   const size = [...credentials, ...own].flat().join('').length;
   const isNoHttp = ['post', 'GETT', 'X'].includes(method) || /[^\x21-\x7e]/.test(target);
   return (status === 400 && isNoHttp) || (status === 431 && size + target.length > 15_000);
