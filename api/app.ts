@@ -139,6 +139,8 @@ export function nameRequest(draining: () => boolean): RequestHandler {
     response.locals.startedAt = performance.now();
     response.set('X-Request-Id', randomUUID());
     response.set('X-Content-Type-Options', 'nosniff');
+    // Chats, and whatever else does not say how long it may be kept.
+    response.set('Cache-Control', 'no-store');
     if (draining()) response.set('Connection', 'close');
     next();
   };

@@ -57,10 +57,9 @@ export class KeptChatsController extends Controller {
   @OperationId('getChat')
   @Security('basic')
   @Middlewares(refuseOddId)
-  @SuccessResponse<{ 'X-Request-Id': string; 'Cache-Control': string }>('200', 'The chat', 'application/json')
+  @SuccessResponse<{ 'X-Request-Id': string }>('200', 'The chat', 'application/json')
   async getChat(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<Chat> {
     const { chat, record } = await this.deps.keptChats.read({ owner: request.user, id: id.toLowerCase() });
-    this.setHeader('Cache-Control', 'no-store');
     return represent(chat, record);
   }
 

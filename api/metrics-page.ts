@@ -14,7 +14,7 @@ export function metricsPage(instruments: Pick<ApiInstruments, 'scrape'>): Reques
   const scrapeNext = inTurn(() => instruments.scrape());
   return async (_request, response) => {
     const { contentType, text } = await scrapeNext();
-    response.set({ 'Content-Type': contentType, 'Cache-Control': 'no-store' }).send(text);
+    response.set('Content-Type', contentType).send(text);
   };
 }
 

@@ -15,7 +15,7 @@ interface Schema {
   properties?: Record<string, Schema>;
 }
 interface Answer {
-  headers?: Record<string, { required?: boolean }>;
+  headers?: Record<string, { required?: boolean; description?: string; schema?: unknown }>;
   content?: Record<string, { schema: unknown }>;
 }
 interface Operation {
@@ -56,6 +56,8 @@ export function describeApi(facts: Facts): object {
     describeParameters(operation);
     describeTexts(operation);
   }
+  for (const [path, operations] of Object.entries(document.paths))
+    if (path.startsWith('/chat')) Object.values(operations).forEach(describeNoStore);
   const { PostQuery: _, ...schemas } = document.components.schemas;
   addLimits(schemas.PostInput, postInput);
   addLimits(schemas.PostPatch, postPatch);
@@ -82,6 +84,14 @@ function markHeaders({ responses }: Operation): void {
     for (const [name, header] of Object.entries(headers)) header.required = !notAlwaysSent.has(name);
   }
 }
+
+/** Prompts and answers are for nobody's cache, nor are the problems in their place. */
+function describeNoStore({ responses }: Operation): void {
+  for (const answer of Object.values(responses))
+    answer.headers = { ...answer.headers, 'Cache-Control': noStore };
+}
+
+const noStore = { required: true, description: '`no-store`', schema: { type: 'string' } };
 
 /** OpenAPI 3.0 knows scopes for OAuth alone; reads ask for a token only when they are closed. */
 function describeSecurity(operation: Operation, { BLOG_READS }: Facts): void {

@@ -7,13 +7,16 @@ import type { RenderPost } from './rendered-posts.js';
 interface PostPagesDeps {
   /** Title of the blog, shown above every post. */
   blogTitle: string;
+  /** Where images may come from: `https` (anywhere), `none`, or hosts. */
+  images: readonly string[];
   render: RenderPost;
 }
 
 /** Makes the pages of posts: HTML documents without scripts that load nothing but their images. */
-export function createPostPages({ blogTitle, render }: PostPagesDeps): PostPages {
+export function createPostPages({ blogTitle, images, render }: PostPagesDeps): PostPages {
+  const csp = policyOf(images);
   return {
-    edition: editionOf(blogTitle),
+    edition: editionOf(blogTitle, csp),
     async render(post) {
       const { html: content, final } = await render(post);
       return { html: pageOf({ post, blogTitle, content }), csp, final };
@@ -22,7 +25,7 @@ export function createPostPages({ blogTitle, render }: PostPagesDeps): PostPages
 }
 
 /** Another one as soon as anything of a page changes that is not the post's. */
-function editionOf(blogTitle: string): string {
+function editionOf(blogTitle: string, csp: string): string {
   const page = pageOf({ post: samplePost, blogTitle, content: '' });
   const facts = JSON.stringify([rendererVersion, csp, page]);
   return createHash('sha256').update(facts).digest('hex').slice(0, 8);
@@ -73,14 +76,21 @@ th, td { padding: 0.35rem 0.7rem; border: 1px solid var(--soft); }
 .tags li { padding: 0 0.6rem; border-radius: 1rem; background: var(--raised); }
 `;
 
-const csp = [
-  "default-src 'none'",
-  'img-src https:',
-  `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+const styleHash = createHash('sha256').update(style).digest('base64');
+const imageSources = new Map([
+  ['https', 'https:'],
+  ['none', "'none'"],
+]);
+
+const policyOf = (images: readonly string[]): string =>
+  [
+    "default-src 'none'",
+    `img-src ${images.map((source) => imageSources.get(source) ?? `https://${source}`).join(' ')}`,
+    `style-src 'sha256-${styleHash}'`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
 
 interface PageParts {
   post: Post;

@@ -94,7 +94,12 @@ const represent: Record<
   }),
   html: async (post, pages) => {
     const { html, csp, final } = await pages.render(post);
-    const headers = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': csp };
+    const headers = {
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Security-Policy': csp,
+      // The address of a draft, or what a reader reads, is no concern of the hosts of images and links.
+      'Referrer-Policy': 'no-referrer',
+    };
     return { body: html, headers, final };
   },
 };

@@ -127,7 +127,11 @@ function blogParts(
   const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());
   const render = createRenderedPosts({ renderer, log });
   const basePath = new URL(config.BLOG_BASE_URL).pathname.replace(/\/$/, '');
-  const pages = createPostPages({ blogTitle: config.BLOG_TITLE, render });
+  const pages = createPostPages({
+    blogTitle: config.BLOG_TITLE,
+    images: config.BLOG_IMAGES,
+    render,
+  });
   const feeds = createFeeds({ title: config.BLOG_TITLE, baseUrl: config.BLOG_BASE_URL, render, posts });
   return { blogs: { posts, basePath, pages }, feeds: { feeds } };
 }

@@ -43,6 +43,18 @@ const storeUrl = (parse: (url: string) => unknown) =>
 const isVaried = (value: string): boolean => new Set(value).size >= 8;
 const notVaried = 'must have at least 8 different characters';
 
+/** A comma list. */
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== ''),
+);
+const imageHost = /^(\*\.)?([a-z0-9-]+\.)+[a-z0-9-]+(:\d{1,5})?$/i;
+const areImageHosts = (parts: readonly string[]): boolean =>
+  ['https', 'none'].includes(parts.join()) ||
+  (parts.length > 0 && parts.every((part) => imageHost.test(part)));
+
 const proxyAddress = z.union(
   [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(['loopback', 'linklocal', 'uniquelocal'])],
   { error: 'must be a comma list of addresses, networks, or loopback, linklocal, uniquelocal' },
@@ -140,6 +152,12 @@ export const environmentSchema = z.object({
     .enum(['public', 'token'])
     .default('public')
     .describe('Who may read posts and feeds: everyone (public), or tokens that may read or write (token).'),
+  BLOG_IMAGES: list
+    .refine(areImageHosts, 'must be https, none, or a comma list of hosts such as images.example.org')
+    .default(['https'])
+    .describe(
+      'Where the images on the pages of posts may come from: https (anywhere), none, or a comma list of hosts (images.example.org, *.example.org). Each host sees who reads the post.',
+    ),
   BLOG_READS_PER_SECOND: z.coerce
     .number()
     .int()
@@ -158,14 +176,7 @@ export const environmentSchema = z.object({
       .refine(isVaried, notVaried),
     'First access token of the blog, with scopes blogs:write and blogs:read; at least 32 characters, 8 of them different.',
   ),
-  TRUSTED_PROXIES: z
-    .string()
-    .transform((list) =>
-      list
-        .split(',')
-        .map((part) => part.trim())
-        .filter((part) => part !== ''),
-    )
+  TRUSTED_PROXIES: list
     .pipe(z.array(proxyAddress).min(1))
     .optional()
     .describe(

@@ -3,12 +3,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ChatApp, startChatApp } from '../support/chat-app.js';
 
 let app: ChatApp;
+let isAccepting = false;
+const accepted = { kind: 'accepted', id: 'the-id', status: 'queued' } as const;
 beforeAll(async () => {
-  app = await startChatApp();
+  app = await startChatApp({ answer: () => (isAccepting ? accepted : undefined) });
 });
 afterAll(() => app.close());
 
-const credentials = `Authorization: Basic ${btoa('user:secret')}`;
+const user = `Basic ${btoa('user:secret')}`;
+const credentials = `Authorization: ${user}`;
 const body = '{"messages":[{"content":"Hello"}]}';
 
 /** All that is answered to a chat with these headers beside the usual ones. */
@@ -73,5 +76,20 @@ describe('createApp', () => {
     const response = await fetch(app.url + path);
     expect(response.status).toBe(404);
     expect(await response.json()).toMatchObject({ code: 'not_found' });
+  });
+
+  it.each([
+    ['an answer', 200, () => app.post({})],
+    ['an accepted chat', 202, () => app.post({ headers: { Prefer: 'respond-async' } })],
+    ['a bad request', 400, () => app.post({ body: '{}' })],
+    ['no credentials', 401, () => app.post({ headers: { Authorization: '' } })],
+    ['another method', 405, () => fetch(`${app.url}/v1/chat`)],
+    ['no such chat', 404, () => fetch(`${app.url}/chat/x`, { headers: { Authorization: user } })],
+    ['a problem of the blog', 401, () => fetch(`${app.url}/blogs`, { method: 'POST' })],
+    ['no address', 404, () => fetch(`${app.url}/nothing`)],
+  ])('has nobody store %s', async (_, status, ask) => {
+    isAccepting = status === 202;
+    const response = await ask();
+    expect([response.status, response.headers.get('cache-control')]).toEqual([status, 'no-store']);
   });
 });

@@ -23,7 +23,7 @@ const published: Post = {
 const renderer = createMarkdownRenderer();
 afterAll(() => renderer.close());
 const render = createRenderedPosts({ renderer, log: createRecordingLog().log, mostBytes: 1 });
-const pages = createPostPages({ blogTitle: 'The blog', render });
+const pages = createPostPages({ blogTitle: 'The blog', images: ['https'], render });
 const htmlOf = async (changes: Partial<Post>): Promise<string> =>
   (await pages.render({ ...published, ...changes })).html;
 
@@ -69,6 +69,18 @@ describe('createPostPages', () => {
     expect(html).not.toMatch(/<script|<link|\sstyle=|\son\w+=|\ssrc=/);
   });
 
+  it.each([
+    [['none'], "img-src 'none'"],
+    [
+      ['images.example.org', '*.example.net:8443'],
+      'img-src https://images.example.org https://*.example.net:8443',
+    ],
+  ])('takes images from where it was told: %j', async (images, directive) => {
+    const choosy = createPostPages({ blogTitle: 'The blog', images, render });
+    expect((await choosy.render(published)).csp.split('; ')).toContain(directive);
+    expect(choosy.edition).not.toBe(pages.edition);
+  });
+
   const attack = '</title></style><script>alert(1)</script>"\'><img src=x onerror=alert(1)>&amp;';
   const escaped =
     '&lt;/title&gt;&lt;/style&gt;&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&gt;&lt;img src=x onerror=alert(1)&gt;&amp;amp;';
@@ -86,7 +98,7 @@ describe('createPostPages', () => {
   });
 
   it('escapes the title of the blog and cleans the text', async () => {
-    const hostile = createPostPages({ blogTitle: attack, render });
+    const hostile = createPostPages({ blogTitle: attack, images: ['https'], render });
     const { html } = await hostile.render({ ...published, content: attack });
     expect(html).not.toMatch(/<script|onerror=alert\(1\)>[^&]|<img[^>]*onerror/);
     expect(html).toContain(`<header>${escaped}</header>`);
@@ -112,6 +124,7 @@ describe('createPostPages', () => {
     for (const final of [true, false]) {
       const written = createPostPages({
         blogTitle: 'B',
+        images: ['https'],
         render: async () => ({ html: '<pre>a</pre>', final }),
       });
       const page = await written.render({ ...published, content });
@@ -120,7 +133,9 @@ describe('createPostPages', () => {
   });
 
   it('has another edition with another title of the blog', () => {
-    const editions = ['A', 'A', 'B'].map((blogTitle) => createPostPages({ blogTitle, render }).edition);
+    const editions = ['A', 'A', 'B'].map(
+      (blogTitle) => createPostPages({ blogTitle, images: ['https'], render }).edition,
+    );
     expect(editions[0]).toMatch(/^[0-9a-f]{8}$/);
     expect(editions[1]).toBe(editions[0]);
     expect(editions[2]).not.toBe(editions[0]);

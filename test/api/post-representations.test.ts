@@ -69,6 +69,7 @@ describe('sendPost', () => {
     expect(headers.get('cache-control')).toBe('no-store');
     for (const name of ['etag', 'last-modified']) expect(headers.get(name)).toBeNull();
     expect(headers.get('content-security-policy')).toBe("default-src 'none'");
+    expect(headers.get('referrer-policy')).toBe('no-referrer');
     expect(headers.get('vary')).toBe('Accept, Authorization');
   });
 

@@ -214,6 +214,29 @@ describe('parseConfig', () => {
     },
   );
 
+  it.each([
+    ['https', ['https']],
+    ['none', ['none']],
+    [' images.example.org,*.example.net:8443 ', ['images.example.org', '*.example.net:8443']],
+  ])('reads %j as hosts of images', (BLOG_IMAGES, expected) => {
+    expect(parse({ BLOG_IMAGES }).BLOG_IMAGES).toEqual(expected);
+  });
+
+  it.each([
+    ',',
+    'none,https',
+    'https:',
+    'https://x.org',
+    'x.org/a',
+    "x.org; script-src 'self'",
+    '*',
+    'x..org',
+  ])('refuses %j as hosts of images', (BLOG_IMAGES) => {
+    expect(problemsOf({ BLOG_IMAGES })).toEqual([
+      'BLOG_IMAGES: must be https, none, or a comma list of hosts such as images.example.org',
+    ]);
+  });
+
   it("demands a store and one of its providers' credentials of a worker", () => {
     const listed = { WORKER_PROVIDERS: 'openai,bedrock', ANTHROPIC_API_KEY: 'x' };
     expect(problemsOf(listed, 'worker')).toEqual([
