@@ -43,6 +43,12 @@ Programs:
     .action(async (options) => (await import('./health.js')).checkHealth(environment, options));
   addUserCommands(quillgate, environment);
   addTokenCommands(quillgate, environment);
+  quillgate
+    .command('audit')
+    .description('list what was done to users and tokens, when and by whom, newest first')
+    .option('--limit <n>', 'how many entries at most', '100')
+    .option('--json', 'print JSON')
+    .action(async (options) => (await import('./audit.js')).printAudit(environment, options));
   addPostCommands(quillgate, environment);
   await quillgate.parseAsync();
 });

@@ -3,6 +3,7 @@ import { digestOf, makeAccessToken } from '../shared/access-token.js';
 import { defaultOwner, type Environment } from '../shared/config.js';
 import { reservedScopes, type Scope, scopes } from '../shared/contract.js';
 import { CannotStart } from '../shared/program.js';
+import { actor } from './actor.js';
 import { withDatabase } from './database.js';
 import { parseExpiry } from './expiry.js';
 import { firstName } from './first-name.js';
@@ -23,7 +24,7 @@ export async function createToken(environment: Environment, options: CreateOptio
   const expiresAt = readExpiry(options.expires);
   const secret = makeAccessToken();
   const { id, owner, createdAt, ...info } = await withDatabase(environment, (database, config) =>
-    createTokenStore(database).create({
+    createTokenStore(database, actor()).create({
       owner: checkName(options.owner ?? firstName(config) ?? defaultOwner(config)),
       scopes: granted,
       expiresAt,
@@ -74,7 +75,7 @@ export async function listTokens(environment: Environment, { json }: { json?: bo
 
 /** `quillgate tokens revoke`: at once and for good. Throws `CannotStart` when there is no such token. */
 export async function revokeToken(environment: Environment, id: string): Promise<void> {
-  const known = await withDatabase(environment, (database) => createTokenStore(database).revoke(id));
+  const known = await withDatabase(environment, (database) => createTokenStore(database, actor()).revoke(id));
   if (!known) throw new CannotStart('There is no access token with this id; see quillgate tokens list.');
   process.stdout.write(`Revoked ${id}.\n`);
 }

@@ -3,6 +3,7 @@ import { digestOf, makeUserSecret } from '../shared/access-token.js';
 import type { Environment } from '../shared/config.js';
 import { type UserRole, userRoles } from '../shared/contract.js';
 import { CannotStart } from '../shared/program.js';
+import { actor } from './actor.js';
 import { withDatabase } from './database.js';
 import { firstName } from './first-name.js';
 import { checkName } from './name.js';
@@ -22,7 +23,7 @@ export async function addUser(environment: Environment, name: string, options: A
   const role = readRole(options.role);
   const secret = makeUserSecret();
   const user = { name, secretHash: digestOf(secret), ...(role && { role }) };
-  const id = await withDatabase(environment, (database) => createUserStore(database).add(user));
+  const id = await withDatabase(environment, (database) => createUserStore(database, actor()).add(user));
   if (id === undefined)
     throw new CannotStart(`There is a user ${name} already; remove it first to get a new secret.`);
   process.stderr.write(`The secret of ${name} for the chat service; it is not shown again.\n`);
@@ -59,7 +60,7 @@ export async function listUsers(environment: Environment, { json }: PrintOptions
 /** `quillgate users remove`: takes the user's tokens away as well. Throws `CannotStart` when there is no such user. */
 export async function removeUser(environment: Environment, name: string): Promise<void> {
   const { removed, tokensRevoked, isFirst } = await withDatabase(environment, async (database, config) => ({
-    ...(await createUserStore(database).remove(name)),
+    ...(await createUserStore(database, actor()).remove(name)),
     isFirst: name === firstName(config),
   }));
   if (!removed)

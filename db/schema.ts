@@ -1,4 +1,4 @@
-import type { PostStatus, Scope, UserRole } from '../shared/contract.js';
+import type { AuditAction, PostStatus, Scope, UserRole } from '../shared/contract.js';
 import {
   customType,
   index,
@@ -110,4 +110,18 @@ export const tokens = pgTable('tokens', {
   expiresAt: time('expires_at'),
   lastUsedAt: time('last_used_at'),
   revokedAt: time('revoked_at'),
+});
+
+/** What operators have done to users and tokens; written by the statement that does it, and never changed. */
+export const audit = pgTable('audit', {
+  id: uuid('id').primaryKey().defaultRandom(),
+  /** To the microsecond: the entries are ordered by it. */
+  at: timestamp('at', { withTimezone: true, mode: 'date' }).notNull().defaultNow(),
+  /** Account of the operating system, and its machine. */
+  actor: text('actor').notNull(),
+  action: text('action').$type<AuditAction>().notNull(),
+  /** Of the user or the token. */
+  targetId: uuid('target_id').notNull(),
+  /** The user's name, or that of the token's owner. */
+  targetName: text('target_name').notNull(),
 });

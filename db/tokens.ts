@@ -1,5 +1,6 @@
 import { v7 as uuidv7, validate } from 'uuid';
 import type { Scope } from '../shared/contract.js';
+import { auditOf, unknownActor } from './audit.js';
 import type { Database } from './client.js';
 import { and, asc, eq, gt, isNull, lt, or, sql } from './drizzle.js';
 import { tokens, users } from './schema.js';
@@ -56,15 +57,10 @@ export interface TokenStore {
 
 const noted = sql`now() - interval '1 minute'`;
 
-export function createTokenStore(database: Database): TokenStore {
+/** The `actor` is whom the audit names for changes. */
+export function createTokenStore(database: Database, actor = unknownActor): TokenStore {
   return {
-    create: async (token) => {
-      const id = uuidv7();
-      const values = { ...token, id, expiresAt: token.expiresAt ?? null };
-      const [row] = await database.run((db) => db.insert(tokens).values(values).returning());
-      if (row === undefined) throw new TypeError('an insert gave no row back');
-      return toInfo(row);
-    },
+    create: (token) => create(database, actor, token),
     find: (secretHash) => find(database, secretHash),
     markUsed: async (id) => {
       const stale = or(isNull(tokens.lastUsedAt), lt(tokens.lastUsedAt, noted));
@@ -82,15 +78,38 @@ export function createTokenStore(database: Database): TokenStore {
       );
       return rows.map(toInfo);
     },
-    revoke: async (id) => {
-      if (!validate(id)) return false;
-      const revoked = { revokedAt: sql`coalesce(${tokens.revokedAt}, now())` };
-      const rows = await database.run((db) =>
-        db.update(tokens).set(revoked).where(eq(tokens.id, id)).returning({ id: tokens.id }),
-      );
-      return rows.length > 0;
-    },
+    revoke: (id) => revoke(database, actor, id),
   };
+}
+
+async function create(database: Database, actor: string, token: NewToken): Promise<TokenInfo> {
+  const values = { ...token, id: uuidv7(), expiresAt: token.expiresAt ?? null };
+  const [row] = await database.run((db) => {
+    const created = db.$with('created').as(db.insert(tokens).values(values).returning());
+    const targets = sql`select id, owner from ${created}`;
+    const noted = db.$with('noted', {}).as(auditOf({ actor, action: 'tokens.create', targets }));
+    return db.with(created, noted).select().from(created);
+  });
+  if (row === undefined) throw new TypeError('an insert gave no row back');
+  return toInfo(row);
+}
+
+async function revoke(database: Database, actor: string, id: string): Promise<boolean> {
+  if (!validate(id)) return false;
+  const isToken = eq(tokens.id, id);
+  const [row] = await database.run((db) => {
+    const revoked = db.$with('revoked').as(
+      db
+        .update(tokens)
+        .set({ revokedAt: sql`now()` })
+        .where(and(isToken, isNull(tokens.revokedAt)))
+        .returning({ id: tokens.id, owner: tokens.owner }),
+    );
+    const targets = sql`select id, owner from ${revoked}`;
+    const noted = db.$with('noted', {}).as(auditOf({ actor, action: 'tokens.revoke', targets }));
+    return db.with(revoked, noted).select({ id: tokens.id }).from(tokens).where(isToken);
+  });
+  return row !== undefined;
 }
 
 async function find(database: Database, secretHash: Buffer): Promise<TokenGrant | undefined> {

@@ -1,5 +1,6 @@
 import { v5 as uuidv5 } from 'uuid';
 import type { UserRole } from '../shared/contract.js';
+import { auditOf, unknownActor } from './audit.js';
 import type { Database } from './client.js';
 import { asc, eq, exists, isNull, sql } from './drizzle.js';
 import { tokens, users } from './schema.js';
@@ -71,10 +72,11 @@ export const usersChannel = 'quillgate_users';
 /** In the same statement as the change, so that neither happens without the other. */
 const tell = sql<string>`pg_notify(${usersChannel}, '')`;
 
-export function createUserStore(database: Database): UserStore {
+/** The `actor` is whom the audit names for changes. */
+export function createUserStore(database: Database, actor = unknownActor): UserStore {
   return {
-    add: (user) => add(database, user),
-    remove: (name) => remove(database, name),
+    add: (user) => add(database, actor, user),
+    remove: (name) => remove(database, actor, name),
     list: async () => {
       const rows = await database.run((db) => db.select().from(users).orderBy(asc(users.name)));
       return rows.map(({ id, name, role, secretHash, createdAt }) => ({
@@ -92,7 +94,7 @@ export function createUserStore(database: Database): UserStore {
   };
 }
 
-async function add(database: Database, user: NewUser): Promise<string | undefined> {
+async function add(database: Database, actor: string, user: NewUser): Promise<string | undefined> {
   const { name: _, ...given } = user;
   const [row] = await database.run((db) => {
     const added = db.$with('added').as(
@@ -102,16 +104,18 @@ async function add(database: Database, user: NewUser): Promise<string | undefine
         .onConflictDoUpdate({ target: users.name, set: given, setWhere: sql`${users.secretHash} = ''` })
         .returning({ id: users.id }),
     );
-    return db.with(added).select({ id: added.id, tell }).from(added);
+    const targets = sql`select id, ${user.name}::text from ${added}`;
+    const noted = db.$with('noted', {}).as(auditOf({ actor, action: 'users.add', targets }));
+    return db.with(added, noted).select({ id: added.id, tell }).from(added);
   });
   return row?.id;
 }
 
-async function remove(database: Database, name: string) {
+async function remove(database: Database, actor: string, name: string) {
   const [row] = await database.run((db) => {
     const removed = db
       .$with('removed')
-      .as(db.delete(users).where(eq(users.name, name)).returning({ name: users.name }));
+      .as(db.delete(users).where(eq(users.name, name)).returning({ id: users.id }));
     const revoked = db.$with('revoked').as(
       db
         .update(tokens)
@@ -121,8 +125,16 @@ async function remove(database: Database, name: string) {
         )
         .returning({ id: tokens.id }),
     );
+    const noted = db
+      .$with('noted', {})
+      .as(auditOf({ actor, action: 'users.remove', targets: sql`select id, ${name}::text from ${removed}` }));
+    const revocations = db
+      .$with('revocations', {})
+      .as(
+        auditOf({ actor, action: 'tokens.revoke', targets: sql`select id, ${name}::text from ${revoked}` }),
+      );
     return db
-      .with(removed, revoked)
+      .with(removed, revoked, noted, revocations)
       .select({ tell, tokensRevoked: sql<number>`(select count(*)::int from ${revoked})` })
       .from(removed);
   });

@@ -1,0 +1,46 @@
+import type { AuditAction } from '../shared/contract.js';
+import type { Database } from './client.js';
+import { desc, type SQL, sql } from './drizzle.js';
+import { audit } from './schema.js';
+
+/** Something that an operator has done. */
+export interface AuditEntry {
+  /** RFC 3339 in UTC. */
+  at: string;
+  /** Who it was: the account of the operating system, and its machine. */
+  actor: string;
+  action: AuditAction;
+  /** Of the user or the token. */
+  targetId: string;
+  /** The user's name, or that of the token's owner. */
+  targetName: string;
+}
+
+/** The latest entries, newest first, at most `limit`. Throws `Failure('database_unavailable')`. */
+export async function listAudit(database: Database, limit: number): Promise<AuditEntry[]> {
+  const rows = await database.run((db) =>
+    db.select().from(audit).orderBy(desc(audit.at), desc(audit.id)).limit(limit),
+  );
+  return rows.map(({ at, actor, action, targetId, targetName }) => ({
+    at: at.toISOString(),
+    actor,
+    action,
+    targetId,
+    targetName,
+  }));
+}
+
+/** Whoever changes users or tokens, where nobody was named. */
+export const unknownActor = 'unknown';
+
+interface Change {
+  actor: string;
+  action: AuditAction;
+  /** A query of the ids and names of what is changed. */
+  targets: SQL;
+}
+
+/** A part of the statement that makes the change, so that neither happens without the other. */
+export const auditOf = ({ actor, action, targets }: Change): SQL =>
+  sql`insert into ${audit} (actor, action, target_id, target_name)
+    select ${actor}::text, ${action}::text, target.id, target.name from (${targets}) as target (id, name)`;
