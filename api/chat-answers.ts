@@ -1,17 +1,18 @@
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatResponse, ProviderId } from '../shared/contract.js';
 import type { Answer } from './answers.js';
+import { markApplied } from './preferences.js';
 
 /** Sent here, because the generator knows one successful answer; what it gives is not sent again. */
 export function sendAccepted(
   response: HttpResponse,
   { id, status }: AcceptedChat,
-  waitS: number | undefined,
+  applied: { isStrict: boolean; waitS: number | undefined },
 ): ChatResponse {
   const accepted: AcceptedChat = { id, status };
-  const applied = waitS === undefined ? 'respond-async' : `respond-async, wait=${waitS}`;
   const location = addressOf(id, response);
-  response.status(202).set({ Location: location, 'Preference-Applied': applied }).json(accepted);
+  markApplied(response, { ...applied, isAsync: true });
+  response.status(202).set({ Location: location }).json(accepted);
   return { response: '' };
 }
 

@@ -8,7 +8,9 @@ import {
 } from '../shared/contract.js';
 import { toTurns } from '../shared/conversation.js';
 import { Failure } from '../shared/failures.js';
+import { fieldName, listFields, pointerStep } from './ignored-fields.js';
 import { invalidRequest, mostErrorsTold } from './post-text.js';
+import { markApplied, prefersStrict } from './preferences.js';
 
 /** The application's own check, for routes that only know the request; see `app.locals.checkConversation`. */
 export const checkChatRequest = (request: HttpRequest, response: HttpResponse, next: NextFunction): void => {
@@ -19,10 +21,11 @@ export const checkChatRequest = (request: HttpRequest, response: HttpResponse, n
 /**
  * Refuses a body that is not a conversation, with the first errors alone: `invalid_request`, or `unknown_provider`, which
  * comes first. Before the generated validation, whose time grows with the square of the errors, and which compares roles
- * as text, so that it would take `["user"]` for `user`.
+ * as text, so that it would take `["user"]` for `user`. Fields that nothing reads are told in `X-Ignored-Fields`, or refused under
+ * `Prefer: handling=strict`.
  */
 export function checkConversation({ maxMessages }: { maxMessages: number }): RequestHandler {
-  return (request, _response, next) => {
+  return (request, response, next) => {
     if (!providers.has(request.get('X-LLM') ?? '')) throw new Failure('unknown_provider');
     const messages = messagesOf(request.body, maxMessages);
     const errors: ProblemError[] = [];
@@ -30,7 +33,14 @@ export function checkConversation({ maxMessages }: { maxMessages: number }): Req
       errors.push(...errorsOf(message, `/messages/${place}`));
       if (errors.length >= mostErrorsTold) break;
     }
+    const isStrict = prefersStrict(request.get('Prefer'));
+    markApplied(response, { isStrict });
+    const ignored = unknownFields(request.body, messages);
+    if (isStrict)
+      errors.push(...ignored.slice(0, mostErrorsTold).map(({ pointer, detail }) => ({ pointer, detail })));
     if (errors.length > 0) throw invalidRequest(errors);
+    const names = listFields(ignored.map(({ name }) => name));
+    if (names !== '') response.set('X-Ignored-Fields', names);
     next();
   };
 }
@@ -58,6 +68,33 @@ function errorsOf(message: unknown, pointer: string): ProblemError[] {
       ? []
       : [{ pointer: `${pointer}/content`, detail: 'must be a string' }]),
   ];
+}
+
+interface UnknownField extends ProblemError {
+  /** As `X-Ignored-Fields` has it. */
+  name: string;
+}
+
+/** All of them, which are fewer than the values that a body may have. */
+function unknownFields(body: object, messages: readonly unknown[]): UnknownField[] {
+  const unknown: UnknownField[] = [];
+  for (const name of Object.keys(body)) {
+    if (name === 'messages') continue;
+    unknown.push({
+      name: fieldName(name),
+      pointer: `/${pointerStep(name)}`,
+      detail: 'is not a field of a chat',
+    });
+  }
+  for (const [place, message] of messages.entries()) {
+    if (!isObject(message)) continue;
+    for (const name of Object.keys(message)) {
+      if (name === 'role' || name === 'content') continue;
+      const pointer = `/messages/${place}/${pointerStep(name)}`;
+      unknown.push({ name: `messages/*/${fieldName(name)}`, pointer, detail: 'is not a field of a message' });
+    }
+  }
+  return unknown;
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

@@ -20,7 +20,7 @@ import { checkChatRequest, checkModel, readTurns, whenGone } from './chat-reques
 import type { Gateway } from './gateway.js';
 import { readIdempotencyKey } from './idempotency-key.js';
 import { readJsonBody } from './json-body.js';
-import { prefersAsync, readWait } from './preferences.js';
+import { markApplied, prefersAsync, prefersStrict, readWait } from './preferences.js';
 import { elapsedMsOf, requestIdOf } from './problem.js';
 import type { UserLimits } from './user-limits.js';
 
@@ -43,7 +43,8 @@ export class ChatController extends Controller {
   }
 
   /**
-   * Sends the conversation to the provider that `X-LLM` names and returns its reply as one text. With an
+   * Sends the conversation to the provider that `X-LLM` names and returns its reply as one text. Fields besides `messages`, and
+   * besides `role` and `content` of a message, are ignored and named in `X-Ignored-Fields`. With an
    * `Idempotency-Key` or `Prefer: respond-async` the chat is kept: it goes on when the client goes, and can be read at
    * `/chat/{id}`, as `Content-Location` has it; the id is the `X-Request-Id` of the request that began it.
    *
@@ -51,7 +52,8 @@ export class ChatController extends Controller {
    * @param provider Which provider serves the request.
    * @param model The provider's own model name; absent means the configured one.
    * @param prefer `wait=N` sets the deadline of this request, in whole seconds (RFC 7240). `respond-async` answers 202 at once,
-   * or after `wait=N` if the reply is not there by then. Other preferences are ignored.
+   * or after `wait=N` if the reply is not there by then. `handling=strict` refuses fields that nothing reads. Other preferences are
+   * ignored.
    * @param idempotencyKey 1 to 255 visible ASCII characters: of all requests with the same key one is sent to the provider, and
    * all get its reply; a failure that may pass is not repeated to them, but tried again.
    */
@@ -74,8 +76,10 @@ export class ChatController extends Controller {
     'X-LLM-Output-Tokens': string;
     /** Milliseconds in the queue and at the provider, as `queue;dur=…, provider;dur=…`. */
     'Server-Timing': string;
-    /** `wait=N` when the request asked for it. */
+    /** `handling=strict` and `wait=N` when the request asked for them. */
     'Preference-Applied': string;
+    /** Fields of the body and of messages (`messages/*\/…`) that nothing reads, percent-encoded, twenty at most. */
+    'X-Ignored-Fields': string;
     /** `true` when the reply was there before the request. */
     'Idempotency-Replayed': string;
     /** Path of the chat, where it is kept. */
@@ -88,11 +92,12 @@ export class ChatController extends Controller {
       /** Path of the chat. */
       Location: string;
       'Content-Location': string;
-      /** `respond-async`, and `wait=N` when the request asked for it. */
+      /** `respond-async`, and `handling=strict` and `wait=N` when the request asked for them. */
       'Preference-Applied': string;
+      'X-Ignored-Fields': string;
     }
   >('202', 'Accepted; the reply will be at Location', undefined, 'application/json')
-  @Response<Problem, { 'X-Request-Id': string; 'Preference-Applied': string }>(
+  @Response<Problem, { 'X-Request-Id': string; 'Preference-Applied': string; 'X-Ignored-Fields': string }>(
     '400',
     'Bad request',
     undefined,
@@ -123,13 +128,21 @@ export class ChatController extends Controller {
     'application/problem+json',
   )
   @Response<Problem, { 'X-Request-Id': string }>('415', 'Not JSON', undefined, 'application/problem+json')
-  @Response<Problem, { 'X-Request-Id': string; 'Preference-Applied': string }>(
+  @Response<Problem, { 'X-Request-Id': string; 'Preference-Applied': string; 'X-Ignored-Fields': string }>(
     '422',
     'The key was used with another request',
     undefined,
     'application/problem+json',
   )
-  @Response<Problem, { 'X-Request-Id': string; 'Retry-After': string; 'Preference-Applied': string }>(
+  @Response<
+    Problem,
+    {
+      'X-Request-Id': string;
+      'Retry-After': string;
+      'Preference-Applied': string;
+      'X-Ignored-Fields': string;
+    }
+  >(
     '429',
     'Too many failed logins, or more requests than one user may have at once or in a minute',
     undefined,
@@ -141,6 +154,7 @@ export class ChatController extends Controller {
       'X-Request-Id': string;
       'Retry-After': string;
       'Preference-Applied': string;
+      'X-Ignored-Fields': string;
       'Idempotency-Replayed': string;
       'Content-Location': string;
     }
@@ -157,7 +171,8 @@ export class ChatController extends Controller {
     const waitS = readWait(prefer, this.deps.maxWaitS);
     const key = readIdempotencyKey(idempotencyKey);
     const isAsync = prefersAsync(prefer);
-    if (waitS !== undefined) response.set('Preference-Applied', `wait=${waitS}`);
+    const applied = { isStrict: prefersStrict(prefer), waitS };
+    markApplied(response, applied);
     const { gateway, limits } = this.deps;
     const { user } = request;
     const onGoingOn = (ended: Promise<unknown>) => limits.hold(user.id, ended);
@@ -174,7 +189,7 @@ export class ChatController extends Controller {
       keeping: isAsync || key !== undefined ? { owner: user, key, isAsync, onOpened, onGoingOn } : undefined,
     };
     const reply = await limits.run(user.id, () => gateway.ask(question));
-    if (reply.kind === 'accepted') return sendAccepted(response, reply, waitS);
+    if (reply.kind === 'accepted') return sendAccepted(response, reply, applied);
     const headers = answerHeaders(reply.answer, provider);
     for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);
     if (reply.isReplayed) this.setHeader('Idempotency-Replayed', 'true');

@@ -2,8 +2,9 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import type { PostChanges, PostFields } from '../db/post-store.js';
 import type { ProblemError } from '../shared/contract.js';
+import { fieldName, listFields, pointerStep } from './ignored-fields.js';
 import { invalidRequest, mostErrorsTold, text } from './post-text.js';
-import { preferenceOf } from './preferences.js';
+import { markApplied, prefersStrict } from './preferences.js';
 
 const mostTags = 20;
 const tag = text({ most: 50, blank: false });
@@ -68,14 +69,14 @@ export function checkPost(schema: typeof postInput | typeof postPatch): RequestH
   return (request: Request, response: Response, next: NextFunction) => {
     const parsed = schema.safeParse(request.body);
     const ignored = unknownFields(request.body);
-    const strict = preferenceOf(request.get('Prefer'), 'handling')?.toLowerCase() === 'strict';
-    if (strict) response.set('Preference-Applied', 'handling=strict');
+    const isStrict = prefersStrict(request.get('Prefer'));
+    markApplied(response, { isStrict });
     const errors = [
       ...(parsed.error?.issues ?? []).map(toError),
-      ...(strict ? ignored.slice(0, mostErrorsTold).map(refuse) : []),
+      ...(isStrict ? ignored.slice(0, mostErrorsTold).map(refuse) : []),
     ];
     if (errors.length > 0) throw invalidRequest(errors);
-    if (ignored.length > 0) response.set('X-Ignored-Fields', listed(ignored));
+    if (ignored.length > 0) response.set('X-Ignored-Fields', listFields(ignored.map(fieldName)));
     request.body = parsed.data;
     next();
   };
@@ -95,32 +96,6 @@ const unknownFields = (body: unknown): string[] =>
     : [];
 
 const refuse = (name: string): ProblemError => ({
-  pointer: `/${shorten(name, (character) => pointerEscapes.get(character) ?? character)}`,
+  pointer: `/${pointerStep(name)}`,
   detail: readOnly.has(name) ? 'is read-only' : 'is not a field of a post',
 });
-
-const pointerEscapes = new Map([
-  ['~', '~0'],
-  ['/', '~1'],
-]);
-
-const mostFieldsListed = 20;
-
-/** The names, percent-encoded, as a comma list; three dots stand for what was left out. */
-function listed(names: readonly string[]): string {
-  const first = names.slice(0, mostFieldsListed).map((name) => shorten(name, encodeURIComponent) || '""');
-  return [...first, ...(names.length > mostFieldsListed ? ['...'] : [])].join(', ');
-}
-
-const longestName = 60;
-
-/** The name with each character escaped, cut between two of them where it gets too long. */
-function shorten(name: string, encode: (character: string) => string): string {
-  let shortened = '';
-  for (const character of name) {
-    const next = encode(character);
-    if (shortened.length + next.length > longestName) return `${shortened}...`;
-    shortened += next;
-  }
-  return shortened;
-}

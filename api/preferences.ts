@@ -1,3 +1,4 @@
+import type { Response as HttpResponse } from 'express';
 import { Failure } from '../shared/failures.js';
 
 /**
@@ -36,3 +37,23 @@ export function readWait(header: string | undefined, mostS: number): number | un
 /** Whether a caller wants no connection held until the reply is there: `Prefer: respond-async` (RFC 7240, 4.1). */
 export const prefersAsync = (header: string | undefined): boolean =>
   preferenceOf(header, 'respond-async') === '';
+
+/** Whether a caller wants a request with fields that nobody reads to be refused: `Prefer: handling=strict` (RFC 7240, 4.4). */
+export const prefersStrict = (header: string | undefined): boolean =>
+  preferenceOf(header, 'handling')?.toLowerCase() === 'strict';
+
+interface Applied {
+  isStrict?: boolean;
+  isAsync?: boolean;
+  waitS?: number | undefined;
+}
+
+/** Tells in `Preference-Applied` (RFC 7240, 3) all that was applied; to be called again when more is. */
+export function markApplied(response: HttpResponse, { isStrict, isAsync, waitS }: Applied): void {
+  const applied = [
+    ...(isStrict ? ['handling=strict'] : []),
+    ...(isAsync ? ['respond-async'] : []),
+    ...(waitS === undefined ? [] : [`wait=${waitS}`]),
+  ];
+  if (applied.length > 0) response.set('Preference-Applied', applied.join(', '));
+}

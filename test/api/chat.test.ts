@@ -25,7 +25,7 @@ describe('Prefer', () => {
     expect(app.questions.at(-1)).toMatchObject({ patienceMs: 7000, keeping: undefined });
   });
 
-  it.each(['handling=strict', 'respond-async=no', 'return=minimal', ''])(
+  it.each(['handling=lenient', 'respond-async=no', 'return=minimal', ''])(
     'is ignored as %j',
     async (value) => {
       const { status, headers } = await app.post(prefer(value));
@@ -51,6 +51,77 @@ describe('Prefer', () => {
     answer = undefined;
     expect(response.status).toBe(500);
     expect(response.headers.get('preference-applied')).toBe('wait=7');
+  });
+});
+
+const post = (body: object, value = '') =>
+  app.post({ body: JSON.stringify(body), headers: { Prefer: value } });
+
+describe('fields that nothing reads', () => {
+  const said = { role: 'user', content: 'Hi' };
+
+  it('are named, of the body and of its messages, and nothing is where there are none', async () => {
+    const body = {
+      model: 'gpt',
+      stream: true,
+      messages: [said, { ...said, name: 'a' }, { ...said, name: 'b' }],
+    };
+    const { status, headers } = await post(body);
+    expect(status).toBe(200);
+    expect(headers.get('x-ignored-fields')).toBe('model, stream, messages/*/name');
+    expect(headers.get('preference-applied')).toBeNull();
+    expect(app.questions.at(-1)?.turns).toEqual([said, said, said]);
+    expect((await post({ messages: [said] })).headers.get('x-ignored-fields')).toBeNull();
+  });
+
+  it('are named where they may explain a failure', async () => {
+    const response = await post({ messages: [{ role: 'user', text: 'Hi' }] });
+    expect(await response.json()).toMatchObject({ status: 400, code: 'empty_conversation' });
+    expect(response.headers.get('x-ignored-fields')).toBe('messages/*/text');
+  });
+
+  it('are escaped, cut and counted', async () => {
+    const odd = { 'a, b': 1, 'ä\r\nX-Evil: 1': 1, ['k'.repeat(500_000)]: 1, '': 1 };
+    const { headers } = await post({ ...odd, messages: [said] });
+    const name = 'k'.repeat(60);
+    expect(headers.get('x-ignored-fields')).toBe(`a%2C%20b, %C3%A4%0D%0AX-Evil%3A%201, ${name}..., ""`);
+    const many = Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`${'k'.repeat(55)}${n}`, 1]));
+    const listed = (await post({ messages: [{ ...said, ...many }] })).headers.get('x-ignored-fields') ?? '';
+    expect(listed.split(', ')).toHaveLength(21);
+    expect(listed).toMatch(/, \.\.\.$/);
+    expect(listed.length).toBeLessThan(1600);
+  });
+
+  it('are refused under handling=strict, with what else is wrong', async () => {
+    const asked = app.questions.length;
+    const messages = [
+      { role: 'tool', content: 'Hi' },
+      { ...said, 'a/b~c': 'secret' },
+    ];
+    const response = await post({ temperature: 0.1, messages }, 'handling=strict');
+    expect(response.headers.get('preference-applied')).toBe('handling=strict');
+    expect(response.headers.get('x-ignored-fields')).toBeNull();
+    expect(await response.json()).toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+      errors: [
+        { pointer: '/messages/0/role', detail: 'is not one of the documented values' },
+        { pointer: '/temperature', detail: 'is not a field of a chat' },
+        { pointer: '/messages/1/a~1b~0c', detail: 'is not a field of a message' },
+      ],
+    });
+    expect(app.questions).toHaveLength(asked);
+  });
+
+  it('are no reason to refuse anything else under handling=strict', async () => {
+    const { status, headers } = await post({ messages: [said] }, 'handling=Strict, wait=7');
+    expect(status).toBe(200);
+    expect(headers.get('preference-applied')).toBe('handling=strict, wait=7');
+    answer = async () => accepted;
+    const later = await post({ messages: [said] }, 'respond-async, handling=strict');
+    answer = undefined;
+    expect(later.status).toBe(202);
+    expect(later.headers.get('preference-applied')).toBe('handling=strict, respond-async');
   });
 });
 

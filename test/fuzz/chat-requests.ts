@@ -71,7 +71,15 @@ const patience: fc.Arbitrary<Header[]> = fc.oneof(
     weight: 1,
     arbitrary: one(
       'Prefer',
-      fc.constantFrom('respond-async', 'respond-async, wait=5', 'Wait = 300', 'respond-async=no', 'return=x'),
+      fc.constantFrom(
+        'respond-async',
+        'respond-async, wait=5',
+        'Wait = 300',
+        'respond-async=no',
+        'return=x',
+        'handling=strict',
+        'handling="STRICT", wait=5, respond-async',
+      ),
     ),
   },
 );
