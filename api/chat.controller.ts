@@ -54,8 +54,9 @@ export class ChatController extends Controller {
    * @param prefer `wait=N` sets the deadline of this request, in whole seconds (RFC 7240). `respond-async` answers 202 at once,
    * or after `wait=N` if the reply is not there by then. `handling=strict` refuses fields that nothing reads. Other preferences are
    * ignored.
-   * @param idempotencyKey 1 to 255 visible ASCII characters: of all requests with the same key one is sent to the provider, and
-   * all get its reply; a failure that may pass is not repeated to them, but tried again.
+   * @param idempotencyKey 1 to 255 visible ASCII characters: requests with the same key share one run and its reply; it makes one
+   * call of the provider, another one if that fails in a way that may pass, and at most four if a worker dies. A run that failed in such a
+   * way is not repeated to them, but tried again.
    */
   @Post()
   @OperationId('chat')
