@@ -155,7 +155,15 @@ function parseBasic(sent: string[]): { name: string; secret: string } | undefine
 }
 
 const unauthorized = (challenge: string): Failure =>
-  new Failure('unauthorized', { headers: { 'WWW-Authenticate': challenge } });
+  new Failure('unauthorized', {
+    detail: challenge.startsWith('Basic') ? wantsUser : wantsToken,
+    headers: { 'WWW-Authenticate': challenge },
+  });
+
+const wantsUser =
+  'This address takes the name and the secret of a chat user (HTTP Basic), and they are missing or wrong.';
+const wantsToken =
+  'This address takes an access token (Authorization: Bearer …), and it is missing, wrong, expired or revoked.';
 
 const insufficient = (scopes: readonly Scope[]): Failure =>
   new Failure('insufficient_scope', {

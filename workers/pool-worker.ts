@@ -10,6 +10,7 @@ import type { Hold } from './hold.js';
 import type { KeptOutcomes } from './kept-outcomes.js';
 import type { Load } from './load.js';
 import type { PoolMetrics } from './pool-metrics.js';
+import { ProviderCallError } from './provider-failures.js';
 import { createReturns, type ReturnableJob } from './returns.js';
 import type { RunningJobs } from './running-jobs.js';
 
@@ -44,7 +45,7 @@ export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['c
   const returns = createReturns(log);
   const run = async (job: QueuedJob, token?: string): Promise<string> => {
     unsettled.add(job.id ?? '');
-    const onFailure = (err: Failure) => log.warn({ err, jobId: job.id }, 'job without a reply');
+    const onFailure = (err: Failure) => log.warn({ jobId: job.id, ...knownOf(err) }, 'job without a reply');
     const answer = async (stop: AbortSignal) => {
       if (isNewer(job.data)) {
         unsettled.delete(job.id ?? '');
@@ -84,6 +85,13 @@ export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['c
     jobs.lose(jobIds);
     for (const jobId of jobIds) unsettled.delete(jobId);
   });
+}
+
+/** What operators need to know of a failure that was expected: whose fault it was, in the provider's words; no stack. */
+function knownOf({ code, cause }: Failure): object {
+  if (!(cause instanceof ProviderCallError)) return { code };
+  const { name: error, status, word } = cause;
+  return { code, error, status, word };
 }
 
 /** What of an outcome may be logged: everything but its text. */

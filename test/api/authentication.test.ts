@@ -64,6 +64,25 @@ async function start(options: Partial<Authentication> = {}) {
 }
 
 const { ask, port } = await start();
+
+describe('a 401', () => {
+  it.each([
+    [
+      '/chat',
+      'This address takes the name and the secret of a chat user (HTTP Basic), and they are missing or wrong.',
+    ],
+    [
+      '/write',
+      'This address takes an access token (Authorization: Bearer …), and it is missing, wrong, expired or revoked.',
+    ],
+  ])('says which credentials %s takes', async (path, detail) => {
+    const challenges = [undefined, `Basic ${encode('someone:else')}`, 'Bearer unknown'];
+    for (const authorization of challenges) {
+      const response = await ask(path, authorization);
+      expect(await response.json()).toMatchObject({ status: 401, code: 'unauthorized', detail });
+    }
+  });
+});
 const closed = await start({ publicReads: false });
 
 /** The status of a request whose header lines are sent as they are. */
@@ -83,6 +102,7 @@ const bodyOf = async (response: Response) => ({
 });
 
 const nobodyKnows = await bodyOf(await ask('/chat'));
+const wrongToken = await bodyOf(await ask('/write'));
 
 describe('expressAuthentication, basic', () => {
   it.each([`Basic ${good}`, `basic ${good}`, `BASIC   ${good}`, `Basic ${good.replace(/=+$/, '')}`])(
@@ -170,7 +190,7 @@ describe('expressAuthentication, bearer', () => {
     const response = await ask('/write', authorization);
     expect(response.status).toBe(401);
     expect(response.headers.get('www-authenticate')).toBe('Bearer realm="blogs"');
-    expect(await bodyOf(response)).toEqual(nobodyKnows);
+    expect(await bodyOf(response)).toEqual(wrongToken);
   });
 
   it.each(['Bearer x', 'bearer Writer', 'Bearer writer,', 'Bearer __proto__'])(
@@ -180,7 +200,7 @@ describe('expressAuthentication, bearer', () => {
         const response = await ask(path, authorization);
         expect(response.status).toBe(401);
         expect(response.headers.get('www-authenticate')).toBe('Bearer realm="blogs", error="invalid_token"');
-        expect(await bodyOf(response)).toEqual(nobodyKnows);
+        expect(await bodyOf(response)).toEqual(wrongToken);
       }
     },
   );

@@ -8,6 +8,7 @@ import { createKeptOutcomes } from '../../workers/kept-outcomes.js';
 import { createLoad } from '../../workers/load.js';
 import { createPoolWorker } from '../../workers/pool-worker.js';
 import type { Provider } from '../../workers/provider.js';
+import { toFailure } from '../../workers/provider-failures.js';
 import { createRetryBudget } from '../../workers/retry-budget.js';
 import { createRunningJobs } from '../../workers/running-jobs.js';
 import { poolMetrics } from '../support/metrics.js';
@@ -51,10 +52,10 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
     for (const close of closing.splice(0)) await close();
   });
 
-  const start = (unsettled: Set<string>, ownHold = hold) => {
+  const start = (unsettled: Set<string>, ownHold = hold, ownProvider = provider) => {
     const worker = createPoolWorker({
       shared: {
-        provider,
+        provider: ownProvider,
         settings: { concurrency: 2, timeoutMs: 5000, model: 'm', maxOutputTokens: 1 },
         breaker: { run: (call) => call(() => {}) },
         hold: ownHold,
@@ -130,6 +131,31 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
     closing.push(() => ofNewer.close());
     await vi.waitFor(async () => expect(await queue.getJobState(newer)).toBe('completed'), { timeout: 8000 });
     expect((await queue.getJob(newer))?.returnvalue).toBe('in a shape of its own');
+  });
+
+  it('logs why a job has no reply in one line, without a stack', async () => {
+    const refusing: Provider = {
+      ...provider,
+      generate: () => {
+        throw toFailure(new TypeError('secret'), { status: 400, words: ['context_length_exceeded'] });
+      },
+    };
+    start(new Set(), hold, refusing);
+    const jobId = await add();
+    await vi.waitFor(async () => expect(await queue.getJobState(jobId)).toBe('completed'), { timeout: 8000 });
+    const line = logged.lines.find(({ msg, jobId: id }) => msg === 'job without a reply' && id === jobId);
+    expect(line).toEqual({
+      level: 40,
+      time: expect.anything(),
+      pid: expect.anything(),
+      hostname: expect.anything(),
+      msg: 'job without a reply',
+      jobId,
+      code: 'provider_rejected',
+      error: 'TypeError',
+      status: 400,
+      word: 'context_length_exceeded',
+    });
   });
 
   it('counts a job until its outcome is stored', async () => {
