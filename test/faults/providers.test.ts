@@ -100,7 +100,7 @@ const mebibyte = 1_048_576;
 
 fault(
   {
-    id: 'P11',
+    id: 'P14',
     stores: ['redis'],
     injected: 'answers and errors without an end, of every provider, five times',
   },
