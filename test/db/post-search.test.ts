@@ -69,6 +69,30 @@ describe('the search for a word', () => {
   });
 });
 
+describe('the limits of the search, as docs/blog.md says them,', () => {
+  it.each([
+    ['Queue', 'Queues queueing', true],
+    ['quill', 'Quillgate', false],
+    ['Haus', 'Häuser', false],
+    ['the', 'the text', false],
+    ['"to be or not to be"', 'to be or not to be', false],
+    ['the who concert', 'a concert', true],
+    ['"state of the art"', 'a state of the art engine', true],
+    ['cafe', 'a café', false],
+    ['café', 'a cafe', false],
+    ['CAFÉ', 'a café', true],
+    ['Node.js', 'with node.js', true],
+    ['node', 'with Node.js', false],
+    ['node.js', 'with Node', false],
+    ['node or node.js', 'with Node.js', true],
+    ['日本', '日本語を学ぶ', false],
+    ['日本語を学ぶ', '日本語を学ぶ', true],
+    ['日本語', '日本語、を学ぶ', true],
+  ])('are such that %j finds %j: %s', async (search, content, found) => {
+    expect(await finds(search, { content })).toBe(found);
+  });
+});
+
 const longest = 262_144;
 
 /** A text of the most characters a post may have, made of one part again and again. */
