@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Config } from '../shared/config.js';
+import { type Config, defaultOwner } from '../shared/config.js';
 
 /**
  * Name of the user whose credentials the API gets from its environment: that of CHAT_USERNAME, or the one that the `npm start` made whose
@@ -9,6 +9,9 @@ import type { Config } from '../shared/config.js';
 export function firstName({ CHAT_USERNAME, DATABASE_URL, DATA_DIR }: Config): string | undefined {
   return CHAT_USERNAME ?? (DATABASE_URL === undefined ? generatedName(DATA_DIR) : undefined);
 }
+
+/** Who owns a token and writes a post where nobody is named: the same as for the tokens of the environment. */
+export const ownerWhereNoneIsNamed = (config: Config): string => firstName(config) ?? defaultOwner(config);
 
 /** `npm start` leaves `name:secret` there. */
 function generatedName(dataDir: string): string | undefined {

@@ -1,10 +1,11 @@
 import { createPostTransfer, type PostTransfer } from '../db/post-transfer.js';
-import { defaultOwner, type Environment, parseConfig } from '../shared/config.js';
+import { type Environment, parseConfig } from '../shared/config.js';
 import { CannotStart } from '../shared/program.js';
 import { isAway, withDatabase } from './database.js';
 import { exportToFolder, type FilesBefore } from './export-folder.js';
 import { exportToJson } from './export-json.js';
 import { describeStrays, removeStrays } from './export-strays.js';
+import { ownerWhereNoneIsNamed } from './first-name.js';
 import { findStale, identifyPosts, type NamedPost } from './import-identities.js';
 import { type ImportResult, storePosts } from './import-run.js';
 import { type CheckedPost, checkRawPost } from './imported-post.js';
@@ -21,7 +22,7 @@ export async function importPosts(
   path: string,
   { force = false }: { force?: boolean } = {},
 ): Promise<void> {
-  const author = defaultOwner(parseConfig(environment, 'command'));
+  const author = ownerWhereNoneIsNamed(parseConfig(environment, 'command'));
   const checked = await readChecked(path, author);
   const result = await withDatabase(environment, async (database) => {
     const transfer = createPostTransfer(database);
@@ -126,7 +127,7 @@ export async function exportPosts(
         progress.advance();
       };
       const to = { transfer, path, force, onPost };
-      const defaultAuthor = defaultOwner(config);
+      const defaultAuthor = ownerWhereNoneIsNamed(config);
       if (toJson) await exportToJson(to).finally(progress.stop);
       else before = await exportToFolder({ ...to, full, defaultAuthor }).finally(progress.stop);
     });

@@ -1,12 +1,12 @@
 import { createTokenStore } from '../db/tokens.js';
 import { digestOf, makeAccessToken } from '../shared/access-token.js';
-import { defaultOwner, type Environment } from '../shared/config.js';
+import type { Environment } from '../shared/config.js';
 import { reservedScopes, type Scope, scopes } from '../shared/contract.js';
 import { CannotStart } from '../shared/program.js';
 import { actor } from './actor.js';
 import { withDatabase } from './database.js';
 import { parseExpiry } from './expiry.js';
-import { firstName } from './first-name.js';
+import { ownerWhereNoneIsNamed } from './first-name.js';
 import { checkName } from './name.js';
 import { renderTable } from './table.js';
 
@@ -25,7 +25,7 @@ export async function createToken(environment: Environment, options: CreateOptio
   const secret = makeAccessToken();
   const { id, owner, createdAt, ...info } = await withDatabase(environment, (database, config) =>
     createTokenStore(database, actor()).create({
-      owner: checkName(options.owner ?? firstName(config) ?? defaultOwner(config)),
+      owner: checkName(options.owner ?? ownerWhereNoneIsNamed(config)),
       scopes: granted,
       expiresAt,
       secretHash: digestOf(secret),

@@ -95,6 +95,16 @@ describe('a folder', () => {
     });
   });
 
+  it('is by the user of the npm start whose database it goes to, as what its tokens write', async () => {
+    const dataDir = plant({ 'database-url': url, 'chat-credentials': 'demo:canary-of-the-secret\n' });
+    const here = { DATA_DIR: dataDir };
+    const folder = plant({ 'a.md': 'text', 'b.md': '---\nauthor: Zoë\n---\ntext' });
+    await importFrom(here, folder);
+    const authors = JSON.parse(await exportJson(here)).map(({ author }: { author: string }) => author);
+    expect(authors.sort()).toEqual(['Zoë', 'demo']);
+    expect(await exportTree(here)).toEqual(readTree(folder));
+  });
+
   async function exportFull() {
     const tree = await exportTree(environment, { full: true });
     return Object.fromEntries(
