@@ -24,14 +24,17 @@ import { openPostgresPool } from './postgres-pool.js';
 /** Opens the queue's store in PostgreSQL; its schema is made by `migratePostgresStore`. */
 export function openPostgresStore(url: string, log: Log, now: () => number): StoreParts {
   const postgres = withBackend(createPatientBackend);
-  const { pool, connection, close } = openPostgresPool(url, {
-    max: 20,
-    session: { search_path: schema },
+  const session = { search_path: schema };
+  const queuePool = openPostgresPool(url, {
+    max: queueConnections,
+    session: { ...session, synchronous_commit: 'off' },
     log,
   });
+  const recordsPool = openPostgresPool(url, { max: recordConnections, session, log });
+  const { pool, connection } = queuePool;
   return {
     kind: 'postgres',
-    records: openRecords(pool),
+    records: openRecords(recordsPool.pool),
     findDefect: () => findDefect(connection, now),
     createQueue: (name) => new postgres.Queue(name, { connection }) as unknown as Queue,
     createWorker: (name, processor, options) => {
@@ -45,9 +48,18 @@ export function openPostgresStore(url: string, log: Log, now: () => number): Sto
     readJobs: (queue, jobIds) => within(recordTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
     measure: ({ name }) => measure(pool, name),
     forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),
-    close,
+    close: async () => void (await Promise.all([queuePool.close(), recordsPool.close()])),
   };
 }
+
+/**
+ * Of queues and relay. A NOTIFY holds a lock of the whole database from before its commit until after it, and each add, completion
+ * and message has one: with a flush to the disk in between they would happen one after the other, at the pace of the disk. So
+ * here PostgreSQL may forget the last moments before a crash of its own, as Redis may with `appendfsync everysec`.
+ */
+const queueConnections = 16;
+/** Of the records, which are flushed: what they promise outlives a crash. */
+const recordConnections = 4;
 
 /** Brings BullMQ's schema and the table of records up to date; any number may do so at once. Throws `StoreDefect`. */
 export async function migratePostgresStore(url: string): Promise<void> {

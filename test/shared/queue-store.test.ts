@@ -5,10 +5,10 @@ import { parseConfig } from '../../shared/config.js';
 import { type QueueStore, StoreDefect } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { createRecordingLog } from '../support/recording-log.js';
-import { findStoreKinds, freshStore, type StoreServer } from '../support/stores.js';
+import { findStores, freshStore, type StoreServer } from '../support/stores.js';
 import { openWire, openWireTo, type Wire } from '../support/wire.js';
 
-const stores = await findStoreKinds();
+const stores = await findStores();
 /** As promised for a store that cannot be reached. */
 const promisedMs = 3000;
 
@@ -340,6 +340,31 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       });
       await worker.close();
       await client.end();
+    });
+
+    it('waits for the disk when it writes a record, and not when it adds a job', async () => {
+      const store = await ready();
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      onTestFinished(() => client.end());
+      const isFlushedAfter = async (write: () => Promise<unknown>) => {
+        const { rows: before } = await client.query('select pg_current_wal_insert_lsn() as lsn');
+        await write();
+        const { rows } = await client.query('select pg_current_wal_flush_lsn() > $1 as flushed', [
+          before[0].lsn,
+        ]);
+        return rows[0].flushed === true;
+      };
+      const flushed = async (write: (n: number) => Promise<unknown>) => {
+        const results: boolean[] = [];
+        for (let n = 0; n < 20; n += 1) results.push(await isFlushedAfter(() => write(n)));
+        return results.filter(Boolean).length;
+      };
+      const record = { value: '{}', ttlMs: 60_000 };
+      expect(await flushed((n) => store.records.create(`flushed-${n}`, record))).toBe(20);
+      // Some are, by chance: PostgreSQL writes several times a second.
+      const queue = store.createQueue('unflushed');
+      expect(await flushed(() => queue.add('job', {}))).toBeLessThan(20);
     });
 
     it('is not ready while the table of records is missing, and says what to do', async () => {
