@@ -1,6 +1,9 @@
 import pg from 'pg';
 
+/** Of a server that may be somebody else's, or not be up. */
 const answerTimeoutMs = 2_000;
+/** Of ours, which is up: a busy machine is no reason to give up. */
+const patienceMs = 60_000;
 
 /** Condition names of PostgreSQL's manual, appendix A. */
 const invalidCatalogName = '3D000';
@@ -14,7 +17,7 @@ export type Answer = 'ready' | 'no database' | 'refused' | 'silent';
 /** Asks the server of the URL for its database with the URL's credentials. */
 export async function askServer(url: string): Promise<Answer> {
   try {
-    await query(url, 'SELECT 1');
+    await query(url, 'SELECT 1', answerTimeoutMs);
     return 'ready';
   } catch (error) {
     const code = conditionOf(error);
@@ -33,7 +36,8 @@ export function urlOfDatabase(url: string, name: string): string {
 /** Creates a database on the server of the URL unless it exists, and gives its URL. */
 export async function createDatabase(url: string, name: string): Promise<string> {
   try {
-    await query(urlOfDatabase(url, 'postgres'), `CREATE DATABASE ${pg.escapeIdentifier(name)}`);
+    const statement = `CREATE DATABASE ${pg.escapeIdentifier(name)}`;
+    await query(urlOfDatabase(url, 'postgres'), statement, patienceMs);
   } catch (error) {
     // The second one is what the loser of two simultaneous creations gets.
     if (![duplicateDatabase, uniqueViolation].includes(conditionOf(error))) throw error;
@@ -41,11 +45,11 @@ export async function createDatabase(url: string, name: string): Promise<string>
   return urlOfDatabase(url, name);
 }
 
-async function query(url: string, sql: string): Promise<void> {
+async function query(url: string, sql: string, connectTimeoutMs: number): Promise<void> {
   const client = new pg.Client({
     connectionString: url,
     ssl: false,
-    connectionTimeoutMillis: answerTimeoutMs,
+    connectionTimeoutMillis: connectTimeoutMs,
   });
   // A server that goes away while we are connected reports it here; the pending query rejects as well.
   client.on('error', () => {});

@@ -57,4 +57,4 @@ export async function openPlace({ onTestFinished }: Pick<TestContext, 'onTestFin
 
 /** Resolves when none of these processes runs any more. */
 export const gone = (family: SeenProcess[]) =>
-  vi.waitFor(() => expect(stillRunning(family)).toEqual([]), { timeout: 10_000, interval: 20 });
+  vi.waitFor(() => expect(stillRunning(family)).toEqual([]), { timeout: 60_000, interval: 20 });

@@ -23,7 +23,7 @@ export async function startSharedStore(choice: StoreChoice, log: Log): Promise<S
   const wire = await openWireTo(variables[name] ?? '');
   const store = openQueueStore(parseConfig({ [name]: wire.url }, 'config'), log);
   const another = openQueueStore(parseConfig(variables, 'config'), log);
-  await Promise.all([store, another].map((one) => one.whenReady(AbortSignal.timeout(10_000))));
+  await Promise.all([store, another].map((one) => one.whenReady(AbortSignal.timeout(60_000))));
   return {
     store,
     another,

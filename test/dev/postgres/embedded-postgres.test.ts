@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { watch } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../dev/postgres/embedded-postgres.js';
 import { run, serverPid, serverProcesses } from './server-facts.js';
@@ -86,6 +87,18 @@ describe('startEmbeddedPostgres', { timeout: 30_000 }, () => {
     const urls = await Promise.all(names.map((name) => server.createDatabase(name)));
     const answers = await Promise.all(urls.map((url) => run(url, 'SELECT current_database() AS name')));
     expect(answers.flat().map(({ name }) => name)).toEqual(names);
+  });
+
+  it('waits for a server that is slow to let in who creates a database', async () => {
+    const server = await start();
+    const pid = serverPid(dataDir);
+    process.kill(pid, 'SIGSTOP');
+    const creating = server.createDatabase('late');
+    // As slow as a machine can be that has far too much to do.
+    const answeredEarly = await Promise.race([creating.then(String, String), delay(4000)]);
+    process.kill(pid, 'SIGCONT');
+    expect(answeredEarly).toBeUndefined();
+    expect(await run(await creating, 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
   });
 
   it('adopts the server of a starter that was killed, and can stop it', async () => {

@@ -30,7 +30,7 @@ export function openJobBoard({ stores, programs }: Pick<Deployment, 'stores' | '
   };
   return {
     ready: async () => {
-      if (!(await store.whenReady(AbortSignal.timeout(10_000)))) throw new Error('the store cannot be asked');
+      if (!(await store.whenReady(AbortSignal.timeout(60_000)))) throw new Error('the store cannot be asked');
     },
     queue,
     unfinished: async () => {
