@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PgPool } from 'bullmq';
 import pg from 'pg';
@@ -56,8 +57,8 @@ export function openPostgresPool(url: string, { max, session, log }: PoolOptions
 
 /** A connection that has been in use for so long is asked for a sign of life, and again after as long: some listen for ever. */
 const heartbeatMs = 2000;
-/** One that has not answered by then is dead. It bounds every query: none of ours takes five seconds. */
-const heartbeatAnswerMs = 3000;
+/** One that has said nothing by then is dead. It bounds every query: none of ours takes six seconds. */
+const heartbeatAnswerMs = 4000;
 
 /**
  * Ends connections on which nothing comes back, as when a firewall has forgotten them: TCP itself gives up after a quarter of an
@@ -75,11 +76,13 @@ function endSilentConnections(pool: pg.Pool): void {
     heartbeats.set(client, setTimeout(() => void beat(client), heartbeatMs).unref());
   };
   const beat = async (client: pg.PoolClient) => {
+    const heartbeat = heartbeats.get(client);
     const answers = await isAnswering(client);
-    if (!heartbeats.has(client)) return;
+    // It may have been given back meanwhile, and be in use again.
+    if (heartbeats.get(client) !== heartbeat) return;
     if (answers) return watch(client);
     // What one has met, those that nobody uses at the moment would meet too.
-    for (const silent of [client, ...idle]) end(silent);
+    for (const silent of [client, ...idle]) socketOf(silent)?.destroy(new Error('the connection is silent'));
   };
   pool.on('acquire', (client) => {
     forget(client);
@@ -92,21 +95,18 @@ function endSilentConnections(pool: pg.Pool): void {
   pool.on('remove', forget);
 }
 
-/** Whether the server says anything: it may also refuse. */
+/** Whether the server says anything: to a question of ours, which it may also refuse, or to the one that it has got already. */
 async function isAnswering(client: pg.PoolClient): Promise<boolean> {
-  const answered = client.query('select 1').then(
-    () => true,
-    (error: unknown) => error instanceof pg.DatabaseError,
-  );
-  const tooLate = async () => {
-    // Where this process itself was too busy, the answer has arrived and was not looked at.
-    await nextTurn();
-    return Promise.race([answered, Promise.resolve(false)]);
-  };
-  return within(heartbeatAnswerMs, answered).catch(tooLate);
+  const before = socketOf(client)?.bytesRead;
+  const isReady = 'readyForQuery' in client && client.readyForQuery === true;
+  const asked = isReady ? client.query('select 1').catch(() => undefined) : new Promise(() => undefined);
+  await within(heartbeatAnswerMs, asked).catch(() => undefined);
+  // Where this process itself was too busy, the answer has arrived and was not looked at.
+  await nextTurn();
+  return socketOf(client)?.bytesRead !== before;
 }
 
-/** Without a goodbye, which would wait for the server's. */
-function end(client: pg.PoolClient): void {
-  if (client instanceof pg.Client) client.connection.stream.destroy(new Error('the connection is silent'));
-}
+const socketOf = (client: pg.PoolClient): Socket | undefined =>
+  client instanceof pg.Client && client.connection.stream instanceof Socket
+    ? client.connection.stream
+    : undefined;
