@@ -77,8 +77,11 @@ export async function migratePostgresStore(url: string): Promise<void> {
 
 const schema = 'bullmq';
 const table = `${schema}.quillgate_records`;
-/** A main loop that failed tries again after this long; the default of 15 s would be felt as an outage. */
-const runRetryDelay = 500;
+/**
+ * A main loop that failed tries again after this long; the default of 15 s would be felt as an outage. It is short because no
+ * command waits for a connection to come back, as on Redis.
+ */
+const runRetryDelay = 200;
 
 /** Sent as one text it is one transaction. "If not exists" alone fails when two look at once: hence the lock. */
 const makeRecords = `

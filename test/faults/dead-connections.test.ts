@@ -16,7 +16,7 @@ const samples = 20;
 const noticeableMs = 500;
 
 /** A call whose outcome could not be stored within its lock is made once more. */
-const rules = { id: 'R9', timed: true, callsPerRequest: 2, timeoutMs: 90_000 } as const;
+const rules = { id: 'R10', timed: true, callsPerRequest: 2, timeoutMs: 90_000 } as const;
 
 fault(
   { ...rules, injected: "an API's connections to a healthy store die without a word, under load" },

@@ -23,6 +23,7 @@ fault(
     await books.start({ variables: { OPENAI_CONCURRENCY: String(concurrency) } });
     // Until the pool has told of its pace, nobody can know that it is too much.
     await Promise.all(Array.from({ length: concurrency }, () => books.chat({ model })));
+    const reachedPerSecond = await measureCapacity(books);
     const watch = watchBacklog(books);
     const endsAt = performance.now() + loadSeconds * 1000;
     const order = { count: 5 * capacityPerSecond * loadSeconds, everyMs: 1000 / (5 * capacityPerSecond) };
@@ -37,7 +38,7 @@ fault(
     const codes = replies.map(({ reply }) => codeOf(reply));
     expect(codes.filter((code) => !['ok', 'overloaded', 'timeout'].includes(code))).toEqual([]);
     const good = replies.filter(({ reply, at }) => reply.status === 200 && at <= endsAt).length / loadSeconds;
-    expect(good).toBeGreaterThanOrEqual(0.9 * capacityPerSecond);
+    expect(good).toBeGreaterThanOrEqual(0.9 * reachedPerSecond);
     const refusals = replies.map(({ reply }) => reply).filter((reply) => codeOf(reply) === 'overloaded');
     for (const { headers } of refusals) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     const refusedInMs = percentile(
@@ -50,11 +51,22 @@ fault(
     expect(normalAgain).toBeLessThan(10_000);
     const late = codes.filter((code) => code === 'timeout').length;
     return (
-      `${good.toFixed(1)} good answers/s, ${refusals.length} refusals (p99 ${refusedInMs.toFixed(0)} ms), ${late} too late, ` +
+      `${good.toFixed(1)} good answers/s of ${reachedPerSecond.toFixed(1)}, ${refusals.length} refusals (p99 ${refusedInMs.toFixed(0)} ms), ${late} too late, ` +
       `at most ${most} jobs at once, normal ${Math.round(normalAgain)} ms after`
     );
   },
 );
+
+/** How many answers a second there are when no more is asked for than can be done: what a busy machine makes of the capacity. */
+async function measureCapacity(books: Books): Promise<number> {
+  const rounds = 10;
+  const startedAt = performance.now();
+  const caller = async () => {
+    for (let round = 0; round < rounds; round += 1) expect((await books.chat({ model })).status).toBe(200);
+  };
+  await Promise.all(Array.from({ length: concurrency }, caller));
+  return (rounds * concurrency * 1000) / (performance.now() - startedAt);
+}
 
 const staleCount = 12;
 
