@@ -10,7 +10,7 @@ import { blogToken, chatCredentials, writePrivateFile } from './credentials.js';
 import { occupyDataDir } from './data-dir.js';
 import { freePort } from './free-port.js';
 import { refuseUnusablePorts } from './ports.js';
-import { startEmbeddedPostgres } from './postgres/embedded-postgres.js';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/embedded-postgres.js';
 import { simulatedProviders } from './simulated-providers.js';
 import { prepareStores } from './stores.js';
 
@@ -67,7 +67,8 @@ async function startEverything(
   await refuseUnusablePorts(config, { withSimulator });
   const credentials = chatCredentials(config);
   const blog = blogToken(config);
-  const databaseUrl = config.DATABASE_URL ?? (await ownPostgres(config.DATA_DIR, lifecycle));
+  const postgres = config.DATABASE_URL ? undefined : await ownPostgres(config.DATA_DIR, lifecycle);
+  const databaseUrl = config.DATABASE_URL ?? postgres?.url ?? '';
   await prepareStores(config, databaseUrl);
   // For the command line, which would not find the embedded PostgreSQL: its port is another one at every start.
   writePrivateFile(join(config.DATA_DIR, 'database-url'), `${databaseUrl}\n`);
@@ -94,8 +95,9 @@ async function startEverything(
   // Everything runs here, and the banner says who is simulated.
   const worker = run('worker', { ...common, SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' });
   const api = run('api', common);
-  await Promise.all([api.ready, worker.ready]);
-  stopWhenOneEnds([api, worker, ...(simulator ? [simulator] : [])], lifecycle);
+  const parts = [api, worker, ...(simulator ? [simulator] : []), ...(postgres ? [postgres] : [])];
+  await Promise.race([Promise.all([api.ready, worker.ready]), failWhenOneEnds(parts)]);
+  stopWhenOneEnds(parts, lifecycle);
 
   const workerPort = await worker.listening;
   const facts = { config, workerPort, simulatorUrl, simulated, credentials, blog, logDir: dataDir.logs };
@@ -127,7 +129,7 @@ function programRunner({ environment, logDir, graceMs, lifecycle }: Surroundings
   };
 }
 
-async function ownPostgres(dataDir: string, lifecycle: Lifecycle): Promise<string> {
+async function ownPostgres(dataDir: string, lifecycle: Lifecycle): Promise<EmbeddedPostgres> {
   const starting = startEmbeddedPostgres({ dataDir });
   // Registered before it runs: it would outlive us when we are told to stop in the middle of its start.
   lifecycle.opened('postgres', starting, async () => (await starting.catch(() => undefined))?.stop());
@@ -135,7 +137,7 @@ async function ownPostgres(dataDir: string, lifecycle: Lifecycle): Promise<strin
     throw new CannotStart(cause.message, { cause });
   });
   lifecycle.stopping.throwIfAborted();
-  return postgres.url;
+  return postgres;
 }
 
 function tellWhenSlow(graceMs: number, stopping: AbortSignal): void {
@@ -153,8 +155,18 @@ function sharedGrace(graceMs: number, stopping: AbortSignal): () => number {
   return () => Math.max(0, until - Date.now());
 }
 
-function stopWhenOneEnds(children: SpawnedProgram[], lifecycle: Lifecycle): void {
-  void Promise.race(children.map(({ ended }) => ended)).then(async (reason) => {
+/** Whatever everything else needs, and would wait for. */
+type Part = Pick<SpawnedProgram, 'ended'>;
+
+const firstEnd = (parts: Part[]): Promise<string> => Promise.race(parts.map(({ ended }) => ended));
+
+/** The programs would wait for a database that has died while they start. */
+async function failWhenOneEnds(parts: Part[]): Promise<never> {
+  throw new CannotStart(await firstEnd(parts));
+}
+
+function stopWhenOneEnds(parts: Part[], lifecycle: Lifecycle): void {
+  void firstEnd(parts).then(async (reason) => {
     if (lifecycle.stopping.aborted) return;
     process.stderr.write(`${reason}\n`);
     await lifecycle.close();

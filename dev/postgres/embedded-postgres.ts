@@ -6,7 +6,7 @@ import { findBinaries } from './binaries.js';
 import { ensureCluster, type Installation, roleName } from './cluster.js';
 import { createDatabase } from './database.js';
 import { startOrAdopt } from './postmaster.js';
-import { markOf, stopPostmaster } from './postmaster-process.js';
+import { markOf, stopPostmaster, whenGone } from './postmaster-process.js';
 
 const databaseName = 'quillgate';
 
@@ -18,6 +18,8 @@ export interface EmbeddedPostgres {
   adopted: boolean;
   /** Creates another database unless it exists, and gives its URL. */
   createDatabase(name: string): Promise<string>;
+  /** Resolves with what there is to say when the server has ended, wanted or not. */
+  readonly ended: Promise<string>;
   /** Stops the server, adopted or not, and waits until it is gone. May be called again. */
   stop(): Promise<void>;
 }
@@ -32,7 +34,7 @@ export async function startEmbeddedPostgres({ dataDir }: { dataDir: string }): P
     const home = resolve(dataDir);
     mkdirSync(home, { recursive: true });
     assertWritable([home, join(home, 'postgres.lock'), join(home, 'postgres.log')]);
-    return await withLock(join(home, 'postgres.lock'), () => start(home));
+    return await withLock(join(home, 'postgres.lock'), () => start(home, dataDir));
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new Error(
@@ -42,7 +44,8 @@ export async function startEmbeddedPostgres({ dataDir }: { dataDir: string }): P
   }
 }
 
-async function start(home: string): Promise<EmbeddedPostgres> {
+/** `dataDir` is the home as it was named, for messages. */
+async function start(home: string, dataDir: string): Promise<EmbeddedPostgres> {
   const cluster = join(home, 'postgres');
   const account = accountFor(cluster);
   const installation: Installation = {
@@ -62,6 +65,9 @@ async function start(home: string): Promise<EmbeddedPostgres> {
     url,
     adopted,
     createDatabase: (name) => createDatabase(url, name),
+    ended: whenGone(postmaster.pid, mark).then(
+      () => `PostgreSQL ended unexpectedly; its log is ${join(dataDir, 'postgres.log')}`,
+    ),
     stop: () => stopPostmaster(postmaster.pid, mark),
   };
 }

@@ -13,6 +13,7 @@ export interface Postmaster {
 
 const unreadableAfterMs = 2_000;
 const pollMs = 10;
+const watchMs = 500;
 
 /**
  * The mark on the command line of the postmaster of the cluster at this path. A pid file alone may name a recycled
@@ -56,6 +57,11 @@ export async function stopPostmaster(pid: number, mark: string): Promise<void> {
     if (await isGoneWithin(patienceMs, pid, mark)) return;
   }
   throw new Error(`PostgreSQL's process ${pid} does not end`);
+}
+
+/** Resolves when the marked postmaster has ended. It need not be a child of ours, so it is looked for; keeps no process alive. */
+export async function whenGone(pid: number, mark: string): Promise<void> {
+  while (isMarked(pid, mark)) await delay(watchMs, undefined, { ref: false });
 }
 
 async function isGoneWithin(patienceMs: number, pid: number, mark: string): Promise<boolean> {

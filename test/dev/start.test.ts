@@ -196,6 +196,27 @@ describe('npm start', { timeout }, () => {
     expect(serverProcesses(place.dataDir)).toEqual([]);
   });
 
+  const patient = { timeout: 120_000 };
+  it.concurrent('stops when its PostgreSQL dies, started by it or adopted', patient, async (test) => {
+    const place = await openPlace(test);
+    const first = place.start();
+    await first.up;
+    process.kill(serverPid(place.dataDir), 'SIGKILL');
+    const died = {
+      code: 1,
+      stderr: expect.stringMatching(/^PostgreSQL ended unexpectedly; its log is \.data\/postgres\.log\n/m),
+    };
+    expect(await first.ended).toMatchObject(died);
+    const killed = place.start();
+    await killed.up;
+    killed.signal('SIGKILL');
+    await killed.ended;
+    const adopting = place.start();
+    await adopting.up;
+    process.kill(serverPid(place.dataDir), 'SIGKILL');
+    expect(await adopting.ended).toMatchObject(died);
+  });
+
   it.concurrent('stops in the middle of a start', async (test) => {
     const place = await openPlace(test);
     const makesItsCluster = appears(place.dataDir, 'postgres.new-');
