@@ -242,6 +242,7 @@ export class BlogsController extends Controller {
   }
 
   /**
+   * For good; its slug is free again. Deleting it once more is 404.
    * @summary Delete a post
    * @param id Id of the post, a UUID.
    * @param ifMatch Entity tags, one of which has to be current; otherwise 412.

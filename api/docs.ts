@@ -55,5 +55,22 @@ const page = `<!doctype html>
 <script src="/docs/start.js"></script>
 `;
 
-const start = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#api', deepLinking: true, validatorUrl: null });
+/** Swagger UI takes "no credentials will do" for "authorized", and shows a closed lock on what is open to everybody. */
+const start = `SwaggerUIBundle({
+  url: '/openapi.json',
+  dom_id: '#api',
+  deepLinking: true,
+  validatorUrl: null,
+  plugins: [
+    () => ({
+      statePlugins: {
+        auth: {
+          wrapSelectors: {
+            isAuthorized: (original) => (_state, asked) => original(asked && asked.filter((schemes) => schemes.size > 0)),
+          },
+        },
+      },
+    }),
+  ],
+});
 `;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Config } from '../shared/config.js';
 import { release } from '../shared/release.js';
 import generated from './generated/openapi.json' with { type: 'json' };
+import { schemaExamples } from './openapi-examples.js';
 import { postInput, postPatch } from './post-body.js';
 import { postQuery } from './post-query.js';
 
@@ -13,6 +14,9 @@ interface Schema {
   nullable?: boolean;
   enum?: unknown[];
   properties?: Record<string, Schema>;
+  $ref?: string;
+  allOf?: { $ref: string }[];
+  example?: unknown;
 }
 interface Answer {
   headers?: Record<string, { required?: boolean; description?: string; schema?: unknown }>;
@@ -24,8 +28,12 @@ interface Operation {
   requestBody?: { content: Record<string, unknown> };
   responses: Record<string, Answer>;
 }
+interface Info {
+  version: string;
+  description: string;
+}
 interface Document {
-  info: { version: string };
+  info: Info;
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, Schema> };
 }
@@ -62,22 +70,53 @@ export function describeApi(facts: Facts): object {
   addLimits(schemas.PostInput, postInput);
   addLimits(schemas.PostPatch, postPatch);
   offerMergePatch(document.paths['/blogs/{id}']?.patch);
-  const paths = Object.entries(document.paths).map(([path, operations]) => [
+  for (const [name, schema] of Object.entries(schemas)) completeSchema(name, schema);
+  const paths = inOrder(document.paths).map(([path, operations]) => [
     path,
     path.startsWith('/chat') ? operations : { servers: [{ url: facts.BLOG_BASE_URL }], ...operations },
   ]);
   return {
     ...document,
-    info: { ...document.info, description: explainVersions(document.info.version) },
+    info: describeInfo(document.info),
+    tags,
     servers: [{ url: facts.CHAT_BASE_URL }, { url: facts.CHAT_BASE_URL_ALT }],
     paths: Object.fromEntries(paths),
     components: { ...document.components, schemas },
   };
 }
 
+/** As people come to use them; the generator goes by the names of files. */
+const inOrder = (paths: Document['paths']) =>
+  Object.entries(paths).sort(([a], [b]) => firstPaths.indexOf(a) - firstPaths.indexOf(b));
+
+const firstPaths = ['/chat', '/chat/{id}', '/blogs', '/blogs/{id}', '/feed.json', '/feed.xml'];
+
+const tags = [
+  {
+    name: 'chat',
+    description: 'Conversations with the providers of language models. Basic: name and secret.',
+  },
+  { name: 'blogs', description: 'Posts in Markdown. Bearer: an access token.' },
+  { name: 'feeds', description: 'The published posts, for feed readers.' },
+];
+
 /** Which version is which: an upgrade changes the release, and the API's version only when clients have to. */
-const explainVersions = (version: string): string =>
-  `Version ${version} is that of this API, whatever serves it; here it is served by release ${release} of Quillgate.`;
+const describeInfo = (info: Info): object => ({
+  ...info,
+  description: `${info.description}. Version ${info.version} is that of this API, whatever serves it; here it is served by release ${release} of Quillgate.`,
+  contact: { name: 'The operators of this installation' },
+  license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
+});
+
+/** Adds the example, and puts references that have a description where OpenAPI 3.0 lets them have one. */
+function completeSchema(name: string, schema: Schema): void {
+  const example = schemaExamples[name];
+  if (example !== undefined) schema.example = example;
+  for (const [field, { $ref, ...beside }] of Object.entries(schema.properties ?? {})) {
+    if ($ref !== undefined && schema.properties && Object.keys(beside).length > 0)
+      schema.properties[field] = { ...beside, allOf: [{ $ref }] };
+  }
+}
 
 function markHeaders({ responses }: Operation): void {
   for (const { headers = {} } of Object.values(responses)) {

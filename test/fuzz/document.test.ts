@@ -4,6 +4,15 @@ import { parseConfig } from '../../shared/config.js';
 import { type OpenApiDocument, operationsOf, readDocument } from './document.js';
 import { operationIds } from './plan.js';
 
+/** The example of each schema of JSON that is referred to. */
+const examplesIn = (content: Record<string, unknown> = {}) =>
+  Object.entries(content).flatMap(([type, media]) => {
+    const { $ref } = (media as { schema: { $ref?: string } }).schema;
+    if ($ref === undefined || !type.includes('json')) return [];
+    const schema = document.components.schemas[$ref.split('/').at(-1) ?? ''] as { example?: unknown };
+    return [{ type, example: schema.example }];
+  });
+
 const describeFor = (environment: Record<string, string>) =>
   describeApi(parseConfig(environment, 'config')) as OpenApiDocument;
 
@@ -59,6 +68,31 @@ describe('describeApi', () => {
         for (const type of Object.keys(content)) expect(faultOf?.(Number(status), type, 1)).toBeDefined();
       }
     }
+  });
+
+  it('lists the operations in the order in which people come to use them', () => {
+    expect(operations.map(({ operationId }) => operationId)).toEqual([
+      'chat',
+      'getChat',
+      'cancelChat',
+      'createPost',
+      'listPosts',
+      'getPost',
+      'replacePost',
+      'patchPost',
+      'deletePost',
+      'jsonFeed',
+      'atomFeed',
+    ]);
+  });
+
+  it.each(operations)('has real examples, which the schemas allow, for $operationId', (operation) => {
+    const { acceptsBody, faultOf } = readDocument(document).get(operation.operationId) ?? {};
+    for (const { type, example } of examplesIn(operation.requestBody?.content))
+      expect(acceptsBody?.(type, example), type).toBe(true);
+    for (const [status, { content }] of Object.entries(operation.responses))
+      for (const { type, example } of examplesIn(content))
+        expect(faultOf?.(Number(status), type, example), status).toBeUndefined();
   });
 
   it.each([

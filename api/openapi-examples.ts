@@ -1,0 +1,51 @@
+/** What the page offers to send, and what comes back: real values, by the name of the schema. */
+const chatId = '6f9d0c1e-4b7a-4f3e-9a51-2c8d7e6b5a40';
+const post = {
+  title: 'Hello',
+  content: 'My *first* post.',
+  tags: ['news'],
+  slug: 'hello',
+  status: 'published',
+} as const;
+const storedPost = {
+  id: '019a8f3e-5c71-7d2a-b3f4-0a1b2c3d4e5f',
+  ...post,
+  author: 'demo',
+  publishedAt: '2026-11-21T09:30:00.000Z',
+  createdAt: '2026-11-21T09:30:00.000Z',
+  updatedAt: '2026-11-21T09:30:00.000Z',
+  version: 1,
+};
+
+export const schemaExamples: Readonly<Record<string, unknown>> = {
+  ChatRequest: {
+    messages: [
+      { role: 'system', content: 'Answer in one sentence.' },
+      { role: 'user', content: 'Why is the sky blue?' },
+    ],
+  },
+  ChatResponse: { response: 'Air scatters blue light more than red.' },
+  AcceptedChat: { id: chatId, status: 'queued' },
+  Chat: {
+    id: chatId,
+    status: 'completed',
+    provider: 'openai',
+    model: 'gpt-5-mini',
+    createdAt: '2026-11-21T09:30:00.000Z',
+    completedAt: '2026-11-21T09:30:02.417Z',
+    response: 'Air scatters blue light more than red.',
+  },
+  Problem: {
+    type: 'urn:quillgate:problem:invalid_request',
+    title: 'Invalid request',
+    status: 400,
+    detail: 'The request does not have the documented shape.',
+    code: 'invalid_request',
+    requestId: '0b6f1c52-9c0e-4f57-8d34-5b1a7e2f9c61',
+    errors: [{ pointer: '/messages/0/content', detail: 'must be a string' }],
+  },
+  PostInput: post,
+  PostPatch: { title: 'Hello again', tags: ['news', 'update'] },
+  Post: storedPost,
+  PostPage: { data: [storedPost], next: null },
+};
