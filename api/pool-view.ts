@@ -35,12 +35,12 @@ interface Sighting {
 const beatValidMs = 3500;
 
 /**
- * `since` is when beats began to arrive, in milliseconds since the epoch. Until every live worker must have been
+ * `now` is a clock that never jumps, in milliseconds, and `since` when beats began to arrive. Until every live worker must have been
  * heard of once, and again after an outage of the store, a pool of which nobody is known who goes on gets the benefit of
  * the doubt.
  */
 export function createPoolView(options: { since: number; now?: () => number }): PoolView {
-  const { now = Date.now } = options;
+  const { now = () => performance.now() } = options;
   let { since } = options;
   const sightings = new Map<ProviderId, Map<string, Sighting>>();
   const outstanding = new Map<ProviderId, Outstanding>();

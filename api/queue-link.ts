@@ -84,7 +84,7 @@ export async function openQueueLink({ store, waitingRoom, metrics, log }: LinkDe
     await within(closingMs, closeQueues()).catch(() => undefined);
     throw error;
   });
-  const pools = createPoolView({ since: Date.now() });
+  const pools = createPoolView({ since: performance.now() });
   const records = watchJobRecords({ queueOf, store, waitingRoom, log });
   const cancellation = createCancellation({ queueOf, store, telegraph, metrics, log });
   const close = async () => {

@@ -1,4 +1,5 @@
 import type { Breaker } from './breaker.js';
+import type { ClockGuard } from './clock-guard.js';
 import type { Hold } from './hold.js';
 import type { Load } from './load.js';
 
@@ -6,7 +7,7 @@ import type { Load } from './load.js';
 export interface Intake {
   /** Jobs at once at this moment. */
   readonly concurrency: number;
-  /** To be called when the breaker has changed, when a hold has begun or ended, and when a job has ended while the breaker probes. */
+  /** To be called when the breaker or the clock has changed, when a hold has begun or ended, and when a job has ended while the breaker probes. */
   adjust(): void;
 }
 
@@ -15,6 +16,7 @@ interface IntakeDeps {
   breaker: Pick<Breaker, 'state' | 'isProbing'>;
   hold: Pick<Hold, 'leftMs'>;
   load: Pick<Load, 'inFlight'>;
+  clock: Pick<ClockGuard, 'isOff'>;
   /** Jobs at once of a pool that is well. */
   concurrency: number;
 }
@@ -28,11 +30,11 @@ interface GovernedWorker {
 
 /**
  * A pool takes no jobs while its breaker is open, so that a healthy worker elsewhere gets them, nor while its provider
- * has told it to wait; to probe, it takes one at a time, beside those that may hang since before the breaker opened.
+ * has told it to wait, nor while its clock is off: locks in PostgreSQL are timed by it. To probe, it takes one at a time, beside those that may hang since before the breaker opened.
  * `pause` and `resume` make a new concurrency count at once instead of when the next job ends. A paused worker looks for
  * no abandoned jobs; it does so first when it resumes.
  */
-export function createIntake({ worker, breaker, hold, load, concurrency }: IntakeDeps): Intake {
+export function createIntake({ worker, breaker, hold, load, clock, concurrency }: IntakeDeps): Intake {
   const current = () => {
     if (breaker.state !== 'half-open') return concurrency;
     return Math.max(1, load.inFlight + (breaker.isProbing ? 0 : 1));
@@ -44,7 +46,7 @@ export function createIntake({ worker, breaker, hold, load, concurrency }: Intak
     adjust: () => {
       worker.concurrency = current();
       void worker.pause(true);
-      if (breaker.state !== 'open' && hold.leftMs === 0) void worker.resume();
+      if (breaker.state !== 'open' && hold.leftMs === 0 && !clock.isOff) void worker.resume();
     },
   };
 }

@@ -2,6 +2,7 @@ import type { PoolBeat } from '../shared/messages.js';
 import type { PoolSettings } from '../shared/pool-settings.js';
 import { writtenVersion } from '../shared/versions.js';
 import type { Breaker } from './breaker.js';
+import type { ClockGuard } from './clock-guard.js';
 import type { Hold } from './hold.js';
 import type { Intake } from './intake.js';
 import type { Load } from './load.js';
@@ -13,6 +14,7 @@ interface DescribedPool {
   workerName: string;
   breaker: Pick<Breaker, 'state'>;
   hold: Pick<Hold, 'leftMs'>;
+  clock: Pick<ClockGuard, 'isOff'>;
   intake: Pick<Intake, 'concurrency'>;
   load: Load;
   queue: { getJobCounts(...states: ('waiting' | 'prioritized')[]): Promise<Record<string, number>> };
@@ -27,13 +29,14 @@ export async function describePool({
   workerName,
   breaker,
   hold,
+  clock,
   intake,
   load,
   queue,
 }: DescribedPool): Promise<PoolBeat> {
   const { waiting = 0, prioritized = 0 } = await queue.getJobCounts('waiting', 'prioritized');
   // Read after the wait for the store: a breaker may have opened meanwhile.
-  const state = poolStates[breaker.state];
+  const state = clock.isOff ? 'paused' : poolStates[breaker.state];
   const heldForMs = Math.ceil(hold.leftMs);
   return {
     v: writtenVersion,

@@ -18,6 +18,7 @@ import type { Telegraph } from '../shared/relay.js';
 import { writtenVersion } from '../shared/versions.js';
 import { within } from '../shared/within.js';
 import { type Breaker, createBreaker } from './breaker.js';
+import { type ClockGuard, createClockGuard } from './clock-guard.js';
 import { type Heartbeat, startHeartbeat } from './heartbeat.js';
 import { createHold, type Hold } from './hold.js';
 import { createIntake } from './intake.js';
@@ -84,12 +85,13 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     metrics.noteBroken();
     replier.broke(job, error);
   });
-  const intake = createIntake({ worker, breaker, hold, load, concurrency: settings.concurrency });
+  const clock = createClockGuard({ check: () => store.check(), onChange: change, log });
+  const intake = createIntake({ worker, breaker, hold, load, clock, concurrency: settings.concurrency });
 
   const queue = store.createQueue(queueName(provider.id));
   const heartbeat = startHeartbeat({
     telegraph,
-    describe: () => describePool({ ...deps, breaker, hold, intake, load, queue }),
+    describe: () => describePool({ ...deps, breaker, hold, clock, intake, load, queue }),
     log,
   });
   await Promise.all([hearLimits(deps, hold), heartbeat.started]);
@@ -97,6 +99,7 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
   const parts: PoolParts = {
     provider,
     hold,
+    clock,
     worker,
     unsettled,
     jobs,
@@ -111,6 +114,7 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
 
 interface PoolParts extends Pick<PoolDeps, 'provider' | 'log'> {
   hold: Hold;
+  clock: ClockGuard;
   worker: ReturnType<typeof createPoolWorker>;
   unsettled: ReadonlySet<string>;
   jobs: RunningJobs;
@@ -125,8 +129,9 @@ interface PoolParts extends Pick<PoolDeps, 'provider' | 'log'> {
  * without jobs it is not waited for: it may have taken one just now, which is why they are counted only after a moment.
  */
 async function stopPool(parts: PoolParts, graceMs: number): Promise<void> {
-  const { provider, hold, worker, unsettled, jobs, heartbeat, replier, queue, breaker, log } = parts;
+  const { provider, hold, clock, worker, unsettled, jobs, heartbeat, replier, queue, breaker, log } = parts;
   hold.close();
+  clock.stop();
   const closing = worker.close();
   const closed = within(closingMs, closing)
     .catch(() => within(unsettled.size > 0 ? graceMs : 0, closing))

@@ -25,7 +25,7 @@ beforeEach(() => {
   waitingRoom = createWaitingRoom();
   going = new AbortController();
   const link: QueueLink = {
-    pools: createPoolView({ since: Date.now() }),
+    pools: createPoolView({ since: performance.now() }),
     check: async () => {},
     add: (jobId) => {
       asked.push(`add ${jobId}`);

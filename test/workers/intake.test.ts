@@ -25,12 +25,14 @@ function createRecordingWorker() {
   };
 }
 
+let clock: { isOff: boolean };
 beforeEach(() => {
   breaker = { state: 'closed', isProbing: false };
   hold = { leftMs: 0 };
   load = { inFlight: 0 };
   worker = createRecordingWorker();
-  intake = createIntake({ worker, breaker, hold, load, concurrency: 20 });
+  clock = { isOff: false };
+  intake = createIntake({ worker, breaker, hold, load, clock, concurrency: 20 });
 });
 
 function when(state: BreakerState, leftMs: number) {
@@ -48,6 +50,13 @@ describe('adjust', () => {
     expect(when('open', 0).takes).toBe(false);
     expect(when('half-open', 500).takes).toBe(false);
     expect(when('half-open', 0).takes).toBe(true);
+    expect(when('closed', 0).takes).toBe(true);
+  });
+
+  it('lets it take none while the clock is off', () => {
+    clock.isOff = true;
+    expect(when('closed', 0).takes).toBe(false);
+    clock.isOff = false;
     expect(when('closed', 0).takes).toBe(true);
   });
 
