@@ -4,15 +4,14 @@ import type { Question } from './question.js';
 import type { QueueLink } from './queue-link.js';
 
 /**
- * Throws what `PoolView.admit` throws when a new job would not be done by the deadline (milliseconds since the epoch), and
+ * Throws what `PoolView.admit` throws when a new job would not be done within `patienceMs`, and
  * `queue_unavailable` when it is the store that is down.
  */
 export async function admit(
   link: QueueLink,
   { provider, model, keeping }: Question,
-  deadline: number,
+  patienceMs: number,
 ): Promise<void> {
-  const patienceMs = deadline - Date.now();
   try {
     const isAsync = keeping?.isAsync ?? false;
     link.pools.admit(provider, { patienceMs, model, isAsync });

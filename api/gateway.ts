@@ -34,10 +34,12 @@ interface GatewayDeps {
   timeoutMs: number;
   /** How long the job may take of a caller who does not wait, in milliseconds. */
   longestMs: number;
+  /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
+  now?: () => number;
 }
 
 export function createGateway(deps: GatewayDeps): Gateway {
-  const { link, waitingRoom, keptChats, timeoutMs, longestMs } = deps;
+  const { link, waitingRoom, keptChats, timeoutMs, longestMs, now = Date.now } = deps;
   const leftChats = createLeftChats(waitingRoom);
   const counted = createSharedCounts();
   return {
@@ -46,7 +48,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       const open = link();
       if (open === undefined) throw new Failure('queue_unavailable');
       const { heldUntil, deadline } = timesOf(question);
-      const entry: Entry = { deadline, admit: () => admit(open, question, deadline) };
+      const entry: Entry = { deadline, admit: () => admit(open, question, deadline - now()) };
       const opened = isKept(question) ? await keptChats.open(question, entry) : await enter(question, entry);
       keeping?.onOpened(opened.chat.id);
       if (opened.outcome)
@@ -55,17 +57,18 @@ export function createGateway(deps: GatewayDeps): Gateway {
       const task = { ...opened, heldUntil: Math.min(heldUntil, opened.chat.deadline + clockMarginMs) };
       const record = await carryOut(open, question, task);
       const isInTime = record.state === 'settled' && patienceMs !== undefined;
-      if (keeping?.isAsync && !isInTime) return accepted(record, task);
+      if (keeping?.isAsync && !isInTime) return accepted(record, task, now());
       return { kind: 'answered', answer: toAnswer(record, provider), isReplayed: false };
     },
   };
 
   /** Until when the caller waits and the job may take, in milliseconds since the epoch; throws `timeout` when that is over. */
   function timesOf({ keeping, patienceMs, elapsedMs = 0, provider }: Question) {
-    const askedAt = Math.round(Date.now() - elapsedMs);
+    // Times in records are whole milliseconds.
+    const askedAt = Math.round(now() - elapsedMs);
     const heldUntil = askedAt + (patienceMs ?? (keeping?.isAsync ? 0 : timeoutMs));
     const deadline = keeping?.isAsync ? askedAt + longestMs : heldUntil;
-    if (deadline <= Date.now()) throw new Failure('timeout', { provider });
+    if (deadline <= now()) throw new Failure('timeout', { provider });
     return { heldUntil, deadline };
   }
 
@@ -79,7 +82,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     const adding = add();
     adding.catch(() => {
       // After its deadline nobody makes a call for it.
-      if (Date.now() < chat.deadline) takeBackRefused(open, question, job);
+      if (now() < chat.deadline) takeBackRefused(open, question, job);
     });
     let goesOn = false;
     try {
@@ -145,10 +148,10 @@ async function enter(question: Question, { deadline, admit }: Entry): Promise<Op
   return { chat: { id: question.requestId, deadline }, isNew: true };
 }
 
-const accepted = (record: JobRecord, { chat: { id, deadline } }: Task): Reply => ({
+const accepted = (record: JobRecord, { chat: { id, deadline } }: Task, now: number): Reply => ({
   kind: 'accepted',
   id,
-  status: statusOf(record, { deadline, now: Date.now() }),
+  status: statusOf(record, { deadline, now }),
 });
 
 /** What becomes of a request whose caller has gone is read by nobody. */

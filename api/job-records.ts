@@ -5,7 +5,7 @@ import { decodeKeptOutcome, encodeKeptOutcome, outcomeKey } from '../shared/kept
 import type { Log } from '../shared/log.js';
 import type { ChatJobPayload } from '../shared/messages.js';
 import { brokenOutcome, decodeOutcome, givenUpOutcome, type Outcome } from '../shared/outcome.js';
-import type { QueueStore, RecordStore, StoredJob } from '../shared/queue-store.js';
+import type { QueueStore, StoredJob } from '../shared/queue-store.js';
 import { isNewer } from '../shared/versions.js';
 import { within } from '../shared/within.js';
 import { refuseNewer } from './newer-record.js';
@@ -31,7 +31,7 @@ export interface JobRecords {
 
 interface RecordsDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
-  store: Pick<QueueStore, 'records' | 'readJobs'>;
+  store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;
   waitingRoom: WaitingRoom;
   log: Log;
 }
@@ -58,7 +58,7 @@ export function watchJobRecords({ queueOf, store, waitingRoom, log }: RecordsDep
   };
   /** Gives those that the store does not know. */
   const lookAtBatch = async (provider: ProviderId, jobs: readonly AwaitedJob[]) => {
-    const askedAt = Date.now();
+    const askedAt = store.now();
     const records = await readBatch(provider, jobs);
     return jobs.filter((job, n) => {
       const record = records[n];
@@ -92,7 +92,7 @@ export function watchJobRecords({ queueOf, store, waitingRoom, log }: RecordsDep
     for (let turn = 0; !signal.aborted; turn += 1) {
       await delay(lookIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
       if (signal.aborted) return;
-      const unknown = await look(waitingRoom.waiting({ since: Date.now() - tellingMs, turn }));
+      const unknown = await look(waitingRoom.waiting({ since: store.now() - tellingMs, turn }));
       for (const { jobId } of unknown)
         if (waitingRoom.vanished(jobId)) log.warn({ jobId }, 'job has vanished and is put back');
     }
@@ -144,7 +144,7 @@ async function toJobRecord(
   if (job?.data.keptUntil === undefined) return { state: 'settled', outcome };
   // Its worker could not record it, and the job's own record is gone in a minute.
   const ended = { jobId, outcome, settledAt: stored.finishedOn, keptUntil: job.data.keptUntil };
-  return recordOutcome(source.store.records, ended);
+  return recordOutcome(source.store, ended);
 }
 
 /** Undefined where there is none. */
@@ -167,10 +167,10 @@ interface Ended {
 }
 
 /** Writes down how a kept chat ended, unless somebody has meanwhile, and gives what counts. */
-async function recordOutcome(records: RecordStore, ended: Ended): Promise<JobRecord> {
+async function recordOutcome({ now, records }: RecordsDeps['store'], ended: Ended): Promise<JobRecord> {
   const { jobId, outcome, settledAt, keptUntil } = ended;
   const value = encodeKeptOutcome(outcome, settledAt);
-  const ttlMs = Math.max(1, Math.ceil(keptUntil - Date.now()));
+  const ttlMs = Math.max(1, Math.ceil(keptUntil - now()));
   if (await records.create(outcomeKey(jobId), { value, ttlMs }))
     return { state: 'settled', outcome, settledAt };
   return (

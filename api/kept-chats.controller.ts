@@ -14,10 +14,10 @@ import {
   Tags,
 } from '@tsoa/runtime';
 import type { Request as HttpRequest } from 'express';
-import type { Chat, Problem } from '../shared/contract.js';
+import type { Chat, ChatStatus, Problem } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { KeptChat } from '../shared/kept-chat.js';
-import { isAnswer, statusOf, toFailure } from './answers.js';
+import { isAnswer, toFailure } from './answers.js';
 import type { Caller } from './authentication.js';
 import type { JobRecord } from './job-records.js';
 import type { KeptChats } from './kept-chats.js';
@@ -59,8 +59,11 @@ export class KeptChatsController extends Controller {
   @Middlewares(refuseOddId)
   @SuccessResponse<{ 'X-Request-Id': string }>('200', 'The chat', 'application/json')
   async getChat(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<Chat> {
-    const { chat, record } = await this.deps.keptChats.read({ owner: request.user, id: id.toLowerCase() });
-    return represent(chat, record);
+    const { chat, record, status } = await this.deps.keptChats.read({
+      owner: request.user,
+      id: id.toLowerCase(),
+    });
+    return represent(chat, record, status);
   }
 
   /**
@@ -79,9 +82,8 @@ export class KeptChatsController extends Controller {
   }
 }
 
-function represent(chat: KeptChat, record: JobRecord): Chat {
-  const { id, provider, model, createdAt, deadline } = chat;
-  const status = statusOf(record, { deadline, now: Date.now() });
+function represent(chat: KeptChat, record: JobRecord, status: ChatStatus): Chat {
+  const { id, provider, model, createdAt } = chat;
   const begun = { id, status, provider, ...(model && { model }), createdAt: toTime(createdAt) };
   // Named for the request that failed, which is the one that began the chat.
   const failed = (failure: Failure) => ({ error: toProblem(failure, id) });

@@ -21,7 +21,7 @@ export interface KeptChats {
    */
   open(question: KeptQuestion, entry: Entry): Promise<OpenedChat>;
   /** The chat and what has become of it; throws `not_found` unless it is the owner's. */
-  read(name: ChatName): Promise<{ chat: KeptChat; record: JobRecord }>;
+  read(name: ChatName): Promise<{ chat: KeptChat; record: JobRecord; status: ChatStatus }>;
   /** Cancels the chat unless it has ended; throws `not_found` unless it is the owner's. */
   cancel(name: ChatName): Promise<void>;
   /**
@@ -41,6 +41,7 @@ interface KeptChatsDeps {
   link: () => QueueLink | undefined;
   /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
+  /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
 }
 
@@ -61,11 +62,11 @@ export function createKeptChats(deps: KeptChatsDeps): KeptChats {
   const read = async (name: ChatName) => {
     const open = linked(link);
     const chat = await find(name);
-    return { chat, record: await recordOf(open, chat) };
+    const record = await recordOf(open, chat);
+    return { chat, record, status: statusOf(record, { deadline: chat.deadline, now: now() }) };
   };
   const cancel = async (name: ChatName) => {
-    const { chat, record } = await read(name);
-    const status = statusOf(record, { deadline: chat.deadline, now: now() });
+    const { chat, status } = await read(name);
     // What it has been shown as, it stays.
     if (hasEnded.has(status)) return;
     // Told again when it was cancelled before: whoever did that may have died before anybody heard of it.

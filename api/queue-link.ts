@@ -123,6 +123,7 @@ export async function openQueueLink({ store, waitingRoom, metrics, log }: LinkDe
       const removal = { age: recordKeptMs / 1000 };
       const options = {
         jobId,
+        timestamp: store.now(),
         removeOnComplete: removal,
         removeOnFail: removal,
         ...(isAsync && { priority: afterAllOthers }),

@@ -52,7 +52,7 @@ export async function serveApi(config: Config): Promise<void> {
   instruments.startAtZero();
   instruments.metrics.buildInfo.set({ release }, 1);
   const { metrics } = instruments;
-  const waitingRoom = createWaitingRoom();
+  const waitingRoom = createWaitingRoom(store.now);
   const link = linkWhenReady({
     config,
     store,
@@ -62,15 +62,16 @@ export async function serveApi(config: Config): Promise<void> {
     lifecycle,
     others: authentication.attempted,
   });
-  instruments.onScrape(createQueueGauges({ metrics, link }).refresh);
+  instruments.onScrape(createQueueGauges({ metrics, link, now: store.now }).refresh);
   const resultTtlMs = config.CHAT_RESULT_TTL_S * 1000;
-  const keptChats = createKeptChats({ records: store.records, link, resultTtlMs });
+  const keptChats = createKeptChats({ records: store.records, link, resultTtlMs, now: store.now });
   const gateway = createGateway({
     link,
     waitingRoom,
     keptChats,
     timeoutMs: config.CHAT_TIMEOUT_MS,
     longestMs: config.CHAT_MAX_WAIT_S * 1000,
+    now: store.now,
   });
 
   const draining = () => lifecycle.stopping.aborted;

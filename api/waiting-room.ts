@@ -63,7 +63,8 @@ const surelyKeptMs = recordKeptMs - 10_000;
 /** A patient wait is looked at once in this many looks; each look has its share of them, so that there is no burst. */
 const patientTurns = 15;
 
-export function createWaitingRoom(): WaitingRoom {
+/** `now` is the clock of the deadlines, in milliseconds since the epoch. */
+export function createWaitingRoom(now: () => number = Date.now): WaitingRoom {
   const byJob = new Map<string, Set<Waiter>>();
   let patientWaits = 0;
   const everyone = () => [...byJob.values()].flatMap((waiters) => [...waiters]);
@@ -83,7 +84,7 @@ export function createWaitingRoom(): WaitingRoom {
   return {
     wait: (job, deadline, { isPatient } = { isPatient: false }) => {
       const { promise, resolve } = Promise.withResolvers<Outcome | undefined>();
-      const since = Date.now();
+      const since = now();
       const leave = () => waiter.settle(undefined);
       const timer = setTimeout(leave, Math.max(0, deadline - since));
       const waiter: Waiter = {
@@ -99,7 +100,7 @@ export function createWaitingRoom(): WaitingRoom {
       enter(waiter);
       const onVanished = (putBack: () => void) => {
         waiter.putBack = putBack;
-        waiter.seenAt = Date.now();
+        waiter.seenAt = now();
       };
       return { outcome: promise, leave, onVanished };
     },
@@ -111,7 +112,7 @@ export function createWaitingRoom(): WaitingRoom {
       for (const waiter of byJob.get(jobId) ?? []) waiter.seenAt = at;
     },
     vanished: (jobId) => {
-      const since = Date.now() - surelyKeptMs;
+      const since = now() - surelyKeptMs;
       const ready = [...(byJob.get(jobId) ?? [])].filter(
         ({ putBack, seenAt = 0 }) => putBack !== undefined && seenAt > since,
       );

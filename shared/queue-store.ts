@@ -8,6 +8,11 @@ export interface QueueStore {
   readonly kind: 'redis' | 'postgres';
   /** What has to outlive processes and jobs, beside the queue. */
   readonly records: RecordStore;
+  /**
+   * The store's time, in milliseconds since the epoch: deadlines and ages are by it, for the clocks of two machines differ. It
+   * never jumps when this machine's clock does; before the first `check` that is all there is.
+   */
+  now(): number;
   /** Resolves when the store can be used; throws what is wrong otherwise. Answers within three seconds. */
   check(): Promise<void>;
   /** Resolves with true at the first successful `check`, with false when the signal aborts before. */
@@ -63,7 +68,7 @@ export interface RecordStore {
 }
 
 /** What a kind of store brings; the rest is the same for all. */
-export interface StoreParts extends Omit<QueueStore, 'check' | 'whenReady'> {
+export interface StoreParts extends Omit<QueueStore, 'check' | 'whenReady' | 'now'> {
   /** What is wrong and waiting does not mend, in words that are safe to show; throws while the store cannot be reached. */
   findDefect(): Promise<string | undefined>;
 }

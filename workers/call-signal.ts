@@ -11,6 +11,8 @@ interface CallLimits {
   timeoutMs: number;
   /** When the caller stops waiting, in milliseconds since the epoch. */
   deadline: number;
+  /** The clock of the deadline. */
+  now?: (() => number) | undefined;
   /** Ends the job before its time. */
   stop: AbortSignal;
 }
@@ -20,9 +22,9 @@ interface CallLimits {
  * deadline comes first, or with the reason of `stop`. Not `AbortSignal.any`: a call's signal must not stay registered
  * at the job's after the call.
  */
-export function openCallSignal({ timeoutMs, deadline, stop }: CallLimits): CallSignal {
+export function openCallSignal({ timeoutMs, deadline, now = Date.now, stop }: CallLimits): CallSignal {
   const controller = new AbortController();
-  const remainingMs = deadline - Date.now();
+  const remainingMs = deadline - now();
   const end = () => controller.abort(new Failure(remainingMs <= timeoutMs ? 'timeout' : 'provider_timeout'));
   const timer = setTimeout(end, Math.max(0, Math.min(remainingMs, timeoutMs)));
   const onStop = () => controller.abort(stop.reason);

@@ -21,6 +21,8 @@ export interface ChatJobDeps {
   hold: Pick<Hold, 'leftMs' | 'watch'>;
   budget: RetryBudget;
   metrics: Pick<PoolMetrics, 'noteBegun' | 'watchCall'>;
+  /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
+  now?: () => number;
   /** Ends the job before its time: `Cancelled` when nobody waits for it any more, else the `Failure` that it ends with. */
   stop: AbortSignal;
   /** Hears of what ended a job without a reply: the operators' way to see why. */
@@ -41,10 +43,11 @@ export interface ChatJobDeps {
  * `enqueuedAt` is in milliseconds since the epoch. Never throws for anything expected; what it throws is recorded nowhere.
  */
 export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJobDeps): Promise<Outcome> {
-  const startedAt = Date.now();
+  const { now = Date.now } = deps;
+  const startedAt = now();
   const earlier = await deps.kept?.find(job.deadline);
   if (earlier !== undefined) return earlier;
-  deps.metrics.noteBegun(startedAt - enqueuedAt);
+  deps.metrics.noteBegun(Math.max(0, startedAt - enqueuedAt));
   const outcome = await answer(job, { startedAt, enqueuedAt }, deps);
   return deps.kept ? deps.kept.settle(outcome) : outcome;
 }
@@ -55,9 +58,12 @@ interface Times {
 }
 
 async function answer(job: ChatJob, { startedAt, enqueuedAt }: Times, deps: ChatJobDeps): Promise<Outcome> {
-  const timings = () => ({ queueMs: startedAt - enqueuedAt, providerMs: Date.now() - startedAt });
+  const { now = Date.now } = deps;
+  // An API process of the release before this one has its own clock.
+  const queueMs = Math.max(0, startedAt - enqueuedAt);
+  const timings = () => ({ queueMs, providerMs: now() - startedAt });
   try {
-    refuseIfUnwanted(job, deps.stop);
+    refuseIfUnwanted(job, { now, stop: deps.stop });
     const request = toProviderRequest(job, deps.settings);
     const { breaker, hold, budget, metrics, stop } = deps;
     const reply = await withOneRetry(
@@ -70,6 +76,7 @@ async function answer(job: ChatJob, { startedAt, enqueuedAt }: Times, deps: Chat
         budget,
         hold,
         deadline: job.deadline,
+        now,
         signal: stop,
       },
     );
@@ -82,9 +89,9 @@ async function answer(job: ChatJob, { startedAt, enqueuedAt }: Times, deps: Chat
   }
 }
 
-function refuseIfUnwanted(job: ChatJob, stop: AbortSignal): void {
+function refuseIfUnwanted(job: ChatJob, { now, stop }: { now: () => number; stop: AbortSignal }): void {
   stop.throwIfAborted();
-  if (Date.now() >= job.deadline) throw new Failure('timeout');
+  if (now() >= job.deadline) throw new Failure('timeout');
 }
 
 function toProviderRequest(job: ChatJob, settings: PoolSettings): ProviderRequest {
@@ -104,7 +111,7 @@ interface Reply {
   usage: Usage | undefined;
 }
 
-interface CallDeps extends Pick<ChatJobDeps, 'provider' | 'settings' | 'stop'> {
+interface CallDeps extends Pick<ChatJobDeps, 'provider' | 'settings' | 'now' | 'stop'> {
   deadline: number;
   onReply: () => void;
 }
@@ -113,6 +120,7 @@ async function callOnce(request: ProviderRequest, deps: CallDeps): Promise<Reply
   const call = openCallSignal({
     timeoutMs: deps.settings.timeoutMs,
     deadline: deps.deadline,
+    now: deps.now,
     stop: deps.stop,
   });
   try {

@@ -26,6 +26,8 @@ interface HoldOptions {
   onChange: () => void;
   /** Called with the length of a hold, in milliseconds, that a 429 to this pool began or made noticeably longer. */
   tell: (holdMs: number) => void;
+  /** The clock of the deadlines, in milliseconds since the epoch. */
+  now?: () => number;
 }
 
 /** A provider that asks for more is asked again after this long: quotas are raised, and clocks and headers are wrong. */
@@ -41,7 +43,7 @@ const noticeableMs = 100;
  * began before the last 429 came says nothing of what came after it: twenty that are refused at once are one sign, and
  * so are a call and its retry.
  */
-export function createHold({ onChange, tell }: HoldOptions): Hold {
+export function createHold({ onChange, tell, now = Date.now }: HoldOptions): Hold {
   let endsAt = 0;
   let pauseMs = 0;
   /** How many 429s have counted so far. */
@@ -91,9 +93,9 @@ export function createHold({ onChange, tell }: HoldOptions): Hold {
     },
     join: (ms) => void lengthen(Math.min(ms, longestMs)),
     whenOver: async ({ deadline, signal }) => {
-      const isOver = () => endsAt === 0 || signal.aborted || Date.now() >= deadline;
+      const isOver = () => endsAt === 0 || signal.aborted || now() >= deadline;
       while (!isOver() && !closing.signal.aborted) {
-        const ms = Math.min(leftMs(), deadline - Date.now());
+        const ms = Math.min(leftMs(), deadline - now());
         const ending = AbortSignal.any([signal, closing.signal]);
         await delay(ms, undefined, { signal: ending }).catch(() => undefined);
       }

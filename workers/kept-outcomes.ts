@@ -32,6 +32,8 @@ interface EndingJob {
 interface KeptOutcomesDeps {
   records: RecordStore;
   log: Log;
+  /** The clock of the deadlines, in milliseconds since the epoch. */
+  now?: () => number;
   /** How long an outcome waits for a store that is away, in milliseconds. */
   patienceMs?: number;
 }
@@ -39,6 +41,7 @@ interface KeptOutcomesDeps {
 export function createKeptOutcomes({
   records,
   log,
+  now = Date.now,
   patienceMs = outcomePatienceMs,
 }: KeptOutcomesDeps): KeptOutcomes {
   const read = async (jobId: string): Promise<Outcome | undefined> => {
@@ -49,22 +52,21 @@ export function createKeptOutcomes({
     of: ({ id: jobId = '', keptUntil }, stop = new AbortController().signal) => {
       if (keptUntil === undefined) return undefined;
       const patiently = <T>(call: () => Promise<T>, giveUpAt: number, without: T): Promise<T> =>
-        whileAway(call, { giveUpAt, stop }).catch((err: unknown) => {
+        whileAway(call, { giveUpAt, now, stop }).catch((err: unknown) => {
           throwIfLost(stop);
           log.warn({ err, jobId }, 'the store has not taken part in the outcome of a kept chat');
           return without;
         });
       return {
-        find: (deadline) =>
-          patiently(() => read(jobId), Math.min(Date.now() + patienceMs, deadline), undefined),
+        find: (deadline) => patiently(() => read(jobId), Math.min(now() + patienceMs, deadline), undefined),
         settle: (outcome) => {
-          const value = encodeKeptOutcome(outcome, Date.now());
+          const value = encodeKeptOutcome(outcome, now());
           const write = async (): Promise<Outcome> => {
-            const ttlMs = Math.max(1, Math.ceil(keptUntil - Date.now()));
+            const ttlMs = Math.max(1, Math.ceil(keptUntil - now()));
             if (await records.create(outcomeKey(jobId), { value, ttlMs })) return outcome;
             return (await read(jobId)) ?? outcome;
           };
-          return patiently(write, Date.now() + patienceMs, outcome);
+          return patiently(write, now() + patienceMs, outcome);
         },
       };
     },
@@ -86,14 +88,14 @@ const pauseMs = 250;
 /** Tries again while the store is away; once the job has been told to end, no more than one time. */
 async function whileAway<T>(
   call: () => Promise<T>,
-  { giveUpAt, stop }: { giveUpAt: number; stop: AbortSignal },
+  { giveUpAt, now, stop }: { giveUpAt: number; now: () => number; stop: AbortSignal },
 ): Promise<T> {
   for (;;) {
     throwIfLost(stop);
     try {
       return await call();
     } catch (error) {
-      if (stop.aborted || Date.now() >= giveUpAt) throw error;
+      if (stop.aborted || now() >= giveUpAt) throw error;
       await delay(pauseMs, undefined, { signal: stop }).catch(() => undefined);
     }
   }

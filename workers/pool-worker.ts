@@ -42,7 +42,7 @@ const mostStarts = 2;
 /** Starts BullMQ's worker of a pool, which runs chat jobs and stores what became of them. */
 export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['createWorker']> {
   const { shared, config, store, workerName, load, jobs, unsettled, keptOutcomes, log } = deps;
-  const returns = createReturns(log);
+  const returns = createReturns(log, store.now);
   const run = async (job: QueuedJob, token?: string): Promise<string> => {
     unsettled.add(job.id ?? '');
     const onFailure = (err: Failure) => log.warn({ jobId: job.id, ...knownOf(err) }, 'job without a reply');

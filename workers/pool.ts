@@ -58,7 +58,7 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
   const jobs = createRunningJobs();
   // Before the first job is taken: what is told while nobody listens is lost.
   await telegraph.subscribe(topics.cancel(provider.id), cancelSchema, ({ jobIds }) => jobs.cancel(jobIds));
-  const keptOutcomes = createKeptOutcomes({ records: store.records, log });
+  const keptOutcomes = createKeptOutcomes({ records: store.records, log, now: store.now });
   const replier = createReplier({ telegraph, keptOutcomes, log });
   const load = createLoad({ onEnd: () => breaker.state === 'half-open' && intake.adjust() });
   const metrics = createPoolMetrics(deps.instruments, provider.id);
@@ -66,7 +66,7 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     intake.adjust();
     heartbeat.beat();
   };
-  const hold = createHold({ onChange: change, tell: (holdMs) => tellLimit(deps, holdMs) });
+  const hold = createHold({ onChange: change, tell: (holdMs) => tellLimit(deps, holdMs), now: store.now });
   const breaker = createBreaker({
     timeoutMs: settings.timeoutMs,
     resetMs: config.BREAKER_RESET_MS,
@@ -76,7 +76,8 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
       change();
     },
   });
-  const shared = { provider, settings, breaker, hold, budget: createRetryBudget(), metrics };
+  const budget = createRetryBudget();
+  const shared = { provider, settings, breaker, hold, budget, metrics, now: store.now };
   metrics.show({ settings, load, hold, breaker });
   const unsettled = new Set<string>();
   const worker = createPoolWorker({ ...deps, shared, load, jobs, unsettled, keptOutcomes, log });

@@ -7,6 +7,8 @@ interface RetryLimits {
   budget: RetryBudget;
   /** No attempt starts after it, in milliseconds since the epoch. */
   deadline: number;
+  /** The clock of the deadline. */
+  now?: () => number;
   /** Ends the pause between the attempts. */
   signal: AbortSignal;
   /** Not before it is over: the other calls of the pool wait for the same provider. */
@@ -46,8 +48,8 @@ export async function withOneRetry<T>(
   }
 }
 
-const isInTime = (pauseMs: number, { deadline }: RetryLimits): boolean =>
-  Date.now() + pauseMs + leastTimeLeftMs <= deadline;
+const isInTime = (pauseMs: number, { deadline, now = Date.now }: RetryLimits): boolean =>
+  now() + pauseMs + leastTimeLeftMs <= deadline;
 
 /** The first attempt may have opened the breaker: then what it met says more than that the second was not made. */
 const isRefused = (error: unknown): boolean =>

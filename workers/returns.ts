@@ -24,7 +24,7 @@ export interface Returns {
 const shortestPauseMs = 200;
 const longestPauseMs = 5000;
 
-export function createReturns(log: Log): Returns {
+export function createReturns(log: Log, now: () => number = Date.now): Returns {
   let isNoted = false;
   const afterwards = async (moving: Promise<unknown>, { id: jobId }: ReturnableJob): Promise<never> => {
     // Without the store the lock runs out, and then somebody takes the job over.
@@ -37,7 +37,7 @@ export function createReturns(log: Log): Returns {
       // There may be thousands.
       log[isNoted ? 'debug' : 'warn']({ jobId: job.id }, 'job of a newer release left to its workers');
       isNoted = true;
-      const ageMs = Date.now() - job.timestamp;
+      const ageMs = now() - job.timestamp;
       // PostgreSQL takes no half of a millisecond.
       const pauseMs = Math.min(longestPauseMs, Math.max(shortestPauseMs, Math.round(ageMs / 2)));
       return afterwards(job.moveToDelayed(Date.now() + pauseMs, token), job);

@@ -4,6 +4,7 @@ import type { Log } from '../log.js';
 import { type QueueStore, reasonOf, StoreDefect, type StoreParts } from '../queue-store.js';
 import { singleFlight } from '../single-flight.js';
 import { within } from '../within.js';
+import { StoreClock } from './clocks.js';
 import { migratePostgresStore, openPostgresStore } from './postgres.js';
 import { openRedisStore } from './redis.js';
 import { watchStore } from './store-watch.js';
@@ -13,7 +14,8 @@ import { watchStore } from './store-watch.js';
  * machine's clock, in milliseconds since the epoch.
  */
 export function openQueueStore(config: Config, log: Log, now: () => number = Date.now): QueueStore {
-  const parts = openParts(config, log, now);
+  const clock = new StoreClock(now);
+  const parts = openParts(config, log, clock);
   const look = async () => {
     const defect = await within(checkTimeoutMs, parts.findDefect());
     if (defect !== undefined) throw new StoreDefect(defect);
@@ -23,6 +25,7 @@ export function openQueueStore(config: Config, log: Log, now: () => number = Dat
   let watching: Promise<void> | undefined;
   return {
     ...parts,
+    now: clock.now,
     check,
     whenReady: async (signal) => {
       const isReady = await until(check, signal, watching ? undefined : log);
@@ -50,9 +53,9 @@ const checkTimeoutMs = 2500;
 const checksApartMs = 50;
 const checkIntervalMs = 250;
 
-function openParts(config: Config, log: Log, now: () => number): StoreParts {
-  if (config.REDIS_URL !== undefined) return openRedisStore(config.REDIS_URL, log, now);
-  if (config.DATABASE_URL !== undefined) return openPostgresStore(config.DATABASE_URL, log, now);
+function openParts(config: Config, log: Log, clock: StoreClock): StoreParts {
+  if (config.REDIS_URL !== undefined) return openRedisStore(config.REDIS_URL, log, clock);
+  if (config.DATABASE_URL !== undefined) return openPostgresStore(config.DATABASE_URL, log, clock);
   throw new TypeError('neither REDIS_URL nor DATABASE_URL is set');
 }
 

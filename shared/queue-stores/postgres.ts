@@ -16,13 +16,13 @@ import type { Log } from '../log.js';
 import { parsePostgresUrl } from '../postgres-url.js';
 import { type QueueDepth, type RecordStore, StoreDefect, type StoreParts } from '../queue-store.js';
 import { within } from '../within.js';
-import { findClockDefect } from './clocks.js';
+import type { StoreClock } from './clocks.js';
 import { createPatientBackend } from './patient-backend.js';
 import { readJobs } from './postgres-jobs.js';
 import { openPostgresPool } from './postgres-pool.js';
 
 /** Opens the queue's store in PostgreSQL; its schema is made by `migratePostgresStore`. */
-export function openPostgresStore(url: string, log: Log, now: () => number): StoreParts {
+export function openPostgresStore(url: string, log: Log, clock: StoreClock): StoreParts {
   const postgres = withBackend(createPatientBackend);
   const session = { search_path: schema };
   const queuePool = openPostgresPool(url, {
@@ -35,7 +35,7 @@ export function openPostgresStore(url: string, log: Log, now: () => number): Sto
   return {
     kind: 'postgres',
     records: openRecords(recordsPool.pool),
-    findDefect: () => findDefect(connection, now),
+    findDefect: () => findDefect(connection, clock),
     createQueue: (name) => new postgres.Queue(name, { connection }) as unknown as Queue,
     createWorker: (name, processor, options) => {
       const notRemoved = (err: Error) => log.debug({ err }, 'postgres connection');
@@ -93,14 +93,17 @@ const missing = 'the schema is missing or older than this release: run quillgate
 /** BullMQ's schema names the oldest major version of its that may work with it. */
 const tooNew = 'the schema is of a newer release that this one cannot work with: upgrade this program';
 
-async function findDefect(connection: PgPool, now: () => number): Promise<string | undefined> {
+async function findDefect(connection: PgPool, clock: StoreClock): Promise<string | undefined> {
   try {
     const found = await assertSchemaCompatibility(connection, schema);
     if (found < LATEST_SCHEMA_VERSION) return missing;
-    const askedAt = now();
-    const { rows } = await connection.query(lookAround);
-    if (rows[0]?.missing) return missing;
-    return findClockDefect({ askedAt, answeredAt: now(), storeAt: Number(rows[0]?.now) });
+    let isMissing = false;
+    const defect = await clock.look(async () => {
+      const { rows } = await connection.query(lookAround);
+      isMissing = Boolean(rows[0]?.missing);
+      return Number(rows[0]?.now);
+    });
+    return isMissing ? missing : defect;
   } catch (error) {
     if (error instanceof SchemaMigrationRequiredError) return missing;
     if (error instanceof SchemaVersionMismatchError) return tooNew;

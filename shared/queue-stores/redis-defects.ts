@@ -3,21 +3,21 @@ import { connect } from 'node:tls';
 import { Cluster, type Redis } from 'ioredis';
 import type { RedisTls } from '../redis-tls.js';
 import type { RedisAddress, RedisNode } from '../redis-url.js';
-import { findClockDefect } from './clocks.js';
+import type { StoreClock } from './clocks.js';
 import type { RedisConnection } from './redis-connection.js';
 
 /**
  * What is wrong with Redis and waiting does not mend, of every master of a cluster. Throws while one cannot be reached; the
- * error's code says why, where that is known. `now` is this machine's clock.
+ * error's code says why, where that is known.
  */
 export async function findRedisDefect(
   connection: RedisConnection,
   address: RedisAddress,
-  now: () => number,
+  clock: StoreClock,
 ): Promise<string | undefined> {
   try {
     await untilSettled(connection);
-    const defects = (await mastersOf(connection)).map((master) => findDefect(master, now));
+    const defects = (await mastersOf(connection)).map((master) => findDefect(master, clock));
     return (await Promise.all(defects)).find((defect) => defect !== undefined);
   } catch (error) {
     throw (await findTlsError(address)) ?? error;
@@ -40,11 +40,13 @@ async function mastersOf(connection: RedisConnection): Promise<Redis[]> {
   return connection.nodes('master');
 }
 
-async function findDefect(redis: Redis, now: () => number): Promise<string | undefined> {
-  const askedAt = now();
+async function findDefect(redis: Redis, clock: StoreClock): Promise<string | undefined> {
+  return (await clock.look(() => timeOf(redis))) ?? (await findEviction(redis));
+}
+
+async function timeOf(redis: Redis): Promise<number> {
   const [seconds, microseconds] = await redis.time();
-  const storeAt = Number(seconds) * 1000 + Number(microseconds) / 1000;
-  return findClockDefect({ askedAt, answeredAt: now(), storeAt }) ?? (await findEviction(redis));
+  return Number(seconds) * 1000 + Number(microseconds) / 1000;
 }
 
 async function findEviction(redis: Redis): Promise<string | undefined> {

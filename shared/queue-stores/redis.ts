@@ -3,6 +3,7 @@ import type { Result } from 'ioredis';
 import type { Log } from '../log.js';
 import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
 import { parseRedisUrl } from '../redis-url.js';
+import type { StoreClock } from './clocks.js';
 import { connectRedis, maxBlockMs, type Patience, type RedisConnection } from './redis-connection.js';
 import { findRedisDefect } from './redis-defects.js';
 import { defineReadJobs, readJobs } from './redis-jobs.js';
@@ -20,7 +21,7 @@ declare module 'ioredis' {
 }
 
 /** Opens the queue's store in Redis, wherever the URL says that its servers are. */
-export function openRedisStore(url: string, log: Log, now: () => number): StoreParts {
+export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreParts {
   const address = parseRedisUrl(url);
   const keys = namesOfKeys(address);
   const connect = (patience: Patience): RedisConnection => {
@@ -42,7 +43,7 @@ export function openRedisStore(url: string, log: Log, now: () => number): StoreP
   return {
     kind: 'redis',
     records: openRecords(producer, keys.record),
-    findDefect: () => findRedisDefect(producer, address, now),
+    findDefect: () => findRedisDefect(producer, address, clock),
     createQueue: (name) => new Queue(name, { ...queueSettings, prefix: keys.queuePrefix(name) }),
     createWorker: (name, processor, options) => {
       const prefix = keys.queuePrefix(name);

@@ -75,6 +75,59 @@ fault(
   },
 );
 
+/** Each within two seconds of the store's, which is right. */
+const skews = [
+  { api: 1800, worker: -1800 },
+  { api: -1800, worker: 1800 },
+  { api: 1800, worker: 1800 },
+  { api: -1800, worker: -1800 },
+];
+
+fault(
+  {
+    id: 'D2',
+    timed: true,
+    injected: 'clocks of API, worker and store 1.8 s apart in all directions',
+    timeoutMs: 120_000,
+  },
+  async (books) => {
+    const { startApi, startWorker, simulator } = await books.start({ workers: 0 });
+    const overrun: number[] = [];
+    for (const { api, worker } of skews) {
+      const [{ url, child: gateway }, pool] = await Promise.all([
+        startApi({ NODE_OPTIONS: clockAhead(api) }),
+        startWorker({ NODE_OPTIONS: clockAhead(worker) }),
+      ]);
+      // The first call of an SDK takes longer.
+      expect((await books.chat({ url })).status).toBe(200);
+      const answered = await books.chat({ url, model: 'sim-latency-300', headers: wait(2) });
+      expect(codeOf(answered)).toBe('ok');
+      expect(queuedMs(answered)).toBeGreaterThanOrEqual(0);
+      expect(queuedMs(answered)).toBeLessThan(1000);
+      const startedAt = Date.now();
+      const asked = books.ask({ url, model: 'sim-hang', headers: wait(1) });
+      const { result: late, lagMs } = await withLag(async () => {
+        const call = await asked.arrived();
+        await call.closed;
+        return Date.now() - startedAt - 1000;
+      });
+      expect(late).toBeLessThan(200 + lagMs);
+      expect(codeOf(await asked.reply)).toBe('timeout');
+      overrun.push(late);
+      await Promise.all([gateway.stop({ graceMs: 10_000 }), pool.stop({ graceMs: 10_000 })]);
+    }
+    expect(simulator.calls.inFlight).toBe(0);
+    return `wait=2 answered 200 by all four; calls ended at most ${Math.max(...overrun)} ms after a deadline of 1 s`;
+  },
+);
+
+/** Node options with which a program's clock is ahead by this many milliseconds. */
+const clockAhead = (ms: number): string =>
+  `--import=data:text/javascript,${encodeURIComponent(`const now = Date.now; Date.now = () => now() + ${ms};`)}`;
+
+const queuedMs = ({ headers }: ChatReply): number =>
+  Number(/queue;dur=(-?[\d.]+)/.exec(headers.get('server-timing') ?? '')?.[1]);
+
 const callsTo = (count: number, call: ChatCall): ChatCall[] =>
   providerIds.flatMap((provider) => Array.from({ length: count }, () => ({ provider, ...call })));
 

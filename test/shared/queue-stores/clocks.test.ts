@@ -1,8 +1,42 @@
 import { describe, expect, it } from 'vitest';
-import { findClockDefect } from '../../../shared/queue-stores/clocks.js';
+import { findClockDefect, StoreClock } from '../../../shared/queue-stores/clocks.js';
 
 const reading = (storeAt: number, tookMs = 0) =>
   findClockDefect({ askedAt: 100_000, answeredAt: 100_000 + tookMs, storeAt });
+
+describe('StoreClock', () => {
+  /** How far it is from the store's clock, which is that many milliseconds ahead of the monotonic one. */
+  const off = (clock: StoreClock, offsetMs: number) => Math.abs(clock.now() - (performance.now() + offsetMs));
+
+  it("goes by this machine's clock until it has looked", () => {
+    expect(new StoreClock(() => 1234.4).now()).toBe(1234);
+  });
+
+  it("goes by the store's from then on, whatever this machine's does", async () => {
+    let machine = 1_000_000;
+    const clock = new StoreClock(() => machine);
+    expect(await clock.look(async () => performance.now() + 1_001_000)).toBeUndefined();
+    machine -= 120_000;
+    expect(off(clock, 1_001_000)).toBeLessThan(50);
+    expect(await clock.look(async () => performance.now() + 1_001_000)).toMatch(/121\.\d s behind/);
+    expect(off(clock, 1_001_000)).toBeLessThan(50);
+  });
+
+  it('is not misled by a look that took long, but follows the store when it jumps', async () => {
+    const clock = new StoreClock();
+    await clock.look(async () => performance.now() + 5000);
+    const slow = async (offsetMs: number) => {
+      const read = performance.now() + offsetMs;
+      // The store has read its clock at once, and its answer was late.
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return read;
+    };
+    await clock.look(() => slow(5000));
+    expect(off(clock, 5000)).toBeLessThan(40);
+    await clock.look(() => slow(9000));
+    expect(off(clock, 9000)).toBeLessThan(200);
+  });
+});
 
 describe('findClockDefect', () => {
   it.each([98_000, 100_000, 102_000])('finds none within two seconds: %i', (storeAt) => {
