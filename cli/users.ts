@@ -45,7 +45,7 @@ export async function listUsers(environment: Environment, { json }: PrintOptions
   else
     process.stdout.write(
       renderTable(
-        ['id', 'name', 'role', 'may chat', 'created'],
+        ['id', 'name', 'role', 'has secret', 'created'],
         rows.map(({ id, name, role, hasSecret, createdAt }) => [
           id,
           name,

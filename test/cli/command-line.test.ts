@@ -35,9 +35,10 @@ describe('quillgate', slow, () => {
   it('manages users', async () => {
     const added = await quillgate(['users', 'create', 'Zoë', '--json']);
     expect(added).toMatchObject({ code: 0, stderr: expect.stringContaining('not shown again') });
-    expect(Object.keys(JSON.parse(added.stdout))).toEqual(['name', 'secret']);
+    expect(Object.keys(JSON.parse(added.stdout))).toEqual(['id', 'name', 'secret']);
     expect((await quillgate(['users', 'list'])).stdout).toContain('Zoë');
     expect(await quillgate(['users', 'remove', 'Zoë'])).toMatchObject({ code: 0, stderr: '' });
+    expect((await quillgate(['audit', '--limit', '1'])).stdout).toContain('users.remove');
     expect(await quillgate(['users', 'remove', 'Zoë'])).toEqual({
       code: 1,
       stdout: '',

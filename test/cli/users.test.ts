@@ -69,7 +69,7 @@ describe('listUsers', () => {
     const { stdout: secret } = await run(addUser, 'Zoë', {});
     const { stdout } = await run(listUsers, {});
     expect(stdout).toMatch(
-      /^ID +NAME {2}ROLE {2}MAY CHAT {2}CREATED\n[0-9a-f-]{36} {2}Zoë {3}user {2}yes {7}\d{4}-\S+Z\n$/,
+      /^ID +NAME {2}ROLE {2}HAS SECRET {2}CREATED\n[0-9a-f-]{36} {2}Zoë {3}user {2}yes {9}\d{4}-\S+Z\n$/,
     );
     const json = await run(listUsers, { json: true });
     expect(JSON.parse(json.stdout)).toEqual([

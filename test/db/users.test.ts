@@ -1,7 +1,7 @@
 import postgres from 'postgres';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createTokenStore } from '../../db/tokens.js';
-import { createUserStore, usersChannel } from '../../db/users.js';
+import { createUserStore, firstUserOf, usersChannel } from '../../db/users.js';
 import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import { openTestDatabase } from '../support/database.js';
 
@@ -40,6 +40,13 @@ const createToken = (owner: string) =>
     expiresAt: undefined,
     secretHash: digestOf(makeAccessToken()),
   });
+
+describe('firstUserOf', () => {
+  it('gives a name the same id in every release', () => {
+    expect(firstUserOf('demo').id).toBe('27d48401-36c8-5ccb-bc93-146c63b80019');
+    expect(firstUserOf('Demo').id).not.toBe(firstUserOf('demo').id);
+  });
+});
 
 describe('createUserStore', () => {
   it('keeps users by name, with the digest of their secret', async () => {
