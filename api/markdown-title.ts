@@ -11,7 +11,7 @@ const longestTitle = 300;
  * it but markup, or more than a title can have.
  */
 export function titleOfMarkdown(markdown: string): string | undefined {
-  const start = markdown.replace(/^(?:[ \t]*\r?\n)+/, '').slice(0, mostCharacters);
+  const start = markdown.slice(0, mostCharacters).replace(/^(?:[ \t]*\r?\n)+/, '');
   if (!/^ {0,3}#[ \t]|^.+\r?\n {0,3}=/.test(start)) return undefined;
   const [opening, inline] = markdownIt.parse(start, {});
   if (opening?.tag !== 'h1') return undefined;

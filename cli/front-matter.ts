@@ -58,10 +58,13 @@ export function findMisplaced(content: string): string | undefined {
     return 'has front matter that does not end with ---';
   if (/^\s+---[ \t]*\r?\n[ \t]*["']?[a-z][\w -]*["']?:/i.test(content))
     return 'has front matter that does not begin in the first line';
-  if (/^(?:[a-z][\w -]*:.*\r?\n)*?(?:draft|status|published)[ \t]*:/i.test(content))
-    return 'has front matter that is not between lines of ---';
+  if (hidingLines.test(content)) return 'has front matter that is not between lines of ---';
   return undefined;
 }
+
+/** Lines of names and values, of which one says in plain words that the text is not public; as Pelican has them. */
+const hidingLines =
+  /^(?:[a-z][\w -]*:.*\r?\n)*?(?:draft *: *(?:true|yes)|published *: *(?:false|no)|status *: *(?:draft|hidden|private))[ \t]*(?:\r?\n|$)/i;
 
 const unread = (language: string): string =>
   `has ${language} front matter, which is not read; hugo convert toYAML makes YAML of it`;

@@ -117,10 +117,18 @@ describe('what front matter leaves out', () => {
     ['a.md', `# ${'x'.repeat(301)}`, null, '20'],
     ['a.md', '# ![](x.png)\n', null, '20'],
     ['a.md', '#hello', null, '20'],
+    ['a.md', '    # code', null, '20'],
   ])('comes from its name and its first heading: %s, %j', async (path, text, title, publishedAt) => {
     const post = await postOf(path, text);
     expect(post.title).toBe(title);
     expect(post.publishedAt.startsWith(publishedAt)).toBe(true);
+  });
+
+  it('is not looked for among millions of empty lines', async () => {
+    const folder = plant({ 'a.md': `${'\n'.repeat(4_000_000)}# Hello` });
+    expect(await complaintOf(importFrom(environment, folder))).toBe(
+      'Nothing was imported:\n  a.md: content: must be at most 262144 characters',
+    );
   });
 
   it('changes no slug that the name of the file has made', async () => {
