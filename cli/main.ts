@@ -110,22 +110,22 @@ function collect(value: string, before: string[] = []): string[] {
 }
 
 function addPostCommands(quillgate: Command, environment: Environment): void {
-  const posts = quillgate.command('posts').description('move posts in and out');
+  const posts = quillgate.command('posts').description('import and export posts');
   posts
     .command('import <path>')
-    .description('store the posts of a folder of Markdown files, or of a JSON file; a repeat changes nothing')
-    .option('--force', 'write also over posts that were changed since their files were read')
+    .description('import posts from a folder of Markdown files or from a JSON file; can be repeated')
+    .option('--force', 'overwrite posts that were changed since their files were read')
     .action(async (path, options) => (await import('./posts.js')).importPosts(environment, path, options));
   posts
     .command('export <path>')
     .description(
-      'write every post, drafts too, into a folder of Markdown files, or into a file that ends in .json',
+      'export all posts, including drafts, to a folder of Markdown files or to a file that ends in .json',
     )
-    .option('--force', 'write into a folder that is not empty, or over a file')
-    .option('--prune', 'remove the Markdown files of the folder that belong to no post, and name them')
+    .option('--force', 'write into a folder that is not empty, or overwrite a file')
+    .option('--prune', 'remove and name the Markdown files in the folder that belong to no post')
     .option(
       '--full',
-      'write every field of every post, also where the imported file could be given back as it was',
+      'write every field of every post, even if the imported file could be written back unchanged',
     )
     .action(async (path, options) => (await import('./posts.js')).exportPosts(environment, path, options));
 }
