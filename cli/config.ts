@@ -55,6 +55,9 @@ function renderInForce(environment: Environment): string {
   const config: Record<string, unknown> = parseConfig(environment, 'config');
   return variables
     .filter(({ name }) => config[name] !== undefined)
-    .map(({ name, secret }) => `${name}=${secret ? '(set)' : String(config[name])}\n`)
+    .map(({ name, secret }) => {
+      const note = name === 'HOST' && !environment.HOST?.trim() ? ' # npm start: 127.0.0.1' : '';
+      return `${name}=${secret ? '(set)' : String(config[name])}${note}\n`;
+    })
     .join('');
 }

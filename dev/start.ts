@@ -9,6 +9,7 @@ import { type SpawnedProgram, spawnChild } from './child-program.js';
 import { blogToken, chatCredentials, writePrivateFile } from './credentials.js';
 import { occupyDataDir } from './data-dir.js';
 import { freePort } from './free-port.js';
+import { rotateLogs } from './log-rotation.js';
 import { refuseUnusablePorts } from './ports.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/embedded-postgres.js';
 import { simulatedProviders } from './simulated-providers.js';
@@ -73,6 +74,9 @@ async function startEverything(
   // For the command line, which would not find the embedded PostgreSQL: its port is another one at every start.
   writePrivateFile(join(config.DATA_DIR, 'database-url'), `${databaseUrl}\n`);
 
+  const logs = ['api', 'worker', 'simulator'].map((name) => join(dataDir.logs, `${name}.log`));
+  const rotation = rotateLogs([...logs, join(config.DATA_DIR, 'postgres.log')]);
+  lifecycle.opened('log rotation', rotation, (open) => open.stop());
   const run = programRunner({
     environment,
     logDir: dataDir.logs,

@@ -46,6 +46,17 @@ describe('renderEnvExample', () => {
   });
 });
 
+describe('printConfig', () => {
+  it('says where npm start has another HOST, unless it is set', () => {
+    printConfig({}, {});
+    expect(printed).toContain('\nHOST=0.0.0.0 # npm start: 127.0.0.1\n');
+    expect(parseEnv(printed).HOST).toBe('0.0.0.0');
+    printed = '';
+    printConfig({ HOST: '0.0.0.0' }, {});
+    expect(printed).toContain('\nHOST=0.0.0.0\n');
+  });
+});
+
 describe('renderTable', () => {
   it('has a row of three cells for every variable, with a sentence', () => {
     const rows = renderTable().trimEnd().split('\n').slice(2);
