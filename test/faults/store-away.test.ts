@@ -63,6 +63,11 @@ fault({ id: 'R3', timed: true, injected: 'the store away for 20 s, the workers i
   await wire.mend();
   const wellMs = await timeUntil(async () => (await books.chat()).status === 200);
   expect(wellMs).toBeLessThan(soonMs);
+  const said = (words: string) => books.deployment.logs().split(words).length - 1;
+  await eventually(() =>
+    expect(said('the queue store is available again')).toBe(books.deployment.programs.length),
+  );
+  expect(said('the queue store is unavailable')).toBe(books.deployment.programs.length);
   return `${refused.length} refused meanwhile; serves ${wellMs} ms after it is back`;
 });
 
