@@ -12,9 +12,10 @@ export interface PoolView {
   /** Counts a job of our own as outstanding until the function it gives is called; `isAsync` as in `admit`. */
   noteAdded(provider: ProviderId, options?: { isAsync: boolean }): () => void;
   /**
-   * Throws `provider_unavailable` when no live worker would take the job, `overloaded` when the wait predicted from
-   * the backlog is longer than `patienceMs`, `provider_rate_limited` when it is only because the provider makes every
-   * pool wait, `invalid_request` when no pool has a model for it, or may be asked for the one it names. An asynchronous request comes after all others.
+   * Throws `provider_unavailable` when no live worker would take the job or call its model, `overloaded` when the wait
+   * predicted from the backlog is longer than `patienceMs`, `provider_rate_limited` when it is only because the provider
+   * makes every pool wait with this model, `invalid_request` when no pool has a model for it, or may be asked for the one
+   * it names. An asynchronous request comes after all others.
    */
   admit(provider: ProviderId, request: Admission): void;
 }
@@ -55,11 +56,8 @@ export function createPoolView(options: { since: number; now?: () => number }): 
     for (const [name, { at }] of workers) if (now() - at > beatValidMs) workers.delete(name);
     return workers;
   };
-  const live = (provider: ProviderId): LivePool[] =>
-    [...heardOf(provider).values()].map(({ beat, at }) => ({
-      ...beat,
-      heldMs: Math.max(0, (beat.heldForMs ?? 0) - (now() - at)),
-    }));
+  const live = (provider: ProviderId, model: string | undefined): LivePool[] =>
+    [...heardOf(provider).values()].map(({ beat, at }) => toLivePool(beat, { model, ageMs: now() - at }));
 
   return {
     noteBeat: (beat) => {
@@ -78,16 +76,18 @@ export function createPoolView(options: { since: number; now?: () => number }): 
       return () => count(provider, kind, -1);
     },
     admit: (provider, { patienceMs, model, isAsync = false }) => {
-      const beats = live(provider);
+      const beats = live(provider, model);
       const taking = beats.filter(({ state }) => state !== 'paused');
       if (taking.length === 0) {
         if (beats.length === 0 && now() - since < beatValidMs) return;
         throw new Failure('provider_unavailable', { provider });
       }
       if (!taking.some((pool) => serves(pool, model))) throw noModel(provider);
-      const waitMs = predictWaitMs(taking, { own: outstandingOf(provider), isAsync });
+      const calling = taking.filter(({ openForMs }) => openForMs === 0);
+      if (calling.length === 0) throw unavailable(provider, taking);
+      const waitMs = predictWaitMs(calling, { own: outstandingOf(provider), isAsync });
       if (waitMs <= patienceMs) return;
-      const heldMs = Math.min(...taking.map((pool) => pool.heldMs));
+      const heldMs = Math.min(...calling.map((pool) => pool.heldMs));
       if (heldMs > 0 && waitMs - heldMs <= patienceMs)
         throw new Failure('provider_rate_limited', { provider, retryAfterMs: heldMs });
       throw new Failure('overloaded', { provider, retryAfterMs: waitMs - patienceMs });
@@ -100,6 +100,26 @@ function serves(beat: PoolBeat, model: string | undefined): boolean {
   if (model === undefined) return beat.hasDefaultModel;
   return (beat.hasDefaultModel && beat.defaultModel === undefined) || isModelAllowed(model, beat);
 }
+
+function toLivePool(
+  beat: PoolBeat,
+  { model, ageMs }: { model: string | undefined; ageMs: number },
+): LivePool {
+  const asked = model ?? beat.defaultModel;
+  const circuit = beat.breakers?.find((breaker) => breaker.model !== null && breaker.model === asked);
+  const leftMs = (ms = 0) => Math.max(0, ms - ageMs);
+  return {
+    ...beat,
+    heldMs: Math.max(leftMs(beat.heldForMs), circuit?.state === 'limited' ? leftMs(circuit.nextProbeMs) : 0),
+    openForMs: circuit?.state === 'open' ? leftMs(circuit.nextProbeMs) : 0,
+  };
+}
+
+const unavailable = (provider: ProviderId, pools: LivePool[]): Failure =>
+  new Failure('provider_unavailable', {
+    provider,
+    retryAfterMs: Math.min(...pools.map(({ openForMs }) => openForMs)),
+  });
 
 /** For a request that names a model which callers may not, or none to a provider without a default one. */
 export const noModel = (provider: ProviderId): Failure =>

@@ -1,7 +1,7 @@
 import type { PoolBeat } from '../shared/messages.js';
 
-/** What a worker told last, and what is left of its hold now, in milliseconds. */
-export type LivePool = PoolBeat & { readonly heldMs: number };
+/** What a worker told last, and for how much longer a model is held back or its breaker is open there, in milliseconds. */
+export type LivePool = PoolBeat & { readonly heldMs: number; readonly openForMs: number };
 
 /** Our own jobs that have not settled. */
 export interface Outstanding {

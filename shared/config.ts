@@ -232,7 +232,7 @@ export const environmentSchema = z.object({
     .describe('How often abandoned jobs are looked for, in milliseconds.'),
   BREAKER_RESET_MS: milliseconds(100)
     .default(10_000)
-    .describe('How long a pool stays paused before it probes a failing provider, in milliseconds.'),
+    .describe('How long a breaker stays open before it probes, in milliseconds.'),
   PROVIDER_MAX_RESPONSE_BYTES: z.coerce
     .number()
     .int()

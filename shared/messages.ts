@@ -65,9 +65,22 @@ export const limitSchema = z.object({
   worker: z.string(),
   /** How long, in milliseconds; not until when, because the clocks of two machines differ. */
   holdMs: z.number(),
+  /** Of which model; absent from the release before, which holds back all of them. */
+  model: z.string().optional(),
 });
 
 export type Limit = z.output<typeof limitSchema>;
+
+/** A model that a pool does not call freely; null stands for the account, which is every model. */
+const modelBreakerSchema = z.object({
+  model: z.string().nullable(),
+  /** `limited` by the provider's 429; `half-open` takes one call at a time. */
+  state: z.enum(['open', 'half-open', 'limited']),
+  /** Time until the next call, in milliseconds. */
+  nextProbeMs: z.number(),
+});
+
+export type ModelBreaker = z.output<typeof modelBreakerSchema>;
 
 /**
  * Told on `pool.<provider>.<worker>` once a second, at every change of the breaker, when a hold begins and ends, and once
@@ -92,8 +105,10 @@ export const poolBeatSchema = z.object({
   defaultModel: z.string().optional(),
   /** What callers may name besides, as in `isModelAllowed`; absent where any plain name is allowed. */
   models: z.array(z.string()).optional(),
-  /** How much longer the pool takes no jobs because its provider limits it, in milliseconds; absent when it does not. */
+  /** Only from the release before: how much longer the pool takes no jobs because its provider limits it, in milliseconds. */
   heldForMs: z.number().optional(),
+  /** What it does not call freely; absent when there is nothing. */
+  breakers: z.array(modelBreakerSchema).optional(),
 });
 
 export type PoolBeat = z.output<typeof poolBeatSchema>;

@@ -113,7 +113,7 @@ export const workerMetrics = {
   queueWait: {
     name: 'quillgate_queue_wait_seconds',
     type: 'histogram',
-    help: 'Time from a request to the moment a worker began with its job, a hold of the pool included.',
+    help: 'Time from a request to the moment a worker began with its job, a hold of its model included.',
     labels: { provider },
     buckets: waitBuckets,
   },
@@ -145,19 +145,19 @@ export const workerMetrics = {
   hold: {
     name: 'quillgate_pool_hold_seconds',
     type: 'gauge',
-    help: 'How much longer this pool begins nothing because the provider limits it; 0 when it does not.',
+    help: 'How much longer this pool calls a model no more because the provider limits it, for the model that has to wait longest; 0 when none has.',
     labels: { provider },
   },
   breakerState: {
     name: 'quillgate_breaker_state',
     type: 'gauge',
-    help: 'The state of the breaker of this pool: 1 for the one it is in, 0 for the others.',
+    help: 'The worst state of the breakers of this pool, of the account or of a model: 1 for that one, 0 for the others.',
     labels: { provider, state: breakerState },
   },
   breakerChanges: {
     name: 'quillgate_breaker_changes_total',
     type: 'counter',
-    help: 'How often the breaker of this pool came into a state; a scrape can miss a short one.',
+    help: 'How often a breaker of this pool, of the account or of a model, came into a state; a scrape can miss a short one.',
     labels: { provider, state: breakerState },
   },
 } as const satisfies MetricTable;

@@ -1,6 +1,6 @@
 import CircuitBreaker from 'opossum';
 import { Failure } from '../shared/failures.js';
-import { CallSamples, type Sample } from './call-samples.js';
+import type { EndedCall, Sample } from './call-samples.js';
 
 /** `closed` lets every call through, `open` none, `half-open` one at a time to find out. */
 export type BreakerState = 'closed' | 'open' | 'half-open';
@@ -9,6 +9,8 @@ export interface Breaker {
   readonly state: BreakerState;
   /** Whether it is half-open and its one call is under way. */
   readonly isProbing: boolean;
+  /** Time until it is half-open, in milliseconds; 0 unless it is open. */
+  readonly nextProbeMs: number;
   /**
    * Runs the call unless the breaker is open; throws `provider_unavailable` then, and whatever the call throws. The call
    * says when its reply begins.
@@ -22,6 +24,8 @@ interface BreakerOptions {
   timeoutMs: number;
   /** Pause between opening and the probe, in milliseconds. */
   resetMs: number;
+  /** Says what a call shows of the health of whatever this breaker is for. */
+  samples: { take(call: EndedCall): Sample | undefined };
   onChange: (state: BreakerState) => void;
 }
 
@@ -30,7 +34,8 @@ const volumeThreshold = 5;
 const errorThresholdPercentage = 50;
 /** At 0.3 requests/s five samples take 17 s. */
 const minWindowMs = 30_000;
-
+/** Good calls that are remembered while there is no bad one. */
+const maxGood = 100;
 /** What fails fast gives many samples in this time; in the long window good ones of a minute ago would outweigh them. */
 const shortWindowMs = 10_000;
 
@@ -39,44 +44,61 @@ const shortWindowMs = 10_000;
  * after the call instead of wrapping it, because whatever it wraps counts as either failure or success.
  * Calls end by their own signals, so opossum's timeout is off; nothing it wraps can hang.
  */
-export function createBreaker({ timeoutMs, resetMs, onChange }: BreakerOptions): Breaker {
-  const windowMs = Math.max(2 * timeoutMs, minWindowMs);
-  const samples = new CallSamples();
-  // The failures that opened it are over when it closes; without fresh windows the next single one would open it again.
-  const renew = () => {
-    close();
-    circuit = open();
-    recent = openRecent();
-    onChange('closed');
-  };
-  const open = () =>
-    createCircuit({ windowMs, resetMs })
-      .on('open', () => onChange('open'))
-      .on('halfOpen', () => onChange('half-open'))
-      .on('close', renew);
-  const openRecent = () =>
-    createCircuit({ windowMs: shortWindowMs, resetMs }).on('open', () => circuit.open());
+export function createBreaker({ timeoutMs, resetMs, samples, onChange }: BreakerOptions): Breaker {
+  /** From the first bad sample on: most models never have one. `recent` only counts; its state is not asked. */
+  let windows: { circuit: Circuit; recent: Circuit } | undefined;
+  let isProbing = false;
+  let openUntil = 0;
+  const good = { count: 0, lastAt: 0 };
+
   const close = () => {
-    circuit.shutdown();
-    recent.shutdown();
+    windows?.circuit.shutdown();
+    windows?.recent.shutdown();
+    windows = undefined;
   };
-  let circuit = open();
-  /** Only counts; its state is not asked. */
-  let recent = openRecent();
-  let probing = false;
-  const state = (): BreakerState => (circuit.opened ? 'open' : circuit.halfOpen ? 'half-open' : 'closed');
-  // A call that began before the breaker opened must not be taken for the probe when it ends late.
-  const record = (sample: Sample, probe: boolean) => {
-    if (!probe && !circuit.closed) return;
-    if (sample === 'down') return circuit.open();
-    for (const window of [circuit, recent]) void window.fire(sample).catch(() => undefined);
+  const open = () => {
+    const windowMs = Math.max(2 * timeoutMs, minWindowMs);
+    const circuit = createCircuit({ windowMs, resetMs })
+      .on('open', () => {
+        openUntil = performance.now() + resetMs;
+        onChange('open');
+      })
+      .on('halfOpen', () => onChange('half-open'))
+      .on('close', () => {
+        // The failures that opened it are over; without fresh windows the next single one would open it again.
+        close();
+        onChange('closed');
+      });
+    const recent = createCircuit({ windowMs: shortWindowMs, resetMs }).on('open', () => circuit.open());
+    // A few failures at once do not outweigh the good calls of a moment ago.
+    const ageMs = performance.now() - good.lastAt;
+    for (let n = 0; n < good.count; n += 1) {
+      if (ageMs < windowMs) void circuit.fire('good');
+      if (ageMs < shortWindowMs) void recent.fire('good');
+    }
+    return { circuit, recent };
   };
-  const watch = async <T>(call: (onReply: () => void) => Promise<T>, probe: boolean): Promise<T> => {
+  const state = (): BreakerState => {
+    if (windows?.circuit.opened) return 'open';
+    return windows?.circuit.halfOpen ? 'half-open' : 'closed';
+  };
+  const record = (sample: Sample, isProbe: boolean) => {
+    // A call that began before the breaker opened must not be taken for the probe when it ends late.
+    if (!isProbe && state() !== 'closed') return;
+    if (sample === 'good') {
+      good.count = Math.min(maxGood, good.count + 1);
+      good.lastAt = performance.now();
+    } else windows ??= open();
+    if (windows === undefined) return;
+    if (sample === 'down') return windows.circuit.open();
+    for (const window of [windows.circuit, windows.recent]) void window.fire(sample).catch(() => undefined);
+  };
+  const watch = async <T>(call: (onReply: () => void) => Promise<T>, isProbe: boolean): Promise<T> => {
     const startedAt = performance.now();
     let isReplying = false;
     const end = (error?: unknown) => {
       const sample = samples.take({ error, isReplying, tookMs: performance.now() - startedAt });
-      if (sample !== undefined) record(sample, probe);
+      if (sample !== undefined) record(sample, isProbe);
     };
     try {
       const result = await call(() => {
@@ -94,17 +116,20 @@ export function createBreaker({ timeoutMs, resetMs, onChange }: BreakerOptions):
       return state();
     },
     get isProbing() {
-      return probing;
+      return isProbing;
+    },
+    get nextProbeMs() {
+      return state() === 'open' ? Math.max(1, openUntil - performance.now()) : 0;
     },
     close,
     run: async (call) => {
-      const probe = state() === 'half-open';
-      if (state() === 'open' || (probe && probing)) throw new Failure('provider_unavailable');
-      if (probe) probing = true;
+      const isProbe = state() === 'half-open';
+      if (state() === 'open' || (isProbe && isProbing)) throw new Failure('provider_unavailable');
+      if (isProbe) isProbing = true;
       try {
-        return await watch(call, probe);
+        return await watch(call, isProbe);
       } finally {
-        if (probe) probing = false;
+        if (isProbe) isProbing = false;
       }
     },
   };

@@ -1,4 +1,5 @@
 import { Failure } from '../shared/failures.js';
+import { ProviderCallError } from './provider-failures.js';
 import { Cancelled } from './running-jobs.js';
 
 /** What a call shows of the health of what it called; `down`, with those before it, that it answers nobody. */
@@ -25,7 +26,7 @@ const maxSilent = 10;
 const weight = 1 / 20;
 
 /**
- * Samples the calls of one circuit. Time-outs and retryable errors are bad, and so is the silence of a call whose caller
+ * Samples the calls of one model. Time-outs and retryable errors are bad, and so is the silence of a call whose caller
  * gave up, when it was unusually long: callers are often less patient than the call's own time-out. Refused requests, our
  * own cancels, rate limits and unusable answers are no samples at all: they must neither open a breaker nor close one.
  */
@@ -68,11 +69,41 @@ export class CallSamples {
 const isCut = (error: unknown): boolean =>
   error instanceof Cancelled || (error instanceof Failure && error.code === 'timeout');
 
+/** Whether the provider, or the way to it, is to blame, whatever model was asked. */
+export const concernsAccount = (error: unknown): boolean => callErrorOf(error)?.concernsAccount ?? false;
+
+/** Whether nothing has reached the provider. */
+export const isUnreachable = (error: unknown): boolean => callErrorOf(error)?.isUnreachable ?? false;
+
+const callErrorOf = (error: unknown): ProviderCallError | undefined =>
+  error instanceof Failure && error.cause instanceof ProviderCallError ? error.cause : undefined;
+
 const showsFault = (error: unknown): boolean =>
   error instanceof Failure &&
+  !concernsAccount(error) &&
   (error.code === 'provider_timeout' || (error.code === 'provider_error' && error.retryable));
 
 /** Whether the provider has answered, though not with what it was asked for. */
 const isAnswer = (error: unknown): boolean =>
   error instanceof Failure &&
   ['provider_rejected', 'provider_rate_limited', 'provider_error'].includes(error.code);
+
+/**
+ * Samples all calls of a provider for what concerns the account: refused credentials, and connections that do not come
+ * about. Any answer but those is a good sign; silence is none.
+ */
+export class AccountSamples {
+  #badInRow = 0;
+
+  take({ error }: EndedCall): Sample | undefined {
+    if (concernsAccount(error)) {
+      this.#badInRow += 1;
+      return this.#badInRow >= maxBadInRow ? 'down' : 'bad';
+    }
+    if (error !== undefined && !hasStatus(error)) return undefined;
+    this.#badInRow = 0;
+    return 'good';
+  }
+}
+
+const hasStatus = (error: unknown): boolean => callErrorOf(error)?.status !== undefined;

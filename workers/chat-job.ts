@@ -4,25 +4,33 @@ import type { ChatJob } from '../shared/messages.js';
 import type { Outcome } from '../shared/outcome.js';
 import type { PoolSettings } from '../shared/pool-settings.js';
 import type { Breaker } from './breaker.js';
+import { isUnreachable } from './call-samples.js';
 import { openCallSignal } from './call-signal.js';
-import type { Hold } from './hold.js';
+import { type CallKind, type Circuit, NotBegun } from './circuit.js';
+import type { Circuits } from './circuits.js';
 import type { KeptOutcome } from './kept-outcomes.js';
 import type { PoolMetrics } from './pool-metrics.js';
 import type { FinishReason, Provider, ProviderEvent, ProviderRequest, Usage } from './provider.js';
 import { withOneRetry } from './retry.js';
 import type { RetryBudget } from './retry-budget.js';
 import { Cancelled } from './running-jobs.js';
+import type { Slot } from './slots.js';
 
-/** What a chat job works with; all but the last three are shared by a provider's jobs in a process. */
+/** What a chat job works with; all but the last five are shared by a provider's jobs in a process. */
 export interface ChatJobDeps {
   provider: Provider;
   settings: PoolSettings;
-  breaker: Pick<Breaker, 'run'>;
-  hold: Pick<Hold, 'leftMs' | 'watch'>;
+  /** The breaker of what concerns the account, and so every model. */
+  account: Pick<Breaker, 'state' | 'isProbing' | 'run'>;
+  circuits: Pick<Circuits, 'of'>;
   budget: RetryBudget;
   metrics: Pick<PoolMetrics, 'noteBegun' | 'watchCall'>;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
+  /** Left while the job waits for its model. */
+  slot: Slot;
+  /** Whether the job may go back to the queue when the provider cannot be reached from here. */
+  mayGoBack: () => boolean;
   /** Ends the job before its time: `Cancelled` when nobody waits for it any more, else the `Failure` that it ends with. */
   stop: AbortSignal;
   /** Hears of what ended a job without a reply: the operators' way to see why. */
@@ -36,58 +44,98 @@ export interface ChatJobDeps {
  * 1. a kept chat that has ended already, here or elsewhere, is not answered again;
  * 2. a job nobody waits for any more makes no call;
  * 3. the model is settled, and has to be one that callers may name;
- * 4. the provider is called through the breaker, with one retry at most, never past the deadline;
+ * 4. the provider is called through the model's circuit, with one retry at most, never past the deadline;
  * 5. whatever happened becomes an outcome;
  * 6. that of a kept chat is recorded, unless another was recorded meanwhile, which then counts.
  *
- * `enqueuedAt` is in milliseconds since the epoch. Never throws for anything expected; what it throws is recorded nowhere.
+ * `enqueuedAt` is in milliseconds since the epoch. Throws `NotBegun` for a job that goes back to its queue, and nothing else that is expected; what it throws is recorded nowhere.
  */
 export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJobDeps): Promise<Outcome> {
-  const { now = Date.now } = deps;
-  const startedAt = now();
   const earlier = await deps.kept?.find(job.deadline);
   if (earlier !== undefined) return earlier;
-  deps.metrics.noteBegun(Math.max(0, startedAt - enqueuedAt));
-  const outcome = await answer(job, { startedAt, enqueuedAt }, deps);
+  const times = new JobTimes(enqueuedAt, deps);
+  const outcome = await answer(job, times, deps);
+  times.begin();
   return deps.kept ? deps.kept.settle(outcome) : outcome;
 }
 
-interface Times {
-  startedAt: number;
-  enqueuedAt: number;
+/** When a job was enqueued and begun, in milliseconds since the epoch; it begins with its first call. */
+class JobTimes {
+  #startedAt: number | undefined;
+
+  constructor(
+    readonly enqueuedAt: number,
+    readonly deps: Pick<ChatJobDeps, 'metrics' | 'now'>,
+  ) {}
+
+  /** The wait for its model belongs to the queue. */
+  begin(): void {
+    if (this.#startedAt !== undefined) return;
+    this.#startedAt = this.#now();
+    this.deps.metrics.noteBegun(this.timings.queueMs);
+  }
+
+  get timings(): Timings {
+    const now = this.#now();
+    const startedAt = this.#startedAt ?? now;
+    // An API process of the release before this one has its own clock.
+    return { queueMs: Math.max(0, startedAt - this.enqueuedAt), providerMs: now - startedAt };
+  }
+
+  #now(): number {
+    return this.deps.now?.() ?? Date.now();
+  }
 }
 
-async function answer(job: ChatJob, { startedAt, enqueuedAt }: Times, deps: ChatJobDeps): Promise<Outcome> {
+async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise<Outcome> {
   const { now = Date.now } = deps;
-  // An API process of the release before this one has its own clock.
-  const queueMs = Math.max(0, startedAt - enqueuedAt);
-  const timings = () => ({ queueMs, providerMs: now() - startedAt });
   try {
     refuseIfUnwanted(job, { now, stop: deps.stop });
     const request = toProviderRequest(job, deps.settings);
-    const { breaker, hold, budget, metrics, stop } = deps;
-    const reply = await withOneRetry(
-      (kind) =>
-        breaker.run((onReply) => {
-          const call = () => callOnce(request, { ...deps, deadline: job.deadline, onReply });
-          return hold.watch(() => metrics.watchCall(call, kind), kind);
-        }),
-      {
-        budget,
-        hold,
-        deadline: job.deadline,
-        now,
-        signal: stop,
-      },
-    );
-    return toOutcome(reply, timings());
+    const circuit = deps.circuits.of(request.model);
+    const attempt = (kind: CallKind) => {
+      const call = { request, kind, deadline: job.deadline, onBegin: () => times.begin() };
+      return attemptOnce(circuit, call, deps);
+    };
+    const { budget, slot, stop } = deps;
+    const limits = { budget, slot, hold: circuit.hold, deadline: job.deadline, now, signal: stop };
+    return toOutcome(await withOneRetry(attempt, limits), times.timings);
   } catch (error) {
-    if (error instanceof Cancelled) return { kind: 'cancelled', ...timings() };
+    if (error instanceof Cancelled) return { kind: 'cancelled', ...times.timings };
     if (!(error instanceof Failure)) throw error;
     deps.onFailure(error);
-    return toFailedOutcome(error, timings());
+    return toFailedOutcome(error, times.timings);
   }
 }
+
+interface Attempt {
+  request: ProviderRequest;
+  kind: CallKind;
+  deadline: number;
+  /** Called when nothing more is waited for. */
+  onBegin: () => void;
+}
+
+/** A job that has not been sent anywhere goes back to the queue, for a worker that reaches the provider. */
+async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps): Promise<Reply> {
+  const { request, kind, deadline, onBegin } = attempt;
+  const { account, metrics, slot, stop } = deps;
+  try {
+    return await circuit.run({ deadline, stop, slot }, kind, (onReply) => {
+      if (!kind.isRetry && isClosed(account)) throw new NotBegun();
+      onBegin();
+      return account.run(() =>
+        metrics.watchCall(() => callOnce(request, { ...deps, deadline, onReply }), kind),
+      );
+    });
+  } catch (error) {
+    if (!kind.isRetry && isUnreachable(error) && deps.mayGoBack()) throw new NotBegun();
+    throw error;
+  }
+}
+
+const isClosed = ({ state, isProbing }: ChatJobDeps['account']): boolean =>
+  state === 'open' || (state === 'half-open' && isProbing);
 
 function refuseIfUnwanted(job: ChatJob, { now, stop }: { now: () => number; stop: AbortSignal }): void {
   stop.throwIfAborted();

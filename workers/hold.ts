@@ -1,23 +1,17 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../shared/failures.js';
 
 /**
- * The time in which a pool begins nothing new, because its provider has answered with a 429: the account is asked too
- * often, which concerns every job alike. Calls that run already go on; a retry waits as well.
+ * The time in which no call of a model begins, because its provider has answered with a 429: it is asked too often,
+ * which concerns every job of the model alike. Calls that run already go on; a retry waits as well.
  */
 export interface Hold {
   /** What is left of it, in milliseconds; 0 while nothing is held back. */
   readonly leftMs: number;
-  /** Makes a call and gives what it gives; a 429 holds the pool back, an answer ends the row of them. */
+  /** Makes a call and gives what it gives; a 429 holds the model back, an answer ends the row of them. */
   watch<T>(call: () => Promise<T>, kind?: { isRetry: boolean }): Promise<T>;
   /** Holds back this long, in milliseconds, because another pool of the provider was told to wait. */
   join(ms: number): void;
-  /**
-   * Resolves with true when nothing is held back, at the deadline (milliseconds since the epoch), or when the signal
-   * aborts; with false when the hold was closed before.
-   */
-  whenOver(until: { deadline: number; signal: AbortSignal }): Promise<boolean>;
-  /** Ends every wait, tells nobody of anything any more, and does not keep the process alive. */
+  /** Tells nobody of anything any more, and does not keep the process alive. */
   close(): void;
 }
 
@@ -26,8 +20,6 @@ interface HoldOptions {
   onChange: () => void;
   /** Called with the length of a hold, in milliseconds, that a 429 to this pool began or made noticeably longer. */
   tell: (holdMs: number) => void;
-  /** The clock of the deadlines, in milliseconds since the epoch. */
-  now?: () => number;
 }
 
 /** A provider that asks for more is asked again after this long: quotas are raised, and clocks and headers are wrong. */
@@ -43,23 +35,23 @@ const noticeableMs = 100;
  * began before the last 429 came says nothing of what came after it: twenty that are refused at once are one sign, and
  * so are a call and its retry.
  */
-export function createHold({ onChange, tell, now = Date.now }: HoldOptions): Hold {
+export function createHold({ onChange, tell }: HoldOptions): Hold {
   let endsAt = 0;
   let pauseMs = 0;
   /** How many 429s have counted so far. */
   let limits = 0;
-  const closing = new AbortController();
+  let isClosed = false;
   let timer: NodeJS.Timeout | undefined;
 
   const leftMs = () => (endsAt === 0 ? 0 : Math.max(1, endsAt - performance.now()));
   const end = () => {
     endsAt = 0;
-    if (!closing.signal.aborted) onChange();
+    if (!isClosed) onChange();
   };
   /** Whether a hold began or became noticeably longer. */
   const lengthen = (ms: number): boolean => {
     const beforeMs = leftMs();
-    if (closing.signal.aborted || ms <= beforeMs) return false;
+    if (isClosed || ms <= beforeMs) return false;
     endsAt = performance.now() + ms;
     clearTimeout(timer);
     timer = setTimeout(end, ms);
@@ -92,21 +84,13 @@ export function createHold({ onChange, tell, now = Date.now }: HoldOptions): Hol
       }
     },
     join: (ms) => void lengthen(Math.min(ms, longestMs)),
-    whenOver: async ({ deadline, signal }) => {
-      const isOver = () => endsAt === 0 || signal.aborted || now() >= deadline;
-      while (!isOver() && !closing.signal.aborted) {
-        const ms = Math.min(leftMs(), deadline - now());
-        const ending = AbortSignal.any([signal, closing.signal]);
-        await delay(ms, undefined, { signal: ending }).catch(() => undefined);
-      }
-      return isOver();
-    },
     close: () => {
-      closing.abort();
+      isClosed = true;
       timer?.unref();
     },
   };
 }
 
-const isLimit = (error: unknown): error is Failure =>
+/** Whether this is a provider's 429. */
+export const isLimit = (error: unknown): error is Failure =>
   error instanceof Failure && error.code === 'provider_rate_limited';

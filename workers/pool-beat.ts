@@ -1,19 +1,21 @@
-import type { PoolBeat } from '../shared/messages.js';
+import type { ModelBreaker, PoolBeat } from '../shared/messages.js';
 import type { PoolSettings } from '../shared/pool-settings.js';
 import { writtenVersion } from '../shared/versions.js';
 import type { Breaker } from './breaker.js';
+import type { Circuits } from './circuits.js';
 import type { ClockGuard } from './clock-guard.js';
-import type { Hold } from './hold.js';
 import type { Intake } from './intake.js';
 import type { Load } from './load.js';
 import type { Provider } from './provider.js';
+import type { Slots } from './slots.js';
 
 interface DescribedPool {
   provider: Pick<Provider, 'id'>;
   settings: PoolSettings;
   workerName: string;
-  breaker: Pick<Breaker, 'state'>;
-  hold: Pick<Hold, 'leftMs'>;
+  account: Pick<Breaker, 'state' | 'nextProbeMs'>;
+  circuits: Pick<Circuits, 'describe'>;
+  slots: Pick<Slots, 'away'>;
   clock: Pick<ClockGuard, 'isOff'>;
   intake: Pick<Intake, 'concurrency'>;
   load: Load;
@@ -27,8 +29,9 @@ export async function describePool({
   provider,
   settings,
   workerName,
-  breaker,
-  hold,
+  account,
+  circuits,
+  slots,
   clock,
   intake,
   load,
@@ -36,21 +39,26 @@ export async function describePool({
 }: DescribedPool): Promise<PoolBeat> {
   const { waiting = 0, prioritized = 0 } = await queue.getJobCounts('waiting', 'prioritized');
   // Read after the wait for the store: a breaker may have opened meanwhile.
-  const state = clock.isOff ? 'paused' : poolStates[breaker.state];
-  const heldForMs = Math.ceil(hold.leftMs);
+  const state = clock.isOff ? 'paused' : poolStates[account.state];
+  const breakers = [...describeAccount(account), ...circuits.describe()];
   return {
     v: writtenVersion,
     provider: provider.id,
     worker: workerName,
     state,
     concurrency: intake.concurrency,
-    inFlight: load.inFlight,
+    // Who waits for a model has no part in how long the others wait.
+    inFlight: load.inFlight - slots.away,
     waiting,
     meanJobMs: load.meanJobMs,
     hasDefaultModel: settings.model !== undefined,
     ...(settings.model !== undefined && { defaultModel: settings.model }),
     ...(settings.models && { models: [...settings.models] }),
     ...(prioritized > 0 && { waitingAsync: prioritized }),
-    ...(heldForMs > 0 && { heldForMs }),
+    ...(breakers.length > 0 && { breakers }),
   };
+}
+
+function describeAccount({ state, nextProbeMs }: DescribedPool['account']): ModelBreaker[] {
+  return state === 'closed' ? [] : [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs) }];
 }

@@ -4,8 +4,7 @@ import type { WorkerInstruments } from '../shared/instruments.js';
 import { workCodes } from '../shared/metrics.js';
 import type { Outcome } from '../shared/outcome.js';
 import type { PoolSettings } from '../shared/pool-settings.js';
-import type { Breaker, BreakerState } from './breaker.js';
-import type { Hold } from './hold.js';
+import type { BreakerState } from './breaker.js';
 import type { Load } from './load.js';
 import type { FinishReason } from './provider.js';
 import { Cancelled, LockLost } from './running-jobs.js';
@@ -30,8 +29,10 @@ export interface PoolMetrics {
 interface ShownParts {
   settings: Pick<PoolSettings, 'concurrency'>;
   load: Pick<Load, 'inFlight'>;
-  hold: Pick<Hold, 'leftMs'>;
-  breaker: Pick<Breaker, 'state'>;
+  /** The longest hold of a model. */
+  hold: { readonly leftMs: number };
+  /** The worst breaker, of the account or of a model. */
+  breaker: { readonly state: BreakerState };
 }
 
 type WorkCode = (typeof workCodes)[number];

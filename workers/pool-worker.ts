@@ -6,20 +6,21 @@ import { encodeOutcome, type Outcome } from '../shared/outcome.js';
 import type { QueueStore } from '../shared/queue-store.js';
 import { isNewer } from '../shared/versions.js';
 import { type ChatJobDeps, runChatJob } from './chat-job.js';
-import type { Hold } from './hold.js';
+import { NotBegun } from './circuit.js';
 import type { KeptOutcomes } from './kept-outcomes.js';
 import type { Load } from './load.js';
 import type { PoolMetrics } from './pool-metrics.js';
 import { ProviderCallError } from './provider-failures.js';
-import { createReturns, type ReturnableJob } from './returns.js';
+import { createReturns, type ReturnableJob, type Returns } from './returns.js';
 import type { RunningJobs } from './running-jobs.js';
+import type { Slots } from './slots.js';
 
 interface PoolWorkerDeps {
   /** What the pool's jobs work with. */
-  shared: Omit<ChatJobDeps, 'stop' | 'onFailure' | 'kept' | 'hold' | 'metrics'> & {
-    hold: Hold;
+  shared: Pick<ChatJobDeps, 'provider' | 'settings' | 'account' | 'circuits' | 'budget' | 'now'> & {
     metrics: PoolMetrics;
   };
+  slots: Slots;
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   workerName: string;
@@ -34,6 +35,8 @@ interface PoolWorkerDeps {
 /** What of BullMQ's job is read. */
 interface QueuedJob extends ReturnableJob {
   data: unknown;
+  /** 0 is the most urgent. */
+  priority?: number;
 }
 
 /** A job that was started this often and never finished takes its workers down: it is given up. */
@@ -41,32 +44,18 @@ const mostStarts = 2;
 
 /** Starts BullMQ's worker of a pool, which runs chat jobs and stores what became of them. */
 export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['createWorker']> {
-  const { shared, config, store, workerName, load, jobs, unsettled, keptOutcomes, log } = deps;
+  const { shared, config, store, workerName, load, jobs, unsettled, log } = deps;
   const returns = createReturns(log, store.now);
   const run = async (job: QueuedJob, token?: string): Promise<string> => {
-    unsettled.add(job.id ?? '');
-    const onFailure = (err: Failure) => log.warn({ jobId: job.id, ...knownOf(err) }, 'job without a reply');
-    const answer = async (stop: AbortSignal) => {
-      if (isNewer(job.data)) {
-        unsettled.delete(job.id ?? '');
-        return returns.leaveToNewer(job, token);
-      }
-      const chatJob = chatJobSchema.parse(job.data);
-      // A worker that was waiting for a job when it was paused still takes the next one.
-      const isOver = await shared.hold.whenOver({ deadline: chatJob.deadline, signal: stop });
-      if (!isOver) {
-        unsettled.delete(job.id ?? '');
-        return returns.handBack(job, token);
-      }
-      const kept = keptOutcomes.of({ id: job.id, keptUntil: chatJob.keptUntil }, stop);
-      return runChatJob(chatJob, job.timestamp, { ...shared, kept, stop, onFailure });
-    };
-    const outcome = await load.track(() => jobs.run(job.id ?? '', answer));
+    const { id = '' } = job;
+    unsettled.add(id);
+    const answer = (stop: AbortSignal) => answerJob({ job, token, stop }, returns, deps);
+    const outcome = await load.track(() => jobs.run(id, answer));
     // One that nobody waits for any more says nothing of how long the others take.
     if (outcome.providerMs > 0 && outcome.kind !== 'cancelled')
       load.noteCall(outcome.providerMs, { wasCut: outcome.kind === 'failed' && outcome.code === 'timeout' });
     shared.metrics.noteOutcome(outcome);
-    log.info({ jobId: job.id, ...facts(outcome) }, 'job answered');
+    log.info({ jobId: id, ...facts(outcome) }, 'job answered');
     return encodeOutcome(outcome);
   };
   const worker = store.createWorker(queueName(shared.provider.id), run, {
@@ -92,6 +81,45 @@ function knownOf({ code, cause }: Failure): object {
   if (!(cause instanceof ProviderCallError)) return { code };
   const { name: error, status, word } = cause;
   return { code, error, status, word };
+}
+
+interface TakenJob {
+  job: QueuedJob;
+  token: string | undefined;
+  stop: AbortSignal;
+}
+
+/** Answers the job, or throws `HandedBack` when it has gone back to its queue. */
+async function answerJob(
+  { job, token, stop }: TakenJob,
+  returns: Returns,
+  deps: PoolWorkerDeps,
+): Promise<Outcome> {
+  const { shared, slots, unsettled, keptOutcomes, log } = deps;
+  const { id = '', timestamp: addedAt, priority = 0 } = job;
+  const slot = slots.open({ priority, addedAt });
+  try {
+    if (isNewer(job.data)) {
+      unsettled.delete(id);
+      return await returns.leaveToNewer(job, token);
+    }
+    const chatJob = chatJobSchema.parse(job.data);
+    await slot.take();
+    return await runChatJob(chatJob, addedAt, {
+      ...shared,
+      slot,
+      mayGoBack: () => returns.isFirst(id),
+      kept: keptOutcomes.of({ id, keptUntil: chatJob.keptUntil }, stop),
+      stop,
+      onFailure: (err) => log.warn({ jobId: id, ...knownOf(err) }, 'job without a reply'),
+    });
+  } catch (error) {
+    if (!(error instanceof NotBegun)) throw error;
+    unsettled.delete(id);
+    return await returns.handBack(job, token);
+  } finally {
+    slot.close();
+  }
 }
 
 /** What of an outcome may be logged: everything but its text. */

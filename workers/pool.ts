@@ -17,10 +17,11 @@ import type { QueueStore } from '../shared/queue-store.js';
 import type { Telegraph } from '../shared/relay.js';
 import { writtenVersion } from '../shared/versions.js';
 import { within } from '../shared/within.js';
-import { type Breaker, createBreaker } from './breaker.js';
+import { type Breaker, type BreakerState, createBreaker } from './breaker.js';
+import { AccountSamples } from './call-samples.js';
+import { Circuits } from './circuits.js';
 import { type ClockGuard, createClockGuard } from './clock-guard.js';
 import { type Heartbeat, startHeartbeat } from './heartbeat.js';
-import { createHold, type Hold } from './hold.js';
 import { createIntake } from './intake.js';
 import { createKeptOutcomes } from './kept-outcomes.js';
 import { createLoad } from './load.js';
@@ -31,6 +32,7 @@ import type { Provider } from './provider.js';
 import { createReplier, type Replier } from './replier.js';
 import { createRetryBudget } from './retry-budget.js';
 import { createRunningJobs, type RunningJobs } from './running-jobs.js';
+import { Slots } from './slots.js';
 
 /** The workers of one provider in this process: takes its jobs off the queue, and tells the API how it fares. */
 export interface Pool {
@@ -60,46 +62,67 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
   await telegraph.subscribe(topics.cancel(provider.id), cancelSchema, ({ jobIds }) => jobs.cancel(jobIds));
   const keptOutcomes = createKeptOutcomes({ records: store.records, log, now: store.now });
   const replier = createReplier({ telegraph, keptOutcomes, log });
-  const load = createLoad({ onEnd: () => breaker.state === 'half-open' && intake.adjust() });
+  const load = createLoad({ onEnd: () => account.state === 'half-open' && intake.adjust() });
   const metrics = createPoolMetrics(deps.instruments, provider.id);
+  const slots = new Slots({ size: settings.concurrency, onChange: oncePerTurn(() => intake.adjust()) });
+  const noteBreaker = (breaker: BreakerState, model?: string) => {
+    log.warn({ breaker, model }, 'breaker changed');
+    metrics.noteBreaker(breaker);
+  };
   const change = () => {
     intake.adjust();
     heartbeat.beat();
   };
-  const hold = createHold({ onChange: change, tell: (holdMs) => tellLimit(deps, holdMs), now: store.now });
-  const breaker = createBreaker({
-    timeoutMs: settings.timeoutMs,
-    resetMs: config.BREAKER_RESET_MS,
+  const times = { timeoutMs: settings.timeoutMs, resetMs: config.BREAKER_RESET_MS };
+  const account = createBreaker({
+    ...times,
+    samples: new AccountSamples(),
     onChange: (state) => {
-      log.warn({ breaker: state }, 'breaker changed');
-      metrics.noteBreaker(state);
+      noteBreaker(state);
       change();
     },
   });
+  const circuits = new Circuits({
+    ...times,
+    now: store.now,
+    hasRoom: () => slots.away < maxAway,
+    onChange: (model, state) => {
+      if (state !== undefined) noteBreaker(state, model);
+      heartbeat.beat();
+    },
+    tellLimit: (model, holdMs) => tellLimit(deps, model, holdMs),
+  });
   const budget = createRetryBudget();
-  const shared = { provider, settings, breaker, hold, budget, metrics, now: store.now };
-  metrics.show({ settings, load, hold, breaker });
+  const shared = { provider, settings, account, circuits, budget, metrics, now: store.now };
+  metrics.show({ settings, load, ...overall(account, circuits) });
   const unsettled = new Set<string>();
-  const worker = createPoolWorker({ ...deps, shared, load, jobs, unsettled, keptOutcomes, log });
+  const worker = createPoolWorker({ ...deps, shared, slots, load, jobs, unsettled, keptOutcomes, log });
   worker.on('completed', (job: Job<ChatJobPayload>, outcome: string) => replier.settled(job, outcome));
   worker.on('failed', (job, error) => {
     metrics.noteBroken();
     replier.broke(job, error);
   });
   const clock = createClockGuard({ check: () => store.check(), onChange: change, log });
-  const intake = createIntake({ worker, breaker, hold, load, clock, concurrency: settings.concurrency });
+  const intake = createIntake({
+    worker,
+    breaker: account,
+    load,
+    slots,
+    clock,
+    concurrency: settings.concurrency,
+  });
 
   const queue = store.createQueue(queueName(provider.id));
   const heartbeat = startHeartbeat({
     telegraph,
-    describe: () => describePool({ ...deps, breaker, hold, clock, intake, load, queue }),
+    describe: () => describePool({ ...deps, account, circuits, slots, clock, intake, load, queue }),
     log,
   });
-  await Promise.all([hearLimits(deps, hold), heartbeat.started]);
+  await Promise.all([hearLimits(deps, circuits), heartbeat.started]);
 
   const parts: PoolParts = {
     provider,
-    hold,
+    circuits,
     clock,
     worker,
     unsettled,
@@ -107,14 +130,14 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     heartbeat,
     replier,
     queue,
-    breaker,
+    account,
     log,
   };
   return { id: provider.id, stop: ({ graceMs }) => stopPool(parts, graceMs) };
 }
 
 interface PoolParts extends Pick<PoolDeps, 'provider' | 'log'> {
-  hold: Hold;
+  circuits: Circuits;
   clock: ClockGuard;
   worker: ReturnType<typeof createPoolWorker>;
   unsettled: ReadonlySet<string>;
@@ -122,17 +145,18 @@ interface PoolParts extends Pick<PoolDeps, 'provider' | 'log'> {
   heartbeat: Heartbeat;
   replier: Replier;
   queue: ReturnType<QueueStore['createQueue']>;
-  breaker: Breaker;
+  account: Breaker;
 }
 
 /**
- * Intake first; jobs that wait for the end of a hold go back to the queue. A worker waits for its store without end, so
+ * Intake first; jobs that wait for their model go back to the queue. A worker waits for its store without end, so
  * without jobs it is not waited for: it may have taken one just now, which is why they are counted only after a moment.
  */
 async function stopPool(parts: PoolParts, graceMs: number): Promise<void> {
-  const { provider, hold, clock, worker, unsettled, jobs, heartbeat, replier, queue, breaker, log } = parts;
-  hold.close();
+  const { provider, circuits, clock, worker, unsettled, jobs, heartbeat, replier, queue, account, log } =
+    parts;
   clock.stop();
+  circuits.close();
   const closing = worker.close();
   const closed = within(closingMs, closing)
     .catch(() => within(unsettled.size > 0 ? graceMs : 0, closing))
@@ -143,22 +167,54 @@ async function stopPool(parts: PoolParts, graceMs: number): Promise<void> {
   clearTimeout(cutShort);
   await within(closingMs, replier.flush()).catch(() => undefined);
   await within(closingMs, queue.close()).catch(() => undefined);
-  breaker.close();
+  circuits.dispose();
+  account.close();
   provider.close();
 }
 
 /** How long the store may take to let go. */
 const closingMs = 1000;
 
-/** One account serves all workers of a provider: who is told to wait tells the others. */
-function tellLimit({ telegraph, provider, workerName, log }: PoolDeps, holdMs: number): void {
-  log.warn({ provider: provider.id, holdMs }, 'the provider limits us');
-  const message: Limit = { v: writtenVersion, provider: provider.id, worker: workerName, holdMs };
+/** Jobs that may wait here without a slot; each has its conversation in memory. */
+const maxAway = 500;
+
+/** Changes of one turn of the event loop are one. */
+function oncePerTurn(work: () => void): () => void {
+  let isDue = false;
+  return () => {
+    if (isDue) return;
+    isDue = true;
+    setImmediate(() => {
+      isDue = false;
+      work();
+    });
+  };
+}
+
+/** For the metrics, whose labels cannot name models. */
+const overall = (account: Breaker, circuits: Circuits) => ({
+  hold: {
+    get leftMs() {
+      return circuits.longestHoldMs;
+    },
+  },
+  breaker: {
+    get state() {
+      return account.state === 'closed' ? circuits.worstState : account.state;
+    },
+  },
+});
+
+/** One account serves all workers of a provider: who is told to wait for a model tells the others. */
+function tellLimit({ telegraph, provider, workerName, log }: PoolDeps, model: string, holdMs: number): void {
+  log.warn({ provider: provider.id, model, holdMs }, 'the provider limits us');
+  const message: Limit = { v: writtenVersion, provider: provider.id, worker: workerName, holdMs, model };
   telegraph.publish(topics.limit(provider.id), message).catch((err) => log.debug({ err }, 'limit not told'));
 }
 
-async function hearLimits({ telegraph, provider, workerName }: PoolDeps, hold: Hold): Promise<void> {
-  await telegraph.subscribe(topics.limit(provider.id), limitSchema, ({ worker, holdMs }) => {
-    if (worker !== workerName) hold.join(holdMs);
+/** The release before does not say of which model: its own first call tells this pool. */
+async function hearLimits({ telegraph, provider, workerName }: PoolDeps, circuits: Circuits): Promise<void> {
+  await telegraph.subscribe(topics.limit(provider.id), limitSchema, ({ worker, holdMs, model }) => {
+    if (worker !== workerName && model !== undefined) circuits.of(model).hold.join(holdMs);
   });
 }

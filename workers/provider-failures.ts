@@ -11,6 +11,20 @@ export interface ErrorFacts {
   header?: ((name: string) => string | null | undefined) | undefined;
 }
 
+const unreachable: ReadonlySet<string> = new Set([
+  'EAI_AGAIN',
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+]);
+// Bedrock answers these with a 403.
+const badCredentials: ReadonlySet<string> = new Set([
+  'ExpiredTokenException',
+  'InvalidSignatureException',
+  'UnrecognizedClientException',
+]);
+
 /** What may be known of a provider's error: never its message, which can quote the prompt or the key. */
 export class ProviderCallError extends Error {
   constructor(
@@ -19,6 +33,21 @@ export class ProviderCallError extends Error {
     readonly word?: string,
   ) {
     super('The call to the provider failed.');
+  }
+
+  /** Whether no connection came about, so that nothing was sent. */
+  get isUnreachable(): boolean {
+    return this.word !== undefined && unreachable.has(this.word);
+  }
+
+  /**
+   * Whether every other model of the account would have met the same. A 403 does not say so: providers answer it for a
+   * model that the account may not use, and callers choose the model.
+   */
+  get concernsAccount(): boolean {
+    return (
+      this.isUnreachable || this.status === 401 || (this.word !== undefined && badCredentials.has(this.word))
+    );
   }
 }
 
@@ -44,7 +73,8 @@ export function toFailure(error: unknown, facts: ErrorFacts, nowMs = Date.now())
     cause: new ProviderCallError(
       name,
       facts.status,
-      words.find((word) => word !== name),
+      words.find((word) => unreachable.has(word) || badCredentials.has(word)) ??
+        words.find((word) => word !== name),
     ),
   });
 }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../shared/failures.js';
 import type { Hold } from './hold.js';
 import type { RetryBudget } from './retry-budget.js';
+import type { Slot } from './slots.js';
 
 interface RetryLimits {
   budget: RetryBudget;
@@ -11,18 +12,22 @@ interface RetryLimits {
   now?: () => number;
   /** Ends the pause between the attempts. */
   signal: AbortSignal;
-  /** Not before it is over: the other calls of the pool wait for the same provider. */
+  /** Not before it is over: the other calls of the model wait for it too. */
   hold: Pick<Hold, 'leftMs'>;
+  /** Left for a pause that is long. */
+  slot: Pick<Slot, 'leave'>;
 }
 
 const shortestPauseMs = 100;
 const longestPauseMs = 400;
+/** In a pause that is longer than this another job can have the slot. */
+const longPauseMs = 500;
 /** Less time than this to the deadline is not worth another call. */
 const leastTimeLeftMs = 250;
 
 /**
  * The one retry layer: at most one more attempt, when the failure may pass, the pause (a jittered
- * fraction of a second, and no less than the provider's `Retry-After` or than the pool is held back) fits before the deadline, and the budget
+ * fraction of a second, and no less than the provider's `Retry-After` or than the model is held back) fits before the deadline, and the budget
  * allows it. A call that timed out is not repeated: it has already cost the most a call can.
  */
 export async function withOneRetry<T>(
@@ -40,6 +45,7 @@ export async function withOneRetry<T>(
     // Another call may make the hold longer meanwhile.
     for (; pauseMs > 0; pauseMs = limits.hold.leftMs) {
       if (!isInTime(pauseMs, limits)) throw error;
+      if (pauseMs > longPauseMs) limits.slot.leave();
       await delay(pauseMs, undefined, { signal: limits.signal }).catch(() => limits.signal.throwIfAborted());
     }
     return await attempt({ isRetry: true }).catch((second) => {

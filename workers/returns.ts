@@ -10,8 +10,10 @@ export interface ReturnableJob {
   moveToDelayed(timestamp: number, token?: string): Promise<unknown>;
 }
 
-/** How a pool gives jobs back; none counts as a start that was never finished. Both always throw `HandedBack`. */
+/** How a pool gives jobs back; none counts as a start that was never finished. What gives one back always throws `HandedBack`. */
 export interface Returns {
+  /** Whether this pool has not been asked this of the job lately: one goes back for the same reason once. */
+  isFirst(jobId: string): boolean;
   /** For any worker to take at once. */
   handBack(job: ReturnableJob, token: string | undefined): Promise<never>;
   /**
@@ -24,14 +26,24 @@ export interface Returns {
 const shortestPauseMs = 200;
 const longestPauseMs = 5000;
 
+/** Ids that are remembered: a job that comes back does so soon. */
+const maxRemembered = 1000;
+
 export function createReturns(log: Log, now: () => number = Date.now): Returns {
   let isNoted = false;
+  const returned = new Set<string>();
   const afterwards = async (moving: Promise<unknown>, { id: jobId }: ReturnableJob): Promise<never> => {
     // Without the store the lock runs out, and then somebody takes the job over.
     await moving.catch((err) => log.debug({ err, jobId }, 'job not handed back'));
     throw new HandedBack();
   };
   return {
+    isFirst: (jobId) => {
+      if (returned.has(jobId)) return false;
+      returned.add(jobId);
+      for (const oldest of returned) if (returned.size > maxRemembered) returned.delete(oldest);
+      return true;
+    },
     handBack: (job, token) => afterwards(job.moveToWait(token), job),
     leaveToNewer: (job, token) => {
       // There may be thousands.

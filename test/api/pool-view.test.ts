@@ -148,6 +148,27 @@ describe('admit', () => {
     expect(verdict({ model: 'plain' })).toBe('admitted');
   });
 
+  it('refuses a model whose breaker is open at every pool, and no other', () => {
+    const breakers = [{ model: 'm', state: 'open' as const, nextProbeMs: 2000 }];
+    beat({ breakers, defaultModel: 'm' });
+    expect(verdict({ model: 'm' })).toBe('provider_unavailable');
+    expect(verdict({ model: '' })).toBe('provider_unavailable');
+    expect(verdict({ model: 'other' })).toBe('admitted');
+    beat({ worker: 'two' });
+    expect(verdict({ model: 'm' })).toBe('admitted');
+    beat({ worker: 'two', breakers });
+    expect(verdict({ model: 'm' })).toBe('provider_unavailable');
+    nowMs += 2000;
+    expect(verdict({ model: 'm' })).toBe('admitted');
+  });
+
+  it('refuses a model that is limited beyond the deadline, and no other', () => {
+    beat({ breakers: [{ model: 'm', state: 'limited', nextProbeMs: 3000 }] });
+    expect(verdict({ model: 'm', patienceMs: 2000 })).toBe('provider_rate_limited');
+    expect(verdict({ model: 'm', patienceMs: 4000 })).toBe('admitted');
+    expect(verdict({ model: 'other', patienceMs: 2000 })).toBe('admitted');
+  });
+
   it('leaves it to a worker of the release before, which does not tell its default model', () => {
     beat();
     expect(verdict({ model: 'projects/p/endpoints/1' })).toBe('admitted');

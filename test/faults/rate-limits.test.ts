@@ -7,20 +7,21 @@ import { fault } from './support/fault.js';
 fault(
   {
     id: 'P1',
-    injected: 'a 429 with Retry-After: 1 of every provider; a second caller meanwhile',
+    injected: 'a 429 with Retry-After: 1 of every provider; a second caller of the model meanwhile',
     callsPerRequest: 2,
   },
   async (books) => {
     const { simulator } = await books.start();
     const pauses = await Promise.all(
       providerIds.map(async (provider) => {
-        const limited = books.ask({ provider, model: `sim-limit-1-1-${provider}` });
+        const model = `sim-limit-1-1-${provider}@P1`;
+        const limited = books.ask({ provider, model });
         const first = await limited.arrived();
         await first.closed;
-        const second = books.ask({ provider });
+        const second = books.ask({ provider, model });
         const replies = await Promise.all([limited.reply, second.reply]);
         expect(replies.map(codeOf)).toEqual(['ok', 'ok']);
-        const again = simulator.calls.list({ model: limited.model })[1];
+        const again = simulator.calls.list({ model })[1];
         return (again?.facts.receivedAt ?? Number.NaN) - first.facts.receivedAt;
       }),
     );
@@ -32,17 +33,19 @@ fault(
 
 fault({ id: 'P1', injected: 'a 429 with Retry-After: 3600; more callers during the hold' }, async (books) => {
   await books.start();
-  const limited = await books.chat({ model: 'sim-retry-after-3600' });
+  const model = 'sim-retry-after-3600@P1';
+  const limited = await books.chat({ model });
   expect(codeOf(limited)).toBe('provider_rate_limited');
   expect(limited.headers.get('retry-after')).toBe('3600');
   expect(limited.tookMs).toBeLessThan(1000);
   await eventually(async () => {
-    const refused = await books.chat({ headers: { Prefer: 'wait=1' } });
+    const refused = await books.chat({ model, headers: { Prefer: 'wait=1' } });
     expect(codeOf(refused)).toBe('provider_rate_limited');
     expect(refused.tookMs).toBeLessThan(500);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   });
   expect((await books.chat({ provider: 'anthropic' })).status).toBe(200);
+  expect((await books.chat({})).status).toBe(200);
   expect(books.deployment.logs()).not.toContain('breaker changed');
-  return `500 provider_rate_limited in ${Math.round(limited.tookMs)} ms, later callers refused at once, other providers serve`;
+  return `500 provider_rate_limited in ${Math.round(limited.tookMs)} ms, later callers of the model refused at once, other models and providers serve`;
 });

@@ -177,7 +177,7 @@ describe('the metrics of an API process and a worker', () => {
     expect(made.reduce((sum, count) => sum + count)).toBe(
       deployment.simulator.calls.list({ model: 'sim-status-500' }).length,
     );
-    const refused = { provider: 'anthropic', headers: { Prefer: 'wait=1' } };
+    const refused = { provider: 'anthropic', model: 'sim-status-500', headers: { Prefer: 'wait=1' } };
     await vi.waitUntil(
       async () => (await deployment.chat(refused)).body.code === 'provider_unavailable',
       10_000,

@@ -25,9 +25,9 @@ async function answered(model: string): Promise<Call> {
 }
 
 /** Asks until the API itself refuses; before its pool has told, a request is queued and waits in vain. */
-async function untilRefused(provider: string): Promise<ChatReply> {
+async function untilRefused(provider: string, model: string): Promise<ChatReply> {
   for (;;) {
-    const reply = await deployment.chat({ provider, model: 'sim-echo@refused', headers: wait(1) });
+    const reply = await deployment.chat({ provider, model, headers: wait(1) });
     if (reply.body.code === 'provider_rate_limited') return reply;
     expect(reply.body.code).toBe('timeout');
   }
@@ -37,40 +37,43 @@ describe.each(providerIds)('a 429 of %s', (provider) => {
   beforeAll(() => start({}));
   afterAll(() => deployment.stop());
 
-  it('with Retry-After: 1 is mended by one more call, and keeps the others of the pool waiting as long', async () => {
+  it('with Retry-After: 1 is mended by one more call, and keeps the others of the model waiting as long, but not other models', async () => {
     const model = 'sim-limit-1-1-key';
     const asked = deployment.chat({ provider, model });
     const limited = await answered(model);
     // The adapter needs a moment to read the answer, and the pool to tell.
     await vi.waitFor(() => expect(deployment.logs()).toContain('the provider limits us'));
-    const other = await deployment.chat({ provider, model: 'sim-echo@other' });
-    expect([(await asked).status, other.status]).toEqual([200, 200]);
-    const [, second] = callsOf(model);
-    const [otherCall] = callsOf('sim-echo@other');
-    for (const call of [second, otherCall])
-      expect((call?.facts.receivedAt ?? 0) - limited.facts.receivedAt).toBeGreaterThanOrEqual(1000);
-    expect(callsOf(model)).toHaveLength(2);
+    const other = deployment.chat({ provider, model: 'sim-echo@other' });
+    const same = deployment.chat({ provider, model });
+    const replies = await Promise.all([asked, other, same]);
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const [, second, third] = callsOf(model).map(({ facts }) => facts.receivedAt);
+    const [otherAt = Number.NaN] = callsOf('sim-echo@other').map(({ facts }) => facts.receivedAt);
+    for (const at of [second, third])
+      expect((at ?? 0) - limited.facts.receivedAt).toBeGreaterThanOrEqual(1000);
+    expect(otherAt).toBeLessThan(second ?? 0);
+    expect(callsOf(model)).toHaveLength(3);
   });
 
-  it('with Retry-After: 3600 fails at once, and then the API refuses, of this provider alone', async () => {
-    const reply = await deployment.chat({ provider, model: 'sim-retry-after-3600' });
+  it('with Retry-After: 3600 fails at once, and then the API refuses, of this model alone', async () => {
+    const model = 'sim-retry-after-3600';
+    const reply = await deployment.chat({ provider, model });
     expect(codeOf(reply)).toEqual({ status: 500, code: 'provider_rate_limited' });
     expect(reply.body).toMatchObject({ provider, retryable: true });
     expect(reply.headers.get('retry-after')).toBe('3600');
     expect(reply.tookMs).toBeLessThan(1000);
 
-    const refused = await untilRefused(provider);
+    const refused = await untilRefused(provider, model);
     expect(refused.body).toMatchObject({ status: 500, provider, retryable: true });
     const retryAfter = Number(refused.headers.get('retry-after'));
     expect(retryAfter).toBeGreaterThan(30);
     expect(retryAfter).toBeLessThanOrEqual(60);
     expect(refused.tookMs).toBeLessThan(500);
-    expect(callsOf('sim-echo@refused')).toEqual([]);
-    const others = providerIds.filter((id) => id !== provider);
+    expect(callsOf(model)).toHaveLength(1);
     const replies = await Promise.all(
-      others.map((id) => deployment.chat({ provider: id, headers: wait(5) })),
+      providerIds.map((id) => deployment.chat({ provider: id, headers: wait(5) })),
     );
-    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
 
     const [worker] = deployment.workers;
     const startedAt = performance.now();
@@ -86,19 +89,18 @@ describe('rate limits', () => {
   it('hold back every worker of the provider', async () => {
     await start({}, 2);
     const beats = await hearBeats();
-    const model = 'sim-retry-after-3';
+    const model = 'sim-limit-1-3-held';
     const reply = await deployment.chat({ model, headers: wait(1) });
     // There would be time for a retry, but not within the caller's.
     expect(codeOf(reply)).toEqual({ status: 500, code: 'provider_rate_limited' });
     expect(reply.tookMs).toBeLessThan(1000);
     await vi.waitFor(() => expect(beats.held()).toBe(2), { interval: 5 });
-    const echo = 'sim-echo@held';
     const replies = await Promise.all(
-      Array.from({ length: 6 }, () => deployment.chat({ model: echo, headers: wait(15) })),
+      Array.from({ length: 6 }, () => deployment.chat({ model, headers: wait(15) })),
     );
     expect(replies.map(({ status }) => status)).toEqual(Array(6).fill(200));
-    const limitedAt = (await answered(model)).facts.receivedAt;
-    for (const call of callsOf(echo)) expect(call.facts.receivedAt - limitedAt).toBeGreaterThanOrEqual(2900);
+    const [limitedAt = 0, ...later] = callsOf(model).map(({ facts }) => facts.receivedAt);
+    for (const at of later) expect(at - limitedAt).toBeGreaterThanOrEqual(2900);
     await vi.waitFor(() => expect(beats.held()).toBe(0));
     await beats.close();
   });
@@ -124,7 +126,8 @@ async function hearBeats() {
     last.set(beat.worker, beat),
   );
   return {
-    held: () => [...last.values()].filter(({ heldForMs = 0 }) => heldForMs > 0).length,
+    held: () =>
+      [...last.values()].filter(({ breakers }) => breakers?.some(({ state }) => state === 'limited')).length,
     close: async () => {
       await telegraph.close();
       await store.close();

@@ -47,7 +47,7 @@ async function untilStatus(api: { url: string }, id: unknown, status: Chat['stat
 /** Asks until the API itself refuses; before it has heard that all pools hold back, a request waits in vain. */
 async function untilRefused(api: Pick<StartedApi, 'chat'>, provider: string): Promise<void> {
   await eventually(async () => {
-    const asked = { provider, model: 'sim-echo@refused', headers: { Prefer: 'wait=1' } };
+    const asked = { provider, model: 'sim-retry-after-3600', headers: { Prefer: 'wait=1' } };
     expect((await api.chat(asked)).body.code).toBe('provider_rate_limited');
   });
 }

@@ -3,11 +3,10 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../dev/simulator/server.js';
 import { Failure } from '../../shared/failures.js';
 import type { ChatJob } from '../../shared/messages.js';
-import { type Breaker, createBreaker } from '../../workers/breaker.js';
 import { runChatJob } from '../../workers/chat-job.js';
-import { createHold } from '../../workers/hold.js';
 import { createRetryBudget } from '../../workers/retry-budget.js';
 import { Cancelled, LockLost } from '../../workers/running-jobs.js';
+import { openCircuits, openSlot } from '../support/circuits.js';
 import { poolMetrics } from '../support/metrics.js';
 import { providerSetups } from '../support/providers.js';
 
@@ -18,18 +17,18 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
   const provider = await load(simulator.url);
   afterAll(() => provider.close());
 
-  let breaker: Breaker;
+  let circuits: ReturnType<typeof openCircuits>;
   let stop: AbortController;
   let since: number;
   let failures: Failure[];
 
   beforeEach(() => {
     failures = [];
-    breaker = createBreaker({ timeoutMs: 10_000, resetMs: 60_000, onChange: () => {} });
+    circuits = openCircuits();
     stop = new AbortController();
     since = simulator.calls.lastId;
   });
-  afterEach(() => breaker.close());
+  afterEach(() => circuits.close());
 
   const run = (
     model: string | undefined,
@@ -59,8 +58,9 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     return runChatJob(job, Date.now() - agoMs, {
       provider,
       settings,
-      breaker,
-      hold: createHold({ onChange: () => {}, tell: () => {} }),
+      ...circuits,
+      slot: openSlot(),
+      mayGoBack: () => false,
       budget: createRetryBudget(),
       metrics: poolMetrics,
       stop: stop.signal,
@@ -231,7 +231,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       await call.closed;
       expect(models()).toEqual([model]);
       expect(failures).toEqual([]);
-      expect(breaker.state).toBe('closed');
+      expect(circuits.circuits.of(model).breaker.state).toBe('closed');
     },
   );
 
@@ -250,22 +250,30 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       await running;
       stop = new AbortController();
     }
-    expect(breaker.state).toBe('closed');
+    expect(circuits.circuits.of(model).breaker.state).toBe('closed');
   });
 
-  it('makes no call while the breaker is open', async () => {
-    for (let n = 0; n < 5; n += 1) {
-      await breaker.run(() => Promise.reject(new Failure('provider_error'))).catch(() => {});
-    }
+  /** Has the model fail this often. */
+  const fail = async (model: string, times: number) => {
+    const failing = () => Promise.reject(new Failure('provider_error'));
+    const caller = { deadline: Date.now() + 20_000, stop: stop.signal, slot: openSlot() };
+    for (let n = 0; n < times; n += 1)
+      await circuits.circuits
+        .of(model)
+        .run(caller, { isRetry: false }, failing)
+        .catch(() => {});
+  };
+
+  it("makes no call while the model's breaker is open, but of another model", async () => {
+    await fail('sim-echo', 5);
     expect(await run('sim-echo')).toMatchObject({ kind: 'failed', code: 'provider_unavailable' });
     expect(models()).toEqual([]);
+    expect(await run('sim-latency-1')).toMatchObject({ kind: 'ok' });
   });
 
   // The second attempt meets the breaker that the first one opened, and its refusal hides what the provider did.
   it("keeps the provider's failure when it opens the breaker", async () => {
-    for (let n = 0; n < 4; n += 1) {
-      await breaker.run(() => Promise.reject(new Failure('provider_error'))).catch(() => {});
-    }
+    await fail('sim-status-500', 4);
     expect(await run('sim-status-500')).toMatchObject({ code: 'provider_error' });
   });
 });
@@ -281,7 +289,7 @@ describe('runChatJob', () => {
       },
       close: () => {},
     };
-    const breaker = createBreaker({ timeoutMs: 1000, resetMs: 1000, onChange: () => {} });
+    const circuits = openCircuits();
     const turns = [{ role: 'user' as const, content: 'Hello' }];
     const job: ChatJob = {
       v: 1,
@@ -296,14 +304,15 @@ describe('runChatJob', () => {
     const running = runChatJob(job, Date.now(), {
       provider,
       settings,
-      breaker,
-      hold: createHold({ onChange: () => {}, tell: () => {} }),
+      ...circuits,
+      slot: openSlot(),
+      mayGoBack: () => false,
       budget: createRetryBudget(),
       metrics: poolMetrics,
       stop,
       onFailure: () => {},
     });
     await expect(running).rejects.toBe(error);
-    breaker.close();
+    circuits.close();
   });
 });

@@ -5,13 +5,12 @@ import { Failure } from '../../shared/failures.js';
 import { decodeKeptOutcome, encodeKeptOutcome, outcomeKey } from '../../shared/kept-chat.js';
 import type { ChatJob } from '../../shared/messages.js';
 import type { Outcome } from '../../shared/outcome.js';
-import { type Breaker, createBreaker } from '../../workers/breaker.js';
 import { runChatJob } from '../../workers/chat-job.js';
-import { createHold } from '../../workers/hold.js';
 import { createKeptOutcomes } from '../../workers/kept-outcomes.js';
 import type { Provider } from '../../workers/provider.js';
 import { createRetryBudget } from '../../workers/retry-budget.js';
 import { Cancelled } from '../../workers/running-jobs.js';
+import { openCircuits, openSlot } from '../support/circuits.js';
 import { poolMetrics } from '../support/metrics.js';
 import { providerSetups } from '../support/providers.js';
 import { createRecordingLog } from '../support/recording-log.js';
@@ -31,7 +30,7 @@ describe.each(stores)('runChatJob of a kept chat, with records in $name', (choic
 
   let shared: SharedStore;
   let provider: Provider;
-  let breaker: Breaker;
+  let circuits: ReturnType<typeof openCircuits>;
   let stop: AbortController;
   let failures: Failure[];
   let id: string;
@@ -48,12 +47,12 @@ describe.each(stores)('runChatJob of a kept chat, with records in $name', (choic
     await shared?.stop();
   });
   beforeEach(() => {
-    breaker = createBreaker({ timeoutMs: 10_000, resetMs: 60_000, onChange: () => {} });
+    circuits = openCircuits();
     stop = new AbortController();
     failures = [];
     id = randomUUID();
     since = simulator.calls.lastId;
-    return () => breaker.close();
+    return () => circuits.close();
   });
 
   const run = (model: string, { inMs = 20_000, by = provider } = {}) => {
@@ -70,8 +69,9 @@ describe.each(stores)('runChatJob of a kept chat, with records in $name', (choic
     return runChatJob(job, Date.now(), {
       provider: by,
       settings: { concurrency: 1, timeoutMs: 10_000, model: undefined, maxOutputTokens: 100 },
-      breaker,
-      hold: createHold({ onChange: () => {}, tell: () => {} }),
+      ...circuits,
+      slot: openSlot(),
+      mayGoBack: () => false,
       budget: createRetryBudget(),
       metrics: poolMetrics,
       stop: stop.signal,

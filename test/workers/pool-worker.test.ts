@@ -3,7 +3,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { parseConfig } from '../../shared/config.js';
 import { encodeChatJob, queueName } from '../../shared/messages.js';
 import { decodeOutcome } from '../../shared/outcome.js';
-import { createHold, type Hold } from '../../workers/hold.js';
 import { createKeptOutcomes } from '../../workers/kept-outcomes.js';
 import { createLoad } from '../../workers/load.js';
 import { createPoolWorker } from '../../workers/pool-worker.js';
@@ -11,6 +10,8 @@ import type { Provider } from '../../workers/provider.js';
 import { toFailure } from '../../workers/provider-failures.js';
 import { createRetryBudget } from '../../workers/retry-budget.js';
 import { createRunningJobs } from '../../workers/running-jobs.js';
+import { Slots } from '../../workers/slots.js';
+import { openCircuits } from '../support/circuits.js';
 import { poolMetrics } from '../support/metrics.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
@@ -33,7 +34,7 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
 
   let shared: SharedStore;
   let queue: ReturnType<SharedStore['store']['createQueue']>;
-  let hold: Hold;
+  let open: ReturnType<typeof openCircuits>;
   const closing: (() => Promise<void>)[] = [];
 
   beforeAll(async () => {
@@ -45,26 +46,26 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
     await shared?.stop();
   });
   beforeEach(() => {
-    hold = createHold({ onChange: () => {}, tell: () => {} });
+    open = openCircuits();
   });
   afterEach(async () => {
-    hold.close();
+    open.close();
     for (const close of closing.splice(0)) await close();
   });
 
-  const start = (unsettled: Set<string>, ownHold = hold, ownProvider = provider) => {
+  const start = (unsettled: Set<string>, ownProvider = provider) => {
     const worker = createPoolWorker({
       shared: {
         provider: ownProvider,
         settings: { concurrency: 2, timeoutMs: 5000, model: 'm', maxOutputTokens: 1 },
-        breaker: { run: (call) => call(() => {}) },
-        hold: ownHold,
+        ...open,
         budget: createRetryBudget(),
         metrics: poolMetrics,
       },
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
       store: shared.store,
       workerName: 'test',
+      slots: new Slots({ size: 2, onChange: () => {} }),
       load: createLoad(),
       jobs: createRunningJobs(),
       unsettled,
@@ -88,26 +89,25 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
     const jobId = await add();
     // More often than a job may be started that takes its workers down.
     for (let n = 0; n < 3; n += 1) {
-      hold = createHold({ onChange: () => {}, tell: () => {} });
-      hold.join(50_000);
+      open = openCircuits();
+      open.circuits.of('m').hold.join(50_000);
       const unsettled = new Set<string>();
       const worker = start(unsettled);
       await vi.waitFor(() => expect(unsettled).toEqual(new Set([jobId])), { timeout: 8000 });
-      hold.close();
+      open.circuits.close();
       const startedAt = performance.now();
       await worker.close();
       expect(performance.now() - startedAt).toBeLessThan(2000);
       expect(await queue.getJobState(jobId)).toBe('waiting');
       expect(unsettled.size).toBe(0);
     }
-    const free = createHold({ onChange: () => {}, tell: () => {} });
-    start(new Set(), free);
+    open = openCircuits();
+    start(new Set());
     await vi.waitFor(async () => expect(await queue.getJobState(jobId)).toBe('completed'), { timeout: 8000 });
     expect(decodeOutcome((await queue.getJob(jobId))?.returnvalue)).toMatchObject({
       kind: 'ok',
       text: 'Hello',
     });
-    free.close();
   });
 
   it('leaves a job of a newer release to a worker that can read it, however often, and goes on with its own', async () => {
@@ -140,7 +140,7 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
         throw toFailure(new TypeError('secret'), { status: 400, words: ['context_length_exceeded'] });
       },
     };
-    start(new Set(), hold, refusing);
+    start(new Set(), refusing);
     const jobId = await add();
     await vi.waitFor(async () => expect(await queue.getJobState(jobId)).toBe('completed'), { timeout: 8000 });
     const line = logged.lines.find(({ msg, jobId: id }) => msg === 'job without a reply' && id === jobId);

@@ -10,9 +10,13 @@ interface Limits {
   hold?: { readonly leftMs: number };
 }
 
+/** How often the slot was left. */
+let left = 0;
+
 let attempts = 0;
 afterEach(() => {
   attempts = 0;
+  left = 0;
 });
 
 /** Runs attempts that end as listed, the last one for good. */
@@ -25,6 +29,11 @@ async function run(
     hold = { leftMs: 0 },
   }: Limits = {},
 ): Promise<unknown> {
+  const slot = {
+    leave: () => {
+      left += 1;
+    },
+  };
   const attempt = async ({ isRetry }: { isRetry: boolean }) => {
     expect(isRetry).toBe(attempts > 0);
     const ending = endings[Math.min(attempts, endings.length - 1)];
@@ -32,7 +41,9 @@ async function run(
     if (ending !== 'done') throw ending;
     return 'done';
   };
-  return withOneRetry(attempt, { budget, deadline: Date.now() + inMs, signal, hold }).catch((error) => error);
+  return withOneRetry(attempt, { budget, deadline: Date.now() + inMs, signal, hold, slot }).catch(
+    (error) => error,
+  );
 }
 
 const failed = () => new Failure('provider_error');
@@ -76,12 +87,14 @@ describe('withOneRetry', () => {
     const tookMs = performance.now() - startedAt;
     expect(tookMs).toBeGreaterThanOrEqual(95);
     expect(tookMs).toBeLessThan(1000);
+    expect(left).toBe(0);
   });
 
   it('waits as long as the provider asks', async () => {
     const startedAt = performance.now();
     expect(await run([limited(600), 'done'])).toBe('done');
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(595);
+    expect(left).toBe(1);
   });
 
   it('waits until the pool is held back no more, also when that takes longer than it seemed', async () => {

@@ -1,0 +1,32 @@
+import { type Breaker, createBreaker } from '../../workers/breaker.js';
+import { AccountSamples } from '../../workers/call-samples.js';
+import { Circuits } from '../../workers/circuits.js';
+import { type Slot, Slots } from '../../workers/slots.js';
+
+/** What decides whether a pool calls a model, with nobody who listens. */
+export function openCircuits({ timeoutMs = 10_000, resetMs = 60_000 } = {}): {
+  account: Breaker;
+  circuits: Circuits;
+  close(): void;
+} {
+  const account = createBreaker({ timeoutMs, resetMs, samples: new AccountSamples(), onChange: () => {} });
+  const circuits = new Circuits({
+    timeoutMs,
+    resetMs,
+    hasRoom: () => true,
+    onChange: () => {},
+    tellLimit: () => {},
+  });
+  return {
+    account,
+    circuits,
+    close: () => {
+      circuits.dispose();
+      account.close();
+    },
+  };
+}
+
+/** The slot of a job that is alone. */
+export const openSlot = (): Slot =>
+  new Slots({ size: 1, onChange: () => {} }).open({ priority: 0, addedAt: 0 });
