@@ -33,8 +33,8 @@ interface UpkeepTimes {
 
 /**
  * Prompts and answers must not outlive their time, but BullMQ removes old records only when another job finishes, and
- * jobs that no worker takes and events never. So every API and worker process looks after all queues, now and then. The
- * store must be ready; what fails is done the next time, and keeps nothing else from being done.
+ * jobs that no worker takes and events never. So API and worker processes look after all queues, now and then: of those
+ * that remove the same whoever takes the lease, one at a time and not again before half the time has passed. The store must be ready; what fails is done the next time, and keeps nothing else from being done.
  */
 export function startUpkeep({ store, longestMs, log }: UpkeepDeps, times: UpkeepTimes = {}): Upkeep {
   const { everyMs = 10_000, keptMs = recordKeptMs, marginMs = 60_000 } = times;
@@ -54,9 +54,13 @@ export function startUpkeep({ store, longestMs, log }: UpkeepDeps, times: Upkeep
   };
   const attempt = (work: () => Promise<void>) =>
     work().catch((err) => log.debug({ err }, 'not everything was tidied'));
+  const lease = leaseKey(longestMs === undefined ? 'ended' : 'all');
+  /** The store ends the lease by itself, so the death of its holder delays nothing for long. */
+  const isOurTurn = () =>
+    store.records.create(lease, { value: '', ttlMs: Math.ceil(everyMs / 2) }).catch(() => false);
   const run = async () => {
     while (await pause(everyMs * (0.5 + Math.random()), stopping.signal)) {
-      await tidyAll();
+      if (await isOurTurn()) await tidyAll();
     }
   };
   const running = run();
@@ -71,6 +75,9 @@ export function startUpkeep({ store, longestMs, log }: UpkeepDeps, times: Upkeep
     },
   };
 }
+
+/** What a process removes: records of ended jobs and events, or unfinished jobs as well. */
+const leaseKey = (removes: 'ended' | 'all'): string => `lease.upkeep.${removes}`;
 
 /** How long the store may take to let go. */
 const closingMs = 1000;

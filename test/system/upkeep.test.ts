@@ -115,6 +115,21 @@ describe('upkeep', () => {
     await Promise.all(queues.map((queue) => queue.close()));
   });
 
+  it('is done by one process at a time, however many there are', async () => {
+    const times: number[] = [];
+    const everyMs = 200;
+    const removeEnded = async () => void times.push(performance.now());
+    const noting: QueueStore = { ...store, records: { ...store.records, removeEnded } };
+    const all = Array.from({ length: 10 }, () =>
+      startUpkeep({ store: noting, log: recording.log }, { everyMs }),
+    );
+    await vi.waitFor(() => expect(times.length).toBeGreaterThan(4), 20_000);
+    await Promise.all(all.map((upkeep) => upkeep.stop()));
+    const shortest = Math.min(...times.slice(1).map((at, n) => at - (times[n] ?? 0)));
+    // The queues are tidied in between, which takes a moment more or less.
+    expect(shortest).toBeGreaterThan(everyMs / 10);
+  });
+
   it('removes ended records also when a queue cannot be tidied', async () => {
     const reached = Promise.withResolvers<void>();
     const removeEnded = async () => reached.resolve();
