@@ -4,6 +4,13 @@ import { codeOf } from './support/balance.js';
 import { eventually } from './support/expectations.js';
 import { fault } from './support/fault.js';
 
+/** Whose limits the workers' logs tell of. */
+const limitedProviders = (logs: string): unknown[] =>
+  logs
+    .split('\n')
+    .filter((line) => line.includes('the provider limits us'))
+    .map((line) => JSON.parse(line).provider);
+
 fault(
   {
     id: 'P1',
@@ -18,6 +25,8 @@ fault(
         const limited = books.ask({ provider, model });
         const first = await limited.arrived();
         await first.closed;
+        // A call that begins before the worker has read the 429 is not held back.
+        await eventually(async () => expect(limitedProviders(books.deployment.logs())).toContain(provider));
         const second = books.ask({ provider, model });
         const replies = await Promise.all([limited.reply, second.reply]);
         expect(replies.map(codeOf)).toEqual(['ok', 'ok']);
