@@ -28,6 +28,11 @@ export interface ApiServer {
 
 /** Longer than the usual 60 s of load balancers, so that they never use a connection that we have just closed. */
 const keepAliveTimeout = 65_000;
+/**
+ * Connections that may wait to be accepted; the system has a limit of its own. With Node's 511 a client that opens a thousand at
+ * once makes others wait for seconds, until their systems try again.
+ */
+const backlog = 4096;
 /** Time to write the last answers once the grace is over. */
 const lastAnswersMs = 500;
 
@@ -85,7 +90,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     listen: (port, host) =>
       new Promise((resolve, reject) => {
         server.once('error', reject);
-        server.listen(port, host, () => resolve(server));
+        server.listen({ port, host, backlog }, () => resolve(server));
       }),
     close: async ({ graceMs, onGraceOver }) => {
       const graceOver = setTimeout(() => {
