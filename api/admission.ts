@@ -1,20 +1,15 @@
 import { Failure } from '../shared/failures.js';
 import { within } from '../shared/within.js';
-import type { Question } from './question.js';
+import { ownerOf, type Question } from './question.js';
 import type { QueueLink } from './queue-link.js';
 
 /**
  * Throws what `PoolView.admit` throws when a new job would not be done within `patienceMs`, and
  * `queue_unavailable` when it is the store that is down.
  */
-export async function admit(
-  link: QueueLink,
-  { provider, model, keeping }: Question,
-  patienceMs: number,
-): Promise<void> {
+export async function admit(link: QueueLink, question: Question, patienceMs: number): Promise<void> {
   try {
-    const isAsync = keeping?.isAsync ?? false;
-    link.pools.admit(provider, { patienceMs, model, isAsync });
+    link.pools.admit(ownerOf(question), { patienceMs, model: question.model });
   } catch (error) {
     // No beats arrive while the store is down either; that is another failure than a dead pool.
     if (error instanceof Failure && error.code === 'provider_unavailable')

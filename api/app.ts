@@ -25,7 +25,7 @@ import { metricsPage } from './metrics-page.js';
 import { describeApi } from './openapi.js';
 import { elapsedMsOf, failureCodeOf, methodNotAllowed, notFound, problemHandler } from './problem.js';
 import { createRequestCounts } from './request-counts.js';
-import { createUserLimits } from './user-limits.js';
+import { UserLimits } from './user-limits.js';
 
 export interface AppDeps {
   config: Config;
@@ -38,6 +38,8 @@ export interface AppDeps {
   database: Pick<Database, 'check'>;
   /** Whether the channels to the workers are open. */
   linked: () => boolean;
+  /** Jobs that all live pools can run at once; undefined while none is known. */
+  places: () => number | undefined;
   /** Whether the process is about to stop. */
   draining: () => boolean;
   instruments: ApiInstruments;
@@ -51,9 +53,11 @@ export function createApp(deps: AppDeps): Express {
   // A rule of a proxy for one spelling of an address has to hold for all that is served there.
   app.enable('case sensitive routing').enable('strict routing');
   if (config.TRUSTED_PROXIES) app.set('trust proxy', config.TRUSTED_PROXIES);
-  const limits = createUserLimits({
-    mostInFlight: config.CHAT_USER_MAX_IN_FLIGHT,
-    mostPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
+  const limits = new UserLimits({
+    maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT ?? maxInFlightOf(deps.places()),
+    maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
+    maxBytes: config.CHAT_USER_MAX_QUEUED_BYTES,
+    maxBytesInAll: config.CHAT_MAX_QUEUED_BYTES,
   });
   const chat = { gateway, limits, maxWaitS: config.CHAT_MAX_WAIT_S };
   app.locals.controllers = new Controllers()
@@ -91,6 +95,13 @@ export function createApp(deps: AppDeps): Express {
 const leastMaxValues = 20_000;
 /** The message, its role and its content, and room for a field that is ignored. */
 const valuesPerMessage = 4;
+/** More than this many times what the pools can run at once is of no use to anybody. */
+const maxInFlightPerPlace = 10;
+/** What a user may have in flight however small the pools are. */
+const leastMaxInFlight = 100;
+
+const maxInFlightOf = (places: number | undefined): number | undefined =>
+  places === undefined ? undefined : Math.max(leastMaxInFlight, places * maxInFlightPerPlace);
 
 /** The page must also work over plain HTTP, where a proxy in front does the rest. */
 const pageHeaders = {

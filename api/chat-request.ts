@@ -119,6 +119,10 @@ export function readTurns({ messages }: ChatRequest): Turn[] {
   return turns;
 }
 
+/** How much room a conversation takes up, in bytes of UTF-8, its roles and marks left out. */
+export const bytesOf = (turns: readonly Turn[]): number =>
+  turns.reduce((total, { content }) => total + Buffer.byteLength(content), 0);
+
 /** Model names become parts of providers' URLs: no dots that climb, nothing that needs escaping. */
 const modelName = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}$/;
 

@@ -16,7 +16,7 @@ import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatRequest, ChatResponse, Problem, ProviderId } from '../shared/contract.js';
 import type { Caller } from './authentication.js';
 import { addressOf, answerHeaders, sendAccepted } from './chat-answers.js';
-import { checkChatRequest, checkModel, readTurns, whenGone } from './chat-request.js';
+import { bytesOf, checkChatRequest, checkModel, readTurns, whenGone } from './chat-request.js';
 import type { Gateway } from './gateway.js';
 import { readIdempotencyKey } from './idempotency-key.js';
 import { readJsonBody } from './json-body.js';
@@ -176,20 +176,23 @@ export class ChatController extends Controller {
     markApplied(response, applied);
     const { gateway, limits } = this.deps;
     const { user } = request;
-    const onGoingOn = (ended: Promise<unknown>) => limits.hold(user.id, ended);
+    const turns = readTurns(body);
+    const load = { user: user.id, bytes: bytesOf(turns) };
+    const onGoingOn = (ended: Promise<unknown>) => limits.hold(load, ended);
     // Set here, so that problems have it too.
     const onOpened = (id: string) => void response.set('Content-Location', addressOf(id, response));
     const question = {
       requestId: requestIdOf(response),
+      user: user.id,
       provider,
       model: checkModel(model),
-      turns: readTurns(body),
+      turns,
       patienceMs: waitS && waitS * 1000,
       elapsedMs: elapsedMsOf(response),
       gone: whenGone(response),
       keeping: isAsync || key !== undefined ? { owner: user, key, isAsync, onOpened, onGoingOn } : undefined,
     };
-    const reply = await limits.run(user.id, () => gateway.ask(question));
+    const reply = await limits.run(load, () => gateway.ask(question));
     if (reply.kind === 'accepted') return sendAccepted(response, reply, applied);
     const headers = answerHeaders(reply.answer, provider);
     for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);

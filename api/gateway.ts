@@ -7,9 +7,11 @@ import type { JobRecord } from './job-records.js';
 import type { KeptChats } from './kept-chats.js';
 import { clockMarginMs, type Entry } from './kept-entry.js';
 import { createLeftChats } from './left-chats.js';
+import type { CountedJob } from './outstanding-jobs.js';
 import {
   isKept,
   type OpenedChat,
+  ownerOf,
   type Question,
   type Reply,
   type Task,
@@ -41,7 +43,7 @@ interface GatewayDeps {
 export function createGateway(deps: GatewayDeps): Gateway {
   const { link, waitingRoom, keptChats, timeoutMs, longestMs, now = Date.now } = deps;
   const leftChats = createLeftChats(waitingRoom);
-  const counted = createSharedCounts();
+  const counted = createSharedCounts<CountedJob>();
   return {
     ask: async (question) => {
       const { keeping, patienceMs, provider } = question;
@@ -76,9 +78,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
   async function carryOut(open: QueueLink, question: Question, task: Task): Promise<JobRecord> {
     const { chat } = task;
     const job = { jobId: chat.id, provider: question.provider, isKept: isKept(question) };
-    const isAsync = question.keeping?.isAsync ?? false;
-    const settled = counted(job.jobId, () => open.pools.noteAdded(question.provider, { isAsync }));
-    const add = () => open.add(job.jobId, jobOf(question, chat));
+    const counting = counted(job.jobId, () => open.pools.noteAdded(ownerOf(question)));
+    const add = () => open.add(job.jobId, { ...jobOf(question, chat), level: counting.level });
     const adding = add();
     adding.catch(() => {
       // After its deadline nobody makes a call for it.
@@ -97,8 +98,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
       if (goesOn && isKept(question)) {
         const ended = leftChats.leave(job, { deadline: chat.deadline, adding });
         question.keeping.onGoingOn(ended);
-        void ended.then(settled);
-      } else settled();
+        void ended.then(counting.release);
+      } else counting.release();
     }
   }
 
@@ -169,7 +170,7 @@ const lastLook = (link: QueueLink, job: AwaitedJob): Promise<JobRecord> =>
 function jobOf(
   { provider, model, turns, keeping }: Question,
   { deadline, keptUntil }: OpenedChat['chat'],
-): NewJob {
+): Omit<NewJob, 'level'> {
   const optional = { ...(model !== undefined && { model }), ...(keptUntil !== undefined && { keptUntil }) };
   return { provider, turns, deadline, isAsync: keeping?.isAsync ?? false, ...optional };
 }

@@ -2,29 +2,31 @@ import { isModelAllowed } from '../shared/allowed-models.js';
 import type { ProviderId } from '../shared/contract.js';
 import { Failure } from '../shared/failures.js';
 import type { PoolBeat } from '../shared/messages.js';
-import { type LivePool, type Outstanding, predictWaitMs } from './predicted-wait.js';
+import { type CountedJob, type JobOwner, OutstandingJobs } from './outstanding-jobs.js';
+import { type LivePool, predictWaitMs } from './predicted-wait.js';
 
 /** What this API process knows of the pools, from their beats. */
 export interface PoolView {
   noteBeat(beat: PoolBeat): void;
   /** To be called when the store was found away: what was not heard meanwhile tells nothing. */
   noteOutage(): void;
-  /** Counts a job of our own as outstanding until the function it gives is called; `isAsync` as in `admit`. */
-  noteAdded(provider: ProviderId, options?: { isAsync: boolean }): () => void;
+  /** Counts a job of our own as outstanding until it is released, and gives the level that it is added with. */
+  noteAdded(owner: JobOwner): CountedJob;
+  /** Jobs that all live pools can run at once, over all providers; undefined while none is known. */
+  places(): number | undefined;
   /**
    * Throws `provider_unavailable` when no live worker would take the job or call its model, `overloaded` when the wait
    * predicted from the backlog is longer than `patienceMs`, `provider_rate_limited` when it is only because the provider
    * makes every pool wait with this model, `invalid_request` when no pool has a model for it, or may be asked for the one
-   * it names. An asynchronous request comes after all others.
+   * it names. An asynchronous request comes after all others, and what its user has outstanding already comes before it.
    */
-  admit(provider: ProviderId, request: Admission): void;
+  admit(owner: JobOwner, request: Admission): void;
 }
 
 interface Admission {
   patienceMs: number;
   /** The model that the request names, if it does. */
   model: string | undefined;
-  isAsync?: boolean;
 }
 
 interface Sighting {
@@ -44,12 +46,7 @@ export function createPoolView(options: { since: number; now?: () => number }): 
   const { now = () => performance.now() } = options;
   let { since } = options;
   const sightings = new Map<ProviderId, Map<string, Sighting>>();
-  const outstanding = new Map<ProviderId, Outstanding>();
-  const outstandingOf = (provider: ProviderId) => outstanding.get(provider) ?? { waitedFor: 0, async: 0 };
-  const count = (provider: ProviderId, kind: keyof Outstanding, change: number) => {
-    const own = outstandingOf(provider);
-    outstanding.set(provider, { ...own, [kind]: own[kind] + change });
-  };
+  const outstanding = new OutstandingJobs();
 
   const heardOf = (provider: ProviderId): Map<string, Sighting> => {
     const workers = sightings.get(provider) ?? new Map<string, Sighting>();
@@ -70,12 +67,13 @@ export function createPoolView(options: { since: number; now?: () => number }): 
     noteOutage: () => {
       since = now();
     },
-    noteAdded: (provider, { isAsync } = { isAsync: false }) => {
-      const kind = isAsync ? 'async' : 'waitedFor';
-      count(provider, kind, 1);
-      return () => count(provider, kind, -1);
+    noteAdded: (owner) => outstanding.add(owner),
+    places: () => {
+      const pools = [...sightings.keys()].flatMap((provider) => [...heardOf(provider).values()]);
+      return pools.length === 0 ? undefined : pools.reduce((total, { beat }) => total + beat.concurrency, 0);
     },
-    admit: (provider, { patienceMs, model, isAsync = false }) => {
+    admit: (owner, { patienceMs, model }) => {
+      const { provider, isAsync } = owner;
       const beats = live(provider, model);
       const taking = beats.filter(({ state }) => state !== 'paused');
       if (taking.length === 0) {
@@ -85,7 +83,11 @@ export function createPoolView(options: { since: number; now?: () => number }): 
       if (!taking.some((pool) => serves(pool, model))) throw noModel(provider);
       const calling = taking.filter(({ openForMs }) => openForMs === 0);
       if (calling.length === 0) throw unavailable(provider, taking);
-      const waitMs = predictWaitMs(calling, { own: outstandingOf(provider), isAsync });
+      const waitMs = predictWaitMs(calling, {
+        own: outstanding.of(provider),
+        isAsync,
+        level: outstanding.nextLevel(owner),
+      });
       if (waitMs <= patienceMs) return;
       const heldMs = Math.min(...calling.map((pool) => pool.heldMs));
       if (heldMs > 0 && waitMs - heldMs <= patienceMs)

@@ -3,12 +3,15 @@ import type { ChatStatus, ProviderId, Turn } from '../shared/contract.js';
 import type { KeptChat } from '../shared/kept-chat.js';
 import type { Outcome } from '../shared/outcome.js';
 import type { Answer } from './answers.js';
+import type { JobOwner } from './outstanding-jobs.js';
 import type { AwaitedJob } from './waiting-room.js';
 
 /** A conversation for a provider. */
 export interface Question {
   /** Becomes the job's id, unless another chat is joined. */
   requestId: string;
+  /** Id of the user who asks. */
+  user: string;
   provider: ProviderId;
   /** The provider's own model name; absent means the provider's configured one. */
   model: string | undefined;
@@ -37,6 +40,13 @@ interface Keeping {
 
 /** A question whose caller may come back. */
 export type KeptQuestion = Question & { readonly keeping: Keeping };
+
+/** Whose job the question makes. */
+export const ownerOf = ({ provider, user, keeping }: Question): JobOwner => ({
+  provider,
+  user,
+  isAsync: keeping?.isAsync ?? false,
+});
 
 export const isKept = (question: Question): question is KeptQuestion => question.keeping !== undefined;
 

@@ -16,6 +16,7 @@ import {
   replySchema,
   topics,
 } from '../shared/messages.js';
+import { priorityOf, type ShareLevel } from '../shared/priority.js';
 import type { QueueDepth, QueueStore } from '../shared/queue-store.js';
 import { openTelegraph } from '../shared/relay.js';
 import { writtenVersion } from '../shared/versions.js';
@@ -45,8 +46,11 @@ export interface QueueLink {
   close(): Promise<void>;
 }
 
-/** A job, as far as it is not for the link to say; an asynchronous one is done after all that are not. */
-export type NewJob = Omit<ChatJob, 'v' | 'replyTo'> & { readonly isAsync?: boolean };
+/** A job, as far as it is not for the link to say, and its turn; an asynchronous one is done after all that are not. */
+export type NewJob = Omit<ChatJob, 'v' | 'replyTo'> & {
+  readonly isAsync?: boolean;
+  readonly level?: ShareLevel;
+};
 
 interface LinkDeps {
   store: QueueStore;
@@ -60,8 +64,6 @@ const addTimeoutMs = 2500;
 /** A lost connection is back within half a second; adding a job again whose add was executed does nothing. */
 const patienceMs = 700;
 const pauseMs = 50;
-/** BullMQ takes jobs of no priority before any that has one; none has but the asynchronous. */
-const afterAllOthers = 1;
 /** How long the store may take for what is still to be called off. */
 const closingMs = 1000;
 
@@ -118,7 +120,7 @@ export async function openQueueLink({ store, waitingRoom, metrics, log }: LinkDe
   return {
     pools,
     check: () => store.check().catch(away),
-    add: async (jobId, { isAsync, ...job }) => {
+    add: async (jobId, { isAsync = false, level = 0, ...job }) => {
       const payload = encodeChatJob({ v: writtenVersion, ...job, replyTo: node });
       const removal = { age: recordKeptMs / 1000 };
       const options = {
@@ -126,7 +128,7 @@ export async function openQueueLink({ store, waitingRoom, metrics, log }: LinkDe
         timestamp: store.now(),
         removeOnComplete: removal,
         removeOnFail: removal,
-        ...(isAsync && { priority: afterAllOthers }),
+        priority: priorityOf(level, { isAsync }),
       };
       const adding = withPatience(() => queueOf(job.provider).add('chat', payload, options));
       await within(addTimeoutMs, adding).catch(away);

@@ -84,6 +84,7 @@ export async function serveApi(config: Config): Promise<void> {
     ...blogParts(config, { database, lifecycle, log }),
     authentication,
     ...watched,
+    places: () => link()?.pools.places(),
   });
   const api = lifecycle.opened('http server', createApiServer({ app, draining }), (open) =>
     open.close({ graceMs: config.SHUTDOWN_GRACE_MS, onGraceOver: () => waitingRoom.settleAll(cutShort) }),

@@ -1,20 +1,26 @@
-/**
- * Counts what several may want at once: `begin` is called for the first who wants the thing of this id, and what it gives
- * when the last of them has let go, by calling what they were given.
- */
-export type SharedCounts = (id: string, begin: () => () => void) => () => void;
+/** Something that is counted until it is released. */
+interface Counted {
+  release(): void;
+}
 
-export function createSharedCounts(): SharedCounts {
-  const wanted = new Map<string, { by: number; end: () => void }>();
+/**
+ * Counts what several may want at once: `begin` is called for the first who wants the thing of this id, and what it gives is
+ * released when the last of them has released what they were given.
+ */
+export type SharedCounts<T extends Counted> = (id: string, begin: () => T) => T;
+
+export function createSharedCounts<T extends Counted>(): SharedCounts<T> {
+  const wanted = new Map<string, { by: number; thing: T }>();
   return (id, begin) => {
-    const count = wanted.get(id) ?? { by: 0, end: begin() };
+    const count = wanted.get(id) ?? { by: 0, thing: begin() };
     count.by += 1;
     wanted.set(id, count);
-    return () => {
+    const release = () => {
       count.by -= 1;
       if (count.by > 0) return;
       wanted.delete(id);
-      count.end();
+      count.thing.release();
     };
+    return { ...count.thing, release };
   };
 }

@@ -17,6 +17,7 @@ const loopbackHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 const port = z.coerce.number().int().min(0).max(65535);
 const milliseconds = (least: number) => z.coerce.number().int().min(least).max(3_600_000);
 const count = (most: number) => z.coerce.number().int().min(1).max(most);
+const byteCount = z.coerce.number().int().min(1024).max(1_099_511_627_776);
 const text = z.string().min(1);
 /** Marks a variable whose value is never shown; the mark has to stand outside `optional` to be seen. */
 const secret = (schema: z.ZodType<string>, description: string) =>
@@ -192,7 +193,17 @@ export const environmentSchema = z.object({
     ),
   CHAT_USER_MAX_IN_FLIGHT: count(100_000)
     .optional()
-    .describe('Most chat requests of one user at once, per API process; any number when it is not set.'),
+    .describe(
+      'Most chat requests of one user at once, asynchronous chats included, per API process; when it is not set, ten times what all pools can run at once, and at least 100.',
+    ),
+  CHAT_USER_MAX_QUEUED_BYTES: byteCount
+    .default(67_108_864)
+    .describe(
+      'Most bytes of conversations that one user may have queued and running, per API process; one alone may be larger.',
+    ),
+  CHAT_MAX_QUEUED_BYTES: byteCount
+    .default(268_435_456)
+    .describe('Most bytes of conversations that all users may have queued and running, per API process.'),
   CHAT_USER_MAX_PER_MINUTE: count(1_000_000)
     .optional()
     .describe(

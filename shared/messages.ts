@@ -97,8 +97,13 @@ export const poolBeatSchema = z.object({
   waiting: z.number(),
   /** The asynchronous ones, which are taken after those; absent when there are none. */
   waitingAsync: z.number().optional(),
-  /** Moving mean of the time one job takes here, in milliseconds; 0 before the first. */
+  /** Both by level of fair share, from 0 up to the last that is not empty; absent when only the first level has any. */
+  waitingByLevel: z.array(z.number()).optional(),
+  waitingAsyncByLevel: z.array(z.number()).optional(),
+  /** Moving mean of the time one job takes here, in milliseconds; 0 before the first was answered. */
   meanJobMs: z.number(),
+  /** Age of the oldest running job, in milliseconds; absent when none is running. */
+  oldestJobMs: z.number().optional(),
   /** Whether the pool has a model for requests that name none. */
   hasDefaultModel: z.boolean(),
   /** That model; absent where there is none, and from the release before. */

@@ -9,6 +9,7 @@ import { openCallSignal } from './call-signal.js';
 import { type CallKind, type Circuit, NotBegun } from './circuit.js';
 import type { Circuits } from './circuits.js';
 import type { KeptOutcome } from './kept-outcomes.js';
+import type { Load } from './load.js';
 import type { PoolMetrics } from './pool-metrics.js';
 import type { FinishReason, Provider, ProviderEvent, ProviderRequest, Usage } from './provider.js';
 import { withOneRetry } from './retry.js';
@@ -24,6 +25,7 @@ export interface ChatJobDeps {
   account: Pick<Breaker, 'state' | 'isProbing' | 'run'>;
   circuits: Pick<Circuits, 'of'>;
   budget: RetryBudget;
+  load: Pick<Load, 'meanJobMs'>;
   metrics: Pick<PoolMetrics, 'noteBegun' | 'watchCall'>;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
@@ -42,7 +44,7 @@ export interface ChatJobDeps {
 /**
  * Answers one conversation. In order:
  * 1. a kept chat that has ended already, here or elsewhere, is not answered again;
- * 2. a job nobody waits for any more makes no call;
+ * 2. a job nobody waits for any more, or that comes too late to be answered in time, makes no call;
  * 3. the model is settled, and has to be one that callers may name;
  * 4. the provider is called through the model's circuit, with one retry at most, never past the deadline;
  * 5. whatever happened becomes an outcome;
@@ -91,6 +93,7 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
   const { now = Date.now } = deps;
   try {
     refuseIfUnwanted(job, { now, stop: deps.stop });
+    refuseIfTooLate({ waitedMs: times.timings.queueMs, leftMs: job.deadline - now() }, deps.load);
     const request = toProviderRequest(job, deps.settings);
     const circuit = deps.circuits.of(request.model);
     const attempt = (kind: CallKind) => {
@@ -140,6 +143,17 @@ const isClosed = ({ state, isProbing }: ChatJobDeps['account']): boolean =>
 function refuseIfUnwanted(job: ChatJob, { now, stop }: { now: () => number; stop: AbortSignal }): void {
   stop.throwIfAborted();
   if (now() >= job.deadline) throw new Failure('timeout');
+}
+
+/**
+ * A job that has waited for most of its time and has less than half of a usual call left would most likely be cut short, and paid
+ * for. One that has hardly waited is tried: its caller knows better how long its call may take.
+ */
+function refuseIfTooLate(
+  { waitedMs, leftMs }: { waitedMs: number; leftMs: number },
+  { meanJobMs }: Pick<Load, 'meanJobMs'>,
+): void {
+  if (waitedMs > leftMs && leftMs < meanJobMs / 2) throw new Failure('overloaded');
 }
 
 function toProviderRequest(job: ChatJob, settings: PoolSettings): ProviderRequest {

@@ -1,18 +1,22 @@
 /** How busy a pool is. */
 export interface Load {
   readonly inFlight: number;
-  /** Moving mean of the time a call takes, in milliseconds; 0 before the first. */
+  /** Age of the oldest running job, in milliseconds; undefined when none is running. */
+  readonly oldestJobMs: number | undefined;
+  /** Moving mean of the time a call takes that gives an answer, in milliseconds; 0 before the first. */
   readonly meanJobMs: number;
   /** Counts the job as in flight while it runs. */
   track<T>(job: () => Promise<T>): Promise<T>;
   /**
-   * Takes note of how long a call took; jobs that made none say nothing about the pace. One that was cut at its deadline
-   * would have taken longer: were it counted as short, a pool with a long backlog would seem fast and be given more.
+   * Records how long a call took that gave an answer, or was cut at its deadline: that one would have taken longer, and were it
+   * counted as short, a pool with a long backlog would seem fast and be given more. Calls that failed say nothing about the pace.
    */
   noteCall(tookMs: number, options?: { wasCut: boolean }): void;
 }
 
 interface LoadOptions {
+  /** A clock that never jumps, in milliseconds. */
+  now?: () => number;
   /** Called when a job is in flight no more. */
   onEnd?: () => unknown;
 }
@@ -20,22 +24,28 @@ interface LoadOptions {
 /** The mean follows the last few dozen calls. */
 const weight = 1 / 20;
 
-export function createLoad({ onEnd = () => {} }: LoadOptions = {}): Load {
-  let inFlight = 0;
+export function createLoad({ onEnd = () => {}, now = () => performance.now() }: LoadOptions = {}): Load {
+  /** When the running jobs began, oldest first. */
+  const running = new Map<symbol, number>();
   let meanJobMs = 0;
   return {
     get inFlight() {
-      return inFlight;
+      return running.size;
+    },
+    get oldestJobMs() {
+      const [oldest] = running.values();
+      return oldest === undefined ? undefined : Math.round(now() - oldest);
     },
     get meanJobMs() {
       return meanJobMs;
     },
     track: async (job) => {
-      inFlight += 1;
+      const key = Symbol('job');
+      running.set(key, now());
       try {
         return await job();
       } finally {
-        inFlight -= 1;
+        running.delete(key);
         onEnd();
       }
     },

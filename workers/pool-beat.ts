@@ -1,5 +1,6 @@
 import type { ModelBreaker, PoolBeat } from '../shared/messages.js';
 import type { PoolSettings } from '../shared/pool-settings.js';
+import { countAll, countWaiting, type WaitingByLevel } from '../shared/priority.js';
 import { writtenVersion } from '../shared/versions.js';
 import type { Breaker } from './breaker.js';
 import type { Circuits } from './circuits.js';
@@ -19,7 +20,7 @@ interface DescribedPool {
   clock: Pick<ClockGuard, 'isOff'>;
   intake: Pick<Intake, 'concurrency'>;
   load: Load;
-  queue: { getJobCounts(...states: ('waiting' | 'prioritized')[]): Promise<Record<string, number>> };
+  queue: Parameters<typeof countWaiting>[0];
 }
 
 const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' } as const;
@@ -37,7 +38,7 @@ export async function describePool({
   load,
   queue,
 }: DescribedPool): Promise<PoolBeat> {
-  const { waiting = 0, prioritized = 0 } = await queue.getJobCounts('waiting', 'prioritized');
+  const waiting = await countWaiting(queue);
   // Read after the wait for the store: a breaker may have opened meanwhile.
   const state = clock.isOff ? 'paused' : poolStates[account.state];
   const breakers = [...describeAccount(account), ...circuits.describe()];
@@ -49,12 +50,12 @@ export async function describePool({
     concurrency: intake.concurrency,
     // Who waits for a model has no part in how long the others wait.
     inFlight: load.inFlight - slots.away,
-    waiting,
+    ...describeWaiting(waiting),
     meanJobMs: load.meanJobMs,
     hasDefaultModel: settings.model !== undefined,
     ...(settings.model !== undefined && { defaultModel: settings.model }),
     ...(settings.models && { models: [...settings.models] }),
-    ...(prioritized > 0 && { waitingAsync: prioritized }),
+    ...(load.oldestJobMs !== undefined && { oldestJobMs: load.oldestJobMs }),
     ...(breakers.length > 0 && { breakers }),
   };
 }
@@ -62,3 +63,20 @@ export async function describePool({
 function describeAccount({ state, nextProbeMs }: DescribedPool['account']): ModelBreaker[] {
   return state === 'closed' ? [] : [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs) }];
 }
+
+type Waiting = Pick<PoolBeat, 'waiting' | 'waitingAsync' | 'waitingByLevel' | 'waitingAsyncByLevel'>;
+
+function describeWaiting({ waitedFor, async }: WaitingByLevel): Waiting {
+  const asyncCount = countAll(async);
+  const used = { waitedFor: trimmed(waitedFor), async: trimmed(async) };
+  return {
+    waiting: countAll(waitedFor),
+    ...(asyncCount > 0 && { waitingAsync: asyncCount }),
+    ...(used.waitedFor.length > 1 && { waitingByLevel: used.waitedFor }),
+    ...(used.async.length > 1 && { waitingAsyncByLevel: used.async }),
+  };
+}
+
+/** Without the empty levels at its end. */
+const trimmed = (byLevel: readonly number[]): number[] =>
+  byLevel.slice(0, byLevel.findLastIndex((count) => count > 0) + 1);

@@ -1,7 +1,8 @@
+import { z } from 'zod';
 import type { Config } from '../shared/config.js';
 import type { Failure } from '../shared/failures.js';
 import type { Log } from '../shared/log.js';
-import { chatJobSchema, queueName } from '../shared/messages.js';
+import { type ChatJobPayload, chatJobSchema, queueName } from '../shared/messages.js';
 import { encodeOutcome, type Outcome } from '../shared/outcome.js';
 import type { QueueStore } from '../shared/queue-store.js';
 import { isNewer } from '../shared/versions.js';
@@ -51,9 +52,7 @@ export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['c
     unsettled.add(id);
     const answer = (stop: AbortSignal) => answerJob({ job, token, stop }, returns, deps);
     const outcome = await load.track(() => jobs.run(id, answer));
-    // One that nobody waits for any more says nothing of how long the others take.
-    if (outcome.providerMs > 0 && outcome.kind !== 'cancelled')
-      load.noteCall(outcome.providerMs, { wasCut: outcome.kind === 'failed' && outcome.code === 'timeout' });
+    noteCall(load, outcome);
     shared.metrics.noteOutcome(outcome);
     log.info({ jobId: id, ...facts(outcome) }, 'job answered');
     return encodeOutcome(outcome);
@@ -66,8 +65,12 @@ export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['c
     // Not by starts in all: a job that is handed back has taken nobody down.
     maxStalledCount: mostStarts - 1,
   });
-  worker.on('completed', ({ id = '' }) => unsettled.delete(id));
-  worker.on('failed', (job) => unsettled.delete(job?.id ?? ''));
+  const onEnded = (job: FinishedJob | undefined) => {
+    unsettled.delete(job?.id ?? '');
+    if (job) dropLongConversation(job, log);
+  };
+  worker.on('completed', onEnded);
+  worker.on('failed', onEnded);
   // Whatever such a job still gives, the store refuses: BullMQ then tells neither 'completed' nor 'failed'.
   return worker.on('lockRenewalFailed', (jobIds) => {
     log.warn({ jobIds }, 'jobs lost to another worker');
@@ -107,6 +110,7 @@ async function answerJob(
     await slot.take();
     return await runChatJob(chatJob, addedAt, {
       ...shared,
+      load: deps.load,
       slot,
       mayGoBack: () => returns.isFirst(id),
       kept: keptOutcomes.of({ id, keptUntil: chatJob.keptUntil }, stop),
@@ -120,6 +124,35 @@ async function answerJob(
   } finally {
     slot.close();
   }
+}
+
+/** What of BullMQ's job is needed once it has ended. */
+interface FinishedJob {
+  id?: string | undefined;
+  data: ChatJobPayload;
+  updateData(data: ChatJobPayload): Promise<void>;
+}
+
+/** Characters of a conversation that are worth a command of their own; shorter ones stay as long as the job's record. */
+const longConversation = 16_384;
+
+/** What broke may be anything. */
+const withTurns = z.object({ turns: z.string() });
+
+/** Nobody reads the conversation of a job that has ended, and thousands of long ones would fill the store. */
+function dropLongConversation(job: FinishedJob, log: Log): void {
+  const { success, data } = withTurns.safeParse(job.data);
+  if (!success || data.turns.length < longConversation) return;
+  const dropped = job.updateData({ ...job.data, turns: '[]' });
+  dropped.catch((err) => log.debug({ err, jobId: job.id }, 'conversation not dropped'));
+}
+
+/** A call that failed, or that nobody waited for any more, says nothing of how long the others take. */
+function noteCall(load: Load, outcome: Outcome): void {
+  const wasCut =
+    outcome.kind === 'failed' && (outcome.code === 'timeout' || outcome.code === 'provider_timeout');
+  const gaveAnswer = outcome.kind !== 'failed' && outcome.kind !== 'cancelled';
+  if (outcome.providerMs > 0 && (gaveAnswer || wasCut)) load.noteCall(outcome.providerMs, { wasCut });
 }
 
 /** What of an outcome may be logged: everything but its text. */

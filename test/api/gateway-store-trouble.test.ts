@@ -59,6 +59,7 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
 
   const kept = (keeping: { key?: string; isAsync?: boolean }): Question => ({
     requestId: randomUUID(),
+    user: 'me',
     provider: 'openai',
     model: 'm',
     turns: [{ role: 'user', content: 'Hello' }],

@@ -62,6 +62,7 @@ const begins: KeptChats = {
 const ask = (question: Partial<Question> = {}) =>
   gateway.ask({
     requestId: 'one',
+    user: 'me',
     provider: 'openai',
     model: 'm',
     turns: [{ role: 'user', content: 'Hello' }],

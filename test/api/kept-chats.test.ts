@@ -71,6 +71,7 @@ beforeEach(() => {
 
 const question = (key: string | undefined, differs: Partial<KeptQuestion> = {}): KeptQuestion => ({
   requestId: randomUUID(),
+  user: 'me',
   provider: 'openai',
   model: undefined,
   turns: [{ role: 'user', content: 'Hello' }],

@@ -4,6 +4,7 @@ import type { Failure } from '../../shared/failures.js';
 import type { PoolBeat } from '../../shared/messages.js';
 
 const startMs = 1_000_000;
+const me = { provider: 'openai', user: 'me', isAsync: false } as const;
 let nowMs: number;
 let pools: PoolView;
 
@@ -29,7 +30,7 @@ const beat = (changes: Partial<PoolBeat> = {}) =>
 /** Why the request is refused, and when to come again. */
 function refusal(patienceMs: number): object {
   try {
-    pools.admit('openai', { patienceMs, model: 'm' });
+    pools.admit(me, { patienceMs, model: 'm' });
     return {};
   } catch (error) {
     const { code, retryable, facts } = error as Failure;
@@ -38,9 +39,9 @@ function refusal(patienceMs: number): object {
 }
 
 /** `admitted`, or why not. */
-function verdict({ patienceMs = 10_000, model = 'm', isAsync = false } = {}): string {
+function verdict({ patienceMs = 10_000, model = 'm', isAsync = false, user = 'me' } = {}): string {
   try {
-    pools.admit('openai', { patienceMs, model: model || undefined, isAsync });
+    pools.admit({ ...me, user, isAsync }, { patienceMs, model: model || undefined });
     return 'admitted';
   } catch (error) {
     return (error as Failure).code;
@@ -189,7 +190,7 @@ describe('the predicted wait', () => {
 
   it('says how much too long it is', () => {
     beat({ inFlight: 10, waiting: 99, meanJobMs: 1000 });
-    expect(() => pools.admit('openai', { patienceMs: 9100, model: 'm' })).toThrow(
+    expect(() => pools.admit(me, { patienceMs: 9100, model: 'm' })).toThrow(
       expect.objectContaining({ code: 'overloaded', facts: { provider: 'openai', retryAfterMs: 3000 } }),
     );
   });
@@ -209,11 +210,11 @@ describe('the predicted wait', () => {
 
   it('counts our own jobs at once, and each until it has settled', () => {
     beat();
-    const settled = Array.from({ length: 109 }, () => pools.noteAdded('openai'));
-    for (let n = 0; n < 500; n += 1) pools.noteAdded('bedrock');
+    const settled = Array.from({ length: 109 }, () => pools.noteAdded(me));
+    for (let n = 0; n < 500; n += 1) pools.noteAdded({ ...me, provider: 'bedrock' });
     expect(verdict({ patienceMs: 12_100 })).toBe('admitted');
     expect(verdict({ patienceMs: 12_099 })).toBe('overloaded');
-    for (const settle of settled) settle();
+    for (const { release } of settled) release();
     expect(verdict({ patienceMs: 0 })).toBe('admitted');
   });
 
@@ -227,14 +228,44 @@ describe('the predicted wait', () => {
 
   it('counts our own asynchronous jobs for who waits as far as they may be running', () => {
     beat();
-    const settled = Array.from({ length: 104 }, () => pools.noteAdded('openai', { isAsync: true }));
-    for (let n = 0; n < 5; n += 1) settled.push(pools.noteAdded('openai'));
+    const settled = Array.from({ length: 104 }, () => pools.noteAdded({ ...me, isAsync: true }));
+    for (let n = 0; n < 5; n += 1) settled.push(pools.noteAdded(me));
     expect(verdict({ patienceMs: 1210 })).toBe('admitted');
     expect(verdict({ patienceMs: 1209 })).toBe('overloaded');
     expect(verdict({ patienceMs: 12_100, isAsync: true })).toBe('admitted');
     expect(verdict({ patienceMs: 12_099, isAsync: true })).toBe('overloaded');
-    for (const settle of settled) settle();
+    for (const { release } of settled) release();
     expect(verdict({ patienceMs: 0, isAsync: true })).toBe('admitted');
+  });
+
+  it('leaves out what is taken after the newcomer, because its user has more outstanding', () => {
+    beat({ inFlight: 10, waiting: 500, waitingByLevel: [1, 1, 2, 4, 8, 16, 32, 64, 128, 244] });
+    for (let n = 0; n < 500; n += 1) pools.noteAdded(me);
+    expect(verdict({ patienceMs: 30_000 })).toBe('overloaded');
+    expect(verdict({ patienceMs: 1320, user: 'another' })).toBe('admitted');
+    expect(verdict({ patienceMs: 1319, user: 'another' })).toBe('overloaded');
+  });
+
+  it('leaves out asynchronous jobs of those who have more for one who has none', () => {
+    const waitingAsyncByLevel = [1, 1, 2, 4, 8, 16, 32, 64, 72];
+    beat({ inFlight: 10, waitingAsync: 200, waitingAsyncByLevel });
+    for (let n = 0; n < 200; n += 1) pools.noteAdded({ ...me, isAsync: true });
+    expect(verdict({ patienceMs: 20_000, isAsync: true })).toBe('overloaded');
+    expect(verdict({ patienceMs: 1320, isAsync: true, user: 'another' })).toBe('admitted');
+  });
+
+  it('goes by the age of the oldest job while none has ended', () => {
+    beat({ inFlight: 10, waiting: 99, meanJobMs: 0, oldestJobMs: 1000 });
+    expect(verdict({ patienceMs: 12_100 })).toBe('admitted');
+    expect(verdict({ patienceMs: 12_099 })).toBe('overloaded');
+  });
+
+  it('weighs the pace of a pool by how much it does at once', () => {
+    beat({ concurrency: 9, inFlight: 9, waiting: 99, meanJobMs: 1000 });
+    beat({ worker: 'slow', concurrency: 1, inFlight: 1, waiting: 99, meanJobMs: 10_000 });
+    // 9.1 jobs a second: a plain mean would make it 1.8.
+    expect(verdict({ patienceMs: 13_297 })).toBe('admitted');
+    expect(verdict({ patienceMs: 13_290 })).toBe('overloaded');
   });
 
   it('is not halved by a worker that has just started', () => {
@@ -289,6 +320,17 @@ describe('a pool that is held back', () => {
     expect(verdict({ patienceMs: 4000 })).toBe('admitted');
     beat({ state: 'paused', heldForMs: 2000, concurrency: 90, waiting: 99 });
     expect(verdict({ patienceMs: 4000 })).toBe('overloaded');
+  });
+});
+
+describe('places', () => {
+  it('is what all live pools can do at once, and unknown while nobody is', () => {
+    expect(pools.places()).toBeUndefined();
+    beat();
+    beat({ worker: 'two', provider: 'bedrock', concurrency: 5 });
+    expect(pools.places()).toBe(15);
+    nowMs += 10_000;
+    expect(pools.places()).toBeUndefined();
   });
 });
 

@@ -5,20 +5,21 @@ it('begins for the first who wants the same, and ends with the last', () => {
   let counted = 0;
   const begin = () => {
     counted += 1;
-    return () => {
+    const release = () => {
       counted -= 1;
     };
+    return { release };
   };
   const count = createSharedCounts();
   const [first, second, other] = [count('one', begin), count('one', begin), count('two', begin)];
   expect(counted).toBe(2);
-  first();
+  first.release();
   expect(counted).toBe(2);
-  second();
+  second.release();
   expect(counted).toBe(1);
   const again = count('one', begin);
   expect(counted).toBe(2);
-  again();
-  other();
+  again.release();
+  other.release();
   expect(counted).toBe(0);
 });

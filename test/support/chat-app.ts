@@ -68,6 +68,7 @@ export async function startChatApp({
     store,
     database,
     linked: () => true,
+    places: () => undefined,
     draining: () => false,
     instruments: openInstruments(apiMetrics),
     log: recording.log,

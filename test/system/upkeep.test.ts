@@ -62,6 +62,13 @@ describe('upkeep', () => {
     await tidying(() => forgotten(canary), { keptMs: 0 });
   });
 
+  it('leaves no long conversation for the minute that the record of an ended job is kept', async () => {
+    const canary = 'canary-of-a-long-conversation';
+    const content = `${canary} ${'x'.repeat(20_000)}`;
+    expect((await deployment.chat({ model: 'sim-status-400', messages: [{ content }] })).status).toBe(500);
+    await forgotten(canary);
+  });
+
   it('is done by an API process without workers: events go soon, the records of jobs when nobody asks any more', async () => {
     const { headers } = await deployment.chat({ messages: [{ content: 'canary-of-a-record' }] });
     const [worker] = deployment.workers;

@@ -13,6 +13,15 @@ import { providerSetups } from '../support/providers.js';
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 
+interface RunOptions {
+  inMs?: number;
+  timeoutMs?: number;
+  agoMs?: number;
+  preset?: string;
+  meanJobMs?: number;
+  models?: string[];
+}
+
 describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }) => {
   const provider = await load(simulator.url);
   afterAll(() => provider.close());
@@ -32,13 +41,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
 
   const run = (
     model: string | undefined,
-    {
-      inMs = 20_000,
-      timeoutMs = 10_000,
-      agoMs = 0,
-      preset = '',
-      models,
-    }: { inMs?: number; timeoutMs?: number; agoMs?: number; preset?: string; models?: string[] } = {},
+    { inMs = 20_000, timeoutMs = 10_000, agoMs = 0, preset = '', meanJobMs = 0, models }: RunOptions = {},
   ) => {
     const job: ChatJob = {
       v: 1,
@@ -62,6 +65,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       slot: openSlot(),
       mayGoBack: () => false,
       budget: createRetryBudget(),
+      load: { meanJobMs },
       metrics: poolMetrics,
       stop: stop.signal,
       onFailure: (failure) => failures.push(failure),
@@ -125,6 +129,17 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       code: 'timeout',
     });
     expect(models()).toEqual([]);
+  });
+
+  it('makes no call for a job that waited for most of its time and has less than half a usual call left', async () => {
+    const late = await run('sim-echo', { agoMs: 8000, inMs: 2000, meanJobMs: 8000 });
+    expect(late).toMatchObject({ kind: 'failed', code: 'overloaded', retryable: true, providerMs: 0 });
+    expect(models()).toEqual([]);
+  });
+
+  it('tries a job that has hardly waited, however long calls usually take', async () => {
+    expect(await run('sim-echo', { agoMs: 10, inMs: 2000, meanJobMs: 8000 })).toMatchObject({ kind: 'ok' });
+    expect(await run('sim-echo', { agoMs: 8000, inMs: 5000, meanJobMs: 8000 })).toMatchObject({ kind: 'ok' });
   });
 
   it('answers after a failure that passes', async () => {
@@ -308,6 +323,7 @@ describe('runChatJob', () => {
       slot: openSlot(),
       mayGoBack: () => false,
       budget: createRetryBudget(),
+      load: { meanJobMs: 0 },
       metrics: poolMetrics,
       stop,
       onFailure: () => {},

@@ -73,6 +73,7 @@ describe.each(stores)('runChatJob of a kept chat, with records in $name', (choic
       slot: openSlot(),
       mayGoBack: () => false,
       budget: createRetryBudget(),
+      load: { meanJobMs: 0 },
       metrics: poolMetrics,
       stop: stop.signal,
       onFailure: (failure) => failures.push(failure),

@@ -15,6 +15,24 @@ describe('createLoad', () => {
     expect(load.inFlight).toBe(0);
   });
 
+  it('knows how long the oldest running job has been running', async () => {
+    let nowMs = 0;
+    const load = createLoad({ now: () => nowMs });
+    expect(load.oldestJobMs).toBeUndefined();
+    const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const first = load.track(() => one.promise);
+    nowMs = 300;
+    const second = load.track(() => two.promise);
+    nowMs = 1000;
+    expect(load.oldestJobMs).toBe(1000);
+    one.resolve();
+    await first;
+    expect(load.oldestJobMs).toBe(700);
+    two.resolve();
+    await second;
+    expect(load.oldestJobMs).toBeUndefined();
+  });
+
   it('counts a job that throws at once', async () => {
     const load = createLoad();
     const thrower = () => {

@@ -1,0 +1,119 @@
+import { expect, inject, vi } from 'vitest';
+import { quillgate } from '../support/command-line.js';
+import type { ChatCall, ChatReply, Deployment } from '../support/deployment.js';
+import { percentile, withLag } from '../support/lateness.js';
+import { codeOf } from './support/balance.js';
+import type { Books } from './support/books.js';
+import { fault } from './support/fault.js';
+import { paced } from './support/pace.js';
+
+fault(
+  {
+    id: 'Q3',
+    timed: true,
+    injected: '120 requests with a deadline of 10 s to a pool that has just started: 20 at once, 8 s a call',
+  },
+  async (books) => {
+    const { simulator } = await books.start();
+    const startedAt = performance.now();
+    const headers = { Prefer: 'wait=10' };
+    const send = async () => ({
+      reply: await books.chat({ model: 'sim-latency-8000', headers }),
+      atMs: performance.now() - startedAt,
+    });
+    const { result, lagMs } = await withLag(() => Promise.all(Array.from({ length: 120 }, send)));
+    const calls = simulator.calls.list().length;
+    expect(calls).toBeLessThanOrEqual(25);
+    const answered = result.filter(({ reply }) => reply.status === 200);
+    expect(answered.length).toBeGreaterThanOrEqual(20);
+    const firstAnswerMs = Math.min(...answered.map(({ atMs }) => atMs));
+    const refused = result.filter(({ reply }) => reply.status !== 200);
+    expect(refused.map(({ reply }) => codeOf(reply)).filter((code) => code !== 'overloaded')).toEqual([]);
+    const lastRefusalMs = Math.max(...refused.map(({ atMs }) => atMs)) - firstAnswerMs;
+    expect(lastRefusalMs).toBeLessThan(1000 + lagMs);
+    return `${calls} calls, ${answered.length} answers, ${refused.length} refused up to ${Math.round(lastRefusalMs)} ms after the first answer`;
+  },
+);
+
+const callMs = 2000;
+const model = `sim-latency-${callMs}`;
+const isRedis = inject('store').kind === 'redis';
+/** On PostgreSQL, where each of them costs more of the machine that all programs share, fewer. */
+const flood = isRedis ? { waiting: 500, async: 200 } : { waiting: 200, async: 100 };
+const requestsOfOther = 40;
+/** As large as a body may be, nearly. */
+const megabyte = 'x'.repeat(1_000_000);
+
+fault(
+  {
+    id: 'Q5',
+    timed: true,
+    injected: `one user sends ${flood.waiting} requests at once and ${flood.async} asynchronous chats of 1 MB, another some`,
+    timeoutMs: 120_000,
+  },
+  async (books) => {
+    const deployment = await books.start({ variables: { CHAT_TIMEOUT_MS: '55000' } });
+    const other = await newUser(books, deployment);
+    const alone = await other({ model });
+    const flooding = startFlood(books);
+    await flooding.underWay;
+    const { result: replies, lagMs } = await withLag(() => sendPaced(other));
+    const { accepted, refused } = await flooding.end();
+    expect(replies.map(codeOf).filter((code) => code !== 'ok')).toEqual([]);
+    const tookMs = percentile(
+      replies.map((reply) => reply.tookMs),
+      0.99,
+    );
+    const overheadMs = alone.tookMs - callMs;
+    expect(tookMs).toBeLessThan(2 * callMs + overheadMs + lagMs);
+    return (
+      `the other: ${replies.length} × 200, p99 ${Math.round(tookMs)} ms at ${callMs} ms a call; ` +
+      `of the asynchronous chats ${accepted} accepted, ${refused} rate_limited`
+    );
+  },
+);
+
+type Chat = (call?: ChatCall) => Promise<ChatReply>;
+
+/** Makes a user, and gives how this one asks, once the API knows of it. */
+async function newUser(books: Books, deployment: Deployment): Promise<Chat> {
+  const { stdout: secret } = await quillgate(['users', 'add', 'other'], deployment.stores);
+  const Authorization = `Basic ${Buffer.from(`other:${secret.trim()}`).toString('base64')}`;
+  const chat: Chat = (call = {}) => books.chat({ ...call, headers: { ...call.headers, Authorization } });
+  await vi.waitFor(async () => expect((await chat()).status).toBe(200), { timeout: 10_000, interval: 100 });
+  return chat;
+}
+
+const sendPaced = (chat: Chat): Promise<ChatReply[]> =>
+  paced({ count: requestsOfOther, everyMs: callMs / 8 }, () => chat({ model }));
+
+interface Flood {
+  /** Resolves when the provider is at work on the first of it. */
+  readonly underWay: Promise<unknown>;
+  /** Has those hang up who still wait; gives how many asynchronous chats were accepted and how many refused. */
+  end(): Promise<{ accepted: number; refused: number }>;
+}
+
+/** Its calls are of different lengths, so that places become free one by one. */
+function startFlood(books: Books): Flood {
+  const latencyMs = (n: number) => callMs / 2 + ((n % 20) * callMs) / 40;
+  const waiting = Array.from({ length: flood.waiting }, (_, n) =>
+    books.ask({ model: `sim-latency-${latencyMs(n)}` }),
+  );
+  for (const { reply } of waiting) reply.catch(() => undefined);
+  const headers = { Prefer: 'respond-async' };
+  const body = JSON.stringify({ messages: [{ content: megabyte }] });
+  const kept = Promise.all(Array.from({ length: flood.async }, () => books.chat({ headers, body })));
+  return {
+    underWay: waiting[0]?.arrived() ?? Promise.resolve(),
+    end: async () => {
+      const codes = (await kept).map(codeOf);
+      for (const caller of waiting) caller.leave();
+      const [accepted, refused] = ['202', 'rate_limited'].map(
+        (one) => codes.filter((code) => code === one).length,
+      );
+      expect(codes.filter((code) => code !== '202' && code !== 'rate_limited')).toEqual([]);
+      return { accepted: accepted ?? 0, refused: refused ?? 0 };
+    },
+  };
+}
