@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { release } from '../../shared/release.js';
 import { type OpenApiDocument, operationsOf, undescribedHeaders } from '../fuzz/document.js';
 import { authorization, type ChatCall, type Deployment, startDeployment } from '../support/deployment.js';
 
@@ -144,6 +145,7 @@ describe('the health pages', () => {
     expect(status).toBe(200);
     expect(JSON.parse(text)).toEqual({
       status: 'ok',
+      release,
       checks: {
         database: { status: 'ok' },
         migrations: { status: 'ok' },
