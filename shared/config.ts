@@ -41,8 +41,9 @@ const storeUrl = (parse: (url: string) => unknown) =>
   });
 
 /** What somebody types to be done with it (one key held down, a word twice) is guessed; what is drawn has more, also in hexadecimal. */
-const isVaried = (value: string): boolean => new Set(value).size >= 8;
-const notVaried = 'must have at least 8 different characters';
+const varied = z
+  .string()
+  .refine((value) => new Set(value).size >= 8, 'must have at least 8 different characters');
 
 /** A comma list. */
 const list = z.string().transform((text) =>
@@ -145,7 +146,7 @@ export const environmentSchema = z.object({
     .optional()
     .describe('Name of the first chat user.'),
   CHAT_PASSWORD: secret(
-    z.string().min(16).max(512).refine(isVaried, notVaried),
+    z.string().min(16).max(512).pipe(varied),
     'Its secret, at least 16 characters, 8 of them different.',
   ),
   BLOG_TITLE: text.max(300).default('Blog').describe('Title of the feeds and of the pages of posts.'),
@@ -174,7 +175,7 @@ export const environmentSchema = z.object({
       .min(32)
       .max(512)
       .regex(/^[\x21-\x7e]*$/, 'must be visible ASCII without spaces')
-      .refine(isVaried, notVaried),
+      .pipe(varied),
     'First access token of the blog, with scopes blogs:write and blogs:read; at least 32 characters, 8 of them different.',
   ),
   TRUSTED_PROXIES: list
