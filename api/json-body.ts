@@ -1,5 +1,6 @@
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import { Failure } from '../shared/failures.js';
+import { TurnQueue } from './turn-queue.js';
 
 /** Limits of a JSON body. */
 export interface BodyLimits {
@@ -18,7 +19,7 @@ export interface BodyLimits {
  * values, or has text that is not well-formed Unicode.
  */
 export function jsonBody({ maxBytes, ...treeLimits }: BodyLimits): RequestHandler {
-  const inTurn = onePerTurn();
+  const largeBodies = new TurnQueue(1);
   const readBytes = express.raw({ type: () => true, limit: maxBytes });
   return (request, response, next) => {
     checkMediaType(request);
@@ -30,31 +31,14 @@ export function jsonBody({ maxBytes, ...treeLimits }: BodyLimits): RequestHandle
       if (error) return answer(toFailure(error));
       const parse = () => parseInto(request, treeLimits, answer);
       // What a gzip bomb becomes counts, not what was sent.
-      if (request.body instanceof Uint8Array && request.body.length > largeBytes) inTurn(parse);
+      if (request.body instanceof Uint8Array && request.body.length > largeBytes) largeBodies.run(parse);
       else parse();
     });
   };
 }
 
-/** A body of this size takes a millisecond to check, parse and pass on. */
+/** A body of this size takes a millisecond to check, parse and pass on: one in each turn of the event loop. */
 const largeBytes = 65_536;
-
-/**
- * Does one piece of work in each turn of the event loop: when one client sends hundreds of large bodies at once, the
- * requests of all others are looked at between any two of them.
- */
-function onePerTurn(): (work: () => void) => void {
-  const waiting: (() => void)[] = [];
-  const next = () => {
-    waiting[0]?.();
-    waiting.shift();
-    if (waiting.length > 0) setImmediate(next);
-  };
-  return (work) => {
-    waiting.push(work);
-    if (waiting.length === 1) setImmediate(next);
-  };
-}
 
 /** The reader's own refusal comes only with the end of the body, which may never come. */
 function whenLongerThan(maxBytes: number, request: Request, refuse: () => void): void {

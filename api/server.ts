@@ -5,6 +5,7 @@ import type { Express } from 'express';
 import { within } from '../shared/within.js';
 import { Pipeline } from './pipeline.js';
 import { problemForRawSocket } from './problem.js';
+import { TurnQueue } from './turn-queue.js';
 
 interface ServerOptions {
   app: Express;
@@ -33,6 +34,8 @@ const keepAliveTimeout = 65_000;
  * once makes others wait for seconds, until their systems try again.
  */
 const backlog = 4096;
+/** They take some 30 ms; a wave of thousands must not keep the store's answers and the heartbeats waiting for seconds. */
+const requestsPerTurn = 32;
 /** Time to write the last answers once the grace is over. */
 const lastAnswersMs = 500;
 
@@ -49,6 +52,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
   /** Connections that nobody is being answered on, also those that have never sent a byte. */
   const quiet = new Set<Socket>();
   const inFlight = createInFlight();
+  const turns = new TurnQueue(requestsPerTurn);
   const pipelines = new WeakMap<Socket, Pipeline>();
   const handle: RequestListener = (request, response) => {
     const { socket } = request;
@@ -62,7 +66,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
       if (draining()) socket.destroySoon();
       else if (!socket.destroyed && pipelines.get(socket)?.isIdle) quiet.add(socket);
     });
-    app(request, response);
+    turns.run(() => app(request, response));
   };
   server.on('connection', (socket) => {
     quiet.add(socket);
