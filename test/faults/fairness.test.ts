@@ -41,6 +41,7 @@ const isRedis = inject('store').kind === 'redis';
 /** On PostgreSQL, where each of them costs more of the machine that all programs share, fewer. */
 const flood = isRedis ? { waiting: 500, async: 200 } : { waiting: 200, async: 100 };
 const requestsOfOther = 40;
+const ofBadModels = 50;
 /** As large as a body may be, nearly. */
 const megabyte = 'x'.repeat(1_000_000);
 
@@ -48,7 +49,9 @@ fault(
   {
     id: 'Q5',
     timed: true,
-    injected: `one user sends ${flood.waiting} requests at once and ${flood.async} asynchronous chats of 1 MB, another some`,
+    injected:
+      `one user sends ${flood.waiting} requests at once, ${flood.async} asynchronous chats of 1 MB, ` +
+      `and ${ofBadModels} each of a failing and a limited model; another some`,
     timeoutMs: 120_000,
   },
   async (books) => {
@@ -101,6 +104,11 @@ function startFlood(books: Books): Flood {
     books.ask({ model: `sim-latency-${latencyMs(n)}` }),
   );
   for (const { reply } of waiting) reply.catch(() => undefined);
+  // One model each: a breaker and a rate limit are a model's.
+  const bad = ['sim-status-500@failing', 'sim-retry-after-30@limited'].flatMap((badModel) =>
+    Array.from({ length: ofBadModels }, () => books.ask({ model: badModel })),
+  );
+  for (const { reply } of bad) reply.catch(() => undefined);
   const headers = { Prefer: 'respond-async' };
   const body = JSON.stringify({ messages: [{ content: megabyte }] });
   const kept = Promise.all(Array.from({ length: flood.async }, () => books.chat({ headers, body })));
@@ -108,7 +116,7 @@ function startFlood(books: Books): Flood {
     underWay: waiting[0]?.arrived() ?? Promise.resolve(),
     end: async () => {
       const codes = (await kept).map(codeOf);
-      for (const caller of waiting) caller.leave();
+      for (const caller of [...waiting, ...bad]) caller.leave();
       const [accepted, refused] = ['202', 'rate_limited'].map(
         (one) => codes.filter((code) => code === one).length,
       );
