@@ -153,7 +153,8 @@ function refuseIfTooLate(
   { waitedMs, leftMs }: { waitedMs: number; leftMs: number },
   { meanJobMs }: Pick<Load, 'meanJobMs'>,
 ): void {
-  if (waitedMs > leftMs && leftMs < meanJobMs / 2) throw new Failure('overloaded');
+  if (waitedMs > leftMs && leftMs < meanJobMs / 2)
+    throw new Failure('overloaded', { retryAfterMs: Math.ceil(meanJobMs) });
 }
 
 function toProviderRequest(job: ChatJob, settings: PoolSettings): ProviderRequest {

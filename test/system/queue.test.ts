@@ -51,16 +51,16 @@ describe('the API', () => {
     const slow = { model: 'sim-latency-900' };
     // Until a beat has told of it, the API does not know how long such a job takes.
     let asked = 0;
-    let refused: ChatReply[] = [];
-    while (refused.length === 0) {
+    const refused: ChatReply[] = [];
+    // Before that the worker refuses those that come too late.
+    while (!refused.some(({ tookMs }) => tookMs < 500)) {
       const replies = await Promise.all(Array.from({ length: 5 }, () => chat(slow)));
-      refused = replies.filter(({ body }) => body.code === 'overloaded');
+      refused.push(...replies.filter(({ body }) => body.code === 'overloaded'));
       asked += replies.length;
     }
-    for (const { status, headers, tookMs } of refused) {
+    for (const { status, headers } of refused) {
       expect(status).toBe(500);
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
-      expect(tookMs).toBeLessThan(500);
     }
     expect(simulator.calls.list(slow).length).toBeLessThanOrEqual(asked - refused.length);
   });

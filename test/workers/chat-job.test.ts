@@ -133,7 +133,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
 
   it('makes no call for a job that waited for most of its time and has less than half a usual call left', async () => {
     const late = await run('sim-echo', { agoMs: 8000, inMs: 2000, meanJobMs: 8000 });
-    expect(late).toMatchObject({ kind: 'failed', code: 'overloaded', retryable: true, providerMs: 0 });
+    expect(late).toMatchObject({ code: 'overloaded', retryable: true, retryAfterMs: 8000, providerMs: 0 });
     expect(models()).toEqual([]);
   });
 
