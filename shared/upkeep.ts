@@ -34,7 +34,8 @@ interface UpkeepTimes {
 /**
  * Prompts and answers must not outlive their time, but BullMQ removes old records only when another job finishes, and
  * jobs that no worker takes and events never. So API and worker processes look after all queues, now and then: of those
- * that remove the same whoever takes the lease, one at a time and not again before half the time has passed. The store must be ready; what fails is done the next time, and keeps nothing else from being done.
+ * that remove the same whoever takes the lease, one at a time and not again before half the time has passed. The store must be
+ * ready; what fails is done the next time, and keeps nothing else from being done.
  */
 export function startUpkeep({ store, longestMs, log }: UpkeepDeps, times: UpkeepTimes = {}): Upkeep {
   const { everyMs = 10_000, keptMs = recordKeptMs, marginMs = 60_000 } = times;

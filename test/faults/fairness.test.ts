@@ -49,6 +49,8 @@ fault(
   {
     id: 'Q5',
     timed: true,
+    // Calls of the failing model are retried.
+    callsPerRequest: 2,
     injected:
       `one user sends ${flood.waiting} requests at once, ${flood.async} asynchronous chats of 1 MB, ` +
       `and ${ofBadModels} each of a failing and a limited model; another some`,
