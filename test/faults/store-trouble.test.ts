@@ -35,7 +35,8 @@ fault(
     const reply = await books.chat({ url });
     expect(codeOf(reply)).toBe('queue_unavailable');
     expect(reply.tookMs).toBeLessThan(3000);
-    expect(await books.jobs.unfinished()).toBe(1);
+    // Redis finds its removal right behind the add, if not at this moment; PostgreSQL keeps it until then.
+    expect(await books.jobs.unfinished()).toBeLessThanOrEqual(1);
     await delay(6000 - (performance.now() - askedAt));
     await startWorker();
     await eventually(async () => expect(await books.jobs.unfinished()).toBe(0));
@@ -44,6 +45,9 @@ fault(
     return `500 queue_unavailable after ${Math.round(reply.tookMs)} ms; the orphan is taken late and makes no call`;
   },
 );
+
+/** Slow enough to be cut before its end. */
+const slow = 'sim-latency-500';
 
 fault(
   {
@@ -58,11 +62,11 @@ fault(
     const { url } = await startApi({ REDIS_URL: wire.url });
     expect((await books.chat({ url })).status).toBe(200);
     wire.freeze();
-    const replies = await Promise.all(Array.from({ length: 5 }, () => books.chat({ url })));
+    const replies = await Promise.all(Array.from({ length: 5 }, () => books.chat({ url, model: slow })));
     expectCodes(replies, ['queue_unavailable']);
     wire.thaw();
     await expectNoCallAfter(books, 1);
-    return `5 × 500 queue_unavailable, no call; ${simulator.calls.lastId} call before`;
+    return `5 × 500 queue_unavailable, no call that was not cut; ${simulator.calls.lastId} calls in all`;
   },
 );
 
@@ -80,13 +84,13 @@ fault(
     await client.connect();
     books.release(() => client.end());
     await client.query('begin; lock table bullmq.job in exclusive mode');
-    const replies = await Promise.all([books.chat(), books.chat(), books.chat()]);
+    const replies = await Promise.all(Array.from({ length: 3 }, () => books.chat({ model: slow })));
     expectCodes(replies, ['queue_unavailable']);
     // The pools hear of it when we do.
     await eventually(() => expect(calledOff).toHaveLength(3));
     await client.query('rollback');
     await expectNoCallAfter(books, 1);
-    return `3 × 500 queue_unavailable, no call; ${simulator.calls.lastId} call before`;
+    return `3 × 500 queue_unavailable, no call that was not cut; ${simulator.calls.lastId} calls in all`;
   },
 );
 
@@ -107,14 +111,16 @@ async function hearCancels(books: Books): Promise<string[]> {
   return calledOff;
 }
 
-/** Asks once more, which is answered after all that came before, and looks that nothing else was called. */
+/**
+ * Asks once more, which is answered after all that came before, and looks that nothing else was called to its end: between an
+ * add that is executed late and its removal a worker may have taken the job, whose call is then cut.
+ */
 async function expectNoCallAfter(books: Books, calls: number): Promise<void> {
   await eventually(async () => expect((await books.chat()).status).toBe(200));
   await eventually(async () => expect(await books.jobs.unfinished()).toBe(0));
-  const answered = books.deployment.simulator.calls
-    .list()
-    .filter(({ model }) => model?.startsWith('sim-echo@R9'));
-  expect(answered.length).toBe(calls + 1);
+  const answered = books.deployment.simulator.calls.list().filter(({ model }) => model?.includes('@R9'));
+  await Promise.all(answered.map(({ closed }) => closed));
+  expect(answered.filter(({ clientClosedFirst }) => !clientClosedFirst).length).toBe(calls + 1);
 }
 
 const times = 20;
