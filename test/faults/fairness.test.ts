@@ -39,7 +39,7 @@ const callMs = 2000;
 const model = `sim-latency-${callMs}`;
 const isRedis = inject('store').kind === 'redis';
 /** On PostgreSQL, where each of them costs more of the machine that all programs share, fewer. */
-const flood = isRedis ? { waiting: 500, async: 200 } : { waiting: 200, async: 100 };
+const flood = isRedis ? { waiting: 500, async: 200 } : { waiting: 200, async: 30 };
 const requestsOfOther = 40;
 const ofBadModels = 50;
 /** As large as a body may be, nearly. */
