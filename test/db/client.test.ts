@@ -81,7 +81,7 @@ describe('run', () => {
   it('lets more statements wait for their turn than there are connections', async () => {
     const { database } = open();
 
-    await Promise.all(Array.from({ length: 40 }, () => sleep(database, 0.02)));
+    await Promise.all(Array.from({ length: 12 }, () => sleep(database, 0.005)));
   });
 
   it('throws what is wrong with a statement as it is', async () => {
