@@ -35,7 +35,7 @@ fault(
   },
 );
 
-const callMs = 2000;
+const callMs = 3000;
 const model = `sim-latency-${callMs}`;
 const isRedis = inject('store').kind === 'redis';
 /** On PostgreSQL, where each of them costs more of the machine that all programs share, fewer. */
