@@ -111,14 +111,7 @@ export const environmentSchema = z.object({
     .describe(
       'Address of a provider simulator, which plays every provider that has no credentials here. npm start brings its own.',
     ),
-  REAL_PROVIDERS: z
-    .string()
-    .transform((list) =>
-      list
-        .split(',')
-        .map((name) => name.trim())
-        .filter((name) => name !== ''),
-    )
+  REAL_PROVIDERS: list
     .pipe(providerList)
     .optional()
     .describe(

@@ -45,8 +45,9 @@ const trialMs = 1000;
 
 /**
  * What decides when the calls of one model may begin: its breaker and its hold. While either is closed to calls, jobs wait
- * here without a slot, in their order; one whose deadline comes first is refused at once, and all are when a probe fails. What comes after that begins with
- * one call at a time: with a half-open breaker until one is well, after a hold until one has not been limited.
+ * here without a slot, in their order; one whose deadline comes first is refused at once, and all are when a probe fails. What
+ * comes after that begins with one call at a time: with a half-open breaker until one is well, after a hold until one has not
+ * been limited.
  */
 export class Circuit {
   readonly #options: CircuitOptions;
