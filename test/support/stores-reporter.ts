@@ -37,7 +37,15 @@ export class StoresReporter implements Reporter {
         : `  ${name}: did not run (${missing ?? 'not selected'})`,
     );
     process.stdout.write(`\n${this.to.suite} by store\n${lines.join('\n')}\n`);
-    const report = { passed: count(undefined, 'passed'), failed: count(undefined, 'failed'), stores };
+    const failures = tests
+      .filter((test) => test.result().state === 'failed')
+      .map((test) => `${test.project.name}: ${test.module.relativeModuleId} > ${test.fullName}`);
+    const report = {
+      passed: count(undefined, 'passed'),
+      failed: count(undefined, 'failed'),
+      stores,
+      failures,
+    };
     mkdirSync('test-results', { recursive: true });
     writeFileSync(this.to.file, `${JSON.stringify(report, undefined, 2)}\n`);
   }
