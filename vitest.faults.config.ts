@@ -6,8 +6,8 @@ import { StoresReporter } from './test/support/stores-reporter.js';
 const stores = await findStores();
 const served = stores.filter(({ name, servedBy }) => name !== 'postgres-container' && servedBy !== undefined);
 
-/** What they check is a tenth of a second: nothing else runs beside them. */
-const alone = ['deadlines', 'cancel', 'many-leave'].map((name) => `test/faults/${name}.test.ts`);
+/** What they check is a tenth of a second, or takes a whole machine: nothing else runs beside them. */
+const alone = ['deadlines', 'cancel', 'many-leave', 'wave'].map((name) => `test/faults/${name}.test.ts`);
 
 /**
  * The catalogue of faults, on each store. Most cases wait for seconds that have to pass, so those of all stores run at

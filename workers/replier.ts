@@ -61,7 +61,9 @@ export function createReplier({ telegraph, keptOutcomes, log }: ReplierDeps): Re
   };
   const tellOn = (topic: string, settlement: Settlement) => {
     if (waiting.size === 0) setImmediate(publishAll);
-    waiting.set(topic, [...(waiting.get(topic) ?? []), settlement]);
+    const others = waiting.get(topic);
+    if (others === undefined) waiting.set(topic, [settlement]);
+    else others.push(settlement);
   };
   const tell = ({ id = '', data }: AnsweredJob, outcome: string) => {
     const settlement = outcome.length > longestTold ? { jobId: id } : { jobId: id, outcome };

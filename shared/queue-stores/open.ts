@@ -7,6 +7,7 @@ import { within } from '../within.js';
 import { StoreClock } from './clocks.js';
 import { migratePostgresStore, openPostgresStore } from './postgres.js';
 import { openRedisStore } from './redis.js';
+import { startWhenFetched } from './start-when-fetched.js';
 import { watchStore } from './store-watch.js';
 
 /**
@@ -37,7 +38,7 @@ export function openQueueStore(config: Config, log: Log, now: () => number = Dat
       await parts.close();
     },
     createQueue: (name) => logged(parts.createQueue(name), log),
-    createWorker: (...settings) => logged(parts.createWorker(...settings), log),
+    createWorker: (...settings) => logged(startWhenFetched(parts.createWorker(...settings)), log),
     createRelay: (options) => logged(parts.createRelay(options), log),
   };
 }

@@ -197,6 +197,26 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     expect(await queue.getWaitingCount()).toBe(1);
   });
 
+  it('starts a job before it fetches another', async () => {
+    const store = await ready();
+    const queue = store.createQueue('burst');
+    const count = 20;
+    await queue.addBulk(Array.from({ length: count }, (_, n) => ({ name: 'job', data: { n } })));
+    let started = 0;
+    const ending = Promise.withResolvers<void>();
+    const run = () => {
+      started++;
+      return ending.promise;
+    };
+    const worker = store.createWorker('burst', run, { concurrency: count });
+    const startedAtFetch: number[] = [];
+    worker.on('active', () => startedAtFetch.push(started));
+    await vi.waitFor(() => expect(started).toBe(count));
+    expect(startedAtFetch).toEqual(Array.from({ length: count }, (_, n) => n));
+    ending.resolve();
+    await worker.close();
+  });
+
   it('reads what it knows of jobs, in the order asked for', async () => {
     const store = await ready();
     const queue = store.createQueue('read');
