@@ -12,6 +12,18 @@ export type Patience = 'impatient' | 'patient';
 
 /** Connects, and keeps connecting; the caller listens to `error`. */
 export function connectRedis(address: RedisAddress, patience: Patience): RedisConnection {
+  const redis = connectTo(address, patience);
+  if (redis instanceof Cluster) redis.on('+node', allowManyRefusals);
+  else allowManyRefusals(redis);
+  return redis;
+}
+
+/** ioredis listens once more for the end of the socket with each command that `reconnectOnError` answers: Node would warn of a leak. */
+function allowManyRefusals(redis: Redis): void {
+  redis.on('connect', () => redis.stream.setMaxListeners(0));
+}
+
+function connectTo(address: RedisAddress, patience: Patience): RedisConnection {
   switch (address.topology) {
     case 'single':
       return connectSingle(address, patience);

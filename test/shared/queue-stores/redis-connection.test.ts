@@ -99,6 +99,22 @@ describe.skipIf(findRedisBinary() === undefined).each(Object.entries(topologies)
   }, 60_000);
 });
 
+describe.skipIf(findRedisBinary() === undefined)('to a server that became a replica', () => {
+  it('warns of no leak, however many commands it refuses', async () => {
+    const server = await startServer();
+    const url = `redis://127.0.0.1:${server.port}`;
+    const redis = await connect(url, 'impatient');
+    const warnings: Error[] = [];
+    const warn = (warning: Error) => void warnings.push(warning);
+    process.on('warning', warn);
+    onTestFinished(() => void process.off('warning', warn));
+    await server.command('REPLICAOF', '127.0.0.1', String(await freePort()));
+    const writes = Array.from({ length: 20 }, (_, n) => redis.set(String(n), 'value'));
+    for (const { status } of await Promise.allSettled(writes)) expect(status).toBe('rejected');
+    expect(warnings).toEqual([]);
+  });
+});
+
 /** Blocks again and again, as a worker does that has nothing to do. */
 async function readFor(redis: RedisConnection, ms: number): Promise<void> {
   for (const until = performance.now() + ms; performance.now() < until; )
