@@ -1,8 +1,9 @@
 // Builds dist/ once per change of the sources: generated routes and OpenAPI document, then JavaScript. Any number may
 // start at once, as the lines of a Procfile do: one builds, the others wait for it and find nothing left to do.
 // Plain JavaScript, because it runs before anything is compiled; of TypeScript it imports what Node can strip.
-import { execFileSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import {
   cpSync,
   existsSync,
@@ -49,13 +50,20 @@ function digestInputs() {
   return hash.digest('hex');
 }
 
-function run(tool, ...args) {
+const interruption = new AbortController();
+
+async function run(tool, ...args) {
   const path = `${join(root, 'node_modules', '.bin')}:${process.env.PATH}`;
-  execFileSync(join(root, 'node_modules', '.bin', tool), args, {
+  const child = spawn(join(root, 'node_modules', '.bin', tool), args, {
     cwd: root,
-    stdio: ['ignore', process.stderr, 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, PATH: path },
+    signal: interruption.signal,
   });
+  // By way of this process, which may have a spinner on the same terminal.
+  for (const output of [child.stdout, child.stderr]) output.pipe(process.stderr, { end: false });
+  const [code, signal] = await once(child, 'close');
+  if (code !== 0) throw new Error(`${tool} ended with ${signal ?? `code ${code}`}.`);
 }
 
 function isBuilt(digest) {
@@ -63,10 +71,10 @@ function isBuilt(digest) {
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === digest;
 }
 
-function build(digest) {
+async function build(digest) {
   rmSync(unfinished, { recursive: true, force: true });
-  run('tsoa', 'spec-and-routes');
-  run('tsc', '-p', 'tsconfig.build.json', '--outDir', unfinished);
+  await run('tsoa', 'spec-and-routes');
+  await run('tsc', '-p', 'tsconfig.build.json', '--outDir', unfinished);
   cpSync(join(root, 'db', 'migrations'), join(unfinished, 'db', 'migrations'), { recursive: true });
   writeFileSync(join(unfinished, stampName), digest);
 }
@@ -81,13 +89,33 @@ function replaceDist() {
 async function buildOnce() {
   const digest = digestInputs();
   if (isBuilt(digest)) return;
-  build(digest);
+  await build(digest);
   replaceDist();
+}
+
+/** Says that it builds, and that it was interrupted: the signal ends it as if nobody had listened. */
+async function buildAloud() {
+  const { showStages } = await import('./stages.ts');
+  const stages = showStages();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.once(signal, () => {
+      interruption.abort();
+      stages.fail('Stopped before it was built; the next start builds it.');
+      process.kill(process.pid, signal);
+    });
+  stages.begin('Building (later starts skip this)');
+  try {
+    await withLock(join(root, 'node_modules', '.build.lock'), buildOnce);
+    stages.succeed();
+  } catch (error) {
+    stages.fail();
+    throw error;
+  }
 }
 
 try {
   // The lock is a file that is written to: who has nothing to build need not be allowed to.
-  if (!isBuilt(digestInputs())) await withLock(join(root, 'node_modules', '.build.lock'), buildOnce);
+  if (!isBuilt(digestInputs())) await buildAloud();
 } catch (error) {
   process.stderr.write(`The build failed: ${error.message}\nIt needs the development dependencies: npm ci\n`);
   process.exit(1);

@@ -90,6 +90,7 @@ const libraries = [
     places: ['cli/**'],
     message: "The command line's libraries live in cli/.",
   },
+  { group: ['yocto-spinner'], places: [], message: 'The spinner lives in dev/stages.ts.' },
 ];
 
 const target = process.argv[2] ?? join(dirname(fileURLToPath(import.meta.url)), '..', 'biome.imports.json');

@@ -13,11 +13,11 @@ import { rotateLogs } from './log-rotation.js';
 import { refuseUnusablePorts } from './ports.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/embedded-postgres.js';
 import { simulatedProviders } from './simulated-providers.js';
+import { showStages } from './stages.js';
+import { StartReport } from './start-report.js';
 import { prepareStores } from './stores.js';
 
 const launcher = fileURLToPath(new URL('../../bin/quillgate', import.meta.url));
-/** A stop that takes longer says why. */
-const slowStopMs = 3000;
 /** A program that does not stop this long after its own grace is killed. */
 const killAfterMs = 5000;
 /** Longer than PostgreSQL ever takes to stop. */
@@ -32,14 +32,23 @@ export async function start(environment: Environment): Promise<void> {
   const config = await localConfig(environment);
   const lifecycle = new Lifecycle(createLog({ program: 'start', level: 'error' }));
   lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + 3 * killAfterMs + postgresStopMs });
-  tellWhenSlow(config.SHUTDOWN_GRACE_MS, lifecycle.stopping);
+  const report = reportTo(lifecycle, config);
   try {
-    await startEverything(config, environment, lifecycle);
+    await startEverything(config, environment, { lifecycle, report });
   } catch (error) {
     const wasStopped = lifecycle.stopping.aborted;
+    if (!wasStopped) report.failed();
     await lifecycle.close();
     if (!wasStopped) throw error;
   }
+}
+
+/** Registered before anything else, so that what it says last is true. */
+function reportTo(lifecycle: Lifecycle, config: Config): StartReport {
+  const stopWithinMs = config.SHUTDOWN_GRACE_MS + killAfterMs;
+  const report = new StartReport({ stages: showStages(), config, stopWithinMs });
+  lifecycle.stopping.addEventListener('abort', () => report.stopping());
+  return lifecycle.opened('report', report, (open) => open.stopped());
 }
 
 /** On one machine the API is for this machine alone, and its addresses follow its port. */
@@ -59,7 +68,7 @@ async function localConfig(environment: Environment): Promise<Config> {
 async function startEverything(
   config: Config,
   environment: Environment,
-  lifecycle: Lifecycle,
+  { lifecycle, report }: { lifecycle: Lifecycle; report: StartReport },
 ): Promise<void> {
   const dataDir = await occupyDataDir(config.DATA_DIR);
   lifecycle.opened('data folder', dataDir, (open) => open.release());
@@ -68,8 +77,10 @@ async function startEverything(
   await refuseUnusablePorts(config, { withSimulator });
   const credentials = chatCredentials(config);
   const blog = blogToken(config);
+  if (!config.DATABASE_URL) report.begin(`Preparing PostgreSQL, with its data in ${config.DATA_DIR}/`);
   const postgres = config.DATABASE_URL ? undefined : await ownPostgres(config.DATA_DIR, lifecycle);
   const databaseUrl = config.DATABASE_URL ?? postgres?.url ?? '';
+  report.begin('Bringing the database up to date');
   await prepareStores(config, databaseUrl);
   // For the command line, which would not find the embedded PostgreSQL: its port is another one at every start.
   writePrivateFile(join(config.DATA_DIR, 'database-url'), `${databaseUrl}\n`);
@@ -77,6 +88,9 @@ async function startEverything(
   const logs = ['api', 'worker', 'simulator'].map((name) => join(dataDir.logs, `${name}.log`));
   const rotation = rotateLogs([...logs, join(config.DATA_DIR, 'postgres.log')]);
   lifecycle.opened('log rotation', rotation, (open) => open.stop());
+  report.begin(
+    `Starting ${withSimulator ? 'the API, the worker and the simulator' : 'the API and the worker'}`,
+  );
   const run = programRunner({
     environment,
     logDir: dataDir.logs,
@@ -105,6 +119,8 @@ async function startEverything(
 
   const workerPort = await worker.listening;
   const facts = { config, workerPort, simulatorUrl, simulated, credentials, blog, logDir: dataDir.logs };
+  lifecycle.stopping.throwIfAborted();
+  report.up();
   process.stdout.write(banner(facts));
 }
 
@@ -142,12 +158,6 @@ async function ownPostgres(dataDir: string, lifecycle: Lifecycle): Promise<Embed
   });
   lifecycle.stopping.throwIfAborted();
   return postgres;
-}
-
-function tellWhenSlow(graceMs: number, stopping: AbortSignal): void {
-  const seconds = Math.ceil((graceMs + killAfterMs) / 1000);
-  const tell = () => process.stderr.write(`Still stopping: requests in flight have up to ${seconds} s.\n`);
-  stopping.addEventListener('abort', () => setTimeout(tell, slowStopMs).unref());
 }
 
 /** The programs stop one after another; what one of them leaves of the grace is all that the next one gets. */

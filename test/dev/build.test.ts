@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   cpSync,
   mkdirSync,
@@ -11,13 +12,15 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { withLock } from '../../dev/lock.js';
 
 const root = resolve(import.meta.dirname, '../..');
 const checkout = mkdtempSync(join(tmpdir(), 'quillgate-build-'));
 afterAll(() => rmSync(checkout, { recursive: true }));
+const building = 'Building (later starts skip this)\n';
 
 describe('the build', () => {
   it('is done once when the lines of a Procfile start at the same moment', { timeout: 60_000 }, async () => {
@@ -28,12 +31,29 @@ describe('the build', () => {
     const started = await Promise.all([1, 2, 3].map(() => quillgate('config', '--table')));
     expect(started.map(({ stdout }) => stdout.includes('DATABASE_URL'))).toEqual([true, true, true]);
     expect(readFileSync(compiled, 'utf8')).toBe('compiled\n');
+    for (const { stderr } of started) expect(stderr).toBe(building);
     expect(readdirSync(checkout).filter((name) => name.startsWith('dist'))).toEqual(['dist']);
     // Nor does it wait for anybody when nothing is left to do.
     await withLock(join(checkout, 'node_modules/.build.lock'), async () => {
       const build = [join(checkout, 'dev/build.mjs')];
-      await promisify(execFile)(process.execPath, build, { timeout: 20_000 });
+      const { stderr } = await promisify(execFile)(process.execPath, build, { timeout: 20_000 });
+      expect(stderr).toBe('');
     });
+  });
+
+  it('says that it was interrupted, and leaves no tool running', async () => {
+    const started = installGeneratorWithoutEnd();
+    rmSync(join(checkout, 'dist'), { recursive: true });
+    const child = spawn(process.execPath, [join(checkout, 'dev/build.mjs')], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    const said = text(child.stderr);
+    const ended = once(child, 'exit');
+    const generator = await vi.waitFor(() => Number(readFileSync(started, 'utf8')), { timeout: 20_000 });
+    child.kill('SIGINT');
+    expect(await ended).toEqual([null, 'SIGINT']);
+    expect(await said).toBe(`${building}Stopped before it was built; the next start builds it.\n`);
+    await vi.waitFor(() => expect(() => process.kill(generator, 0)).toThrow('ESRCH'), { timeout: 20_000 });
   });
 });
 
@@ -63,4 +83,20 @@ function installWithCountingCompiler(): string {
   const compiler = `#!/bin/sh\necho compiled >>${compiled}\nexec ${join(from, '.bin/tsc')} "$@"\n`;
   writeFileSync(join(to, '.bin/tsc'), compiler, { mode: 0o755 });
   return compiled;
+}
+
+/** In the place of the first tool of the build one that never ends; it writes its process id into the file given back. */
+function installGeneratorWithoutEnd(): string {
+  const tool = join(checkout, 'node_modules/.bin/tsoa');
+  const started = join(checkout, 'started.txt');
+  // It is a link to the project's own.
+  rmSync(tool);
+  writeFileSync(
+    tool,
+    `#!/bin/sh\necho $$ >${started}.new && mv ${started}.new ${started}\nexec sleep 600\n`,
+    {
+      mode: 0o755,
+    },
+  );
+  return started;
 }

@@ -21,6 +21,8 @@ export interface StartProcess {
   readonly ended: Promise<Ending>;
   /** Sends a signal to the process alone, or to its whole group as a terminal does. */
   signal(signal: NodeJS.Signals, scope?: 'process' | 'group'): void;
+  /** Nobody reads any more what it prints, as when its terminal is closed. */
+  hangUp(): void;
   /** It and everything it has started, PostgreSQL too. */
   family(): SeenProcess[];
 }
@@ -63,6 +65,10 @@ export function spawnStart({ cwd, environment }: StartOptions): StartProcess {
     up,
     ended,
     signal: (signal, scope = 'process') => process.kill(scope === 'group' ? -pid : pid, signal),
+    hangUp: () => {
+      child.stdout.destroy();
+      child.stderr.destroy();
+    },
     family: () => familyOf(pid),
   };
 }

@@ -20,8 +20,15 @@ import { gone, openPlace } from './start-place.js';
 
 const redis = (await findStores()).find(({ name }) => name === 'redis');
 
-/** A busy machine may make the stop slow. */
-const quiet = expect.stringMatching(/^(Still stopping: .*\n)?$/);
+/** What a start from nothing says before its banner, in a folder that has its data beside it. */
+const stages = [
+  'Preparing PostgreSQL, with its data in .data/\n',
+  'Bringing the database up to date\n',
+  'Starting the API, the worker and the simulator\n',
+];
+const stopping = 'Stopping; requests in flight have up to 30 s\n';
+const stopped = 'Stopped; the data is in .data/. The next start continues with it.\n';
+const startToStop = [...stages, stopping, stopped].join('');
 
 const ownDatabase = (dataDir: string): string => {
   const password = readFileSync(join(dataDir, 'postgres.password'), 'utf8').trim();
@@ -60,11 +67,15 @@ afterAll(async () => {
 
 const freshDatabase = () => sharedPostgres.createDatabase(`test_${randomUUID()}`);
 
-/** A signal to the whole group ends it in order and in silence, and everything it has started. */
-async function stopsCleanly(starting: StartProcess, signal: NodeJS.Signals): Promise<void> {
+/** A signal to the whole group ends it in order after these stages, and everything it has started. */
+async function stopsCleanly(
+  starting: StartProcess,
+  { signal, after }: { signal: NodeJS.Signals; after: string[] },
+): Promise<void> {
   const family = starting.family();
   starting.signal(signal, 'group');
-  expect(await starting.ended).toMatchObject({ code: 0, signal: null, stdout: '', stderr: quiet });
+  const stderr = [...after, 'Stopping\n', stopped].join('');
+  expect(await starting.ended).toEqual({ code: 0, signal: null, stdout: '', stderr });
   await gone(family);
 }
 
@@ -115,7 +126,7 @@ describe('npm start', { timeout }, () => {
     const family = first.family();
     expect(family.length).toBeGreaterThan(5);
     first.signal('SIGINT');
-    expect(await first.ended).toEqual({ code: 0, signal: null, stdout: banner, stderr: quiet });
+    expect(await first.ended).toEqual({ code: 0, signal: null, stdout: banner, stderr: startToStop });
     expect(stillRunning(family)).toEqual([]);
 
     const second = place.start();
@@ -129,7 +140,7 @@ describe('npm start', { timeout }, () => {
     expect(await run(ownDatabase(place.dataDir), 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
     const secondFamily = second.family();
     second.signal('SIGTERM', 'group');
-    expect(await second.ended).toMatchObject({ code: 0, stderr: quiet });
+    expect(await second.ended).toMatchObject({ code: 0, stderr: startToStop });
     expect(stillRunning(secondFamily)).toEqual([]);
   });
 
@@ -166,7 +177,8 @@ describe('npm start', { timeout }, () => {
       await npm.up;
       const family = npm.family();
       npm.signal(signal, scope);
-      expect(await npm.ended).toMatchObject({ code: 0, stderr: quiet });
+      const stderr = expect.stringContaining(`${stopping}Stopped; the data is in ${place.dataDir}/. `);
+      expect(await npm.ended).toMatchObject({ code: 0, stderr });
       expect(stillRunning(family)).toEqual([]);
     }
   });
@@ -189,7 +201,7 @@ describe('npm start', { timeout }, () => {
     process.kill(api?.pid ?? Number.NaN, 'SIGKILL');
     expect(await next.ended).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^api ended unexpectedly; its log is \.data\/logs\/api\.log\n/),
+      stderr: `${stages.join('')}api ended unexpectedly; its log is .data/logs/api.log\n${stopping}${stopped}`,
     });
     await gone(family.filter(({ command }) => !command.includes('postgres')));
     // Adopted, so not one of its family.
@@ -222,11 +234,22 @@ describe('npm start', { timeout }, () => {
     const makesItsCluster = appears(place.dataDir, 'postgres.new-');
     const first = place.start();
     await makesItsCluster;
-    await stopsCleanly(first, 'SIGINT');
+    await stopsCleanly(first, { signal: 'SIGINT', after: stages.slice(0, 1) });
     const startsItsPrograms = appears(join(place.dataDir, 'logs'), 'worker.log');
     const second = place.start();
     await startsItsPrograms;
-    await stopsCleanly(second, 'SIGHUP');
+    await stopsCleanly(second, { signal: 'SIGHUP', after: stages });
+  });
+
+  it.concurrent('stops in order when its terminal is closed', async (test) => {
+    const place = await openPlace(test);
+    const started = place.start();
+    await started.up;
+    const family = started.family();
+    started.hangUp();
+    started.signal('SIGHUP');
+    expect(await started.ended).toMatchObject({ code: 0, signal: null });
+    expect(stillRunning(family)).toEqual([]);
   });
 
   it.concurrent('runs once in a folder', async (test) => {
@@ -263,7 +286,8 @@ describe('npm start', { timeout }, () => {
     const { code, stdout, stderr } = await place.start({ DATABASE_URL: sharedPostgres.url, ...variables })
       .ended;
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(new RegExp(`^Configuration problems:\n {2}${names}: .+\n$`));
+    const problem = `Configuration problems:\n {2}${names}: .+\n`;
+    expect(stderr).toMatch(new RegExp(`^(Bringing the database up to date\n)?${problem}$`));
     expect(stderr).not.toContain('hunter2');
   });
 

@@ -1,0 +1,112 @@
+import { PassThrough, Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { stripVTControlCharacters } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { showStages } from '../../dev/stages.js';
+
+const hideCursor = '\u001B[?25l';
+const showCursor = '\u001B[?25h';
+
+/** A terminal, as far as a spinner needs one: what can be read on it, line by line. */
+class Terminal extends Writable {
+  readonly isTTY = true;
+  readonly columns = 80;
+  readonly lines = [''];
+  hasCursor = true;
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    const written = String(chunk);
+    if (written.includes(hideCursor)) this.hasCursor = false;
+    if (written.includes(showCursor)) this.hasCursor = true;
+    const [first = '', ...more] = stripVTControlCharacters(written).split('\n');
+    this.lines.push(`${this.lines.pop()}${first}`, ...more);
+    done();
+  }
+
+  cursorTo(): void {}
+
+  clearLine(): void {
+    this.lines[this.lines.length - 1] = '';
+  }
+}
+
+const onTerminal = () => {
+  const terminal = new Terminal();
+  return { terminal, stages: showStages(terminal as unknown as NodeJS.WriteStream) };
+};
+
+describe('showStages on a terminal', () => {
+  let others: NodeJS.ExitListener[];
+  beforeEach(() => {
+    others = process.listeners('exit');
+    vi.useFakeTimers();
+    vi.stubEnv('CI', undefined);
+    vi.stubEnv('TERM', 'xterm');
+  });
+  afterEach(() => {
+    for (const ours of process.listeners('exit')) if (!others.includes(ours)) process.off('exit', ours);
+    vi.useRealTimers();
+    vi.unstubAllEnvs();
+  });
+
+  it('spins beside the stage that goes on, and ticks those that are done', () => {
+    const { terminal, stages } = onTerminal();
+    stages.begin('Building');
+    expect(terminal.lines).toEqual(['⠋ Building']);
+    vi.advanceTimersByTime(80);
+    expect(terminal.lines).toEqual(['⠙ Building']);
+    stages.begin('Starting');
+    expect(terminal.lines).toEqual(['✔ Building', expect.stringMatching(/^[⠋⠙⠹] Starting$/)]);
+    stages.succeed();
+    expect(terminal.lines).toEqual(['✔ Building', '✔ Starting', '']);
+    vi.advanceTimersByTime(80);
+    expect(terminal.lines).toEqual(['✔ Building', '✔ Starting', '']);
+  });
+
+  it('crosses out what has failed, and says nothing of what was given up', () => {
+    const { terminal, stages } = onTerminal();
+    stages.begin('Starting');
+    stages.turnTo('Stopping');
+    vi.advanceTimersByTime(80);
+    expect(terminal.lines).toEqual([expect.stringMatching(/^\S Stopping$/)]);
+    stages.succeed('Stopped');
+    stages.begin('Building');
+    stages.fail();
+    expect(terminal.lines).toEqual(['✔ Stopped', '✖ Building', '']);
+  });
+
+  it('gives the cursor back when the program ends in the middle of a stage', () => {
+    const { terminal, stages } = onTerminal();
+    const before = process.listenerCount('SIGINT');
+    stages.begin('Starting');
+    expect(terminal.hasCursor).toBe(false);
+    expect(process.listenerCount('SIGINT')).toBe(before);
+    process.listeners('exit').at(-1)?.call(process, 0);
+    expect(terminal.hasCursor).toBe(true);
+    expect(terminal.lines).toEqual(['']);
+  });
+});
+
+describe('showStages elsewhere', () => {
+  it('writes a plain line as each stage begins', async () => {
+    const file = new PassThrough();
+    const stages = showStages(file as unknown as NodeJS.WriteStream);
+    stages.begin('Building');
+    stages.begin('Starting');
+    stages.succeed();
+    stages.turnTo('Stopping');
+    stages.succeed('Stopped');
+    stages.begin('Building');
+    stages.fail();
+    file.end();
+    expect(await text(file)).toBe('Building\nStarting\nStopping\nStopped\nBuilding\n');
+  });
+
+  it('outlives a reader that has gone', async () => {
+    const pipe = new PassThrough();
+    const stages = showStages(pipe as unknown as NodeJS.WriteStream);
+    pipe.destroy(new Error('EPIPE'));
+    await vi.waitFor(() => expect(pipe.closed).toBe(true));
+    stages.begin('Stopping');
+  });
+});

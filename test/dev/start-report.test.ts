@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import type { Stages } from '../../dev/stages.js';
+import { StartReport } from '../../dev/start-report.js';
+
+function reportWith(addresses: { DATABASE_URL?: string; REDIS_URL?: string } = {}) {
+  const said: string[] = [];
+  const say = (word: string) => (text?: string) => void said.push(text ? `${word} ${text}` : word);
+  const stages: Stages = {
+    begin: say('begin'),
+    turnTo: say('turn to'),
+    succeed: say('succeed'),
+    fail: say('fail'),
+  };
+  const config = { DATA_DIR: '.data', DATABASE_URL: undefined, REDIS_URL: undefined, ...addresses };
+  return { said, report: new StartReport({ stages, config, stopWithinMs: 34_001 }) };
+}
+
+describe('StartReport', () => {
+  it('tells the stages, how long a stop may take, and where the data is', () => {
+    const { said, report } = reportWith();
+    report.begin('Starting');
+    report.up();
+    report.stopping();
+    report.stopped();
+    expect(said).toEqual([
+      'begin Starting',
+      'succeed',
+      'turn to Stopping; requests in flight have up to 35 s',
+      'succeed Stopped; the data is in .data/. The next start continues with it.',
+    ]);
+  });
+
+  it('tells no stage of a start that was told to stop, and of no requests', () => {
+    const { said, report } = reportWith();
+    report.begin('Preparing');
+    report.stopping();
+    report.begin('Starting');
+    expect(said).toEqual(['begin Preparing', 'turn to Stopping']);
+  });
+
+  it('leaves the last word to the reason when a start fails', () => {
+    const { said, report } = reportWith();
+    report.begin('Starting');
+    report.failed();
+    report.stopping();
+    report.stopped();
+    expect(said).toEqual(['begin Starting', 'fail']);
+  });
+
+  it.each([
+    [{ DATABASE_URL: 'postgres://u:secret@db/x' }, 'your PostgreSQL (DATABASE_URL)'],
+    [{ REDIS_URL: 'redis://:secret@q' }, '.data/, the queue in your Redis (REDIS_URL)'],
+  ])('names where the data is by the variable %j, and no address', (addresses, place) => {
+    const { said, report } = reportWith(addresses);
+    report.stopping();
+    report.stopped();
+    expect(said.at(-1)).toBe(`succeed Stopped; the data is in ${place}. The next start continues with it.`);
+  });
+});
