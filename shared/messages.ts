@@ -93,7 +93,10 @@ export const poolBeatSchema = z.object({
   state: z.enum(['serving', 'probing', 'paused', 'stopped']),
   concurrency: z.number(),
   inFlight: z.number(),
-  /** Jobs of this provider that no worker has taken yet, over all workers, but for the asynchronous ones. */
+  /**
+   * Jobs of this provider that no worker has taken yet, over all workers, but for the asynchronous ones; 0 without a count where the
+   * pool knows that there are none.
+   */
   waiting: z.number(),
   /** The asynchronous ones, which are taken after those; absent when there are none. */
   waitingAsync: z.number().optional(),

@@ -1,7 +1,8 @@
 import type { ModelBreaker, PoolBeat } from '../shared/messages.js';
 import type { PoolSettings } from '../shared/pool-settings.js';
-import { countAll, countWaiting, type WaitingByLevel } from '../shared/priority.js';
+import { countAll, type WaitingByLevel } from '../shared/priority.js';
 import { writtenVersion } from '../shared/versions.js';
+import type { Backlog } from './backlog.js';
 import type { Breaker } from './breaker.js';
 import type { Circuits } from './circuits.js';
 import type { ClockGuard } from './clock-guard.js';
@@ -20,7 +21,7 @@ interface DescribedPool {
   clock: Pick<ClockGuard, 'isOff'>;
   intake: Pick<Intake, 'concurrency'>;
   load: Load;
-  queue: Parameters<typeof countWaiting>[0];
+  backlog: Pick<Backlog, 'count'>;
 }
 
 const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' } as const;
@@ -36,20 +37,22 @@ export async function describePool({
   clock,
   intake,
   load,
-  queue,
+  backlog,
 }: DescribedPool): Promise<PoolBeat> {
-  const waiting = await countWaiting(queue);
-  // Read after the wait for the store: a breaker may have opened meanwhile.
-  const state = clock.isOff ? 'paused' : poolStates[account.state];
+  const state = () => (clock.isOff ? 'paused' : poolStates[account.state]);
+  // Who waits for a model has no part in how long the others wait.
+  const inFlight = () => load.inFlight - slots.away;
+  const hasRoom = state() !== 'paused' && inFlight() < intake.concurrency;
+  const waiting = await backlog.count({ hasRoom });
+  // The rest is read after the wait for the store: a breaker may have opened meanwhile.
   const breakers = [...describeAccount(account), ...circuits.describe()];
   return {
     v: writtenVersion,
     provider: provider.id,
     worker: workerName,
-    state,
+    state: state(),
     concurrency: intake.concurrency,
-    // Who waits for a model has no part in how long the others wait.
-    inFlight: load.inFlight - slots.away,
+    inFlight: inFlight(),
     ...describeWaiting(waiting),
     meanJobMs: load.meanJobMs,
     hasDefaultModel: settings.model !== undefined,

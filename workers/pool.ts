@@ -17,6 +17,7 @@ import type { QueueStore } from '../shared/queue-store.js';
 import type { Telegraph } from '../shared/relay.js';
 import { writtenVersion } from '../shared/versions.js';
 import { within } from '../shared/within.js';
+import { Backlog } from './backlog.js';
 import { type Breaker, type BreakerState, createBreaker } from './breaker.js';
 import { AccountSamples } from './call-samples.js';
 import { Circuits } from './circuits.js';
@@ -69,8 +70,11 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     log.warn({ breaker, model }, 'breaker changed');
     metrics.noteBreaker(breaker);
   };
+  const queue = store.createQueue(queueName(provider.id));
+  const backlog = new Backlog({ queue });
   const change = () => {
     intake.adjust();
+    backlog.forget();
     heartbeat.beat();
   };
   const times = { timeoutMs: settings.timeoutMs, resetMs: config.BREAKER_RESET_MS };
@@ -102,6 +106,8 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     metrics.noteBroken();
     replier.broke(job, error);
   });
+  worker.on('active', () => backlog.forget());
+  worker.on('drained', () => backlog.noteEmpty());
   const clock = createClockGuard({ check: () => store.check(), onChange: change, log });
   const intake = createIntake({
     worker,
@@ -112,10 +118,9 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     concurrency: settings.concurrency,
   });
 
-  const queue = store.createQueue(queueName(provider.id));
   const heartbeat = startHeartbeat({
     telegraph,
-    describe: () => describePool({ ...deps, account, circuits, slots, clock, intake, load, queue }),
+    describe: () => describePool({ ...deps, account, circuits, slots, clock, intake, load, backlog }),
     log,
   });
   await Promise.all([hearLimits(deps, circuits), heartbeat.started]);
