@@ -1,5 +1,6 @@
 import { ConnectionClosedError, type PgPool } from 'bullmq';
 import pg from 'pg';
+import type { QueryQueue } from './query-queue.js';
 
 /** Connection exceptions, and a server that shuts down, crashed or starts (PostgreSQL, appendix A). */
 const lostConnection = /^(08...|57P0[123])$/;
@@ -8,13 +9,13 @@ const lostConnection = /^(08...|57P0[123])$/;
  * Makes a pool reject as BullMQ expects it when a connection is lost, and gives it back. BullMQ stores an outcome again after
  * such errors, of which it knows only Redis' own; after any other one it fails the job, although its call was answered.
  */
-export function withLostConnectionsNamed(pool: pg.Pool): PgPool {
+export function withLostConnectionsNamed(pool: pg.Pool, queries: QueryQueue): PgPool {
   // The same object: BullMQ describes the part of pg.Pool it uses in types of its own that pg's overloads do not match.
   const connection = pool as unknown as PgPool;
   const query = connection.query.bind(pool);
   connection.query = async (text, values) => {
     try {
-      return await query(text, values);
+      return await queries.run(() => query(text, values));
     } catch (error) {
       throw isLostConnection(error) ? closed(error) : error;
     }

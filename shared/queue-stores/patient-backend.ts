@@ -1,10 +1,33 @@
-import { assertSchemaCompatibility, createPostgresBackend } from 'bullmq';
+import { assertSchemaCompatibility, createPostgresBackend, type PgPool } from 'bullmq';
+
+type CreateBackend = typeof createPostgresBackend;
+
+/** Makes BullMQ's backends, whose locks are renewed over `renewals`: behind a thousand jobs that end they would run out. */
+export const patientBackends =
+  (renewals: PgPool): CreateBackend =>
+  (name, options, ...others) => {
+    const backend = createPatientBackend(name, options, ...others);
+    let renewing: ReturnType<CreateBackend> | undefined;
+    const open = () => {
+      const opened = createPatientBackend(name, { ...options, connection: renewals });
+      return opened.on('error', (error) => backend.emit('error', error));
+    };
+    backend.extendLocks = (...locks) => {
+      renewing ??= open();
+      return renewing.extendLocks(...locks);
+    };
+    const close = backend.close.bind(backend);
+    backend.close = async (...how) => {
+      await Promise.all([close(...how), renewing?.close(...how)]);
+    };
+    return backend;
+  };
 
 /**
  * BullMQ's backend, but one that recovers: it looks at the schema before its first use and remembers also that it could
  * not, so that a queue or worker opened while the store was away would never work. This one looks again until it could.
  */
-export const createPatientBackend: typeof createPostgresBackend = (...settings) => {
+const createPatientBackend: CreateBackend = (...settings) => {
   const backend = createPostgresBackend(...settings);
   const { connection } = backend;
   // It names the connection, which never fails, once the other is ready: what it remembers then is a success.

@@ -6,11 +6,14 @@ import type { Log } from '../log.js';
 import { parsePostgresUrl } from '../postgres-url.js';
 import { within } from '../within.js';
 import { withLostConnectionsNamed } from './lost-connections.js';
+import { QueryQueue } from './query-queue.js';
 
 /** What differs from pool to pool. */
 interface PoolOptions {
   /** Connections at most. */
   max: number;
+  /** Of these, how many are only to be listened on. */
+  listeners?: number;
   /** Settings of each session, by their names in PostgreSQL. */
   session: Record<string, string>;
   log: Log;
@@ -27,7 +30,10 @@ const connectTimeoutMs = 2000;
 const closingMs = 1000;
 
 /** Opens a pool that replaces its connections, also those that die without a word. It connects when it is used. */
-export function openPostgresPool(url: string, { max, session, log }: PoolOptions): PostgresPool {
+export function openPostgresPool(
+  url: string,
+  { max, listeners = 0, session, log }: PoolOptions,
+): PostgresPool {
   const pool = new pg.Pool({
     ...parsePostgresUrl(url),
     options: Object.entries(session)
@@ -49,7 +55,10 @@ export function openPostgresPool(url: string, { max, session, log }: PoolOptions
   endSilentConnections(pool);
   return {
     pool,
-    connection: withLostConnectionsNamed(pool),
+    connection: withLostConnectionsNamed(
+      pool,
+      new QueryQueue({ concurrency: max - listeners, silentMs: connectTimeoutMs }),
+    ),
     // It waits for every query, and a silent server answers none.
     close: () => within(closingMs, pool.end()).catch(() => undefined),
   };

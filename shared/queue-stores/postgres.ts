@@ -12,30 +12,40 @@ import {
   withBackend,
 } from 'bullmq';
 import pg from 'pg';
+import { providerIds } from '../contract.js';
 import type { Log } from '../log.js';
 import { parsePostgresUrl } from '../postgres-url.js';
 import { type QueueDepth, type RecordStore, StoreDefect, type StoreParts } from '../queue-store.js';
 import { within } from '../within.js';
 import type { StoreClock } from './clocks.js';
-import { createPatientBackend } from './patient-backend.js';
+import { patientBackends } from './patient-backend.js';
 import { readJobs } from './postgres-jobs.js';
 import { openPostgresPool } from './postgres-pool.js';
 
 /** Opens the queue's store in PostgreSQL; its schema is made by `migratePostgresStore`. */
 export function openPostgresStore(url: string, log: Log, clock: StoreClock): StoreParts {
-  const postgres = withBackend(createPatientBackend);
   const session = { search_path: schema };
+  const unflushed = { ...session, synchronous_commit: 'off' };
   const queuePool = openPostgresPool(url, {
     max: queueConnections,
-    session: { ...session, synchronous_commit: 'off' },
+    listeners: providerIds.length,
+    session: unflushed,
+    log,
+  });
+  const urgentPool = openPostgresPool(url, {
+    max: urgentConnections,
+    listeners: 1,
+    session: unflushed,
     log,
   });
   const recordsPool = openPostgresPool(url, { max: recordConnections, session, log });
   const { pool, connection } = queuePool;
+  const { connection: urgent } = urgentPool;
+  const postgres = withBackend(patientBackends(urgent));
   return {
     kind: 'postgres',
     records: openRecords(recordsPool.pool),
-    findDefect: () => findDefect(connection, clock),
+    findDefect: () => findDefect(urgent, clock),
     createQueue: (name) => new postgres.Queue(name, { connection }) as unknown as Queue,
     createWorker: (name, processor, options) => {
       const notRemoved = (err: Error) => log.debug({ err }, 'postgres connection');
@@ -44,20 +54,30 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
       return new postgres.Worker(name, processor, settings) as unknown as Worker;
     },
     createRelay: (options) =>
-      new Relay({ ...options, connection, backend: createPostgresRelayBackend }) as unknown as Relay,
+      new Relay({
+        ...options,
+        connection: urgent,
+        backend: createPostgresRelayBackend,
+      }) as unknown as Relay,
     readJobs: (queue, jobIds) => within(recordTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
     measure: ({ name }) => measure(pool, name),
     forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),
-    close: async () => void (await Promise.all([queuePool.close(), recordsPool.close()])),
+    close: async () =>
+      void (await Promise.all([queuePool, urgentPool, recordsPool].map((each) => each.close()))),
   };
 }
 
 /**
- * Of queues and relay. A NOTIFY holds a lock of the whole database from before its commit until after it, and each add, completion
+ * Of queues. A NOTIFY holds a lock of the whole database from before its commit until after it, and each add, completion
  * and message has one: with a flush to the disk in between they would happen one after the other, at the pace of the disk. So
  * here PostgreSQL may forget the last moments before a crash of its own, as Redis may with `appendfsync everysec`.
  */
-const queueConnections = 16;
+const queueConnections = 12;
+/**
+ * Of what must not wait behind jobs, however many are added or end: messages, among them heartbeats, renewals of locks, and the look
+ * whether the store is well. One of them listens.
+ */
+const urgentConnections = 4;
 /** Of the records, which are flushed: what they promise outlives a crash. */
 const recordConnections = 4;
 

@@ -1,9 +1,12 @@
+import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { z } from 'zod';
 import { parseConfig } from '../../shared/config.js';
 import { type QueueStore, StoreDefect } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
+import { openTelegraph } from '../../shared/relay.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { findStores, freshStore, type StoreServer } from '../support/stores.js';
 import { openWire, openWireTo, type Wire } from '../support/wire.js';
@@ -344,6 +347,38 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       expect(await failure(store.check())).toBeInstanceOf(Error);
       await Promise.all(Array.from({ length: 5 }, () => migrateQueueStore(configOf({ DATABASE_URL }))));
       await store.check();
+    });
+
+    it('answers, sends messages and renews locks while adds take all the connections of queues', async () => {
+      const store = await ready();
+      const queue = store.createQueue('crowded');
+      const [running, ending] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const run = () => {
+        running.resolve();
+        return ending.promise;
+      };
+      const worker = store.createWorker('crowded', run, { concurrency: 1, lockDuration: 1000 });
+      const telegraph = await openTelegraph(store, { name: 'test', log: logged.log });
+      await queue.add('job', {});
+      await running.promise;
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      await client.query('begin; lock table bullmq.event in access exclusive mode');
+      const adds = Promise.allSettled(Array.from({ length: 50 }, () => queue.add('job', {})));
+
+      await once(worker, 'locksRenewed');
+      const heard = Promise.withResolvers<unknown>();
+      await telegraph.subscribe('test', z.object({ said: z.string() }), heard.resolve);
+      await telegraph.publish('test', { said: 'hello' });
+      expect(await heard.promise).toEqual({ said: 'hello' });
+      await store.check();
+
+      await client.query('rollback');
+      await client.end();
+      ending.resolve();
+      expect((await adds).map(({ status }) => status)).not.toContain('rejected');
+      await telegraph.close();
+      await worker.close();
     });
 
     it('forgets a check for abandoned jobs of the future when a worker opens', async () => {

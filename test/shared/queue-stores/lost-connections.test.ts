@@ -2,6 +2,7 @@ import { ConnectionClosedError } from 'bullmq';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { withLostConnectionsNamed } from '../../../shared/queue-stores/lost-connections.js';
+import { QueryQueue } from '../../../shared/queue-stores/query-queue.js';
 import { startEmptyDatabase, type TestDatabase } from '../../support/database.js';
 
 let database: TestDatabase;
@@ -14,7 +15,7 @@ afterAll(() => database.stop());
 async function rejection(statement: string, url = database.url): Promise<unknown> {
   const pool = new pg.Pool({ connectionString: url });
   pool.on('error', () => undefined);
-  const error = await withLostConnectionsNamed(pool)
+  const error = await withLostConnectionsNamed(pool, new QueryQueue({ concurrency: 1, silentMs: 2000 }))
     .query(statement)
     .catch((rejected: unknown) => rejected);
   await pool.end();
