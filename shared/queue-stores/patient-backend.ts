@@ -1,4 +1,5 @@
-import { assertSchemaCompatibility, createPostgresBackend, type PgPool } from 'bullmq';
+import { setTimeout as delay } from 'node:timers/promises';
+import { assertSchemaCompatibility, ConnectionClosedError, createPostgresBackend, type PgPool } from 'bullmq';
 
 type CreateBackend = typeof createPostgresBackend;
 
@@ -24,8 +25,10 @@ export const patientBackends =
   };
 
 /**
- * BullMQ's backend, but one that recovers: it looks at the schema before its first use and remembers also that it could
- * not, so that a queue or worker opened while the store was away would never work. This one looks again until it could.
+ * BullMQ's backend, but one that recovers. It looks at the schema before its first use and remembers also that it could
+ * not, so that a queue or worker opened while the store was away would never work: this one looks again until it could.
+ * And where the connection is lost, a worker that is told to stop stores an outcome no second time, but fails the job or
+ * leaves it: this one stores it again until it could, or the process ends.
  */
 const createPatientBackend: CreateBackend = (...settings) => {
   const backend = createPostgresBackend(...settings);
@@ -49,5 +52,18 @@ const createPatientBackend: CreateBackend = (...settings) => {
     await connection.waitUntilReady();
     await becomeReady();
   };
+  const complete = backend.moveToCompleted.bind(backend);
+  backend.moveToCompleted = async (...outcome) => {
+    for (;;) {
+      try {
+        return await complete(...outcome);
+      } catch (error) {
+        if (!(error instanceof ConnectionClosedError) || backend.closing) throw error;
+        await delay(pauseMs);
+      }
+    }
+  };
   return backend;
 };
+
+const pauseMs = 200;

@@ -220,6 +220,27 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     await worker.close();
   });
 
+  it('stores the outcome of a worker that is closing, although the connection is lost meanwhile', async () => {
+    const queue = (await ready()).createQueue('closing');
+    const store = await ready(through(wire.port));
+    const [started, ending] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
+    const run = () => {
+      started.resolve();
+      return ending.promise;
+    };
+    const worker = store.createWorker('closing', run, { concurrency: 1 });
+    await queue.add('job', {}, { jobId: 'job' });
+    await started.promise;
+    const closing = worker.close();
+    await wire.cut();
+    ending.resolve('outcome');
+    // Longer than the first attempt takes.
+    for (let time = 0; time < 5; time += 1) await failure(store.check());
+    await wire.mend();
+    await closing;
+    expect((await queue.getJob('job'))?.returnvalue).toBe('outcome');
+  });
+
   it('reads what it knows of jobs, in the order asked for', async () => {
     const store = await ready();
     const queue = store.createQueue('read');
