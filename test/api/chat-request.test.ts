@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Problem } from '../../shared/contract.js';
 import { type ChatApp, startChatApp } from '../support/chat-app.js';
+import { cpuMsOf } from '../support/cpu-time.js';
 
 let app: ChatApp;
 beforeAll(async () => {
@@ -12,14 +13,6 @@ async function send(body: unknown, headers: Record<string, string> = {}) {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const response = await app.post({ body: text, headers });
   return (await response.json()) as Problem;
-}
-
-/** How long this process computes for these bodies one after the other, in milliseconds. */
-async function cpuMsOf(body: string, times: number): Promise<number> {
-  const before = process.cpuUsage();
-  for (let n = 0; n < times; n++) await send(body);
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1000;
 }
 
 const unlisted = 'is not one of the documented values';
@@ -77,7 +70,8 @@ describe('checkConversation', () => {
   ])('takes about as long for thousands of %s as for one text of that length', async (_, message) => {
     const bad = `{"messages":[${Array(8000).fill(message).join()}]}`;
     const good = JSON.stringify({ messages: [{ content: 'x'.repeat(bad.length) }] });
-    await cpuMsOf(good, 2);
-    expect(await cpuMsOf(bad, 2)).toBeLessThan(10 * (await cpuMsOf(good, 2)) + 200);
+    const timeFor = (body: string) => cpuMsOf(async () => [await send(body), await send(body)]);
+    await timeFor(good);
+    expect(await timeFor(bad)).toBeLessThan(10 * (await timeFor(good)) + 200);
   });
 });
