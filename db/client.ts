@@ -68,18 +68,21 @@ interface DatabaseOptions {
   url: string;
   poolSize: number;
   log: Log;
+  /** How many milliseconds a statement waits for a free connection, where not as long as those of a request. */
+  waitMs?: number;
   /** After how many milliseconds a statement is given up, where not after those of a request. */
   answerMs?: number;
 }
 
 /** Opens the database of the URL. Never throws for an unreachable one: `check` tells. Throws `StoreUrlError`. */
 export function openDatabase(options: DatabaseOptions): Database {
-  const { url, poolSize, log, answerMs: longestMs = requestLimits.answerMs } = options;
+  const { url, poolSize, log, waitMs = requestLimits.waitMs } = options;
+  const { answerMs: longestMs = requestLimits.answerMs } = options;
   const address = parsePostgresUrl(url);
   const requests = createConnectionPool({
     address,
     size: poolSize,
-    ...requestLimits,
+    waitMs,
     answerMs: longestMs,
     lifetimeMs,
     log,
