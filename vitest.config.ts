@@ -14,8 +14,9 @@ const laborious = ['test/fuzz/**/*.test.ts', 'test/db/post-explain.test.ts', 'te
  */
 export default defineConfig({
   test: {
-    testTimeout: 40_000,
-    hookTimeout: 60_000,
+    // Far more than any test takes: on a machine with too much to do everything takes many times as long.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     // Most of the time tests wait for programs, so more run at once than there are processors on a small machine.
     maxWorkers: 4,
     reporters: ['default', new StoresReporter(stores)],

@@ -10,8 +10,9 @@ const served = topologies.filter(({ servedBy }) => servedBy !== undefined);
 // biome-ignore lint/style/noDefaultExport: vitest reads it.
 export default defineConfig({
   test: {
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Far more than any test takes: on a machine with too much to do everything takes many times as long.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     reporters: [
       'default',
       new FaultsReporter('test-results/fault-cases-redis-topologies.json'),

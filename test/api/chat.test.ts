@@ -5,6 +5,7 @@ import type { Question, Reply } from '../../api/question.js';
 import { Failure } from '../../shared/failures.js';
 import { type ChatApp, startChatApp } from '../support/chat-app.js';
 import { userNamed } from '../support/identities.js';
+import { patience } from '../support/patience.js';
 
 let app: ChatApp;
 /** What the gateway does with the next question. */
@@ -304,7 +305,7 @@ describe('the line of the log for a request', () => {
       const line = lines().find((one) => one.requestId === requestId);
       expect(line).toBeDefined();
       return line;
-    });
+    }, patience);
   };
 
   it('says with which code the request failed', async () => {

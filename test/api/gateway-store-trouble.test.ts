@@ -7,6 +7,7 @@ import { openQueueLink, type QueueLink } from '../../api/queue-link.js';
 import { createWaitingRoom, type WaitingRoom } from '../../api/waiting-room.js';
 import { userNamed } from '../support/identities.js';
 import { apiInstruments } from '../support/metrics.js';
+import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
 import { findStoreKinds } from '../support/stores.js';
@@ -54,7 +55,7 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
   afterEach(async () => {
     beforeAdd = undefined;
     shared.wire.thaw();
-    expect(await shared.store.whenReady(AbortSignal.timeout(5000))).toBe(true);
+    expect(await shared.store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   });
 
   const kept = (keeping: { key?: string; isAsync?: boolean }): Question => ({
@@ -121,11 +122,8 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
         .catch(() => ({ record: null }));
       return record?.state === 'settled' && record.outcome.kind;
     };
-    await vi.waitUntil(async () => (await outcome()) === 'cancelled', { timeout: 8000, interval: 50 });
-    await vi.waitUntil(async () => (await link.read(job)).state === 'unknown', {
-      timeout: 5000,
-      interval: 50,
-    });
+    await vi.waitUntil(async () => (await outcome()) === 'cancelled', patience);
+    await vi.waitUntil(async () => (await link.read(job)).state === 'unknown', patience);
     expect(onGoingOn).not.toHaveBeenCalled();
   });
 
@@ -139,7 +137,7 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
     expect(onGoingOn).not.toHaveBeenCalled();
     beforeAdd = undefined;
     shared.wire.thaw();
-    expect(await shared.store.whenReady(AbortSignal.timeout(5000))).toBe(true);
+    expect(await shared.store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
     const again = await gateway.ask(kept({ key, isAsync: true }));
     expect(again).toMatchObject({ kind: 'accepted' });
     expect(onGoingOn).toHaveBeenCalledOnce();

@@ -6,6 +6,7 @@ import { parseConfig } from '../../shared/config.js';
 import { queueName } from '../../shared/messages.js';
 import type { QueueStore } from '../../shared/queue-store.js';
 import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { findStoreKinds, freshStore } from '../support/stores.js';
 
@@ -24,7 +25,7 @@ describe('a look at the records of those who wait', () => {
     const variables = await freshStore(started.server);
     url = variables.REDIS_URL ?? '';
     store = openQueueStore(parseConfig(variables, 'config'), createRecordingLog().log);
-    await store.whenReady(AbortSignal.timeout(10_000));
+    await store.whenReady(AbortSignal.timeout(patienceMs));
   });
   afterAll(async () => {
     await store?.close();

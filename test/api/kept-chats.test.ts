@@ -20,6 +20,7 @@ import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/ope
 import { startEmptyDatabase } from '../support/database.js';
 import { userNamed } from '../support/identities.js';
 import { apiInstruments } from '../support/metrics.js';
+import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 const { log } = createRecordingLog();
@@ -48,7 +49,7 @@ beforeAll(async () => {
   const config = parseConfig({ DATABASE_URL: database.url }, 'config');
   await migrateQueueStore(config);
   store = openQueueStore(config, log);
-  expect(await store.whenReady(AbortSignal.timeout(5000))).toBe(true);
+  expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   link = await openQueueLink({
     store,
     waitingRoom: createWaitingRoom(),
@@ -102,7 +103,7 @@ const work = async (opened: OpenedChat, process: () => Promise<string>) => {
   const worker = store.createWorker(queueName('openai'), process, {});
   const { jobId, provider } = { jobId: opened.chat.id, provider: 'openai' as const };
   const state = async () => (await link.read({ jobId, provider })).state;
-  await vi.waitUntil(async () => (await state()) === 'settled', { timeout: 5000, interval: 20 });
+  await vi.waitUntil(async () => (await state()) === 'settled', patience);
   await worker.close();
 };
 /** Adds the chat's job, and has it run until `end` is called. */

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { counterOf, createLoginLimiter } from '../../api/login-limiter.js';
 import { Failure } from '../../shared/failures.js';
+import { patience } from '../support/patience.js';
 
 const from = (address: string, credentials = 'Basic eDp5') => ({ address, credentials });
 const limited = expect.objectContaining({ code: 'rate_limited' });
@@ -34,7 +35,7 @@ describe('createLoginLimiter', () => {
   it('begins again when the window is over, however many failures came in it', async () => {
     const limiter = createLoginLimiter({ most: 2, windowSeconds: 0.05 });
     await failUntilLimited(limiter, '192.0.2.1');
-    await vi.waitFor(() => limiter.countFailure(from('192.0.2.1')), { timeout: 5000, interval: 5 });
+    await vi.waitFor(() => limiter.countFailure(from('192.0.2.1')), { ...patience, interval: 5 });
   });
 
   it('admits one attempt after another from an address with too many failures, and not many who wait', async () => {

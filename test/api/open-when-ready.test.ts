@@ -5,6 +5,7 @@ import { createWaitingRoom } from '../../api/waiting-room.js';
 import { parseConfig } from '../../shared/config.js';
 import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { apiInstruments } from '../support/metrics.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { findRedisBinary } from '../support/redis-binary.js';
 import { startRedisProcess } from '../support/redis-process.js';
@@ -35,7 +36,7 @@ describe.skipIf(findRedisBinary() === undefined)('openWhenReady', () => {
       return openQueueLink({ store, waitingRoom, metrics: apiInstruments.metrics, log });
     };
     const opening = openWhenReady(open, { store, log, signal: AbortSignal.timeout(30_000) });
-    await vi.waitFor(() => expect(startedAt.length).toBeGreaterThan(2), { timeout: 20_000 });
+    await vi.waitFor(() => expect(startedAt.length).toBeGreaterThan(2), patience);
     const [first = 0, , third = 0] = startedAt;
     expect(third - first).toBeGreaterThan(twoPausesMs);
     expect(warnings()).toMatchObject([{ msg: 'the queue could not be opened, and is tried again' }]);

@@ -7,6 +7,7 @@ import { type ApiInstruments, openInstruments } from '../../shared/instruments.j
 import { apiMetrics } from '../../shared/metrics.js';
 import type { QueueDepth } from '../../shared/queue-store.js';
 import { readMetrics } from '../support/metrics.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
 import { findStoreKinds } from '../support/stores.js';
@@ -92,7 +93,7 @@ describe('createQueueGauges', () => {
     expect(performance.now() - startedAt).toBeLessThan(5000);
     expect(asked).toBe(4);
     hanging.resolve({ waiting: 1, active: 0, oldestAddedAt: nowMs });
-    await vi.waitFor(async () => expect(await ofQueue()).toEqual(series(1, 0, 0)));
+    await vi.waitFor(async () => expect(await ofQueue()).toEqual(series(1, 0, 0)), patience);
   });
 
   it('says that the store is away before it was ever reached', async () => {
@@ -127,20 +128,17 @@ describe.each(stores)('createQueueGauges on $name', (choice) => {
     });
     expect(await ofQueue()).toMatchObject({ up: 1, 'jobs{provider="openai",state="waiting"}': 1 });
     shared.wire.freeze();
-    await vi.waitFor(
-      async () => {
-        const startedAt = performance.now();
-        const found = await ofQueue();
-        expect(performance.now() - startedAt).toBeLessThan(1500);
-        expect(found).toEqual({ up: 0 });
-      },
-      { timeout: 5000 },
-    );
+    await vi.waitFor(async () => {
+      const startedAt = performance.now();
+      const found = await ofQueue();
+      expect(performance.now() - startedAt).toBeLessThan(1500);
+      expect(found).toEqual({ up: 0 });
+    }, patience);
     shared.wire.thaw();
     await vi.waitFor(
       async () =>
         expect(await ofQueue()).toMatchObject({ up: 1, 'jobs{provider="openai",state="waiting"}': 1 }),
-      { timeout: 15_000, interval: 100 },
+      patience,
     );
   });
 });

@@ -14,6 +14,7 @@ import type { QueueStore } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { openTelegraph } from '../../shared/relay.js';
 import { apiInstruments } from '../support/metrics.js';
+import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { openWire, type Wire } from '../support/wire.js';
 
@@ -32,7 +33,7 @@ beforeAll(async () => {
   wire = await openWire(Number(url.port));
   url.port = String(wire.port);
   store = openQueueStore(parseConfig({ DATABASE_URL: url.href }, 'migrate'), log);
-  await store.whenReady(AbortSignal.timeout(5000));
+  await store.whenReady(AbortSignal.timeout(patienceMs));
   link = await openQueueLink({ store, waitingRoom, metrics: apiInstruments.metrics, log });
 });
 afterAll(async () => {
@@ -100,7 +101,7 @@ describe('openQueueLink', () => {
     const startedAt = Date.now();
     const waiting = waitingRoom.wait({ jobId: 'seen', provider: 'vertexai' }, later());
     await link.add('seen', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
-    await vi.waitUntil(() => seen.mock.calls.length > 0, { timeout: 5000, interval: 10 });
+    await vi.waitUntil(() => seen.mock.calls.length > 0, patience);
     const [jobId, at] = seen.mock.calls[0] ?? [];
     expect(jobId).toBe('seen');
     expect(at).toBeGreaterThanOrEqual(startedAt);

@@ -6,6 +6,7 @@ import { Failure } from '../../shared/failures.js';
 import { type ApiInstruments, openInstruments } from '../../shared/instruments.js';
 import { apiMetrics } from '../../shared/metrics.js';
 import { readMetrics } from '../support/metrics.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { serve } from '../support/serve.js';
 
@@ -54,21 +55,24 @@ describe('createRequestCounts', () => {
     await ask('/chat?how=202', 'openai');
     await ask('/chat?how=fail', 'bedrock');
     await ask('/chat?how=break', 'bedrock');
-    await vi.waitFor(async () =>
-      expect(await counted()).toEqual({
-        'chat_requests_total{provider="openai",code="ok"}': 1,
-        'chat_requests_total{provider="openai",code="accepted"}': 1,
-        'chat_requests_total{provider="bedrock",code="overloaded"}': 1,
-        'chat_requests_total{provider="bedrock",code="internal"}': 1,
-      }),
+    await vi.waitFor(
+      async () =>
+        expect(await counted()).toEqual({
+          'chat_requests_total{provider="openai",code="ok"}': 1,
+          'chat_requests_total{provider="openai",code="accepted"}': 1,
+          'chat_requests_total{provider="bedrock",code="overloaded"}': 1,
+          'chat_requests_total{provider="bedrock",code="internal"}': 1,
+        }),
+      patience,
     );
   });
 
   it('takes nothing over that a caller sent', async () => {
     for (const provider of ['canary', 'OpenAI', 'openai, bedrock', '__proto__', undefined])
       await ask('/chat', provider);
-    await vi.waitFor(async () =>
-      expect(await counted()).toEqual({ 'chat_requests_total{provider="none",code="ok"}': 5 }),
+    await vi.waitFor(
+      async () => expect(await counted()).toEqual({ 'chat_requests_total{provider="none",code="ok"}': 5 }),
+      patience,
     );
   });
 
@@ -79,8 +83,12 @@ describe('createRequestCounts', () => {
     expect(await counted()).toEqual({ 'chat_requests_in_flight{provider="vertexai"}': 1 });
     going.abort();
     await asked;
-    await vi.waitFor(async () =>
-      expect(await counted()).toEqual({ 'chat_requests_total{provider="vertexai",code="client_closed"}': 1 }),
+    await vi.waitFor(
+      async () =>
+        expect(await counted()).toEqual({
+          'chat_requests_total{provider="vertexai",code="client_closed"}': 1,
+        }),
+      patience,
     );
   });
 
@@ -88,11 +96,13 @@ describe('createRequestCounts', () => {
     await ask('/chat/1', 'openai', 'GET');
     await ask('/blogs', undefined, 'GET');
     await ask('/blogs');
-    await vi.waitFor(async () =>
-      expect(await counted()).toEqual({
-        'blog_requests_total{code="ok"}': 1,
-        'blog_requests_total{code="slug_taken"}': 1,
-      }),
+    await vi.waitFor(
+      async () =>
+        expect(await counted()).toEqual({
+          'blog_requests_total{code="ok"}': 1,
+          'blog_requests_total{code="slug_taken"}': 1,
+        }),
+      patience,
     );
   });
 });

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import express, { type Response } from 'express';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { createApiServer } from '../../api/server.js';
+import { patience } from '../support/patience.js';
 
 const app = express();
 app.post('/', express.text({ type: () => true }), (_request, response) => void response.send('read'));
@@ -75,7 +76,7 @@ describe('createApiServer', () => {
     const socket = connect(port, '127.0.0.1');
     socket.write(get('/held').repeat(3) + get('/short'));
     for (const count of [1, 2, 3]) {
-      await vi.waitFor(() => expect(held).toHaveLength(count));
+      await vi.waitFor(() => expect(held).toHaveLength(count), patience);
       // As many turns as the others would need to be begun.
       await saidTo(`GET /short HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
       expect(held).toHaveLength(count);
@@ -93,7 +94,7 @@ describe('createApiServer', () => {
     held.length = 0;
     const socket = connect(port, '127.0.0.1');
     socket.write(get('/held').repeat(32));
-    await vi.waitFor(() => expect(held).toHaveLength(1));
+    await vi.waitFor(() => expect(held).toHaveLength(1), patience);
     expect(await saidTo(get('/held').repeat(33))).toBe('');
     expect(socket.destroyed).toBe(false);
     socket.write(get('/held'));
@@ -108,7 +109,7 @@ describe('createApiServer', () => {
     const server = await stopping.listen(0, '127.0.0.1');
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
     socket.write(get('/held').repeat(3));
-    await vi.waitFor(() => expect(held).toHaveLength(1));
+    await vi.waitFor(() => expect(held).toHaveLength(1), patience);
     socket.destroy();
     await once(held[0] as Response, 'close');
     let isOver = false;
@@ -120,7 +121,7 @@ describe('createApiServer', () => {
     held.length = 0;
     const socket = connect(port, '127.0.0.1');
     socket.write(get('/short') + get('/held') + get('/short'));
-    await vi.waitFor(() => expect(held).toHaveLength(1));
+    await vi.waitFor(() => expect(held).toHaveLength(1), patience);
     // What is tested is time: twice what a reader may do nothing for.
     await delay(1000);
     expect(socket.destroyed).toBe(false);
@@ -159,7 +160,7 @@ describe('createApiServer', () => {
     });
     const late = () => fetch(url, { method: 'POST', body: 'text' });
     expect((await late()).status).toBe(200);
-    await vi.waitFor(() => expect(late()).rejects.toThrow(), { timeout: 10_000, interval: 20 });
+    await vi.waitFor(() => expect(late()).rejects.toThrow(), patience);
     expect(over).toBe(false);
     await closed;
     expect(await unanswered).toBe('cut off');

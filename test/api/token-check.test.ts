@@ -6,6 +6,7 @@ import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { Scope } from '../../shared/contract.js';
 import { openTestDatabase } from '../support/database.js';
 import { userNamed } from '../support/identities.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 const { database, url, stop } = await openTestDatabase();
@@ -71,7 +72,7 @@ describe('createTokenCheck, without the database', () => {
     await Promise.all([checkToken(token), checkToken(token), checkToken(token)]);
     expect(markUsed).toHaveBeenCalledTimes(1);
     noting.reject(new Error('gone'));
-    await vi.waitFor(() => expect(recording.lines).toHaveLength(1));
+    await vi.waitFor(() => expect(recording.lines).toHaveLength(1), patience);
     expect(recording.text()).not.toContain(token);
     expect(await checkToken(token)).toEqual({ ...userNamed('x'), scopes: [] });
     expect(markUsed).toHaveBeenCalledTimes(2);
@@ -148,7 +149,7 @@ describe('createTokenCheck, with the database', () => {
     const check = createCheck();
     expect(await check(token)).toBeDefined();
     const lastUse = async () => (await tokens.list()).find((info) => info.id === id)?.lastUsedAt;
-    await vi.waitFor(async () => expect(await lastUse()).toEqual(expect.any(String)));
+    await vi.waitFor(async () => expect(await lastUse()).toEqual(expect.any(String)), patience);
   });
 
   it('says that the database is unavailable, except to the first token', async () => {

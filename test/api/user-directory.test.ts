@@ -5,6 +5,7 @@ import { createUserStore, type UserDigest } from '../../db/users.js';
 import { digestOf } from '../../shared/access-token.js';
 import { openTestDatabase } from '../support/database.js';
 import { userNamed } from '../support/identities.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 const { database, url, stop } = await openTestDatabase();
@@ -122,7 +123,7 @@ describe('createUserDirectory, loads by hand', () => {
     notify();
     expect(loads).toHaveLength(1);
     loads[0]?.resolve([userOf('alice', 'a')]);
-    await vi.waitFor(() => expect(loads).toHaveLength(2));
+    await vi.waitFor(() => expect(loads).toHaveLength(2), patience);
     loads[1]?.resolve([]);
     await attempted;
     expect(loads).toHaveLength(2);
@@ -135,9 +136,9 @@ describe('createUserDirectory, loads by hand', () => {
     await attempted;
     for (const count of [2, 3]) {
       notify();
-      await vi.waitFor(() => expect(loads).toHaveLength(count));
+      await vi.waitFor(() => expect(loads).toHaveLength(count), patience);
       loads[count - 1]?.reject(new Error('away'));
-      await vi.waitFor(() => expect(recording.text()).toContain('could not load the users'));
+      await vi.waitFor(() => expect(recording.text()).toContain('could not load the users'), patience);
     }
     expect(check('alice', 'a')).toEqual(userNamed('alice'));
     expect(recording.lines.filter(({ msg }) => msg === 'could not load the users')).toHaveLength(1);
@@ -147,9 +148,9 @@ describe('createUserDirectory, loads by hand', () => {
     const { check, loads, attempted } = startByHand();
     loads[0]?.reject(new Error('away'));
     await attempted;
-    await vi.waitFor(() => expect(loads).toHaveLength(2), { timeout: 10_000 });
+    await vi.waitFor(() => expect(loads).toHaveLength(2), patience);
     loads[1]?.resolve([userOf('alice', 'a')]);
-    await vi.waitFor(() => expect(check('alice', 'a')).toEqual(userNamed('alice')));
+    await vi.waitFor(() => expect(check('alice', 'a')).toEqual(userNamed('alice')), patience);
   });
 
   it('stops loading when it is closed', async () => {

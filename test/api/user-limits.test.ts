@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { UserLimits } from '../../api/user-limits.js';
 import type { Failure } from '../../shared/failures.js';
+import { patience } from '../support/patience.js';
 
 const limited = expect.objectContaining({ code: 'rate_limited' });
 const nothing = async () => undefined;
@@ -56,7 +57,7 @@ describe('UserLimits', () => {
       await limits.run(one, async () => limits.hold(one, going.promise));
       await expect(limits.run(one, nothing)).rejects.toEqual(limited);
       going[end]();
-      await vi.waitFor(() => limits.run(one, nothing));
+      await vi.waitFor(() => limits.run(one, nothing), patience);
     }
   });
 
@@ -75,14 +76,14 @@ describe('UserLimits', () => {
     const limits = new UserLimits({ maxPerWindow: 1, windowSeconds: 0.05 });
     await limits.run(one, nothing);
     await expect(limits.run(one, nothing)).rejects.toEqual(limited);
-    await vi.waitFor(() => limits.run(one, nothing), { timeout: 5000, interval: 5 });
+    await vi.waitFor(() => limits.run(one, nothing), { ...patience, interval: 5 });
   });
 
   it('gives the place of a request back that its rate refuses', async () => {
     const limits = new UserLimits({ maxInFlight: () => 1, maxPerWindow: 1, windowSeconds: 0.05 });
     await limits.run(one, nothing);
     await expect(limits.run(one, nothing)).rejects.toEqual(limited);
-    await vi.waitFor(() => limits.run(one, nothing), { timeout: 5000, interval: 5 });
+    await vi.waitFor(() => limits.run(one, nothing), { ...patience, interval: 5 });
   });
 
   it('does not count a request that those in flight refuse', async () => {

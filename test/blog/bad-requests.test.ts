@@ -235,7 +235,7 @@ describe('the memory of the server', () => {
     { body: `{"content":"${'x'.repeat(1_048_576)}"}` },
   ];
 
-  it('stays what it was, however many bombs and large bodies there are', { timeout: 60_000 }, async () => {
+  it('stays what it was, however many bombs and large bodies there are', async () => {
     const attack = async () => {
       const paths = ['/chat', '/blogs'];
       const sent = large.flatMap((body) => paths.map((path) => send({ path, ...body })));

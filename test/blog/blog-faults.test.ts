@@ -6,6 +6,7 @@ import type { Post, Problem } from '../../shared/contract.js';
 import { isBlank } from '../../shared/conversation.js';
 import { conversationShapes } from '../support/conversations.js';
 import { blogToken, type Deployment, startDeployment } from '../support/deployment.js';
+import { patience } from '../support/patience.js';
 
 const poolSize = 4;
 
@@ -57,7 +58,7 @@ describe('connections to the database that are killed while posts are written', 
     while (writing) {
       const before = statuses.size;
       await kill();
-      await vi.waitUntil(() => !writing || statuses.size > before + 20, { timeout: 10_000, interval: 2 });
+      await vi.waitUntil(() => !writing || statuses.size > before + 20, { ...patience, interval: 2 });
     }
     await clients;
     return statuses;

@@ -12,6 +12,7 @@ import {
   password,
   startDeployment,
 } from '../support/deployment.js';
+import { patience } from '../support/patience.js';
 import { freshStore } from '../support/stores.js';
 
 let deployment: Deployment;
@@ -58,7 +59,7 @@ describe('a name that is given again', () => {
 
   it('is another user, who sees nothing of the earlier one', async () => {
     const earlier = await addUser('again');
-    await vi.waitFor(async () => expect(await chatAs(earlier)).toBe(200));
+    await vi.waitFor(async () => expect(await chatAs(earlier)).toBe(200), patience);
     const kept = await deployment.chat({ headers: { Authorization: earlier, ...keyed } });
     expect(kept.status).toBe(200);
     const id = kept.headers.get('content-location')?.split('/').pop();
@@ -73,7 +74,7 @@ describe('a name that is given again', () => {
 
     await operate(['users', 'remove', 'again']);
     const later = await addUser('again');
-    await vi.waitFor(async () => expect(await chatAs(later)).toBe(200));
+    await vi.waitFor(async () => expect(await chatAs(later)).toBe(200), patience);
     expect(await keptChat(later, id)).toBe(404);
     const own = await deployment.chat({ headers: { Authorization: later, ...keyed } });
     expect(own.status).toBe(200);
@@ -174,9 +175,6 @@ describe.each(interfaces)('bad credentials for $name', ({ path, challenge, bad }
   });
 });
 
-/** Every command is a process, which takes its time to load on a busy machine. */
-const slow = { timeout: 60_000 };
-
 describe('credentials that nobody needs', () => {
   it('must be right all the same when posts are read with them', async () => {
     const credentials = [bearer('wrong')];
@@ -228,7 +226,7 @@ describe('a hundred failed logins within a minute', () => {
   });
 });
 
-describe('a user of the command line', slow, () => {
+describe('a user of the command line', () => {
   it('can chat at once, and not any more when removed, with all tokens', async () => {
     const [zoe, yan] = [await addUser('Zoë'), await addUser('Yan')];
     expect(await chatAs(zoe)).toBe(200);
@@ -242,7 +240,7 @@ describe('a user of the command line', slow, () => {
   });
 });
 
-describe('a token of the command line', slow, () => {
+describe('a token of the command line', () => {
   it('writes posts in the name of its owner at once, and not any more when revoked', async () => {
     const { id, token } = await createToken(['--owner', 'Ünal']);
     const created = await deployment.blog('/blogs', { json: { content: 'x' }, ...bearing(token) });
@@ -275,7 +273,7 @@ describe('a token of the command line', slow, () => {
     expect(await lastUse()).toBeNull();
     const usedAt = Date.now();
     expect(await writeAs(token)).toBe(201);
-    const seen = await vi.waitUntil(lastUse, { timeout: 10_000 });
+    const seen = await vi.waitUntil(lastUse, patience);
     expect(Math.abs(Date.parse(seen) - usedAt)).toBeLessThan(5000);
   });
 
@@ -324,7 +322,7 @@ describe('BLOG_READS=token', () => {
   });
 });
 
-describe('a server', slow, () => {
+describe('a server', () => {
   const fresh = async (): Promise<Record<string, string>> => {
     const url = deployment.stores.DATABASE_URL ?? '';
     const stores = await freshStore({ kind: 'postgres', url, databaseUrl: url });

@@ -14,6 +14,7 @@ import {
   type StartedApi,
   startDeployment,
 } from '../support/deployment.js';
+import { patience } from '../support/patience.js';
 
 /** For how long nobody else may be kept waiting, in milliseconds of processor time. */
 const maxStallMs = 100;
@@ -191,7 +192,7 @@ describe('hostile input', () => {
           expect(openFiles()).toBeLessThan(before.files + 10);
           expect((await probe()).bytes).toBeLessThan(before.bytes + maxKeptBytes);
         },
-        { timeout: 20_000, interval: 200 },
+        { ...patience, interval: 200 },
       );
     },
   );

@@ -28,10 +28,7 @@ function quillgate(
   });
 }
 
-/** Every command is a process, which takes its time to load on a busy machine. */
-const slow = { timeout: 60_000 };
-
-describe('quillgate', slow, () => {
+describe('quillgate', () => {
   it('manages users', async () => {
     const added = await quillgate(['users', 'create', 'Zoë', '--json']);
     expect(added).toMatchObject({ code: 0, stderr: expect.stringContaining('not shown again') });

@@ -7,6 +7,7 @@ import { freePort } from '../../dev/free-port.js';
 import { parsePostgresUrl } from '../../shared/postgres-url.js';
 import { CannotStart } from '../../shared/program.js';
 import { startEmptyDatabase } from '../support/database.js';
+import { patience } from '../support/patience.js';
 import { collectOutput } from './output.js';
 
 let url: string;
@@ -98,9 +99,9 @@ describe('migrate', () => {
         await transaction.execute(sql`create table users (id int)`);
         others = migrateDatabase(url);
         const locks = sql`select from pg_locks where locktype = 'advisory'`;
-        await vi.waitFor(async () => expect((await transaction.execute(locks)).length).toBe(1));
+        await vi.waitFor(async () => expect((await transaction.execute(locks)).length).toBe(1), patience);
         ours = migrate({ DATABASE_URL: url });
-        await vi.waitFor(() => expect(output.stderr).not.toBe(''), 10_000);
+        await vi.waitFor(() => expect(output.stderr).not.toBe(''), patience);
         transaction.rollback();
       })
       .catch(() => undefined);

@@ -6,8 +6,9 @@ import { sql } from '../../db/drizzle.js';
 import { createUserStore } from '../../db/users.js';
 import { freePort } from '../../dev/free-port.js';
 import { Failure } from '../../shared/failures.js';
-import { openTestDatabase, type TestDatabase } from '../support/database.js';
+import { openTestDatabase, patientLimits, type TestDatabase } from '../support/database.js';
 import { withLag } from '../support/lateness.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { openWire, type Wire } from '../support/wire.js';
 
@@ -25,9 +26,6 @@ afterAll(async () => {
   await holder.end();
   await server.stop();
 });
-
-/** Limits that no test reaches, for where something else is tested. */
-const patient = { waitMs: 20_000, answerMs: 20_000 };
 
 /** Opens a database that the test closes when it ends. */
 function open({ url = server.url, poolSize = 2, ...limits }: OpenOptions = {}) {
@@ -106,7 +104,7 @@ describe('run', () => {
   });
 
   it('lets more statements wait for their turn than there are connections', async () => {
-    const { database } = open(patient);
+    const { database } = open(patientLimits);
 
     await Promise.all(Array.from({ length: 12 }, () => sleep(database, 0.005)));
   });
@@ -128,7 +126,7 @@ describe('run', () => {
   });
 
   it('cuts a statement that takes too long', async () => {
-    const { database } = open({ ...patient, poolSize: 1 });
+    const { database } = open({ ...patientLimits, poolSize: 1 });
     await database.run((db) => db.execute(sql`set statement_timeout = 100`));
 
     expect(await failure(sleep(database, 10))).toMatchObject({ code, reason: cut });
@@ -144,7 +142,7 @@ describe('run', () => {
   });
 
   it('waits only so long for a connection when slow statements have them all', async () => {
-    const { database } = open({ answerMs: patient.answerMs });
+    const { database } = open({ answerMs: patientLimits.answerMs });
     const { held, release } = await holdBack();
     const slow = [database.run(held), database.run(held)];
 
@@ -158,7 +156,7 @@ describe('run', () => {
   });
 
   it('gives up within 2.8 seconds in all, without taking a slow server for a silent one', async () => {
-    const { database, logText } = open({ poolSize: 1, waitMs: patient.waitMs });
+    const { database, logText } = open({ poolSize: 1, waitMs: patientLimits.waitMs });
     const first = sleep(database, 1.5);
 
     const failed = await failure(sleep(database, 10));
@@ -172,7 +170,7 @@ describe('run', () => {
   });
 
   it('gives up sooner where others are to follow, and goes on with the connection', async () => {
-    const { database, logText } = open({ ...patient, poolSize: 1 });
+    const { database, logText } = open({ ...patientLimits, poolSize: 1 });
 
     // Without the limit there would be an answer.
     const failed = await failure(database.run((db) => db.execute(sql`select pg_sleep(1.5)`), 'look-up'));
@@ -190,7 +188,7 @@ describe('run, for searches', () => {
     work.catch((error: unknown) => (error instanceof Failure ? error.facts : error));
 
   it('leaves connections to everything else, however many there are', async () => {
-    const { database } = open({ ...patient, poolSize: 3 });
+    const { database } = open({ ...patientLimits, poolSize: 3 });
     const { held, release } = await holdBack();
     const ended = vi.fn();
     const searches = Array.from({ length: 50 }, () => search(database, held).finally(ended));
@@ -203,7 +201,7 @@ describe('run, for searches', () => {
   });
 
   it('says so when there are too many', async () => {
-    const { database } = open({ poolSize: 3, waitMs: 100, answerMs: patient.answerMs });
+    const { database } = open({ poolSize: 3, waitMs: 100, answerMs: patientLimits.answerMs });
     const { held, release } = await holdBack();
     const first = search(database, held);
 
@@ -215,7 +213,7 @@ describe('run, for searches', () => {
   });
 
   it('uses the only connection there is', async () => {
-    const { database } = open({ ...patient, poolSize: 1 });
+    const { database } = open({ ...patientLimits, poolSize: 1 });
 
     await Promise.all(
       Array.from({ length: 20 }, () => search(database, (db) => db.execute(sql`select pg_sleep(0.01)`))),
@@ -224,7 +222,7 @@ describe('run, for searches', () => {
   });
 
   it('does not look like an outage when one takes too long', async () => {
-    const { database } = open({ poolSize: 1, answerMs: patient.answerMs });
+    const { database } = open({ poolSize: 1, answerMs: patientLimits.answerMs });
     await database.run((db) => db.execute(sql`set statement_timeout = 100`));
 
     expect(await facts(search(database, (db) => db.execute(sql`select pg_sleep(10)`)))).toMatchObject({
@@ -237,7 +235,7 @@ describe('run, for searches', () => {
 
 describe('run, for upkeep', () => {
   it('does not wait for those who serve requests', async () => {
-    const { database } = open(patient);
+    const { database } = open(patientLimits);
     const { held, release } = await holdBack();
     const ended = vi.fn();
     const slow = Array.from({ length: 30 }, () => database.run(held).finally(ended));
@@ -252,7 +250,7 @@ describe('run, for upkeep', () => {
 
 describe('together', () => {
   it('gives statements that follow one another the time of one', async () => {
-    const { database, logText } = open({ poolSize: 1, waitMs: patient.waitMs });
+    const { database, logText } = open({ poolSize: 1, waitMs: patientLimits.waitMs });
     await one(database);
     const statements = database.together();
     const sleepOn = (seconds: number) => statements.run((db) => db.execute(sql`select pg_sleep(${seconds})`));
@@ -324,7 +322,10 @@ describe('run, when connections are cut', () => {
       ),
     );
     const writing = sql`select 1 from pg_stat_activity where state = 'active' and query like 'insert%half-%'`;
-    await vi.waitUntil(async () => (await server.database.run((db) => db.execute(writing))).length > 0);
+    await vi.waitUntil(
+      async () => (await server.database.run((db) => db.execute(writing))).length > 0,
+      patience,
+    );
     await terminateConnections();
 
     expect((await write).code).toBe(code);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { type Database, openDatabase } from '../../db/client.js';
 import { sql } from '../../db/drizzle.js';
 import { openTestDatabase, type TestDatabase } from '../support/database.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { openWire } from '../support/wire.js';
 
@@ -68,7 +69,7 @@ describe('listen', () => {
     const { next, wire, lines } = await listen();
     expect(await next()).toBe('listen');
     wire.freeze();
-    await vi.waitUntil(() => lines.some((line) => line.code === 'NO_ANSWER'), { timeout: 8000 });
+    await vi.waitUntil(() => lines.some((line) => line.code === 'NO_ANSWER'), patience);
     // What is missed meanwhile is what onListen is for.
     await notify();
     wire.thaw();
@@ -80,7 +81,7 @@ describe('listen', () => {
 
   it('begins to listen when the server that was silent at first answers', async () => {
     const { next, wire, lines } = await listen({ frozen: true });
-    await vi.waitUntil(() => lines.length > 1, { timeout: 8000 });
+    await vi.waitUntil(() => lines.length > 1, patience);
     wire.thaw();
 
     expect(await next()).toBe('listen');

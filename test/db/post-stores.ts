@@ -3,7 +3,8 @@ import { expect, vi } from 'vitest';
 import { openDatabase } from '../../db/client.js';
 import type { PostFields, PostStore } from '../../db/post-store.js';
 import { createPostStore } from '../../db/posts.js';
-import { startTestDatabase } from '../support/database.js';
+import { patientLimits, startTestDatabase } from '../support/database.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 /** How many things `atOnce` can have in the database at the same moment. */
@@ -24,7 +25,7 @@ export interface PostStores {
 export async function openPostStores(): Promise<PostStores> {
   const server = await startTestDatabase();
   const { log } = createRecordingLog();
-  const open = () => openDatabase({ url: server.url, poolSize: parallel / 2, log });
+  const open = () => openDatabase({ url: server.url, poolSize: parallel / 2, log, ...patientLimits });
   const databases = [open(), open()] as const;
   const [store, otherStore] = [createPostStore(databases[0]), createPostStore(databases[1])];
   return {
@@ -40,9 +41,6 @@ export async function openPostStores(): Promise<PostStores> {
   };
 }
 
-/** Less than a statement may take. */
-const patience = { timeout: 1800, interval: 10 };
-
 interface Taking<T> {
   url: string;
   slug: string;
@@ -57,7 +55,10 @@ async function whileTaking<T>({ url, slug, act }: Taking<T>): Promise<T> {
       values (gen_random_uuid(), 'Text', 'eve', '{}', ${slug}, 'draft')`;
     const acting = act();
     const waiting = () => transaction`select from pg_locks where not granted`;
-    await vi.waitFor(async () => expect((await waiting()).length).toBeGreaterThanOrEqual(10), patience);
+    await vi.waitFor(async () => expect((await waiting()).length).toBeGreaterThanOrEqual(10), {
+      ...patience,
+      timeout: patientLimits.answerMs / 2,
+    });
     return { acting };
   });
   await client.end();

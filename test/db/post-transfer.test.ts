@@ -4,6 +4,7 @@ import { createPostTransfer, type ImportedPost } from '../../db/post-transfer.js
 import { createPostStore } from '../../db/posts.js';
 import type { Post } from '../../shared/contract.js';
 import { openTestDatabase } from '../support/database.js';
+import { patience } from '../support/patience.js';
 
 const { database, stop } = await openTestDatabase({ poolSize: 8 });
 afterAll(stop);
@@ -196,7 +197,7 @@ describe('a post that was changed since its file was read', () => {
         db.execute(sql`select from pg_stat_activity where wait_event_type = 'Lock'`),
       );
       return rows.length > 0;
-    });
+    }, patience);
     change();
     await editing;
     expect(await storing).toMatchObject({ code: 'precondition_failed' });

@@ -8,6 +8,7 @@ import { createTokenStore } from '../../db/tokens.js';
 import { Failure } from '../../shared/failures.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 import { userNamed } from '../support/identities.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 /** As promised to clients. */
@@ -100,7 +101,7 @@ describe('a request that writes', () => {
     await Promise.all([lock('tokens'), lock('posts')]);
     const request = write('key');
     const released = [releaseAfter('tokens', 0.85), releaseAfter('posts', 2.6)];
-    await vi.waitUntil(async () => (await holders.next.query(writeWaits)).rows.length > 0, { timeout: 2000 });
+    await vi.waitUntil(async () => (await holders.next.query(writeWaits)).rows.length > 0, patience);
     // Granted as soon as that write has been: then the first post of this key is looked for, and waits too.
     const locked = holders.next.query('begin; lock table posts in access exclusive mode');
     const { end, ms } = await request;

@@ -23,7 +23,7 @@ afterAll(() => rmSync(checkout, { recursive: true }));
 const building = 'Building (later starts skip this)\n';
 
 describe('the build', () => {
-  it('is done once when the lines of a Procfile start at the same moment', { timeout: 60_000 }, async () => {
+  it('is done once when the lines of a Procfile start at the same moment', async () => {
     copySources();
     const compiled = installWithCountingCompiler();
     const quillgate = (...args: string[]) =>

@@ -208,8 +208,7 @@ describe('npm start', { timeout }, () => {
     expect(serverProcesses(place.dataDir)).toEqual([]);
   });
 
-  const patient = { timeout: 120_000 };
-  it.concurrent('stops when its PostgreSQL dies, started by it or adopted', patient, async (test) => {
+  it.concurrent('stops when its PostgreSQL dies, started by it or adopted', async (test) => {
     const place = await openPlace(test);
     const first = place.start();
     await first.up;

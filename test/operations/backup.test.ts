@@ -137,7 +137,7 @@ describe('a backup', () => {
       await exportTree({ DATABASE_URL: another.url }),
     ];
     expect(again).toEqual(exported);
-  }, 60_000);
+  });
 });
 
 describe('the posts alone', () => {

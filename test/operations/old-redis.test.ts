@@ -12,6 +12,7 @@ import type { QueueStore } from '../../shared/queue-store.js';
 import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { startEmptyDatabase, type TestDatabase } from '../support/database.js';
 import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { findRedisBinary } from '../support/redis-binary.js';
 
@@ -28,7 +29,7 @@ let store: QueueStore;
 async function startRedis(program: string): Promise<void> {
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', ''];
   server = spawn(program, options, { stdio: 'ignore' });
-  await vi.waitFor(async () => expect(await redis.ping()).toBe('PONG'), { timeout: 10_000 });
+  await vi.waitFor(async () => expect(await redis.ping()).toBe('PONG'), patience);
 }
 
 async function killRedis(): Promise<void> {
@@ -81,18 +82,18 @@ describe('a snapshot of Redis', () => {
     const untaken = chat({ provider: 'anthropic', messages });
     const { body } = await chat({ provider: 'anthropic', messages, headers: isAsync });
     expect((await chat(keyed)).status).toBe(200);
-    await vi.waitFor(async () => expect(await waiting()).toBe(2));
+    await vi.waitFor(async () => expect(await waiting()).toBe(2), patience);
     await redis.save();
     expect((await untaken).body.code).toBe('timeout');
-    await vi.waitFor(async () => expect(await statusOf(body.id)).toBe('expired'), 5000);
+    await vi.waitFor(async () => expect(await statusOf(body.id)).toBe('expired'), patience);
 
     await killRedis();
     await startRedis(binary);
-    await vi.waitFor(async () => expect(await waiting()).toBe(2), 10_000);
+    await vi.waitFor(async () => expect(await waiting()).toBe(2), patience);
     await startWorker({ WORKER_PROVIDERS: 'anthropic' });
-    await vi.waitFor(async () => expect(await waiting()).toBe(0), 10_000);
+    await vi.waitFor(async () => expect(await waiting()).toBe(0), patience);
     const late = () => chat({ provider: 'anthropic', messages, model: 'sim-echo@late' });
-    await vi.waitFor(async () => expect((await late()).status).toBe(200), 10_000);
+    await vi.waitFor(async () => expect((await late()).status).toBe(200), patience);
     const calls = simulator.calls.list().filter(({ facts }) => facts.provider === 'anthropic');
     expect(calls.map(({ model }) => model)).not.toContain('sim-echo');
     expect(await statusOf(body.id)).toBe('expired');

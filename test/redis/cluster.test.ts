@@ -7,6 +7,7 @@ import type { QueueStore } from '../../shared/queue-store.js';
 import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { connectRedis } from '../../shared/queue-stores/redis-connection.js';
 import { parseRedisUrl } from '../../shared/redis-url.js';
+import { patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { openRedis } from '../support/redis-masters.js';
 import { type RedisTopology, startTopology } from '../support/redis-topologies.js';
@@ -20,7 +21,7 @@ describe.skipIf(inject('store').topology !== 'cluster')('a store on a cluster', 
   beforeAll(async () => {
     cluster = await startTopology.cluster();
     store = open(cluster.url);
-    expect(await store.whenReady(AbortSignal.timeout(5000))).toBe(true);
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   });
   afterAll(async () => {
     await store?.close();
@@ -42,7 +43,7 @@ describe.skipIf(inject('store').topology !== 'cluster')('a store on a cluster', 
 
   it('is shared by deployments with prefixes of their own', async () => {
     const other = open(`${cluster.url}?prefix=other`);
-    expect(await other.whenReady(AbortSignal.timeout(5000))).toBe(true);
+    expect(await other.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
     await store.records.create('key', { value: 'one', ttlMs: 60_000 });
     expect(await other.records.read('key')).toBeUndefined();
     const queue = other.createQueue(queueName('openai'));
@@ -84,6 +85,6 @@ describe.skipIf(inject('store').topology !== 'cluster')('a store on a cluster', 
     connection.disconnect();
     await master.start();
     await replica.start();
-    expect(await store.whenReady(AbortSignal.timeout(10_000))).toBe(true);
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   });
 });

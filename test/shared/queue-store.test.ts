@@ -7,6 +7,7 @@ import { parseConfig } from '../../shared/config.js';
 import { type QueueStore, StoreDefect } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { openTelegraph } from '../../shared/relay.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { findStores, freshStore, type StoreServer } from '../support/stores.js';
 import { openWire, openWireTo, type Wire } from '../support/wire.js';
@@ -102,7 +103,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
   it('warns once when it becomes unavailable, and once when it is back', async () => {
     const store = await ready(through(wire.port));
     await wire.cut();
-    await vi.waitFor(() => expect(warnings()).not.toEqual([]), { timeout: 10_000 });
+    await vi.waitFor(() => expect(warnings()).not.toEqual([]), patience);
     for (let time = 0; time < 5; time += 1) await failure(store.check());
     expect(warnings()).toMatchObject([
       {
@@ -111,7 +112,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       },
     ]);
     await wire.mend();
-    await vi.waitFor(() => expect(warnings()).toHaveLength(2), { timeout: 10_000 });
+    await vi.waitFor(() => expect(warnings()).toHaveLength(2), patience);
     expect(warnings()[1]).toMatchObject({
       msg: 'the queue store is available again',
       unavailableMs: expect.any(Number),
@@ -185,7 +186,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       const found = await failure(store.check());
       expect(found).toBeInstanceOf(StoreDefect);
       return found;
-    });
+    }, patience);
     expect(String(error)).toMatch(/clock .* (5\.0|4\.9|5\.1) s (ahead of|behind) .*NTP/);
     expect(String(error)).toContain(offMs > 0 ? 'ahead of' : 'behind');
     const closer = open(url, () => Date.now() + offMs / 5);
@@ -214,7 +215,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     const worker = store.createWorker('burst', run, { concurrency: count });
     const startedAtFetch: number[] = [];
     worker.on('active', () => startedAtFetch.push(started));
-    await vi.waitFor(() => expect(started).toBe(count));
+    await vi.waitFor(() => expect(started).toBe(count), patience);
     expect(startedAtFetch).toEqual(Array.from({ length: count }, (_, n) => n));
     ending.resolve();
     await worker.close();
@@ -295,7 +296,10 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     expect(await store.measure(queue)).toEqual({ waiting: 2, active: 1, oldestAddedAt: 2000 });
     expect(await store.measure(store.createQueue('another'))).toMatchObject({ waiting: 0, active: 0 });
     ending.resolve();
-    await vi.waitFor(async () => expect(await store.measure(queue)).toMatchObject({ waiting: 0, active: 0 }));
+    await vi.waitFor(
+      async () => expect(await store.measure(queue)).toMatchObject({ waiting: 0, active: 0 }),
+      patience,
+    );
     await worker.close();
   });
 
@@ -413,7 +417,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       await vi.waitFor(async () => {
         const at = Number((await client.query(read)).rows[0]?.value);
         expect(Math.abs(at - Date.now())).toBeLessThan(60_000);
-      });
+      }, patience);
       await worker.close();
       await client.end();
     });

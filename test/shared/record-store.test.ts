@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { QueueStore, RecordStore } from '../../shared/queue-store.js';
 import { within } from '../../shared/within.js';
+import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
 import { findStoreKinds } from '../support/stores.js';
@@ -43,7 +44,7 @@ describe.each(stores)('records in $name', (choice) => {
     await client.end();
     return rows[0].rows;
   };
-  const ended = () => vi.waitUntil(async () => (await records.read(key)) === undefined, { interval: 10 });
+  const ended = () => vi.waitUntil(async () => (await records.read(key)) === undefined, patience);
 
   it('reads what was created, and nothing under another key', async () => {
     expect(await records.read(key)).toBeUndefined();
@@ -56,7 +57,7 @@ describe.each(stores)('records in $name', (choice) => {
     await records.create(key, { value: 'one', ttlMs });
     await records.create(`${key}.2`, { value: 'two', ttlMs: 1 });
     await records.create(`${key}.3`, { value: 'three', ttlMs });
-    await vi.waitUntil(async () => (await records.read(`${key}.2`)) === undefined, { interval: 10 });
+    await vi.waitUntil(async () => (await records.read(`${key}.2`)) === undefined, patience);
     const keys = [`${key}.3`, `${key}.2`, `${key}.4`, key, key];
     expect(await elsewhere.readAll(keys)).toEqual(['three', undefined, undefined, 'one', 'one']);
     expect(await records.readAll([])).toEqual([]);
@@ -160,7 +161,7 @@ describe.each(stores)('records in $name', (choice) => {
     const outcomes = await Promise.all(calls.map((call) => within(3000, call, late).catch(String)));
     await mend();
     for (const outcome of outcomes) expect(outcome).toMatch(/^(?!.*too late).*Error/);
-    expect(await store.whenReady(AbortSignal.timeout(5000))).toBe(true);
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
     expect(await records.read(`${key}.`)).toBeUndefined();
   });
 });

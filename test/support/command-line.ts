@@ -16,7 +16,7 @@ const launcher = resolve('bin/quillgate');
 export function quillgate(args: string[], environment: Record<string, string>): Promise<Ran> {
   const cwd = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
   return new Promise((done) => {
-    const options = { cwd, env: { PATH: process.env.PATH, ...environment }, timeout: 60_000 };
+    const options = { cwd, env: { PATH: process.env.PATH, ...environment }, timeout: 120_000 };
     execFile(launcher, args, options, (error, stdout, stderr) => {
       rmSync(cwd, { recursive: true });
       const code = error === null ? 0 : Number(error.code);

@@ -38,12 +38,20 @@ export async function startTestDatabase(): Promise<TestDatabase> {
   }
 }
 
-/** Starts a migrated database and opens it, with two connections for requests unless told otherwise. */
+/** Limits that no test reaches which is about something else. */
+export const patientLimits = { waitMs: 20_000, answerMs: 20_000 };
+
+/** Starts a migrated database and opens it with patient limits, and with two connections for requests unless told otherwise. */
 export async function openTestDatabase({
   poolSize = 2,
 } = {}): Promise<TestDatabase & { database: Database }> {
   const server = await startTestDatabase();
-  const database = openDatabase({ url: server.url, poolSize, log: createRecordingLog().log });
+  const database = openDatabase({
+    url: server.url,
+    poolSize,
+    log: createRecordingLog().log,
+    ...patientLimits,
+  });
   const stop = async () => {
     await database.close();
     await server.stop();

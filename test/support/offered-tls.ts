@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { vi } from 'vitest';
 import type { MadeCertificate } from './certificates.js';
+import { patience } from './patience.js';
 
 /** Has a PostgreSQL server offer TLS. It writes the files itself, as who it runs as may not be who we are. */
 export async function offerTls(url: string, { certificate, key }: MadeCertificate): Promise<void> {
@@ -14,7 +15,7 @@ export async function offerTls(url: string, { certificate, key }: MadeCertificat
   await write(key, 'server.key');
   await query(url, 'alter system set ssl = on');
   await query(url, 'select pg_reload_conf()');
-  await vi.waitUntil(async () => (await query<{ ssl: string }>(url, 'show ssl'))[0]?.ssl === 'on');
+  await vi.waitUntil(async () => (await query<{ ssl: string }>(url, 'show ssl'))[0]?.ssl === 'on', patience);
 }
 
 /** The rows that a statement gives, on a connection of its own. */

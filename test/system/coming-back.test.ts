@@ -14,6 +14,7 @@ import {
   type StartedApi,
   startDeployment,
 } from '../support/deployment.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 /** Two API processes and one worker, which does one job of OpenAI at a time. */
@@ -45,8 +46,7 @@ afterEach(() => {
 
 const callsOf = (model: string) => deployment.simulator.calls.list().filter((call) => call.model === model);
 const arrived = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
-const eventually = <T>(check: () => Promise<T> | T): Promise<T> =>
-  vi.waitFor(check, { timeout: 10_000, interval: 20 });
+const eventually = <T>(check: () => Promise<T> | T): Promise<T> => vi.waitFor(check, patience);
 
 /** A caller of its own, and what a second one with the same key asks. */
 const keyed = (model: string, key: string, more: ChatCall = {}): ChatCall => ({

@@ -10,6 +10,7 @@ import type { QueueStore } from '../../shared/queue-store.js';
 import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { openTelegraph, type Telegraph } from '../../shared/relay.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
+import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 let deployment: Deployment;
@@ -25,7 +26,7 @@ const start = async (workers = 1) => {
   const { log } = createRecordingLog();
   store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
   // Its commands fail until it is connected.
-  expect(await store.whenReady(AbortSignal.timeout(10_000))).toBe(true);
+  expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   queue = store.createQueue(queueName('openai'));
   telegraph = await openTelegraph(store, { name: 'another-api', log });
   told = [];
@@ -64,8 +65,7 @@ const recorded = async (id: string): Promise<Outcome | undefined> => {
   return text === undefined ? undefined : decodeKeptOutcome(text).outcome;
 };
 
-const toldOf = (id: string) =>
-  vi.waitUntil(() => told.find(({ jobId }) => jobId === id), { timeout: 15_000, interval: 20 });
+const toldOf = (id: string) => vi.waitUntil(() => told.find(({ jobId }) => jobId === id), patience);
 
 const callOf = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
 

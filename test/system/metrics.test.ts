@@ -7,6 +7,7 @@ import { apiMetrics, type MetricTable, workerMetrics } from '../../shared/metric
 import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { authorization, type ChatCall, type Deployment, startDeployment } from '../support/deployment.js';
 import { readMetrics, type Scraped } from '../support/metrics.js';
+import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 let deployment: Deployment;
@@ -22,13 +23,10 @@ const ofWorker = () => scrape(`http://127.0.0.1:${deployment.workers[0]?.port}`)
 
 /** Waits until a scrape has these numbers: some are counted a moment after the answer. */
 const shows = (look: () => Promise<Scraped>, expected: Record<string, number>) =>
-  vi.waitFor(
-    async () => {
-      const found = await look();
-      expect(Object.fromEntries(Object.keys(expected).map((key) => [key, found.get(key)]))).toEqual(expected);
-    },
-    { timeout: 10_000, interval: 50 },
-  );
+  vi.waitFor(async () => {
+    const found = await look();
+    expect(Object.fromEntries(Object.keys(expected).map((key) => [key, found.get(key)]))).toEqual(expected);
+  }, patience);
 
 const chats = (provider: string, code: string) =>
   `quillgate_chat_requests_total{provider="${provider}",code="${code}"}`;
@@ -142,13 +140,10 @@ describe('the metrics of an API process and a worker', () => {
   it('count 429s and retries, and show how long the pool waits', async () => {
     const asked = deployment.chat({ provider: 'bedrock', model: 'sim-limit-1-2-metrics' });
     // Both from one scrape: the wait is short.
-    const held = await vi.waitUntil(
-      async () => {
-        const found = await ofWorker();
-        return found.get(calls('bedrock', 'first', 'provider_rate_limited')) === 1 && found;
-      },
-      { timeout: 10_000, interval: 20 },
-    );
+    const held = await vi.waitUntil(async () => {
+      const found = await ofWorker();
+      return found.get(calls('bedrock', 'first', 'provider_rate_limited')) === 1 && found;
+    }, patience);
     const holdS = held.get('quillgate_pool_hold_seconds{provider="bedrock"}');
     expect(holdS).toBeGreaterThan(0);
     expect(holdS).toBeLessThanOrEqual(2);
@@ -180,7 +175,7 @@ describe('the metrics of an API process and a worker', () => {
     const refused = { provider: 'anthropic', model: 'sim-status-500', headers: { Prefer: 'wait=1' } };
     await vi.waitUntil(
       async () => (await deployment.chat(refused)).body.code === 'provider_unavailable',
-      10_000,
+      patience,
     );
     expect((await ofApi()).get(chats('anthropic', 'provider_unavailable'))).toBeGreaterThan(0);
   });
@@ -229,7 +224,7 @@ describe('the metrics of the queue', () => {
 /** Puts these jobs into the queue of OpenAI, as half a minute ago. */
 async function addJobs(options: JobsOptions[]): Promise<void> {
   const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), createRecordingLog().log);
-  await store.whenReady(AbortSignal.timeout(10_000));
+  await store.whenReady(AbortSignal.timeout(patienceMs));
   const queue = store.createQueue(queueName('openai'));
   const job = encodeChatJob({
     v: 1,

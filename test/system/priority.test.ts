@@ -6,6 +6,7 @@ import type { QueueStore } from '../../shared/queue-store.js';
 import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { openTelegraph, type Telegraph } from '../../shared/relay.js';
 import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 /** One worker, which does one job of OpenAI at a time. */
@@ -55,14 +56,14 @@ describe('a caller who waits', () => {
     const waiting = deployment.chat({ model: 'sim-echo@waiting' });
     await vi.waitFor(
       () => expect(beats.at(-1)).toMatchObject({ inFlight: 1, waiting: 1, waitingAsync: backlog }),
-      { timeout: 10_000 },
+      patience,
     );
     going.abort();
     expect((await waiting).status).toBe(200);
     await vi.waitFor(
       async () =>
         expect(await Promise.all(locations.map(statusOf))).toEqual(Array(backlog).fill('completed')),
-      { timeout: 10_000 },
+      patience,
     );
     const served = deployment.simulator.calls.list({ since }).map(({ model }) => model);
     expect(served).toEqual(['sim-echo@waiting', ...Array(backlog).fill('sim-echo@async')]);

@@ -6,6 +6,7 @@ import { type PoolBeat, poolBeatSchema, topics } from '../../shared/messages.js'
 import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { openTelegraph } from '../../shared/relay.js';
 import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 let deployment: Deployment;
@@ -42,7 +43,7 @@ describe.each(providerIds)('a 429 of %s', (provider) => {
     const asked = deployment.chat({ provider, model });
     const limited = await answered(model);
     // The adapter needs a moment to read the answer, and the pool to tell.
-    await vi.waitFor(() => expect(deployment.logs()).toContain('the provider limits us'));
+    await vi.waitFor(() => expect(deployment.logs()).toContain('the provider limits us'), patience);
     const other = deployment.chat({ provider, model: 'sim-echo@other' });
     const same = deployment.chat({ provider, model });
     const replies = await Promise.all([asked, other, same]);
@@ -94,14 +95,14 @@ describe('rate limits', () => {
     // There would be time for a retry, but not within the caller's.
     expect(codeOf(reply)).toEqual({ status: 500, code: 'provider_rate_limited' });
     expect(reply.tookMs).toBeLessThan(1000);
-    await vi.waitFor(() => expect(beats.held()).toBe(2), { interval: 5 });
+    await vi.waitFor(() => expect(beats.held()).toBe(2), { ...patience, interval: 5 });
     const replies = await Promise.all(
       Array.from({ length: 6 }, () => deployment.chat({ model, headers: wait(15) })),
     );
     expect(replies.map(({ status }) => status)).toEqual(Array(6).fill(200));
     const [limitedAt = 0, ...later] = callsOf(model).map(({ facts }) => facts.receivedAt);
     for (const at of later) expect(at - limitedAt).toBeGreaterThanOrEqual(2900);
-    await vi.waitFor(() => expect(beats.held()).toBe(0));
+    await vi.waitFor(() => expect(beats.held()).toBe(0), patience);
     await beats.close();
   });
 

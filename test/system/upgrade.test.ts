@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { Chat } from '../../shared/contract.js';
 import { buildOlderRelease } from '../compatibility/older-release.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
+import { patience } from '../support/patience.js';
 
 // The programs of this checkout beside those of the release before it, on the schema of this one. OpenAI has an older
 // worker alone, Anthropic a newer one alone, and Vertex AI one of each.
@@ -27,8 +28,7 @@ async function start(release: string): Promise<void> {
   apis = { older: olderApi, newer: deployment };
 }
 
-const eventually = <T>(check: () => Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 10_000, interval: 20 });
+const eventually = <T>(check: () => Promise<T>): Promise<T> => vi.waitFor(check, patience);
 const callOf = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
 const otherThan = (release: keyof typeof apis) => apis[release === 'older' ? 'newer' : 'older'];
 

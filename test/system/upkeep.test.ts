@@ -5,6 +5,7 @@ import type { QueueStore } from '../../shared/queue-store.js';
 import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { startUpkeep } from '../../shared/upkeep.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
+import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { whereIn } from '../support/store-contents.js';
 
@@ -23,7 +24,7 @@ beforeEach(async () => {
     },
   });
   store = openQueueStore(parseConfig(deployment.stores, 'config'), recording.log);
-  await store.whenReady(AbortSignal.timeout(5000));
+  await store.whenReady(AbortSignal.timeout(patienceMs));
 });
 afterEach(async () => {
   await store.close();
@@ -32,10 +33,7 @@ afterEach(async () => {
 
 const longestMs = 2000;
 const forgotten = (canary: string) =>
-  vi.waitFor(async () => expect(await whereIn(deployment.stores, canary)).toEqual([]), {
-    timeout: 15_000,
-    interval: 100,
-  });
+  vi.waitFor(async () => expect(await whereIn(deployment.stores, canary)).toEqual([]), patience);
 
 /** Looks after the queues until the test is over, without waiting for long. */
 async function tidying(work: () => Promise<void>, times: { keptMs: number } | { marginMs: number }) {
@@ -77,7 +75,7 @@ describe('upkeep', () => {
     const events = store.kind === 'redis' ? queue.toKey('events') : 'bullmq.event';
     const places = () => whereIn(deployment.stores, 'canary-of-a-record');
     await vi.waitFor(async () => expect(await places()).not.toContain(events), {
-      timeout: 25_000,
+      ...patience,
       interval: 200,
     });
     expect(await queue.getJob(headers.get('x-request-id') ?? '')).toBeDefined();
@@ -94,7 +92,7 @@ describe('upkeep', () => {
     await deployment.simulator.waitForCall(({ model }) => model === 'sim-hang');
     const ofNewer = store.createQueue(queueName('openai'));
     await ofNewer.add('chat', { v: 2, turns: canary }, { jobId: 'newer' });
-    await vi.waitFor(async () => expect(await ofNewer.getJobState('newer')).toBe('delayed'));
+    await vi.waitFor(async () => expect(await ofNewer.getJobState('newer')).toBe('delayed'), patience);
     await ofNewer.close();
     const [worker] = deployment.workers;
     process.kill(worker?.pid ?? 0, 'SIGKILL');
@@ -116,7 +114,7 @@ describe('upkeep', () => {
     await worker.close();
     const upkeep = startUpkeep({ store, log: recording.log }, { everyMs: 50, keptMs: 0, marginMs: -10_000 });
     // Queues are tidied one after the other.
-    await vi.waitFor(async () => expect(await queues[1]?.getJobState('old')).toBe('unknown'), 10_000);
+    await vi.waitFor(async () => expect(await queues[1]?.getJobState('old')).toBe('unknown'), patience);
     expect(await queues[0]?.getJobState('old')).toBe('waiting');
     await upkeep.stop();
     await Promise.all(queues.map((queue) => queue.close()));
@@ -130,7 +128,7 @@ describe('upkeep', () => {
     const all = Array.from({ length: 10 }, () =>
       startUpkeep({ store: noting, log: recording.log }, { everyMs }),
     );
-    await vi.waitFor(() => expect(times.length).toBeGreaterThan(10), 30_000);
+    await vi.waitFor(() => expect(times.length).toBeGreaterThan(10), patience);
     const tookMs = (times.at(-1) ?? 0) - (times[0] ?? 0);
     const turns = times.length;
     await Promise.all(all.map((upkeep) => upkeep.stop()));

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { quillgate } from '../support/command-line.js';
 import { type ChatCall, type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
+import { patience } from '../support/patience.js';
 
 const mostInFlight = 2;
 const mostPerMinute = 12;
@@ -24,7 +25,7 @@ async function newUser(name: string): Promise<Ask> {
   const { stdout: secret } = await quillgate(['users', 'add', name], deployment.stores);
   const Authorization = `Basic ${Buffer.from(`${name}:${secret.trim()}`).toString('base64')}`;
   const ask: Ask = (call = {}) => deployment.chat({ ...call, headers: { ...call.headers, Authorization } });
-  await vi.waitFor(async () => expect((await ask()).status).toBe(200), { timeout: 10_000, interval: 100 });
+  await vi.waitFor(async () => expect((await ask()).status).toBe(200), patience);
   return ask;
 }
 
@@ -64,7 +65,7 @@ describe('a user with as many requests in flight as allowed', () => {
     );
     expect(statuses(accepted)).toEqual([202, 202]);
     expect((await ask()).status).toBe(429);
-    await vi.waitFor(async () => expect((await ask()).status).toBe(200), { timeout: 10_000, interval: 500 });
+    await vi.waitFor(async () => expect((await ask()).status).toBe(200), { ...patience, interval: 500 });
   });
 
   it('may ask again as soon as one of them has failed', async () => {
@@ -80,7 +81,7 @@ describe('a user with as many requests in flight as allowed', () => {
     await occupy(ask, 'sim-hang', going.signal);
     expect((await ask()).status).toBe(429);
     going.abort();
-    await vi.waitFor(async () => expect((await ask()).status).toBe(200), { timeout: 5000, interval: 100 });
+    await vi.waitFor(async () => expect((await ask()).status).toBe(200), patience);
   });
 });
 

@@ -4,6 +4,7 @@ import { parseConfig } from '../../shared/config.js';
 import { queueName } from '../../shared/messages.js';
 import { openQueueStore } from '../../shared/queue-stores/open.js';
 import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
+import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { openWireTo } from '../support/wire.js';
 
@@ -71,7 +72,7 @@ describe('a frozen worker', () => {
     expect(errors()).toEqual([]);
     // It works on as if nothing had happened.
     expect((await deployment.chat({})).status).toBe(200);
-  }, 60_000);
+  });
 });
 
 describe('an idle worker that is frozen', () => {
@@ -86,17 +87,17 @@ describe('an idle worker that is frozen', () => {
       expect(tookMs).toBeLessThan(2500);
     }
     process.kill(pidOf(deployment.workers[0]), 'SIGCONT');
-  }, 60_000);
+  });
 });
 
 describe('a job of another shape', () => {
   it('fails, and its worker goes on', async () => {
     await start({});
     const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), createRecordingLog().log);
-    await store.whenReady(AbortSignal.timeout(5000));
+    await store.whenReady(AbortSignal.timeout(patienceMs));
     const queue = store.createQueue(queueName('openai'));
     for (const data of [null, 'text', { v: 1, replyTo: 'node' }]) await queue.add('chat', data);
-    await vi.waitFor(async () => expect(await queue.getFailedCount()).toBe(3), { timeout: 10_000 });
+    await vi.waitFor(async () => expect(await queue.getFailedCount()).toBe(3), patience);
     expect((await deployment.chat({})).status).toBe(200);
     const [worker] = deployment.workers;
     process.kill(pidOf(worker), 'SIGTERM');
@@ -144,7 +145,7 @@ describe('the only worker', () => {
     expect((await asked).status).toBe(200);
     expect(deployment.simulator.calls.list().length).toBeLessThanOrEqual(2);
     expect(errors()).toEqual([]);
-  }, 60_000);
+  });
 });
 
 describe('a job that takes its workers down', () => {
@@ -164,5 +165,5 @@ describe('a job that takes its workers down', () => {
     // The lock, and the two looks that it takes to call a job abandoned, and the start of the worker.
     expect(performance.now() - killedAt).toBeLessThan(lockMs + 2000 + 5000);
     expect(deployment.simulator.calls.list({ since: second.id })).toEqual([]);
-  }, 60_000);
+  });
 });

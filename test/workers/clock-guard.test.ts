@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createClockGuard } from '../../workers/clock-guard.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 function start() {
@@ -18,17 +19,17 @@ describe('createClockGuard', () => {
   it.each([120_000, -120_000])('is off after a jump by %i ms until the store agrees', async (aheadMs) => {
     const { clock, guard } = start();
     Object.assign(clock, { aheadMs, agrees: false });
-    await vi.waitFor(() => expect(guard.isOff).toBe(true));
+    await vi.waitFor(() => expect(guard.isOff).toBe(true), patience);
     Object.assign(clock, { aheadMs: 0, agrees: true });
-    await vi.waitFor(() => expect(guard.isOff).toBe(false), { timeout: 8000 });
+    await vi.waitFor(() => expect(guard.isOff).toBe(false), patience);
     expect(clock.changes).toEqual([true, false]);
   });
 
   it('takes the time after a jump for right when the store does, as after a suspension', async () => {
     const { clock } = start();
     clock.aheadMs = 600_000;
-    await vi.waitFor(() => expect(clock.changes).toEqual([true, false]), { timeout: 8000 });
+    await vi.waitFor(() => expect(clock.changes).toEqual([true, false]), patience);
     clock.aheadMs = 0;
-    await vi.waitFor(() => expect(clock.changes.slice(0, 3)).toEqual([true, false, true]), { timeout: 8000 });
+    await vi.waitFor(() => expect(clock.changes.slice(0, 3)).toEqual([true, false, true]), patience);
   });
 });

@@ -2,6 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../shared/failures.js';
 import { createHold, type Hold } from '../../workers/hold.js';
+import { patience } from '../support/patience.js';
 
 let hold: Hold;
 let told: number[];
@@ -147,7 +148,7 @@ describe('a hold', () => {
   it('says nothing after it was closed', async () => {
     hold.join(20);
     hold.close();
-    await vi.waitFor(() => expect(hold.leftMs).toBe(0));
+    await vi.waitFor(() => expect(hold.leftMs).toBe(0), patience);
     hold.join(20);
     expect(hold.leftMs).toBe(0);
     expect(changes).toEqual([true]);

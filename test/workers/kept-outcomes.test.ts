@@ -5,6 +5,7 @@ import { brokenOutcome, type Outcome } from '../../shared/outcome.js';
 import type { RecordStore } from '../../shared/queue-store.js';
 import { createKeptOutcomes } from '../../workers/kept-outcomes.js';
 import { Cancelled } from '../../workers/running-jobs.js';
+import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
 import { findStoreKinds } from '../support/stores.js';
@@ -33,7 +34,7 @@ describe.each(stores)('kept outcomes in $name', (choice) => {
   const mend = async () => {
     if (isCut) await shared.wire.mend();
     isCut = false;
-    expect(await shared.store.whenReady(AbortSignal.timeout(5000))).toBe(true);
+    expect(await shared.store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   };
 
   beforeAll(async () => {
@@ -110,7 +111,7 @@ describe.each(stores)('kept outcomes in $name', (choice) => {
 
   it('records for as long as the chat is kept', async () => {
     await open({ keptUntil: Date.now() + 100 }).settle(outcome);
-    await vi.waitUntil(async () => (await recorded()) === undefined, { interval: 10 });
+    await vi.waitUntil(async () => (await recorded()) === undefined, patience);
   });
 
   it('records, without a failure, of a chat whose time is over', async () => {

@@ -13,6 +13,7 @@ import { createRunningJobs } from '../../workers/running-jobs.js';
 import { Slots } from '../../workers/slots.js';
 import { openCircuits } from '../support/circuits.js';
 import { poolMetrics } from '../support/metrics.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
 import { findStoreKinds } from '../support/stores.js';
@@ -93,7 +94,7 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
       open.circuits.of('m').hold.join(50_000);
       const unsettled = new Set<string>();
       const worker = start(unsettled);
-      await vi.waitFor(() => expect(unsettled).toEqual(new Set([jobId])), { timeout: 8000 });
+      await vi.waitFor(() => expect(unsettled).toEqual(new Set([jobId])), patience);
       open.circuits.close();
       const startedAt = performance.now();
       await worker.close();
@@ -103,7 +104,7 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
     }
     open = openCircuits();
     start(new Set());
-    await vi.waitFor(async () => expect(await queue.getJobState(jobId)).toBe('completed'), { timeout: 8000 });
+    await vi.waitFor(async () => expect(await queue.getJobState(jobId)).toBe('completed'), patience);
     expect(decodeOutcome((await queue.getJob(jobId))?.returnvalue)).toMatchObject({
       kind: 'ok',
       text: 'Hello',
@@ -118,18 +119,18 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
     const newer = randomUUID();
     await queue.add('chat', { v: 2, turns: 'in a shape of its own' }, { jobId: newer });
     const own = await add();
-    await vi.waitFor(async () => expect(await queue.getJobState(own)).toBe('completed'), { timeout: 8000 });
+    await vi.waitFor(async () => expect(await queue.getJobState(own)).toBe('completed'), patience);
     const timesTaken = () => taken.filter((id) => id === newer).length;
     // More often than a job may be started that takes its workers down.
-    await vi.waitFor(() => expect(timesTaken()).toBeGreaterThan(2), { timeout: 8000 });
-    await vi.waitFor(() => expect(unsettled.size).toBe(0));
+    await vi.waitFor(() => expect(timesTaken()).toBeGreaterThan(2), patience);
+    await vi.waitFor(() => expect(unsettled.size).toBe(0), patience);
     await worker.close();
     expect(await queue.getJobState(newer)).toBe('delayed');
     expect(logged.text()).not.toContain('not handed back');
 
     const ofNewer = shared.store.createWorker(queueName('openai'), async ({ data }) => data.turns, {});
     closing.push(() => ofNewer.close());
-    await vi.waitFor(async () => expect(await queue.getJobState(newer)).toBe('completed'), { timeout: 8000 });
+    await vi.waitFor(async () => expect(await queue.getJobState(newer)).toBe('completed'), patience);
     expect((await queue.getJob(newer))?.returnvalue).toBe('in a shape of its own');
   });
 
@@ -142,7 +143,7 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
     };
     start(new Set(), refusing);
     const jobId = await add();
-    await vi.waitFor(async () => expect(await queue.getJobState(jobId)).toBe('completed'), { timeout: 8000 });
+    await vi.waitFor(async () => expect(await queue.getJobState(jobId)).toBe('completed'), patience);
     const line = logged.lines.find(({ msg, jobId: id }) => msg === 'job without a reply' && id === jobId);
     expect(line).toEqual({
       level: 40,

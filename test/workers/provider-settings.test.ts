@@ -7,6 +7,7 @@ import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { poolSettings } from '../../shared/pool-settings.js';
 import type { ProviderEvent } from '../../workers/provider.js';
 import { openProvider } from '../../workers/provider-settings.js';
+import { patienceMs } from '../support/patience.js';
 
 it.each(providerIds)('lets the simulator play %s, which has no credentials', async (id) => {
   const simulator = await startSimulator({ port: 0 });
@@ -55,6 +56,6 @@ async function say(content: string, id: ProviderId, simulatorUrl: string, more =
   const { model = '', maxOutputTokens } = poolSettings(config, id);
   const request = { turns: [{ role: 'user' as const, content }], model, maxOutputTokens, stream: false };
   const events: ProviderEvent[] = [];
-  for await (const event of provider.generate(request, AbortSignal.timeout(5000))) events.push(event);
+  for await (const event of provider.generate(request, AbortSignal.timeout(patienceMs))) events.push(event);
   return JSON.stringify(events);
 }

@@ -44,7 +44,7 @@ describe('accountFor', () => {
   });
 });
 
-describe('startEmbeddedPostgres', { timeout: 30_000 }, () => {
+describe('startEmbeddedPostgres', () => {
   it.runIf(canPlayStranger)(
     'runs as the user who calls it, and later as that user when root calls it',
     async () => {

@@ -41,7 +41,7 @@ const query = () => ({
   resolveFrom: join(project, 'index.js'),
 });
 
-describe('findBinaries', { timeout: 30_000 }, () => {
+describe('findBinaries', () => {
   it("makes the package's links in place", async () => {
     installWithoutScripts();
     expect(await findBinaries({ ...query(), account: undefined })).toBe(native);

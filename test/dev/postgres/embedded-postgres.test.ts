@@ -36,7 +36,7 @@ async function killAndWait(starter: StarterProcess, scope: 'process' | 'group' =
   await starter.ended;
 }
 
-describe('startEmbeddedPostgres', { timeout: 30_000 }, () => {
+describe('startEmbeddedPostgres', () => {
   it('makes a UTF-8 server with room for many connections, on loopback only, behind a password', async () => {
     const { url, adopted } = await start();
     expect(adopted).toBe(false);

@@ -3,6 +3,7 @@ import { ConnectionClosedError } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openPostgresPool } from '../../../shared/queue-stores/postgres-pool.js';
 import { startEmptyDatabase, type TestDatabase } from '../../support/database.js';
+import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { openWireTo } from '../../support/wire.js';
 
@@ -35,7 +36,7 @@ describe('openPostgresPool', () => {
     const diedAt = performance.now();
     await once(listener, 'error');
     expect(performance.now() - diedAt).toBeLessThan(wellAfterMs);
-    await vi.waitFor(() => expect(pool.idleCount).toBe(0));
+    await vi.waitFor(() => expect(pool.idleCount).toBe(0), patience);
     listener.release(true);
     expect((await connection.query('select 1 as n')).rows).toEqual([{ n: 1 }]);
   });

@@ -96,7 +96,7 @@ describe.skipIf(findRedisBinary() === undefined).each(Object.entries(topologies)
     ]);
     expect(set).toBe('OK');
     expect(performance.now() - diedAt).toBeLessThan(wellAfterMs);
-  }, 60_000);
+  });
 });
 
 describe.skipIf(findRedisBinary() === undefined)('to a server that became a replica', () => {
