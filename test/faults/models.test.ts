@@ -73,7 +73,7 @@ fault(
   },
   async (books) => {
     const { simulator } = await books.start({
-      variables: { OPENAI_CONCURRENCY: '4', CHAT_TIMEOUT_MS: '20000' },
+      variables: { OPENAI_CONCURRENCY: '4', CHAT_TIMEOUT_MS: '60000' },
     });
     const model = `sim-limit-1-${holdS}-P15@P15`;
     const first = books.ask({ model });
