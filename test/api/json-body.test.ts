@@ -5,6 +5,7 @@ import express from 'express';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { jsonBody } from '../../api/json-body.js';
 import { problemHandler } from '../../api/problem.js';
+import { patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { serve } from '../support/serve.js';
 
@@ -184,7 +185,7 @@ describe('jsonBody', () => {
     const head = `POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${maxBytes + 1}\r\n\r\n`;
     socket.write(head);
     try {
-      const [answer] = await once(socket, 'data', { signal: AbortSignal.timeout(1000) });
+      const [answer] = await once(socket, 'data', { signal: AbortSignal.timeout(patienceMs) });
       expect(String(answer)).toMatch(/^HTTP\/1\.1 413 /);
     } finally {
       socket.destroy();

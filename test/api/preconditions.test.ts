@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { etagOf, expectedVersions, isKnown } from '../../api/preconditions.js';
 import { Failure } from '../../shared/failures.js';
+import { cpuMsOf } from '../support/cpu-time.js';
 
 const mark = { version: 3, updatedAt: '2026-11-20T12:34:56.789Z' };
 const other = { version: 12, updatedAt: '2026-11-21T00:00:00.000Z' };
@@ -101,7 +102,7 @@ describe('expectedVersions', () => {
     },
   );
 
-  it('reads a header of 100,000 characters without haste', () => {
+  it('reads a header of 100,000 characters without haste', async () => {
     for (const header of [
       '"a"'.padEnd(100_000),
       `${','.padEnd(100_000)}x`,
@@ -111,13 +112,14 @@ describe('expectedVersions', () => {
       `"${' '.repeat(100_000)}`,
       '" '.repeat(50_000),
     ]) {
-      const startedAt = performance.now();
-      try {
-        expectedVersions(header);
-      } catch {
-        // Whether it is refused does not matter here.
-      }
-      expect(performance.now() - startedAt).toBeLessThan(1000);
+      const usedMs = await cpuMsOf(() => {
+        try {
+          expectedVersions(header);
+        } catch {
+          // Whether it is refused does not matter here.
+        }
+      });
+      expect(usedMs).toBeLessThan(1000);
     }
   });
 });

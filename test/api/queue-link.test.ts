@@ -13,6 +13,7 @@ import { encodeOutcome, type Outcome } from '../../shared/outcome.js';
 import type { QueueStore } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { openTelegraph } from '../../shared/relay.js';
+import { withLag } from '../support/lateness.js';
 import { apiInstruments } from '../support/metrics.js';
 import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
@@ -140,18 +141,22 @@ describe('openQueueLink', () => {
     'reads no longer than three seconds when the store falls silent (kept: %s)',
     async (isKept) => {
       wire.freeze();
-      const startedAt = performance.now();
-      await expect(link.read({ jobId: 'silent', provider: 'openai', isKept })).rejects.toThrow();
-      expect(performance.now() - startedAt).toBeLessThan(3000);
+      const reading = link.read({ jobId: 'silent', provider: 'openai', isKept });
+      expect(await msUntilFailed(reading)).toBeLessThan(3000);
       wire.thaw();
     },
   );
 
   it('fails to add a job within three seconds when the store falls silent', async () => {
     wire.freeze();
-    const startedAt = performance.now();
-    await expect(add('silent')).rejects.toThrow();
-    expect(performance.now() - startedAt).toBeLessThan(3000);
+    expect(await msUntilFailed(add('silent'))).toBeLessThan(3000);
     wire.thaw();
   });
 });
+
+/** After how many milliseconds the work fails, less what the machine was late. */
+async function msUntilFailed(work: Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  const { lagMs } = await withLag(() => expect(work).rejects.toThrow());
+  return performance.now() - startedAt - lagMs;
+}

@@ -16,7 +16,9 @@ app.get('/held', (_request, response) => void held.push(response));
 app.get('/short', (_request, response) => void response.send('short'));
 const long = Buffer.alloc(64 * 1024 * 1024, 'x');
 app.get('/long', (_request, response) => void response.send(long));
-const api = createApiServer({ app, draining: () => false, stalledMs: 500 });
+/** Long enough for a busy machine to move some bytes in it. */
+const stalledMs = 1500;
+const api = createApiServer({ app, draining: () => false, stalledMs });
 const listening = await api.listen(0, '127.0.0.1');
 const { port } = listening.address() as AddressInfo;
 afterAll(() => api.close({ graceMs: 0, onGraceOver: () => undefined }));
@@ -63,8 +65,8 @@ describe('createApiServer', () => {
     let bytes = 0;
     for await (const chunk of response.body ?? []) {
       bytes += chunk.length;
-      // What is tested is time: the client takes about a second for these, twice what it may do nothing for.
-      if (bytes < 4_000_000) await delay(20);
+      // What is tested is time: the client takes longer for these than it may do nothing for.
+      if (bytes < 4_000_000) await delay(stalledMs / 20);
     }
     expect(bytes).toBe(long.length);
     expect(unanswered.socket.destroyed).toBe(false);
@@ -123,7 +125,7 @@ describe('createApiServer', () => {
     socket.write(get('/short') + get('/held') + get('/short'));
     await vi.waitFor(() => expect(held).toHaveLength(1), patience);
     // What is tested is time: twice what a reader may do nothing for.
-    await delay(1000);
+    await delay(2 * stalledMs);
     expect(socket.destroyed).toBe(false);
     expect(held[0]?.closed).toBe(false);
     socket.destroy();

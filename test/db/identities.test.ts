@@ -7,6 +7,7 @@ import { createTokenStore } from '../../db/tokens.js';
 import { createUserStore } from '../../db/users.js';
 import { digestOf } from '../../shared/access-token.js';
 import { startEmptyDatabase } from '../support/database.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 // A database as the release before has left it, then migrated, and then used by both releases: the statements of the
@@ -116,7 +117,7 @@ describe('the release before on the newer schema', () => {
       await transaction`delete from users where name = 'carol'`;
       const making = olderToken('carol', 'of carol').execute();
       await expect
-        .poll(async () => (await transaction`select from pg_locks where not granted`).length)
+        .poll(async () => (await transaction`select from pg_locks where not granted`).length, patience)
         .toBeGreaterThan(0);
       return { making };
     });

@@ -132,6 +132,12 @@ const parts = fc
   .map((some) => some.join(''));
 
 describe('the search vector of the longest post', () => {
+  /** A second, or on a slow machine ten times what ordinary words take; what grows with the square takes hundreds of times as long. */
+  let most: number;
+  beforeAll(async () => {
+    most = Math.max(1000, 10 * (await costOf(filled('some words '))));
+  });
+
   it.each([
     ...[
       'a_',
@@ -167,17 +173,17 @@ describe('the search vector of the longest post', () => {
       '漢',
     ],
     ...['snake_case_name_', 'a', 'aा-', 'a_\u2003', 'a_🎉', '\u0301', 'a_^', 'a_`', 'a_\\'],
-  ])('is made in less than a second: %j', async (part) => {
-    expect(await costOf(filled(part))).toBeLessThan(1000);
+  ])('is made in about a second at most: %j', async (part) => {
+    expect(await costOf(filled(part))).toBeLessThan(most);
   });
 
   it('is made soon enough for the post to be stored and found', async () => {
     expect(await finds('snake_case_name', { content: filled('snake_case_name_') })).toBe(true);
   });
 
-  it('is made in less than a second, whatever the text repeats', async () => {
+  it('is made in about a second at most, whatever the text repeats', async () => {
     const isQuick = async (part: string) => {
-      expect(await costOf(filled(part))).toBeLessThan(1000);
+      expect(await costOf(filled(part))).toBeLessThan(most);
     };
     await fc.assert(fc.asyncProperty(parts, isQuick), { numRuns: 40, endOnFailure: true });
   });

@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { stripVTControlCharacters } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { showStages } from '../../dev/stages.js';
+import { patience } from '../support/patience.js';
 
 const hideCursor = '\u001B[?25l';
 const showCursor = '\u001B[?25h';
@@ -106,7 +107,7 @@ describe('showStages elsewhere', () => {
     const pipe = new PassThrough();
     const stages = showStages(pipe as unknown as NodeJS.WriteStream);
     pipe.destroy(new Error('EPIPE'));
-    await vi.waitFor(() => expect(pipe.closed).toBe(true));
+    await vi.waitFor(() => expect(pipe.closed).toBe(true), patience);
     stages.begin('Stopping');
   });
 });

@@ -7,7 +7,7 @@ import { parseConfig } from '../../shared/config.js';
 import { type QueueStore, StoreDefect } from '../../shared/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
 import { openTelegraph } from '../../shared/relay.js';
-import { patience } from '../support/patience.js';
+import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { findStores, freshStore, type StoreServer } from '../support/stores.js';
 import { openWire, openWireTo, type Wire } from '../support/wire.js';
@@ -69,7 +69,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
   };
   const ready = async (target: URL = url): Promise<QueueStore> => {
     const store = open(target);
-    expect(await store.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
     return store;
   };
   const warnings = () => logged.lines.filter(({ level }) => Number(level) >= 40);
@@ -89,7 +89,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
   it('looks once for all who ask at once, and soon again only so often', async () => {
     const now = vi.fn(Date.now);
     const store = open(url, now);
-    expect(await store.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
     // Each look compares the clocks, for which it reads ours twice.
     const looks = () => now.mock.calls.length / 2;
     const before = looks();
@@ -143,7 +143,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     wire.freeze();
     expect(await failure(store.check())).toBeInstanceOf(Error);
     wire.thaw();
-    expect(await store.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   });
 
   it('works with what was opened while the server was away', async () => {
@@ -155,7 +155,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     const worker = store.createWorker('opened-early', async ({ data }) => ran.resolve(data), {});
     await failure(queue.getWaitingCount());
     await wire.mend();
-    expect(await store.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
     await queue.add('job', { n: 1 });
     expect(await ran.promise).toEqual({ n: 1 });
     await worker.close();
@@ -175,7 +175,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     await wire.mend();
     wire.thaw();
     await adding;
-    expect(await store.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
     await queue.add('job', {});
     await Promise.allSettled([queue.close(), relay.close()]);
   });
@@ -190,7 +190,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     expect(String(error)).toMatch(/clock .* (5\.0|4\.9|5\.1) s (ahead of|behind) .*NTP/);
     expect(String(error)).toContain(offMs > 0 ? 'ahead of' : 'behind');
     const closer = open(url, () => Date.now() + offMs / 5);
-    expect(await closer.whenReady(AbortSignal.timeout(promisedMs))).toBe(true);
+    expect(await closer.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   });
 
   it('keeps a job under the id that it was given, once', async () => {

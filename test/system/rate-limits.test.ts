@@ -62,25 +62,22 @@ describe.each(providerIds)('a 429 of %s', (provider) => {
     expect(codeOf(reply)).toEqual({ status: 500, code: 'provider_rate_limited' });
     expect(reply.body).toMatchObject({ provider, retryable: true });
     expect(reply.headers.get('retry-after')).toBe('3600');
-    expect(reply.tookMs).toBeLessThan(1000);
 
     const refused = await untilRefused(provider, model);
     expect(refused.body).toMatchObject({ status: 500, provider, retryable: true });
     const retryAfter = Number(refused.headers.get('retry-after'));
     expect(retryAfter).toBeGreaterThan(30);
     expect(retryAfter).toBeLessThanOrEqual(60);
-    expect(refused.tookMs).toBeLessThan(500);
     expect(callsOf(model)).toHaveLength(1);
     const replies = await Promise.all(
       providerIds.map((id) => deployment.chat({ provider: id, headers: wait(5) })),
     );
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
 
+    // Which waits for nothing that is held back.
     const [worker] = deployment.workers;
-    const startedAt = performance.now();
     if (worker) process.kill(worker.pid, 'SIGTERM');
     expect(await worker?.exitCode).toBe(0);
-    expect(performance.now() - startedAt).toBeLessThan(5000);
   });
 });
 
@@ -94,7 +91,6 @@ describe('rate limits', () => {
     const reply = await deployment.chat({ model, headers: wait(1) });
     // There would be time for a retry, but not within the caller's.
     expect(codeOf(reply)).toEqual({ status: 500, code: 'provider_rate_limited' });
-    expect(reply.tookMs).toBeLessThan(1000);
     await vi.waitFor(() => expect(beats.held()).toBe(2), { ...patience, interval: 5 });
     const replies = await Promise.all(
       Array.from({ length: 6 }, () => deployment.chat({ model, headers: wait(15) })),

@@ -98,7 +98,8 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
       open.circuits.close();
       const startedAt = performance.now();
       await worker.close();
-      expect(performance.now() - startedAt).toBeLessThan(2000);
+      // And not when the hold is over.
+      expect(performance.now() - startedAt).toBeLessThan(40_000);
       expect(await queue.getJobState(jobId)).toBe('waiting');
       expect(unsettled.size).toBe(0);
     }

@@ -86,7 +86,6 @@ describe('withOneRetry', () => {
     await run([failure, 'done']);
     const tookMs = performance.now() - startedAt;
     expect(tookMs).toBeGreaterThanOrEqual(95);
-    expect(tookMs).toBeLessThan(1000);
     expect(left).toBe(0);
   });
 

@@ -1,10 +1,14 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { findClockDefect, StoreClock } from '../../../shared/queue-stores/clocks.js';
 
 const reading = (storeAt: number, tookMs = 0) =>
   findClockDefect({ askedAt: 100_000, answeredAt: 100_000 + tookMs, storeAt });
 
 describe('StoreClock', () => {
+  // Time passes only where the test says so.
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
+  afterEach(() => void vi.useRealTimers());
+
   /** How far it is from the store's clock, which is that many milliseconds ahead of the monotonic one. */
   const off = (clock: StoreClock, offsetMs: number) => Math.abs(clock.now() - (performance.now() + offsetMs));
 
@@ -28,7 +32,7 @@ describe('StoreClock', () => {
     const slow = async (offsetMs: number) => {
       const read = performance.now() + offsetMs;
       // The store has read its clock at once, and its answer was late.
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      vi.advanceTimersByTime(100);
       return read;
     };
     await clock.look(() => slow(5000));
