@@ -5,6 +5,7 @@ import { concurrency } from './gateway.js';
 import { timeoutSeconds, warmUpSeconds } from './measure.js';
 import type { Options, Subject } from './options.js';
 import { processTableSource } from './process-table.js';
+import type { RunPlan } from './runs.js';
 import { type StoreChoice, storeTitles } from './store.js';
 
 /** Under which conditions the numbers came about: name and value, for people. */
@@ -60,6 +61,19 @@ export function describeMachine(): Conditions {
 export function openFilesLimit(): number {
   const limit = execFileSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).trim();
   return limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit);
+}
+
+/** Files and connections that a process needs beside those of the requests: to the store, for logs and libraries. */
+const otherOpenFiles = 150;
+
+/** The runs that the limit of open files allows; says in `skipped` what it does not. */
+export function withinFileLimit(wanted: readonly RunPlan[], skipped: string[]): RunPlan[] {
+  const limit = openFilesLimit();
+  const fits = ({ connections }: RunPlan) => connections + otherOpenFiles <= limit;
+  for (const count of new Set(wanted.filter((plan) => !fits(plan)).map(({ connections }) => connections))) {
+    skipped.push(`${count} connections: only ${limit} open files are allowed (ulimit -n)`);
+  }
+  return wanted.filter(fits);
 }
 
 const processes: Readonly<Record<Subject, string>> = {

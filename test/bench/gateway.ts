@@ -1,14 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { migrateDatabase } from '../../db/migrate.js';
-import { parseConfig } from '../../shared/config.js';
+import type { ChildProgram } from '../../dev/child-program.js';
 import { providerIds } from '../../shared/contract.js';
 import type { Lifecycle } from '../../shared/lifecycle.js';
-import { migrateQueueStore } from '../../shared/queue-stores/open.js';
 import { simulatorEnvironment } from '../support/simulator-environment.js';
-import { failureOf, programsIn } from './programs.js';
+import { failureOf, launcherOf, programsIn, thisCheckout } from './programs.js';
+import { runToEnd } from './run-to-end.js';
 import type { RunningStore } from './store.js';
 
-/** One API process, one worker process and one simulator, each a process of its own as in production. */
+/** One API process and one worker process, each a process of its own as in production, and the simulator they ask. */
 export interface Gateway {
   readonly chatUrl: string;
   readonly simulatorUrl: string;
@@ -35,13 +34,25 @@ export const messages = [{ role: 'user', content: 'What is a queue good for?' }]
 const answerWithinMs = 60_000;
 const betweenTriesMs = 100;
 
-/** Starts them on the store, with logs and working directory in `dir`, and waits until a request is answered. */
-export async function openGateway(store: RunningStore, lifecycle: Lifecycle, dir: string): Promise<Gateway> {
-  const config = parseConfig(store.variables, 'migrate');
-  await migrateDatabase(config.DATABASE_URL ?? '');
-  await migrateQueueStore(config);
-  const run = programsIn(dir, lifecycle);
-  const simulator = await run('simulator', ['simulator', '--port', '0'], { PATH: process.env.PATH });
+/** Starts the simulator of this checkout, with its log in `dir`. */
+export const openSimulator = (lifecycle: Lifecycle, dir: string): Promise<ChildProgram> =>
+  programsIn(dir, lifecycle)('simulator', ['simulator', '--port', '0'], { PATH: process.env.PATH });
+
+interface GatewayDeps {
+  store: RunningStore;
+  simulator: ChildProgram;
+  lifecycle: Lifecycle;
+  /** Folder for logs, and the working directory. */
+  dir: string;
+  /** Root folder of the checkout whose programs run. */
+  checkout?: string;
+}
+
+/** Starts API and worker on the store, and waits until a request is answered. */
+export async function openGateway(deps: GatewayDeps): Promise<Gateway> {
+  const { store, simulator, lifecycle, dir, checkout = thisCheckout } = deps;
+  await migrate(store.variables, { lifecycle, dir, checkout });
+  const run = programsIn(dir, lifecycle, checkout);
   const simulatorUrl = `http://127.0.0.1:${simulator.port}`;
   const environment = environmentOf(store, simulatorUrl, { OPENAI_CONCURRENCY: `${concurrency}` });
   const api = await run('api', ['api'], environment);
@@ -53,6 +64,15 @@ export async function openGateway(store: RunningStore, lifecycle: Lifecycle, dir
   await Promise.race([answersOne(), failed]);
   const pids = { api: api.pid, worker: worker.pid, simulator: simulator.pid };
   return { chatUrl, simulatorUrl, pids, failed, answersOne };
+}
+
+/** Brings the schema to what the checkout's programs need, by its own `quillgate migrate`. */
+export async function migrate(
+  variables: RunningStore['variables'],
+  { lifecycle, dir, checkout }: Required<Pick<GatewayDeps, 'lifecycle' | 'dir' | 'checkout'>>,
+): Promise<void> {
+  const environment = { PATH: process.env.PATH, ...variables };
+  await runToEnd(launcherOf(checkout), ['migrate'], { cwd: dir, environment, lifecycle });
 }
 
 /** Of API and workers on this store, with the simulator for every provider; `settings` are variables of a run's own. */

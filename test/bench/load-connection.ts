@@ -58,19 +58,30 @@ function targetsOf({ traffic, index, connections }: ConnectionOptions): readonly
   return traffic.targets.length < connections ? traffic.targets : own;
 }
 
-function requestTo(path: string, etag: string | undefined, traffic: Traffic): autocannon.Request {
+/** The request that goes to this path: with a body at random, and what is unique in it filled in. */
+export function requestTo(path: string, etag: string | undefined, traffic: Traffic): autocannon.Request {
   const body = randomOf(traffic.bodies);
   return {
     method: traffic.method,
     path,
-    headers: { ...traffic.headers, ...(etag !== undefined && { 'If-Match': etag }) },
+    headers: { ...uniqueHeaders(traffic), ...(etag !== undefined && { 'If-Match': etag }) },
     ...(body !== undefined && { body: body.replaceAll(uniqueMark, uniqueText) }),
   };
 }
 
 const uniqueMark = '{unique}';
 
-const hasUnique = ({ bodies }: Traffic): boolean => bodies.some((body) => body.includes(uniqueMark));
+const hasUnique = ({ bodies, headers }: Traffic): boolean =>
+  [...bodies, ...Object.values(headers)].some((text) => text.includes(uniqueMark));
+
+/** Without blanks, which not every header allows. */
+const uniqueHeaders = ({ headers }: Traffic): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      value.replaceAll(uniqueMark, () => uniqueText().replaceAll(' ', '-')),
+    ]),
+  );
 
 const uniqueText = (): string => `${process.hrtime.bigint().toString(36)} ${process.pid.toString(36)}`;
 

@@ -3,23 +3,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Lifecycle } from '../../shared/lifecycle.js';
 import { createLog } from '../../shared/log.js';
+import { compareWithCommit } from './against/compare.js';
 import { compareWithAims } from './aims.js';
 import { compareBlogWithAims } from './blog/aims.js';
 import { describeBlogRun, describePosts } from './blog/report.js';
 import type { BlogResults } from './blog/results.js';
 import { blogFolder, runBlogSeries } from './blog/series.js';
-import { describeConditions, type MissingStore, openFilesLimit } from './conditions.js';
-import { findEmbeddedStore } from './embedded-store.js';
-import { type Options, parseOptions, type StoreName, type Subject } from './options.js';
-import { findRedisStore } from './redis-store.js';
+import { describeConditions, type MissingStore, withinFileLimit } from './conditions.js';
+import { findStores } from './find-stores.js';
+import { type Options, parseOptions, type Subject } from './options.js';
 import { describeConditionList, describeResults, describeRun } from './report.js';
 import type { Results, Series } from './results.js';
-import type { RunPlan } from './runs.js';
 import { planRuns, runSeries } from './series.js';
 import { type StoreChoice, storeTitles } from './store.js';
 
-/** Files and connections that a process needs beside those of the requests: to the store, for logs and libraries. */
-const otherOpenFiles = 150;
 const stopWithinMs = 60_000;
 
 const log = createLog({ program: 'bench', level: 'silent' });
@@ -36,9 +33,9 @@ interface Surroundings {
 
 /** `npm run bench`: the conditions, runs, tables, and the comparison with the aims. */
 async function bench(surroundings: Surroundings): Promise<void> {
-  const { options, skipped } = surroundings;
+  const { options, dir, skipped } = surroundings;
   const measures = (subject: Subject) => options.subjects.includes(subject);
-  const stores = measures('chat') ? await findStores(surroundings) : [];
+  const stores = measures('chat') ? await findStores(options, dir) : [];
   const conditions = describeConditions(options, stores);
   print(`${describeConditionList(conditions)}\n`);
   const series = await benchChat(stores, surroundings);
@@ -83,51 +80,39 @@ async function benchBlog({ options, lifecycle, dir }: Surroundings): Promise<Blo
   });
 }
 
-const findStores = ({ options, dir }: Surroundings): Promise<(StoreChoice | MissingStore)[]> =>
-  Promise.all(options.stores.map((name) => findStore(name, options, dir)));
+/** What the exit code says. */
+const exitCodes = { done: 0, slower: 1, failed: 2 } as const;
 
-async function findStore(
-  name: StoreName,
-  options: Options,
-  dir: string,
-): Promise<StoreChoice | MissingStore> {
-  const own = join(dir, name);
-  mkdirSync(own);
-  try {
-    return name === 'redis' ? await findRedisStore(options.redisUrl) : await findEmbeddedStore(own);
-  } catch (error) {
-    return { name, missing: (error as Error).message };
-  }
-}
-
-function withinFileLimit(wanted: readonly RunPlan[], skipped: string[]): RunPlan[] {
-  const limit = openFilesLimit();
-  const fits = ({ connections }: RunPlan) => connections + otherOpenFiles <= limit;
-  for (const count of new Set(wanted.filter((plan) => !fits(plan)).map(({ connections }) => connections))) {
-    skipped.push(`${count} connections: only ${limit} open files are allowed (ulimit -n)`);
-  }
-  return wanted.filter(fits);
-}
-
-async function main(): Promise<void> {
+async function main(): Promise<keyof typeof exitCodes> {
   const options = parseOptions(process.argv.slice(2), process.env);
-  if (options === undefined) return;
+  if (options === undefined) return 'done';
   const lifecycle = new Lifecycle(log);
   lifecycle.closeOnSignals({ graceMs: stopWithinMs });
   // npm passes on the Ctrl-C that the terminal has sent already, and a second one must not cut the stopping short.
   process.on('SIGINT', () => undefined);
   const dir = mkdtempSync(join(tmpdir(), 'quillgate-bench-'));
   lifecycle.opened('temporary folder', dir, (path) => rmSync(path, { recursive: true, force: true }));
+  const surroundings = { options, lifecycle, dir, skipped: [], log, print };
   try {
-    await bench({ options, lifecycle, dir, skipped: [] });
+    if (options.against === undefined) await bench(surroundings);
+    else return await compareWithCommit(options.against, surroundings);
+    return 'done';
   } catch (error) {
     if (!lifecycle.stopping.aborted) throw error;
+    return 'failed';
   } finally {
     await lifecycle.close();
   }
 }
 
-main().catch((error: Error) => {
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
+let exitCode: number = exitCodes.failed;
+// Also when a signal ends it: figures of half a comparison speak for nobody.
+process.on('exit', () => {
+  process.exitCode = exitCode;
 });
+main().then(
+  (outcome) => {
+    exitCode = exitCodes[outcome];
+  },
+  (error: Error) => process.stderr.write(`${error.message}\n`),
+);

@@ -24,6 +24,14 @@ export interface Options {
   readonly redisUrl: string | undefined;
   /** Where the results go as JSON. */
   readonly json: string | undefined;
+  /** The commit to compare with; absent means that this checkout alone is measured. */
+  readonly against: Against | undefined;
+}
+
+/** What is compared with, and how often. */
+export interface Against {
+  readonly commit: string;
+  readonly rounds: number;
 }
 
 const usage = `npm run bench -- [options]
@@ -35,36 +43,74 @@ const usage = `npm run bench -- [options]
   --redis-url redis://…          an empty database of a running Redis (default: REDIS_URL, else a server of its own
                                  from redis-server or valkey-server on the PATH)
   --json FILE                    writes the results there as well
+  --against COMMIT               compares with that commit instead, in turns; then the defaults are
+                                 --connections 1,32,128 --latencies 0 --seconds 1, and each side has stores of its own.
+                                 Exits with 1 when a row is slower in every round by more than 5 %
+  --rounds 4                     with --against: how often each row is measured on each side
 `;
 
-/** Reads the command line; `undefined` when it only asked for help. Throws what is wrong with it. */
+const known = {
+  only: { type: 'string', default: subjectNames.join(',') },
+  stores: { type: 'string', default: storeNames.join(',') },
+  connections: { type: 'string' },
+  latencies: { type: 'string' },
+  seconds: { type: 'string' },
+  'redis-url': { type: 'string' },
+  json: { type: 'string' },
+  against: { type: 'string' },
+  rounds: { type: 'string' },
+  help: { type: 'boolean', default: false },
+} as const;
+
+/** The runs that are done when nothing else is asked for; a comparison does each of them eight times. */
+const defaults = {
+  alone: { connections: '1,32,128,1000', latencies: '0,500', seconds: '10' },
+  against: { connections: '1,32,128', latencies: '0', seconds: '1' },
+};
+
+const defaultRounds = '4';
+
+/** Reads the command line; `undefined` when it only asked for help. Throws what is wrong with it, in one sentence. */
 export function parseOptions(args: readonly string[], environment: NodeJS.ProcessEnv): Options | undefined {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      only: { type: 'string', default: subjectNames.join(',') },
-      stores: { type: 'string', default: storeNames.join(',') },
-      connections: { type: 'string', default: '1,32,128,1000' },
-      latencies: { type: 'string', default: '0,500' },
-      seconds: { type: 'string', default: '10' },
-      'redis-url': { type: 'string' },
-      json: { type: 'string' },
-      help: { type: 'boolean', default: false },
-    },
-  });
+  const values = parseValues(args);
   if (values.help) {
     process.stdout.write(usage);
     return undefined;
   }
+  const against = againstOf(values);
+  const { connections, latencies, seconds } = { ...defaults[against ? 'against' : 'alone'], ...values };
   return {
     subjects: values.only.split(',').map((text) => nameIn(subjectNames, '--only', text)),
     stores: values.stores.split(',').map((text) => nameIn(storeNames, '--stores', text)),
-    connections: values.connections.split(',').map((text) => wholeNumber('--connections', text, 1, 20_000)),
-    latenciesMs: values.latencies.split(',').map((text) => wholeNumber('--latencies', text, 0, 5000)),
-    seconds: wholeNumber('--seconds', values.seconds, 1, 600),
-    redisUrl: values['redis-url'] || environment.REDIS_URL || undefined,
+    connections: connections.split(',').map((text) => wholeNumber('--connections', text, 1, 20_000)),
+    latenciesMs: latencies.split(',').map((text) => wholeNumber('--latencies', text, 0, 5000)),
+    seconds: wholeNumber('--seconds', seconds, 1, 600),
+    redisUrl: against ? undefined : values['redis-url'] || environment.REDIS_URL || undefined,
     json: values.json,
+    against,
   };
+}
+
+function parseValues(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: known }).values;
+  } catch (cause) {
+    // What follows in Node's message is advice.
+    const [sentence] = (cause as Error).message.split(/\.?\n|\. /);
+    throw new Error(sentence, { cause });
+  }
+}
+
+function againstOf(values: ReturnType<typeof parseValues>): Against | undefined {
+  const { against, rounds } = values;
+  if (against === undefined) {
+    if (rounds !== undefined) throw new Error('--rounds: goes with --against');
+    return undefined;
+  }
+  if (against.trim() === '') throw new Error('--against: names no commit');
+  if (values['redis-url'] !== undefined)
+    throw new Error('--redis-url: does not go with --against, where each checkout has a server of its own');
+  return { commit: against.trim(), rounds: wholeNumber('--rounds', rounds ?? defaultRounds, 1, 1000) };
 }
 
 function nameIn<Name extends string>(names: readonly Name[], option: string, text: string): Name {

@@ -11,15 +11,21 @@ export type RunProgram = (
   environment: NodeJS.ProcessEnv,
 ) => Promise<ChildProgram>;
 
-const launcher = fileURLToPath(new URL('../../../bin/quillgate', import.meta.url));
+/** The root folder of the checkout that the benchmark itself was built in. */
+export const thisCheckout = fileURLToPath(new URL('../../..', import.meta.url));
+
 const graceMs = 15_000;
 
-/** Runs programs with logs and working directory in `dir` until the lifecycle closes. */
-export function programsIn(dir: string, lifecycle: Lifecycle): RunProgram {
+/** What starts the programs of a checkout. */
+export const launcherOf = (checkout: string): string => join(checkout, 'bin', 'quillgate');
+
+/** Runs a checkout's programs with logs and working directory in `dir` until the lifecycle closes. */
+export function programsIn(dir: string, lifecycle: Lifecycle, checkout = thisCheckout): RunProgram {
   return async (name, args, environment) => {
     lifecycle.stopping.throwIfAborted();
     const logFile = join(dir, `${name}.log`);
-    const starting = startChild({ name, command: launcher, args, environment, cwd: dir, logFile });
+    const command = launcherOf(checkout);
+    const starting = startChild({ name, command, args, environment, cwd: dir, logFile });
     return lifecycle.opened(name, await withLog(starting, logFile), (child) => child.stop({ graceMs }));
   };
 }

@@ -26,8 +26,13 @@ export const describeConditionList = (conditions: Conditions): string =>
 
 /** One chat run in one line, to watch the benchmark go. */
 export function describeRun(store: StoreName, { target, latencyMs, connections, load }: Run): string {
-  const title = target === 'chat' ? storeTitles[store] : 'simulator alone';
-  return describeLoad(`${title}, provider ${latencyMs} ms`, connections, load);
+  return describeLoad(`${titleOf(target, store)}, provider ${latencyMs} ms`, connections, load);
+}
+
+/** Says in a report what was asked. */
+export function titleOf(target: Run['target'], store: StoreName): string {
+  if (target === 'simulator') return 'simulator alone';
+  return target === 'chat' ? storeTitles[store] : `${storeTitles[store]}, ${target}`;
 }
 
 /** All of it as Markdown that can be pasted into a page. */
@@ -55,7 +60,7 @@ const nameColumns: readonly Column<Row>[] = [
   [
     'store',
     ({ series, run }) =>
-      run.target === 'chat' ? storeTitles[series.store] : `simulator alone (${series.store})`,
+      titleOf(run.target, series.store) + (run.target === 'simulator' ? ` (${series.store})` : ''),
   ],
   ['provider, ms', ({ run }) => number(run.latencyMs)],
   ['connections', ({ run }) => number(run.connections)],

@@ -6,8 +6,8 @@ import type { Usage } from './usage.js';
 
 /** One run to do. */
 export interface RunPlan {
-  /** The chat API, or the simulator without anything of ours before it. */
-  readonly target: 'chat' | 'simulator';
+  /** The chat API, the same with each chat kept for later, or the simulator without anything of ours before it. */
+  readonly target: 'chat' | 'kept chat' | 'simulator';
   /** How long the simulated provider takes. */
   readonly latencyMs: number;
   readonly connections: number;
@@ -25,14 +25,16 @@ interface RunDeps {
   gateway: Gateway;
   storePid: number | undefined;
   seconds: number;
+  warmUpSeconds?: number;
   signal: AbortSignal;
 }
 
 /** Does one run, and waits until the requests that its end has cut off are dealt with. */
-export async function doRun(plan: RunPlan, { gateway, storePid, seconds, signal }: RunDeps): Promise<Run> {
+export async function doRun(plan: RunPlan, deps: RunDeps): Promise<Run> {
+  const { gateway, storePid, signal, ...lengths } = deps;
   const calls = `${gateway.simulatorUrl}/__simulator/calls`;
   await fetch(calls, { method: 'DELETE', signal });
-  const order = { traffic: trafficOf(plan, gateway), connections: plan.connections, seconds };
+  const order = { traffic: trafficOf(plan, gateway), connections: plan.connections, ...lengths };
   const { load, usage } = await measure(order, { ...gateway.pids, store: storePid }, signal);
   const stats = (await (await fetch(`${calls}/stats`, { signal })).json()) as CallStats;
   await gateway.answersOne();
@@ -43,12 +45,17 @@ interface CallStats {
   providers: { openai?: { peakInFlight: number } };
 }
 
-function trafficOf({ target, latencyMs }: RunPlan, gateway: Gateway): Traffic {
+/** What the requests of a run look like. */
+export function trafficOf(
+  { target, latencyMs }: Pick<RunPlan, 'target' | 'latencyMs'>,
+  gateway: Gateway,
+): Traffic {
   const model = latencyMs === 0 ? 'sim-echo' : `sim-latency-${latencyMs}`;
-  if (target === 'chat') {
+  if (target !== 'simulator') {
+    const key = target === 'kept chat' && { 'Idempotency-Key': '{unique}' };
     return {
       ...to(gateway.chatUrl),
-      headers: { ...chatHeaders, 'X-LLM-Model': model },
+      headers: { ...chatHeaders, 'X-LLM-Model': model, ...key },
       bodies: [JSON.stringify({ messages })],
       expected: { status: 200, body: { kind: 'object', fields: ['response'] } },
     };

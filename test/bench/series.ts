@@ -1,6 +1,6 @@
 import { Lifecycle } from '../../shared/lifecycle.js';
 import type { Log } from '../../shared/log.js';
-import { openGateway } from './gateway.js';
+import { openGateway, openSimulator } from './gateway.js';
 import type { Options } from './options.js';
 import type { Series } from './results.js';
 import { doRun, type Run, type RunPlan } from './runs.js';
@@ -18,7 +18,7 @@ interface SeriesDeps {
 }
 
 /** Once, unmeasured: code that Node compiles late must not count against the first runs. */
-const heating: RunPlan = { target: 'chat', latencyMs: 0, connections: 32 };
+export const heating: RunPlan = { target: 'chat', latencyMs: 0, connections: 32 };
 const heatingSeconds = 3;
 
 /** Starts everything on one store, does the runs, and stops everything again. */
@@ -33,7 +33,8 @@ export async function runSeries({
 }: SeriesDeps): Promise<Series> {
   const lifecycle = outer.opened(store.name, new Lifecycle(log), (open) => open.close());
   const running = await store.open(lifecycle, dir);
-  const gateway = await openGateway(running, lifecycle, dir);
+  const simulator = await openSimulator(lifecycle, dir);
+  const gateway = await openGateway({ store: running, simulator, lifecycle, dir });
   const deps = { gateway, storePid: running.pid, signal: lifecycle.stopping };
   const guarded = (plan: RunPlan, length: number) =>
     Promise.race([doRun(plan, { ...deps, seconds: length }), gateway.failed]);

@@ -2,13 +2,14 @@
 export interface Traffic {
   readonly origin: string;
   readonly method: 'GET' | 'PATCH' | 'POST';
+  /** `{unique}` in one becomes something that no other request has. */
   readonly headers: Readonly<Record<string, string>>;
   /**
    * Where requests go: each takes one at random, among those that are its connection's own when there are enough.
    * The ETag of one that has any is sent as If-Match, and is then the one of the answer.
    */
   readonly targets: readonly Target[];
-  /** Each request takes one at random; `{unique}` in it becomes something that no other request has. */
+  /** Each request takes one at random, with `{unique}` in it as in the headers. */
   readonly bodies: readonly string[];
   readonly expected: Expected;
 }

@@ -14,7 +14,8 @@ import {
 import { type BlogResults, type BlogRun, medianRate, rateOf, type Task } from './results.js';
 import type { Seeded } from './seed.js';
 
-const taskTitles: Readonly<Record<Task, string>> = {
+/** What the tasks are called. */
+export const taskTitles: Readonly<Record<Task, string>> = {
   get: 'GET /blogs/{id}, random ids',
   'first page': 'GET /blogs?limit=20',
   'far page': 'the same, 500th page',

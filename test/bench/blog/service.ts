@@ -1,9 +1,7 @@
-import { migrateDatabase } from '../../../db/migrate.js';
-import { parseConfig } from '../../../shared/config.js';
 import type { Lifecycle } from '../../../shared/lifecycle.js';
-import { migrateQueueStore } from '../../../shared/queue-stores/open.js';
 import { startDatabase } from '../embedded-store.js';
-import { failureOf, programsIn } from '../programs.js';
+import { migrate } from '../gateway.js';
+import { failureOf, programsIn, thisCheckout } from '../programs.js';
 import { type Seeded, seedPosts } from './seed.js';
 
 /** One API process on a PostgreSQL full of posts; nothing else runs. */
@@ -21,14 +19,20 @@ const token = 'only-on-loopback-and-only-for-the-benchmark';
 /** With the benchmark's only token. */
 export const writerHeaders = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
 
-/** Starts and fills it, with files and logs in `dir`. The queue lives in the same PostgreSQL and has no jobs. */
-export async function openBlog(lifecycle: Lifecycle, dir: string): Promise<BlogService> {
+/**
+ * Starts and fills the one of a checkout, with files and logs in `dir`. The queue lives in the same PostgreSQL and has
+ * no jobs.
+ */
+export async function openBlog(
+  lifecycle: Lifecycle,
+  dir: string,
+  checkout = thisCheckout,
+): Promise<BlogService> {
   const { url, pid } = await startDatabase(lifecycle, dir);
-  await migrateDatabase(url);
-  await migrateQueueStore(parseConfig({ DATABASE_URL: url }, 'migrate'));
+  await migrate({ DATABASE_URL: url }, { lifecycle, dir, checkout });
   lifecycle.stopping.throwIfAborted();
   const seeded = await seedPosts(url);
-  const api = await programsIn(dir, lifecycle)('api', ['api'], {
+  const api = await programsIn(dir, lifecycle, checkout)('api', ['api'], {
     PATH: process.env.PATH,
     NODE_ENV: 'production',
     HOST: '127.0.0.1',

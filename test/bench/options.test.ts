@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { parseOptions } from './options.js';
+
+const parse = (line: string, environment: NodeJS.ProcessEnv = {}) =>
+  parseOptions(line === '' ? [] : line.split(' '), environment);
+
+describe('parseOptions', () => {
+  it('compares with nothing unless it is asked to', () => {
+    expect(parse('', { REDIS_URL: 'redis://example' })).toMatchObject({
+      against: undefined,
+      connections: [1, 32, 128, 1000],
+      latenciesMs: [0, 500],
+      seconds: 10,
+      redisUrl: 'redis://example',
+    });
+  });
+
+  it('has shorter defaults for a comparison, on servers of its own', () => {
+    expect(parse('--against HEAD~1', { REDIS_URL: 'redis://example' })).toMatchObject({
+      against: { commit: 'HEAD~1', rounds: 4 },
+      connections: [1, 32, 128],
+      latenciesMs: [0],
+      seconds: 1,
+      redisUrl: undefined,
+    });
+  });
+
+  it('takes what is asked for instead of a default', () => {
+    expect(parse('--against HEAD --rounds 2 --seconds 3 --connections 7 --latencies 20')).toMatchObject({
+      against: { rounds: 2 },
+      connections: [7],
+      latenciesMs: [20],
+      seconds: 3,
+    });
+  });
+
+  it.each([
+    ['--rounds 3', '--rounds: goes with --against'],
+    ['--against=', '--against: names no commit'],
+    ['--against HEAD --rounds 0', '--rounds: 0 is not a whole number from 1 to 1000'],
+    ['--against HEAD --rounds many', '--rounds: many is not a whole number from 1 to 1000'],
+    [
+      '--against HEAD --redis-url redis://example',
+      '--redis-url: does not go with --against, where each checkout has a server of its own',
+    ],
+    ['--against', "Option '--against <value>' argument missing"],
+    ['--against --rounds 3', "Option '--against' argument is ambiguous"],
+    ['--against HEAD twice', "Unexpected argument 'twice'"],
+    ['--since HEAD', "Unknown option '--since'"],
+  ])('refuses %s in one sentence', (line, sentence) => {
+    expect(() => parse(line)).toThrow(new Error(sentence));
+  });
+});
