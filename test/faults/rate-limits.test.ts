@@ -40,21 +40,24 @@ fault(
   },
 );
 
-fault({ id: 'P1', injected: 'a 429 with Retry-After: 3600; more callers during the hold' }, async (books) => {
-  await books.start();
-  const model = 'sim-retry-after-3600@P1';
-  const limited = await books.chat({ model });
-  expect(codeOf(limited)).toBe('provider_rate_limited');
-  expect(limited.headers.get('retry-after')).toBe('3600');
-  expect(limited.tookMs).toBeLessThan(1000);
-  await eventually(async () => {
-    const refused = await books.chat({ model, headers: { Prefer: 'wait=1' } });
-    expect(codeOf(refused)).toBe('provider_rate_limited');
-    expect(refused.tookMs).toBeLessThan(500);
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-  });
-  expect((await books.chat({ provider: 'anthropic' })).status).toBe(200);
-  expect((await books.chat({})).status).toBe(200);
-  expect(books.deployment.logs()).not.toContain('breaker changed');
-  return `500 provider_rate_limited in ${Math.round(limited.tookMs)} ms, later callers of the model refused at once, other models and providers serve`;
-});
+fault(
+  { id: 'P1', timed: true, injected: 'a 429 with Retry-After: 3600; more callers during the hold' },
+  async (books) => {
+    await books.start();
+    const model = 'sim-retry-after-3600@P1';
+    const limited = await books.chat({ model });
+    expect(codeOf(limited)).toBe('provider_rate_limited');
+    expect(limited.headers.get('retry-after')).toBe('3600');
+    expect(limited.tookMs).toBeLessThan(1000);
+    await eventually(async () => {
+      const refused = await books.chat({ model, headers: { Prefer: 'wait=1' } });
+      expect(codeOf(refused)).toBe('provider_rate_limited');
+      expect(refused.tookMs).toBeLessThan(500);
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    });
+    expect((await books.chat({ provider: 'anthropic' })).status).toBe(200);
+    expect((await books.chat({})).status).toBe(200);
+    expect(books.deployment.logs()).not.toContain('breaker changed');
+    return `500 provider_rate_limited in ${Math.round(limited.tookMs)} ms, later callers of the model refused at once, other models and providers serve`;
+  },
+);

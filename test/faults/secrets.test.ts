@@ -78,16 +78,19 @@ const misconfigured: [program: string, environment: Record<string, string>, name
   ['worker', { ...database, WORKER_PROVIDERS: canary }, 'WORKER_PROVIDERS'],
 ];
 
-fault({ id: 'S8', stores: ['redis'], injected: 'configuration that is missing or invalid' }, async () => {
-  let slowestMs = 0;
-  for (const [program, environment, named] of misconfigured) {
-    const running = quillgate([program], environment);
-    slowestMs = Math.max(slowestMs, await timed(running));
-    const { code, stdout, stderr } = await running;
-    expect(code, program).not.toBe(0);
-    expect(stdout + stderr).toContain(named);
-    expect(stdout + stderr).not.toContain('canary');
-  }
-  expect(slowestMs).toBeLessThan(2000);
-  return `${misconfigured.length} × exit ≠ 0 within ${slowestMs} ms, the variable named, its value not shown`;
-});
+fault(
+  { id: 'S8', timed: true, stores: ['redis'], injected: 'configuration that is missing or invalid' },
+  async () => {
+    let slowestMs = 0;
+    for (const [program, environment, named] of misconfigured) {
+      const running = quillgate([program], environment);
+      slowestMs = Math.max(slowestMs, await timed(running));
+      const { code, stdout, stderr } = await running;
+      expect(code, program).not.toBe(0);
+      expect(stdout + stderr).toContain(named);
+      expect(stdout + stderr).not.toContain('canary');
+    }
+    expect(slowestMs).toBeLessThan(2000);
+    return `${misconfigured.length} × exit ≠ 0 within ${slowestMs} ms, the variable named, its value not shown`;
+  },
+);

@@ -19,6 +19,7 @@ import { startOwnRedis } from './support/own-redis.js';
 fault(
   {
     id: 'R5',
+    timed: true,
     injected: 'an add that was executed, but whose answer never comes; no worker until its deadline',
   },
   async (books) => {
@@ -155,7 +156,7 @@ fault(
 );
 
 fault(
-  { id: 'R7', injected: 'Redis out of memory while jobs run, for 3 s', stores: ['redis'] },
+  { id: 'R7', timed: true, injected: 'Redis out of memory while jobs run, for 3 s', stores: ['redis'] },
   async (books) => {
     const redis = await startOwnRedis(books);
     const { url } = await books.start({ store: redis.store });

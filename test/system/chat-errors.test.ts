@@ -9,10 +9,10 @@ beforeAll(async () => {
   deployment = await startDeployment({
     store: inject('store'),
     variables: {
-      OPENAI_TIMEOUT_MS: '800',
-      ANTHROPIC_TIMEOUT_MS: '800',
-      BEDROCK_TIMEOUT_MS: '800',
-      VERTEXAI_TIMEOUT_MS: '800',
+      OPENAI_TIMEOUT_MS: '2500',
+      ANTHROPIC_TIMEOUT_MS: '2500',
+      BEDROCK_TIMEOUT_MS: '2500',
+      VERTEXAI_TIMEOUT_MS: '2500',
     },
   });
 });
