@@ -87,17 +87,17 @@ describe('rate limits', () => {
   it('hold back every worker of the provider', async () => {
     await start({}, 2);
     const beats = await hearBeats();
-    const model = 'sim-limit-1-3-held';
-    const reply = await deployment.chat({ model, headers: wait(1) });
+    const model = 'sim-limit-1-6-held';
+    const reply = await deployment.chat({ model, headers: wait(5) });
     // There would be time for a retry, but not within the caller's.
     expect(codeOf(reply)).toEqual({ status: 500, code: 'provider_rate_limited' });
     await vi.waitFor(() => expect(beats.held()).toBe(2), { ...patience, interval: 5 });
     const replies = await Promise.all(
-      Array.from({ length: 6 }, () => deployment.chat({ model, headers: wait(15) })),
+      Array.from({ length: 6 }, () => deployment.chat({ model, headers: wait(30) })),
     );
     expect(replies.map(({ status }) => status)).toEqual(Array(6).fill(200));
     const [limitedAt = 0, ...later] = callsOf(model).map(({ facts }) => facts.receivedAt);
-    for (const at of later) expect(at - limitedAt).toBeGreaterThanOrEqual(2900);
+    for (const at of later) expect(at - limitedAt).toBeGreaterThanOrEqual(5900);
     await vi.waitFor(() => expect(beats.held()).toBe(0), patience);
     await beats.close();
   });
