@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Log } from '../shared/log.js';
-import type { QueueStore } from '../shared/queue-store.js';
+import type { QueueStore } from '../shared/queue/queue-store.js';
+import type { Log } from '../shared/runtime/log.js';
 
 interface OpeningDeps {
   store: Pick<QueueStore, 'whenReady'>;

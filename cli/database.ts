@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Database, openDatabase } from '../db/client.js';
-import { type Config, type Environment, parseConfig } from '../shared/config.js';
+import { type Database, openDatabase } from '../db/database/client.js';
+import { type Config, type Environment, parseConfig } from '../shared/config/config.js';
 import { Failure } from '../shared/failures.js';
-import { createLog } from '../shared/log.js';
-import { parsePostgresUrl } from '../shared/postgres-url.js';
-import { CannotStart } from '../shared/program.js';
-import { StoreUrlError } from '../shared/store-url-error.js';
+import { createLog } from '../shared/runtime/log.js';
+import { CannotStart } from '../shared/runtime/program.js';
+import { parsePostgresUrl } from '../shared/urls/postgres-url.js';
+import { StoreUrlError } from '../shared/urls/store-url-error.js';
 
 /** How many statements a command runs at once, and so its connections. */
 const statementsAtOnce = 8;

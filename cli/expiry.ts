@@ -1,4 +1,4 @@
-import { parseTime } from './time.js';
+import { parseTime } from './output/time.js';
 
 const unitsMs = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Config, defaultOwner } from '../shared/config.js';
+import { type Config, defaultOwner } from '../shared/config/config.js';
 
 /**
  * Name of the user whose credentials the API gets from its environment: that of CHAT_USERNAME, or the one that the `npm start` made whose

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import type { Environment } from '../shared/config.js';
-import { runProgram } from '../shared/program.js';
-import { release } from '../shared/release.js';
+import type { Environment } from '../shared/config/config.js';
+import { runProgram } from '../shared/runtime/program.js';
+import { release } from '../shared/runtime/release.js';
 
 /**
  * `quillgate <command>`, for operators. The launcher starts the programs among the commands by itself. A command's
@@ -25,22 +25,22 @@ Programs:
   quillgate
     .command('migrate')
     .description('bring the database schema up to date')
-    .action(async () => (await import('./migrate.js')).migrate(environment));
+    .action(async () => (await import('./commands/migrate.js')).migrate(environment));
   quillgate
     .command('config')
     .description('check the configuration and print what is in force, without secrets')
     .option('--env-example', 'print a .env file with every variable instead')
     .option('--table', 'print the variables as a Markdown table instead')
-    .action(async (options) => (await import('./config.js')).printConfig(environment, options));
+    .action(async (options) => (await import('./commands/config.js')).printConfig(environment, options));
   quillgate
     .command('metrics')
     .description('print every metric of the API and the workers as Markdown tables')
-    .action(async () => (await import('./metrics.js')).printMetrics());
+    .action(async () => (await import('./commands/metrics.js')).printMetrics());
   quillgate
     .command('health')
     .description('ask the API or the worker that listens here whether it is alive')
     .option('--ready', 'ask whether it can serve instead')
-    .action(async (options) => (await import('./health.js')).checkHealth(environment, options));
+    .action(async (options) => (await import('./commands/health.js')).checkHealth(environment, options));
   addUserCommands(quillgate, environment);
   addTokenCommands(quillgate, environment);
   quillgate
@@ -48,7 +48,7 @@ Programs:
     .description('list what was done to users and tokens, when and by whom, newest first')
     .option('--limit <n>', 'how many entries at most', '100')
     .option('--json', 'print JSON')
-    .action(async (options) => (await import('./audit.js')).printAudit(environment, options));
+    .action(async (options) => (await import('./commands/audit.js')).printAudit(environment, options));
   addPostCommands(quillgate, environment);
   await quillgate.parseAsync();
 });
@@ -61,16 +61,18 @@ function addUserCommands(quillgate: Command, environment: Environment): void {
     .description('add a user and print the secret, which is not shown again')
     .option('--role <role>', 'user or admin (default: user); admin is reserved, nothing asks for it yet')
     .option('--json', 'print JSON: id, name and secret')
-    .action(async (name, options) => (await import('./users.js')).addUser(environment, name, options));
+    .action(async (name, options) =>
+      (await import('./commands/users.js')).addUser(environment, name, options),
+    );
   users
     .command('list')
     .description('list the users of the database; the one of CHAT_USERNAME need not be among them')
     .option('--json', 'print JSON')
-    .action(async (options) => (await import('./users.js')).listUsers(environment, options));
+    .action(async (options) => (await import('./commands/users.js')).listUsers(environment, options));
   users
     .command('remove <name>')
     .description('remove a user and revoke the access tokens; the name may be given again, to another user')
-    .action(async (name) => (await import('./users.js')).removeUser(environment, name));
+    .action(async (name) => (await import('./commands/users.js')).removeUser(environment, name));
 }
 
 function addTokenCommands(quillgate: Command, environment: Environment): void {
@@ -93,16 +95,16 @@ function addTokenCommands(quillgate: Command, environment: Environment): void {
       '90d',
     )
     .option('--json', 'print JSON: id, token, owner, scopes, createdAt, expiresAt')
-    .action(async (options) => (await import('./tokens.js')).createToken(environment, options));
+    .action(async (options) => (await import('./commands/tokens.js')).createToken(environment, options));
   tokens
     .command('list')
     .description('list the access tokens, expired and revoked ones too')
     .option('--json', 'print JSON')
-    .action(async (options) => (await import('./tokens.js')).listTokens(environment, options));
+    .action(async (options) => (await import('./commands/tokens.js')).listTokens(environment, options));
   tokens
     .command('revoke <id>')
     .description('revoke an access token, at once and for good')
-    .action(async (id) => (await import('./tokens.js')).revokeToken(environment, id));
+    .action(async (id) => (await import('./commands/tokens.js')).revokeToken(environment, id));
 }
 
 function collect(value: string, before: string[] = []): string[] {
@@ -115,7 +117,9 @@ function addPostCommands(quillgate: Command, environment: Environment): void {
     .command('import <path>')
     .description('import posts from a folder of Markdown files or from a JSON file; can be repeated')
     .option('--force', 'overwrite posts that were changed since their files were read')
-    .action(async (path, options) => (await import('./posts.js')).importPosts(environment, path, options));
+    .action(async (path, options) =>
+      (await import('./commands/posts.js')).importPosts(environment, path, options),
+    );
   posts
     .command('export <path>')
     .description(
@@ -127,5 +131,7 @@ function addPostCommands(quillgate: Command, environment: Environment): void {
       '--full',
       'write every field of every post, even if the imported file could be written back unchanged',
     )
-    .action(async (path, options) => (await import('./posts.js')).exportPosts(environment, path, options));
+    .action(async (path, options) =>
+      (await import('./commands/posts.js')).exportPosts(environment, path, options),
+    );
 }

@@ -1,5 +1,5 @@
-import { environmentSchema } from '../shared/config.js';
-import { CannotStart } from '../shared/program.js';
+import { environmentSchema } from '../shared/config/config.js';
+import { CannotStart } from '../shared/runtime/program.js';
 
 /** Checks the name of a user or of a token's owner by the rule of CHAT_USERNAME. Throws `CannotStart`. */
 export function checkName(name: string): string {

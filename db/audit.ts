@@ -1,6 +1,6 @@
 import type { AuditAction } from '../shared/contract.js';
-import type { Database } from './client.js';
-import { desc, type SQL, sql } from './drizzle.js';
+import type { Database } from './database/client.js';
+import { desc, type SQL, sql } from './database/drizzle.js';
 import { audit } from './schema.js';
 
 /** Something that an operator has done. */

@@ -10,7 +10,7 @@ import {
   timestamp,
   uniqueIndex,
   uuid,
-} from './drizzle.js';
+} from './database/drizzle.js';
 
 /**
  * The tables. `npm run db:generate` makes the migration for a change of this file; take `"public".` out of it, which

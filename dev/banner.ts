@@ -1,6 +1,6 @@
-import type { Config } from '../shared/config.js';
+import type { Config } from '../shared/config/config.js';
+import { poolSettings } from '../shared/config/pool-settings.js';
 import type { ProviderId } from '../shared/contract.js';
-import { poolSettings } from '../shared/pool-settings.js';
 import type { BlogToken, ChatCredentials } from './credentials.js';
 import { toMakeReal } from './simulated-providers.js';
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { type Announcement, CannotStart } from '../shared/program.js';
+import { type Announcement, CannotStart } from '../shared/runtime/program.js';
 
 /** A program of ours that runs as a child process and may not be up yet. */
 export interface SpawnedProgram {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Config, ConfigError } from '../shared/config.js';
+import { type Config, ConfigError } from '../shared/config/config.js';
 
 /** The chat user of `npm start`. */
 export interface ChatCredentials {

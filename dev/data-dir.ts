@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ConfigError } from '../shared/config.js';
+import { ConfigError } from '../shared/config/config.js';
 import { withLock } from './lock.js';
 
 const patienceMs = 1000;

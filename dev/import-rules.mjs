@@ -27,6 +27,9 @@ const rooms = [
   { room: 'cli', uses: ['db', 'api'], message: "cli may use shared, db and the API's functions." },
 ];
 
+/** How deep folders lie in one another. */
+const upwards = ['../', '../../', '../../../', '../../../../'];
+
 const inProvidersFile = "Each SDK lives in its provider's file.";
 
 /** Libraries, where alone they may be imported, and what offenders are told. A place is a folder, a file, or both. */
@@ -38,8 +41,8 @@ const libraries = [
   },
   {
     group: ['drizzle-orm', 'drizzle-orm/**'],
-    places: ['db/drizzle.ts'],
-    message: 'Drizzle is loaded by db/drizzle.ts, which says why.',
+    places: ['db/database/drizzle.ts'],
+    message: 'Drizzle is loaded by db/database/drizzle.ts, which says why.',
   },
   {
     group: ['postgres'],
@@ -48,11 +51,15 @@ const libraries = [
   },
   {
     group: ['bullmq', 'ioredis', 'pg'],
-    places: ['shared/queue-store.ts', 'shared/queue-stores/**', 'api/**', 'workers/pool.ts'],
+    places: ['shared/queue/queue-store.ts', 'shared/queue/stores/**', 'api/**', 'workers/pool/pool.ts'],
     message:
-      'BullMQ and its drivers live in shared/queue-store.ts and queue-stores/, in api/ where it enqueues and in workers/pool.ts.',
+      'BullMQ and its drivers live in shared/queue/, in api/ where it enqueues and in workers/pool/pool.ts.',
   },
-  { group: ['opossum'], places: ['workers/breaker.ts'], message: 'opossum lives in workers/breaker.ts.' },
+  {
+    group: ['opossum'],
+    places: ['workers/job/breaker.ts'],
+    message: 'opossum lives in workers/job/breaker.ts.',
+  },
   { group: ['openai', 'openai/**'], places: ['workers/providers/openai.ts'], message: inProvidersFile },
   { group: ['@anthropic-ai/**'], places: ['workers/providers/anthropic.ts'], message: inProvidersFile },
   {
@@ -65,11 +72,11 @@ const libraries = [
     places: ['workers/providers/vertexai.ts'],
     message: inProvidersFile,
   },
-  { group: ['pino'], places: ['shared/log.ts'], message: 'pino lives in shared/log.ts.' },
+  { group: ['pino'], places: ['shared/runtime/log.ts'], message: 'pino lives in shared/runtime/log.ts.' },
   {
     group: ['@prometheus-io/client'],
-    places: ['shared/instruments.ts'],
-    message: 'The client of Prometheus lives in shared/instruments.ts.',
+    places: ['shared/metrics/instruments.ts'],
+    message: 'The client of Prometheus lives in shared/metrics/instruments.ts.',
   },
   { group: ['commander'], places: ['cli/**'], message: 'commander lives in cli/.' },
   {
@@ -114,7 +121,7 @@ function patternsFor(place) {
   const { room, uses, message } = rooms.find((one) => place.startsWith(`${one.room}/`));
   const forbidden = roomNames.filter((name) => name !== room && !uses.includes(name));
   return [
-    { group: forbidden.flatMap((name) => [`../${name}/**`, `../../${name}/**`]), message },
+    { group: forbidden.flatMap((name) => upwards.map((up) => `${up}${name}/**`)), message },
     ...libraries
       .filter(({ places }) => !places.includes(place) && !places.includes(`${room}/**`))
       .map((library) => ({ group: library.group, message: library.message })),

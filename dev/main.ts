@@ -1,5 +1,5 @@
-import { parseConfig } from '../shared/config.js';
-import { runProgram } from '../shared/program.js';
+import { parseConfig } from '../shared/config/config.js';
+import { runProgram } from '../shared/runtime/program.js';
 
 /** The program of `npm start`. The rest of it is loaded once the configuration is known to be good: that takes longer. */
 await runProgram(async (environment) => {

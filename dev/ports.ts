@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Config, ConfigError } from '../shared/config.js';
+import { type Config, ConfigError } from '../shared/config/config.js';
 
 /** The programs of a killed start notice within this time that it is gone. */
 const patienceMs = 8000;

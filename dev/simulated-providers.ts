@@ -1,6 +1,6 @@
-import { type Config, namesSet } from '../shared/config.js';
+import { type Config, namesSet } from '../shared/config/config.js';
+import { credentialVariables, hasCredentials } from '../shared/config/provider-credentials.js';
 import type { ProviderId } from '../shared/contract.js';
-import { credentialVariables, hasCredentials } from '../shared/credentials.js';
 
 /** Which providers `npm start` simulates: those it runs without credentials. */
 export const simulatedProviders = (config: Config): ProviderId[] =>

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Config, type Environment, parseConfig } from '../shared/config.js';
-import { Lifecycle } from '../shared/lifecycle.js';
-import { createLog } from '../shared/log.js';
-import { CannotStart } from '../shared/program.js';
+import { type Config, type Environment, parseConfig } from '../shared/config/config.js';
+import { Lifecycle } from '../shared/runtime/lifecycle.js';
+import { createLog } from '../shared/runtime/log.js';
+import { CannotStart } from '../shared/runtime/program.js';
 import { banner, originOf } from './banner.js';
 import { type SpawnedProgram, spawnChild } from './child-program.js';
 import { blogToken, chatCredentials, writePrivateFile } from './credentials.js';

@@ -1,10 +1,10 @@
-import { codeOf, troubleOf } from '../db/database-trouble.js';
-import { migrateDatabase } from '../db/migrate.js';
-import { type Config, ConfigError } from '../shared/config.js';
-import { createLog } from '../shared/log.js';
-import { reasonOf, StoreDefect } from '../shared/queue-store.js';
-import { migrateQueueStore, openQueueStore } from '../shared/queue-stores/open.js';
-import { isCertificateTrouble } from '../shared/store-certificates.js';
+import { codeOf, troubleOf } from '../db/database/errors.js';
+import { migrateDatabase } from '../db/database/migrate.js';
+import { type Config, ConfigError } from '../shared/config/config.js';
+import { reasonOf, StoreDefect } from '../shared/queue/queue-store.js';
+import { migrateQueueStore, openQueueStore } from '../shared/queue/stores/open.js';
+import { createLog } from '../shared/runtime/log.js';
+import { isCertificateTrouble } from '../shared/urls/store-certificates.js';
 
 const patienceMs = 5000;
 

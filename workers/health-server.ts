@@ -1,11 +1,11 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Config } from '../shared/config.js';
-import type { WorkerInstruments } from '../shared/instruments.js';
-import type { Lifecycle } from '../shared/lifecycle.js';
-import { announce, explainListenError } from '../shared/program.js';
-import { type QueueStore, reasonOf } from '../shared/queue-store.js';
-import { release } from '../shared/release.js';
+import type { Config } from '../shared/config/config.js';
+import type { WorkerInstruments } from '../shared/metrics/instruments.js';
+import { type QueueStore, reasonOf } from '../shared/queue/queue-store.js';
+import type { Lifecycle } from '../shared/runtime/lifecycle.js';
+import { announce, explainListenError } from '../shared/runtime/program.js';
+import { release } from '../shared/runtime/release.js';
 
 interface HealthServerDeps {
   config: Pick<Config, 'WORKER_PORT' | 'HOST'>;

@@ -1,9 +1,9 @@
-import { parseConfig } from '../shared/config.js';
-import { runProgram } from '../shared/program.js';
+import { parseConfig } from '../shared/config/config.js';
+import { runProgram } from '../shared/runtime/program.js';
 
 /** The `worker` program. The rest of it is loaded once the configuration is known to be good: loading takes longer. */
 await runProgram(async (environment) => {
   const config = parseConfig(environment, 'worker');
-  const { work } = await import('./work.js');
+  const { work } = await import('./start-worker.js');
   await work(config);
 });

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Question, Reply } from '../../api/question.js';
+import type { Question, Reply } from '../../api/chat/chat-command.js';
 import { Failure } from '../../shared/failures.js';
 import { type ChatApp, startChatApp } from '../support/chat-app.js';
 import { userNamed } from '../support/identities.js';

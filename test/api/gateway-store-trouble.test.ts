@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createGateway, type Gateway } from '../../api/gateway.js';
-import { createKeptChats, type KeptChats } from '../../api/kept-chats.js';
-import type { Question } from '../../api/question.js';
-import { openQueueLink, type QueueLink } from '../../api/queue-link.js';
-import { createWaitingRoom, type WaitingRoom } from '../../api/waiting-room.js';
+import type { Question } from '../../api/chat/chat-command.js';
+import { createGateway, type Gateway } from '../../api/chat/chat-service.js';
+import { openQueueLink, type QueueLink } from '../../api/chat/jobs/job-client.js';
+import { createWaitingRoom, type WaitingRoom } from '../../api/chat/jobs/pending-replies.js';
+import { createKeptChats, type KeptChats } from '../../api/chat/stored-chats.js';
 import { userNamed } from '../support/identities.js';
 import { withLag } from '../support/lateness.js';
 import { apiInstruments } from '../support/metrics.js';

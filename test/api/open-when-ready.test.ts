@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { openQueueLink } from '../../api/chat/jobs/job-client.js';
+import { createWaitingRoom } from '../../api/chat/jobs/pending-replies.js';
 import { openWhenReady } from '../../api/open-when-ready.js';
-import { openQueueLink } from '../../api/queue-link.js';
-import { createWaitingRoom } from '../../api/waiting-room.js';
-import { parseConfig } from '../../shared/config.js';
-import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { parseConfig } from '../../shared/config/config.js';
+import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { apiInstruments } from '../support/metrics.js';
 import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';

@@ -4,7 +4,7 @@ import { accountFor } from '../../dev/postgres/account.js';
 import { findBinaries } from '../../dev/postgres/binaries.js';
 import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
 import { findPostmaster } from '../../dev/postgres/postmaster-process.js';
-import type { Lifecycle } from '../../shared/lifecycle.js';
+import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import type { RunningStore, StoreChoice } from './store.js';
 
 /** The PostgreSQL of `npm start`, with a new cluster. Throws when npm has not installed it for this platform. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ChildProgram } from '../../dev/child-program.js';
 import { providerIds } from '../../shared/contract.js';
-import type { Lifecycle } from '../../shared/lifecycle.js';
+import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import { simulatorEnvironment } from '../support/simulator-environment.js';
 import { failureOf, launcherOf, programsIn, thisCheckout } from './programs.js';
 import { runToEnd } from './run-to-end.js';

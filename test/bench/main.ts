@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Lifecycle } from '../../shared/lifecycle.js';
-import { createLog } from '../../shared/log.js';
+import { Lifecycle } from '../../shared/runtime/lifecycle.js';
+import { createLog } from '../../shared/runtime/log.js';
 import { compareWithCommit } from './against/compare.js';
 import { compareWithAims } from './aims.js';
 import { compareBlogWithAims } from './blog/aims.js';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
-import type { Lifecycle } from '../../shared/lifecycle.js';
+import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 
 /** Starts one of our programs; its arguments begin with the command. */
 export type RunProgram = (

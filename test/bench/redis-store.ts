@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { freePort } from '../../dev/free-port.js';
-import type { Lifecycle } from '../../shared/lifecycle.js';
+import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import { startDatabase } from './embedded-store.js';
 import type { RunningStore, StoreChoice } from './store.js';
 

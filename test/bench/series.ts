@@ -1,5 +1,5 @@
-import { Lifecycle } from '../../shared/lifecycle.js';
-import type { Log } from '../../shared/log.js';
+import { Lifecycle } from '../../shared/runtime/lifecycle.js';
+import type { Log } from '../../shared/runtime/log.js';
 import { openGateway, openSimulator } from './gateway.js';
 import type { Options } from './options.js';
 import type { Series } from './results.js';

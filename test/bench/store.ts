@@ -1,4 +1,4 @@
-import type { Lifecycle } from '../../shared/lifecycle.js';
+import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import type { StoreName } from './options.js';
 
 /** A store that can be started here. */

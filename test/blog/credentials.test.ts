@@ -2,7 +2,7 @@ import { type IncomingMessage, request } from 'node:http';
 import { json as readJson } from 'node:stream/consumers';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { migrateDatabase } from '../../db/migrate.js';
+import { migrateDatabase } from '../../db/database/migrate.js';
 import type { Post, Problem } from '../../shared/contract.js';
 import { quillgate } from '../support/command-line.js';
 import {

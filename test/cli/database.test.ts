@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { withDatabase } from '../../cli/database.js';
-import { sql } from '../../db/drizzle.js';
-import { CannotStart } from '../../shared/program.js';
+import { sql } from '../../db/database/drizzle.js';
+import { CannotStart } from '../../shared/runtime/program.js';
 import { startEmptyDatabase, startTestDatabase } from '../support/database.js';
 import { makeFolder } from './post-trees.js';
 

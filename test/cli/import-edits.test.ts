@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { exportPosts, importPosts } from '../../cli/posts.js';
-import type { PostChanges } from '../../db/post-store.js';
-import { createPostTransfer } from '../../db/post-transfer.js';
-import { createPostStore } from '../../db/posts.js';
+import { exportPosts, importPosts } from '../../cli/commands/posts.js';
+import { createPostTransfer } from '../../db/posts/post-import.js';
+import type { PostChanges } from '../../db/posts/post-store.js';
+import { createPostStore } from '../../db/posts/posts.js';
 import { openTestDatabase } from '../support/database.js';
 import { collectOutput } from './output.js';
 import { complaintOf, exportJson, forgetPosts, importFrom } from './post-commands.js';

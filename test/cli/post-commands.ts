@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { exportPosts, importPosts } from '../../cli/posts.js';
-import type { Database } from '../../db/client.js';
-import { sql } from '../../db/drizzle.js';
-import type { Environment } from '../../shared/config.js';
-import { CannotStart } from '../../shared/program.js';
+import { exportPosts, importPosts } from '../../cli/commands/posts.js';
+import type { Database } from '../../db/database/client.js';
+import { sql } from '../../db/database/drizzle.js';
+import type { Environment } from '../../shared/config/config.js';
+import { CannotStart } from '../../shared/runtime/program.js';
 import { collectOutput } from './output.js';
 import { makeFolder, readTree, type Tree } from './post-trees.js';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { etagOf, expectedVersions } from '../../api/preconditions.js';
-import type { PostFields } from '../../db/post-store.js';
-import { createPostStore } from '../../db/posts.js';
+import { etagOf, expectedVersions } from '../../api/blog/post-etag.js';
+import type { PostFields } from '../../db/posts/post-store.js';
+import { createPostStore } from '../../db/posts/posts.js';
 import { openTestDatabase } from '../support/database.js';
 import { exportJson, exportTree, forgetPosts, importFrom } from './post-commands.js';
 import { plant, readTree } from './post-trees.js';

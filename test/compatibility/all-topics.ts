@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { providerIds } from '../../shared/contract.js';
-import type { Log } from '../../shared/log.js';
-import { topics } from '../../shared/messages.js';
-import type { QueueStore } from '../../shared/queue-store.js';
-import { openTelegraph } from '../../shared/relay.js';
+import { topics } from '../../shared/protocol/messages.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import { openTelegraph } from '../../shared/queue/relay.js';
+import type { Log } from '../../shared/runtime/log.js';
 
 /** A message as it came, whatever it is. */
 export interface Told {

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
-import { parseConfig } from '../../shared/config.js';
+import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
-import { chatKey, outcomeKey, pointerKey } from '../../shared/kept-chat.js';
-import { createLog } from '../../shared/log.js';
-import { queueName } from '../../shared/messages.js';
-import type { QueueStore } from '../../shared/queue-store.js';
-import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { queueName } from '../../shared/protocol/messages.js';
+import { chatKey, outcomeKey, pointerKey } from '../../shared/protocol/stored-chat.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import { openQueueStore } from '../../shared/queue/stores/open.js';
+import { createLog } from '../../shared/runtime/log.js';
 import { authorization, type Deployment, startDeployment, username } from '../support/deployment.js';
 import { listenToAll, type Told } from './all-topics.js';
 

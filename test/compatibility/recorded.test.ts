@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { decodeKeptChat, decodeKeptOutcome } from '../../shared/kept-chat.js';
 import {
   cancelSchema,
   chatJobSchema,
   limitSchema,
   poolBeatSchema,
   replySchema,
-} from '../../shared/messages.js';
-import { decodeOutcome } from '../../shared/outcome.js';
+} from '../../shared/protocol/messages.js';
+import { decodeOutcome } from '../../shared/protocol/outcome.js';
+import { decodeKeptChat, decodeKeptOutcome } from '../../shared/protocol/stored-chat.js';
 
 // What the release before this one has written and told (`npm run record` in its checkout): all of it has to be read, to
 // the last field.

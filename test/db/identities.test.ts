@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../db/client.js';
-import { migrateDatabase } from '../../db/migrate.js';
-import { createTokenStore } from '../../db/tokens.js';
-import { createUserStore } from '../../db/users.js';
+import { createTokenStore } from '../../db/access/tokens.js';
+import { createUserStore } from '../../db/access/users.js';
+import { type Database, openDatabase } from '../../db/database/client.js';
+import { migrateDatabase } from '../../db/database/migrate.js';
 import { digestOf } from '../../shared/access-token.js';
 import { startEmptyDatabase } from '../support/database.js';
 import { patience } from '../support/patience.js';

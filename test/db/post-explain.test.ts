@@ -1,9 +1,9 @@
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../db/client.js';
-import { drizzle } from '../../db/drizzle.js';
-import type { PostFilter, PostStore } from '../../db/post-store.js';
-import { createPostStore } from '../../db/posts.js';
+import { type Database, openDatabase } from '../../db/database/client.js';
+import { drizzle } from '../../db/database/drizzle.js';
+import type { PostFilter, PostStore } from '../../db/posts/post-store.js';
+import { createPostStore } from '../../db/posts/posts.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 import { userNamed } from '../support/identities.js';
 import { createRecordingLog } from '../support/recording-log.js';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../db/client.js';
-import type { PostStore } from '../../db/post-store.js';
-import { createPostStore } from '../../db/posts.js';
+import { type Database, openDatabase } from '../../db/database/client.js';
+import type { PostStore } from '../../db/posts/post-store.js';
+import { createPostStore } from '../../db/posts/posts.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { fields } from './post-stores.js';

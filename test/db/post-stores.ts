@@ -1,8 +1,8 @@
 import postgres from 'postgres';
 import { expect, vi } from 'vitest';
-import { openDatabase } from '../../db/client.js';
-import type { PostFields, PostStore } from '../../db/post-store.js';
-import { createPostStore } from '../../db/posts.js';
+import { openDatabase } from '../../db/database/client.js';
+import type { PostFields, PostStore } from '../../db/posts/post-store.js';
+import { createPostStore } from '../../db/posts/posts.js';
 import { patientLimits, startTestDatabase } from '../support/database.js';
 import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';

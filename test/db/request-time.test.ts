@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Database, openDatabase } from '../../db/client.js';
-import type { PostFields } from '../../db/post-store.js';
-import { createPostStore } from '../../db/posts.js';
-import { createTokenStore } from '../../db/tokens.js';
+import { createTokenStore } from '../../db/access/tokens.js';
+import { type Database, openDatabase } from '../../db/database/client.js';
+import type { PostFields } from '../../db/posts/post-store.js';
+import { createPostStore } from '../../db/posts/posts.js';
 import { Failure } from '../../shared/failures.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 import { userNamed } from '../support/identities.js';

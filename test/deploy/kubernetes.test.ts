@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { environmentSchema, parseConfig } from '../../shared/config.js';
+import { environmentSchema, parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
 import { example, hasKubectl, ofKind, podTemplates, render, selectedBy } from './manifests.js';
 import { documentedSecrets, environmentOf, secretsOf } from './pod-environment.js';

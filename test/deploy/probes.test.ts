@@ -5,7 +5,7 @@ import type { IContainer } from 'kubernetes-models/v1';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { freePort } from '../../dev/free-port.js';
-import { environmentSchema } from '../../shared/config.js';
+import { environmentSchema } from '../../shared/config/config.js';
 import { example, hasKubectl, podTemplates, render } from './manifests.js';
 import { environmentOf } from './pod-environment.js';
 

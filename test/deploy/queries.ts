@@ -1,4 +1,4 @@
-import { apiMetrics, type MetricDefinition, workerMetrics } from '../../shared/metrics.js';
+import { apiMetrics, type MetricDefinition, workerMetrics } from '../../shared/metrics/metrics.js';
 
 const metrics: readonly MetricDefinition[] = [...Object.values(apiMetrics), ...Object.values(workerMetrics)];
 

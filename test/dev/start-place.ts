@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, type TestContext, vi } from 'vitest';
 import { freePort } from '../../dev/free-port.js';
-import { environmentSchema } from '../../shared/config.js';
+import { environmentSchema } from '../../shared/config/config.js';
 import { type StartProcess, spawnStart } from './npm-start.js';
 import { serverProcesses } from './postgres/server-facts.js';
 import { type SeenProcess, stillRunning } from './processes.js';

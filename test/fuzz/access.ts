@@ -1,5 +1,5 @@
-import { openDatabase } from '../../db/client.js';
-import { createTokenStore } from '../../db/tokens.js';
+import { createTokenStore } from '../../db/access/tokens.js';
+import { openDatabase } from '../../db/database/client.js';
 import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { Scope } from '../../shared/contract.js';
 import { authorization, blogToken } from '../support/deployment.js';

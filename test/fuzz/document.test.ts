@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { describeApi } from '../../api/openapi.js';
-import { parseConfig } from '../../shared/config.js';
+import { describeApi } from '../../api/openapi/openapi.js';
+import { parseConfig } from '../../shared/config/config.js';
 import { type OpenApiDocument, operationsOf, readDocument } from './document.js';
 import { operationIds } from './plan.js';
 

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { parseConfig } from '../../shared/config.js';
+import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
-import { queueName } from '../../shared/messages.js';
-import type { QueueStore } from '../../shared/queue-store.js';
-import { openQueueStore } from '../../shared/queue-stores/open.js';
-import { connectRedis } from '../../shared/queue-stores/redis-connection.js';
-import { parseRedisUrl } from '../../shared/redis-url.js';
+import { queueName } from '../../shared/protocol/messages.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import { openQueueStore } from '../../shared/queue/stores/open.js';
+import { connectRedis } from '../../shared/queue/stores/redis-connection.js';
+import { parseRedisUrl } from '../../shared/urls/redis-url.js';
 import { patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { openRedis } from '../support/redis-masters.js';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { QueueStore, RecordStore } from '../../shared/queue-store.js';
-import { within } from '../../shared/within.js';
+import type { QueueStore, RecordStore } from '../../shared/queue/queue-store.js';
+import { within } from '../../shared/runtime/with-timeout.js';
 import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';

@@ -1,11 +1,11 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import type { Queue } from 'bullmq';
-import { parseConfig } from '../../shared/config.js';
+import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
-import type { Lifecycle } from '../../shared/lifecycle.js';
-import type { Log } from '../../shared/log.js';
-import { queueName } from '../../shared/messages.js';
-import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { queueName } from '../../shared/protocol/messages.js';
+import { openQueueStore } from '../../shared/queue/stores/open.js';
+import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
+import type { Log } from '../../shared/runtime/log.js';
 import type { RunningStore } from '../bench/store.js';
 import type { Books } from './books.js';
 import type { Service } from './service.js';

@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Lifecycle } from '../../shared/lifecycle.js';
-import { createLog } from '../../shared/log.js';
+import { Lifecycle } from '../../shared/runtime/lifecycle.js';
+import { createLog } from '../../shared/runtime/log.js';
 import { describeMachine } from '../bench/conditions.js';
 import { findEmbeddedStore } from '../bench/embedded-store.js';
 import { findRedisStore } from '../bench/redis-store.js';

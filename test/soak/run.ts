@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Lifecycle } from '../../shared/lifecycle.js';
-import type { Log } from '../../shared/log.js';
+import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
+import type { Log } from '../../shared/runtime/log.js';
 import type { RunningStore } from '../bench/store.js';
 import { Books } from './books.js';
 import { killNowAndThen } from './deaths.js';

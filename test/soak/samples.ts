@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import type { Lifecycle } from '../../shared/lifecycle.js';
+import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import { readProcessTable } from '../bench/process-table.js';
 import type { RunningStore } from '../bench/store.js';
 import { memoryOf } from '../bench/usage.js';

@@ -1,9 +1,9 @@
-import { migrateDatabase } from '../../db/migrate.js';
+import { migrateDatabase } from '../../db/database/migrate.js';
 import type { ChildProgram } from '../../dev/child-program.js';
-import { parseConfig } from '../../shared/config.js';
+import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
-import type { Lifecycle } from '../../shared/lifecycle.js';
-import { migrateQueueStore } from '../../shared/queue-stores/open.js';
+import { migrateQueueStore } from '../../shared/queue/stores/open.js';
+import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import { environmentOf } from '../bench/gateway.js';
 import { failureOf, programsIn } from '../bench/programs.js';
 import type { RunningStore } from '../bench/store.js';

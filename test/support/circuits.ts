@@ -1,7 +1,7 @@
-import { type Breaker, createBreaker } from '../../workers/breaker.js';
-import { AccountSamples } from '../../workers/call-samples.js';
-import { Circuits } from '../../workers/circuits.js';
-import { type Slot, Slots } from '../../workers/slots.js';
+import { type Breaker, createBreaker } from '../../workers/job/breaker.js';
+import { AccountSamples } from '../../workers/job/call-samples.js';
+import { Circuits } from '../../workers/job/circuits.js';
+import { type Slot, Slots } from '../../workers/job/slots.js';
 
 /** What decides whether a pool calls a model, with nobody who listens. */
 export function openCircuits({ timeoutMs = 10_000, resetMs = 60_000 } = {}): {

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Database, openDatabase } from '../../db/client.js';
-import { migrateDatabase } from '../../db/migrate.js';
+import { type Database, openDatabase } from '../../db/database/client.js';
+import { migrateDatabase } from '../../db/database/migrate.js';
 import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
 import { createRecordingLog } from './recording-log.js';
 

@@ -1,12 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { migrateDatabase } from '../../db/migrate.js';
+import { migrateDatabase } from '../../db/database/migrate.js';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { type Simulator, startSimulator } from '../../dev/simulator/server.js';
-import { parseConfig } from '../../shared/config.js';
+import { parseConfig } from '../../shared/config/config.js';
 import { type Message, providerIds } from '../../shared/contract.js';
-import { migrateQueueStore } from '../../shared/queue-stores/open.js';
+import { migrateQueueStore } from '../../shared/queue/stores/open.js';
 import { type CanaryWatch, promptCanary, providerKeys, watchForCanaries } from './canaries.js';
 import { startEmptyDatabase } from './database.js';
 import { simulatorEnvironment } from './simulator-environment.js';

@@ -1,6 +1,6 @@
-import { openInstruments } from '../../shared/instruments.js';
-import { apiMetrics, workerMetrics } from '../../shared/metrics.js';
-import { createPoolMetrics } from '../../workers/pool-metrics.js';
+import { openInstruments } from '../../shared/metrics/instruments.js';
+import { apiMetrics, workerMetrics } from '../../shared/metrics/metrics.js';
+import { createPoolMetrics } from '../../workers/job/pool-metrics.js';
 
 /** For parts that count something, in tests of something else. */
 export const apiInstruments = openInstruments(apiMetrics);

@@ -1,7 +1,7 @@
 import type { ProviderId } from '../../shared/contract.js';
-import type { Provider } from '../../workers/provider.js';
+import type { Provider } from '../../workers/providers/provider.js';
 import { loadProvider, type ProviderSettings } from '../../workers/providers/registry.js';
-import type { ResponseLimits } from '../../workers/response-limit.js';
+import type { ResponseLimits } from '../../workers/providers/response-limit.js';
 
 /** One way to set up a provider's adapter. */
 export interface ProviderSetup {

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import type { Log } from '../../shared/log.js';
+import type { Log } from '../../shared/runtime/log.js';
 
 /** A log that keeps its lines for the test to look at; errors are kept by their code and message. */
 export function createRecordingLog(): { log: Log; lines: Record<string, unknown>[]; text(): string } {

@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events';
-import { maxMessageBytes, type Telegraph } from '../../shared/relay.js';
+import { maxMessageBytes, type Telegraph } from '../../shared/queue/relay.js';
 
 /** What was published. */
 export interface Told {

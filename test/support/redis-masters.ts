@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Cluster, type Redis } from 'ioredis';
-import { connectRedis, type RedisConnection } from '../../shared/queue-stores/redis-connection.js';
-import { parseRedisUrl } from '../../shared/redis-url.js';
+import { connectRedis, type RedisConnection } from '../../shared/queue/stores/redis-connection.js';
+import { parseRedisUrl } from '../../shared/urls/redis-url.js';
 
 /** Redis as the programs reach it, and each server by itself that keys are written to. */
 export interface OpenRedis {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from '../../dev/free-port.js';
-import type { RedisAddress } from '../../shared/redis-url.js';
+import type { RedisAddress } from '../../shared/urls/redis-url.js';
 import { type RedisCertificates, type RedisProcess, startRedisProcess } from './redis-process.js';
 
 /** Several Redis servers that do one's work, so that one may go. */

@@ -1,5 +1,5 @@
 import type { Turn } from '../../shared/contract.js';
-import type { Provider, ProviderEvent } from '../../workers/provider.js';
+import type { Provider, ProviderEvent } from '../../workers/providers/provider.js';
 
 /** What one call of a provider is asked in a test. */
 export interface Question {

@@ -1,7 +1,7 @@
-import { parseConfig } from '../../shared/config.js';
-import type { Log } from '../../shared/log.js';
-import type { QueueStore } from '../../shared/queue-store.js';
-import { migrateQueueStore, openQueueStore } from '../../shared/queue-stores/open.js';
+import { parseConfig } from '../../shared/config/config.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import { migrateQueueStore, openQueueStore } from '../../shared/queue/stores/open.js';
+import type { Log } from '../../shared/runtime/log.js';
 import { freshStore, type StoreChoice } from './stores.js';
 import { openWireTo, type Wire } from './wire.js';
 

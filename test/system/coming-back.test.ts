@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { parseConfig } from '../../shared/config.js';
+import { parseConfig } from '../../shared/config/config.js';
 import type { Chat } from '../../shared/contract.js';
-import { queueName } from '../../shared/messages.js';
-import type { QueueStore } from '../../shared/queue-store.js';
-import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { queueName } from '../../shared/protocol/messages.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { quillgate } from '../support/command-line.js';
 import {
   authorization,

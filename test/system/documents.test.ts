@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { release } from '../../shared/release.js';
+import { release } from '../../shared/runtime/release.js';
 import { type OpenApiDocument, operationsOf, undescribedHeaders } from '../fuzz/document.js';
 import { authorization, type ChatCall, type Deployment, startDeployment } from '../support/deployment.js';
 

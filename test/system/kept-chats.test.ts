@@ -2,13 +2,19 @@ import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { afterEach, describe, expect, inject, it, vi } from 'vitest';
 import type { ChildProgram } from '../../dev/child-program.js';
-import { parseConfig } from '../../shared/config.js';
-import { decodeKeptOutcome, encodeKeptOutcome, outcomeKey } from '../../shared/kept-chat.js';
-import { type ChatJobPayload, encodeChatJob, queueName, replySchema, topics } from '../../shared/messages.js';
-import { decodeOutcome, type Outcome } from '../../shared/outcome.js';
-import type { QueueStore } from '../../shared/queue-store.js';
-import { openQueueStore } from '../../shared/queue-stores/open.js';
-import { openTelegraph, type Telegraph } from '../../shared/relay.js';
+import { parseConfig } from '../../shared/config/config.js';
+import {
+  type ChatJobPayload,
+  encodeChatJob,
+  queueName,
+  replySchema,
+  topics,
+} from '../../shared/protocol/messages.js';
+import { decodeOutcome, type Outcome } from '../../shared/protocol/outcome.js';
+import { decodeKeptOutcome, encodeKeptOutcome, outcomeKey } from '../../shared/protocol/stored-chat.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import { openTelegraph, type Telegraph } from '../../shared/queue/relay.js';
+import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
 import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { JobsOptions } from 'bullmq';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { parseConfig } from '../../shared/config.js';
-import { encodeChatJob, queueName } from '../../shared/messages.js';
-import { apiMetrics, type MetricTable, workerMetrics } from '../../shared/metrics.js';
-import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { parseConfig } from '../../shared/config/config.js';
+import { apiMetrics, type MetricTable, workerMetrics } from '../../shared/metrics/metrics.js';
+import { encodeChatJob, queueName } from '../../shared/protocol/messages.js';
+import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { authorization, type ChatCall, type Deployment, startDeployment } from '../support/deployment.js';
 import { readMetrics, type Scraped } from '../support/metrics.js';
 import { patience, patienceMs } from '../support/patience.js';

@@ -1,10 +1,10 @@
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { parseConfig } from '../../shared/config.js';
-import { type PoolBeat, poolBeatSchema, queueName, topics } from '../../shared/messages.js';
-import type { QueueStore } from '../../shared/queue-store.js';
-import { openQueueStore } from '../../shared/queue-stores/open.js';
-import { openTelegraph, type Telegraph } from '../../shared/relay.js';
+import { parseConfig } from '../../shared/config/config.js';
+import { type PoolBeat, poolBeatSchema, queueName, topics } from '../../shared/protocol/messages.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import { openTelegraph, type Telegraph } from '../../shared/queue/relay.js';
+import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
 import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';

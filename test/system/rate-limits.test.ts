@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { Call } from '../../dev/simulator/call.js';
-import { parseConfig } from '../../shared/config.js';
+import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
-import { type PoolBeat, poolBeatSchema, topics } from '../../shared/messages.js';
-import { openQueueStore } from '../../shared/queue-stores/open.js';
-import { openTelegraph } from '../../shared/relay.js';
+import { type PoolBeat, poolBeatSchema, topics } from '../../shared/protocol/messages.js';
+import { openTelegraph } from '../../shared/queue/relay.js';
+import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
 import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';

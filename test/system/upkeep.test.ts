@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
-import { parseConfig } from '../../shared/config.js';
-import { queueName } from '../../shared/messages.js';
-import type { QueueStore } from '../../shared/queue-store.js';
-import { openQueueStore } from '../../shared/queue-stores/open.js';
-import { startUpkeep } from '../../shared/upkeep.js';
+import { parseConfig } from '../../shared/config/config.js';
+import { queueName } from '../../shared/protocol/messages.js';
+import { startUpkeep } from '../../shared/queue/pruner.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
 import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, inject, it, vi } from 'vitest';
-import { parseConfig } from '../../shared/config.js';
-import { queueName } from '../../shared/messages.js';
-import { openQueueStore } from '../../shared/queue-stores/open.js';
+import { parseConfig } from '../../shared/config/config.js';
+import { queueName } from '../../shared/protocol/messages.js';
+import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
 import { withLag } from '../support/lateness.js';
 import { patience, patienceMs } from '../support/patience.js';

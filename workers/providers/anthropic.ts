@@ -1,12 +1,12 @@
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import { z } from 'zod';
-import { modelName, tokenCount } from '../answer-fields.js';
-import { toAlternating } from '../conversation.js';
-import { createHttpFetch } from '../http-fetch.js';
-import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
-import { callProvider, type ReplyPart } from '../provider-call.js';
-import type { ErrorFacts } from '../provider-failures.js';
-import type { ResponseLimits } from '../response-limit.js';
+import { modelName, tokenCount } from './answer-fields.js';
+import type { ErrorFacts } from './error-classification.js';
+import { createHttpFetch } from './http-fetch.js';
+import { toAlternating } from './message-shaping.js';
+import type { FinishReason, Provider, ProviderRequest } from './provider.js';
+import { callProvider, type ReplyPart } from './provider-call.js';
+import type { ResponseLimits } from './response-limit.js';
 
 /** How to reach Anthropic. */
 export interface AnthropicSettings {

@@ -8,12 +8,12 @@ import {
 } from '@aws-sdk/client-bedrock-runtime';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
 import { z } from 'zod';
-import { tokenCount } from '../answer-fields.js';
-import { toAlternating } from '../conversation.js';
-import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
-import { callProvider, type ReplyPart } from '../provider-call.js';
-import type { ErrorFacts } from '../provider-failures.js';
-import { limitResponse, type ResponseLimits } from '../response-limit.js';
+import { tokenCount } from './answer-fields.js';
+import type { ErrorFacts } from './error-classification.js';
+import { toAlternating } from './message-shaping.js';
+import type { FinishReason, Provider, ProviderRequest } from './provider.js';
+import { callProvider, type ReplyPart } from './provider-call.js';
+import { limitResponse, type ResponseLimits } from './response-limit.js';
 
 /** How to reach Amazon Bedrock. */
 export interface BedrockSettings {

@@ -1,12 +1,12 @@
 import OpenAI, { APIError } from 'openai';
 import { z } from 'zod';
-import { modelName, tokenCount } from '../answer-fields.js';
-import { speakSystemOnly } from '../conversation.js';
-import { createHttpFetch } from '../http-fetch.js';
-import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
-import { callProvider, type ReplyPart } from '../provider-call.js';
-import type { ErrorFacts } from '../provider-failures.js';
-import type { ResponseLimits } from '../response-limit.js';
+import { modelName, tokenCount } from './answer-fields.js';
+import type { ErrorFacts } from './error-classification.js';
+import { createHttpFetch } from './http-fetch.js';
+import { speakSystemOnly } from './message-shaping.js';
+import type { FinishReason, Provider, ProviderRequest } from './provider.js';
+import { callProvider, type ReplyPart } from './provider-call.js';
+import type { ResponseLimits } from './response-limit.js';
 
 /** How to reach OpenAI, or anything that speaks its chat completions. */
 export interface OpenAiSettings {

@@ -1,13 +1,13 @@
 import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
 import { Failure } from '../../shared/failures.js';
-import { modelName, tokenCount } from '../answer-fields.js';
-import { toAlternating } from '../conversation.js';
-import { createHttpFetch } from '../http-fetch.js';
-import type { FinishReason, Provider, ProviderRequest } from '../provider.js';
-import { callProvider, type ReplyPart } from '../provider-call.js';
-import type { ErrorFacts } from '../provider-failures.js';
-import type { ResponseLimits } from '../response-limit.js';
+import { modelName, tokenCount } from './answer-fields.js';
+import type { ErrorFacts } from './error-classification.js';
+import { createHttpFetch } from './http-fetch.js';
+import { toAlternating } from './message-shaping.js';
+import type { FinishReason, Provider, ProviderRequest } from './provider.js';
+import { callProvider, type ReplyPart } from './provider-call.js';
+import type { ResponseLimits } from './response-limit.js';
 
 type AuthClient = NonNullable<NonNullable<GoogleGenAIOptions['googleAuthOptions']>['authClient']>;
 

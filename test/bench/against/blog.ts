@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { Lifecycle } from '../../../shared/lifecycle.js';
+import { Lifecycle } from '../../../shared/runtime/lifecycle.js';
 import { taskTitles } from '../blog/report.js';
 import type { Task } from '../blog/results.js';
 import { connectionsOf } from '../blog/series.js';

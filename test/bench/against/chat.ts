@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ChildProgram } from '../../../dev/child-program.js';
-import { Lifecycle } from '../../../shared/lifecycle.js';
+import { Lifecycle } from '../../../shared/runtime/lifecycle.js';
 import { type Gateway, openGateway, openSimulator } from '../gateway.js';
 import { titleOf } from '../report.js';
 import { doRun, type RunPlan, trafficOf } from '../runs.js';

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Lifecycle } from '../../../shared/lifecycle.js';
+import { Lifecycle } from '../../../shared/runtime/lifecycle.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { runToEnd } from '../run-to-end.js';
 import { checkOut, findCommit } from './checkout.js';

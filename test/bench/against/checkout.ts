@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Lifecycle } from '../../../shared/lifecycle.js';
+import type { Lifecycle } from '../../../shared/runtime/lifecycle.js';
 import { thisCheckout } from '../programs.js';
 import { runToEnd } from '../run-to-end.js';
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Lifecycle } from '../../../shared/lifecycle.js';
-import type { Log } from '../../../shared/log.js';
+import type { Lifecycle } from '../../../shared/runtime/lifecycle.js';
+import type { Log } from '../../../shared/runtime/log.js';
 import { withinFileLimit } from '../conditions.js';
 import { findStores } from '../find-stores.js';
 import type { Against, Options } from '../options.js';

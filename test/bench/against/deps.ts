@@ -1,5 +1,5 @@
-import type { Lifecycle } from '../../../shared/lifecycle.js';
-import type { Log } from '../../../shared/log.js';
+import type { Lifecycle } from '../../../shared/runtime/lifecycle.js';
+import type { Log } from '../../../shared/runtime/log.js';
 import type { Round, Side } from './statistics.js';
 
 /** What each part of a comparison needs. */

@@ -1,8 +1,8 @@
 import postgres from 'postgres';
-import type { Database } from '../../../db/client.js';
-import { drizzle } from '../../../db/drizzle.js';
-import type { Position, PostFilter, PostStore } from '../../../db/post-store.js';
-import { createPostStore } from '../../../db/posts.js';
+import type { Database } from '../../../db/database/client.js';
+import { drizzle } from '../../../db/database/drizzle.js';
+import type { Position, PostFilter, PostStore } from '../../../db/posts/post-store.js';
+import { createPostStore } from '../../../db/posts/posts.js';
 import type { Explanation } from './results.js';
 import type { Seeded } from './seed.js';
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { Lifecycle } from '../../../shared/lifecycle.js';
-import type { Log } from '../../../shared/log.js';
+import { Lifecycle } from '../../../shared/runtime/lifecycle.js';
+import type { Log } from '../../../shared/runtime/log.js';
 import { measure } from '../measure.js';
 import { explainQueries } from './explain.js';
 import type { BlogResults, BlogRun, Task } from './results.js';

@@ -1,4 +1,4 @@
-import type { Lifecycle } from '../../../shared/lifecycle.js';
+import type { Lifecycle } from '../../../shared/runtime/lifecycle.js';
 import { startDatabase } from '../embedded-store.js';
 import { migrate } from '../gateway.js';
 import { failureOf, programsIn, thisCheckout } from '../programs.js';

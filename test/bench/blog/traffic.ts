@@ -1,4 +1,4 @@
-import { etagOf } from '../../../api/preconditions.js';
+import { etagOf } from '../../../api/blog/post-etag.js';
 import type { Target, Traffic } from '../traffic.js';
 import type { Task } from './results.js';
 import { type BlogService, writerHeaders } from './service.js';

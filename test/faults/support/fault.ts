@@ -1,5 +1,5 @@
 import { expect, inject, it } from 'vitest';
-import { within } from '../../../shared/within.js';
+import { within } from '../../../shared/runtime/with-timeout.js';
 import type { StoreServer } from '../../support/stores.js';
 import { type Balance, type BooksRules, balanced } from './balance.js';
 import { type Books, openBooks } from './books.js';

@@ -1,9 +1,9 @@
 import type { Queue } from 'bullmq';
 import type { ChildProgram } from '../../../dev/child-program.js';
-import { parseConfig } from '../../../shared/config.js';
+import { parseConfig } from '../../../shared/config/config.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
-import { queueName } from '../../../shared/messages.js';
-import { openQueueStore } from '../../../shared/queue-stores/open.js';
+import { queueName } from '../../../shared/protocol/messages.js';
+import { openQueueStore } from '../../../shared/queue/stores/open.js';
 import type { Deployment } from '../../support/deployment.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
-import type { ProviderEvent } from '../../../workers/provider.js';
+import type { ProviderEvent } from '../../../workers/providers/provider.js';
 import { providerSetups } from '../../support/providers.js';
 import { ask, readEvents } from '../../support/replies.js';
 

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
-import type { ProviderEvent } from '../../../workers/provider.js';
+import type { ProviderEvent } from '../../../workers/providers/provider.js';
 import { providerSetups } from '../../support/providers.js';
 import { ask, readEvents, readReply } from '../../support/replies.js';
 

@@ -1,0 +1,101 @@
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { z } from 'zod';
+import type { PostChanges, PostFields } from '../../db/posts/post-store.js';
+import type { ProblemError } from '../../shared/contract.js';
+import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
+import { markApplied, prefersStrict } from '../http/prefer.js';
+import { invalidRequest, mostErrorsTold, text } from '../http/validation.js';
+
+const mostTags = 20;
+const tag = text({ most: 50, blank: false });
+const tags = z
+  .array(z.unknown(), { error: 'must be an array' })
+  // Before any tag is looked at, so that a million of them are one error.
+  .max(mostTags, { error: `must have at most ${mostTags} items` })
+  .pipe(z.array(tag))
+  .transform((given) => [...new Set(given)])
+  .meta({ items: z.toJSONSchema(tag, { target: 'openapi-3.0' }), maxItems: mostTags });
+
+const slug = z
+  .string({ error: 'must be a string' })
+  .max(100, { error: 'must be at most 100 characters' })
+  .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, { error: 'must be lowercase letters, digits and single hyphens' });
+
+/** Body of a post to be written whole: what it is checked for. What is absent or null stays so. */
+export const postInput = z.object(
+  {
+    content: text({ most: 262_144, blank: false }),
+    title: text({ most: 300 }).nullish(),
+    author: text({ most: 200, blank: false }).nullish(),
+    tags: tags.nullish(),
+    slug: slug.nullish(),
+    status: z.enum(['published', 'draft'], { error: 'must be published or draft' }).nullish(),
+  },
+  { error: 'must be an object' },
+);
+
+/** A merge patch (RFC 7396) of a post: what it is checked for. */
+export const postPatch = postInput.partial({ content: true });
+
+/** The post that a body stands for, with every default filled in; `author` is who is taken when it names none. */
+export function toPostFields(input: z.output<typeof postInput>, author: string): PostFields {
+  return {
+    content: input.content,
+    title: input.title ?? null,
+    author: input.author ?? author,
+    tags: input.tags ?? [],
+    slug: input.slug ?? undefined,
+    status: input.status ?? 'published',
+  };
+}
+
+/** The changes that a merge patch stands for: null resets a field to its default. */
+export function toPostChanges(patch: z.output<typeof postPatch>, author: string): PostChanges {
+  return {
+    ...(patch.content !== undefined && { content: patch.content }),
+    ...(patch.title !== undefined && { title: patch.title }),
+    ...(patch.author !== undefined && { author: patch.author ?? author }),
+    ...(patch.tags !== undefined && { tags: patch.tags ?? [] }),
+    ...(patch.slug !== undefined && { slug: patch.slug }),
+    ...(patch.status !== undefined && { status: patch.status ?? 'published' }),
+  };
+}
+
+/**
+ * Checks the JSON body that was read, and leaves only the fields of a post in `request.body`. Others are told in
+ * `X-Ignored-Fields`, or refused under `Prefer: handling=strict` (RFC 7240). Throws `invalid_request`.
+ */
+export function checkPost(schema: typeof postInput | typeof postPatch): RequestHandler {
+  return (request: Request, response: Response, next: NextFunction) => {
+    const parsed = schema.safeParse(request.body);
+    const ignored = unknownFields(request.body);
+    const isStrict = prefersStrict(request.get('Prefer'));
+    markApplied(response, { isStrict });
+    const errors = [
+      ...(parsed.error?.issues ?? []).map(toError),
+      ...(isStrict ? ignored.slice(0, mostErrorsTold).map(refuse) : []),
+    ];
+    if (errors.length > 0) throw invalidRequest(errors);
+    if (ignored.length > 0) response.set('X-Ignored-Fields', listFields(ignored.map(fieldName)));
+    request.body = parsed.data;
+    next();
+  };
+}
+
+const toError = ({ path, message }: z.core.$ZodIssue): ProblemError => ({
+  pointer: path.map((step) => `/${String(step)}`).join(''),
+  detail: message,
+});
+
+const writable = new Set(Object.keys(postInput.shape));
+const readOnly = new Set(['id', 'publishedAt', 'createdAt', 'updatedAt', 'version']);
+
+const unknownFields = (body: unknown): string[] =>
+  typeof body === 'object' && body !== null && !Array.isArray(body)
+    ? Object.keys(body).filter((name) => !writable.has(name))
+    : [];
+
+const refuse = (name: string): ProblemError => ({
+  pointer: `/${pointerStep(name)}`,
+  detail: readOnly.has(name) ? 'is read-only' : 'is not a field of a post',
+});

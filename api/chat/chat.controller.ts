@@ -1,0 +1,202 @@
+import {
+  Body,
+  Controller,
+  Header,
+  Middlewares,
+  OperationId,
+  Post,
+  Request,
+  Response,
+  Route,
+  Security,
+  SuccessResponse,
+  Tags,
+} from '@tsoa/runtime';
+import type { Request as HttpRequest, Response as HttpResponse } from 'express';
+import type { AcceptedChat, ChatRequest, ChatResponse, Problem, ProviderId } from '../../shared/contract.js';
+import type { Caller } from '../access/authentication.js';
+import { readIdempotencyKey } from '../http/idempotency-key.js';
+import { readJsonBody } from '../http/json-body.js';
+import { markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
+import { elapsedMsOf, requestIdOf } from '../http/problem.js';
+import { bytesOf, checkChatRequest, checkModel, readTurns, whenGone } from './chat-request.js';
+import { addressOf, answerHeaders, sendAccepted } from './chat-response.js';
+import type { Gateway } from './chat-service.js';
+import type { UserLimits } from './user-limits.js';
+
+/** What `POST /chat` needs of the application. */
+export interface ChatDeps {
+  gateway: Gateway;
+  limits: UserLimits;
+  /** Longest deadline a caller may ask for, in seconds. */
+  maxWaitS: number;
+}
+
+/** What the generated route knows of who asks. */
+type AuthenticatedRequest = HttpRequest & { readonly user: Caller };
+
+@Route('chat')
+@Tags('chat')
+export class ChatController extends Controller {
+  constructor(private readonly deps: ChatDeps) {
+    super();
+  }
+
+  /**
+   * Sends the conversation to the provider that `X-LLM` names and returns its reply as one text. Fields besides `messages`, and
+   * besides `role` and `content` of a message, are ignored and named in `X-Ignored-Fields`. With an
+   * `Idempotency-Key` or `Prefer: respond-async` the chat is kept: it goes on when the client goes, and can be read at
+   * `/chat/{id}`, as `Content-Location` has it; the id is the `X-Request-Id` of the request that began it.
+   *
+   * @summary Chat with a language model
+   * @param provider Which provider serves the request.
+   * @param model The provider's own model name; absent means the configured one.
+   * @param prefer `wait=N` sets the deadline of this request, in whole seconds (RFC 7240). `respond-async` answers 202 at once,
+   * or after `wait=N` if the reply is not there by then. `handling=strict` refuses fields that nothing reads. Other preferences are
+   * ignored.
+   * @param idempotencyKey 1 to 255 visible ASCII characters: requests with the same key share one run and its reply; it makes one
+   * call of the provider, another one if that fails in a way that may pass, and at most four if a worker dies. A run that failed in such a
+   * way is not repeated to them, but tried again.
+   */
+  @Post()
+  @OperationId('chat')
+  @Security('basic')
+  @Middlewares(readJsonBody, checkChatRequest)
+  @SuccessResponse<{
+    /** Id of this request; quote it when you ask the operators. */
+    'X-Request-Id': string;
+    /** The provider that answered. */
+    'X-LLM-Provider': string;
+    /** The model that answered, in the provider's words. */
+    'X-LLM-Model': string;
+    /** `stop`, or `length` when the reply was cut at the token limit. */
+    'X-LLM-Finish-Reason': string;
+    /** Tokens read, as the provider counted them; absent when it did not. */
+    'X-LLM-Input-Tokens': string;
+    /** Tokens written, as the provider counted them; absent when it did not. */
+    'X-LLM-Output-Tokens': string;
+    /** Milliseconds in the queue and at the provider, as `queue;dur=…, provider;dur=…`. */
+    'Server-Timing': string;
+    /** `handling=strict` and `wait=N` when the request asked for them. */
+    'Preference-Applied': string;
+    /** Fields of the body and of messages (`messages/*\/…`) that nothing reads, percent-encoded, twenty at most. */
+    'X-Ignored-Fields': string;
+    /** `true` when the reply was there before the request. */
+    'Idempotency-Replayed': string;
+    /** Path of the chat, where it is kept. */
+    'Content-Location': string;
+  }>('200', 'The reply')
+  @Response<
+    AcceptedChat,
+    {
+      'X-Request-Id': string;
+      /** Path of the chat. */
+      Location: string;
+      'Content-Location': string;
+      /** `respond-async`, and `handling=strict` and `wait=N` when the request asked for them. */
+      'Preference-Applied': string;
+      'X-Ignored-Fields': string;
+    }
+  >('202', 'Accepted; the reply will be at Location', undefined, 'application/json')
+  @Response<Problem, { 'X-Request-Id': string; 'Preference-Applied': string; 'X-Ignored-Fields': string }>(
+    '400',
+    'Bad request',
+    undefined,
+    'application/problem+json',
+  )
+  @Response<Problem, { 'X-Request-Id': string; 'WWW-Authenticate': string }>(
+    '401',
+    'No or wrong credentials',
+    undefined,
+    'application/problem+json',
+  )
+  @Response<Problem, { 'X-Request-Id': string }>(
+    '404',
+    'No such address',
+    undefined,
+    'application/problem+json',
+  )
+  @Response<Problem, { 'X-Request-Id': string; Allow: string }>(
+    '405',
+    'Another method',
+    undefined,
+    'application/problem+json',
+  )
+  @Response<Problem, { 'X-Request-Id': string }>(
+    '413',
+    'Body too large',
+    undefined,
+    'application/problem+json',
+  )
+  @Response<Problem, { 'X-Request-Id': string }>('415', 'Not JSON', undefined, 'application/problem+json')
+  @Response<Problem, { 'X-Request-Id': string; 'Preference-Applied': string; 'X-Ignored-Fields': string }>(
+    '422',
+    'The key was used with another request',
+    undefined,
+    'application/problem+json',
+  )
+  @Response<
+    Problem,
+    {
+      'X-Request-Id': string;
+      'Retry-After': string;
+      'Preference-Applied': string;
+      'X-Ignored-Fields': string;
+    }
+  >(
+    '429',
+    'Too many failed logins, or more requests than one user may have at once or in a minute',
+    undefined,
+    'application/problem+json',
+  )
+  @Response<
+    Problem,
+    {
+      'X-Request-Id': string;
+      'Retry-After': string;
+      'Preference-Applied': string;
+      'X-Ignored-Fields': string;
+      'Idempotency-Replayed': string;
+      'Content-Location': string;
+    }
+  >('500', 'Server error; Retry-After is sent where waiting helps', undefined, 'application/problem+json')
+  async chat(
+    @Request() request: AuthenticatedRequest,
+    @Header('X-LLM') provider: ProviderId,
+    @Body() body: ChatRequest,
+    @Header('X-LLM-Model') model?: string,
+    @Header('Prefer') prefer?: string,
+    @Header('Idempotency-Key') idempotencyKey?: string,
+  ): Promise<ChatResponse> {
+    const response = request.res as HttpResponse;
+    const waitS = readWait(prefer, this.deps.maxWaitS);
+    const key = readIdempotencyKey(idempotencyKey);
+    const isAsync = prefersAsync(prefer);
+    const applied = { isStrict: prefersStrict(prefer), waitS };
+    markApplied(response, applied);
+    const { gateway, limits } = this.deps;
+    const { user } = request;
+    const turns = readTurns(body);
+    const load = { user: user.id, bytes: bytesOf(turns) };
+    const onGoingOn = (ended: Promise<unknown>) => limits.hold(load, ended);
+    // Set here, so that problems have it too.
+    const onOpened = (id: string) => void response.set('Content-Location', addressOf(id, response));
+    const question = {
+      requestId: requestIdOf(response),
+      user: user.id,
+      provider,
+      model: checkModel(model),
+      turns,
+      patienceMs: waitS && waitS * 1000,
+      elapsedMs: elapsedMsOf(response),
+      gone: whenGone(response),
+      keeping: isAsync || key !== undefined ? { owner: user, key, isAsync, onOpened, onGoingOn } : undefined,
+    };
+    const reply = await limits.run(load, () => gateway.ask(question));
+    if (reply.kind === 'accepted') return sendAccepted(response, reply, applied);
+    const headers = answerHeaders(reply.answer, provider);
+    for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);
+    if (reply.isReplayed) this.setHeader('Idempotency-Replayed', 'true');
+    return { response: reply.answer.text };
+  }
+}

@@ -1,0 +1,133 @@
+import { isModelAllowed } from '../../../shared/config/allowed-models.js';
+import type { ProviderId } from '../../../shared/contract.js';
+import { Failure } from '../../../shared/failures.js';
+import type { PoolBeat } from '../../../shared/protocol/messages.js';
+import { type CountedJob, type JobOwner, OutstandingJobs } from './outstanding-jobs.js';
+import { type LivePool, predictWaitMs } from './wait-estimate.js';
+
+/** What this API process knows of the pools, from their beats. */
+export interface PoolView {
+  noteBeat(beat: PoolBeat): void;
+  /** To be called when the store was found away: what was not heard meanwhile tells nothing. */
+  noteOutage(): void;
+  /** Counts a job of our own as outstanding until it is released, and gives the level that it is added with. */
+  noteAdded(owner: JobOwner): CountedJob;
+  /** Jobs that all live pools can run at once, over all providers; undefined while none is known. */
+  places(): number | undefined;
+  /**
+   * Throws `provider_unavailable` when no live worker would take the job or call its model, `overloaded` when the wait
+   * predicted from the backlog is longer than `patienceMs`, `provider_rate_limited` when it is only because the provider
+   * makes every pool wait with this model, `invalid_request` when no pool has a model for it, or may be asked for the one
+   * it names. An asynchronous request comes after all others, and what its user has outstanding already comes before it.
+   */
+  admit(owner: JobOwner, request: Admission): void;
+}
+
+interface Admission {
+  patienceMs: number;
+  /** The model that the request names, if it does. */
+  model: string | undefined;
+}
+
+interface Sighting {
+  readonly beat: PoolBeat;
+  readonly at: number;
+}
+
+/** Three missed beats and a little: a worker that is silent this long does not count. */
+const beatValidMs = 3500;
+
+/**
+ * `now` is a clock that never jumps, in milliseconds, and `since` when beats began to arrive. Until every live worker must have been
+ * heard of once, and again after an outage of the store, a pool of which nobody is known who goes on gets the benefit of
+ * the doubt.
+ */
+export function createPoolView(options: { since: number; now?: () => number }): PoolView {
+  const { now = () => performance.now() } = options;
+  let { since } = options;
+  const sightings = new Map<ProviderId, Map<string, Sighting>>();
+  const outstanding = new OutstandingJobs();
+
+  const heardOf = (provider: ProviderId): Map<string, Sighting> => {
+    const workers = sightings.get(provider) ?? new Map<string, Sighting>();
+    for (const [name, { at }] of workers) if (now() - at > beatValidMs) workers.delete(name);
+    return workers;
+  };
+  const live = (provider: ProviderId, model: string | undefined): LivePool[] =>
+    [...heardOf(provider).values()].map(({ beat, at }) => toLivePool(beat, { model, ageMs: now() - at }));
+
+  return {
+    noteBeat: (beat) => {
+      // Here as well: workers come and go under new names although nobody asks for anything.
+      const workers = heardOf(beat.provider);
+      sightings.set(beat.provider, workers);
+      if (beat.state === 'stopped') workers.delete(beat.worker);
+      else workers.set(beat.worker, { beat, at: now() });
+    },
+    noteOutage: () => {
+      since = now();
+    },
+    noteAdded: (owner) => outstanding.add(owner),
+    places: () => {
+      const pools = [...sightings.keys()].flatMap((provider) => [...heardOf(provider).values()]);
+      return pools.length === 0 ? undefined : pools.reduce((total, { beat }) => total + beat.concurrency, 0);
+    },
+    admit: (owner, { patienceMs, model }) => {
+      const { provider, isAsync } = owner;
+      const beats = live(provider, model);
+      const taking = beats.filter(({ state }) => state !== 'paused');
+      if (taking.length === 0) {
+        if (beats.length === 0 && now() - since < beatValidMs) return;
+        throw new Failure('provider_unavailable', { provider });
+      }
+      if (!taking.some((pool) => serves(pool, model))) throw noModel(provider);
+      const calling = taking.filter(({ openForMs }) => openForMs === 0);
+      if (calling.length === 0) throw unavailable(provider, taking);
+      const waitMs = predictWaitMs(calling, {
+        own: outstanding.of(provider),
+        isAsync,
+        level: outstanding.nextLevel(owner),
+      });
+      if (waitMs <= patienceMs) return;
+      const heldMs = Math.min(...calling.map((pool) => pool.heldMs));
+      if (heldMs > 0 && waitMs - heldMs <= patienceMs)
+        throw new Failure('provider_rate_limited', { provider, retryAfterMs: heldMs });
+      throw new Failure('overloaded', { provider, retryAfterMs: waitMs - patienceMs });
+    },
+  };
+}
+
+/** The release before does not tell the name of its default model: then the worker decides. */
+function serves(beat: PoolBeat, model: string | undefined): boolean {
+  if (model === undefined) return beat.hasDefaultModel;
+  return (beat.hasDefaultModel && beat.defaultModel === undefined) || isModelAllowed(model, beat);
+}
+
+function toLivePool(
+  beat: PoolBeat,
+  { model, ageMs }: { model: string | undefined; ageMs: number },
+): LivePool {
+  const asked = model ?? beat.defaultModel;
+  const circuit = beat.breakers?.find((breaker) => breaker.model !== null && breaker.model === asked);
+  const leftMs = (ms = 0) => Math.max(0, ms - ageMs);
+  return {
+    ...beat,
+    heldMs: Math.max(leftMs(beat.heldForMs), circuit?.state === 'limited' ? leftMs(circuit.nextProbeMs) : 0),
+    openForMs: circuit?.state === 'open' ? leftMs(circuit.nextProbeMs) : 0,
+  };
+}
+
+const unavailable = (provider: ProviderId, pools: LivePool[]): Failure =>
+  new Failure('provider_unavailable', {
+    provider,
+    retryAfterMs: Math.min(...pools.map(({ openForMs }) => openForMs)),
+  });
+
+/** For a request that names a model which callers may not, or none to a provider without a default one. */
+export const noModel = (provider: ProviderId): Failure =>
+  new Failure('invalid_request', {
+    provider,
+    detail:
+      'X-LLM-Model must name a model that may be used here; only a provider with a default model can do without.',
+    errors: [{ pointer: 'X-LLM-Model', detail: 'must name a model that may be used here' }],
+  });

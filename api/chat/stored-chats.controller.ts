@@ -1,0 +1,99 @@
+import {
+  Controller,
+  Delete,
+  Get,
+  Middlewares,
+  OperationId,
+  Path,
+  Produces,
+  Request,
+  Response,
+  Route,
+  Security,
+  SuccessResponse,
+  Tags,
+} from '@tsoa/runtime';
+import type { Request as HttpRequest } from 'express';
+import type { Chat, ChatStatus, Problem } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import type { KeptChat } from '../../shared/protocol/stored-chat.js';
+import type { Caller } from '../access/authentication.js';
+import { toProblem } from '../http/problem.js';
+import { refuseOddId } from '../http/uuid-param.js';
+import { isAnswer, toFailure } from './chat-result.js';
+import type { JobRecord } from './jobs/job-results.js';
+import type { KeptChats } from './stored-chats.js';
+
+/** What the operations on kept chats need of the application. */
+export interface KeptChatsDeps {
+  keptChats: KeptChats;
+}
+
+/** A request after its credentials were checked. */
+type AuthenticatedRequest = HttpRequest & { readonly user: Caller };
+
+@Route('chat')
+@Tags('chat')
+@Produces('application/problem+json')
+@Response<Problem, { 'X-Request-Id': string }>('400', 'Bad request')
+@Response<Problem, { 'X-Request-Id': string; 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
+@Response<Problem, { 'X-Request-Id': string }>('404', 'No such chat of yours, or no longer')
+@Response<Problem, { 'X-Request-Id': string; Allow: string }>('405', 'Another method')
+@Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>('429', 'Too many failed logins')
+@Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>('500', 'Server error')
+export class KeptChatsController extends Controller {
+  constructor(private readonly deps: KeptChatsDeps) {
+    super();
+  }
+
+  /**
+   * For whoever began it with an `Idempotency-Key` or `Prefer: respond-async`, until `CHAT_RESULT_TTL_S` after its deadline.
+   * `expired` is one whose deadline passed before there was a reply.
+   *
+   * @summary Get a kept chat
+   * @param id Id of the chat, as `Content-Location` and the `X-Request-Id` of the request that began it have it.
+   */
+  @Get('{id}')
+  @OperationId('getChat')
+  @Security('basic')
+  @Middlewares(refuseOddId)
+  @SuccessResponse<{ 'X-Request-Id': string }>('200', 'The chat', 'application/json')
+  async getChat(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<Chat> {
+    const { chat, record, status } = await this.deps.keptChats.read({
+      owner: request.user,
+      id: id.toLowerCase(),
+    });
+    return represent(chat, record, status);
+  }
+
+  /**
+   * Ends the chat wherever it is, in the queue or at the provider; does nothing to one that has ended.
+   *
+   * @summary Cancel a kept chat
+   * @param id Id of the chat.
+   */
+  @Delete('{id}')
+  @OperationId('cancelChat')
+  @Security('basic')
+  @Middlewares(refuseOddId)
+  @SuccessResponse<{ 'X-Request-Id': string }>('204', 'Cancelled, or it had ended')
+  async cancelChat(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<void> {
+    await this.deps.keptChats.cancel({ owner: request.user, id: id.toLowerCase() });
+  }
+}
+
+function represent(chat: KeptChat, record: JobRecord, status: ChatStatus): Chat {
+  const { id, provider, model, createdAt } = chat;
+  const begun = { id, status, provider, ...(model && { model }), createdAt: toTime(createdAt) };
+  // Named for the request that failed, which is the one that began the chat.
+  const failed = (failure: Failure) => ({ error: toProblem(failure, id) });
+  if (status === 'expired') return { ...begun, ...failed(new Failure('timeout', { provider })) };
+  if (record.state !== 'settled') return begun;
+  const { outcome, settledAt } = record;
+  const ended = { ...begun, ...(settledAt !== undefined && { completedAt: toTime(settledAt) }) };
+  if (isAnswer(outcome)) return { ...ended, model: outcome.model, response: outcome.text };
+  if (outcome.kind === 'cancelled') return ended;
+  return { ...ended, ...failed(toFailure(outcome, provider)) };
+}
+
+const toTime = (ms: number): string => new Date(ms).toISOString();

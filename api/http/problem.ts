@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import { ValidateError } from '@tsoa/runtime';
+import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
+import type { Problem, ProblemError } from '../../shared/contract.js';
+import { Failure, type FailureCode, failureKinds } from '../../shared/failures.js';
+import type { Log } from '../../shared/runtime/log.js';
+import { dropUnreadBody } from './drain-request.js';
+
+/** The only place that knows how failures look in HTTP: `application/problem+json`, RFC 9457. */
+
+/** Ends every error of the application as a problem; what is not a `Failure` becomes `internal` and is logged. */
+export function problemHandler(log: Log): ErrorRequestHandler {
+  // Express knows an error handler by its four parameters.
+  return (error: unknown, _request, response, _next) => {
+    const failure = toFailure(error);
+    const fields = { err: error, requestId: requestIdOf(response), code: failure.code };
+    response.locals.failureCode = failure.code;
+    if (!(error instanceof Failure) && failure.code === 'internal') log.error(fields, 'unexpected error');
+    // Half an answer cannot become a problem any more; the client sees that it broke off.
+    if (response.headersSent) response.destroy();
+    else sendProblem(response, failure);
+  };
+}
+
+/** For an address that exists, but not with this method (RFC 9110, 15.5.6). */
+export function methodNotAllowed(allow: string): RequestHandler {
+  return () => {
+    throw new Failure('method_not_allowed', { headers: { Allow: allow } });
+  };
+}
+
+export const notFound: RequestHandler = () => {
+  throw new Failure('not_found');
+};
+
+/** The id of the request being answered; set before anything else can fail. */
+export const requestIdOf = (response: Response): string => String(response.getHeader('X-Request-Id'));
+
+/** How long ago the headers of the request were read, in milliseconds; its arrival is noted where it is given its id. */
+export const elapsedMsOf = (response: Response): number => performance.now() - response.locals.startedAt;
+
+/** The code of the problem that the request was answered with, if it was. */
+export const failureCodeOf = (response: Response): FailureCode | undefined => response.locals.failureCode;
+
+/** The problem object of a failure; `requestId` is that of the request which failed. */
+export function toProblem(failure: Failure, requestId: string): Problem {
+  const { title, detail } = failureKinds[failure.code];
+  const { status } = failure;
+  const { errors, provider } = failure.facts;
+  return {
+    type: `urn:quillgate:problem:${failure.code}`,
+    title,
+    status,
+    detail: failure.facts.detail ?? detail,
+    code: failure.code,
+    requestId,
+    ...(errors && { errors }),
+    ...(provider && { provider }),
+    ...(status === 500 && { retryable: failure.retryable }),
+  };
+}
+
+function sendProblem(response: Response, failure: Failure): void {
+  const { headers, retryAfterMs = failureKinds[failure.code].retryAfterMs } = failure.facts;
+  response.status(failure.status).set({ ...headers });
+  if (retryAfterMs !== undefined) response.set('Retry-After', String(Math.ceil(retryAfterMs / 1000)));
+  dropUnreadBody(response.req);
+  response.type('application/problem+json').send(JSON.stringify(toProblem(failure, requestIdOf(response))));
+}
+
+function toFailure(error: unknown): Failure {
+  if (error instanceof Failure) return error;
+  if (error instanceof ValidateError) return fromValidation(error);
+  if (error instanceof URIError) return new Failure('not_found');
+  return new Failure('internal', { cause: error });
+}
+
+/** tsoa tells what was wrong in words that can repeat what the caller sent, so they are translated, never passed on. */
+function fromValidation({ fields }: ValidateError): Failure {
+  if ('X-LLM' in fields) return new Failure('unknown_provider');
+  const errors = Object.entries(fields).map(
+    ([path, { message }]): ProblemError => ({ pointer: toPointer(path), detail: translate(message) }),
+  );
+  return new Failure('invalid_request', { errors: errors.slice(0, mostErrorsTold) });
+}
+
+const mostErrorsTold = 20;
+
+/** `messages.$0.role` → `/messages/0/role`; the body itself → the empty pointer; a header stays its name. */
+function toPointer(path: string): string {
+  if (/^x-/i.test(path)) return path;
+  const steps = path.split('.').filter((step) => step !== 'body' && step !== 'requestBody');
+  return steps.map((step) => `/${step.replace(/^\$/, '')}`).join('');
+}
+
+const translations = new Map([
+  ['invalid string value', 'must be a string'],
+  ['invalid object', 'must be an object'],
+  ['invalid array', 'must be an array'],
+]);
+
+const translate = (message: string): string =>
+  translations.get(message) ??
+  (message.endsWith(' is required') ? 'is required' : 'is not one of the documented values');
+
+/** The answer to bytes that never became a request Express could see, such as headers over Node's limit. */
+export function problemForRawSocket({ code }: { code?: string | undefined }): string {
+  const { status, reason } = rawStatuses.get(code ?? '') ?? { status: 400, reason: 'Bad Request' };
+  const requestId = randomUUID();
+  const detail = 'The server could not read this as an HTTP request.';
+  const body = JSON.stringify(toProblem(new Failure('invalid_request', { detail, status }), requestId));
+  return [
+    `HTTP/1.1 ${status} ${reason}`,
+    'Connection: close',
+    'Content-Type: application/problem+json',
+    `X-Request-Id: ${requestId}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    '',
+    body,
+  ].join('\r\n');
+}
+
+const rawStatuses = new Map([
+  ['HPE_HEADER_OVERFLOW', { status: 431, reason: 'Request Header Fields Too Large' }],
+  ['ERR_HTTP_REQUEST_TIMEOUT', { status: 408, reason: 'Request Timeout' }],
+]);

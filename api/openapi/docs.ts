@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { extname, join } from 'node:path';
+import { type RequestHandler, Router } from 'express';
+import { methodNotAllowed } from '../http/problem.js';
+
+/** What the page needs of Swagger UI. */
+const assets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'];
+
+/** `/openapi.json`, and `/docs`: the same as a page, served from here alone. Both are public. */
+export function docsRouter(document: object): Router {
+  // Its main module would evaluate the whole page's code in this process: 40 MB for the name of a folder.
+  const folder = (createRequire(import.meta.url)('swagger-ui-dist/absolute-path.js') as () => string)();
+  const pages: Record<string, RequestHandler> = {
+    '/openapi.json': sendText('json', JSON.stringify(document)),
+    '/docs': sendText('html', page),
+    '/docs/start.js': sendText('js', start),
+  };
+  for (const name of assets) pages[`/docs/${name}`] = sendAsset(name, readFileSync(join(folder, name)));
+  const router = Router({ caseSensitive: true, strict: true });
+  for (const [path, handler] of Object.entries(pages)) {
+    router.route(path).get(handler).all(methodNotAllowed('GET, HEAD'));
+  }
+  return router;
+}
+
+/** Sends bytes that were made once. */
+function sendText(type: string, text: string): RequestHandler {
+  const bytes = Buffer.from(text);
+  return (_request, response) => void response.type(type).send(bytes);
+}
+
+/**
+ * Sends the whole file whatever is asked of it: a range or a precondition that does not fit is no error of ours. From
+ * memory: a file that is open for an answer stays open when the connection ends before that answer's turn.
+ */
+function sendAsset(name: string, bytes: Buffer): RequestHandler {
+  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 16)}"`;
+  return (_request, response) => {
+    response.set({ ETag: etag, 'Cache-Control': 'public, max-age=3600' });
+    response.type(extname(name)).send(bytes);
+  };
+}
+
+const page = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Quillgate API</title>
+<link rel="icon" href="/docs/favicon-32x32.png">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<main id="api"></main>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+`;
+
+/** Swagger UI takes "no credentials will do" for "authorized", and shows a closed lock on what is open to everybody. */
+const start = `SwaggerUIBundle({
+  url: '/openapi.json',
+  dom_id: '#api',
+  deepLinking: true,
+  validatorUrl: null,
+  plugins: [
+    () => ({
+      statePlugins: {
+        auth: {
+          wrapSelectors: {
+            isAuthorized: (original) => (_state, asked) => original(asked && asked.filter((schemes) => schemes.size > 0)),
+          },
+        },
+      },
+    }),
+  ],
+});
+`;

@@ -1,0 +1,31 @@
+import { listAudit } from '../../db/audit.js';
+import type { Environment } from '../../shared/config/config.js';
+import { CannotStart } from '../../shared/runtime/program.js';
+import { withDatabase } from '../database.js';
+import { renderTable } from '../output/table.js';
+
+interface AuditOptions {
+  limit: string;
+  json?: boolean;
+}
+
+/** `quillgate audit`: what was done to users and tokens, newest first. Throws `CannotStart` for bad options. */
+export async function printAudit(environment: Environment, { limit, json }: AuditOptions): Promise<void> {
+  if (!/^[1-9]\d{0,5}$/.test(limit)) throw new CannotStart('--limit must be a number from 1 to 999999.');
+  const entries = await withDatabase(environment, (database) => listAudit(database, Number(limit)));
+  if (json) process.stdout.write(`${JSON.stringify(entries, null, 2)}\n`);
+  else if (entries.length === 0) process.stderr.write('Nothing was done to users or tokens yet.\n');
+  else
+    process.stdout.write(
+      renderTable(
+        ['at', 'by', 'action', 'id', 'name'],
+        entries.map(({ at, actor, action, targetId, targetName }) => [
+          at,
+          actor,
+          action,
+          targetId,
+          targetName,
+        ]),
+      ),
+    );
+}

@@ -1,0 +1,35 @@
+import { type Config, type Environment, parseConfig } from '../../shared/config/config.js';
+import { CannotStart } from '../../shared/runtime/program.js';
+
+/** Longest wait for an answer; a health check that hangs is an answer too. */
+const patienceMs = 4000;
+
+/**
+ * `quillgate health`, for the health checks of containers: asks the API or the worker that listens here, whichever it
+ * is, for `/livez`, or with `ready` for `/readyz`. Throws `CannotStart` unless it says that all is well.
+ */
+export async function checkHealth(environment: Environment, { ready }: { ready?: boolean }): Promise<void> {
+  const config = parseConfig(environment, 'command');
+  const path = ready ? '/readyz' : '/livez';
+  const response = (await ask(config, config.PORT, path)) ?? (await ask(config, config.WORKER_PORT, path));
+  if (response === undefined)
+    throw new CannotStart(
+      `Nobody answers at ports ${config.PORT} (PORT) and ${config.WORKER_PORT} (WORKER_PORT).`,
+    );
+  const text = await response.text();
+  if (!response.ok) throw new CannotStart(`${response.status} ${text}`);
+  process.stdout.write(`${text}\n`);
+}
+
+/** The answer, or nothing where nobody listens. */
+async function ask({ HOST }: Config, port: number, path: string): Promise<Response | undefined> {
+  const host = addressHere.get(HOST) ?? HOST;
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`;
+  return fetch(url, { signal: AbortSignal.timeout(patienceMs) }).catch(() => undefined);
+}
+
+/** Where this machine reaches who listens on every address. */
+const addressHere = new Map([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+]);

@@ -1,0 +1,56 @@
+import {
+  apiMetrics,
+  type MetricDefinition,
+  type MetricTable,
+  workerMetrics,
+} from '../../shared/metrics/metrics.js';
+
+/** `quillgate metrics`: prints the tables of `docs/metrics.md`. */
+export function printMetrics(): void {
+  process.stdout.write(renderMetrics());
+}
+
+/** Every metric with its type, labels and sentence, then the labels with more values than fit into a row, in Markdown. */
+export function renderMetrics(): string {
+  return [
+    '## On the API',
+    '',
+    ...table(apiMetrics),
+    '',
+    '## On a worker',
+    '',
+    ...table(workerMetrics),
+    '',
+    '## Values of `code`',
+    '',
+    ...codes([...Object.values(apiMetrics), ...Object.values(workerMetrics)]),
+    '',
+  ].join('\n');
+}
+
+function table(metrics: MetricTable): string[] {
+  const rows = Object.values(metrics).map(
+    (metric) => `| \`${metric.name}\` | ${metric.type} | ${labels(metric)} | ${metric.help} |`,
+  );
+  return ['| metric | type | labels | what it is |', '|---|---|---|---|', ...rows];
+}
+
+/** Labels whose values are told elsewhere. */
+const described = new Set(['code', 'release']);
+
+function labels({ labels }: MetricDefinition): string {
+  const cells = Object.entries(labels).map(([label, values]) =>
+    described.has(label) ? `\`${label}\`` : `\`${label}\`: ${values.join(', ')}`,
+  );
+  return cells.length === 0 ? '–' : cells.join('; ');
+}
+
+/** Metrics with the same codes in one line. */
+function codes(metrics: MetricDefinition[]): string[] {
+  const withCodes = metrics.filter(({ labels }) => labels.code !== undefined);
+  const groups = Map.groupBy(withCodes, ({ labels }) => labels.code);
+  return [...groups].map(([values = [], its]) => {
+    const names = its.map(({ name }) => `\`${name}\``).join(', ');
+    return `- ${names}: ${values.join(', ')}`;
+  });
+}

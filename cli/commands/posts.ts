@@ -1,0 +1,141 @@
+import { createPostTransfer, type PostTransfer } from '../../db/posts/post-import.js';
+import { type Environment, parseConfig } from '../../shared/config/config.js';
+import { CannotStart } from '../../shared/runtime/program.js';
+import { isAway, withDatabase } from '../database.js';
+import { exportToFolder, type FilesBefore } from '../export/export-folder.js';
+import { exportToJson } from '../export/export-json.js';
+import { describeStrays, removeStrays } from '../export/export-strays.js';
+import { ownerWhereNoneIsNamed } from '../first-name.js';
+import { findStale, identifyPosts, type NamedPost } from '../import/import-identities.js';
+import { type ImportResult, storePosts } from '../import/import-run.js';
+import { type CheckedPost, checkRawPost } from '../import/imported-post.js';
+import { printable, readPosts } from '../import/post-files.js';
+import { showProgress } from '../output/progress.js';
+
+/**
+ * `quillgate posts import`: checks every post first, and stores none when one is wrong. Throws `CannotStart` with
+ * everything that is wrong, or with what was stored when that is not all. A post that was changed since its file was read
+ * is written over with `force` alone.
+ */
+export async function importPosts(
+  environment: Environment,
+  path: string,
+  { force = false }: { force?: boolean } = {},
+): Promise<void> {
+  const author = ownerWhereNoneIsNamed(parseConfig(environment, 'command'));
+  const checked = await readChecked(path, author);
+  const result = await withDatabase(environment, async (database) => {
+    const transfer = createPostTransfer(database);
+    const posts = await identify(transfer, { checked, force });
+    const isThere = async () => (await database.check()).database.status === 'ok';
+    const progress = showProgress(posts.length);
+    return await storePosts({ transfer, posts, force, isThere, onDone: progress.advance }).finally(
+      progress.stop,
+    );
+  });
+  if (result.refused.length > 0 || result.uncertain.length > 0) throw new CannotStart(describePart(result));
+  process.stderr.write(`${describeCounts(result)}\n${describeUnused(checked)}`);
+}
+
+async function readChecked(path: string, defaultAuthor: string): Promise<CheckedPost[]> {
+  const found = await readPosts(path);
+  const checks = found.posts.map((post) => checkRawPost(post, defaultAuthor));
+  const wrong = checks.flatMap((check) => (check.kind === 'wrong' ? check.problems : []));
+  refuseAny([...found.problems, ...wrong]);
+  return checks.filter((check) => check.kind === 'checked');
+}
+
+async function identify(
+  transfer: PostTransfer,
+  { checked, force }: { checked: readonly CheckedPost[]; force: boolean },
+): Promise<NamedPost[]> {
+  try {
+    const { posts, problems } = await identifyPosts(transfer, checked);
+    refuseAny(problems);
+    if (!force) refuseAny(await findStale(transfer, posts));
+    return posts;
+  } catch (error) {
+    if (isAway(error)) throw new CannotStart('Nothing was imported: the database stopped answering.');
+    throw error;
+  }
+}
+
+function refuseAny(problems: readonly string[]): void {
+  if (problems.length > 0)
+    throw new CannotStart(['Nothing was imported:', ...problems.map((problem) => `  ${problem}`)].join('\n'));
+}
+
+const describeCounts = ({ counts }: ImportResult): string =>
+  `${counts.created} created, ${counts.changed} changed, ${counts.unchanged} unchanged`;
+
+/** More names than these are those of another format. */
+const mostUnused = 20;
+const longestName = 64;
+
+/** Names what the files say that no post has, so that nobody takes it for stored. */
+function describeUnused(checked: readonly CheckedPost[]): string {
+  const counts = new Map<string, number>();
+  for (const name of checked.flatMap(({ unused }) => unused)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  if (counts.size === 0) return '';
+  const named = [...counts]
+    .sort(([a, countOfA], [b, countOfB]) => countOfB - countOfA || (a < b ? -1 : 1))
+    .slice(0, mostUnused)
+    .map(([name, count]) => `${shortened(printable(name))} (${count})`);
+  const more = counts.size > mostUnused ? ` and ${counts.size - mostUnused} more` : '';
+  return `Fields that were not used: ${named.join(', ')}${more}\n`;
+}
+
+const shortened = (name: string): string =>
+  name.length > longestName ? `${name.slice(0, longestName)}…` : name;
+
+function describePart(result: ImportResult): string {
+  const { refused, uncertain, untried } = result;
+  const others = `${refused.length} refused, ${uncertain.length} uncertain, ${untried} not tried`;
+  return [
+    `Not everything was imported: ${describeCounts(result)}, ${others}.`,
+    ...refused.map((post) => `  ${post}`),
+    ...uncertain.map((post) => `  ${post}: the database did not answer; it may be stored or not`),
+    'Import again when this is mended: what is stored already stays as it is.',
+  ].join('\n');
+}
+
+interface ExportOptions {
+  force?: boolean;
+  full?: boolean;
+  prune?: boolean;
+}
+
+/**
+ * `quillgate posts export`: to a folder, or to a file when the path ends in `.json`. Throws `CannotStart` when the place
+ * cannot be written to or the database goes away.
+ */
+export async function exportPosts(
+  environment: Environment,
+  path: string,
+  { force = false, full = false, prune = false }: ExportOptions,
+): Promise<void> {
+  const toJson = path.endsWith('.json');
+  if (toJson && prune) throw new CannotStart('--prune is for folders.');
+  let count = 0;
+  let before: FilesBefore | undefined;
+  try {
+    await withDatabase(environment, async (database, config) => {
+      const transfer = createPostTransfer(database);
+      const progress = showProgress(await transfer.count());
+      const onPost = () => {
+        count++;
+        progress.advance();
+      };
+      const to = { transfer, path, force, onPost };
+      const defaultAuthor = ownerWhereNoneIsNamed(config);
+      if (toJson) await exportToJson(to).finally(progress.stop);
+      else before = await exportToFolder({ ...to, full, defaultAuthor }).finally(progress.stop);
+    });
+  } catch (error) {
+    if (!(error instanceof CannotStart) || count === 0 || toJson) throw error;
+    throw new CannotStart(`${error.message} ${count} posts had been exported before.`);
+  }
+  process.stderr.write(`${count} ${count === 1 ? 'post' : 'posts'} exported to ${printable(path)}.\n`);
+  if (before !== undefined && before.ofNoPost.length > 0)
+    process.stderr.write(prune ? await removeStrays(path, before) : describeStrays(before));
+}

@@ -1,0 +1,97 @@
+import { createTokenStore } from '../../db/access/tokens.js';
+import { digestOf, makeAccessToken } from '../../shared/access-token.js';
+import type { Environment } from '../../shared/config/config.js';
+import { reservedScopes, type Scope, scopes } from '../../shared/contract.js';
+import { CannotStart } from '../../shared/runtime/program.js';
+import { actor } from '../actor.js';
+import { withDatabase } from '../database.js';
+import { parseExpiry } from '../expiry.js';
+import { ownerWhereNoneIsNamed } from '../first-name.js';
+import { checkName } from '../name.js';
+import { renderTable } from '../output/table.js';
+
+interface CreateOptions {
+  owner?: string;
+  /** As they were given: each may be a comma list. */
+  scope?: string[];
+  expires: string;
+  json?: boolean;
+}
+
+/** `quillgate tokens create`: prints the new token, this once and alone. Throws `CannotStart` for bad options. */
+export async function createToken(environment: Environment, options: CreateOptions): Promise<void> {
+  const granted = readScopes(options.scope ?? ['blogs:write']);
+  const expiresAt = readExpiry(options.expires);
+  const secret = makeAccessToken();
+  const { id, owner, createdAt, ...info } = await withDatabase(environment, (database, config) =>
+    createTokenStore(database, actor()).create({
+      owner: checkName(options.owner ?? ownerWhereNoneIsNamed(config)),
+      scopes: granted,
+      expiresAt,
+      secretHash: digestOf(secret),
+    }),
+  );
+  const facts = { owner, scopes: info.scopes, createdAt, expiresAt: info.expiresAt };
+  process.stderr.write(
+    `Access token ${id} of ${owner} for ${info.scopes.join(', ')}, ${
+      info.expiresAt === null ? 'without an end' : `until ${info.expiresAt}`
+    }; it is not shown again.\n`,
+  );
+  const reserved = info.scopes.filter((scope) => reservedScopes.has(scope));
+  if (reserved.length > 0) process.stderr.write(`Nothing asks for ${reserved.join(' or ')} yet.\n`);
+  process.stdout.write(options.json ? `${JSON.stringify({ id, token: secret, ...facts })}\n` : `${secret}\n`);
+}
+
+/** `quillgate tokens list`, revoked and expired ones included. */
+export async function listTokens(environment: Environment, { json }: { json?: boolean }): Promise<void> {
+  const tokens = await withDatabase(environment, (database) => createTokenStore(database).list());
+  const rows = tokens.map(({ id, owner, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }) => ({
+    id,
+    owner,
+    scopes,
+    createdAt,
+    expiresAt,
+    lastUsedAt,
+    revokedAt,
+  }));
+  if (json) process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
+  else if (rows.length === 0) process.stderr.write('There are no access tokens.\n');
+  else
+    process.stdout.write(
+      renderTable(
+        ['id', 'owner', 'scopes', 'created', 'expires', 'last used', 'revoked'],
+        rows.map(({ scopes, ...row }) => [
+          row.id,
+          row.owner,
+          scopes.join(','),
+          row.createdAt,
+          row.expiresAt ?? 'never',
+          row.lastUsedAt,
+          row.revokedAt,
+        ]),
+      ),
+    );
+}
+
+/** `quillgate tokens revoke`: at once and for good. Throws `CannotStart` when there is no such token. */
+export async function revokeToken(environment: Environment, id: string): Promise<void> {
+  const known = await withDatabase(environment, (database) => createTokenStore(database, actor()).revoke(id));
+  if (!known) throw new CannotStart('There is no access token with this id; see quillgate tokens list.');
+  process.stdout.write(`Revoked ${id}.\n`);
+}
+
+function readScopes(given: readonly string[]): Scope[] {
+  const wanted = new Set(given.flatMap((list) => list.split(',')).map((scope) => scope.trim()));
+  const granted = scopes.filter((scope) => wanted.has(scope));
+  if (granted.length === 0 || granted.length < wanted.size)
+    throw new CannotStart(`--scope must be some of: ${scopes.join(', ')}.`);
+  return granted;
+}
+
+function readExpiry(text: string): Date | undefined {
+  try {
+    return parseExpiry(text, new Date());
+  } catch (error) {
+    throw new CannotStart(`--expires ${error instanceof RangeError ? error.message : 'cannot be read'}.`);
+  }
+}

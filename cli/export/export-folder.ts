@@ -1,0 +1,109 @@
+import { constants } from 'node:fs';
+import { lstat, mkdir, open, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { PostSource } from '../../db/posts/post-export.js';
+import type { PostTransfer } from '../../db/posts/post-import.js';
+import { CannotStart } from '../../shared/runtime/program.js';
+import { isAway } from '../database.js';
+import { splitFile } from '../import/front-matter.js';
+import { listMarkdown, printable } from '../import/post-files.js';
+import { headOf } from './export-head.js';
+import { createExportPaths } from './export-paths.js';
+
+/** What an export writes, and where to. */
+export interface Export {
+  transfer: PostTransfer;
+  path: string;
+  /** Whether to write into a folder that is not empty, or over a file. */
+  force: boolean;
+  onPost: () => void;
+}
+
+interface FolderExport extends Export {
+  /** Whether to write every field of every post, also where the imported file could be given back as it was. */
+  full: boolean;
+  /** Author of an imported post that names none. */
+  defaultAuthor: string;
+}
+
+/** The Markdown files that were in a folder before an export. */
+export interface FilesBefore {
+  count: number;
+  /** Those that belong to none of the posts: of posts that are gone, or new ones that were not imported yet. */
+  ofNoPost: string[];
+}
+
+/**
+ * Writes a Markdown file for every post: over the file that it came from, if it came from one. Throws `CannotStart` when
+ * the folder cannot be written to.
+ */
+export async function exportToFolder(to: FolderExport): Promise<FilesBefore> {
+  const { transfer, path: root, force, full, defaultAuthor, onPost } = to;
+  const folder = await openFolder(root, { force });
+  const before = await written(root, listMarkdown(root));
+  const paths = createExportPaths();
+  const claimed = new Map([...(await transfer.sourcePaths())].filter(([, path]) => paths.claim(path)));
+  for await (const page of transfer.pages()) {
+    for (const { post, source } of page) {
+      const path = claimed.get(post.id) ?? paths.claimFor(post);
+      const head = headOf({ post, path, source: full ? null : source, defaultAuthor });
+      const isRenewed = !full && source?.isCurrent === false && (await holds(join(root, path), source));
+      await folder.write(path, head + post.content);
+      if (isRenewed) await note(transfer.markExported(post.id, { version: post.version, path, head }));
+      onPost();
+    }
+  }
+  return { count: before.length, ofNoPost: before.filter((path) => !paths.isClaimed(path)) };
+}
+
+/**
+ * Whether the file that a post came from is there, so that this is its folder: once it is written over, the file stands
+ * for the post as it is now. A file in any other folder does not: who imports the old one would take the change back.
+ */
+async function holds(path: string, { head }: PostSource): Promise<boolean> {
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  return text !== undefined && splitFile(text).head === head;
+}
+
+/** A database that can only be read is good enough for an export. */
+async function note(marking: Promise<void>): Promise<void> {
+  await marking.catch((error: unknown) => {
+    if (!isAway(error)) throw error;
+  });
+}
+
+/** Waits for work on a file. Throws `CannotStart` with the file's path and the code of what went wrong. */
+export async function written<T>(path: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error;
+    throw new CannotStart(`${printable(path)} cannot be written (${error.code}).`);
+  }
+}
+
+/** Writes files below a folder, and only there: it follows no links that it finds inside. */
+async function openFolder(root: string, { force }: { force: boolean }) {
+  await written(root, mkdir(root, { recursive: true }));
+  if (!force && (await written(root, readdir(root))).length > 0)
+    throw new CannotStart(`${printable(root)} is not empty; --force writes into it all the same.`);
+
+  const entered = new Set<string>();
+  const enter = async (folder: string): Promise<void> => {
+    if (entered.has(folder)) return;
+    await mkdir(folder).catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST' || !(await lstat(folder)).isDirectory()) throw error;
+    });
+    entered.add(folder);
+  };
+  const write = async (path: string, text: string): Promise<void> => {
+    const names = path.split('/');
+    for (let depth = 1; depth < names.length; depth++) await enter(join(root, ...names.slice(0, depth)));
+    await using file = await open(join(root, ...names), force ? anyFile : newFile, 0o666);
+    await file.writeFile(text, 'utf8');
+  };
+  return { write: (path: string, text: string) => written(join(root, path), write(path, text)) };
+}
+
+const anyFile = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
+const newFile = anyFile | constants.O_EXCL;

@@ -1,0 +1,39 @@
+import { existsSync } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+import { CannotStart } from '../../shared/runtime/program.js';
+import { printable } from '../import/post-files.js';
+import { type Export, written } from './export-folder.js';
+
+/**
+ * Writes every post into one JSON array, which is in its place only once it is whole. Throws `CannotStart` when the file
+ * cannot be written.
+ */
+export async function exportToJson(to: Export): Promise<void> {
+  const { path, force } = to;
+  if (!force && existsSync(path))
+    throw new CannotStart(`${printable(path)} exists already; --force writes over it.`);
+  const unfinished = `${path}.${process.pid}.tmp`;
+  const file = await written(path, open(unfinished, 'wx'));
+  try {
+    await writeArray(to, (text) => written(path, file.appendFile(text)));
+    await file.close();
+    await written(path, rename(unfinished, path));
+  } catch (error) {
+    await file.close();
+    await rm(unfinished, { force: true });
+    throw error;
+  }
+}
+
+async function writeArray({ transfer, onPost }: Export, write: (text: string) => Promise<void>) {
+  let before = '[\n';
+  for await (const page of transfer.pages()) {
+    for (const { post } of page) {
+      // Split at the ends of JSON's lines alone: a content can hold other characters that end lines.
+      await write(`${before}  ${JSON.stringify(post, null, 2).split('\n').join('\n  ')}`);
+      before = ',\n';
+      onPost();
+    }
+  }
+  await write(before === ',\n' ? '\n]\n' : '[]\n');
+}

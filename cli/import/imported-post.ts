@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { postInput } from '../../api/blog/post-body.js';
+import type { PostSource } from '../../db/posts/post-export.js';
+import type { ImportedPost } from '../../db/posts/post-import.js';
+import {
+  optional,
+  publicationFields,
+  publicationProblems,
+  publicationTimeOf,
+  statusOf,
+  time,
+} from './publication.js';
+
+/** A post as a file has it, before it is checked. */
+export interface RawPost {
+  /** What reports call it. */
+  name: string;
+  /** What the file says, by the names of `fieldNames`. */
+  fields: ReadonlyMap<string, unknown>;
+  content: unknown;
+  /** What its path and its text say about the post where its fields do not. */
+  implied: ImpliedFields | undefined;
+  /** What its slug is made from when nothing is left of its title. */
+  fallbackTitle: string | null;
+  source: PostSource | undefined;
+  /** Fields that are of no use here. */
+  unused: readonly string[];
+}
+
+/** What a file says about its post without front matter. */
+export interface ImpliedFields {
+  title: string | null;
+  /** The day that its name begins with. */
+  day: string | undefined;
+  isInDrafts: boolean;
+}
+
+/** A post that was checked, and what its slug is made from when it has none. */
+export interface CheckedPost {
+  name: string;
+  post: Omit<ImportedPost, 'slug'>;
+  slug: string | undefined;
+  /** The title, if a field says it. */
+  givenTitle: string | null;
+  fallbackTitle: string | null;
+  /** Eight hexadecimal digits that tell its slug from others, the same at every import. */
+  mark: string;
+  unused: readonly string[];
+}
+
+/** What came of a check; the problems are in words that do not quote the file. */
+export type CheckResult = ({ kind: 'checked' } & CheckedPost) | { kind: 'wrong'; problems: string[] };
+
+/** Leaves room for every change that a post can still see. */
+const greatestVersion = 999_999_999;
+const wholeNumber = { error: 'must be a whole number, 1 or more' };
+
+const schema = postInput
+  .extend({
+    id: optional(z.uuid({ error: 'must be a UUID' }).toLowerCase()),
+    ...publicationFields,
+    createdAt: optional(time),
+    updatedAt: optional(time),
+    version: optional(
+      z.coerce
+        .number(wholeNumber)
+        .int(wholeNumber)
+        .min(1, wholeNumber)
+        .max(greatestVersion, `must be at most ${greatestVersion}`),
+    ),
+    /** Of the file; not a field. */
+    head: z
+      .string()
+      .refine((head) => !head.includes('\0'), 'must not contain NUL characters')
+      .optional(),
+  })
+  .superRefine((words, { addIssue }) => {
+    for (const { field, message } of publicationProblems(words))
+      addIssue({ code: 'custom', path: [field], message });
+  });
+
+/** What a file may say about a post, also in words of other programs. */
+export const fieldNames: ReadonlySet<string> = new Set(
+  Object.keys(schema.shape).filter((name) => !['content', 'head', 'isInDrafts'].includes(name)),
+);
+
+/**
+ * Checks a post by the rules of the API, so that nothing gets in that it would refuse. `defaultAuthor` is for a new post
+ * that names no author.
+ */
+export function checkRawPost(raw: RawPost, defaultAuthor: string): CheckResult {
+  const input = toInput(raw);
+  const { data, error } = schema.safeParse(input);
+  const problems =
+    error?.issues.map(({ path, message }) => `${raw.name}: ${path.join('.')}: ${message}`) ?? [];
+  if (!isWellFormed(input)) problems.push(`${raw.name}: must be well-formed Unicode`);
+  if (data === undefined || problems.length > 0) return { kind: 'wrong', problems };
+  return { kind: 'checked', ...toChecked(raw, data, defaultAuthor) };
+}
+
+function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: string): CheckedPost {
+  const { name, source, fallbackTitle } = raw;
+  const { id, content, createdAt, updatedAt, version } = data;
+  return {
+    name,
+    slug: data.slug ?? undefined,
+    givenTitle: raw.fields.has('title') ? (data.title ?? null) : null,
+    fallbackTitle,
+    mark: id?.slice(-8) ?? markOf(source?.path ?? content),
+    unused: unusedOf(raw),
+    post: {
+      id,
+      title: data.title ?? null,
+      content,
+      author: data.author ?? undefined,
+      defaultAuthor,
+      tags: data.tags ?? [],
+      status: statusOf(data),
+      publishedAt: publicationTimeOf(data),
+      createdAt,
+      updatedAt,
+      version,
+      source,
+    },
+  };
+}
+
+/** What the schema is to look at. A version without an id is that of something else. */
+function toInput({ fields, content, source, implied }: RawPost): Record<string, unknown> {
+  const { tags, version, ...others } = Object.fromEntries(fields);
+  return {
+    ...(implied !== undefined && { title: implied.title, isInDrafts: implied.isInDrafts }),
+    ...(!timeWords.some((word) => fields.has(word)) && { date: implied?.day }),
+    ...others,
+    content,
+    head: source?.head,
+    tags: typeof tags === 'string' ? splitList(tags) : tags,
+    version: fields.get('id') == null ? undefined : version,
+  };
+}
+
+const timeWords = ['publishedAt', 'publishDate', 'date'];
+
+/** The end of a post's time is known only so that one which is over is not published. */
+function unusedOf({ fields, unused }: RawPost): string[] {
+  const ends = fields.get('expiryDate') == null ? [] : ['expiryDate'];
+  return [...unused, ...ends, ...(fields.has('version') && fields.get('id') == null ? ['version'] : [])];
+}
+
+const splitList = (list: string): string[] =>
+  list
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+
+/** JSON can hold half a character; PostgreSQL would replace it. */
+const isWellFormed = (input: Record<string, unknown>): boolean =>
+  Object.values(input)
+    .flat()
+    .every((value) => typeof value !== 'string' || value.isWellFormed());
+
+const markOf = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex').slice(0, 8);

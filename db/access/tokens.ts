@@ -1,0 +1,142 @@
+import { v7 as uuidv7, validate } from 'uuid';
+import type { Scope } from '../../shared/contract.js';
+import { auditOf, unknownActor } from '../audit.js';
+import type { Database } from '../database/client.js';
+import { and, asc, eq, gt, isNull, lt, or, sql } from '../database/drizzle.js';
+import { tokens, users } from '../schema.js';
+import type { UserIdentity } from './users.js';
+
+/** An access token as the operators see it; times are RFC 3339 in UTC. */
+export interface TokenInfo {
+  /** UUIDv7; says nothing about the token itself. */
+  id: string;
+  owner: string;
+  scopes: Scope[];
+  createdAt: string;
+  /** Null: never. */
+  expiresAt: string | null;
+  /** To the minute. */
+  lastUsedAt: string | null;
+  revokedAt: string | null;
+}
+
+/** What a token that is good at this moment allows, and to whom. */
+export interface TokenGrant {
+  id: string;
+  /** SHA-256 of the token. */
+  secretHash: Buffer;
+  user: UserIdentity;
+  scopes: Scope[];
+  /** Whether the last use was noted within the minute. */
+  usedRecently: boolean;
+}
+
+/** What a new token is stored with. */
+export interface NewToken {
+  /** Name of its user, who is made where there is none: without a secret. */
+  owner: string;
+  scopes: Scope[];
+  /** Undefined: never. */
+  expiresAt: Date | undefined;
+  /** SHA-256 of the token. */
+  secretHash: Buffer;
+}
+
+/** The access tokens in Postgres. Everything may throw `Failure('database_unavailable')`. */
+export interface TokenStore {
+  create(token: NewToken): Promise<TokenInfo>;
+  /** Finds a token that is neither expired, by the database's clock, nor revoked. */
+  find(secretHash: Buffer): Promise<TokenGrant | undefined>;
+  /** Notes a use, at most once a minute. */
+  markUsed(id: string): Promise<void>;
+  /** Oldest first; the expired and revoked ones too. */
+  list(): Promise<TokenInfo[]>;
+  /** False when there is no such token; one that was revoked before keeps its time. */
+  revoke(id: string): Promise<boolean>;
+}
+
+const noted = sql`now() - interval '1 minute'`;
+
+/** The `actor` is whom the audit names for changes. */
+export function createTokenStore(database: Database, actor = unknownActor): TokenStore {
+  return {
+    create: (token) => create(database, actor, token),
+    find: (secretHash) => find(database, secretHash),
+    markUsed: async (id) => {
+      const stale = or(isNull(tokens.lastUsedAt), lt(tokens.lastUsedAt, noted));
+      const used = { lastUsedAt: sql`now()` };
+      await database.run((db) =>
+        db
+          .update(tokens)
+          .set(used)
+          .where(and(eq(tokens.id, id), stale)),
+      );
+    },
+    list: async () => {
+      const rows = await database.run((db) =>
+        db.select().from(tokens).orderBy(asc(tokens.createdAt), asc(tokens.id)),
+      );
+      return rows.map(toInfo);
+    },
+    revoke: (id) => revoke(database, actor, id),
+  };
+}
+
+async function create(database: Database, actor: string, token: NewToken): Promise<TokenInfo> {
+  const values = { ...token, id: uuidv7(), expiresAt: token.expiresAt ?? null };
+  const [row] = await database.run((db) => {
+    const created = db.$with('created').as(db.insert(tokens).values(values).returning());
+    const targets = sql`select id, owner from ${created}`;
+    const noted = db.$with('noted', {}).as(auditOf({ actor, action: 'tokens.create', targets }));
+    return db.with(created, noted).select().from(created);
+  });
+  if (row === undefined) throw new TypeError('an insert gave no row back');
+  return toInfo(row);
+}
+
+async function revoke(database: Database, actor: string, id: string): Promise<boolean> {
+  if (!validate(id)) return false;
+  const isToken = eq(tokens.id, id);
+  const [row] = await database.run((db) => {
+    const revoked = db.$with('revoked').as(
+      db
+        .update(tokens)
+        .set({ revokedAt: sql`now()` })
+        .where(and(isToken, isNull(tokens.revokedAt)))
+        .returning({ id: tokens.id, owner: tokens.owner }),
+    );
+    const targets = sql`select id, owner from ${revoked}`;
+    const noted = db.$with('noted', {}).as(auditOf({ actor, action: 'tokens.revoke', targets }));
+    return db.with(revoked, noted).select({ id: tokens.id }).from(tokens).where(isToken);
+  });
+  return row !== undefined;
+}
+
+async function find(database: Database, secretHash: Buffer): Promise<TokenGrant | undefined> {
+  const good = and(
+    eq(tokens.secretHash, secretHash),
+    isNull(tokens.revokedAt),
+    or(isNull(tokens.expiresAt), gt(tokens.expiresAt, sql`now()`)),
+  );
+  const { id, scopes } = tokens;
+  const usedRecently = sql<boolean>`coalesce(${tokens.lastUsedAt} >= ${noted}, false)`;
+  const user = { id: users.id, name: users.name, createdAt: users.createdAt };
+  const fields = { id, secretHash: tokens.secretHash, user, scopes, usedRecently };
+  const [row] = await database.run(
+    (db) => db.select(fields).from(tokens).innerJoin(users, eq(users.id, tokens.userId)).where(good),
+    'look-up',
+  );
+  return row;
+}
+
+function toInfo({ id, owner, scopes, ...times }: typeof tokens.$inferSelect): TokenInfo {
+  return {
+    id,
+    owner,
+    scopes,
+    createdAt: times.createdAt.toISOString(),
+    expiresAt: times.expiresAt?.toISOString() ?? null,
+    lastUsedAt: times.lastUsedAt?.toISOString() ?? null,
+    revokedAt: times.revokedAt?.toISOString() ?? null,
+  };
+}

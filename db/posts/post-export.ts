@@ -1,0 +1,113 @@
+import type { Post } from '../../shared/contract.js';
+import type { Database, Drizzle } from '../database/client.js';
+import { asc, count, eq, gt, sql } from '../database/drizzle.js';
+import { postSources, posts } from '../schema.js';
+import { postColumns, toPost } from './post-rows.js';
+
+/** Where an imported post came from. */
+export interface PostSource {
+  /** Relative to the imported folder, with `/`. */
+  path: string;
+  /** The file up to its content. */
+  head: string;
+}
+
+/** A post, with the file that it came from. */
+export interface ExportedPost {
+  post: Post;
+  source: ExportedSource | null;
+}
+
+export interface ExportedSource extends PostSource {
+  /** Whether the post is as it was imported, so that the file still stands for it. */
+  isCurrent: boolean;
+}
+
+/** Every post on its way out, drafts included. Everything may throw `Failure('database_unavailable')`. */
+export interface PostPages {
+  count(): Promise<number>;
+  /** The files that posts came from: path by the post's id. */
+  sourcePaths(): Promise<Map<string, string>>;
+  /** Every post, page by page in the order of their ids; a page holds about 1 MiB of text, or one post. */
+  pages(): AsyncGenerator<ExportedPost[]>;
+}
+
+/** Reads every post, in statements that each answer with little. */
+export function createPostPages(database: Database): PostPages {
+  return {
+    count: async () => {
+      const [row] = await database.run((db) => db.select({ total: count() }).from(posts));
+      return row?.total ?? 0;
+    },
+    sourcePaths: async () => {
+      const paths = new Map<string, string>();
+      for await (const rows of walk((after) => database.run((db) => pathsAfter(db, after))))
+        for (const { id, path } of rows) paths.set(id, path);
+      return paths;
+    },
+    pages: async function* (): AsyncGenerator<ExportedPost[]> {
+      for await (const rows of walk((after) => database.run((db) => postsAfter(db, after))))
+        yield rows.map(({ source, ...row }) => ({ post: toPost(row), source }));
+    },
+  };
+}
+
+/** Every UUID but this one is greater. */
+const leastId = '00000000-0000-0000-0000-000000000000';
+
+/** The rows in the order of their ids: after each page those behind its last row, until there are none. */
+async function* walk<Row extends { id: string }>(read: (after: string) => Promise<Row[]>) {
+  for (let rows = await read(leastId); rows.length > 0; rows = await read(rows.at(-1)?.id ?? leastId))
+    yield rows;
+}
+
+const pathsAtOnce = 2000;
+
+const pathsAfter = (db: Drizzle, after: string) =>
+  db
+    .select({ id: postSources.postId, path: postSources.path })
+    .from(postSources)
+    .where(gt(postSources.postId, after))
+    .orderBy(asc(postSources.postId))
+    .limit(pathsAtOnce);
+
+const postsAtOnce = 200;
+/** Bytes of text after which a page ends: over a slow line it has to arrive before we give up on the database. */
+const mostBytesPerPage = 1024 * 1024;
+
+const isSource = eq(postSources.postId, posts.id);
+
+/** One page. The lengths are stored with the texts: only the texts that are sent are unpacked. */
+function postsAfter(db: Drizzle, after: string) {
+  const sized = db
+    .select({
+      id: posts.id,
+      bytes: sql`octet_length(${posts.content}) + coalesce(octet_length(${postSources.head}), 0)`.as('bytes'),
+    })
+    .from(posts)
+    .leftJoin(postSources, isSource)
+    .where(gt(posts.id, after))
+    .orderBy(asc(posts.id))
+    .limit(postsAtOnce)
+    .as('sized');
+  const before = sql`order by ${sized.id} rows between unbounded preceding and 1 preceding`;
+  const measured = db
+    .select({
+      id: sized.id,
+      bytesBefore: sql`coalesce(sum(${sized.bytes}) over (${before}), 0)`.as('bytes_before'),
+    })
+    .from(sized)
+    .as('measured');
+  const source = {
+    path: postSources.path,
+    head: postSources.head,
+    isCurrent: sql<boolean>`${postSources.version} = ${posts.version}`,
+  };
+  return db
+    .select({ ...postColumns, source })
+    .from(measured)
+    .innerJoin(posts, eq(posts.id, measured.id))
+    .leftJoin(postSources, isSource)
+    .where(sql`${measured.bytesBefore} < ${mostBytesPerPage}`)
+    .orderBy(asc(posts.id));
+}

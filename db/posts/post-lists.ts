@@ -1,0 +1,81 @@
+import type { Database, Drizzle } from '../database/client.js';
+import { and, arrayContains, desc, eq, type SQL, sql } from '../database/drizzle.js';
+import { posts } from '../schema.js';
+import { oncePerConnection, postColumns, toPost, versionColumns } from './post-rows.js';
+import type { PostFilter, PostStore } from './post-store.js';
+
+/** Bytes of content after which a page ends, so that a few clients with long posts cannot fill the memory. */
+const mostBytesPerPage = 2 * 1024 * 1024;
+
+// Written out, never a parameter: a plan for any status could not use the index that has published posts alone.
+const isPublished = sql`${posts.status} = 'published'`;
+const newestFirst = [desc(posts.sortedAt), desc(posts.id)];
+
+export function createPostLists(database: Database): Pick<PostStore, 'list' | 'newest'> {
+  const newest = oncePerConnection((db) =>
+    db
+      .select(versionColumns)
+      .from(posts)
+      .where(isPublished)
+      .orderBy(...newestFirst)
+      .limit(sql.placeholder('count'))
+      .prepare('newest-posts'),
+  );
+
+  return {
+    list: async (filter) => {
+      const rows = await database.run((db) => pageOf(db, filter), isSearch(filter) ? 'search' : 'request');
+      const last = rows.at(-1);
+      const next = last?.more ? { sortedAt: last.sortedAt, id: last.id } : undefined;
+      return { posts: rows.map(toPost), next };
+    },
+    newest: async (count) => {
+      const rows = await database.run((db) => newest(db).execute({ count }), 'look-up');
+      return rows.map((row) => ({ ...row, updatedAt: row.updatedAt.toISOString() }));
+    },
+  };
+}
+
+/** One page: the database itself leaves out what makes it too long, and says of each post whether another follows. */
+function pageOf(db: Drizzle, filter: PostFilter) {
+  const found = db
+    .select({ ...postColumns, sortedAt: posts.sortedAt })
+    .from(posts)
+    .where(and(...conditionsOf(filter)))
+    .orderBy(...newestFirst)
+    .limit(filter.limit + 1)
+    .as('found');
+  const before = sql`order by ${found.sortedAt} desc, ${found.id} desc rows between unbounded preceding and 1 preceding`;
+  const measured = db
+    .select({
+      ...found._.selectedFields,
+      // The length is stored with the text: nothing is unpacked for it.
+      bytesBefore: sql`coalesce(sum(octet_length(${found.content})) over (${before}), 0)`.as('bytes_before'),
+      more: sql<boolean>`lead(${found.id}) over (${before}) is not null`.as('more'),
+    })
+    .from(found)
+    .as('measured');
+  const { bytesBefore, ...columns } = measured._.selectedFields;
+  const page = db
+    .select(columns)
+    .from(measured)
+    .where(sql`${bytesBefore} < ${mostBytesPerPage}`)
+    .orderBy(desc(measured.sortedAt), desc(measured.id))
+    .limit(filter.limit);
+  // A tag or a word can be in every post or in one, so a plan for any of them would be a bad one: these are planned
+  // for their values. The others are planned once for each connection.
+  return isSearch(filter) ? page : page.prepare('posts').execute();
+}
+
+/** Whether no index has the posts in the order of the page, so that many may be read for a few. */
+const isSearch = ({ tag, search }: PostFilter): boolean => tag !== undefined || search !== undefined;
+
+function conditionsOf({ after, tag, author, search, drafts }: PostFilter): (SQL | undefined)[] {
+  return [
+    drafts ? undefined : isPublished,
+    after && sql`(${posts.sortedAt}, ${posts.id}) < (${after.sortedAt.toISOString()}, ${after.id})`,
+    tag === undefined ? undefined : arrayContains(posts.tags, [tag]),
+    author === undefined ? undefined : eq(posts.author, author),
+    search === undefined ? undefined : sql`${posts.search} @@ websearch_to_tsquery('english', ${search})`,
+  ];
+}

@@ -1,0 +1,138 @@
+import { z } from 'zod';
+import { providerIds } from '../contract.js';
+import { jsonText } from './json-text.js';
+import { version } from './version.js';
+
+/**
+ * What crosses between processes, and nothing else does: the job on the queue, and the messages on the relay. Each
+ * carries `v`; see `versions.ts`.
+ */
+
+const provider = z.enum(providerIds);
+
+/** A conversation to answer; the payload of a job on the queue `chat-<provider>`. */
+export const chatJobSchema = z.object({
+  v: version,
+  provider,
+  model: z.string().optional(),
+  turns: jsonText(
+    z.array(z.object({ role: z.enum(['system', 'user', 'assistant']), content: z.string() })).min(1),
+  ),
+  /** When the caller stops waiting, in milliseconds since the epoch; set once at the API and binding for everyone. */
+  deadline: z.number(),
+  /** The API process that waits for the outcome. */
+  replyTo: z.string(),
+  /**
+   * When the records of a kept chat end, in milliseconds since the epoch: its caller may come back, so its outcome is
+   * recorded. Absent in an ordinary job.
+   */
+  keptUntil: z.number().optional(),
+});
+
+/** The job as a worker reads it. */
+export type ChatJob = z.output<typeof chatJobSchema>;
+
+/** The job as it lies on the queue. */
+export type ChatJobPayload = z.input<typeof chatJobSchema>;
+
+/** Writes a job down for the queue; `chatJobSchema` reads it back. */
+export const encodeChatJob = (job: ChatJob): ChatJobPayload => ({ ...job, turns: JSON.stringify(job.turns) });
+
+/** Told on `reply.<api node>` when jobs have settled; on `reply.kept` of kept ones, without their outcomes. */
+export const replySchema = z.object({
+  v: version,
+  settled: z.array(
+    z.object({
+      jobId: z.string(),
+      /** As `encodeOutcome` writes it; absent when it is too large to send along. */
+      outcome: z.string().optional(),
+    }),
+  ),
+});
+
+export type Reply = z.output<typeof replySchema>;
+
+/** Told on `cancel.<provider>` when nobody waits for these jobs any more. */
+export const cancelSchema = z.object({ v: version, jobIds: z.array(z.string()) });
+
+export type Cancel = z.output<typeof cancelSchema>;
+
+/** Told on `limit.<provider>` when the provider has told a pool to wait, so that its other pools wait as well. */
+export const limitSchema = z.object({
+  v: version,
+  provider,
+  /** Who was told. */
+  worker: z.string(),
+  /** How long, in milliseconds; not until when, because the clocks of two machines differ. */
+  holdMs: z.number(),
+  /** Of which model; absent from the release before, which holds back all of them. */
+  model: z.string().optional(),
+});
+
+export type Limit = z.output<typeof limitSchema>;
+
+/** A model that a pool does not call freely; null stands for the account, which is every model. */
+const modelBreakerSchema = z.object({
+  model: z.string().nullable(),
+  /** `limited` by the provider's 429; `half-open` takes one call at a time. */
+  state: z.enum(['open', 'half-open', 'limited']),
+  /** Time until the next call, in milliseconds. */
+  nextProbeMs: z.number(),
+});
+
+export type ModelBreaker = z.output<typeof modelBreakerSchema>;
+
+/**
+ * Told on `pool.<provider>.<worker>` once a second, at every change of the breaker, when a hold begins and ends, and once
+ * when the pool stops.
+ */
+export const poolBeatSchema = z.object({
+  v: version,
+  provider,
+  worker: z.string(),
+  state: z.enum(['serving', 'probing', 'paused', 'stopped']),
+  concurrency: z.number(),
+  inFlight: z.number(),
+  /**
+   * Jobs of this provider that no worker has taken yet, over all workers, but for the asynchronous ones; 0 without a count where the
+   * pool knows that there are none.
+   */
+  waiting: z.number(),
+  /** The asynchronous ones, which are taken after those; absent when there are none. */
+  waitingAsync: z.number().optional(),
+  /** Both by level of fair share, from 0 up to the last that is not empty; absent when only the first level has any. */
+  waitingByLevel: z.array(z.number()).optional(),
+  waitingAsyncByLevel: z.array(z.number()).optional(),
+  /** Moving mean of the time one job takes here, in milliseconds; 0 before the first was answered. */
+  meanJobMs: z.number(),
+  /** Age of the oldest running job, in milliseconds; absent when none is running. */
+  oldestJobMs: z.number().optional(),
+  /** Whether the pool has a model for requests that name none. */
+  hasDefaultModel: z.boolean(),
+  /** That model; absent where there is none, and from the release before. */
+  defaultModel: z.string().optional(),
+  /** What callers may name besides, as in `isModelAllowed`; absent where any plain name is allowed. */
+  models: z.array(z.string()).optional(),
+  /** Only from the release before: how much longer the pool takes no jobs because its provider limits it, in milliseconds. */
+  heldForMs: z.number().optional(),
+  /** What it does not call freely; absent when there is nothing. */
+  breakers: z.array(modelBreakerSchema).optional(),
+});
+
+export type PoolBeat = z.output<typeof poolBeatSchema>;
+
+/** The record of a finished job is kept this long, in milliseconds, for an API process that missed the telling. */
+export const recordKeptMs = 60_000;
+
+/** Name of a provider's queue. */
+export const queueName = (id: (typeof providerIds)[number]): string => `chat-${id}`;
+
+/** Relay topics; see the schemas for what each carries. */
+export const topics = {
+  reply: (apiNode: string): string => `reply.${apiNode}`,
+  keptReply: 'reply.kept',
+  cancel: (id: (typeof providerIds)[number]): string => `cancel.${id}`,
+  limit: (id: (typeof providerIds)[number]): string => `limit.${id}`,
+  pool: (id: (typeof providerIds)[number], worker: string): string => `pool.${id}.${worker}`,
+  allPools: 'pool.>',
+} as const;

@@ -1,0 +1,65 @@
+import { z } from 'zod';
+import { failureCodes } from '../failures.js';
+import { jsonText } from './json-text.js';
+import { version, writtenVersion } from './version.js';
+
+const completion = {
+  text: z.string(),
+  /** The model that answered, in the provider's words. */
+  model: z.string(),
+  usage: z.object({ inputTokens: z.number(), outputTokens: z.number() }).optional(),
+};
+
+const timings = {
+  /** Milliseconds the job waited before a worker took it. */
+  queueMs: z.number(),
+  /** Milliseconds spent at the provider, all attempts and the pause between them included. */
+  providerMs: z.number(),
+};
+
+/**
+ * How a chat job ended, as it crosses the queue: `ok` is a finished reply, `truncated` one cut at the token limit,
+ * `blocked` one withheld by the provider's content filter, `cancelled` a job that was ended because nobody waited for it
+ * any more, `failed` anything else with its reason as a code.
+ */
+const outcomeSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('ok'), ...completion, ...timings }),
+  z.object({ kind: z.literal('truncated'), ...completion, ...timings }),
+  z.object({ kind: z.literal('blocked'), ...timings }),
+  z.object({ kind: z.literal('cancelled'), ...timings }),
+  z.object({
+    kind: z.literal('failed'),
+    /** A code that a newer release has and this one does not counts as `internal`. */
+    code: z.enum(failureCodes).catch('internal'),
+    retryable: z.boolean(),
+    retryAfterMs: z.number().optional(),
+    ...timings,
+  }),
+]);
+
+export type Outcome = z.output<typeof outcomeSchema>;
+
+/** What a job whose outcome cannot be read ended as. */
+export const brokenOutcome: Outcome = {
+  kind: 'failed',
+  code: 'internal',
+  retryable: false,
+  queueMs: 0,
+  providerMs: 0,
+};
+
+/** What a job that broke or was given up ended as: outages do that to healthy ones, so another attempt is worth it. */
+export const givenUpOutcome: Outcome = { ...brokenOutcome, retryable: true };
+
+/** An outcome as JSON text, with its version; see `jsonText` for why it crosses the queue as a string. */
+export const encodeOutcome = (outcome: Outcome): string => JSON.stringify({ v: writtenVersion, ...outcome });
+
+/** Reads what `encodeOutcome` wrote. Throws for anything else. */
+export const decodeOutcome = (text: unknown): Outcome => writtenOutcome.parse(text);
+
+const writtenOutcome = jsonText(
+  z
+    .looseObject({ v: version })
+    .transform((written): unknown => written)
+    .pipe(outcomeSchema),
+);

@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { providerIds } from '../contract.js';
+import { jsonText } from './json-text.js';
+import { decodeOutcome, encodeOutcome, type Outcome } from './outcome.js';
+import { version, writtenVersion } from './version.js';
+
+/**
+ * The records of a chat that may be come back to, under names that nothing else uses. Each carries
+ * `v`; see `versions.ts`.
+ */
+
+/** What is known of a kept chat beside its outcome; never its conversation. Times are in milliseconds since the epoch. */
+const keptChatSchema = z.object({
+  v: version,
+  /** Also the job's. */
+  id: z.string(),
+  /** Name of the user. */
+  owner: z.string(),
+  /** Id of the user; absent in what the release before has written, which went by the name. */
+  ownerId: z.string().optional(),
+  provider: z.enum(providerIds),
+  model: z.string().optional(),
+  /** Tells whether a request that comes with the same key is the same. */
+  requestHash: z.string(),
+  createdAt: z.number(),
+  /** The job's. */
+  deadline: z.number(),
+  /** When its records end. */
+  keptUntil: z.number(),
+});
+
+export type KeptChat = z.output<typeof keptChatSchema>;
+
+const keptOutcomeSchema = z.object({
+  v: version,
+  at: z.number(),
+  /** As `encodeOutcome` writes it. */
+  outcome: z.string().transform(decodeOutcome),
+});
+
+/** How a kept chat ended, and when, in milliseconds since the epoch. */
+export type KeptOutcome = z.output<typeof keptOutcomeSchema>;
+
+/** So long an outcome waits for a store that is away, in milliseconds: a restart or a failover takes a few seconds. */
+export const outcomePatienceMs = 10_000;
+
+/** Where a kept chat is recorded. */
+export const chatKey = (id: string): string => `chat.${id}`;
+
+/** Where the outcome of a kept chat is recorded; whoever writes it first decides how the chat ended. */
+export const outcomeKey = (id: string): string => `outcome.${id}`;
+
+/** Where the id is recorded of the chat that a caller's `Idempotency-Key` stands for; tells neither of the two. */
+export const pointerKey = (owner: string, key: string): string =>
+  `key.${createHash('sha256').update(`${owner}\0${key}`).digest('hex')}`;
+
+/** A kept chat as JSON text. */
+export const encodeKeptChat = (chat: KeptChat): string => JSON.stringify(chat);
+
+/** Reads what `encodeKeptChat` wrote. Throws for anything else. */
+export const decodeKeptChat = (text: string): KeptChat => jsonText(keptChatSchema).parse(text);
+
+/** The outcome of a kept chat, which ended `at`, as JSON text. */
+export const encodeKeptOutcome = (outcome: Outcome, at: number): string =>
+  JSON.stringify({ v: writtenVersion, at, outcome: encodeOutcome(outcome) } satisfies z.input<
+    typeof keptOutcomeSchema
+  >);
+
+/** Reads what `encodeKeptOutcome` wrote. Throws for anything else. */
+export const decodeKeptOutcome = (text: string): KeptOutcome => jsonText(keptOutcomeSchema).parse(text);

@@ -1,0 +1,121 @@
+import { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { PgPool } from 'bullmq';
+import pg from 'pg';
+import type { Log } from '../../runtime/log.js';
+import { within } from '../../runtime/with-timeout.js';
+import { parsePostgresUrl } from '../../urls/postgres-url.js';
+import { withLostConnectionsNamed } from './postgres-errors.js';
+import { QueryQueue } from './query-queue.js';
+
+/** What differs from pool to pool. */
+interface PoolOptions {
+  /** Connections at most. */
+  max: number;
+  /** Of these, how many are only to be listened on. */
+  listeners?: number;
+  /** Settings of each session, by their names in PostgreSQL. */
+  session: Record<string, string>;
+  log: Log;
+}
+
+/** A pool of `pg`, and the same pool as BullMQ expects it. */
+export interface PostgresPool {
+  readonly pool: pg.Pool;
+  readonly connection: PgPool;
+  close(): Promise<void>;
+}
+
+const connectTimeoutMs = 2000;
+const closingMs = 1000;
+
+/** Opens a pool that replaces its connections, also those that die without a word. It connects when it is used. */
+export function openPostgresPool(
+  url: string,
+  { max, listeners = 0, session, log }: PoolOptions,
+): PostgresPool {
+  const pool = new pg.Pool({
+    ...parsePostgresUrl(url),
+    options: Object.entries(session)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
+    max,
+    connectionTimeoutMillis: connectTimeoutMs,
+    keepAlive: true,
+    // About half an hour: a new connection may lead to the server that has taken over.
+    maxLifetimeSeconds: 1700 + Math.round(200 * Math.random()),
+    application_name: 'quillgate',
+  });
+  const unheard = (error: Error) => log.debug({ err: error }, 'postgres connection');
+  pool.on('error', unheard);
+  // BullMQ takes some out of the pool without listening to them, and nobody's error ends the process.
+  pool.on('connect', (client) => client.on('error', unheard));
+  // Every queue, worker and relay of a process listens to it: more than Node takes for usual.
+  pool.setMaxListeners(0);
+  endSilentConnections(pool);
+  return {
+    pool,
+    connection: withLostConnectionsNamed(
+      pool,
+      new QueryQueue({ concurrency: max - listeners, silentMs: connectTimeoutMs }),
+    ),
+    // It waits for every query, and a silent server answers none.
+    close: () => within(closingMs, pool.end()).catch(() => undefined),
+  };
+}
+
+/** A connection that has been in use for so long is asked for a sign of life, and again after as long: some listen for ever. */
+const heartbeatMs = 2000;
+/** One that has said nothing by then is dead. It bounds every query: none of ours takes six seconds. */
+const heartbeatAnswerMs = 4000;
+
+/**
+ * Ends connections on which nothing comes back, as when a firewall has forgotten them: TCP itself gives up after a quarter of an
+ * hour, and a connection that only listens sends nothing that could go unanswered. Whatever is under way on them fails.
+ */
+function endSilentConnections(pool: pg.Pool): void {
+  const idle = new Set<pg.PoolClient>();
+  const heartbeats = new Map<pg.PoolClient, NodeJS.Timeout>();
+  const forget = (client: pg.PoolClient) => {
+    clearTimeout(heartbeats.get(client));
+    heartbeats.delete(client);
+    idle.delete(client);
+  };
+  const watch = (client: pg.PoolClient) => {
+    heartbeats.set(client, setTimeout(() => void beat(client), heartbeatMs).unref());
+  };
+  const beat = async (client: pg.PoolClient) => {
+    const heartbeat = heartbeats.get(client);
+    const answers = await isAnswering(client);
+    // It may have been given back meanwhile, and be in use again.
+    if (heartbeats.get(client) !== heartbeat) return;
+    if (answers) return watch(client);
+    // What one has met, those that nobody uses at the moment would meet too.
+    for (const silent of [client, ...idle]) socketOf(silent)?.destroy(new Error('the connection is silent'));
+  };
+  pool.on('acquire', (client) => {
+    forget(client);
+    watch(client);
+  });
+  pool.on('release', (error, client) => {
+    forget(client);
+    if (!error) idle.add(client);
+  });
+  pool.on('remove', forget);
+}
+
+/** Whether the server says anything: to a question of ours, which it may also refuse, or to the one that it has got already. */
+async function isAnswering(client: pg.PoolClient): Promise<boolean> {
+  const before = socketOf(client)?.bytesRead;
+  const isReady = 'readyForQuery' in client && client.readyForQuery === true;
+  const asked = isReady ? client.query('select 1').catch(() => undefined) : new Promise(() => undefined);
+  await within(heartbeatAnswerMs, asked).catch(() => undefined);
+  // Where this process itself was too busy, the answer has arrived and was not looked at.
+  await nextTurn();
+  return socketOf(client)?.bytesRead !== before;
+}
+
+const socketOf = (client: pg.PoolClient): Socket | undefined =>
+  client instanceof pg.Client && client.connection.stream instanceof Socket
+    ? client.connection.stream
+    : undefined;

@@ -1,0 +1,203 @@
+import {
+  assertSchemaCompatibility,
+  createPostgresRelayBackend,
+  LATEST_SCHEMA_VERSION,
+  type PgPool,
+  type Queue,
+  Relay,
+  runMigrations,
+  SchemaMigrationRequiredError,
+  SchemaVersionMismatchError,
+  type Worker,
+  withBackend,
+} from 'bullmq';
+import pg from 'pg';
+import { providerIds } from '../../contract.js';
+import type { Log } from '../../runtime/log.js';
+import { within } from '../../runtime/with-timeout.js';
+import { parsePostgresUrl } from '../../urls/postgres-url.js';
+import { type QueueDepth, type RecordStore, StoreDefect, type StoreParts } from '../queue-store.js';
+import type { StoreClock } from './clock-skew.js';
+import { readJobs } from './postgres-jobs.js';
+import { openPostgresPool } from './postgres-pool.js';
+import { patientBackends } from './postgres-reconnect.js';
+
+/** Opens the queue's store in PostgreSQL; its schema is made by `migratePostgresStore`. */
+export function openPostgresStore(url: string, log: Log, clock: StoreClock): StoreParts {
+  const session = { search_path: schema };
+  const unflushed = { ...session, synchronous_commit: 'off' };
+  const queuePool = openPostgresPool(url, {
+    max: queueConnections,
+    listeners: providerIds.length,
+    session: unflushed,
+    log,
+  });
+  const urgentPool = openPostgresPool(url, {
+    max: urgentConnections,
+    listeners: 1,
+    session: unflushed,
+    log,
+  });
+  const recordsPool = openPostgresPool(url, { max: recordConnections, session, log });
+  const { pool, connection } = queuePool;
+  const { connection: urgent } = urgentPool;
+  const postgres = withBackend(patientBackends(urgent));
+  return {
+    kind: 'postgres',
+    records: openRecords(recordsPool.pool),
+    findDefect: () => findDefect(urgent, clock),
+    createQueue: (name) => new postgres.Queue(name, { connection }) as unknown as Queue,
+    createWorker: (name, processor, options) => {
+      const notRemoved = (err: Error) => log.debug({ err }, 'postgres connection');
+      pool.query(removeFutureCheck, [name]).catch(notRemoved);
+      const settings = { ...options, connection, runRetryDelay };
+      return new postgres.Worker(name, processor, settings) as unknown as Worker;
+    },
+    createRelay: (options) =>
+      new Relay({
+        ...options,
+        connection: urgent,
+        backend: createPostgresRelayBackend,
+      }) as unknown as Relay,
+    readJobs: (queue, jobIds) => within(recordTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
+    measure: ({ name }) => measure(pool, name),
+    forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),
+    close: async () =>
+      void (await Promise.all([queuePool, urgentPool, recordsPool].map((each) => each.close()))),
+  };
+}
+
+/**
+ * Of queues. A NOTIFY holds a lock of the whole database from before its commit until after it, and each add, completion
+ * and message has one: with a flush to the disk in between they would happen one after the other, at the pace of the disk. So
+ * here PostgreSQL may forget the last moments before a crash of its own, as Redis may with `appendfsync everysec`.
+ */
+const queueConnections = 12;
+/**
+ * Of what must not wait behind jobs, however many are added or end: messages, among them heartbeats, renewals of locks, and the look
+ * whether the store is well. One of them listens.
+ */
+const urgentConnections = 4;
+/** Of the records, which are flushed: what they promise outlives a crash. */
+const recordConnections = 4;
+
+/** Brings BullMQ's schema and the table of records up to date; any number may do so at once. Throws `StoreDefect`. */
+export async function migratePostgresStore(url: string): Promise<void> {
+  const client = new pg.Client({ ...parsePostgresUrl(url), connectionTimeoutMillis: 5000 });
+  await client.connect();
+  try {
+    await runMigrations(client, schema);
+    await client.query(makeRecords);
+  } catch (error) {
+    throw error instanceof SchemaVersionMismatchError ? new StoreDefect(tooNew) : error;
+  } finally {
+    await client.end();
+  }
+}
+
+const schema = 'bullmq';
+const table = `${schema}.quillgate_records`;
+/**
+ * A main loop that failed tries again after this long; the default of 15 s would be felt as an outage. It is short because no
+ * command waits for a connection to come back, as on Redis.
+ */
+const runRetryDelay = 200;
+
+/** Sent as one text it is one transaction. "If not exists" alone fails when two look at once: hence the lock. */
+const makeRecords = `
+  select pg_advisory_xact_lock(hashtext('${table}'));
+  create table if not exists ${table} (key text primary key, value text not null, ends_at timestamptz not null);
+  create index if not exists quillgate_records_ends_at on ${table} (ends_at)`;
+
+const missing = 'the schema is missing or older than this release: run quillgate migrate';
+/** BullMQ's schema names the oldest major version of its that may work with it. */
+const tooNew = 'the schema is of a newer release that this one cannot work with: upgrade this program';
+
+async function findDefect(connection: PgPool, clock: StoreClock): Promise<string | undefined> {
+  try {
+    const found = await assertSchemaCompatibility(connection, schema);
+    if (found < LATEST_SCHEMA_VERSION) return missing;
+    let isMissing = false;
+    const defect = await clock.look(async () => {
+      const { rows } = await connection.query(lookAround);
+      isMissing = Boolean(rows[0]?.missing);
+      return Number(rows[0]?.now);
+    });
+    return isMissing ? missing : defect;
+  } catch (error) {
+    if (error instanceof SchemaMigrationRequiredError) return missing;
+    if (error instanceof SchemaVersionMismatchError) return tooNew;
+    throw error;
+  }
+}
+
+const serverMs = `(extract(epoch from clock_timestamp()) * 1000)::bigint`;
+const lookAround = `select to_regclass('${table}') is null as missing, ${serverMs} as now`;
+
+/** A worker whose clock was ahead has left a time before which nobody looks for abandoned jobs. */
+const removeFutureCheck = `
+  delete from ${schema}.meta where queue = $1 and field = 'stalled-check' and value::bigint > ${serverMs}`;
+
+/** BullMQ trims this table to 10,000 events a queue while it completes a job, which must never wait for us. */
+const removeEvents = `
+  delete from ${schema}.event where (queue, id) in
+  (select queue, id from ${schema}.event where queue = $1 for update skip locked)`;
+
+async function measure(pool: pg.Pool, queue: string): Promise<QueueDepth> {
+  const { rows } = await pool.query<Record<'waiting' | 'active' | 'oldest', string | null>>(countJobs, [
+    queue,
+  ]);
+  const { waiting = null, active = null, oldest = null } = rows[0] ?? {};
+  return {
+    waiting: Number(waiting),
+    active: Number(active),
+    oldestAddedAt: oldest === null ? undefined : Number(oldest),
+  };
+}
+
+/** In two, because there is an index for each of the two states: those that have ended are not looked at. */
+const countJobs = `
+  select * from
+  (select count(*) as waiting, min(added_at_ms) as oldest from ${schema}.job where queue = $1 and state = 'waiting') as queued,
+  (select count(*) as active from ${schema}.job where queue = $1 and state = 'active') as taken`;
+
+const recordTimeoutMs = 2500;
+const mostRemovedAtOnce = 1000;
+
+/** A record that has ended is absent, whether it has been removed or not. The server's clock is the only one asked. */
+function openRecords(pool: pg.Pool): RecordStore {
+  const query = (text: string, values: unknown[]) =>
+    within(recordTimeoutMs, pool.query<{ key: string; value: string }>(text, values));
+  const changed = async (text: string, values: unknown[]) => (await query(text, values)).rowCount === 1;
+  return {
+    read: async (key) => (await query(readRecord, [key])).rows[0]?.value,
+    readAll: async (keys) => {
+      if (keys.length === 0) return [];
+      const { rows } = await query(readRecords, [keys]);
+      const values = new Map(rows.map(({ key, value }) => [key, value]));
+      return keys.map((key) => values.get(key));
+    },
+    create: (key, { value, ttlMs }) => changed(createRecord, [key, value, ttlMs]),
+    replace: (key, { expected, value, ttlMs }) => changed(replaceRecord, [key, value, ttlMs, expected]),
+    removeEnded: async () => {
+      let removed: number | null;
+      do removed = (await query(removeEndedRecords, [mostRemovedAtOnce])).rowCount;
+      while (removed === mostRemovedAtOnce);
+    },
+  };
+}
+
+const end = `clock_timestamp() + $3 * interval '1 millisecond'`;
+const readRecord = `select value from ${table} where key = $1 and ends_at > clock_timestamp()`;
+const readRecords = `select key, value from ${table} where key = any($1) and ends_at > clock_timestamp()`;
+const createRecord = `
+  insert into ${table} as there (key, value, ends_at) values ($1, $2, ${end})
+  on conflict (key) do update set value = excluded.value, ends_at = excluded.ends_at
+  where there.ends_at <= clock_timestamp()`;
+const replaceRecord = `
+  update ${table} set value = $2, ends_at = ${end}
+  where key = $1 and value = $4 and ends_at > clock_timestamp()`;
+/** In portions, so that none takes long; what another process is removing is left to it. */
+const removeEndedRecords = `
+  delete from ${table} where key in
+  (select key from ${table} where ends_at <= now() order by ends_at limit $1 for update skip locked)`;

@@ -1,0 +1,134 @@
+import { Queue, Relay, Worker } from 'bullmq';
+import type { Result } from 'ioredis';
+import type { Log } from '../../runtime/log.js';
+import { parseRedisUrl } from '../../urls/redis-url.js';
+import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
+import type { StoreClock } from './clock-skew.js';
+import { connectRedis, maxBlockMs, type Patience, type RedisConnection } from './redis-connection.js';
+import { findRedisDefect } from './redis-defects.js';
+import { defineReadJobs, readJobs } from './redis-jobs.js';
+import { namesOfKeys } from './redis-keys.js';
+
+declare module 'ioredis' {
+  interface RedisCommander<Context> {
+    /** See `replaceScript`. */
+    replaceRecord(key: string, expected: string, value: string, ttlMs: number): Result<number, Context>;
+    /** See `measureScript`. */
+    measureQueue(
+      ...keys: [wait: string, prioritized: string, active: string, job: string]
+    ): Result<[waiting: number, active: number, ...addedAt: number[]], Context>;
+  }
+}
+
+/** Opens the queue's store in Redis, wherever the URL says that its servers are. */
+export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreParts {
+  const address = parseRedisUrl(url);
+  const keys = namesOfKeys(address);
+  const connect = (patience: Patience): RedisConnection => {
+    const redis = connectRedis(address, patience);
+    redis.on('error', (error) => log.debug({ err: error }, 'redis connection'));
+    return redis;
+  };
+  const producer = connect('impatient');
+  // Shared by workers and relay.
+  const patient = connect('patient');
+  producer.defineCommand('measureQueue', { numberOfKeys: 4, lua: measureScript });
+  defineReadJobs(producer);
+  const queueSettings = {
+    connection: producer,
+    skipWaitingForReady: true,
+    skipVersionCheck: true,
+    skipMetasUpdate: true,
+  };
+  return {
+    kind: 'redis',
+    records: openRecords(producer, keys.record),
+    findDefect: () => findRedisDefect(producer, address, clock),
+    createQueue: (name) => new Queue(name, { ...queueSettings, prefix: keys.queuePrefix(name) }),
+    createWorker: (name, processor, options) => {
+      const prefix = keys.queuePrefix(name);
+      return new BriefWorker(name, processor, {
+        ...options,
+        prefix,
+        connection: patient,
+        runRetryDelay,
+        drainDelay,
+      });
+    },
+    createRelay: (options) =>
+      new Relay({ ...options, prefix: keys.relayPrefix, connection: patient, blockTimeout: maxBlockMs }),
+    readJobs: (queue, jobIds) => readJobs(producer, queue, jobIds),
+    measure: (queue) => measure(producer, queue),
+    forgetEvents: (queue) => forgetEvents(producer, queue),
+    close: async () => {
+      producer.disconnect();
+      patient.disconnect();
+    },
+  };
+}
+
+/** While jobs are delayed BullMQ's own would wait for up to ten seconds on a connection that may have died. */
+class BriefWorker extends Worker {
+  override get maximumBlockTimeout(): number {
+    return maxBlockMs / 1000;
+  }
+}
+
+/** A main loop that failed tries again after this long; the default of 15 s would be felt as an outage. */
+const runRetryDelay = 500;
+
+/**
+ * An idle worker looks after this many seconds at the latest. Redis wakes one of them for a job, and when that one is frozen
+ * the others learn of the job only by looking; PostgreSQL wakes all.
+ */
+const drainDelay = 1;
+
+/**
+ * From then on every job that is added trims the stream to nothing, in place of BullMQ's 10,000 events, so that it takes up no
+ * memory under load. What follows the last trim stays until the next call. BullMQ's own `trimEvents` is approximate.
+ */
+async function forgetEvents(redis: RedisConnection, queue: Queue): Promise<void> {
+  await redis.hset(queue.toKey('meta'), 'opts.maxLenEvents', 0);
+  await redis.xtrim(queue.toKey('events'), 'MAXLEN', 0);
+}
+
+/**
+ * Gives the lengths and when the job at either head was added, or 0. The keys of a queue are in one slot of a cluster, those of
+ * its jobs, which begin with the last key, too.
+ */
+const measureScript = `
+  local function addedAt(id) return tonumber(id and redis.call('HGET', KEYS[4] .. id, 'timestamp') or 0) end
+  return {
+    redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[2]), redis.call('LLEN', KEYS[3]),
+    addedAt(redis.call('LINDEX', KEYS[1], -1)), addedAt(redis.call('ZRANGE', KEYS[2], 0, 0)[1]) }`;
+
+async function measure(redis: RedisConnection, queue: Queue): Promise<QueueDepth> {
+  const [waiting, active, ...heads] = await redis.measureQueue(
+    queue.toKey('wait'),
+    queue.toKey('prioritized'),
+    queue.toKey('active'),
+    queue.toKey(''),
+  );
+  const addedAt = heads.filter((at) => at > 0);
+  return { waiting, active, oldestAddedAt: addedAt.length > 0 ? Math.min(...addedAt) : undefined };
+}
+
+/** Gives 1 when the record was what the caller had read. One key per command: the keys of a cluster are spread. */
+const replaceScript = `
+  if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+  redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+  return 1`;
+
+function openRecords(redis: RedisConnection, named: (key: string) => string): RecordStore {
+  redis.defineCommand('replaceRecord', { numberOfKeys: 1, lua: replaceScript });
+  const read = async (key: string) => (await redis.get(named(key))) ?? undefined;
+  return {
+    read,
+    // One by one: those of a cluster are in many places. They are on their way together.
+    readAll: (keys) => Promise.all(keys.map(read)),
+    create: async (key, { value, ttlMs }) => (await redis.set(named(key), value, 'PX', ttlMs, 'NX')) === 'OK',
+    replace: async (key, { expected, value, ttlMs }) =>
+      (await redis.replaceRecord(named(key), expected, value, ttlMs)) === 1,
+    removeEnded: async () => undefined,
+  };
+}

@@ -1,0 +1,391 @@
+import { createConnection } from 'node:net';
+import { text } from 'node:stream/consumers';
+import express from 'express';
+import { afterAll, describe, expect, it } from 'vitest';
+import {
+  type Authentication,
+  type Caller,
+  expressAuthentication,
+} from '../../../api/access/authentication.js';
+import { createLoginLimiter } from '../../../api/access/login-limiter.js';
+import { problemHandler } from '../../../api/http/problem.js';
+import { userNamed } from '../../support/identities.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { type Served, serve } from '../../support/serve.js';
+
+const name = 'Jürgen 🎉';
+const secret = 'a:secret: with: colons 🎉';
+const encode = (plain: string | Uint8Array) => Buffer.from(plain).toString('base64');
+const good = encode(`${name}:${secret}`);
+
+const callers = new Map<string, Caller>([
+  ['writer', { ...userNamed('w'), scopes: ['blogs:write'] }],
+  ['reader', { ...userNamed('r'), scopes: ['blogs:read'] }],
+  ['chatter', { ...userNamed('c'), scopes: ['chat'] }],
+  ['!odd~token=/"', { ...userNamed('o'), scopes: ['blogs:write', 'blogs:read'] }],
+]);
+
+const asJson = (value: unknown) => JSON.parse(JSON.stringify(value));
+
+const servers: Served[] = [];
+afterAll(() => Promise.all(servers.map((server) => server.close())));
+
+async function start(options: Partial<Authentication> = {}) {
+  const recording = createRecordingLog();
+  const app = express().set('trust proxy', 'loopback');
+  app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')));
+  app.locals.authentication = {
+    checkUser: (givenName, givenSecret) =>
+      givenName === name && givenSecret === secret ? userNamed(name) : undefined,
+    checkToken: async (token) => callers.get(token),
+    userExists: (given) => given === name,
+    usersLoaded: () => true,
+    loginLimiter: createLoginLimiter({ most: 1000 }),
+    earlyLimiter: createLoginLimiter({ most: 1000 }),
+    log: recording.log,
+    publicReads: true,
+    ...options,
+  } satisfies Authentication;
+  const door = (path: string, scheme: string, scopes?: string[]) =>
+    app.get(path, async (request, response) => {
+      const caller = await expressAuthentication(request, scheme, scopes);
+      response.json(caller ?? 'nobody');
+    });
+  door('/chat', 'basic');
+  door('/write', 'bearer', ['blogs:write']);
+  door('/read', 'bearer', ['blogs:read']);
+  app.use(problemHandler(createRecordingLog().log));
+  const server = await serve(app);
+  servers.push(server);
+  return {
+    recording,
+    port: server.port,
+    ask: (path: string, authorization?: string, headers: Record<string, string> = {}) =>
+      fetch(server.url + path, {
+        headers: authorization === undefined ? headers : { ...headers, Authorization: authorization },
+      }),
+  };
+}
+
+const { ask, port } = await start();
+
+describe('a 401', () => {
+  it.each([
+    [
+      '/chat',
+      'This address takes the name and the secret of a chat user (HTTP Basic), and they are missing or wrong.',
+    ],
+    [
+      '/write',
+      'This address takes an access token (Authorization: Bearer …), and it is missing, wrong, expired or revoked.',
+    ],
+  ])('says which credentials %s takes', async (path, detail) => {
+    const challenges = [undefined, `Basic ${encode('someone:else')}`, 'Bearer unknown'];
+    for (const authorization of challenges) {
+      const response = await ask(path, authorization);
+      expect(await response.json()).toMatchObject({ status: 401, code: 'unauthorized', detail });
+    }
+  });
+});
+const closed = await start({ publicReads: false });
+
+/** The status of a request whose header lines are sent as they are. */
+async function askRaw(path: string, ...lines: string[]): Promise<number> {
+  const socket = createConnection(port, '127.0.0.1');
+  socket.end(
+    [`GET ${path} HTTP/1.1`, 'Host: x', 'Connection: close', ...lines, '', ''].join('\r\n'),
+    'latin1',
+  );
+  return Number((await text(socket)).split(' ')[1]);
+}
+
+/** The body without what differs from request to request. */
+const bodyOf = async (response: Response) => ({
+  ...((await response.json()) as object),
+  requestId: undefined,
+});
+
+const nobodyKnows = await bodyOf(await ask('/chat'));
+const wrongToken = await bodyOf(await ask('/write'));
+
+describe('expressAuthentication, basic', () => {
+  it.each([`Basic ${good}`, `basic ${good}`, `BASIC   ${good}`, `Basic ${good.replace(/=+$/, '')}`])(
+    'knows the user by %j',
+    async (authorization) => {
+      const response = await ask('/chat', authorization);
+      expect(response.status).toBe(200);
+      expect(await response.json()).toEqual(asJson({ ...userNamed(name), scopes: ['chat'] }));
+    },
+  );
+
+  it.each([
+    ['no header', undefined],
+    ['an empty header', ''],
+    ['the scheme alone', 'Basic'],
+    ['the scheme and a blank', 'Basic '],
+    ['no blank', `Basic${good}`],
+    ['a tab', `Basic\t${good}`],
+    ['another scheme', `Bearer ${good}`],
+    ['a token', 'Bearer writer'],
+    ['two credentials', `Basic ${good} ${good}`],
+    ['two schemes', `Basic ${good}, Basic ${good}`],
+    ['plain text', `Basic ${encodeURIComponent(name)}:secret`],
+    ['what is not base64', 'Basic %%%%'],
+    ['padding alone', 'Basic ===='],
+    ['no colon', `Basic ${encode(name)}`],
+    ['a colon alone', `Basic ${encode(':')}`],
+    ['an empty secret', `Basic ${encode(`${name}:`)}`],
+    ['an empty name', `Basic ${encode(`:${secret}`)}`],
+    ['the secret up to its colon', `Basic ${encode(`${name}:a`)}`],
+    ['a secret that goes on', `Basic ${encode(`${name}:${secret}x`)}`],
+    ['a NUL at the end', `Basic ${encode(`${name}:${secret}\0`)}`],
+    ['another case of the name', `Basic ${encode(`${name.toLowerCase()}:${secret}`)}`],
+    ['Latin-1', `Basic ${encode(Buffer.from(`${name}:${secret}`, 'latin1'))}`],
+    ['bytes that are not UTF-8', `Basic ${encode(Buffer.from([0xff, 0x3a, 0xfe]))}`],
+    ['10 KB of base64', `Basic ${encode('x:'.repeat(3750))}`],
+    ['10 KB of blanks', `Basic ${' '.repeat(10_000)}x!`],
+    ['10 KB of blanks before what is right', `Basic ${' '.repeat(10_000)}${good}`],
+    ['10 KB of padding', `Basic x${'='.repeat(10_000)}!`],
+  ])('refuses %s, and says how to do it', async (_, authorization) => {
+    const response = await ask('/chat', authorization);
+    expect(response.status).toBe(401);
+    expect(response.headers.get('www-authenticate')).toBe('Basic realm="chat", charset="UTF-8"');
+    expect(await bodyOf(response)).toEqual(nobodyKnows);
+  });
+
+  it('knows names and secrets as long as they may be', async () => {
+    const long = { name: '🎉'.repeat(128), secret: '🎉'.repeat(512) };
+    const checkUser = (...given: string[]) =>
+      given[0] === long.name && given[1] === long.secret ? userNamed('long') : undefined;
+    const { ask: askLong } = await start({ checkUser });
+    const response = await askLong('/chat', `Basic ${encode(`${long.name}:${long.secret}`)}`);
+    expect(response.status).toBe(200);
+  });
+
+  it('takes white space around the credentials, and no bytes that are not ASCII among them', async () => {
+    expect(await askRaw('/chat', `Authorization: \t Basic ${good} \t `)).toBe(200);
+    expect(await askRaw('/chat', `Authorization: Basic ${good}\xa0`)).toBe(401);
+  });
+});
+
+describe('expressAuthentication, bearer', () => {
+  it.each(['Bearer writer', 'bearer writer', 'BEARER    writer', 'Bearer !odd~token=/"'])(
+    'knows the owner by %j',
+    async (authorization) => {
+      const response = await ask('/write', authorization);
+      expect(response.status).toBe(200);
+      expect(await response.json()).toEqual(asJson(callers.get(authorization.replace(/.* /, ''))));
+    },
+  );
+
+  it.each([
+    ['no header', undefined],
+    ['an empty header', ''],
+    ['the scheme alone', 'Bearer'],
+    ['an empty token', 'Bearer   '],
+    ['no blank', 'Bearerwriter'],
+    ['two tokens', 'Bearer writer writer'],
+    ['a token that is not ASCII', 'Bearer writ\xe9r'],
+    ['credentials of chat', `Basic ${good}`],
+    ['the token as Basic', `Basic ${encode('writer:writer')}`],
+    ['10 KB', `Bearer ${'x'.repeat(10_000)}`],
+    ['10 KB of blanks before what is right', `Bearer ${' '.repeat(10_000)}writer`],
+  ])('refuses %s, without a word on a token', async (_, authorization) => {
+    const response = await ask('/write', authorization);
+    expect(response.status).toBe(401);
+    expect(response.headers.get('www-authenticate')).toBe('Bearer realm="blogs"');
+    expect(await bodyOf(response)).toEqual(wrongToken);
+  });
+
+  it.each(['Bearer x', 'bearer Writer', 'Bearer writer,', 'Bearer __proto__'])(
+    'refuses the token of %j',
+    async (authorization) => {
+      for (const path of ['/write', '/read']) {
+        const response = await ask(path, authorization);
+        expect(response.status).toBe(401);
+        expect(response.headers.get('www-authenticate')).toBe('Bearer realm="blogs", error="invalid_token"');
+        expect(await bodyOf(response)).toEqual(wrongToken);
+      }
+    },
+  );
+
+  it.each(['reader', 'chatter'])('does not let a %s write', async (token) => {
+    const response = await ask('/write', `Bearer ${token}`);
+    expect(response.status).toBe(403);
+    expect(response.headers.get('www-authenticate')).toBe(
+      'Bearer realm="blogs", error="insufficient_scope", scope="blogs:write"',
+    );
+    expect(await response.json()).toMatchObject({ code: 'insufficient_scope' });
+  });
+
+  it('lets everybody read in public, and knows those who say who they are', async () => {
+    expect(await (await ask('/read')).json()).toBe('nobody');
+    for (const token of ['writer', 'reader', 'chatter'])
+      expect(await (await ask('/read', `Bearer ${token}`)).json()).toEqual(asJson(callers.get(token)));
+    for (const wrong of ['', `Basic ${good}`, 'Bearer']) expect((await ask('/read', wrong)).status).toBe(401);
+  });
+
+  it('lets only tokens that may read or write read where reads are closed', async () => {
+    expect((await closed.ask('/read')).status).toBe(401);
+    expect((await closed.ask('/read', 'Bearer writer')).status).toBe(200);
+    expect((await closed.ask('/read', 'Bearer reader')).status).toBe(200);
+    const refused = await closed.ask('/read', 'Bearer chatter');
+    expect(refused.status).toBe(403);
+    expect(refused.headers.get('www-authenticate')).toContain('scope="blogs:read"');
+  });
+});
+
+describe('expressAuthentication', () => {
+  it('refuses a header that was sent twice, whichever is right', async () => {
+    const basic = `Authorization: Basic ${good}`;
+    expect(await askRaw('/chat', basic)).toBe(200);
+    expect(await askRaw('/chat', basic, basic)).toBe(401);
+    expect(await askRaw('/chat', basic, 'authorization: Basic eDp5')).toBe(401);
+    expect(await askRaw('/chat', 'AUTHORIZATION: Bearer writer', basic)).toBe(401);
+    expect(await askRaw('/write', 'Authorization: Bearer writer', basic)).toBe(401);
+    expect(await askRaw('/read', 'Authorization: Bearer reader', 'Authorization:')).toBe(401);
+  });
+
+  it('slows who fails again and again, at both doors together', async () => {
+    const { ask: askLimited } = await start({ loginLimiter: createLoginLimiter({ paceMs: 20 }) });
+    const statuses = await Promise.all(
+      Array.from({ length: 100 }, async (_, n) => {
+        const response = await (n % 2
+          ? askLimited('/chat', 'Basic eDp5')
+          : askLimited('/write', 'Bearer wrong'));
+        return response.status;
+      }),
+    );
+    expect(statuses.filter((status) => status === 401)).toHaveLength(30);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(70);
+
+    const refused = await askLimited('/chat', 'Basic eDp5');
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('content-type')).toContain('application/problem+json');
+    expect(refused.headers.get('www-authenticate')).toBeNull();
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(30);
+    expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60);
+    expect(await refused.json()).toMatchObject({ code: 'rate_limited', status: 429 });
+
+    // From the same address: what is right passes, and what is missing is only missing.
+    expect((await askLimited('/chat', `Basic ${good}`)).status).toBe(200);
+    expect((await askLimited('/write', 'Bearer writer')).status).toBe(200);
+    expect((await askLimited('/write', 'Bearer reader')).status).toBe(403);
+    expect((await askLimited('/chat')).status).toBe(401);
+    const elsewhere = { 'X-Forwarded-For': '192.0.2.7' };
+    expect((await askLimited('/chat', 'Basic eDp5', elsewhere)).status).toBe(401);
+  });
+
+  it('lets nobody see by the time whether a guess beyond the limit was right, except whose login was good lately', async () => {
+    const paceMs = 300;
+    const { ask: askLimited } = await start({ loginLimiter: createLoginLimiter({ most: 3, paceMs }) });
+    const timed = async (...call: Parameters<typeof askLimited>) => {
+      const startedAt = performance.now();
+      return { status: (await askLimited(...call)).status, ms: performance.now() - startedAt };
+    };
+    expect((await timed('/write', 'Bearer writer')).status).toBe(200);
+    for (let n = 0; n < 3; n++) expect((await timed('/chat', 'Basic eDp5')).status).toBe(401);
+
+    for (const [authorization, status] of [
+      ['Basic eDp5', 429],
+      [`Basic ${good}`, 200],
+    ] as const) {
+      const guess = await timed('/chat', authorization);
+      expect(guess.status).toBe(status);
+      expect(guess.ms).toBeGreaterThan(paceMs - 5);
+    }
+    // Accepted before the failures, and just now.
+    for (const [path, authorization] of [
+      ['/write', 'Bearer writer'],
+      ['/chat', `Basic ${good}`],
+    ] as const) {
+      const startedAt = performance.now();
+      for (let n = 0; n < 20; n++) expect((await askLimited(path, authorization)).status).toBe(200);
+      expect(performance.now() - startedAt).toBeLessThan(20 * paceMs);
+    }
+  });
+
+  it('looks at few guesses beyond the limit, and at none of those who would wait for long', async () => {
+    let looked = 0;
+    const checkUser = () => {
+      looked += 1;
+      return undefined;
+    };
+    const loginLimiter = createLoginLimiter({ most: 3, paceMs: 50 });
+    const { ask: askLimited } = await start({ loginLimiter, checkUser });
+    const guesses = Array.from({ length: 60 }, () => askLimited('/chat', 'Basic eDp5'));
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 401)).toHaveLength(3);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(57);
+    expect(looked).toBeLessThan(30);
+  });
+
+  it('notes who was refused and from where, and a name only if it is a user’s', async () => {
+    const { ask: askNoted, recording } = await start({
+      loginLimiter: createLoginLimiter({ most: 2, paceMs: 10 }),
+    });
+    const elsewhere = { 'X-Forwarded-For': '192.0.2.7' };
+    await askNoted('/chat', `Basic ${encode(`${name}:canary-wrong`)}`);
+    await askNoted('/chat', `Basic ${encode('canary-secret-as-name:x')}`);
+    await askNoted('/chat', 'Basic eDp5');
+    await askNoted('/write', 'Bearer canary-token', elsewhere);
+    await askNoted('/write', 'Bearer reader', elsewhere);
+    await askNoted('/chat');
+    await askNoted('/read');
+    const here = expect.stringMatching(/127\.0\.0\.1$/);
+    const lines = recording.lines.filter(({ msg }) => msg === 'login refused');
+    expect(lines.map(({ code, address, user, requestId }) => ({ code, address, user, requestId }))).toEqual([
+      { code: 'unauthorized', address: here, user: name, requestId: 'the-id' },
+      { code: 'unauthorized', address: here, user: undefined, requestId: 'the-id' },
+      { code: 'rate_limited', address: here, user: undefined, requestId: 'the-id' },
+      { code: 'unauthorized', address: '192.0.2.7', user: undefined, requestId: 'the-id' },
+      { code: 'insufficient_scope', address: '192.0.2.7', user: 'r', requestId: 'the-id' },
+    ]);
+    expect(recording.text()).not.toContain('canary');
+  });
+
+  it('counts no requests without credentials, and none that are right', async () => {
+    const { ask: askLimited } = await start({ loginLimiter: createLoginLimiter({ most: 1 }) });
+    for (let n = 0; n < 5; n++) {
+      expect((await askLimited('/chat')).status).toBe(401);
+      expect((await askLimited('/chat', `Basic ${good}`)).status).toBe(200);
+      expect((await askLimited('/write', 'Bearer reader')).status).toBe(403);
+      expect((await askLimited('/read')).status).toBe(200);
+    }
+    expect((await askLimited('/chat', 'Basic eDp5')).status).toBe(401);
+    expect((await askLimited('/chat', 'Basic eDp5')).status).toBe(429);
+  });
+
+  it('calls nobody unknown before the users are loaded, whatever the name and however often, and holds it against nobody', async () => {
+    let loaded = false;
+    const { ask: askEarly } = await start({
+      usersLoaded: () => loaded,
+      loginLimiter: createLoginLimiter({ most: 2, paceMs: 60_000 }),
+      earlyLimiter: createLoginLimiter({ most: 2, paceMs: 20 }),
+    });
+    expect((await askEarly('/chat', `Basic ${good}`)).status).toBe(200);
+    expect((await askEarly('/chat')).status).toBe(401);
+    const answers = [
+      await askEarly('/chat', 'Basic eDp5'),
+      await askEarly('/chat', `Basic ${encode(`${name}:x`)}`),
+      ...(await Promise.all(Array.from({ length: 40 }, () => askEarly('/chat', 'Basic eDp5')))),
+    ];
+    for (const response of answers) {
+      expect(response.headers.get('Retry-After')).toBe('2');
+      expect(await response.json()).toMatchObject({ status: 500, code: 'internal', retryable: true });
+    }
+    loaded = true;
+    expect((await askEarly('/chat', 'Basic eDp5')).status).toBe(401);
+    expect((await askEarly('/chat', `Basic ${encode(`${name}:x`)}`)).status).toBe(401);
+  });
+
+  it('lets a failure of the check through as what it is', async () => {
+    const { ask: askFailing } = await start({
+      checkToken: () => Promise.reject(new Error('database on fire')),
+      loginLimiter: createLoginLimiter({ most: 0 }),
+    });
+    const response = await askFailing('/write', 'Bearer x');
+    expect(response.status).toBe(500);
+    expect(await response.json()).toMatchObject({ code: 'internal' });
+  });
+});

@@ -1,0 +1,142 @@
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import { counterOf, createLoginLimiter } from '../../../api/access/login-limiter.js';
+import { Failure } from '../../../shared/failures.js';
+import { patience } from '../../support/patience.js';
+
+const from = (address: string, credentials = 'Basic eDp5') => ({ address, credentials });
+const limited = expect.objectContaining({ code: 'rate_limited' });
+
+/** Counts failures until one is too many; how many were not. */
+async function failUntilLimited(limiter: ReturnType<typeof createLoginLimiter>, address: string) {
+  for (let count = 0; ; count++) {
+    const failure = await limiter.countFailure(from(address)).catch((error: Failure) => error);
+    if (failure) return { count, failure };
+  }
+}
+
+describe('createLoginLimiter', () => {
+  it('lets 30 failures of a client pass within a minute, and says how long to wait then', async () => {
+    const { count, failure } = await failUntilLimited(createLoginLimiter(), '192.0.2.1');
+    expect(count).toBe(30);
+    expect(failure).toBeInstanceOf(Failure);
+    expect(failure).toMatchObject({ code: 'rate_limited', status: 429 });
+    expect(failure.facts.retryAfterMs).toBeGreaterThan(50_000);
+    expect(failure.facts.retryAfterMs).toBeLessThanOrEqual(60_000);
+  });
+
+  it('counts for each client alone', async () => {
+    const limiter = createLoginLimiter();
+    await failUntilLimited(limiter, '192.0.2.1');
+    await expect(limiter.countFailure(from('192.0.2.2'))).resolves.toBeUndefined();
+    await expect(limiter.countFailure(from('192.0.2.1'))).rejects.toEqual(limited);
+  });
+
+  it('begins again when the window is over, however many failures came in it', async () => {
+    const limiter = createLoginLimiter({ most: 2, windowSeconds: 0.05 });
+    await failUntilLimited(limiter, '192.0.2.1');
+    await vi.waitFor(() => limiter.countFailure(from('192.0.2.1')), { ...patience, interval: 5 });
+  });
+
+  it('admits one attempt after another from an address with too many failures, and not many who wait', async () => {
+    const limiter = createLoginLimiter({ most: 1, paceMs: 30 });
+    await failUntilLimited(limiter, '192.0.2.1');
+    const startedAt = performance.now();
+    const ends = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        limiter.admit(from('192.0.2.1')).then(
+          () => performance.now() - startedAt,
+          (failure: Failure) => failure.code,
+        ),
+      ),
+    );
+    const [admitted, refused] = [ends.slice(0, 8), ends.slice(8)];
+    for (const [n, ms] of admitted.entries()) expect(ms).toBeGreaterThan((n + 1) * 30 - 5);
+    expect(refused).toEqual(Array(12).fill('rate_limited'));
+  });
+
+  it('bounds how many wait in all', async () => {
+    const limiter = createLoginLimiter({ most: 0, paceMs: 30 });
+    const addresses = Array.from({ length: 3000 }, (_, n) => `10.0.${n >> 8}.${n & 255}`);
+    await Promise.allSettled(addresses.map((address) => limiter.countFailure(from(address))));
+    const ends = await Promise.allSettled(addresses.map((address) => limiter.admit(from(address))));
+    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1000);
+  });
+
+  it('admits at once what was accepted from the address, until it fails', async () => {
+    const limiter = createLoginLimiter({ most: 1, paceMs: 3_600_000 });
+    limiter.noteSuccess(from('192.0.2.1', 'good'));
+    await failUntilLimited(limiter, '192.0.2.1');
+    await limiter.admit(from('192.0.2.1', 'good'));
+    await limiter.admit(from('::ffff:192.0.2.1', 'good'));
+    await limiter.countFailure(from('192.0.2.1', 'good')).catch(() => undefined);
+    const isAdmitted = limiter.admit(from('192.0.2.1', 'good')).then(() => true);
+    expect(await Promise.race([isAdmitted, Promise.resolve('waits')])).toBe('waits');
+  });
+
+  it('forgets the oldest of very many who were accepted', async () => {
+    const limiter = createLoginLimiter({ most: 1, paceMs: 20 });
+    const accepted = Array.from({ length: 10_001 }, (_, n) => from('192.0.2.1', `good ${n}`));
+    for (const login of accepted) limiter.noteSuccess(login);
+    await failUntilLimited(limiter, '192.0.2.1');
+    const startedAt = performance.now();
+    for (const login of accepted.slice(-200)) await limiter.admit(login);
+    const many = performance.now() - startedAt;
+    await limiter.admit(accepted[0] ?? from(''));
+    expect(many).toBeLessThan(200 * 20);
+    expect(performance.now() - startedAt - many).toBeGreaterThan(15);
+  });
+
+  it('does not keep the process alive', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+    const before = timers();
+    const limiter = createLoginLimiter({ most: 0 });
+    await limiter.countFailure(from('192.0.2.1')).catch(() => undefined);
+    void limiter.admit(from('192.0.2.1'));
+    expect(timers()).toBe(before);
+  });
+});
+
+describe('counterOf', () => {
+  it.each([
+    ['192.0.2.1', '::ffff:192.0.2.1'],
+    ['192.0.2.1', '::FFFF:c000:201'],
+    ['192.0.2.1', '0:0:0:0:0:ffff:192.0.2.1'],
+    ['2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff'],
+    ['2001:db8:1:2::1', '2001:0DB8:0001:0002::'],
+    ['2001:db8::1', '2001:db8:0:0:1:2:3:4'],
+    ['fe80::1', 'fe80::2%eth0'],
+    ['::1', '::2'],
+    ['unknown', undefined],
+    ['unknown', '192.0.2.1:4711'],
+    ['', '[2001:db8::1]:4711'],
+  ])('is the same for %s and %s', (one, other) => {
+    expect(counterOf(other)).toBe(counterOf(one));
+  });
+
+  it.each([
+    ['192.0.2.1', '192.0.2.2'],
+    ['192.0.2.1', '::192.0.2.1'],
+    ['::ffff:192.0.2.1', '::ffff:192.0.2.2'],
+    ['2001:db8:1:2::1', '2001:db8:1:3::1'],
+    ['2001:db8::1:0:0:1', '2001:db8:1::1'],
+    ['64:ff9b::192.0.2.1', '192.0.2.1'],
+    ['unknown', '192.0.2.1'],
+  ])('is another for %s than for %s', (one, other) => {
+    expect(counterOf(other)).not.toBe(counterOf(one));
+  });
+
+  it('is one of a fixed number, and uses them evenly', () => {
+    const text = fc.oneof(fc.ipV4(), fc.ipV6(), fc.string());
+    fc.assert(
+      fc.property(text, (address) => {
+        const counter = counterOf(address);
+        expect(Number.isInteger(counter) && counter >= 0 && counter < 16_384).toBe(true);
+      }),
+    );
+    const network = (n: number) => `2001:db8:${(n >> 16).toString(16)}:${(n & 0xffff).toString(16)}::1`;
+    const used = new Set(Array.from({ length: 100_000 }, (_, n) => counterOf(network(n))));
+    expect(used.size).toBeGreaterThan(16_000);
+    expect(used.size).toBeLessThanOrEqual(16_384);
+  });
+});

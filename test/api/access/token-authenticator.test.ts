@@ -1,0 +1,162 @@
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { createTokenCheck } from '../../../api/access/token-authenticator.js';
+import { createTokenStore, type TokenStore } from '../../../db/access/tokens.js';
+import { openDatabase } from '../../../db/database/client.js';
+import { digestOf, makeAccessToken } from '../../../shared/access-token.js';
+import type { Scope } from '../../../shared/contract.js';
+import { openTestDatabase } from '../../support/database.js';
+import { userNamed } from '../../support/identities.js';
+import { patience } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+
+const { database, url, stop } = await openTestDatabase();
+
+const first = { token: 'a first token of any form, 32 long', user: userNamed('editor') };
+const firstCaller = { ...first.user, scopes: ['blogs:write', 'blogs:read'] };
+
+/** A store that nobody may ask. */
+const untouchable: TokenStore = {
+  create: () => Promise.reject(new Error('asked')),
+  find: () => Promise.reject(new Error('asked')),
+  markUsed: () => Promise.reject(new Error('asked')),
+  list: () => Promise.reject(new Error('asked')),
+  revoke: () => Promise.reject(new Error('asked')),
+};
+
+describe('createTokenCheck, without the database', () => {
+  const { log } = createRecordingLog();
+  const check = createTokenCheck({ first, tokens: untouchable, log });
+
+  it('knows the first token', async () => {
+    expect(await check(first.token)).toEqual(firstCaller);
+  });
+
+  it('refuses nonsense', async () => {
+    const nearly = `${makeAccessToken().slice(0, -1)}!`;
+    for (const token of ['', 'x', `${first.token}x`, first.token.slice(1), nearly, 'x'.repeat(10_000)])
+      expect(await check(token)).toBeUndefined();
+  });
+
+  it('takes nothing for the first token when there is none', async () => {
+    const withoutFirst = createTokenCheck({ first: undefined, tokens: untouchable, log });
+    for (const token of ['', 'undefined', first.token]) expect(await withoutFirst(token)).toBeUndefined();
+  });
+
+  it('takes no other token for the one that was looked up', async () => {
+    const grant = {
+      id: 'id',
+      secretHash: digestOf('other'),
+      user: userNamed('x'),
+      scopes: [],
+      usedRecently: true,
+    };
+    const tokens = { ...untouchable, find: async () => grant };
+    expect(await createTokenCheck({ first, tokens, log })(makeAccessToken())).toBeUndefined();
+  });
+
+  it('notes the use once while it is being noted, and only logs when that fails', async () => {
+    const token = makeAccessToken();
+    const grant = {
+      id: 'i',
+      secretHash: digestOf(token),
+      user: userNamed('x'),
+      scopes: [],
+      usedRecently: false,
+    };
+    const noting = Promise.withResolvers<void>();
+    const markUsed = vi.fn(() => noting.promise);
+    const recording = createRecordingLog();
+    const tokens = { find: async () => grant, markUsed };
+    const checkToken = createTokenCheck({ first, tokens, log: recording.log });
+
+    await Promise.all([checkToken(token), checkToken(token), checkToken(token)]);
+    expect(markUsed).toHaveBeenCalledTimes(1);
+    noting.reject(new Error('gone'));
+    await vi.waitFor(() => expect(recording.lines).toHaveLength(1), patience);
+    expect(recording.text()).not.toContain(token);
+    expect(await checkToken(token)).toEqual({ ...userNamed('x'), scopes: [] });
+    expect(markUsed).toHaveBeenCalledTimes(2);
+  });
+
+  it('does not note what was noted within the minute', async () => {
+    const token = makeAccessToken();
+    const grant = {
+      id: 'i',
+      secretHash: digestOf(token),
+      user: userNamed('x'),
+      scopes: [],
+      usedRecently: true,
+    };
+    const tokens = { ...untouchable, find: async () => grant };
+    const recording = createRecordingLog();
+    expect(await createTokenCheck({ first, tokens, log: recording.log })(token)).toBeDefined();
+    expect(recording.lines).toEqual([]);
+  });
+});
+
+describe('createTokenCheck, with the database', () => {
+  const recording = createRecordingLog();
+  const otherProcess = openDatabase({ url, poolSize: 1, log: recording.log });
+  afterAll(async () => {
+    await otherProcess.close();
+    await stop();
+  });
+
+  const createToken = async (facts: { owner?: string; scopes?: Scope[]; expiresAt?: Date } = {}) => {
+    const token = makeAccessToken();
+    const { owner = 'Zoë', scopes = ['blogs:read'], expiresAt } = facts;
+    const stored = { owner, scopes, expiresAt, secretHash: digestOf(token) };
+    const { id } = await createTokenStore(database).create(stored);
+    return { token, id };
+  };
+  const createCheck = () =>
+    createTokenCheck({ first, tokens: createTokenStore(database), log: recording.log });
+
+  it('knows a token that was made, by its owner and scopes', async () => {
+    const check = createCheck();
+    const { token } = await createToken({ scopes: ['chat', 'blogs:write'] });
+    expect(await check(token)).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      name: 'Zoë',
+      createdAt: expect.any(Date),
+      scopes: ['chat', 'blogs:write'],
+    });
+    expect(await check(first.token)).toEqual(firstCaller);
+    expect(await check(makeAccessToken())).toBeUndefined();
+  });
+
+  it("takes tokens in the name of the first user for that user's", async () => {
+    const { token } = await createToken({ owner: first.user.name });
+    expect(await createCheck()(token)).toEqual({ ...first.user, scopes: ['blogs:read'] });
+  });
+
+  it('refuses an expired token', async () => {
+    const { token } = await createToken({ expiresAt: new Date(Date.now() - 1000) });
+    expect(await createCheck()(token)).toBeUndefined();
+  });
+
+  it('refuses a token at the next request after another process revoked it', async () => {
+    const check = createCheck();
+    const { token, id } = await createToken();
+    expect(await check(token)).toBeDefined();
+    expect(await createTokenStore(otherProcess).revoke(id)).toBe(true);
+    expect(await check(token)).toBeUndefined();
+  });
+
+  it('notes when the token was used', async () => {
+    const tokens = createTokenStore(database);
+    const { token, id } = await createToken();
+    const check = createCheck();
+    expect(await check(token)).toBeDefined();
+    const lastUse = async () => (await tokens.list()).find((info) => info.id === id)?.lastUsedAt;
+    await vi.waitFor(async () => expect(await lastUse()).toEqual(expect.any(String)), patience);
+  });
+
+  it('says that the database is unavailable, except to the first token', async () => {
+    const away = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log: recording.log });
+    const check = createTokenCheck({ first, tokens: createTokenStore(away), log: recording.log });
+    await expect(check(makeAccessToken())).rejects.toMatchObject({ code: 'database_unavailable' });
+    expect(await check(first.token)).toEqual(firstCaller);
+    await away.close();
+  });
+});

@@ -1,0 +1,206 @@
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createUserDirectory } from '../../../api/access/user-directory.js';
+import { createUserStore, type UserDigest } from '../../../db/access/users.js';
+import { openDatabase } from '../../../db/database/client.js';
+import { digestOf } from '../../../shared/access-token.js';
+import { openTestDatabase } from '../../support/database.js';
+import { userNamed } from '../../support/identities.js';
+import { patience } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+
+const { database, url, stop } = await openTestDatabase();
+
+const first = {
+  user: { ...userNamed('first'), id: 'made of the name' },
+  secret: 'the secret: of the first 🎉',
+};
+const userOf = (name: string, secret: string): UserDigest => ({
+  ...userNamed(name),
+  secretHash: digestOf(secret),
+});
+
+/** A directory over loads that the test brings to an end, and a database that speaks when the test says so. */
+type First = Parameters<typeof createUserDirectory>[0]['first'];
+
+function startByHand(options: { first: First } = { first }) {
+  const loads: PromiseWithResolvers<UserDigest[]>[] = [];
+  const digests = () => {
+    const load = Promise.withResolvers<UserDigest[]>();
+    loads.push(load);
+    return load.promise;
+  };
+  let hooks = { onListen: () => {}, onNotify: () => {} };
+  const recording = createRecordingLog();
+  const directory = createUserDirectory({
+    first: options.first,
+    users: { digests },
+    database: {
+      listen: (_channel, given) => {
+        hooks = given;
+      },
+    },
+    log: recording.log,
+  });
+  onTestFinished(() => directory.close());
+  return {
+    ...directory,
+    directory,
+    loads,
+    recording,
+    notify: () => hooks.onNotify(),
+    listening: () => hooks.onListen(),
+  };
+}
+
+describe('createUserDirectory, loads by hand', () => {
+  it('knows the first user before anything is loaded, and says that it does not know the others', async () => {
+    const { directory, check, loads, attempted } = startByHand();
+    expect(check(first.user.name, first.secret)).toEqual(first.user);
+    expect(check('alice', 'a')).toBeUndefined();
+    expect(directory.loaded).toBe(false);
+    loads[0]?.resolve([]);
+    await attempted;
+    expect(directory.loaded).toBe(true);
+    expect(check('alice', 'a')).toBeUndefined();
+    expect(check(first.user.name, 'a')).toBeUndefined();
+    expect(check(first.user.name, first.secret)).toEqual(first.user);
+  });
+
+  it('tells users from each other, byte for byte', async () => {
+    const { check, loads, attempted } = startByHand();
+    loads[0]?.resolve([userOf('Zoë', 'a:b'), userOf('bob', ''), userOf('__proto__', 'c')]);
+    await attempted;
+    expect(check('Zoë', 'a:b')).toEqual(userNamed('Zoë'));
+    expect(check('__proto__', 'c')).toEqual(userNamed('__proto__'));
+    for (const [name, secret] of [
+      ['Zoë', 'a'],
+      ['Zoë', 'c'],
+      ['Zoë', 'a:b\0'],
+      ['zoë', 'a:b'],
+      ['Zoe\u0308', 'a:b'],
+      ['Zoë:a', 'b'],
+      ['bob', first.secret],
+      ['', ''],
+      ['constructor', ''],
+      ['first', 'a:b'],
+    ] as const)
+      expect(check(name, secret)).toBeUndefined();
+  });
+
+  it('takes one of the name in the database for the user of the environment, with another secret', async () => {
+    const { check, loads, attempted } = startByHand();
+    loads[0]?.resolve([userOf(first.user.name, 'another')]);
+    await attempted;
+    expect(check(first.user.name, 'another')).toEqual(first.user);
+    expect(check(first.user.name, first.secret)).toEqual(first.user);
+    expect(check(first.user.name, 'neither')).toBeUndefined();
+  });
+
+  it('lets nobody in who has no secret', async () => {
+    const { check, loads, attempted } = startByHand({ first: { ...first, secret: undefined } });
+    const withoutSecret = { ...userNamed('tokens alone'), secretHash: Buffer.alloc(0) };
+    loads[0]?.resolve([withoutSecret]);
+    await attempted;
+    for (const secret of ['', first.secret, 'undefined']) {
+      expect(check(withoutSecret.name, secret)).toBeUndefined();
+      expect(check(first.user.name, secret)).toBeUndefined();
+    }
+  });
+
+  it('gets along without a first user', async () => {
+    const { check, loads, attempted } = startByHand({ first: undefined });
+    expect(check('', '')).toBeUndefined();
+    loads[0]?.resolve([userOf('alice', 'a')]);
+    await attempted;
+    expect(check('alice', 'a')).toEqual(userNamed('alice'));
+    expect(check('', '')).toBeUndefined();
+  });
+
+  it('loads again what was told while it was loading, and one at a time', async () => {
+    const { check, loads, attempted, notify, listening } = startByHand();
+    listening();
+    notify();
+    notify();
+    expect(loads).toHaveLength(1);
+    loads[0]?.resolve([userOf('alice', 'a')]);
+    await vi.waitFor(() => expect(loads).toHaveLength(2), patience);
+    loads[1]?.resolve([]);
+    await attempted;
+    expect(loads).toHaveLength(2);
+    expect(check('alice', 'a')).toBeUndefined();
+  });
+
+  it('keeps what it knows while loading fails, and says so once', async () => {
+    const { check, loads, attempted, notify, recording } = startByHand();
+    loads[0]?.resolve([userOf('alice', 'a')]);
+    await attempted;
+    for (const count of [2, 3]) {
+      notify();
+      await vi.waitFor(() => expect(loads).toHaveLength(count), patience);
+      loads[count - 1]?.reject(new Error('away'));
+      await vi.waitFor(() => expect(recording.text()).toContain('could not load the users'), patience);
+    }
+    expect(check('alice', 'a')).toEqual(userNamed('alice'));
+    expect(recording.lines.filter(({ msg }) => msg === 'could not load the users')).toHaveLength(1);
+  });
+
+  it('tries again by itself soon after a failure', async () => {
+    const { check, loads, attempted } = startByHand();
+    loads[0]?.reject(new Error('away'));
+    await attempted;
+    await vi.waitFor(() => expect(loads).toHaveLength(2), patience);
+    loads[1]?.resolve([userOf('alice', 'a')]);
+    await vi.waitFor(() => expect(check('alice', 'a')).toEqual(userNamed('alice')), patience);
+  });
+
+  it('stops loading when it is closed', async () => {
+    const { loads, attempted, notify, close } = startByHand();
+    loads[0]?.resolve([]);
+    await attempted;
+    close();
+    notify();
+    expect(loads).toHaveLength(1);
+  });
+});
+
+describe('createUserDirectory, with the database', () => {
+  const { log, text } = createRecordingLog();
+  const otherProcess = openDatabase({ url, poolSize: 1, log });
+  afterAll(async () => {
+    await otherProcess.close();
+    await stop();
+  });
+
+  it('follows what another process adds and removes, and keeps its users when the database goes', async () => {
+    const store = createUserStore(otherProcess);
+    const secret = 'a secret that appears nowhere else';
+    await store.add({ name: 'early', secretHash: digestOf(secret) });
+    const users = createUserStore(database);
+    const { check, attempted, close } = createUserDirectory({ first, users, database, log });
+    onTestFinished(close);
+    await attempted;
+    expect(check('early', secret)).toMatchObject({ name: 'early' });
+
+    // Well below the time after which it would load by itself.
+    const soon = { timeout: 5000, interval: 5 };
+    await store.add({ name: 'late', secretHash: digestOf(secret) });
+    await vi.waitFor(() => expect(check('late', secret)).toMatchObject({ name: 'late' }), soon);
+    await store.remove('early');
+    await vi.waitFor(() => expect(check('early', secret)).toBeUndefined(), soon);
+
+    await database.close();
+    expect(check('late', secret)).toMatchObject({ name: 'late' });
+    expect(text()).not.toContain(secret);
+  });
+
+  it('serves the first user when the database was never there', async () => {
+    const away = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log });
+    const users = createUserStore(away);
+    const directory = createUserDirectory({ first, users, database: away, log });
+    onTestFinished(directory.close);
+    await directory.attempted;
+    expect(directory.check(first.user.name, first.secret)).toEqual(first.user);
+    expect(directory.loaded).toBe(false);
+    await away.close();
+  });
+});

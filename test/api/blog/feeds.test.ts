@@ -1,0 +1,305 @@
+import express, { Router } from 'express';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Caller } from '../../../api/access/authentication.js';
+import { createLoginLimiter } from '../../../api/access/login-limiter.js';
+import { FeedsController } from '../../../api/blog/feeds.controller.js';
+import { createFeeds } from '../../../api/blog/feeds.js';
+import { createMarkdownRenderer, type Rendering } from '../../../api/blog/rendering/markdown.js';
+import { createRenderedPosts } from '../../../api/blog/rendering/rendered-posts.js';
+import { RegisterRoutes } from '../../../api/generated/routes.js';
+import { Controllers } from '../../../api/http/controllers.js';
+import { problemHandler } from '../../../api/http/problem.js';
+import type { PostFields, PostStore } from '../../../db/posts/post-store.js';
+import { createPostStore } from '../../../db/posts/posts.js';
+import { posts as postsTable } from '../../../db/schema.js';
+import { Failure } from '../../../shared/failures.js';
+import { openTestDatabase } from '../../support/database.js';
+import { readAtom, readJsonFeed } from '../../support/feed-readers.js';
+import { userNamed } from '../../support/identities.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { type Served, serve } from '../../support/serve.js';
+
+let opened: Awaited<ReturnType<typeof openTestDatabase>>;
+let store: PostStore;
+beforeAll(async () => {
+  opened = await openTestDatabase();
+  store = createPostStore(opened.database);
+});
+afterAll(() => opened?.stop());
+
+let server: Served;
+let rendered: string[];
+/** Whatever comes before the renderer is asked. */
+let beforeRender: () => Rendering | undefined;
+let publicReads: boolean;
+/** What is done before the store is asked for a list. */
+let beforeList: () => Promise<void>;
+const renderer = createMarkdownRenderer();
+afterAll(() => renderer.close());
+const readers: Record<string, Caller> = { reader: { ...userNamed('Rita'), scopes: ['blogs:read'] } };
+
+beforeAll(async () => {
+  const render = async (markdown: string) => {
+    rendered.push(markdown);
+    return beforeRender() ?? renderer.render(markdown);
+  };
+  const { log } = createRecordingLog();
+  const feeds = createFeeds({
+    title: 'News & "views" <b>',
+    baseUrl: 'https://blog.example/base/',
+    render: createRenderedPosts({ renderer: { render }, log }),
+    posts: {
+      newest: (count) => store.newest(count),
+      list: async (filter) => {
+        await beforeList();
+        return store.list(filter);
+      },
+    },
+  });
+  const app = express().disable('etag');
+  app.locals.controllers = new Controllers().add(FeedsController, () => new FeedsController({ feeds }));
+  app.locals.authentication = {
+    checkUser: () => undefined,
+    checkToken: async (token: string) => readers[token],
+    loginLimiter: createLoginLimiter(),
+    log,
+    get publicReads() {
+      return publicReads;
+    },
+  };
+  const routes = Router();
+  RegisterRoutes(routes);
+  app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')), routes);
+  app.use(problemHandler(log));
+  server = await serve(app);
+});
+afterAll(() => server?.close());
+
+beforeEach(async () => {
+  await opened.database.run((db) => db.delete(postsTable));
+  rendered = [];
+  publicReads = true;
+  beforeList = async () => {};
+  beforeRender = () => undefined;
+});
+
+async function get(path: '/feed.json' | '/feed.xml', headers: Record<string, string> = {}) {
+  const response = await fetch(server.url + path, { headers });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+const publish = async (fields: Partial<PostFields> = {}) => {
+  const defaults = { content: 'Text', title: 'Title', author: 'Ann', tags: [], slug: undefined };
+  return (await store.create({ ...defaults, status: 'published', ...fields })).post;
+};
+
+describe('GET /feed.json', () => {
+  it('is a JSON Feed of the published posts, newest first', async () => {
+    const first = await publish({ title: null, content: 'No *title*' });
+    const second = await publish({
+      title: '<b> & "c"',
+      content: '# Hi\n\n<script>x</script>',
+      tags: ['d', 'e & f'],
+    });
+    await publish({ status: 'draft' });
+    const { status, headers, text } = await get('/feed.json');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^application\/feed\+json(; charset=utf-8)?$/);
+    expect(readJsonFeed(text)).toEqual({
+      version: 'https://jsonfeed.org/version/1.1',
+      title: 'News & "views" <b>',
+      home_page_url: 'https://blog.example/base/blogs',
+      feed_url: 'https://blog.example/base/feed.json',
+      items: [
+        {
+          id: `urn:uuid:${second.id}`,
+          url: `https://blog.example/base/blogs/${second.id}`,
+          title: '<b> & "c"',
+          content_html: expect.stringMatching(/^<h1>Hi<\/h1>\s*$/),
+          date_published: second.publishedAt,
+          date_modified: second.updatedAt,
+          authors: [{ name: 'Ann' }],
+          tags: ['d', 'e & f'],
+        },
+        {
+          id: `urn:uuid:${first.id}`,
+          url: `https://blog.example/base/blogs/${first.id}`,
+          content_html: '<p>No <em>title</em></p>\n',
+          date_published: first.publishedAt,
+          date_modified: first.updatedAt,
+          authors: [{ name: 'Ann' }],
+        },
+      ],
+    });
+    expect(text).toMatch(/^\{"version":/);
+  });
+
+  it('is valid without any post', async () => {
+    expect(readJsonFeed((await get('/feed.json')).text).items).toEqual([]);
+  });
+});
+
+describe('GET /feed.xml', () => {
+  it('is an Atom feed of the published posts, newest first', async () => {
+    const first = await publish({ title: null, content: 'No *title* but words' });
+    const second = await publish({ title: 'T', content: '**b** <!-- c -->', tags: ['d', 'e & f'] });
+    const changed = await store.patch(first.id, { author: 'Bob' });
+    await publish({ status: 'draft' });
+    const { status, headers, text } = await get('/feed.xml');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^application\/atom\+xml(; charset=utf-8)?$/);
+    expect(readAtom(text)).toEqual({
+      ids: [`urn:uuid:${second.id}`, `urn:uuid:${first.id}`],
+      titles: ['T', 'No title but words'],
+      authors: ['Ann', 'Bob'],
+      contents: ['<p><strong>b</strong> </p>', '<p>No <em>title</em> but words</p>'],
+      categories: ['d', 'e & f'],
+      links: [`https://blog.example/base/blogs/${second.id}`, `https://blog.example/base/blogs/${first.id}`],
+      feed: {
+        id: ['https://blog.example/base/feed.xml'],
+        title: ['News & "views" <b>'],
+        updated: [changed.kind === 'changed' && changed.post.updatedAt],
+        self: ['https://blog.example/base/feed.xml'],
+        alternate: ['https://blog.example/base/blogs'],
+      },
+    });
+  });
+
+  it('is valid without any post', async () => {
+    expect(readAtom((await get('/feed.xml')).text).ids).toEqual([]);
+  });
+
+  it('is valid whatever characters the posts hold', async () => {
+    const odd =
+      '\u0001\u0008\u000b\u001f\u007f\u0085\ufffe\uffff\u{1ffff}😀 ]]> <![CDATA[ &amp; &#1; \r\n\t </feed> "\'';
+    await publish({ content: odd, title: odd, author: odd, tags: [odd, '\u0001', '\ufffe'] });
+    await publish({ content: '\u0001', title: null, author: '\uffff' });
+    const shown = '\ufffd\ufffd\ufffd\ufffd\u007f\u0085\ufffd\ufffd\u{1ffff}😀 ]]>';
+    const { titles, authors, contents, categories } = readAtom((await get('/feed.xml')).text);
+    expect(titles).toEqual(['\ufffd', expect.stringContaining(`${shown} <![CDATA[ &amp; &#1;`)]);
+    expect(authors).toEqual(['\ufffd', expect.stringContaining(`${shown} <![CDATA[`)]);
+    expect(categories).toEqual([expect.stringContaining(shown), '\ufffd', '\ufffd']);
+    expect(contents[1]).toContain('\ufffd\u007f');
+    const [, item] = readJsonFeed((await get('/feed.json')).text).items;
+    expect(item).toMatchObject({
+      title: odd.trim(),
+      authors: [{ name: odd }],
+      tags: [odd, '\u0001', '\ufffe'],
+    });
+  });
+
+  it('gives a post without title and words its day for a title', async () => {
+    await publish({ title: '  ', content: '![](https://a.example/b.png)' });
+    expect(readAtom((await get('/feed.xml')).text).titles).toEqual([
+      expect.stringMatching(/^[A-Z][a-z]+ \d{1,2}, \d{4}$/),
+    ]);
+  });
+});
+
+describe('the feeds', () => {
+  it('hold the 50 newest posts', async () => {
+    for (let count = 0; count < 51; count += 1) await publish({ title: `Post ${count}` });
+    const { items } = readJsonFeed((await get('/feed.json')).text);
+    expect(items).toHaveLength(50);
+    expect(items[0].title).toBe('Post 50');
+    expect(readAtom((await get('/feed.xml')).text).titles.at(-1)).toBe('Post 1');
+  });
+
+  it.each(['/feed.json', '/feed.xml'] as const)('are not sent again to who has them: %s', async (path) => {
+    const { id } = await publish();
+    const { headers } = await get(path);
+    const etag = headers.get('etag') ?? '';
+    expect(etag).toMatch(/^"[\w-]+"$/);
+    rendered = [];
+    for (const known of [etag, `"x", W/${etag}`, '*']) {
+      const again = await get(path, { 'If-None-Match': known });
+      expect(again).toMatchObject({ status: 304, text: '' });
+      expect(again.headers.get('etag')).toBe(etag);
+      expect(again.headers.get('cache-control')).toBe('public, no-cache');
+    }
+    for (const change of [
+      () => store.patch(id, { tags: ['new'] }),
+      () => publish(),
+      () => store.patch(id, { status: 'draft' }),
+    ]) {
+      const before = (await get(path)).headers.get('etag') ?? '';
+      await change();
+      expect(await get(path, { 'If-None-Match': before })).toMatchObject({ status: 200 });
+    }
+  });
+
+  it('have tags of their own', async () => {
+    expect((await get('/feed.json')).headers.get('etag')).not.toBe(
+      (await get('/feed.xml')).headers.get('etag'),
+    );
+  });
+
+  it('are rendered once for all who ask at the same time, in both formats', async () => {
+    await publish({ content: 'one' });
+    await publish({ content: 'two' });
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => get(index % 2 === 0 ? '/feed.json' : '/feed.xml')),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    expect(rendered.sort()).toEqual(['one', 'two']);
+    await get('/feed.json');
+    expect(rendered).toHaveLength(2);
+  });
+
+  it('render again what has changed alone', async () => {
+    const { id } = await publish({ content: 'one' });
+    await publish({ content: 'two' });
+    await get('/feed.json');
+    rendered = [];
+    await store.patch(id, { content: 'three' });
+    expect((await get('/feed.json')).text).toContain('three');
+    expect(rendered).toEqual(['three']);
+  });
+
+  it('are tried again after the database was away', async () => {
+    await publish();
+    beforeList = () => Promise.reject(new Failure('database_unavailable'));
+    expect(await get('/feed.xml')).toMatchObject({ status: 503 });
+    beforeList = async () => {};
+    expect(await get('/feed.xml')).toMatchObject({ status: 200 });
+  });
+
+  it('have what cannot be rendered as it was written', async () => {
+    await publish({ content: 'a <b>' });
+    beforeRender = () => ({ kind: 'refused' });
+    const [item] = readJsonFeed((await get('/feed.json')).text).items;
+    expect(item.content_html).toBe('<pre>a &lt;b&gt;</pre>');
+  });
+
+  it('are for later when too many posts are being rendered', async () => {
+    await publish({ content: '*one*' });
+    beforeRender = () => ({ kind: 'busy' });
+    const refused = await get('/feed.json');
+    expect(refused.status).toBe(500);
+    expect(refused.headers.get('retry-after')).toBe('2');
+    expect(refused.headers.get('etag')).toBeNull();
+    expect(JSON.parse(refused.text)).toMatchObject({ code: 'internal', retryable: true });
+    beforeRender = () => undefined;
+    expect((await get('/feed.json')).text).toContain('<em>one</em>');
+  });
+
+  it('are open to everyone or, when reads are closed, to tokens that may read', async () => {
+    expect(await get('/feed.json', { Authorization: 'Bearer unknown' })).toMatchObject({ status: 401 });
+    publicReads = false;
+    const refused = await get('/feed.json');
+    expect(refused.status).toBe(401);
+    expect(refused.headers.get('www-authenticate')).toMatch(/^Bearer /);
+    const answer = await get('/feed.json', { Authorization: 'Bearer reader' });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('cache-control')).toBe('private, no-cache');
+    expect(answer.headers.get('vary')).toBe('Authorization');
+  });
+
+  it('answer HEAD with the headers alone', async () => {
+    const { headers } = await get('/feed.xml');
+    const head = await fetch(`${server.url}/feed.xml`, { method: 'HEAD' });
+    expect(head.status).toBe(200);
+    expect(head.headers.get('etag')).toBe(headers.get('etag'));
+    expect(await head.text()).toBe('');
+  });
+});

@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest';
+import { etagOf, expectedVersions, isKnown } from '../../../api/blog/post-etag.js';
+import { Failure } from '../../../shared/failures.js';
+import { cpuMsOf } from '../../support/cpu-time.js';
+
+const mark = { version: 3, updatedAt: '2026-11-20T12:34:56.789Z' };
+const other = { version: 12, updatedAt: '2026-11-21T00:00:00.000Z' };
+
+describe('etagOf', () => {
+  it('is a strong tag of its own for each representation', () => {
+    const tags = [etagOf(mark), etagOf(mark, '-md'), etagOf(mark, '-html-0a1b2c3d')];
+    for (const tag of tags) expect(tag).toMatch(/^"[!-~]+"$/);
+    expect(new Set(tags).size).toBe(3);
+  });
+
+  it('changes with the version and with the time', () => {
+    expect(etagOf({ ...mark, version: 4 })).not.toBe(etagOf(mark));
+    expect(etagOf({ ...mark, updatedAt: '2026-11-20T12:34:56.790Z' })).not.toBe(etagOf(mark));
+  });
+});
+
+describe('isKnown', () => {
+  const etag = etagOf(mark);
+
+  it.each([
+    ['the tag', etag],
+    ['a star', '*'],
+    ['a star with spaces', ' * '],
+    ['its weak form', `W/${etag}`],
+    ['a list with it', `"a", W/"b" ,${etag}`],
+    ['a list with empty elements', `, ,${etag},,`],
+    ['a tag with a comma before it', `"a,b", ${etag}`],
+  ])('is true for %s', (_, header) => {
+    expect(isKnown(header, etag)).toBe(true);
+  });
+
+  it.each([
+    ['no header', undefined],
+    ['an empty header', ''],
+    ['another version', etagOf(other)],
+    ['another representation', etagOf(mark, '-html')],
+    ['a list that ends in neither comma nor end', `${etag} x`],
+    ['the tag without quotes', etag.slice(1, -1)],
+    ['half a tag', etag.slice(0, -1)],
+    ['a lower-case weakness', `w/${etag}`],
+    ['a tag within a tag', `"${etag}"`],
+    ['tags without a comma', `${etag} ${etag}`],
+    ['a star in a list', `*, ${etag}`],
+  ])('is false for %s', (_, header) => {
+    expect(isKnown(header, etag)).toBe(false);
+  });
+});
+
+describe('expectedVersions', () => {
+  it('asks for nothing without a header, or with a star', () => {
+    expect(expectedVersions(undefined)).toBeUndefined();
+    expect(expectedVersions('*')).toBeUndefined();
+  });
+
+  it('reads the tag of any representation', () => {
+    expect(expectedVersions(etagOf(mark))).toEqual([mark]);
+    const tags = ['-md', '-html-0a1b2c3d', '-html'].map((suffix) => etagOf(mark, suffix));
+    expect(expectedVersions(`${tags.join(' , ')}, ${etagOf(other)}`)).toEqual([mark, mark, mark, other]);
+  });
+
+  it.each([
+    '0100-01-01T00:00:00.000Z',
+    '1969-12-31T23:59:59.999Z',
+    '1970-01-01T00:00:00.000Z',
+    '5188-04-22T11:04:28.416Z',
+    '9999-12-31T23:59:59.999Z',
+  ])('reads the tag of a post that changed at %s, whatever its version', (updatedAt) => {
+    for (const version of [1, 999_999_999, 2_147_483_647])
+      expect(expectedVersions(etagOf({ version, updatedAt }))).toEqual([{ version, updatedAt }]);
+  });
+
+  it.each([
+    ['a weak tag', `W/${etagOf(mark)}`],
+    ['a tag of somebody else', '"abc"'],
+    ['an empty tag', '""'],
+    ['version zero', '"0-abc"'],
+    ['a version that no post can have', '"99999999999-abc"'],
+    ['a version that PostgreSQL has no integer for', '"2147483648-abc"'],
+    ['a time that no post can have', `"1-${'z'.repeat(10)}"`],
+    ['a time that is none', `"1-${'z'.repeat(12)}"`],
+    ['a time after the year 9999', `"1-${(Date.UTC(9999, 11, 31) + 86_400_000).toString(36)}"`],
+    ['a time before the year 1', `"1-${(Date.parse('0001-01-01') - 1).toString(36)}"`],
+    ['a time without digits', '"1--"'],
+    ['another suffix', `"1-abc-pdf"`],
+    ['a suffix that no page has', `"1-abc-html-${'a'.repeat(17)}"`],
+  ])('matches nothing with %s', (_, header) => {
+    expect(expectedVersions(header)).toEqual([]);
+    expect(expectedVersions(`${header}, ${etagOf(mark)}`)).toEqual([mark]);
+  });
+
+  it.each(['', ' ', ',', 'abc', '"abc', 'abc"', '"a" "b"', '*, "a"', '"a", *', "'a'", '"a\u0000"', '"a";'])(
+    'refuses %j',
+    (header) => {
+      const refusal = expect(() => expectedVersions(header));
+      refusal.toThrow(Failure);
+      refusal.toThrow('invalid_request');
+    },
+  );
+
+  it('reads a header of 100,000 characters without haste', async () => {
+    for (const header of [
+      '"a"'.padEnd(100_000),
+      `${','.padEnd(100_000)}x`,
+      `${'"a"'.padEnd(100_000)}x`,
+      `${'"a"'.padEnd(50_000)},${'\t'.repeat(50_000)}x`,
+      ','.repeat(100_000),
+      `"${' '.repeat(100_000)}`,
+      '" '.repeat(50_000),
+    ]) {
+      const usedMs = await cpuMsOf(() => {
+        try {
+          expectedVersions(header);
+        } catch {
+          // Whether it is refused does not matter here.
+        }
+      });
+      expect(usedMs).toBeLessThan(1000);
+    }
+  });
+});

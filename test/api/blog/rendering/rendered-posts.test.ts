@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import type { Rendering } from '../../../../api/blog/rendering/markdown.js';
+import { createRenderedPosts } from '../../../../api/blog/rendering/rendered-posts.js';
+import type { Post } from '../../../../shared/contract.js';
+import { createRecordingLog } from '../../../support/recording-log.js';
+
+const post: Post = {
+  id: '01890000-0000-7000-8000-000000000001',
+  title: null,
+  content: 'a <b>',
+  author: 'Ann',
+  tags: [],
+  slug: 'a',
+  status: 'published',
+  publishedAt: '2026-11-01T00:00:00.000Z',
+  createdAt: '2026-11-01T00:00:00.000Z',
+  updatedAt: '2026-11-01T00:00:00.000Z',
+  version: 1,
+};
+
+/** `outcomes` are what the renderer answers in turn; later ones are the text in capitals. */
+function createPosts({ mostBytes, outcomes = [] }: { mostBytes?: number; outcomes?: (Rendering | Error)[] }) {
+  const texts: string[] = [];
+  const recording = createRecordingLog();
+  const renderer = {
+    render: async (markdown: string): Promise<Rendering> => {
+      texts.push(markdown);
+      const outcome = outcomes.shift() ?? { kind: 'rendered', html: markdown.toUpperCase() };
+      if (outcome instanceof Error) throw outcome;
+      return outcome;
+    },
+  };
+  const limits = mostBytes === undefined ? {} : { mostBytes };
+  return {
+    texts,
+    logs: recording.text,
+    render: createRenderedPosts({ renderer, log: recording.log, ...limits }),
+  };
+}
+
+describe('createRenderedPosts', () => {
+  it('renders a version of a post once', async () => {
+    const { texts, render } = createPosts({});
+    for (let reader = 0; reader < 3; reader += 1) {
+      expect(await render(post)).toEqual({ html: 'A <B>', final: true });
+    }
+    expect(texts).toHaveLength(1);
+  });
+
+  it.each<[string, Partial<Post>]>([
+    ['version', { version: 2 }],
+    ['time of change', { updatedAt: '2026-11-01T00:00:00.001Z' }],
+    ['id', { id: '01890000-0000-7000-8000-000000000002' }],
+  ])('goes by the %s', async (_name, changes) => {
+    const { texts, render } = createPosts({});
+    await render(post);
+    expect(await render({ ...post, ...changes, content: 'other' })).toMatchObject({ html: 'OTHER' });
+    expect(texts).toEqual(['a <b>', 'other']);
+  });
+
+  it('renders once for all who ask at the same time', async () => {
+    const { texts, render } = createPosts({ mostBytes: 1 });
+    const pages = await Promise.all([render(post), render(post), render(post)]);
+    expect(pages.map(({ html }) => html)).toEqual(Array(3).fill('A <B>'));
+    expect(texts).toHaveLength(1);
+  });
+
+  it('keeps what was asked for last, within its memory', async () => {
+    const { texts, render } = createPosts({ mostBytes: 5000 });
+    const [first, second, third] = ['x', 'y', 'z'].map((letter) => ({
+      ...post,
+      id: letter,
+      content: letter.repeat(1000),
+    }));
+    for (const asked of [first, second, first, third]) await render(asked as Post);
+    expect(texts.map(([letter]) => letter)).toEqual(['x', 'y', 'z']);
+    for (const asked of [third, first, second]) await render(asked as Post);
+    expect(texts.map(([letter]) => letter)).toEqual(['x', 'y', 'z', 'y']);
+  });
+
+  it('keeps nothing that is larger than its memory', async () => {
+    const { texts, render } = createPosts({ mostBytes: 5000 });
+    const long = { ...post, id: 'long', content: 'a'.repeat(2500) };
+    for (const asked of [long, post, long]) await render(asked);
+    expect(texts).toHaveLength(3);
+  });
+
+  it('shows what was refused as it was written, does not try it again and says which post it was', async () => {
+    const { texts, render, logs } = createPosts({ outcomes: [{ kind: 'refused' }] });
+    for (let reader = 0; reader < 2; reader += 1) {
+      expect(await render(post)).toEqual({ html: '<pre>a &lt;b&gt;</pre>', final: true });
+    }
+    expect(texts).toHaveLength(1);
+    expect(logs()).toContain(post.id);
+    expect(logs()).not.toContain('<b>');
+  });
+
+  it('shows what there was no time for as it was written, for this once', async () => {
+    const { render } = createPosts({ outcomes: [{ kind: 'busy' }] });
+    expect(await render(post)).toEqual({ html: '<pre>a &lt;b&gt;</pre>', final: false });
+    expect(await render(post)).toEqual({ html: 'A <B>', final: true });
+  });
+
+  it('tries again what failed', async () => {
+    const { render } = createPosts({ outcomes: [new Error('failed')] });
+    await expect(render(post)).rejects.toThrow('failed');
+    expect(await render(post)).toEqual({ html: 'A <B>', final: true });
+  });
+});

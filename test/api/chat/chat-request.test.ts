@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Problem } from '../../../shared/contract.js';
+import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { cpuMsOf } from '../../support/cpu-time.js';
+
+let app: ChatApp;
+beforeAll(async () => {
+  app = await startChatApp();
+});
+afterAll(() => app.close());
+
+async function send(body: unknown, headers: Record<string, string> = {}) {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const response = await app.post({ body: text, headers });
+  return (await response.json()) as Problem;
+}
+
+const unlisted = 'is not one of the documented values';
+
+describe('checkConversation', () => {
+  it.each<[string, unknown, { pointer: string; detail: string }[]]>([
+    ['no object', [], [{ pointer: '', detail: 'must be an object' }]],
+    ['null', null, [{ pointer: '', detail: 'must be an object' }]],
+    ['no messages', {}, [{ pointer: '/messages', detail: 'is required' }]],
+    ['messages that are no array', { messages: {} }, [{ pointer: '/messages', detail: 'must be an array' }]],
+    [
+      'a message that is no object',
+      { messages: [{}, 'x'] },
+      [{ pointer: '/messages/1', detail: 'must be an object' }],
+    ],
+    [
+      'a role in an array',
+      { messages: [{ role: ['user'], content: 'x' }] },
+      [{ pointer: '/messages/0/role', detail: unlisted }],
+    ],
+    [
+      'several errors',
+      { messages: [{ role: 'User', content: null }, { content: 'x' }, null] },
+      [
+        { pointer: '/messages/0/role', detail: unlisted },
+        { pointer: '/messages/0/content', detail: 'must be a string' },
+        { pointer: '/messages/2', detail: 'must be an object' },
+      ],
+    ],
+  ])('names what is wrong: %s', async (_, body, errors) => {
+    expect(await send(body)).toMatchObject({ status: 400, code: 'invalid_request', errors });
+  });
+
+  it('names the first twenty errors', async () => {
+    const { errors = [] } = await send({ messages: Array(21).fill(0) });
+    expect(errors.map(({ pointer }) => pointer)).toEqual(
+      Array.from({ length: 20 }, (_, n) => `/messages/${n}`),
+    );
+  });
+
+  it('counts messages before it looks at any', async () => {
+    const errors = [{ pointer: '/messages', detail: 'must have at most 1000 messages' }];
+    expect(await send({ messages: Array(1001).fill(0) })).toMatchObject({ code: 'invalid_request', errors });
+  });
+
+  it('says first that the provider is not known', async () => {
+    expect(await send({ messages: 0 }, { 'X-LLM': 'none' })).toMatchObject({ code: 'unknown_provider' });
+  });
+
+  it.each([
+    ['numbers', '0'],
+    ['empty objects', '{}'],
+    ['odd roles', '{"role":0}'],
+    ['arrays', '[]'],
+  ])('takes about as long for thousands of %s as for one text of that length', async (_, message) => {
+    const bad = `{"messages":[${Array(8000).fill(message).join()}]}`;
+    const good = JSON.stringify({ messages: [{ content: 'x'.repeat(bad.length) }] });
+    const timeFor = (body: string) => cpuMsOf(async () => [await send(body), await send(body)]);
+    await timeFor(good);
+    expect(await timeFor(bad)).toBeLessThan(10 * (await timeFor(good)) + 200);
+  });
+});

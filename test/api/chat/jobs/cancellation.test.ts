@@ -1,0 +1,108 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Queue } from 'bullmq';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Cancellation, createCancellation } from '../../../../api/chat/jobs/cancellation.js';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../../dev/postgres/embedded-postgres.js';
+import { parseConfig } from '../../../../shared/config/config.js';
+import { queueName, topics } from '../../../../shared/protocol/messages.js';
+import type { QueueStore } from '../../../../shared/queue/queue-store.js';
+import { migrateQueueStore, openQueueStore } from '../../../../shared/queue/stores/open.js';
+import { apiInstruments } from '../../../support/metrics.js';
+import { createRecordingLog } from '../../../support/recording-log.js';
+import { createRecordingTelegraph, type RecordingTelegraph } from '../../../support/recording-telegraph.js';
+
+const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
+const { log } = createRecordingLog();
+let postgres: EmbeddedPostgres;
+let store: QueueStore;
+let queue: Queue;
+let telegraph: RecordingTelegraph;
+let cancellation: Cancellation;
+
+beforeAll(async () => {
+  postgres = await startEmbeddedPostgres({ dataDir });
+  const config = parseConfig({ DATABASE_URL: postgres.url }, 'migrate');
+  await migrateQueueStore(config);
+  store = openQueueStore(config, log);
+  queue = store.createQueue(queueName('openai'));
+});
+afterAll(async () => {
+  await queue.close();
+  await store.close();
+  await postgres.stop();
+  rmSync(dataDir, { recursive: true });
+});
+beforeEach(() => {
+  telegraph = createRecordingTelegraph();
+  cancellation = createCancellation({
+    queueOf: () => queue,
+    store,
+    telegraph,
+    metrics: apiInstruments.metrics,
+    log,
+  });
+});
+
+const kept = (jobId: string) => ({ jobId, provider: 'openai', isKept: true }) as const;
+const add = (jobId: string) => queue.add('chat', {}, { jobId });
+const told = (...jobIds: string[]) => [
+  { topic: topics.cancel('openai'), message: { v: 1, jobIds } },
+  { topic: topics.keptReply, message: { v: 1, settled: jobIds.map((jobId) => ({ jobId })) } },
+];
+
+describe('callOffRefused', () => {
+  it('tells the pools again until the store takes the message', async () => {
+    const publish = vi.spyOn(telegraph, 'publish').mockRejectedValueOnce(new Error('away'));
+    cancellation.callOffRefused({ jobId: 'refused', provider: 'openai' });
+    await cancellation.flush();
+    expect(telegraph.told).toEqual([]);
+    const [first] = await telegraph.toldAtLeast(1);
+    expect(first).toEqual({ topic: topics.cancel('openai'), message: { v: 1, jobIds: ['refused'] } });
+    expect(publish).toHaveBeenCalledTimes(2);
+    publish.mockRestore();
+  });
+
+  it('removes a job that the store has taken all the same', async () => {
+    await add('taken');
+    cancellation.callOffRefused({ jobId: 'taken', provider: 'openai' });
+    await cancellation.flush();
+    expect(await queue.getJob('taken')).toBeUndefined();
+  });
+});
+
+describe('cancel, of a kept chat', () => {
+  it('tells of all that are called off together in one message to the pools and one to the API', async () => {
+    const jobIds = ['one', 'two', 'three'];
+    await Promise.all(jobIds.map(add));
+    for (const jobId of jobIds) cancellation.cancel(kept(jobId));
+    await cancellation.flush();
+    expect(telegraph.told).toEqual(told(...jobIds));
+    expect(await queue.getWaitingCount()).toBe(0);
+  });
+
+  it('does it once for any number who ask at the same time', async () => {
+    await add('asked-often');
+    for (let n = 0; n < 10; n += 1) cancellation.cancel(kept('asked-often'));
+    await cancellation.flush();
+    expect(telegraph.told).toEqual(told('asked-often'));
+  });
+
+  it('does nothing to a job that is gone or has ended, and does it for one that is there again', async () => {
+    const worker = store.createWorker(queueName('openai'), async () => 'done', {});
+    const completed = new Promise((resolve) => worker.once('completed', resolve));
+    await add('ended');
+    await completed;
+    await worker.close();
+    cancellation.cancel(kept('ended'));
+    cancellation.cancel(kept('gone'));
+    await cancellation.flush();
+    expect(telegraph.told).toEqual([]);
+    expect(await queue.getJobState('ended')).toBe('completed');
+    await add('gone');
+    cancellation.cancel(kept('gone'));
+    await cancellation.flush();
+    expect(telegraph.told).toEqual(told('gone'));
+  });
+});

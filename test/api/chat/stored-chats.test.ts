@@ -1,0 +1,418 @@
+import { randomUUID } from 'node:crypto';
+import type { Queue } from 'bullmq';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { KeptQuestion, OpenedChat } from '../../../api/chat/chat-command.js';
+import { openQueueLink, type QueueLink } from '../../../api/chat/jobs/job-client.js';
+import { createWaitingRoom } from '../../../api/chat/jobs/pending-replies.js';
+import { createKeptChats, type KeptChats } from '../../../api/chat/stored-chats.js';
+import { parseConfig } from '../../../shared/config/config.js';
+import { queueName } from '../../../shared/protocol/messages.js';
+import { encodeOutcome, givenUpOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
+import {
+  chatKey,
+  decodeKeptChat,
+  encodeKeptChat,
+  encodeKeptOutcome,
+  outcomeKey,
+} from '../../../shared/protocol/stored-chat.js';
+import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
+import { startEmptyDatabase } from '../../support/database.js';
+import { userNamed } from '../../support/identities.js';
+import { apiInstruments } from '../../support/metrics.js';
+import { patience, patienceMs } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+
+const { log } = createRecordingLog();
+const timings = { queueMs: 1, providerMs: 1 };
+const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', ...timings };
+const failed = (retryable: boolean): Outcome => ({
+  kind: 'failed',
+  code: 'provider_error',
+  retryable,
+  ...timings,
+});
+
+const me = userNamed('me');
+
+let database: Awaited<ReturnType<typeof startEmptyDatabase>>;
+let store: QueueStore;
+let link: QueueLink;
+let queue: Queue;
+let chats: KeptChats;
+/** Milliseconds since the epoch, for the rules alone. */
+let now: number;
+let admissions: number;
+
+beforeAll(async () => {
+  database = await startEmptyDatabase();
+  const config = parseConfig({ DATABASE_URL: database.url }, 'config');
+  await migrateQueueStore(config);
+  store = openQueueStore(config, log);
+  expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
+  link = await openQueueLink({
+    store,
+    waitingRoom: createWaitingRoom(),
+    metrics: apiInstruments.metrics,
+    log,
+  });
+  queue = store.createQueue(queueName('openai'));
+});
+afterAll(async () => {
+  await queue?.close();
+  await link?.close();
+  await store?.close();
+  await database?.stop();
+});
+beforeEach(() => {
+  now = Date.now();
+  admissions = 0;
+  chats = createKeptChats({ records: store.records, link: () => link, resultTtlMs: 60_000, now: () => now });
+});
+
+const question = (key: string | undefined, differs: Partial<KeptQuestion> = {}): KeptQuestion => ({
+  requestId: randomUUID(),
+  user: 'me',
+  provider: 'openai',
+  model: undefined,
+  turns: [{ role: 'user', content: 'Hello' }],
+  gone: new AbortController().signal,
+  keeping: { owner: me, key, isAsync: false, onOpened: () => undefined, onGoingOn: () => undefined },
+  ...differs,
+});
+const open = (asked: KeptQuestion) =>
+  chats.open(asked, {
+    deadline: now + 10_000,
+    admit: async () => {
+      admissions += 1;
+    },
+  });
+const end = (id: string, outcome: Outcome) =>
+  store.records.create(outcomeKey(id), { value: encodeKeptOutcome(outcome, now), ttlMs: 60_000 });
+/** Adds the chat's job. */
+const add = async ({ chat }: OpenedChat) => {
+  const { id, deadline, keptUntil = 0 } = chat;
+  await link.add(id, { provider: 'openai', turns: question(undefined).turns, deadline, keptUntil });
+};
+const take = async (id: string) => {
+  expect(await queue.remove(id)).toBe(1);
+};
+/** Adds the chat's job, and has it done by a worker that records nothing. */
+const work = async (opened: OpenedChat, process: () => Promise<string>) => {
+  await add(opened);
+  const worker = store.createWorker(queueName('openai'), process, {});
+  const { jobId, provider } = { jobId: opened.chat.id, provider: 'openai' as const };
+  const state = async () => (await link.read({ jobId, provider })).state;
+  await vi.waitUntil(async () => (await state()) === 'settled', patience);
+  await worker.close();
+};
+/** Adds the chat's job, and has it run until `end` is called. */
+const run = async (opened: OpenedChat) => {
+  const started = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<string>();
+  const worker = store.createWorker(
+    queueName('openai'),
+    () => {
+      started.resolve();
+      return ended.promise;
+    },
+    {},
+  );
+  await add(opened);
+  await started.promise;
+  return {
+    end: async () => {
+      ended.resolve(encodeOutcome(ok));
+      await worker.close();
+    },
+  };
+};
+const notFound = expect.objectContaining({ code: 'not_found' });
+
+describe('open', () => {
+  it('begins a chat for each question without a key, once it was admitted', async () => {
+    const [one, two] = [question(undefined), question(undefined, { model: 'm' })];
+    expect(await open(one)).toMatchObject({ isNew: true, chat: { id: one.requestId } });
+    expect(await open(two)).toMatchObject({ isNew: true, chat: { id: two.requestId } });
+    expect(admissions).toBe(2);
+    const { chat, record } = await chats.read({ owner: me, id: two.requestId });
+    expect(chat).toMatchObject({
+      owner: 'me',
+      ownerId: me.id,
+      provider: 'openai',
+      model: 'm',
+      keptUntil: now + 70_000,
+    });
+    expect(record).toEqual({ state: 'unknown' });
+  });
+
+  it('keeps nothing of a question that is not admitted', async () => {
+    const asked = question(randomUUID());
+    const admit = () => Promise.reject(new Error('full'));
+    await expect(chats.open(asked, { deadline: now + 1000, admit })).rejects.toThrow('full');
+    await expect(chats.read({ owner: me, id: asked.requestId })).rejects.toEqual(notFound);
+    expect(await open(asked)).toMatchObject({ isNew: true });
+  });
+
+  it('joins the chat that the key stands for, whoever would be admitted', async () => {
+    const key = randomUUID();
+    const first = await open(question(key));
+    expect(await open(question(key))).toEqual({ chat: first.chat, isNew: false });
+    expect(admissions).toBe(1);
+  });
+
+  it('begins one chat when many come at once with one key', async () => {
+    const key = randomUUID();
+    const asked = Array.from({ length: 20 }, () => question(key));
+    const opened = await Promise.all(asked.map(open));
+    expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
+    expect(new Set(opened.map(({ chat }) => chat.id)).size).toBe(1);
+    // What the others had begun is nobody's.
+    const ids = asked.map(({ requestId }) => requestId).filter((id) => id !== opened[0]?.chat.id);
+    const found = await Promise.allSettled(ids.map((id) => chats.read({ owner: me, id })));
+    expect(found.filter(({ status }) => status === 'fulfilled')).toEqual([]);
+  });
+
+  it.each([
+    { turns: [{ role: 'user' as const, content: 'Bye' }] },
+    { turns: [{ role: 'system' as const, content: 'Hello' }] },
+    { model: 'other' },
+    { provider: 'bedrock' as const },
+  ])('refuses a key that was used with another request: %o', async (differs) => {
+    const key = randomUUID();
+    await open(question(key));
+    await expect(open(question(key, differs))).rejects.toMatchObject({ code: 'idempotency_key_reused' });
+  });
+
+  it("takes another user's key for another key", async () => {
+    const key = randomUUID();
+    await open(question(key));
+    const keeping = { ...question(key).keeping, owner: userNamed('you') };
+    expect(await open(question(key, { keeping }))).toMatchObject({ isNew: true });
+  });
+
+  it.each([
+    ok,
+    failed(false),
+    { kind: 'blocked', ...timings } as const,
+    { kind: 'cancelled', ...timings } as const,
+  ])('replays the outcome %o', async (outcome) => {
+    const key = randomUUID();
+    const { chat } = await open(question(key));
+    await end(chat.id, outcome);
+    now += 20_000;
+    expect(await open(question(key))).toEqual({ chat, isNew: false, outcome });
+    expect(admissions).toBe(1);
+  });
+
+  it('makes one more attempt after a failure that may pass, however many want it', async () => {
+    const key = randomUUID();
+    const { chat } = await open(question(key));
+    await end(chat.id, failed(true));
+    const opened = await Promise.all(Array.from({ length: 10 }, () => open(question(key))));
+    expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
+    const [id, ...more] = new Set(opened.map((each) => each.chat.id));
+    expect([id === chat.id, more]).toEqual([false, []]);
+    await end(id ?? '', ok);
+    expect(await open(question(key))).toMatchObject({ outcome: ok });
+  });
+
+  it('leaves nothing behind of a question that is refused for its key after it had begun a chat', async () => {
+    const key = randomUUID();
+    const asked = Array.from({ length: 10 }, (_, n) => question(key, { model: `m${n}` }));
+    const opened = await Promise.allSettled(asked.map(open));
+    expect(opened.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    const ids = asked.map(({ requestId }) => requestId);
+    const found = await Promise.allSettled(ids.map((id) => chats.read({ owner: me, id })));
+    expect(found.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  });
+
+  it('joins a job that runs, or may be about to by another clock, past its deadline', async () => {
+    const key = randomUUID();
+    const opened = await open(question(key));
+    await add(opened);
+    now += 14_999;
+    expect(await open(question(key))).toMatchObject({ isNew: false, chat: opened.chat });
+    now -= 14_999;
+    await take(opened.chat.id);
+    const running = await run(opened);
+    now += 24_999;
+    expect(await open(question(key))).toMatchObject({ isNew: false, chat: opened.chat });
+    now += 1;
+    expect(await open(question(key))).toMatchObject({ isNew: true });
+    await running.end();
+  });
+
+  it('makes another attempt for a job that is still queued five seconds past its deadline', async () => {
+    const key = randomUUID();
+    const opened = await open(question(key));
+    await add(opened);
+    now += 15_000;
+    expect(await open(question(key))).toMatchObject({ isNew: true });
+    await take(opened.chat.id);
+  });
+
+  it('replays the outcome of a job whose worker could not record it, also when the job is gone', async () => {
+    const key = randomUUID();
+    const opened = await open(question(key));
+    await work(opened, async () => encodeOutcome(ok));
+    expect(await open(question(key))).toMatchObject({ isNew: false, outcome: ok });
+    await take(opened.chat.id);
+    expect(await open(question(key))).toMatchObject({ isNew: false, outcome: ok });
+  });
+
+  it('makes another attempt once the deadline has passed without an outcome', async () => {
+    const key = randomUUID();
+    const { chat } = await open(question(key));
+    now += 9_999;
+    expect(await open(question(key))).toMatchObject({ isNew: false, chat });
+    now += 1;
+    const again = await open(question(key));
+    expect(again.isNew).toBe(true);
+    expect(again.chat.id).not.toBe(chat.id);
+  });
+
+  it('takes a key for another one that was of an earlier user of the same name', async () => {
+    const key = randomUUID();
+    const { chat } = await open(question(key));
+    const keeping = { ...question(key).keeping, owner: { ...me, id: 'given again' } };
+    const theirs = await open(question(key, { keeping }));
+    expect(theirs.isNew).toBe(true);
+    expect(theirs.chat.id).not.toBe(chat.id);
+    expect(await open(question(key, { keeping }))).toMatchObject({
+      isNew: false,
+      chat: { id: theirs.chat.id },
+    });
+  });
+
+  it('says so when the store cannot be asked', async () => {
+    const records = { ...store.records, read: () => Promise.reject(new Error('down')) };
+    chats = createKeptChats({ records, link: () => link, resultTtlMs: 60_000 });
+    await expect(open(question(randomUUID()))).rejects.toMatchObject({ code: 'queue_unavailable' });
+  });
+});
+
+describe('read', () => {
+  it('shows a chat and its outcome to its owner alone', async () => {
+    const { chat } = await open(question(undefined));
+    await end(chat.id, ok);
+    const { record } = await chats.read({ owner: me, id: chat.id });
+    expect(record).toEqual({ state: 'settled', outcome: ok, settledAt: now });
+    await expect(chats.read({ owner: userNamed('you'), id: chat.id })).rejects.toEqual(notFound);
+    await expect(chats.read({ owner: me, id: randomUUID() })).rejects.toEqual(notFound);
+  });
+
+  it('hides a chat from who has been given the name of its owner', async () => {
+    const { chat } = await open(question(undefined));
+    const namesake = { owner: { ...me, id: 'given again' }, id: chat.id };
+    await expect(chats.read(namesake)).rejects.toEqual(notFound);
+    await expect(chats.cancel(namesake)).rejects.toEqual(notFound);
+    expect(await chats.read({ owner: { ...me, name: 'renamed' }, id: chat.id })).toBeDefined();
+  });
+
+  it('shows what the release before has recorded to whose name it was then', async () => {
+    const { chat } = await open(question(undefined));
+    const { ownerId: _, ...older } = decodeKeptChat((await store.records.read(chatKey(chat.id))) ?? '');
+    const id = randomUUID();
+    await store.records.create(chatKey(id), { value: encodeKeptChat({ ...older, id }), ttlMs: 60_000 });
+    const since = (ms: number) => ({ owner: { ...me, createdAt: new Date(ms) }, id });
+    expect(await chats.read(since(now))).toMatchObject({ chat: { owner: 'me' } });
+    await expect(chats.read(since(now + 1))).rejects.toEqual(notFound);
+    await expect(chats.read({ owner: userNamed('you'), id })).rejects.toEqual(notFound);
+  });
+});
+
+describe('read, of a chat whose worker could not record the outcome', () => {
+  it.each([
+    ['its reply', async () => encodeOutcome(ok), ok],
+    ['that it broke', () => Promise.reject(new Error('broke')), givenUpOutcome],
+  ])('shows %s as long as the chat is kept', async (_, process, outcome) => {
+    const opened = await open(question(undefined));
+    await work(opened, process);
+    const name = { owner: me, id: opened.chat.id };
+    const { record } = await chats.read(name);
+    expect(record).toEqual({ state: 'settled', outcome, settledAt: expect.any(Number) });
+    await take(name.id);
+    await chats.cancel(name);
+    expect((await chats.read(name)).record).toEqual(record);
+  });
+});
+
+describe('a chat that a newer release has written down', () => {
+  const newer = { code: 'internal', retryable: true };
+  const inNewerWords = (id: string, key: string) =>
+    store.records.create(key, { value: JSON.stringify({ v: 2, id }), ttlMs: 60_000 });
+
+  it('is not taken for one that is not there: whoever asks shall ask again', async () => {
+    const id = randomUUID();
+    await inNewerWords(id, chatKey(id));
+    await expect(chats.read({ owner: me, id })).rejects.toMatchObject(newer);
+    await expect(chats.cancel({ owner: me, id })).rejects.toMatchObject(newer);
+  });
+
+  it('gets no other end than the one that is written down', async () => {
+    const asked = question('by a newer release');
+    const { chat } = await open(asked);
+    await inNewerWords(chat.id, outcomeKey(chat.id));
+    await expect(chats.read({ owner: me, id: chat.id })).rejects.toMatchObject(newer);
+    await expect(open(asked)).rejects.toMatchObject(newer);
+    expect(admissions).toBe(1);
+  });
+
+  it('is not recorded as failed when its worker could not record how it ended', async () => {
+    const opened = await open(question('also by a newer release'));
+    await add(opened);
+    const worker = store.createWorker(queueName('openai'), async () => '{"v":2}', {});
+    await new Promise((resolve) => worker.once('completed', resolve));
+    await worker.close();
+    await expect(chats.read({ owner: me, id: opened.chat.id })).rejects.toMatchObject(newer);
+    expect(await store.records.read(outcomeKey(opened.chat.id))).toBeUndefined();
+  });
+});
+
+describe('cancel', () => {
+  it('does not take back what the job says, also when nobody has recorded it', async () => {
+    const opened = await open(question(undefined));
+    await work(opened, async () => encodeOutcome(ok));
+    const name = { owner: me, id: opened.chat.id };
+    await chats.cancel(name);
+    expect((await chats.read(name)).record).toMatchObject({ outcome: ok });
+  });
+
+  it('changes nothing about a chat that has expired', async () => {
+    const { chat } = await open(question(undefined));
+    const name = { owner: me, id: chat.id };
+    now += 10_000;
+    await chats.cancel(name);
+    expect((await chats.read(name)).record).toEqual({ state: 'unknown' });
+  });
+
+  it('ends a chat that still runs at its deadline', async () => {
+    const opened = await open(question(undefined));
+    const name = { owner: me, id: opened.chat.id };
+    const running = await run(opened);
+    now += 10_000;
+    await chats.cancel(name);
+    expect((await chats.read(name)).record).toMatchObject({ outcome: { kind: 'cancelled' } });
+    await running.end();
+  });
+
+  it('ends a chat of the owner as cancelled, and may be repeated', async () => {
+    const { chat } = await open(question(undefined));
+    const name = { owner: me, id: chat.id };
+    await expect(chats.cancel({ ...name, owner: userNamed('you') })).rejects.toEqual(notFound);
+    expect((await chats.read(name)).record).toEqual({ state: 'unknown' });
+    await chats.cancel(name);
+    await chats.cancel(name);
+    expect((await chats.read(name)).record).toMatchObject({ outcome: { kind: 'cancelled' } });
+    await expect(chats.cancel({ owner: me, id: randomUUID() })).rejects.toEqual(notFound);
+  });
+
+  it('changes nothing about a chat that has ended', async () => {
+    const { chat } = await open(question(undefined));
+    const name = { owner: me, id: chat.id };
+    await end(chat.id, ok);
+    await chats.cancel(name);
+    expect((await chats.read(name)).record).toMatchObject({ outcome: ok });
+  });
+});

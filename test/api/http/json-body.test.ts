@@ -1,0 +1,241 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import express from 'express';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { jsonBody } from '../../../api/http/json-body.js';
+import { problemHandler } from '../../../api/http/problem.js';
+import { patienceMs } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { serve } from '../../support/serve.js';
+
+const maxBytes = 1_048_576;
+const logged = createRecordingLog();
+let read: unknown;
+const app = express();
+app.post('/', jsonBody({ maxBytes, maxDepth: 32, maxValues: 100_000 }), (request, response) => {
+  read = request.body;
+  response.sendStatus(204);
+});
+app.post(
+  '/large',
+  jsonBody({ maxBytes: 8 * maxBytes, maxDepth: 32, maxValues: 100_000 }),
+  (request, response) => {
+    read = request.body;
+    response.sendStatus(204);
+  },
+);
+app.use(problemHandler(logged.log));
+const server = await serve(app);
+afterAll(() => server.close());
+beforeEach(() => {
+  read = undefined;
+});
+
+const json = { 'Content-Type': 'application/json' };
+
+/** `read`, or the code of the problem. */
+async function send(
+  body: string | Uint8Array,
+  headers: Record<string, string> = json,
+  path = '/',
+): Promise<string> {
+  // As bytes, so that fetch adds no Content-Type of its own.
+  const response = await fetch(server.url + path, { method: 'POST', headers, body: Buffer.from(body) });
+  if (response.status === 204) return 'read';
+  return ((await response.json()) as { code: string }).code;
+}
+
+const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
+/** A JSON text of so many bytes. */
+const sized = (bytes: number) => `"${'a'.repeat(bytes - 2)}"`;
+
+describe('jsonBody', () => {
+  it.each([
+    'application/json',
+    'Application/JSON',
+    'application/json; charset=utf-8',
+    'application/json;charset="UTF-8"',
+    'application/json ; charset = utf-8 ',
+  ])('reads what is sent as %s', async (contentType) => {
+    expect(await send('{"a":["ä🎉"]}', { 'Content-Type': contentType })).toBe('read');
+    expect(read).toEqual({ a: ['ä🎉'] });
+  });
+
+  it.each([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/jsonp',
+    'application/json; charset=utf-16',
+    'application/json; charset=iso-8859-1',
+    'application/problem+json',
+    'application/json, text/plain',
+    '*/*',
+    '',
+  ])('refuses what is sent as %j', async (contentType) => {
+    expect(await send('{}', { 'Content-Type': contentType })).toBe('unsupported_media_type');
+  });
+
+  it('refuses a request without a body as malformed', async () => {
+    const socket = connect(server.port, '127.0.0.1');
+    socket.end('POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n');
+    expect(Buffer.concat(await socket.toArray()).toString()).toContain('"code":"invalid_json"');
+  });
+
+  it('refuses what is sent as nothing at all', async () => {
+    expect(await send('{}', {})).toBe('unsupported_media_type');
+  });
+
+  it.each([
+    ['an empty body', ''],
+    ['a blank body', ' \n'],
+    ['a byte order mark', '\uFEFF{}'],
+    ['UTF-16', Buffer.from('{"a":"b"}', 'utf16le')],
+    ['a byte that is not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
+    ['an overlong encoding', Buffer.from([0x22, 0xc0, 0xaf, 0x22])],
+    ['a surrogate in UTF-8', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
+    ['a cut character', Buffer.from([0x22, 0xc3])],
+    ['two values', '{}{}'],
+    ['single quotes', "{'a':1}"],
+    ['a trailing comma', '[1,]'],
+    ['NaN', '[NaN]'],
+    ['a raw control character', '"\u0001"'],
+    ['a comment', '{}//'],
+    ['a cut body', '{"a":'],
+  ])('refuses %s as malformed, without quoting it', async (_, body) => {
+    expect(await send(body)).toBe('invalid_json');
+    expect(logged.lines).toEqual([]);
+  });
+
+  it.each(['"\\ud800"', '"a\\udc00b"', '{"a":[{"b":"\\ud83d"}]}', '"\\udf89\\ud83c"'])(
+    'refuses the lone surrogate in %s',
+    async (body) => {
+      expect(await send(body)).toBe('invalid_request');
+    },
+  );
+
+  // Only values are looked at; harmless as long as no key is stored, told or logged.
+  it('refuses a lone surrogate in a key', async () => {
+    expect(await send('{"a":{"\\ud800":1}}')).toBe('invalid_request');
+  });
+
+  it('reads an escaped pair of surrogates', async () => {
+    expect(await send('"\\ud83c\\udf89"')).toBe('read');
+    expect(read).toBe('🎉');
+  });
+
+  it('reads 32 levels and refuses one more, however they are made', async () => {
+    expect(await send(nested(32))).toBe('read');
+    expect(await send(nested(33))).toBe('invalid_request');
+    expect(await send(`${'{"a":'.repeat(32)}1${'}'.repeat(32)}`)).toBe('read');
+    expect(await send(`${'{"a":'.repeat(33)}1${'}'.repeat(33)}`)).toBe('invalid_request');
+    expect(await send(`[${nested(31)},${nested(32)}]`)).toBe('invalid_request');
+  });
+
+  it.each([50_000, 500_000])('survives %i levels', async (depth) => {
+    expect(await send(nested(depth))).toBe('invalid_request');
+    expect(await send('['.repeat(depth))).toBe('invalid_request');
+    expect(await send('{}')).toBe('read');
+  });
+
+  it('keeps prototypes out of reach', async () => {
+    expect(await send('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}')).toBe(
+      'read',
+    );
+    expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+    expect((read as Record<string, unknown>).polluted).toBeUndefined();
+  });
+
+  it('reads 100,000 keys', async () => {
+    const keys = Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`key${n}`, n]));
+    expect(await send(JSON.stringify(keys), json, '/large')).toBe('read');
+    expect(read).toEqual(keys);
+  });
+
+  it.each([
+    ['numbers', `[${Array(100_001).fill(0).join()}]`],
+    ['arrays', `[${Array(100_001).fill('[]').join()}]`],
+    [
+      'arrays in arrays',
+      `[${Array(10)
+        .fill(`[${Array(10_000).fill(0).join()}]`)
+        .join()}]`,
+    ],
+    ['members', `{${Array.from({ length: 100_001 }, (_, n) => `"${n}":0`).join()}}`],
+  ])('refuses more than 100,000 values: %s', async (_, body) => {
+    expect(await send(body, json, '/large')).toBe('invalid_request');
+  });
+
+  it('takes nothing in a text for a value', async () => {
+    const text = '[{,"\\}]'.repeat(100_000);
+    expect(await send(JSON.stringify([text, { [text]: 1 }]), json, '/large')).toBe('read');
+    expect(read).toEqual([text, { [text]: 1 }]);
+  });
+
+  it('reads as much as its limit and no byte more, whether announced or chunked', async () => {
+    expect(await send(sized(maxBytes))).toBe('read');
+    expect(await send(sized(maxBytes + 1))).toBe('payload_too_large');
+    expect(await sendChunked(sized(maxBytes))).toBe(204);
+    expect(await sendChunked(sized(maxBytes + 1))).toBe(413);
+  });
+
+  // body-parser first reads all that was announced, so a sender can keep the server reading for as long as it likes.
+  it('refuses a body that is announced as too large before it arrives', async () => {
+    const socket = connect(server.port, '127.0.0.1');
+    const head = `POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${maxBytes + 1}\r\n\r\n`;
+    socket.write(head);
+    try {
+      const [answer] = await once(socket, 'data', { signal: AbortSignal.timeout(patienceMs) });
+      expect(String(answer)).toMatch(/^HTTP\/1\.1 413 /);
+    } finally {
+      socket.destroy();
+    }
+  });
+});
+
+describe('a compressed body', () => {
+  const encoded = (encoding: string) => ({ ...json, 'Content-Encoding': encoding });
+
+  it.each([
+    ['gzip', gzipSync],
+    ['GZIP', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ] as const)('is read with %s', async (encoding, compress) => {
+    expect(await send(compress('{"a":1}'), encoded(encoding))).toBe('read');
+    expect(read).toEqual({ a: 1 });
+  });
+
+  it.each(['rot13', 'gzip, gzip', 'x-canary'])('is refused with %j', async (encoding) => {
+    expect(await send('{}', encoded(encoding))).toBe('unsupported_media_type');
+  });
+
+  it('is held to the limit by what comes out of it', async () => {
+    expect(await send(gzipSync(sized(maxBytes)), encoded('gzip'))).toBe('read');
+    expect(await send(gzipSync(sized(maxBytes + 1)), encoded('gzip'))).toBe('payload_too_large');
+    expect(await send(gzipSync(Buffer.alloc(200 * maxBytes)), encoded('gzip'))).toBe('payload_too_large');
+  });
+
+  // zlib's errors reach the problem handler without the `type` it knows body-parser's errors by.
+  it.each([
+    ['cut', gzipSync('{"a":1}').subarray(0, 20)],
+    ['of another kind', Buffer.from('{"a":1}')],
+    ['empty', Buffer.alloc(1)],
+  ])('is the fault of its sender when it is %s', async (_, body) => {
+    expect(await send(body, encoded('gzip'))).toBe('invalid_json');
+  });
+});
+
+async function sendChunked(body: string): Promise<number> {
+  const bytes = Buffer.from(body);
+  const stream = new ReadableStream({
+    start: (controller) => {
+      controller.enqueue(bytes.subarray(0, 1000));
+      controller.enqueue(bytes.subarray(1000));
+      controller.close();
+    },
+  });
+  const response = await fetch(server.url, { method: 'POST', headers: json, body: stream, duplex: 'half' });
+  await response.arrayBuffer();
+  return response.status;
+}

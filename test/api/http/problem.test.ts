@@ -1,0 +1,188 @@
+import express from 'express';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import {
+  methodNotAllowed,
+  notFound,
+  problemForRawSocket,
+  problemHandler,
+} from '../../../api/http/problem.js';
+import { Failure, failureCodes, failureKinds } from '../../../shared/failures.js';
+import { startChatApp } from '../../support/chat-app.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { serve } from '../../support/serve.js';
+
+const logged = createRecordingLog();
+let thrown: unknown;
+const app = express();
+app.use((_request, response, next) => {
+  response.set('X-Request-Id', 'the-id');
+  next();
+});
+app.get('/throw', () => {
+  throw thrown;
+});
+app.all('/get-only', methodNotAllowed('GET, HEAD'));
+app.use(notFound);
+app.use(problemHandler(logged.log));
+const server = await serve(app);
+const chat = await startChatApp();
+afterAll(async () => {
+  await server.close();
+  await chat.close();
+});
+afterEach(() => {
+  logged.lines.length = 0;
+});
+
+const answerTo = async (error: unknown) => {
+  thrown = error;
+  const response = await fetch(`${server.url}/throw`);
+  return { response, body: (await response.json()) as Record<string, unknown> };
+};
+
+describe('problemHandler', () => {
+  it.each(failureCodes)('renders %s with its status and nothing it does not know', async (code) => {
+    const { response, body } = await answerTo(new Failure(code));
+    const { status, title, detail, retryable } = failureKinds[code];
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json(; charset=utf-8)?$/);
+    const { retryAfterMs } = failureKinds[code];
+    expect(response.headers.get('retry-after')).toBe(retryAfterMs ? String(retryAfterMs / 1000) : null);
+    expect(body).toEqual({
+      type: expect.stringContaining(code),
+      title,
+      status,
+      detail,
+      code,
+      requestId: 'the-id',
+      ...(status === 500 && { retryable }),
+    });
+  });
+
+  it('renders the facts of a failure, and never its cause', async () => {
+    const errors = [{ pointer: '/messages/0', detail: 'is wrong' }];
+    const facts = { errors, provider: 'bedrock' as const, detail: 'More.', cause: new Error('canary') };
+    const { body } = await answerTo(new Failure('provider_error', { ...facts, retryable: false }));
+    expect(body).toMatchObject({ errors, provider: 'bedrock', detail: 'More.', retryable: false });
+    expect(JSON.stringify(body)).not.toContain('canary');
+  });
+
+  it.each([
+    [0, '0'],
+    [1, '1'],
+    [1000, '1'],
+    [1001, '2'],
+    [59_999.5, '60'],
+  ])('sends %d ms as Retry-After: %s, rounded up to seconds', async (retryAfterMs, expected) => {
+    const { response } = await answerTo(new Failure('overloaded', { retryAfterMs }));
+    expect(response.headers.get('retry-after')).toBe(expected);
+  });
+
+  it('sends the headers that a status demands', async () => {
+    const headers = { 'WWW-Authenticate': 'Basic realm="chat"' };
+    const { response } = await answerTo(new Failure('unauthorized', { headers }));
+    expect(response.headers.get('www-authenticate')).toBe('Basic realm="chat"');
+  });
+
+  it.each([
+    [
+      'an error',
+      Object.assign(new Error('canary'), { status: 418, code: 'CANARY', headers: { canary: '1' } }),
+    ],
+    ['an error that names a type', Object.assign(new Error('canary'), { type: 'canary' })],
+    ['a text', 'canary'],
+    ['an object', { status: 404, message: 'canary' }],
+    ['null', null],
+  ])('turns %s into internal, says nothing more, and logs it', async (name, error) => {
+    const { response, body } = await answerTo(error);
+    // Express takes a thrown null for no error at all.
+    if (name === 'null') return expect(response.status).toBe(404);
+    expect([response.status, body.code]).toEqual([500, 'internal']);
+    expect(JSON.stringify([body, [...response.headers]]).toLowerCase()).not.toContain('canary');
+    expect(logged.lines).toEqual([
+      expect.objectContaining({ code: 'internal', requestId: 'the-id', level: 50 }),
+    ]);
+  });
+
+  it('logs nothing for an expected failure', async () => {
+    await answerTo(new Failure('provider_timeout'));
+    expect(logged.lines).toEqual([]);
+  });
+
+  it('answers 404 for an unknown address, a broken one included, and 405 with Allow for another method', async () => {
+    expect((await fetch(`${server.url}/nowhere`)).status).toBe(404);
+    expect((await fetch(`${server.url}/%ff`)).status).toBe(404);
+    const response = await fetch(`${server.url}/get-only`, { method: 'DELETE' });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  });
+});
+
+describe('a request of the wrong shape', () => {
+  it.each([
+    ['[]', ['']],
+    ['null', ['']],
+    ['"canary"', ['']],
+    ['{"canary":1}', ['/messages']],
+    ['{"messages":"canary"}', ['/messages']],
+    ['{"messages":{"canary":1}}', ['/messages']],
+    ['{"messages":[{"role":"canary","content":"x"}]}', ['/messages/0/role']],
+    ['{"messages":[{"role":"User","content":"x"}]}', ['/messages/0/role']],
+    ['{"messages":[{"role":null,"content":"x"}]}', ['/messages/0/role']],
+    ['{"messages":[{"content":"x"},{"content":["canary"]}]}', ['/messages/1/content']],
+    ['{"messages":[{"content":null}]}', ['/messages/0/content']],
+    ['{"messages":[{"content":12345}]}', ['/messages/0/content']],
+    ['{"__proto__":{"messages":[{"content":"canary"}]}}', ['/messages']],
+  ])('is told by pointers, without its values: %s', async (body, pointers) => {
+    const response = await chat.post({ body });
+    const problem = (await response.json()) as { code: string; errors: { pointer: string }[] };
+    expect([response.status, problem.code]).toEqual([400, 'invalid_request']);
+    expect(problem.errors.map(({ pointer }) => pointer)).toEqual(pointers);
+    expect(JSON.stringify(problem)).not.toMatch(/canary|12345|User/);
+  });
+
+  it('points at the message that is not an object', async () => {
+    const response = await chat.post({ body: '{"messages":[{"content":"x"},null]}' });
+    expect(await response.json()).toMatchObject({ errors: [{ pointer: '/messages/1' }] });
+  });
+
+  it.each(['canary', 'OpenAI', 'openai, openai', 'openai,bedrock', ''])(
+    'is an unknown provider when X-LLM is %j',
+    async (provider) => {
+      const response = await chat.post({ headers: { 'X-LLM': provider } });
+      const problem = (await response.json()) as { code: string };
+      expect([response.status, problem.code]).toEqual([400, 'unknown_provider']);
+      expect(JSON.stringify(problem)).not.toContain('canary');
+    },
+  );
+
+  // tsoa compares String(value), so anything whose text is a role passes for it.
+  it('is refused when a role is a list', async () => {
+    const response = await chat.post({ body: '{"messages":[{"role":["user"],"content":"x"}]}' });
+    expect(response.status).toBe(400);
+  });
+
+  // String(value) throws for it, so that any caller can make the server report an unexpected error.
+  it('is refused when a role cannot be made a string', async () => {
+    const response = await chat.post({ body: '{"messages":[{"role":{"toString":1},"content":"x"}]}' });
+    expect(response.status).toBe(400);
+  });
+
+  it('never reaches the logs', () => {
+    expect(chat.logs()).not.toContain('canary');
+  });
+});
+
+describe('problemForRawSocket', () => {
+  it.each([
+    ['HPE_HEADER_OVERFLOW', 431],
+    ['ERR_HTTP_REQUEST_TIMEOUT', 408],
+    ['HPE_INVALID_METHOD', 400],
+    [undefined, 400],
+  ])('answers %s with a whole %i', (code, status) => {
+    const [head = '', body = ''] = problemForRawSocket({ code }).split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(head).toContain(`Content-Length: ${Buffer.byteLength(body)}`);
+    expect(head).toContain('Connection: close');
+    expect(JSON.parse(body)).toMatchObject({ status, code: 'invalid_request' });
+  });
+});

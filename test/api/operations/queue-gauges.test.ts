@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { openQueueLink, type QueueLink } from '../../../api/chat/jobs/job-client.js';
+import { createWaitingRoom } from '../../../api/chat/jobs/pending-replies.js';
+import { createQueueGauges, type QueueGauges } from '../../../api/operations/queue-gauges.js';
+import { type ApiInstruments, openInstruments } from '../../../shared/metrics/instruments.js';
+import { apiMetrics } from '../../../shared/metrics/metrics.js';
+import type { QueueDepth } from '../../../shared/queue/queue-store.js';
+import { readMetrics } from '../../support/metrics.js';
+import { patience } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
+import { findStoreKinds } from '../../support/stores.js';
+
+const { log } = createRecordingLog();
+const stores = await findStoreKinds();
+
+let instruments: ApiInstruments;
+beforeEach(() => {
+  instruments = openInstruments(apiMetrics);
+});
+
+/** What a scrape has about the queue, one provider's. */
+async function ofQueue() {
+  const all = readMetrics((await instruments.scrape()).text);
+  const own = [...all].filter(
+    ([series]) => /^quillgate_queue/.test(series) && !/anthropic|bedrock|vertexai/.test(series),
+  );
+  return Object.fromEntries(own.map(([series, value]) => [series.replace('quillgate_queue_', ''), value]));
+}
+const gauge = (link: () => Pick<QueueLink, 'measure'> | undefined, now = Date.now): QueueGauges => {
+  const gauges = createQueueGauges({ metrics: instruments.metrics, link, now });
+  instruments.onScrape(gauges.refresh);
+  return gauges;
+};
+const series = (waiting: number, active: number, seconds: number) => ({
+  up: 1,
+  'jobs{provider="openai",state="waiting"}': waiting,
+  'jobs{provider="openai",state="active"}': active,
+  'oldest_waiting_seconds{provider="openai"}': seconds,
+});
+
+describe('createQueueGauges', () => {
+  let nowMs: number;
+  let asked: number;
+  let measure: () => Promise<QueueDepth>;
+  beforeEach(() => {
+    nowMs = 100_000;
+    asked = 0;
+    measure = async () => ({ waiting: 2, active: 1, oldestAddedAt: 40_000 });
+    const counted = async () => {
+      asked += 1;
+      return measure();
+    };
+    gauge(
+      () => ({ measure: counted }),
+      () => nowMs,
+    );
+  });
+
+  it('asks the store once a second at most, and lets the age go on', async () => {
+    await Promise.all([ofQueue(), ofQueue()]);
+    expect(asked).toBe(4);
+    nowMs += 900;
+    expect(await ofQueue()).toEqual(series(2, 1, 60.9));
+    expect(asked).toBe(4);
+    nowMs += 100;
+    await ofQueue();
+    expect(asked).toBe(8);
+  });
+
+  it('takes its series away when the store fails, and brings them back', async () => {
+    await ofQueue();
+    nowMs += 1000;
+    measure = () => Promise.reject(new Error('away'));
+    expect(await ofQueue()).toEqual({ up: 0 });
+    measure = async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined });
+    nowMs += 1000;
+    expect(await ofQueue()).toEqual(series(0, 0, 0));
+  });
+
+  it('tells no age below zero when the clock of another API process is ahead', async () => {
+    measure = async () => ({ waiting: 1, active: 0, oldestAddedAt: nowMs + 500 });
+    expect(await ofQueue()).toEqual(series(1, 0, 0));
+  });
+
+  it('waits for one look at a time, and not for long', async () => {
+    const hanging = Promise.withResolvers<QueueDepth>();
+    measure = () => hanging.promise;
+    // Without a bound it would be for ever.
+    expect(await Promise.all([ofQueue(), ofQueue()])).toEqual([{ up: 0 }, { up: 0 }]);
+    expect(asked).toBe(4);
+    hanging.resolve({ waiting: 1, active: 0, oldestAddedAt: nowMs });
+    await vi.waitFor(async () => expect(await ofQueue()).toEqual(series(1, 0, 0)), patience);
+  });
+
+  it('says that the store is away before it was ever reached', async () => {
+    instruments = openInstruments(apiMetrics);
+    gauge(() => undefined);
+    expect(await ofQueue()).toEqual({ up: 0 });
+  });
+});
+
+describe.each(stores)('createQueueGauges on $name', (choice) => {
+  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
+
+  let shared: SharedStore;
+  let link: QueueLink;
+  beforeAll(async () => {
+    shared = await startSharedStore(choice, log);
+    const waitingRoom = createWaitingRoom();
+    const { metrics } = openInstruments(apiMetrics);
+    link = await openQueueLink({ store: shared.store, waitingRoom, metrics, log });
+  });
+  afterAll(async () => {
+    await link?.close();
+    await shared?.stop();
+  });
+
+  it('answers quickly while the store says nothing, and is right again once it does', async () => {
+    gauge(() => link);
+    await link.add(randomUUID(), {
+      provider: 'openai',
+      turns: [{ role: 'user', content: 'Hello' }],
+      deadline: Date.now() + 60_000,
+    });
+    expect(await ofQueue()).toMatchObject({ up: 1, 'jobs{provider="openai",state="waiting"}': 1 });
+    shared.wire.freeze();
+    await vi.waitFor(async () => {
+      const startedAt = performance.now();
+      const found = await ofQueue();
+      expect(performance.now() - startedAt).toBeLessThan(2000);
+      expect(found).toEqual({ up: 0 });
+    }, patience);
+    shared.wire.thaw();
+    await vi.waitFor(
+      async () =>
+        expect(await ofQueue()).toMatchObject({ up: 1, 'jobs{provider="openai",state="waiting"}': 1 }),
+      patience,
+    );
+  });
+});

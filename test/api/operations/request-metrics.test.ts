@@ -1,0 +1,108 @@
+import express from 'express';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { problemHandler } from '../../../api/http/problem.js';
+import { createRequestCounts } from '../../../api/operations/request-metrics.js';
+import { Failure } from '../../../shared/failures.js';
+import { type ApiInstruments, openInstruments } from '../../../shared/metrics/instruments.js';
+import { apiMetrics } from '../../../shared/metrics/metrics.js';
+import { readMetrics } from '../../support/metrics.js';
+import { patience } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { serve } from '../../support/serve.js';
+
+let instruments: ApiInstruments;
+let server: Awaited<ReturnType<typeof serve>>;
+let arrived: PromiseWithResolvers<void>;
+
+beforeEach(async () => {
+  instruments = openInstruments(apiMetrics);
+  arrived = Promise.withResolvers();
+  const counts = createRequestCounts(instruments.metrics);
+  const app = express().use(counts.chat);
+  app.post('/chat', (request, response) => {
+    arrived.resolve();
+    if (request.query.how === 'hang') return;
+    if (request.query.how === 'break') throw new Error('unexpected');
+    if (request.query.how === 'fail') throw new Failure('overloaded');
+    response.status(Number(request.query.how ?? 200)).json({});
+  });
+  app.get('/chat/:id', (_request, response) => void response.json({}));
+  app.use('/blogs', counts.blog, (request, response) => {
+    if (request.method === 'POST') throw new Failure('slug_taken');
+    response.status(304).end();
+  });
+  app.use(problemHandler(createRecordingLog().log));
+  server = await serve(app);
+});
+afterEach(() => server.close());
+
+/** The series of requests that are not 0. */
+const counted = async () => {
+  const all = readMetrics((await instruments.scrape()).text);
+  const own = [...all].filter(([name, value]) => /_requests_(total|in_flight)/.test(name) && value !== 0);
+  return Object.fromEntries(own.map(([name, value]) => [name.replace('quillgate_', ''), value]));
+};
+const ask = (path: string, provider?: string, method = 'POST', signal?: AbortSignal) =>
+  fetch(`${server.url}${path}`, {
+    method,
+    ...(provider !== undefined && { headers: { 'X-LLM': provider } }),
+    ...(signal && { signal }),
+  });
+
+describe('createRequestCounts', () => {
+  it('counts requests by provider and by what became of them', async () => {
+    await ask('/chat', 'openai');
+    await ask('/chat?how=202', 'openai');
+    await ask('/chat?how=fail', 'bedrock');
+    await ask('/chat?how=break', 'bedrock');
+    await vi.waitFor(
+      async () =>
+        expect(await counted()).toEqual({
+          'chat_requests_total{provider="openai",code="ok"}': 1,
+          'chat_requests_total{provider="openai",code="accepted"}': 1,
+          'chat_requests_total{provider="bedrock",code="overloaded"}': 1,
+          'chat_requests_total{provider="bedrock",code="internal"}': 1,
+        }),
+      patience,
+    );
+  });
+
+  it('takes nothing over that a caller sent', async () => {
+    for (const provider of ['canary', 'OpenAI', 'openai, bedrock', '__proto__', undefined])
+      await ask('/chat', provider);
+    await vi.waitFor(
+      async () => expect(await counted()).toEqual({ 'chat_requests_total{provider="none",code="ok"}': 5 }),
+      patience,
+    );
+  });
+
+  it('shows a request as in flight until its caller has gone', async () => {
+    const going = new AbortController();
+    const asked = ask('/chat?how=hang', 'vertexai', 'POST', going.signal).catch(() => undefined);
+    await arrived.promise;
+    expect(await counted()).toEqual({ 'chat_requests_in_flight{provider="vertexai"}': 1 });
+    going.abort();
+    await asked;
+    await vi.waitFor(
+      async () =>
+        expect(await counted()).toEqual({
+          'chat_requests_total{provider="vertexai",code="client_closed"}': 1,
+        }),
+      patience,
+    );
+  });
+
+  it('counts the blog apart, and of chat nothing but what asks', async () => {
+    await ask('/chat/1', 'openai', 'GET');
+    await ask('/blogs', undefined, 'GET');
+    await ask('/blogs');
+    await vi.waitFor(
+      async () =>
+        expect(await counted()).toEqual({
+          'blog_requests_total{code="ok"}': 1,
+          'blog_requests_total{code="slug_taken"}': 1,
+        }),
+      patience,
+    );
+  });
+});

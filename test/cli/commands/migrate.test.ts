@@ -1,0 +1,114 @@
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { migrate } from '../../../cli/commands/migrate.js';
+import { openConnection } from '../../../db/database/connection.js';
+import { sql } from '../../../db/database/drizzle.js';
+import { migrateDatabase } from '../../../db/database/migrate.js';
+import { freePort } from '../../../dev/free-port.js';
+import { CannotStart } from '../../../shared/runtime/program.js';
+import { parsePostgresUrl } from '../../../shared/urls/postgres-url.js';
+import { startEmptyDatabase } from '../../support/database.js';
+import { patience } from '../../support/patience.js';
+import { collectOutput } from '../output.js';
+
+let url: string;
+
+beforeEach(async () => {
+  const server = await startEmptyDatabase();
+  url = server.url;
+  return server.stop;
+});
+
+/** The sentence in which `quillgate migrate` says why it cannot; anything else as it is. */
+const complaintOf = (databaseUrl: string) =>
+  migrate({ DATABASE_URL: databaseUrl }).then(
+    () => 'migrated',
+    (error: unknown) => (error instanceof CannotStart ? error.message : error),
+  );
+
+const sentence = (code: string) =>
+  expect.stringMatching(
+    new RegExp(`^The schema cannot be brought up to date: the database [^\n]+ \\(${code}\\)\\.$`),
+  );
+
+function open() {
+  const connection = openConnection({
+    address: parsePostgresUrl(url),
+    connectTimeoutMs: 1000,
+    session: { application_name: 'test' },
+  });
+  onTestFinished(() => connection.close(0));
+  return connection.db;
+}
+
+describe('migrate', () => {
+  it('brings the schema up to date, and says so alone', async () => {
+    const output = collectOutput();
+    await migrate({ DATABASE_URL: url });
+    await migrate({ DATABASE_URL: url });
+    expect(output).toEqual({ stdout: 'The schema is up to date.\n'.repeat(2), stderr: '' });
+  });
+
+  it('says in a sentence what is wrong, without the address', async () => {
+    const wrong = new URL(url);
+    wrong.password = 'canary';
+    expect(await complaintOf(wrong.href)).toEqual(sentence('28P01'));
+    wrong.port = String(await freePort());
+    expect(await complaintOf(wrong.href)).toEqual(sentence('ECONNREFUSED'));
+  });
+
+  it('says in a sentence that a statement has failed', async () => {
+    await open().execute(sql`create table users (id int)`);
+    expect(await complaintOf(url)).toEqual(sentence('42P07'));
+  });
+
+  it("says in a sentence that the queue's part has failed", async () => {
+    const db = open();
+    await db.execute(sql`create role tenant login password 'tenant'`);
+    await db.execute(sql`create schema tenant authorization tenant`);
+    const tenants = new URL(url);
+    tenants.username = 'tenant';
+    tenants.password = 'tenant';
+    expect(await complaintOf(tenants.href)).toBe(
+      "The schema of the queue's store cannot be brought up to date (42501).",
+    );
+  });
+
+  it('leaves what a newer release has migrated as it is, and says so', async () => {
+    await migrate({ DATABASE_URL: url });
+    const output = collectOutput();
+    await open().execute(
+      sql`insert into quillgate_migrations (created_at, hash) values (4102444800000, 'newer')`,
+    );
+    await migrate({ DATABASE_URL: url });
+    expect(output.stdout).toMatch(/^A newer release has migrated this database already; [^\n]+\n$/);
+    await open().execute(
+      sql`insert into bullmq.migration (version, name, min_client_version) values (1000, 'newer', 1000)`,
+    );
+    expect(await complaintOf(url)).toBe(
+      "The schema of the queue's store cannot be brought up to date: the schema is of a newer release that this one cannot work with: upgrade this program.",
+    );
+  });
+
+  it('says after a while that it waits for another migration', async () => {
+    const output = collectOutput();
+    let others: Promise<unknown> | undefined;
+    let ours: Promise<void> | undefined;
+    await open()
+      .transaction(async (transaction) => {
+        // The first migration waits for this table's fate, and the second for the first.
+        await transaction.execute(sql`create table users (id int)`);
+        others = migrateDatabase(url);
+        const locks = sql`select from pg_locks where locktype = 'advisory'`;
+        await vi.waitFor(async () => expect((await transaction.execute(locks)).length).toBe(1), patience);
+        ours = migrate({ DATABASE_URL: url });
+        await vi.waitFor(() => expect(output.stderr).not.toBe(''), patience);
+        transaction.rollback();
+      })
+      .catch(() => undefined);
+    await Promise.all([others, ours]);
+    expect(output).toEqual({
+      stdout: 'The schema is up to date.\n',
+      stderr: 'Another migration is running; waiting until it ends.\n',
+    });
+  });
+});

@@ -1,0 +1,140 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { createToken, listTokens, revokeToken } from '../../../cli/commands/tokens.js';
+import { createTokenStore } from '../../../db/access/tokens.js';
+import { sql } from '../../../db/database/drizzle.js';
+import { digestOf, isAccessToken } from '../../../shared/access-token.js';
+import type { Environment } from '../../../shared/config/config.js';
+import { openTestDatabase } from '../../support/database.js';
+import { collectOutput } from '../output.js';
+
+const { database, url, stop } = await openTestDatabase();
+afterAll(stop);
+beforeEach(() => database.run((db) => db.execute(sql`truncate users, tokens`)));
+const environment = { DATABASE_URL: url };
+const store = createTokenStore(database);
+
+async function create(options: Partial<Parameters<typeof createToken>[1]> = {}, more: Environment = {}) {
+  const output = collectOutput();
+  await createToken({ ...environment, ...more }, { expires: '90d', ...options });
+  return output;
+}
+
+async function created(options: Parameters<typeof create>[0] = {}, more: Environment = {}) {
+  return JSON.parse((await create({ ...options, json: true }, more)).stdout);
+}
+
+describe('createToken', () => {
+  it('prints the token alone on standard output and keeps its digest', async () => {
+    const { stdout, stderr } = await create();
+    expect(isAccessToken(stdout.trimEnd())).toBe(true);
+    expect(stderr).toMatch(
+      /^Access token \S+ of blog for blogs:write, until \S+Z; it is not shown again\.\n$/,
+    );
+    const grant = await store.find(digestOf(stdout.trimEnd()));
+    expect(grant).toMatchObject({ user: { name: 'blog' }, scopes: ['blogs:write'] });
+  });
+
+  it('prints one JSON object when asked to', async () => {
+    const { token, ...facts } = await created({ scope: ['chat', 'blogs:read,chat'], owner: 'Zoë' });
+    expect(isAccessToken(token)).toBe(true);
+    const [info] = await store.list();
+    expect(facts).toEqual({
+      id: info?.id,
+      owner: 'Zoë',
+      scopes: ['blogs:read', 'chat'],
+      createdAt: info?.createdAt,
+      expiresAt: info?.expiresAt,
+    });
+    const days = (Date.parse(facts.expiresAt) - Date.parse(facts.createdAt)) / 86_400_000;
+    expect(days).toBeCloseTo(90, 3);
+  });
+
+  it('belongs to CHAT_USERNAME when nobody is named', async () => {
+    expect(await created({}, { CHAT_USERNAME: 'first' })).toMatchObject({ owner: 'first' });
+    expect(await created({ owner: 'Zoë' }, { CHAT_USERNAME: 'first' })).toMatchObject({ owner: 'Zoë' });
+  });
+
+  it('belongs to the user that npm start has made when nobody is named', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
+    onTestFinished(() => rmSync(dataDir, { recursive: true }));
+    writeFileSync(join(dataDir, 'database-url'), `${url}\n`);
+    writeFileSync(join(dataDir, 'chat-credentials'), 'demo:canary-of-the-secret\n');
+    const here = { DATABASE_URL: undefined, DATA_DIR: dataDir };
+    expect(await created({}, here)).toMatchObject({ owner: 'demo' });
+    expect(await created({}, { ...here, DATABASE_URL: url })).toMatchObject({ owner: 'blog' });
+  });
+
+  it('says which scopes nothing asks for yet', async () => {
+    expect((await create({ scope: ['chat,admin,blogs:read'] })).stderr).toContain(
+      'Nothing asks for chat or admin yet.\n',
+    );
+    expect((await create()).stderr).not.toContain('yet');
+  });
+
+  it('can be without an end', async () => {
+    expect(await created({ expires: 'never' })).toMatchObject({ expiresAt: null });
+    expect((await create({ expires: 'never' })).stderr).toContain('without an end');
+  });
+
+  it.each([[['canary']], [['chat,canary']], [['']], [['Chat']]])('refuses the scopes %j', async (scope) => {
+    await expect(create({ scope })).rejects.toThrow(
+      '--scope must be some of: blogs:write, blogs:read, chat, admin.',
+    );
+  });
+
+  it('refuses ends and owners it cannot take, and makes nothing', async () => {
+    await expect(create({ expires: 'canary' })).rejects.toThrow(/^--expires must be like/);
+    await expect(create({ expires: '2020-01-01' })).rejects.toThrow('--expires must be in the future.');
+    await expect(create({ owner: 'a:b' })).rejects.toThrow('A name has');
+    expect(await store.list()).toEqual([]);
+  });
+});
+
+describe('listTokens', () => {
+  const list = async (options = {}) => {
+    const output = collectOutput();
+    await listTokens(environment, options);
+    return output;
+  };
+
+  it('prints every token, never a secret or its digest', async () => {
+    const { token, id } = await created({ scope: ['chat,admin'], expires: 'never' });
+    const { stdout } = await list();
+    const { stdout: json } = await list({ json: true });
+    expect(stdout).toMatch(/^ID +OWNER +SCOPES +CREATED +EXPIRES +LAST USED +REVOKED\n/);
+    expect(stdout.split('\n')[1]).toMatch(new RegExp(`^${id} +blog +chat,admin +\\S+Z +never +- +-$`));
+    expect(JSON.parse(json)).toEqual(await store.list());
+    const digest = digestOf(token);
+    for (const secret of [token, digest.toString('hex'), digest.toString('base64'), digest.toString()])
+      expect(stdout + json).not.toContain(secret);
+  });
+
+  it('prints nothing but a remark when there are none', async () => {
+    expect(await list()).toEqual({ stdout: '', stderr: 'There are no access tokens.\n' });
+    expect((await list({ json: true })).stdout).toBe('[]\n');
+  });
+});
+
+describe('revokeToken', () => {
+  const revoke = async (id: string) => {
+    const output = collectOutput();
+    await revokeToken(environment, id);
+    return output.stdout;
+  };
+
+  it('makes a token worthless, and may be repeated', async () => {
+    const { token, id } = await created();
+    expect(await revoke(id)).toBe(`Revoked ${id}.\n`);
+    expect(await store.find(digestOf(token))).toBeUndefined();
+    expect(await revoke(id)).toBe(`Revoked ${id}.\n`);
+  });
+
+  it.each(['01890a5d-ac96-774b-bcce-b302099a8057', 'canary', ''])('knows no token %j', async (id) => {
+    await expect(revoke(id)).rejects.toThrow(
+      /^There is no access token with this id; see quillgate tokens list\.$/,
+    );
+  });
+});

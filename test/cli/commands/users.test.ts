@@ -1,0 +1,112 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { createToken } from '../../../cli/commands/tokens.js';
+import { addUser, listUsers, removeUser } from '../../../cli/commands/users.js';
+import { createUserStore } from '../../../db/access/users.js';
+import { sql } from '../../../db/database/drizzle.js';
+import { digestOf } from '../../../shared/access-token.js';
+import { openTestDatabase } from '../../support/database.js';
+import { collectOutput } from '../output.js';
+
+const { database, url, stop } = await openTestDatabase();
+afterAll(stop);
+beforeEach(() => database.run((db) => db.execute(sql`truncate users, tokens`)));
+const environment = { DATABASE_URL: url, CHAT_USERNAME: 'first' };
+
+/** Runs a command and gives what it printed. */
+async function run(command: (...rest: never[]) => Promise<void>, ...args: unknown[]) {
+  const output = collectOutput();
+  await (command as (...rest: unknown[]) => Promise<void>)(environment, ...args);
+  return output;
+}
+
+describe('addUser', () => {
+  it('prints the secret alone on standard output and keeps its digest', async () => {
+    const { stdout, stderr } = await run(addUser, 'Zoë', {});
+    expect(stdout).toMatch(/^[0-9A-Za-z]{32}\n$/);
+    expect(stderr).toBe('The secret of Zoë for the chat service; it is not shown again.\n');
+    const digests = await createUserStore(database).digests();
+    expect(digests).toMatchObject([{ name: 'Zoë', secretHash: digestOf(stdout.trim()) }]);
+  });
+
+  it('prints one JSON object when asked to', async () => {
+    const { stdout } = await run(addUser, 'Zoë', { json: true });
+    const [{ id }] = JSON.parse((await run(listUsers, { json: true })).stdout);
+    const secret = expect.stringMatching(/^[0-9A-Za-z]{32}$/);
+    expect(JSON.parse(stdout)).toEqual({ id, name: 'Zoë', secret });
+  });
+
+  it('keeps the secret of a user there is already', async () => {
+    await run(addUser, 'Zoë', {});
+    const before = await createUserStore(database).digests();
+    await expect(run(addUser, 'Zoë', {})).rejects.toThrow('There is a user Zoë already');
+    expect(await createUserStore(database).digests()).toEqual(before);
+  });
+
+  it.each(['', 'a:b', 'a\nb', 'a\u0085b', 'x'.repeat(129)])('refuses the name %j', async (name) => {
+    await expect(run(addUser, name, {})).rejects.toThrow('A name has 1 to 128 characters');
+  });
+
+  it('gives the role that is asked for, and refuses others', async () => {
+    await run(addUser, 'Zoë', { role: 'admin' });
+    expect(await createUserStore(database).list()).toMatchObject([{ name: 'Zoë', role: 'admin' }]);
+    await expect(run(addUser, 'Bob', { role: 'root' })).rejects.toThrow(
+      '--role must be one of: user, admin.',
+    );
+  });
+
+  it('gives the user of the environment, and who has only tokens, a secret', async () => {
+    await run(createToken, { expires: 'never' });
+    for (const name of ['first', 'Zoë']) {
+      const { stdout } = await run(addUser, name, {});
+      const digest = (await createUserStore(database).digests()).find((user) => user.name === name);
+      expect(digest?.secretHash).toEqual(digestOf(stdout.trim()));
+    }
+  });
+});
+
+describe('listUsers', () => {
+  it('prints names and times, never a secret', async () => {
+    const { stdout: secret } = await run(addUser, 'Zoë', {});
+    const { stdout } = await run(listUsers, {});
+    expect(stdout).toMatch(
+      /^ID +NAME {2}ROLE {2}HAS SECRET {2}CREATED\n[0-9a-f-]{36} {2}Zoë {3}user {2}yes {9}\d{4}-\S+Z\n$/,
+    );
+    const json = await run(listUsers, { json: true });
+    expect(JSON.parse(json.stdout)).toEqual([
+      {
+        id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        name: 'Zoë',
+        role: 'user',
+        hasSecret: true,
+        createdAt: expect.any(String),
+      },
+    ]);
+    expect(stdout + json.stdout).not.toContain(secret.trim());
+  });
+
+  it('prints nothing but a remark when there are none', async () => {
+    expect(await run(listUsers, {})).toEqual({ stdout: '', stderr: 'There are no users.\n' });
+    expect((await run(listUsers, { json: true })).stdout).toBe('[]\n');
+  });
+});
+
+describe('removeUser', () => {
+  it('takes the tokens of the user away as well', async () => {
+    await run(addUser, 'Zoë', {});
+    await run(createToken, { owner: 'Zoë', expires: 'never' });
+    expect((await run(removeUser, 'Zoë')).stdout).toBe('Removed Zoë and revoked 1 access token.\n');
+    expect(await createUserStore(database).list()).toEqual([]);
+  });
+
+  it('refuses a name it does not know', async () => {
+    await expect(run(removeUser, 'nobody')).rejects.toThrow('There is no such user');
+  });
+
+  it('says that the secret of the environment stays good', async () => {
+    await expect(run(removeUser, 'first')).rejects.toThrow('unset CHAT_USERNAME');
+    await run(addUser, 'first', {});
+    const { stdout, stderr } = await run(removeUser, 'first');
+    expect(stdout).toBe('Removed first and revoked 0 access tokens.\n');
+    expect(stderr).toContain('unset CHAT_USERNAME');
+  });
+});

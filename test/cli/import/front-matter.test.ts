@@ -1,0 +1,167 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { renderHead } from '../../../cli/export/export-head.js';
+import { readFrontMatter, splitFile } from '../../../cli/import/front-matter.js';
+import type { Post } from '../../../shared/contract.js';
+import { cpuMsOf } from '../../support/cpu-time.js';
+
+const names = new Set(['title', 'author', 'tags', 'slug', 'status', 'draft', 'date', 'version']);
+const read = (yaml: string) => {
+  const { fields, problems } = readFrontMatter(yaml, names);
+  return { ...Object.fromEntries(fields), ...(problems.length > 0 && { problems }) };
+};
+
+describe('splitFile', () => {
+  it.each([
+    ['front matter', '---\ntitle: a\n---\ntext\n', '---\ntitle: a\n---\n', 'text\n'],
+    ['one blank line behind it', '---\na: b\n---\n\ntext', '---\na: b\n---\n\n', 'text'],
+    ['several blank lines, of which one is the head', '---\n---\n\n\n\ntext', '---\n---\n\n', '\n\ntext'],
+    ['CRLF', '---\r\na: b\r\n---\r\n\r\ntext\r\n', '---\r\na: b\r\n---\r\n\r\n', 'text\r\n'],
+    ['spaces behind the delimiters', '---  \na: b\n--- \t\ntext', '---  \na: b\n--- \t\n', 'text'],
+    ['a byte order mark', '\uFEFF---\na: b\n---\ntext', '\uFEFF---\na: b\n---\n', 'text'],
+    ['a byte order mark alone', '\uFEFFtext', '\uFEFF', 'text'],
+    ['nothing', 'text', '', 'text'],
+    ['a delimiter that is not closed', '---\ntext', '', '---\ntext'],
+    ['a rule further down', 'text\n---\nmore\n---\n', '', 'text\n---\nmore\n---\n'],
+    ['no content', '---\na: b\n---', '---\na: b\n---', ''],
+    ['a longer rule within', '---\na: |\n  ---\n----\n---\nx', '---\na: |\n  ---\n----\n---\n', 'x'],
+    ['other ends of lines', '---\na: "\u2028---\u2028"\n---\nx', '---\na: "\u2028---\u2028"\n---\n', 'x'],
+  ])('finds the head and the content: %s', (_, text, head, content) => {
+    expect(splitFile(text)).toMatchObject({ head, content });
+  });
+
+  it('loses nothing of any text', () => {
+    const piece = fc.constantFrom('---', '\n', '\r\n', '\uFEFF', 'a: b', ' ', '\u2028', 'text');
+    fc.assert(
+      fc.property(fc.array(piece), (pieces) => {
+        const { head, content } = splitFile(pieces.join(''));
+        expect(head + content).toBe(pieces.join(''));
+      }),
+    );
+  });
+});
+
+describe('readFrontMatter', () => {
+  it('takes texts as they were written, whatever YAML makes of them', () => {
+    expect(read('title: 1.0\nauthor: yes\nstatus: 0x1F\ndate: 2020-01-01\ndraft: True\n')).toEqual({
+      title: '1.0',
+      author: 'yes',
+      status: '0x1F',
+      date: '2020-01-01',
+      draft: 'True',
+    });
+    expect(read('title: "# x"\nauthor: >-\n  two\n  lines\ntags: [1.0, no, "a, b"]\n')).toEqual({
+      title: '# x',
+      author: 'two lines',
+      tags: ['1.0', 'no', 'a, b'],
+    });
+  });
+
+  it('reads what is empty as null, and leaves out what is not asked for', () => {
+    expect(read('title:\nlayout: &a post\n')).toEqual({ title: null });
+    expect(read('')).toEqual({});
+    expect(read('# nothing but a comment\n')).toEqual({});
+  });
+
+  it.each([
+    'title: x\ntags: &a [x, *a]\n',
+    'layout: &a x\nauthor: *a\n',
+    'layout: &a x\nother: {x: [[*a]]}\n',
+  ])('refuses references, wherever they are: %j', (yaml) => {
+    expect(read(yaml).problems).toEqual(['line 3: must not refer to other lines (*)']);
+  });
+
+  it('refuses more than anybody writes', () => {
+    expect(read(`title: ${'x'.repeat(65_529)}`)).not.toHaveProperty('problems');
+    expect(read(`title: ${'x'.repeat(65_530)}`)).toEqual({
+      problems: ['front matter must be at most 65536 characters'],
+    });
+  });
+
+  it.each<[string, (count: number) => string]>([
+    ['references', (count) => `a: &a x\ntags: [${'*a,'.repeat(count)}]\n`],
+    [
+      'references in references',
+      (count) => `a: &a [${'*a,'.repeat(count)}]\ntags: [${'*a,'.repeat(count)}]\n`,
+    ],
+    ['anchors', (count) => `tags: [${'&a x,'.repeat(count)}]\n`],
+    ['names', (count) => Array.from({ length: count }, (_, number) => `a${number}: 1\n`).join('')],
+    ['nested lists', (count) => `tags: ${'['.repeat(count)}${']'.repeat(count)}\n`],
+    ['unclosed lists', (count) => `tags: ${'['.repeat(count)}\n`],
+    ['errors', (count) => `${']'.repeat(count)}\n`],
+  ])('takes no longer for the longest front matter than in proportion to its length: %s', async (_, make) => {
+    const timeFor = (count: number) => {
+      const yaml = make(count);
+      return cpuMsOf(() => read(yaml));
+    };
+    await timeFor(500);
+    const most = Math.floor(65_000 / (make(1001).length - make(1000).length));
+    const short = Math.max(await timeFor(most / 8), await timeFor(most / 8));
+    // Eight times as long: 8 if linear, 64 if quadratic.
+    expect(await timeFor(most)).toBeLessThan(32 * short + 100);
+  });
+
+  it('names the line that is wrong without quoting it', () => {
+    expect(read('title: a\nauthor: [canary\n')).toEqual({ problems: ['line 4: is not valid YAML'] });
+    expect(read('title: a\ntitle: canary\n').problems).toEqual(['line 3: has a name for the second time']);
+    expect(read('canary\n')).toEqual({ problems: ['line 2: must be names and values'] });
+  });
+});
+
+describe('renderHead', () => {
+  const time = '2026-01-31T10:00:00.000Z';
+  const post: Post = {
+    id: '01890a5d-ac96-774b-bcce-b302099a8057',
+    title: 'A "title"',
+    content: 'text',
+    author: 'Zoë',
+    tags: ['a', 'b, c'],
+    slug: '1e3',
+    status: 'draft',
+    publishedAt: null,
+    createdAt: time,
+    updatedAt: time,
+    version: 3,
+  };
+
+  it('writes every field in a fixed order', () => {
+    expect(renderHead(post)).toBe(`---
+id: 01890a5d-ac96-774b-bcce-b302099a8057
+title: "A \\"title\\""
+author: "Zoë"
+tags: ["a", "b, c"]
+slug: "1e3"
+status: draft
+publishedAt: null
+createdAt: 2026-01-31T10:00:00.000Z
+updatedAt: 2026-01-31T10:00:00.000Z
+version: 3
+---
+
+`);
+  });
+
+  it('is read back as it was, whatever the texts and the content are', () => {
+    const odd = fc.constantFrom(
+      'yes',
+      '1.0',
+      '# x',
+      '---',
+      'a\n---\nb',
+      'null',
+      '~',
+      '\u0085',
+      '\r',
+      '\uFEFF',
+      '\u2028',
+    );
+    const text = fc.oneof(odd, fc.string({ unit: 'binary' }));
+    const given = { title: text, author: text, content: text, tags: fc.array(text) };
+    fc.assert(
+      fc.property(fc.record(given), (texts) => {
+        const { yaml = '', content } = splitFile(renderHead({ ...post, ...texts }) + texts.content);
+        expect({ ...read(yaml), content }).toMatchObject(texts);
+      }),
+    );
+  });
+});

@@ -1,0 +1,131 @@
+import { v7 as uuidv7 } from 'uuid';
+import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { NamedPost } from '../../../cli/import/import-identities.js';
+import { storePosts } from '../../../cli/import/import-run.js';
+import { type Database, openDatabase } from '../../../db/database/client.js';
+import { sql } from '../../../db/database/drizzle.js';
+import { createPostTransfer } from '../../../db/posts/post-import.js';
+import { openTestDatabase, startTestDatabase } from '../../support/database.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { complaintOf, forgetPosts, importFrom } from '../post-commands.js';
+import { plant } from '../post-trees.js';
+
+const { database, url, stop } = await openTestDatabase({ poolSize: 8 });
+afterAll(stop);
+beforeEach(() => forgetPosts(database));
+
+const makePosts = (count: number): NamedPost[] =>
+  Array.from({ length: count }, (_, number) => ({
+    name: `${number}.md`,
+    post: {
+      ...{ id: uuidv7(), slug: `post-${number}`, title: null, content: 'text', tags: [] },
+      ...{ author: undefined, defaultAuthor: 'blog', status: 'published', version: undefined },
+      ...{ publishedAt: undefined, createdAt: undefined, updatedAt: undefined, source: undefined },
+    },
+  }));
+
+const store = (
+  posts: readonly NamedPost[],
+  { from = database, onDone = () => undefined }: { from?: Database; onDone?: () => void } = {},
+) =>
+  storePosts({
+    transfer: createPostTransfer(from),
+    posts,
+    isThere: async () => (await from.check()).database.status === 'ok',
+    onDone,
+  });
+
+/** Lets every new post whose slug is like this one meet what the SQL does. */
+async function haunt(slug: string, statement: string): Promise<void> {
+  const run = (text: string) => database.run((db) => db.execute(sql.raw(text)));
+  await run(`create function haunt() returns trigger language plpgsql as
+    $$ begin if new.slug like '${slug}' then ${statement}; end if; return new; end $$`);
+  await run('create trigger haunt before insert on posts for each row execute function haunt()');
+  onTestFinished(async () => {
+    await run('drop function haunt cascade');
+  });
+}
+
+describe('storePosts', () => {
+  it('names the post that was given up, and stores the others', async () => {
+    await haunt('post-3', "raise exception 'canary' using errcode = '57014'");
+    const { counts, refused, uncertain, untried } = await store(makePosts(30));
+    expect(refused).toEqual(['3.md: the database does not take it (57014)']);
+    expect({ uncertain, untried, created: counts.created }).toEqual({
+      uncertain: [],
+      untried: 0,
+      created: 29,
+    });
+  });
+
+  it('names the post whose connection was lost, and stores the others', async () => {
+    await haunt('post-3', 'perform pg_terminate_backend(pg_backend_pid())');
+    const { counts, refused, uncertain, untried } = await store(makePosts(30));
+    expect(uncertain).toEqual(['3.md']);
+    expect({ refused, untried, created: counts.created }).toEqual({ refused: [], untried: 0, created: 29 });
+  });
+
+  it('stops when many posts meet trouble', async () => {
+    await haunt('post-%', "raise exception 'canary' using errcode = '53100'");
+    const { refused, untried } = await store(makePosts(200));
+    expect(refused.length).toBeGreaterThanOrEqual(20);
+    expect(refused.length).toBeLessThan(40);
+    expect(refused.length + untried).toBe(200);
+  });
+
+  it('knows what was stored when every connection is lost in the middle, and a repeat does the rest', async () => {
+    const posts = makePosts(200);
+    const other = openDatabase({ url, poolSize: 1, log: createRecordingLog().log });
+    onTestFinished(other.close);
+    const terminate = sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where pid <> pg_backend_pid() and backend_type = 'client backend'`;
+    let done = 0;
+    let ended: Promise<unknown> | undefined;
+    const onDone = () => {
+      if (++done === 20) ended = other.run((db) => db.execute(terminate));
+    };
+    const { counts, refused, uncertain, untried } = await store(posts, { onDone });
+    await ended;
+    expect(uncertain.length).toBeGreaterThan(0);
+    expect(refused).toEqual([]);
+    expect(counts.created + uncertain.length + untried).toBe(200);
+    const stored = await createPostTransfer(other).count();
+    expect(stored).toBeGreaterThanOrEqual(counts.created);
+    expect(stored).toBeLessThanOrEqual(counts.created + uncertain.length);
+
+    const again = await store(posts, { from: other });
+    expect(again.counts).toEqual({ created: 200 - stored, changed: 0, unchanged: stored });
+  });
+
+  it('stops when the database is gone', async () => {
+    const server = await startTestDatabase();
+    const from = openDatabase({ url: server.url, poolSize: 8, log: createRecordingLog().log });
+    onTestFinished(from.close);
+    let done = 0;
+    let stopped: Promise<void> | undefined;
+    const onDone = () => {
+      if (++done === 20) stopped = server.stop();
+    };
+    const { counts, refused, uncertain, untried } = await store(makePosts(5000), { from, onDone });
+    await stopped;
+    expect(counts.created).toBeGreaterThanOrEqual(20);
+    expect(refused.length + uncertain.length).toBeLessThanOrEqual(20);
+    expect(untried).toBeGreaterThan(0);
+    expect(counts.created + refused.length + uncertain.length + untried).toBe(5000);
+  });
+});
+
+describe('importPosts', () => {
+  it('says which file failed and what was stored', async () => {
+    await haunt('bad-%', "raise exception 'canary' using errcode = '57014'");
+    const folder = plant({ 'bad-one.md': 'text', 'good.md': 'text', 'other.md': 'text' });
+    expect(await complaintOf(importFrom({ DATABASE_URL: url }, folder))).toBe(
+      [
+        'Not everything was imported: 2 created, 0 changed, 0 unchanged, 1 refused, 0 uncertain, 0 not tried.',
+        '  bad-one.md: the database does not take it (57014)',
+        'Import again when this is mended: what is stored already stays as it is.',
+      ].join('\n'),
+    );
+  });
+});

@@ -1,0 +1,126 @@
+import postgres from 'postgres';
+import { afterAll, describe, expect, it } from 'vitest';
+import { createTokenStore } from '../../../db/access/tokens.js';
+import { createUserStore, firstUserOf, usersChannel } from '../../../db/access/users.js';
+import { digestOf, makeAccessToken } from '../../../shared/access-token.js';
+import { openTestDatabase } from '../../support/database.js';
+
+const { database, url, stop } = await openTestDatabase();
+const users = createUserStore(database);
+const listener = postgres(url, { max: 1 });
+afterAll(async () => {
+  await listener.end();
+  await stop();
+});
+
+/** How often the work told of a change. Notifications come in the order of the changes, so the last one ends them. */
+async function notificationsOf(work: () => Promise<unknown>): Promise<number> {
+  const last = Promise.withResolvers<void>();
+  const payloads: string[] = [];
+  const { unlisten } = await listener.listen(usersChannel, (payload) => {
+    if (payload === 'last') last.resolve();
+    else payloads.push(payload);
+  });
+  await work();
+  await listener.notify(usersChannel, 'last');
+  await last.promise;
+  await unlisten();
+  return payloads.length;
+}
+
+const add = (name: string, secret: string) => users.add({ name, secretHash: digestOf(secret) });
+
+const tokensOf = async (owner: string) =>
+  (await createTokenStore(database).list()).filter((token) => token.owner === owner);
+
+const createToken = (owner: string) =>
+  createTokenStore(database).create({
+    owner,
+    scopes: ['chat'],
+    expiresAt: undefined,
+    secretHash: digestOf(makeAccessToken()),
+  });
+
+describe('firstUserOf', () => {
+  it('gives a name the same id in every release', () => {
+    expect(firstUserOf('demo').id).toBe('27d48401-36c8-5ccb-bc93-146c63b80019');
+    expect(firstUserOf('Demo').id).not.toBe(firstUserOf('demo').id);
+  });
+});
+
+describe('createUserStore', () => {
+  it('keeps users by name, with the digest of their secret', async () => {
+    const zoe = await add('Zoë "🎉"; drop table users', 'a');
+    expect(zoe).toMatch(/^[0-9a-f-]{36}$/);
+    const alice = await users.add({ name: 'alice', secretHash: digestOf('b'), role: 'admin' });
+    const [createdAt, hasSecret] = [expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/), true];
+    expect(await users.list()).toEqual([
+      { id: zoe, name: 'Zoë "🎉"; drop table users', role: 'user', hasSecret, createdAt },
+      { id: alice, name: 'alice', role: 'admin', hasSecret, createdAt },
+    ]);
+    const digests = await users.digests();
+    expect(digests).toHaveLength(2);
+    const secretHash = digestOf('b');
+    expect(digests).toContainEqual({ id: alice, name: 'alice', createdAt: expect.any(Date), secretHash });
+  });
+
+  it('does not touch a user who exists', async () => {
+    await add('bob', 'a');
+    const before = await users.digests();
+    expect(await add('bob', 'b')).toBeUndefined();
+    expect(await users.digests()).toEqual(before);
+  });
+
+  it('gives a secret to a user who has only tokens, and who stays the same', async () => {
+    await createToken('tokens alone');
+    const named = async () => (await users.list()).find(({ name }) => name === 'tokens alone');
+    const before = await named();
+    expect(before).toMatchObject({ role: 'user', hasSecret: false });
+    expect(await add('tokens alone', 'a')).toBe(before?.id);
+    expect(await named()).toEqual({ ...before, hasSecret: true });
+    expect(await add('tokens alone', 'b')).toBeUndefined();
+  });
+
+  it('gives a name another id when it is given again', async () => {
+    const first = await add('twice', 'a');
+    await users.remove('twice');
+    const second = await add('twice', 'a');
+    expect(second).toEqual(expect.any(String));
+    expect(second).not.toBe(first);
+  });
+
+  it('adds one of two at once', async () => {
+    const added = await Promise.all([1, 2, 3, 4].map(() => add('carol', 'a')));
+    expect(added.filter(Boolean)).toHaveLength(1);
+  });
+
+  it('revokes the tokens of a user who is removed, and no others', async () => {
+    await add('dave', 'a');
+    const before = await createToken('dave');
+    await createTokenStore(database).revoke(before.id);
+    const [revokedBefore] = await tokensOf('dave');
+    await createToken('dave');
+    await createToken('dave');
+    await createToken('erin');
+    expect(await users.remove('dave')).toEqual({ removed: true, tokensRevoked: 2 });
+    const tokens = await tokensOf('dave');
+    expect(tokens.every(({ revokedAt }) => revokedAt !== null)).toBe(true);
+    expect(tokens).toContainEqual(revokedBefore);
+    expect(await tokensOf('erin')).toMatchObject([{ revokedAt: null }]);
+    expect((await users.list()).map(({ name }) => name)).not.toContain('dave');
+  });
+
+  it('changes nothing when there is no such user', async () => {
+    await createToken('frank');
+    expect(await users.remove('nobody')).toEqual({ removed: false, tokensRevoked: 0 });
+    expect(await tokensOf('frank')).toMatchObject([{ revokedAt: null }]);
+  });
+
+  it('tells every change once, and nothing else', async () => {
+    expect(await notificationsOf(() => add('grace', 'a'))).toBe(1);
+    expect(await notificationsOf(() => add('grace', 'a'))).toBe(0);
+    expect(await notificationsOf(() => users.list())).toBe(0);
+    expect(await notificationsOf(() => users.remove('grace'))).toBe(1);
+    expect(await notificationsOf(() => users.remove('grace'))).toBe(0);
+  });
+});

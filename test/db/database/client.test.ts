@@ -1,0 +1,425 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createUserStore } from '../../../db/access/users.js';
+import { type Database, type Drizzle, isUniqueViolation, openDatabase } from '../../../db/database/client.js';
+import { sql } from '../../../db/database/drizzle.js';
+import { codeOf } from '../../../db/database/errors.js';
+import { freePort } from '../../../dev/free-port.js';
+import { Failure } from '../../../shared/failures.js';
+import { openTestDatabase, patientLimits, type TestDatabase } from '../../support/database.js';
+import { withLag } from '../../support/lateness.js';
+import { patience } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { openWire, type Wire } from '../../support/wire.js';
+
+let server: TestDatabase & { database: Database };
+/** Holds back the statements that wait for a lock. */
+let holder: pg.Client;
+
+beforeAll(async () => {
+  server = await openTestDatabase();
+  holder = new pg.Client({ connectionString: server.url });
+  await holder.connect();
+});
+
+afterAll(async () => {
+  await holder.end();
+  await server.stop();
+});
+
+/** Opens a database that the test closes when it ends. */
+function open({ url = server.url, poolSize = 2, ...limits }: OpenOptions = {}) {
+  const { log, text } = createRecordingLog();
+  const database = openDatabase({ url, poolSize, log, ...limits });
+  onTestFinished(() => database.close());
+  return { database, logText: text };
+}
+
+type OpenOptions = Partial<Parameters<typeof openDatabase>[0]>;
+
+/** Opens a database behind a wire that can be frozen. */
+async function openBehindWire() {
+  const wire = await openWire(Number(new URL(server.url).port));
+  onTestFinished(() => wire.close());
+  return { ...open({ url: throughWire(wire) }), wire };
+}
+
+const throughWire = ({ port }: Pick<Wire, 'port'>) => changed((url) => (url.port = String(port)));
+
+function changed(change: (url: URL) => void): string {
+  const url = new URL(server.url);
+  change(url);
+  return url.href;
+}
+
+const one = (database: Database) => database.run((db) => db.execute(sql`select 1 as one`));
+const sleep = (database: Database, seconds: number) =>
+  database.run((db) => db.execute(sql`select pg_sleep(${seconds})`));
+
+/** A statement that lasts until `release`, which is given once nothing but that ends it. */
+async function holdBack(): Promise<{ held: Query; release: () => Promise<unknown> }> {
+  await holder.query('select pg_advisory_lock(1)');
+  const release = () => holder.query('select pg_advisory_unlock_all()');
+  onTestFinished(async () => void (await release()));
+  return { held: (db) => db.execute(sql`select pg_advisory_xact_lock_shared(1)`), release };
+}
+
+type Query = (db: Drizzle) => PromiseLike<unknown>;
+
+/** The code that the work fails with, that of the reason, and after how many milliseconds. */
+async function failure(
+  work: Promise<unknown>,
+): Promise<{ code: string; reason: string | undefined; ms: number }> {
+  const startedAt = performance.now();
+  const error = await work.then(
+    () => new Error('it did not fail'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof Failure)) throw error;
+  return { code: error.code, reason: codeOf(error.cause), ms: performance.now() - startedAt };
+}
+
+const code = 'database_unavailable';
+/** Cut by the server. */
+const cut = '57014';
+
+/** Ends all connections that requests use, and waits until their processes are gone. */
+async function terminateConnections(): Promise<void> {
+  const others = sql`application_name = 'quillgate' and pid <> pg_backend_pid()`;
+  await server.database.run((db) =>
+    db.execute(sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where ${others}`),
+  );
+  // One trip more, in which that they have ended arrives here too.
+  await one(server.database);
+}
+
+describe('run', () => {
+  it('gives what the statement gives, with texts in arrays as they were', async () => {
+    const { database } = open();
+    const texts = ['plain', '', 'a,b', '{}', '"', '\\', 'a\\"b', 'NULL', ' ', '\n', '😀'];
+
+    const rows = await database.run((db) => db.execute(sql`select ${sql.param(texts)}::text[] as texts`));
+
+    expect([...rows]).toEqual([{ texts }]);
+  });
+
+  it('lets more statements wait for their turn than there are connections', async () => {
+    const { database } = open(patientLimits);
+
+    await Promise.all(Array.from({ length: 12 }, () => sleep(database, 0.005)));
+  });
+
+  it('throws what is wrong with a statement as it is', async () => {
+    const { database } = open();
+    const insert = () =>
+      database.run((db) =>
+        db.execute(sql`insert into users (name, secret_hash) values ('twice', ${Buffer.from('x')})`),
+      );
+    await insert();
+
+    const error = await insert().catch((reason: unknown) => reason);
+
+    expect(error).not.toBeInstanceOf(Failure);
+    expect(isUniqueViolation(error, 'users_pkey')).toBe(true);
+    expect(isUniqueViolation(error, 'posts_slug')).toBe(false);
+    await expect(database.run((db) => db.execute(sql`select nothing`))).rejects.not.toBeInstanceOf(Failure);
+  });
+
+  it('cuts a statement that takes too long', async () => {
+    const { database } = open({ ...patientLimits, poolSize: 1 });
+    await database.run((db) => db.execute(sql`set statement_timeout = 100`));
+
+    expect(await failure(sleep(database, 10))).toMatchObject({ code, reason: cut });
+    await one(database);
+  });
+
+  it('has the server cut it after two seconds', async () => {
+    const { database } = open();
+
+    const rows = await database.run((db) => db.execute(sql`show statement_timeout`));
+
+    expect([...rows]).toEqual([{ statement_timeout: '2s' }]);
+  });
+
+  it('waits only so long for a connection when slow statements have them all', async () => {
+    const { database } = open({ answerMs: patientLimits.answerMs });
+    const { held, release } = await holdBack();
+    const slow = [database.run(held), database.run(held)];
+
+    const failed = await failure(one(database));
+
+    expect(failed).toMatchObject({ code, reason: 'NO_FREE_CONNECTION' });
+    expect(failed.ms).toBeGreaterThan(750);
+    await release();
+    await Promise.all(slow);
+    await one(database);
+  });
+
+  it('gives up within 2.8 seconds in all, without taking a slow server for a silent one', async () => {
+    const { database, logText } = open({ poolSize: 1, waitMs: patientLimits.waitMs });
+    const first = sleep(database, 1.5);
+
+    const failed = await failure(sleep(database, 10));
+
+    await first;
+    // The server would have cut it later, two seconds after it has begun.
+    expect(failed).toMatchObject({ code, reason: 'NO_ANSWER' });
+    expect(failed.ms).toBeGreaterThan(2750);
+    await one(database);
+    expect(logText()).not.toContain('silent');
+  });
+
+  it('gives up sooner where others are to follow, and goes on with the connection', async () => {
+    const { database, logText } = open({ ...patientLimits, poolSize: 1 });
+
+    // Without the limit there would be an answer.
+    const failed = await failure(database.run((db) => db.execute(sql`select pg_sleep(1.5)`), 'look-up'));
+
+    expect(failed).toMatchObject({ code, reason: 'NO_ANSWER' });
+    expect(failed.ms).toBeGreaterThan(950);
+    await one(database);
+    expect(logText()).not.toContain('silent');
+  });
+});
+
+describe('run, for searches', () => {
+  const search = (database: Database, query: Query) => database.run(query, 'search');
+  const facts = async (work: Promise<unknown>) =>
+    work.catch((error: unknown) => (error instanceof Failure ? error.facts : error));
+
+  it('leaves connections to everything else, however many there are', async () => {
+    const { database } = open({ ...patientLimits, poolSize: 3 });
+    const { held, release } = await holdBack();
+    const ended = vi.fn();
+    const searches = Array.from({ length: 50 }, () => search(database, held).finally(ended));
+
+    await Promise.all(Array.from({ length: 20 }, () => one(database)));
+
+    expect(ended).not.toHaveBeenCalled();
+    await release();
+    await Promise.all(searches);
+  });
+
+  it('says so when there are too many', async () => {
+    const { database } = open({ poolSize: 3, waitMs: 100, answerMs: patientLimits.answerMs });
+    const { held, release } = await holdBack();
+    const first = search(database, held);
+
+    const tooMany = { detail: 'Too many searches are running at the moment.' };
+    expect(await facts(search(database, held))).toMatchObject(tooMany);
+
+    await release();
+    await first;
+  });
+
+  it('uses the only connection there is', async () => {
+    const { database } = open({ ...patientLimits, poolSize: 1 });
+
+    await Promise.all(
+      Array.from({ length: 20 }, () => search(database, (db) => db.execute(sql`select pg_sleep(0.01)`))),
+    );
+    await one(database);
+  });
+
+  it('does not look like an outage when one takes too long', async () => {
+    const { database } = open({ poolSize: 1, answerMs: patientLimits.answerMs });
+    await database.run((db) => db.execute(sql`set statement_timeout = 100`));
+
+    expect(await facts(search(database, (db) => db.execute(sql`select pg_sleep(10)`)))).toMatchObject({
+      detail: 'The search took too long: make it narrower.',
+      retryAfterMs: 60_000,
+    });
+    expect(await facts(sleep(database, 10))).not.toHaveProperty('detail');
+  });
+});
+
+describe('run, for upkeep', () => {
+  it('does not wait for those who serve requests', async () => {
+    const { database } = open(patientLimits);
+    const { held, release } = await holdBack();
+    const ended = vi.fn();
+    const slow = Array.from({ length: 30 }, () => database.run(held).finally(ended));
+
+    await createUserStore(database).digests();
+
+    expect(ended).not.toHaveBeenCalled();
+    await release();
+    await Promise.all(slow);
+  });
+});
+
+describe('together', () => {
+  it('gives statements that follow one another the time of one', async () => {
+    const { database, logText } = open({ poolSize: 1, waitMs: patientLimits.waitMs });
+    await one(database);
+    const statements = database.together();
+    const sleepOn = (seconds: number) => statements.run((db) => db.execute(sql`select pg_sleep(${seconds})`));
+    const givenUp = { code, reason: 'NO_ANSWER' };
+
+    // Each has the time for itself, and the third too.
+    await sleepOn(1.5);
+    expect(await failure(sleepOn(1.5))).toMatchObject(givenUp);
+    expect(await failure(sleepOn(0))).toMatchObject(givenUp);
+
+    await one(database);
+    expect(logText()).not.toContain('silent');
+  });
+});
+
+describe('run, when the server goes silent', () => {
+  it('gives up within four seconds, and works again once the server does', async () => {
+    const { database, wire, logText } = await openBehindWire();
+    await one(database);
+    wire.freeze();
+
+    const { result: failed, lagMs } = await withLag(async () => [
+      ...(await Promise.all(Array.from({ length: 5 }, () => failure(one(database))))),
+      // Now while connecting.
+      await failure(one(database)),
+    ]);
+    wire.thaw();
+    await one(database);
+
+    expect(failed.map((end) => end.code)).toEqual(failed.map(() => code));
+    expect(Math.max(...failed.map((end) => end.ms))).toBeLessThan(4000 + lagMs);
+    expect(logText()).toContain('silent');
+  });
+
+  it('gives the answers that were held back to those who still wait', async () => {
+    const { database, wire } = await openBehindWire();
+    await one(database);
+    wire.freeze();
+    const waiting = one(database);
+    // This one has to connect, for which there is less time.
+    expect((await failure(one(database))).code).toBe(code);
+
+    wire.thaw();
+
+    expect((await waiting).length).toBe(1);
+  });
+
+  it('closes within about a second', async () => {
+    const { database, wire } = await openBehindWire();
+    await one(database);
+    wire.freeze();
+    const waiting = failure(one(database));
+
+    await database.close();
+
+    // Not because it had waited for long enough.
+    expect(await waiting).toMatchObject({ code, reason: expect.stringContaining('CONNECTION') });
+    expect((await failure(one(database))).code).toBe(code);
+  });
+});
+
+describe('run, when connections are cut', () => {
+  it('fails a write half-way as a whole, and the next one works', async () => {
+    const { database } = open({ poolSize: 1 });
+    const write = failure(
+      database.run((db) =>
+        db.execute(sql`insert into users (name, secret_hash)
+          select 'half-' || n, '\\x00'::bytea from generate_series(1, 20) n where pg_sleep(0.1)::text = ''`),
+      ),
+    );
+    const writing = sql`select 1 from pg_stat_activity where state = 'active' and query like 'insert%half-%'`;
+    await vi.waitUntil(
+      async () => (await server.database.run((db) => db.execute(writing))).length > 0,
+      patience,
+    );
+    await terminateConnections();
+
+    expect((await write).code).toBe(code);
+
+    // The same connection: postgres.js opens it anew.
+    const rows = await database.run((db) => db.execute(sql`select 1 from users where name like 'half-%'`));
+    expect(rows.length).toBe(0);
+  });
+
+  it('does not notice when they had nothing to do', async () => {
+    const { database } = open();
+    await Promise.all([sleep(database, 0.05), sleep(database, 0.05)]);
+
+    await terminateConnections();
+
+    await Promise.all([one(database), one(database)]);
+  });
+});
+
+describe('run, when there is no database to use', () => {
+  const nowhere = async () => throughWire({ port: await freePort() });
+  const behindProxy = async () => {
+    const wire = await openWire(await freePort());
+    onTestFinished(() => wire.close());
+    return throughWire(wire);
+  };
+
+  it.each([
+    ['nobody listens', nowhere, 'ECONNREFUSED'],
+    ['a proxy has nobody to pass it on to', behindProxy, 'CONNECTION_CLOSED'],
+    ['the password is wrong', async () => changed((url) => (url.password = 'canary')), '28P01'],
+    ['there is no such database', async () => changed((url) => (url.pathname = '/canary')), '3D000'],
+    [
+      'the name cannot be found',
+      async () => changed((url) => (url.hostname = 'canary.invalid')),
+      'ENOTFOUND',
+    ],
+  ])('fails soon and tells nothing secret when %s', async (_name, where, reason) => {
+    const { database, logText } = open({ url: await where() });
+
+    const failed = await Promise.all([1, 2, 3].map(() => failure(one(database))));
+    const { database: reached, migrations } = await database.check();
+
+    expect(failed.map((end) => end.code)).toEqual([code, code, code]);
+    // And not because they had waited for long enough.
+    expect(failed.map((end) => end.reason)).toEqual([reason, reason, reason]);
+    expect(reached).toEqual({ status: 'failing', detail: expect.stringContaining(reason) });
+    expect(migrations.status).toBe('failing');
+    expect(logText()).toContain(reason);
+    expect(logText() + JSON.stringify(reached)).not.toContain('canary');
+  });
+
+  it('fails when the schema is missing', async () => {
+    const url = changed((to) => (to.pathname = '/postgres'));
+    const { database } = open({ url });
+
+    expect((await failure(database.run((db) => db.execute(sql`select * from posts`)))).code).toBe(code);
+    expect(await database.check()).toEqual({
+      database: { status: 'ok' },
+      migrations: {
+        status: 'failing',
+        detail: 'the schema is missing or older than this release: run quillgate migrate',
+      },
+    });
+  });
+});
+
+describe('check', () => {
+  const well = { database: { status: 'ok' }, migrations: { status: 'ok' } };
+
+  it('finds nothing wrong, also while requests use every connection', async () => {
+    const { database } = open();
+    const slow = [sleep(database, 1), sleep(database, 1)];
+
+    const checks = await Promise.all(Array.from({ length: 10 }, () => database.check()));
+
+    expect(checks).toEqual(checks.map(() => well));
+    await Promise.all(slow);
+  });
+
+  it('fails within three seconds when the server is silent, and not any more once it answers', async () => {
+    const { database, wire } = await openBehindWire();
+    expect(await database.check()).toEqual(well);
+    wire.freeze();
+    const startedAt = performance.now();
+
+    const { result: health, lagMs } = await withLag(() => database.check());
+
+    expect(performance.now() - startedAt).toBeLessThan(3000 + lagMs);
+    expect(health.database).toEqual({
+      status: 'failing',
+      detail: 'the database cannot be reached (NO_ANSWER)',
+    });
+    wire.thaw();
+    expect(await database.check()).toEqual(well);
+  });
+});

@@ -1,0 +1,218 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Change, PostChanges, PostFields, PostStore } from '../../../db/posts/post-store.js';
+import type { Post } from '../../../shared/contract.js';
+import { failure, fields, openPostStores, type PostStores, parallel } from '../post-stores.js';
+
+let stores: PostStores;
+let store: PostStore;
+let otherStore: PostStore;
+
+beforeAll(async () => {
+  stores = await openPostStores();
+  ({ store, otherStore } = stores);
+});
+
+afterAll(() => stores.stop());
+
+const make = async (some?: Partial<PostFields>) => (await store.create(fields(some))).post;
+const seen = (post: Post) => store.get(post.id, { drafts: true });
+const changed = async (change: Promise<Change>): Promise<Post> => {
+  const result = await change;
+  if (result.kind !== 'changed') throw new Error(`the post is ${result.kind}`);
+  return result.post;
+};
+const kinds = (changes: { kind: string }[]) => changes.map(({ kind }) => kind).sort();
+const unknownId = '019aa1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b';
+
+describe('replace', () => {
+  it('sets every field, raises the version and keeps when the post was created', async () => {
+    const before = await make({ title: 'Old', tags: ['old'], slug: 'old-one' });
+    const after = fields({ content: 'New text', author: 'bob', title: 'New', tags: ['new'] });
+    const post = await changed(store.replace(before.id, after));
+    expect(post).toEqual({
+      ...before,
+      content: 'New text',
+      author: 'bob',
+      title: 'New',
+      tags: ['new'],
+      slug: 'new',
+      version: 2,
+      updatedAt: post.updatedAt,
+    });
+    expect(post.updatedAt >= before.updatedAt).toBe(true);
+    expect(await seen(post)).toEqual(post);
+  });
+
+  it('keeps a slug made from the title while the title gives the same', async () => {
+    const [first, second] = [await make({ title: 'Twice' }), await make({ title: 'Twice' })];
+    expect(first.slug).toBe('twice');
+    expect(second.slug).toBe(`twice-${second.id.slice(-8)}`);
+    for (const { id, slug } of [first, second]) {
+      const same = await changed(store.replace(id, fields({ title: 'Twice!', content: 'New' })));
+      expect(same.slug).toBe(slug);
+    }
+    await store.remove(first.id);
+    const still = await changed(store.replace(second.id, fields({ title: 'Twice' })));
+    expect(still.slug).toBe(second.slug);
+  });
+
+  it('makes another slug when one is taken that was free a moment ago', async () => {
+    const drafts = await stores.atOnce(parallel, async (some) => (await some.create(fields())).post);
+    const replaced = await stores.whileTaking('all-alike', () =>
+      Promise.all(drafts.map(({ id }) => changed(store.replace(id, fields({ title: 'All alike' }))))),
+    );
+    for (const { id, slug } of replaced) expect(slug).toBe(`all-alike-${id.slice(-8)}`);
+  });
+
+  it('refuses a given slug of another post and changes nothing then, but takes its own', async () => {
+    await make({ slug: 'of-another' });
+    const post = await make({ slug: 'its-own' });
+    await expect(store.replace(post.id, fields({ slug: 'of-another' }))).rejects.toEqual(
+      failure('slug_taken'),
+    );
+    expect(await seen(post)).toEqual(post);
+    expect((await changed(store.replace(post.id, fields({ slug: 'its-own' })))).slug).toBe('its-own');
+  });
+
+  it('keeps when a post was first published', async () => {
+    const draft = await make({ status: 'draft' });
+    const published = await changed(store.replace(draft.id, fields()));
+    expect(published.publishedAt).toBe(published.updatedAt);
+    const hidden = await changed(store.replace(draft.id, fields({ status: 'draft' })));
+    const again = await changed(store.replace(draft.id, fields()));
+    expect([hidden.publishedAt, again.publishedAt]).toEqual(Array(2).fill(published.publishedAt));
+  });
+
+  it('never creates', async () => {
+    expect(await store.replace(unknownId, fields())).toEqual({ kind: 'missing' });
+    expect(await store.get(unknownId, { drafts: true })).toBeUndefined();
+  });
+});
+
+describe('patch', () => {
+  it.each<PostChanges>([
+    { content: 'Changed' },
+    { title: 'Another title' },
+    { title: null },
+    { author: 'bob' },
+    { tags: ['x'] },
+    { tags: [] },
+    { slug: 'quite-another' },
+    { status: 'draft' },
+  ])('changes nothing but %j', async (changes) => {
+    const before = await make({ title: `Before ${JSON.stringify(changes)}`, tags: ['a', 'b'] });
+    const post = await changed(store.patch(before.id, changes));
+    expect(post).toEqual({ ...before, ...changes, version: 2, updatedAt: post.updatedAt });
+    expect(await seen(post)).toEqual(post);
+  });
+
+  it('makes the slug from the title again', async () => {
+    const post = await make({ title: 'Made again', slug: 'given' });
+    expect((await changed(store.patch(post.id, { slug: null }))).slug).toBe('made-again');
+    const renamed = await changed(store.patch(post.id, { slug: null, title: 'And again' }));
+    expect(renamed.slug).toBe('and-again');
+    const bare = await changed(store.patch(post.id, { slug: null, title: null }));
+    expect(bare.slug).toBe(`post-${post.id.slice(-8)}`);
+  });
+
+  it('makes the slug of the title that the post has in the end', async () => {
+    const post = await make({ title: 'Title 0' });
+    const renamings = Array.from({ length: 10 }, (_, n) =>
+      otherStore.patch(post.id, { title: `Title ${n}` }),
+    );
+    await Promise.all([...renamings, ...renamings.map(() => store.patch(post.id, { slug: null }))]);
+    const { title, slug } = await changed(store.patch(post.id, { slug: null }));
+    expect(slug).toBe(title?.replace('Title ', 'title-'));
+    expect((await seen(post))?.version).toBe(1 + 10 + 10 + 1);
+  });
+
+  it('refuses a given slug of another post', async () => {
+    await make({ slug: 'patched-taken' });
+    const post = await make();
+    await expect(store.patch(post.id, { slug: 'patched-taken' })).rejects.toEqual(failure('slug_taken'));
+    expect(await seen(post)).toEqual(post);
+  });
+
+  it('makes no new version without changes', async () => {
+    const post = await make();
+    expect(await store.patch(post.id, {})).toEqual({ kind: 'changed', post });
+    expect(await store.patch(unknownId, {})).toEqual({ kind: 'missing' });
+    const { id, version, updatedAt } = post;
+    expect(await store.patch(id, {}, [{ version: 2, updatedAt }])).toEqual({
+      kind: 'stale',
+      current: { id, version, updatedAt },
+    });
+  });
+
+  it('finds the changed text', async () => {
+    const post = await make({ content: 'beforehand' });
+    await store.patch(post.id, { content: 'thereafter' });
+    const found = await store.list({ limit: 1, drafts: false, search: 'thereafter' });
+    expect(found.posts).toHaveLength(1);
+    expect((await store.list({ limit: 1, drafts: false, search: 'beforehand' })).posts).toEqual([]);
+  });
+});
+
+describe('remove', () => {
+  it('removes once', async () => {
+    const post = await make();
+    const removals = await stores.atOnce(parallel, (some) => some.remove(post.id));
+    expect(kinds(removals)).toEqual([...Array(parallel - 1).fill('missing'), 'removed']);
+    expect(await seen(post)).toBeUndefined();
+  });
+});
+
+describe('an expected version', () => {
+  const writes: [string, (some: PostStore, post: Post) => Promise<{ kind: string }>][] = [
+    ['replace', (some, post) => some.replace(post.id, fields({ content: 'New' }), [post])],
+    ['patch', (some, post) => some.patch(post.id, { content: 'New' }, [post])],
+    ['patch of the slug', (some, post) => some.patch(post.id, { slug: null }, [post])],
+  ];
+
+  it.each(writes)('lets one of several writes at once happen: %s', async (_, write) => {
+    const post = await make();
+    const changes = await stores.atOnce(parallel, (some) => write(some, post));
+    expect(kinds(changes)).toEqual(['changed', ...Array(parallel - 1).fill('stale')]);
+    expect((await seen(post))?.version).toBe(2);
+    const stale = changes.find(({ kind }) => kind === 'stale');
+    expect(stale).toMatchObject({ current: { id: post.id, version: 2 } });
+  });
+
+  it('lets one of two racing writes happen, whichever it is', async () => {
+    for (let round = 0; round < 20; round++) {
+      const post = await make();
+      const outcomes = await Promise.all([
+        store.patch(post.id, { content: 'New' }, [post]),
+        otherStore.replace(post.id, fields(), [post]),
+      ]);
+      expect(kinds(outcomes)).toEqual(['changed', 'stale']);
+    }
+  });
+
+  it('may be one of several, and must fit in version and time', async () => {
+    const { id, version, updatedAt } = await make();
+    const otherTime = new Date(Date.parse(updatedAt) + 1).toISOString();
+    const wrong = [
+      { version: 9, updatedAt },
+      { version, updatedAt: otherTime },
+    ];
+    const stale = { kind: 'stale', current: { id, version, updatedAt } };
+    expect(await store.patch(id, { content: 'New' }, wrong)).toEqual(stale);
+    expect(await store.patch(id, { content: 'New' }, [])).toEqual(stale);
+    expect(await store.remove(id, wrong)).toEqual(stale);
+    expect(await store.replace(id, fields(), [...wrong, { version, updatedAt }])).toMatchObject({
+      kind: 'changed',
+    });
+  });
+
+  it('is of no use where there is no post', async () => {
+    const expected = [{ version: 1, updatedAt: new Date().toISOString() }];
+    for (const change of [
+      store.replace(unknownId, fields(), expected),
+      store.patch(unknownId, { content: 'New' }, expected),
+      store.patch(unknownId, { slug: null }, expected),
+      store.remove(unknownId, expected),
+    ])
+      expect(await change).toEqual({ kind: 'missing' });
+  });
+});

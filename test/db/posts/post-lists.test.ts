@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../../db/database/client.js';
+import { sql } from '../../../db/database/drizzle.js';
+import type { PostFields, PostFilter, PostStore } from '../../../db/posts/post-store.js';
+import { createPostStore } from '../../../db/posts/posts.js';
+import type { Post } from '../../../shared/contract.js';
+import { startTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+
+let server: TestDatabase;
+let database: Database;
+let store: PostStore;
+
+beforeAll(async () => {
+  server = await startTestDatabase();
+  database = openDatabase({ url: server.url, poolSize: 4, log: createRecordingLog().log });
+  store = createPostStore(database);
+});
+
+beforeEach(async () => {
+  await database.run((db) => db.execute(sql`truncate posts cascade`));
+});
+
+afterAll(async () => {
+  await database.close();
+  await server.stop();
+});
+
+const make = async (some: Partial<PostFields> = {}): Promise<Post> => {
+  const defaults = { content: 'Text', title: null, author: 'ada', tags: [], slug: undefined };
+  return (await store.create({ ...defaults, status: 'published', ...some })).post;
+};
+const list = (filter: Partial<PostFilter> = {}) => store.list({ limit: 100, drafts: false, ...filter });
+const idsOf = (posts: { id: string }[]) => posts.map(({ id }) => id);
+const found = async (filter: Partial<PostFilter>) => idsOf((await list(filter)).posts);
+
+async function* pages(filter: Partial<PostFilter>) {
+  for (let after: PostFilter['after']; ; ) {
+    const page = await list({ ...filter, ...(after && { after }) });
+    yield page.posts;
+    if (page.next === undefined) return;
+    after = page.next;
+  }
+}
+
+describe('list', () => {
+  it('is empty without posts', async () => {
+    expect(await list()).toEqual({ posts: [], next: undefined });
+  });
+
+  it('shows whole posts, newest first', async () => {
+    const [first, second, third] = [await make({ title: 'One', tags: ['a'] }), await make(), await make()];
+    expect(await list()).toEqual({ posts: [third, second, first], next: undefined });
+  });
+
+  it('shows drafts only to those who may see them', async () => {
+    const [post, draft] = [await make(), await make({ status: 'draft' })];
+    expect(await found({})).toEqual([post.id]);
+    expect(await found({ drafts: true })).toEqual([draft.id, post.id]);
+    for (const filter of [{ tag: 'a' }, { author: 'ada' }, { search: 'text' }]) {
+      await store.patch(draft.id, { tags: ['a'] });
+      expect(await found(filter)).not.toContain(draft.id);
+      expect(await found({ ...filter, drafts: true })).toContain(draft.id);
+    }
+  });
+
+  it('puts a draft first that has just been published', async () => {
+    const [draft, post] = [await make({ status: 'draft' }), await make()];
+    await store.patch(draft.id, { status: 'published' });
+    expect(await found({})).toEqual([draft.id, post.id]);
+  });
+
+  it('says where the next page starts exactly when there is one', async () => {
+    const ids = idsOf([await make(), await make(), await make()]).reverse();
+    const first = await list({ limit: 2 });
+    expect(idsOf(first.posts)).toEqual(ids.slice(0, 2));
+    expect(first.next).toEqual({ sortedAt: expect.any(Date), id: ids[1] });
+    expect((await list({ limit: 3 })).next).toBeUndefined();
+    const second = await list({ limit: 2, ...(first.next && { after: first.next }) });
+    expect([idsOf(second.posts), second.next]).toEqual([ids.slice(2), undefined]);
+  });
+
+  it('shows every post once although they are of the same moment', async () => {
+    await seed(200, sql`'2026-01-01T00:00:00.120Z'`);
+    const seen: string[] = [];
+    for await (const posts of pages({ limit: 7 })) seen.push(...idsOf(posts));
+    expect(seen).toHaveLength(200);
+    expect(seen).toEqual([...new Set(seen)].sort().reverse());
+  });
+
+  it('shows every post once that was there at the start while others are added', async () => {
+    await seed(300, sql`now() - interval '1 second' * (n / 3)`);
+    const before = idsOf((await list({ limit: 200 })).posts);
+    before.push(...(await walk(200)).slice(200));
+    expect(before).toHaveLength(300);
+
+    const walking = new AbortController();
+    const written = writeUntil(walking.signal);
+    const seen = await walk(7).finally(() => walking.abort());
+    expect(await written).toBeGreaterThan(0);
+    expect(seen.filter((id) => before.includes(id))).toEqual(before);
+    expect(new Set(seen).size).toBe(seen.length);
+  });
+
+  it('ends a page early when its posts are long, and goes on behind it', async () => {
+    const content = '漢'.repeat(262_144);
+    const ids: string[] = [];
+    for (let n = 0; n < 13; n++) ids.unshift((await make({ content })).id);
+    const sizes: number[] = [];
+    const seen: string[] = [];
+    for await (const posts of pages({ limit: 200 })) {
+      sizes.push(posts.length);
+      seen.push(...idsOf(posts));
+      expect(posts.every((post) => post.content === content)).toBe(true);
+    }
+    expect(seen).toEqual(ids);
+    expect(sizes).toEqual([3, 3, 3, 3, 1]);
+  });
+
+  it('finds posts by author, exactly as it is written', async () => {
+    const [ada, bob] = [await make(), await make({ author: 'Bob "b" \\ O\'Neil' })];
+    expect(await found({ author: 'ada' })).toEqual([ada.id]);
+    expect(await found({ author: 'Bob "b" \\ O\'Neil' })).toEqual([bob.id]);
+    expect(await found({ author: 'Ada' })).toEqual([]);
+  });
+
+  it.each(['plain', 'two words', '{curly,"quoted"}', 'back\\slash', "'; DROP TABLE posts; --", 'null', '🎉'])(
+    'finds posts by tag: %s',
+    async (tag) => {
+      const post = await make({ tags: ['other', tag] });
+      await make({ tags: ['other', `${tag}s`] });
+      expect(await found({ tag })).toEqual([post.id]);
+    },
+  );
+
+  it('finds posts by words of title and text, by phrases, and without words', async () => {
+    const queue = await make({ title: 'Queues explained', content: 'A durable queue keeps jobs.' });
+    const blog = await make({ content: 'Running a blog: the job of keeping a queue short.' });
+    expect(await found({ search: 'queues' })).toEqual([blog.id, queue.id]);
+    expect(await found({ search: 'explain' })).toEqual([queue.id]);
+    expect(await found({ search: 'ran OR running' })).toEqual([blog.id]);
+    expect(await found({ search: '"durable queue"' })).toEqual([queue.id]);
+    expect(await found({ search: '"queue durable"' })).toEqual([]);
+    expect(await found({ search: 'queue -blog' })).toEqual([queue.id]);
+  });
+
+  it.each(['the', "'", '"', '"unclosed', '&|!()<->:*', '-', '-- or', "'; DROP TABLE posts; --", '🎉', '\\'])(
+    'takes any search for what people type: %s',
+    async (search) => {
+      await make({ content: 'nothing of that' });
+      expect(await found({ search })).toEqual([]);
+    },
+  );
+
+  it('holds all conditions together, page by page', async () => {
+    const wanted: string[] = [];
+    for (let n = 0; n < 5; n++) {
+      wanted.unshift((await make({ tags: ['a'], content: 'words' })).id);
+      await make({ tags: ['a'], content: 'words', author: 'bob' });
+      await make({ tags: ['a'] });
+      await make({ content: 'words' });
+    }
+    const seen: string[] = [];
+    for await (const posts of pages({ limit: 2, tag: 'a', author: 'ada', search: 'word' }))
+      seen.push(...idsOf(posts));
+    expect(seen).toEqual(wanted);
+  });
+});
+
+describe('newest', () => {
+  it('gives the versions of published posts, newest first', async () => {
+    const [first, second] = [await make(), await make()];
+    await make({ status: 'draft' });
+    const { id, version, updatedAt } = second;
+    expect(await store.newest(1)).toEqual([{ id, version, updatedAt }]);
+    expect(idsOf(await store.newest(50))).toEqual([second.id, first.id]);
+  });
+});
+
+const walk = async (limit: number): Promise<string[]> => {
+  const seen: string[] = [];
+  for await (const posts of pages({ limit })) seen.push(...idsOf(posts));
+  return seen;
+};
+
+/** Creates posts one after the other and says in the end how many. */
+async function writeUntil(signal: AbortSignal): Promise<number> {
+  let written = 0;
+  for (; !signal.aborted; written++) await make();
+  return written;
+}
+
+/** Published posts number 1 and up, created at a moment that the SQL makes of the number `n`. */
+const seed = (count: number, createdAt: ReturnType<typeof sql>) =>
+  database.run((db) =>
+    db.execute(sql`
+      insert into posts (id, content, author, tags, slug, status, created_at)
+      select gen_random_uuid(), 'Text', 'ada', '{}', 'seeded-' || n, 'published', ${createdAt}
+      from generate_series(1, ${count}::int) as n`),
+  );

@@ -1,0 +1,50 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { slugAsGiven, slugOfTitle } from '../../../db/posts/slug.js';
+
+const id = '019aa1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b';
+
+describe('slugOfTitle', () => {
+  it.each([
+    ['Hello, world!', 'hello-world'],
+    ['Größe & Maß', 'groesse-and-mass'],
+    ['JavaScript at 100 %', 'javascript-at-100'],
+    ['Привет, мир', 'privet-mir'],
+    ["Conway's law -- again", 'conways-law-again'],
+    ['  ../../etc/passwd\r\n', 'etc-passwd'],
+  ])('of %j is %s', (title, slug) => {
+    expect(slugOfTitle(title, id).wanted).toBe(slug);
+  });
+
+  it('adds the last eight digits of the id when another post has it', () => {
+    expect(slugOfTitle('Hello', id).spare).toBe('hello-2e3f4a5b');
+  });
+
+  it.each([[null], [''], [' '], ['---'], ['日本語'], ['‮']])('of %j is made from the id alone', (title) => {
+    expect(slugOfTitle(title, id)).toEqual(slugAsGiven('post-2e3f4a5b'));
+  });
+
+  it('cuts a long title behind a whole word', () => {
+    const slug = slugOfTitle(`${'seventy '.repeat(9)}letters or more`, id).wanted;
+    expect(slug).toBe(`${'seventy-'.repeat(9)}letters`);
+    expect(slug.length).toBeLessThanOrEqual(80);
+    const exact = `${'a'.repeat(39)} ${'b'.repeat(40)}`;
+    expect(slugOfTitle(`${exact} c`, id).wanted).toBe(exact.replace(' ', '-'));
+  });
+
+  it('cuts within a word that is too long by itself', () => {
+    expect(slugOfTitle('x'.repeat(300), id).wanted).toBe('x'.repeat(80));
+  });
+
+  it('always gives what may be given as a slug, too', () => {
+    const title = fc.string({ unit: 'binary', maxLength: 300 });
+    fc.assert(
+      fc.property(title, (text) => {
+        for (const slug of Object.values(slugOfTitle(text, id))) {
+          expect(slug).toMatch(/^[a-z0-9]+(-[a-z0-9]+)*$/);
+          expect(slug.length).toBeLessThanOrEqual(100);
+        }
+      }),
+    );
+  });
+});

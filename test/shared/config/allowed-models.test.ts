@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { isModelAllowed } from '../../../shared/config/allowed-models.js';
+import { cpuMsOf } from '../../support/cpu-time.js';
+
+const arn = 'arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude';
+
+describe('isModelAllowed', () => {
+  it.each([
+    'gpt-5.4-mini',
+    'claude-sonnet-5@20260101',
+    'us.anthropic.claude-sonnet-5-v1:0',
+    'sim-limit-1-1-key@test',
+    'a'.repeat(128),
+  ])('takes the plain name %s when no models are listed', (model) => {
+    expect(isModelAllowed(model, {})).toBe(true);
+  });
+
+  it.each([
+    arn,
+    'ARN:aws:bedrock',
+    'projects/other/locations/us-central1/endpoints/1',
+    'publishers/google/models/gemini',
+    'google/gemini',
+    '.hidden',
+    '',
+    'a'.repeat(129),
+    'gpt\n',
+  ])('refuses %j when no models are listed', (model) => {
+    expect(isModelAllowed(model, {})).toBe(false);
+  });
+
+  it('takes the default model whatever it is', () => {
+    expect(isModelAllowed(arn, { defaultModel: arn })).toBe(true);
+    expect(isModelAllowed(arn, { defaultModel: arn, models: ['gpt-5'] })).toBe(true);
+    expect(isModelAllowed(`${arn}-2`, { defaultModel: arn })).toBe(false);
+  });
+
+  it.each([
+    ['gpt-5', 'gpt-5', true],
+    ['gpt-5', 'gpt-5-mini', false],
+    ['gpt-5', 'xgpt-5', false],
+    ['gpt-*', 'gpt-', true],
+    ['gpt-*', 'gpt-5-mini', true],
+    ['gpt-*', 'o3', false],
+    ['*-mini', 'gpt-5-mini', true],
+    ['*-mini', 'gpt-5-mini-2', false],
+    ['a*b*c', 'abc', true],
+    ['a*b*c', 'a-b-b-c', true],
+    ['a*b*c', 'a-c-b', false],
+    ['ab*ba', 'aba', false],
+    ['a*b*b', 'ab', false],
+    ['**', 'anything', true],
+    ['gpt.5', 'gptx5', false],
+    ['arn:aws:bedrock:*:123456789012:inference-profile/*', arn, true],
+  ])('holds %s against %s', (pattern, model, expected) => {
+    expect(isModelAllowed(model, { models: ['never', pattern] })).toBe(expected);
+  });
+
+  it('takes no longer for patterns that make others backtrack', async () => {
+    const models = ['a*'.repeat(120), `${'*a'.repeat(120)}*b`];
+    const usedMs = await cpuMsOf(() => {
+      for (let turn = 0; turn < 1000; turn += 1) isModelAllowed('a'.repeat(256), { models });
+    });
+    expect(usedMs).toBeLessThan(5000);
+  });
+});

@@ -1,0 +1,306 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError, type Environment, namesSet, parseConfig } from '../../../shared/config/config.js';
+import { poolSettings } from '../../../shared/config/pool-settings.js';
+import { hasCredentials } from '../../../shared/config/provider-credentials.js';
+import type { Program } from '../../../shared/config/requirements.js';
+import { providerIds } from '../../../shared/contract.js';
+
+const parse = (environment: Environment) => parseConfig(environment, 'config');
+
+function problemsOf(environment: Environment, program: Program = 'config'): readonly string[] {
+  try {
+    parseConfig(environment, program);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+/** The variables that the problems begin with. */
+const named = (problems: readonly string[]) => problems.map((problem) => problem.split(':')[0]);
+
+const canary = 'canary-value';
+const wrong = {
+  PORT: canary,
+  WORKER_PORT: '65536',
+  METRICS_PORT: canary,
+  CHAT_BASE_URL: canary,
+  DATABASE_URL: `mysql://${canary}`,
+  REDIS_URL: `https://${canary}`,
+  CHAT_USERNAME: `${canary}:`,
+  CHAT_PASSWORD: canary,
+  BLOG_TOKEN: canary,
+  BLOG_READS: canary,
+  BLOG_BASE_URL: canary,
+  TRUSTED_PROXIES: canary,
+  DATABASE_POOL_SIZE: '0',
+  CHAT_TIMEOUT_MS: `60s ${canary}`,
+  CHAT_USER_MAX_IN_FLIGHT: '0',
+  CHAT_USER_MAX_PER_MINUTE: canary,
+  MAX_BODY_BYTES: '1',
+  LOG_LEVEL: canary,
+  WORKER_PROVIDERS: canary,
+  REAL_PROVIDERS: canary,
+  OPENAI_BASE_URL: `http://${canary}.example`,
+  OPENAI_CONCURRENCY: '0',
+};
+
+describe('parseConfig', () => {
+  it('has the promised defaults', () => {
+    expect(parse({})).toMatchObject({
+      PORT: 3000,
+      HOST: '0.0.0.0',
+      WORKER_PORT: 3001,
+      SIMULATOR_PORT: 3002,
+      CHAT_BASE_URL: 'http://localhost:3000',
+      CHAT_BASE_URL_ALT: 'http://localhost:3000/v1',
+      DATA_DIR: '.data',
+      CHAT_TIMEOUT_MS: 55_000,
+      MAX_BODY_BYTES: 1_048_576,
+      MAX_MESSAGES: 1000,
+      MAX_JSON_DEPTH: 32,
+      WORKER_PROVIDERS: [...providerIds],
+    });
+  });
+
+  it('takes an empty value for one that is not set', () => {
+    const names = Object.keys(parse({}));
+    expect(parse(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(parse({}));
+    expect(parse({ REDIS_URL: '', OPENAI_API_KEY: '' })).not.toHaveProperty('REDIS_URL');
+  });
+
+  it('tells every problem at once, by name', () => {
+    expect(named(problemsOf(wrong)).sort()).toEqual(Object.keys(wrong).sort());
+  });
+
+  it('never tells a value', () => {
+    expect(() => parse(wrong)).toThrow(
+      expect.not.objectContaining({ message: expect.stringContaining(canary) }),
+    );
+    expect(problemsOf(wrong).join()).not.toContain(canary);
+  });
+
+  // What is missing is only looked for once nothing is wrong, so the operator needs a second try to hear of it.
+  it('tells what is missing together with what is wrong', () => {
+    expect(named(problemsOf({ PORT: 'abc' }, 'api'))).toEqual(
+      expect.arrayContaining(['PORT', 'DATABASE_URL']),
+    );
+  });
+
+  it.each(['abc', '-1', '1.5', '65536', 'Infinity', '3000x'])('refuses %j as a port', (PORT) => {
+    expect(named(problemsOf({ PORT }))).toEqual(['PORT']);
+  });
+
+  it('refuses one port for two things that the API serves', () => {
+    const api = { DATABASE_URL: 'postgres://localhost/x' };
+    expect(named(problemsOf({ ...api, METRICS_PORT: '3000' }, 'api'))).toEqual(['METRICS_PORT']);
+    expect(problemsOf({ ...api, METRICS_PORT: '3000', PORT: '8080' }, 'api')).toEqual([]);
+    expect(problemsOf({ ...api, METRICS_PORT: '0', PORT: '0' }, 'api')).toEqual([]);
+  });
+
+  it('takes a blank value for one that is not set', () => {
+    expect(parse({ PORT: ' ', OPENAI_API_KEY: '\t' })).toEqual(parse({}));
+  });
+
+  it.each([
+    'https://example.com/v1',
+    'http://localhost:8080',
+    'http://LOCALHOST:8080',
+    'http://127.0.0.1:1',
+    'http://[::1]:1',
+  ])('lets a provider be at %s', (OPENAI_BASE_URL) => {
+    expect(parse({ OPENAI_BASE_URL }).OPENAI_BASE_URL).toBe(OPENAI_BASE_URL);
+  });
+
+  it.each([
+    'http://example.com',
+    'http://localhost.example.com',
+    'http://127.0.0.1@example.com',
+    'http://127.0.0.1.example.com',
+    'http://0.0.0.0:1',
+    'http://10.0.0.1',
+    'ftp://localhost',
+    'file:///etc/passwd',
+    'localhost:8080',
+    '//localhost',
+  ])('lets no provider be at %s', (url) => {
+    const variables = [
+      'OPENAI_BASE_URL',
+      'ANTHROPIC_BASE_URL',
+      'AWS_ENDPOINT_URL_BEDROCK_RUNTIME',
+      'GOOGLE_VERTEX_BASE_URL',
+    ];
+    const problems = problemsOf(Object.fromEntries(variables.map((name) => [name, url])));
+    expect([...new Set(named(problems))]).toEqual(variables);
+  });
+
+  it('reads a comma list with blanks around its names', () => {
+    expect(parse({ WORKER_PROVIDERS: ' vertexai , openai' }).WORKER_PROVIDERS).toEqual([
+      'vertexai',
+      'openai',
+    ]);
+  });
+
+  it.each([',', 'openai,', 'OpenAI', 'openai;bedrock', 'openai bedrock', '__proto__'])(
+    'refuses %j as a list of providers',
+    (WORKER_PROVIDERS) => {
+      expect(new Set(named(problemsOf({ WORKER_PROVIDERS })))).toEqual(new Set(['WORKER_PROVIDERS']));
+    },
+  );
+
+  it.each([',', 'gpt-5,', 'a b', 'gpt 5', '-x', 'é', 'x'.repeat(257), 'x,'.repeat(60)])(
+    'refuses %j as a list of models',
+    (VERTEXAI_MODELS) => {
+      const problems = problemsOf({ VERTEXAI_MODELS });
+      expect(new Set(named(problems))).toEqual(new Set(['VERTEXAI_MODELS']));
+      expect(problems.join()).not.toContain('gpt');
+    },
+  );
+
+  it.each(['65535', '268435457', '1e9', 'many'])(
+    'refuses %s bytes of an answer',
+    (PROVIDER_MAX_RESPONSE_BYTES) => {
+      expect(named(problemsOf({ PROVIDER_MAX_RESPONSE_BYTES }))).toEqual(['PROVIDER_MAX_RESPONSE_BYTES']);
+    },
+  );
+
+  // Each mention starts a pool, and both tell of themselves under the same worker's name.
+  it('takes a provider that is listed twice once', () => {
+    expect(parse({ WORKER_PROVIDERS: 'openai,openai' }).WORKER_PROVIDERS).toEqual(['openai']);
+  });
+
+  it('demands the database of the API, and of who migrates it', () => {
+    expect(named(problemsOf({ REDIS_URL: 'redis://localhost' }, 'api'))).toEqual(['DATABASE_URL']);
+    expect(named(problemsOf({}, 'migrate'))).toEqual(['DATABASE_URL']);
+    expect(problemsOf({ DATABASE_URL: 'postgres://localhost/x' }, 'api')).toEqual([]);
+  });
+
+  it.each([
+    [{ CHAT_USERNAME: 'a' }, 'CHAT_PASSWORD'],
+    [{ CHAT_PASSWORD: 'a secret of some length' }, 'CHAT_USERNAME'],
+  ])('demands of the API the other half of %o', (half, missing) => {
+    expect(named(problemsOf({ ...half, DATABASE_URL: 'postgres://localhost/x' }, 'api'))).toEqual([missing]);
+  });
+
+  it.each([
+    ['CHAT_PASSWORD', 'x'.repeat(16)],
+    ['CHAT_PASSWORD', 'passwordpassword'],
+    ['BLOG_TOKEN', 'abcabc1'.repeat(5)],
+  ])('refuses a %s that is easily guessed, and does not repeat it', (name, value) => {
+    const problems = problemsOf({ [name]: value });
+    expect(problems).toEqual([`${name}: must have at least 8 different characters`]);
+  });
+
+  it.each([
+    ['CHAT_PASSWORD', '0f47ac10b58cc437'],
+    ['BLOG_TOKEN', '4915 1771 8063 2941 5510 9327 6604 83'.replaceAll(' ', '-')],
+  ])('takes a %s that was drawn from few characters', (name, value) => {
+    expect(parse({ [name]: value })).toMatchObject({ [name]: value });
+  });
+
+  it.each([
+    ['', undefined],
+    ['10.0.0.0/8, loopback', ['10.0.0.0/8', 'loopback']],
+    ['::1,192.168.1.1', ['::1', '192.168.1.1']],
+  ])('reads %j as trusted proxies', (TRUSTED_PROXIES, expected) => {
+    expect(parse({ TRUSTED_PROXIES }).TRUSTED_PROXIES).toEqual(expected);
+  });
+
+  it.each(['true', '1', 'proxy.example', '10.0.0.0/40'])(
+    'refuses %j as trusted proxies',
+    (TRUSTED_PROXIES) => {
+      expect(new Set(named(problemsOf({ TRUSTED_PROXIES })))).toEqual(new Set(['TRUSTED_PROXIES']));
+    },
+  );
+
+  it.each([
+    ['https', ['https']],
+    ['none', ['none']],
+    [' images.example.org,*.example.net:8443 ', ['images.example.org', '*.example.net:8443']],
+  ])('reads %j as hosts of images', (BLOG_IMAGES, expected) => {
+    expect(parse({ BLOG_IMAGES }).BLOG_IMAGES).toEqual(expected);
+  });
+
+  it.each([
+    ',',
+    'none,https',
+    'https:',
+    'https://x.org',
+    'x.org/a',
+    "x.org; script-src 'self'",
+    '*',
+    'x..org',
+  ])('refuses %j as hosts of images', (BLOG_IMAGES) => {
+    expect(problemsOf({ BLOG_IMAGES })).toEqual([
+      'BLOG_IMAGES: must be https, none, or a comma list of hosts such as images.example.org',
+    ]);
+  });
+
+  it("demands a store and one of its providers' credentials of a worker", () => {
+    const listed = { WORKER_PROVIDERS: 'openai,bedrock', ANTHROPIC_API_KEY: 'x' };
+    expect(problemsOf(listed, 'worker')).toEqual([
+      expect.stringContaining('REDIS_URL or DATABASE_URL'),
+      expect.stringContaining('OPENAI_API_KEY'),
+      expect.stringContaining('AWS_REGION'),
+    ]);
+    expect(
+      problemsOf({ ...listed, AWS_REGION: 'eu-west-1', REDIS_URL: 'rediss://localhost' }, 'worker'),
+    ).toEqual([]);
+    expect(
+      problemsOf(
+        { ...listed, SIMULATOR_URL: 'http://simulator:3002', REDIS_URL: 'rediss://localhost' },
+        'worker',
+      ),
+    ).toEqual([]);
+  });
+});
+
+describe('hasCredentials', () => {
+  it.each([
+    ['openai', { OPENAI_API_KEY: 'x' }, true],
+    ['openai', { ANTHROPIC_API_KEY: 'x', OPENAI_BASE_URL: 'https://x.example' }, false],
+    ['anthropic', { ANTHROPIC_API_KEY: 'x' }, true],
+    ['bedrock', { AWS_REGION: 'x' }, true],
+    ['bedrock', { AWS_ACCESS_KEY_ID: 'x' }, false],
+    ['vertexai', { GOOGLE_API_KEY: 'x' }, true],
+    ['vertexai', { GOOGLE_CLOUD_PROJECT: 'x' }, false],
+    ['vertexai', { GOOGLE_CLOUD_LOCATION: 'x' }, false],
+    ['vertexai', { GOOGLE_CLOUD_PROJECT: 'x', GOOGLE_CLOUD_LOCATION: 'x' }, true],
+  ] as const)('of %s with %o is %s', (id, environment, expected) => {
+    expect(hasCredentials(namesSet(parse(environment)), id)).toBe(expected);
+  });
+});
+
+describe('poolSettings', () => {
+  it.each(providerIds)('reads the variables of %s and of nobody else', (id) => {
+    const prefix = id.toUpperCase();
+    const config = parse({
+      [`${prefix}_CONCURRENCY`]: '7',
+      [`${prefix}_TIMEOUT_MS`]: '100',
+      [`${prefix}_MODEL`]: 'm',
+      [`${prefix}_MODELS`]: 'm, n-*',
+      [`${prefix}_MAX_OUTPUT_TOKENS`]: '9',
+    });
+    expect(poolSettings(config, id)).toEqual({
+      concurrency: 7,
+      timeoutMs: 100,
+      model: 'm',
+      models: ['m', 'n-*'],
+      maxOutputTokens: 9,
+    });
+    for (const other of providerIds.filter((one) => one !== id)) {
+      expect(poolSettings(config, other)).toEqual({
+        concurrency: 20,
+        timeoutMs: 45_000,
+        model: undefined,
+        maxOutputTokens: 4096,
+      });
+    }
+  });
+
+  it("leaves the real provider's models out where the simulator plays it", () => {
+    const settings = poolSettings(parse({ SIMULATOR_URL: 'http://s', OPENAI_MODELS: 'gpt-*' }), 'openai');
+    expect([settings.model, settings.models]).toEqual(['sim-echo', undefined]);
+  });
+});

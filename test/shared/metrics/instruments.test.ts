@@ -1,0 +1,76 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type Instruments, openInstruments } from '../../../shared/metrics/instruments.js';
+import { readMetrics } from '../../support/metrics.js';
+
+const table = {
+  answers: {
+    name: 'answers_total',
+    type: 'counter',
+    help: 'Answers.',
+    labels: { to: ['a', 'b'], how: ['x', 'y'] },
+  },
+  depth: { name: 'depth', type: 'gauge', help: 'Depth.', labels: { of: ['a', 'b'] } },
+  took: {
+    name: 'took_seconds',
+    type: 'histogram',
+    help: 'Time.',
+    labels: { to: ['a', 'b'] },
+    buckets: [0.1, 1],
+  },
+} as const;
+
+let instruments: Instruments<typeof table>;
+beforeEach(() => {
+  instruments = openInstruments(table);
+});
+const ours = async () => {
+  const all = readMetrics((await instruments.scrape()).text);
+  return Object.fromEntries([...all].filter(([series]) => /^(answers|depth|took)/.test(series)));
+};
+
+describe('openInstruments', () => {
+  it('counts, sets and observes by label', async () => {
+    instruments.metrics.answers.inc({ to: 'a', how: 'y' });
+    instruments.metrics.depth.set({ of: 'b' }, 7);
+    instruments.metrics.took.observe({ to: 'a' }, 0.5);
+    expect(await ours()).toEqual({
+      'answers_total{to="a",how="y"}': 1,
+      'depth{of="b"}': 7,
+      'took_seconds_bucket{le="0.1",to="a"}': 0,
+      'took_seconds_bucket{le="1",to="a"}': 1,
+      'took_seconds_bucket{le="+Inf",to="a"}': 1,
+      'took_seconds_sum{to="a"}': 0.5,
+      'took_seconds_count{to="a"}': 1,
+    });
+  });
+
+  it('starts counters and histograms at zero, and gauges not at all, for those labels alone that are named', async () => {
+    instruments.startAtZero({ to: 'b' });
+    const series = await ours();
+    expect(Object.keys(series).filter((name) => name.startsWith('answers'))).toEqual([
+      'answers_total{to="b",how="x"}',
+      'answers_total{to="b",how="y"}',
+    ]);
+    expect(series['took_seconds_count{to="b"}']).toBe(0);
+    expect(Object.keys(series).some((name) => /depth|"a"/.test(name))).toBe(false);
+  });
+
+  it('takes nothing back of what was counted when it starts at zero once more', async () => {
+    instruments.startAtZero();
+    instruments.metrics.answers.inc({ to: 'a', how: 'x' });
+    expect((await ours())['answers_total{to="a",how="x"}']).toBe(1);
+    expect((await ours())['answers_total{to="b",how="y"}']).toBe(0);
+  });
+
+  it('refreshes before every scrape', async () => {
+    let asked = 0;
+    instruments.onScrape(async () => instruments.metrics.depth.set({ of: 'a' }, ++asked));
+    expect(await ours()).toEqual({ 'depth{of="a"}': 1 });
+    expect(await ours()).toEqual({ 'depth{of="a"}': 2 });
+  });
+
+  it('shares nothing with another one in the same process', async () => {
+    openInstruments(table).metrics.depth.set({ of: 'a' }, 1);
+    expect(await ours()).toEqual({});
+  });
+});

@@ -1,0 +1,173 @@
+import { describe, expect, it } from 'vitest';
+import { providerIds } from '../../../shared/contract.js';
+import { failureCodes } from '../../../shared/failures.js';
+import {
+  type ChatJob,
+  chatJobSchema,
+  encodeChatJob,
+  type Limit,
+  limitSchema,
+  type PoolBeat,
+  poolBeatSchema,
+  queueName,
+  replySchema,
+  topics,
+} from '../../../shared/protocol/messages.js';
+import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
+
+/** What arrives on the other side. */
+const sent = (message: object): unknown => JSON.parse(JSON.stringify(message));
+
+const timings = { queueMs: 1.5, providerMs: 0 };
+const outcomes: Outcome[] = [
+  { kind: 'ok', text: ' a\u2028\n', model: 'm', usage: { inputTokens: 1, outputTokens: 2 }, ...timings },
+  { kind: 'ok', text: 'a', model: 'm', ...timings },
+  { kind: 'truncated', text: 'a', model: 'm', ...timings },
+  { kind: 'blocked', ...timings },
+  { kind: 'cancelled', ...timings },
+  { kind: 'failed', code: 'provider_error', retryable: true, retryAfterMs: 1000, ...timings },
+  ...failureCodes.map((code): Outcome => ({ kind: 'failed', code, retryable: false, ...timings })),
+];
+
+const job: ChatJob = {
+  v: 1,
+  provider: 'openai',
+  model: 'm',
+  turns: [
+    { role: 'system', content: ' s\u0000' },
+    { role: 'assistant', content: '🎉' },
+    { role: 'user', content: 'u' },
+  ],
+  deadline: 1_800_000_000_000,
+  replyTo: 'node',
+};
+
+const beat: PoolBeat = {
+  v: 1,
+  provider: 'vertexai',
+  worker: 'host-1-abc',
+  state: 'probing',
+  concurrency: 20,
+  inFlight: 3,
+  waiting: 0,
+  meanJobMs: 12.5,
+  hasDefaultModel: false,
+};
+
+describe('decodeOutcome', () => {
+  it.each(outcomes)('reads what was written: %j', (outcome) => {
+    expect(decodeOutcome(encodeOutcome(outcome))).toEqual(outcome);
+  });
+
+  it.each([
+    ['no kind', { text: 'a', model: 'm', ...timings }],
+    ['an unknown kind', { kind: 'unheard of', ...timings }],
+    ['ok without a text', { kind: 'ok', model: 'm', ...timings }],
+    ['no timings', { kind: 'blocked' }],
+    ['half a usage', { kind: 'ok', text: 'a', model: 'm', usage: { inputTokens: 1 }, ...timings }],
+  ])('refuses %s', (_, outcome) => {
+    expect(() => decodeOutcome(JSON.stringify(outcome))).toThrow('');
+  });
+
+  it.each(['x', 'toString'])('takes %s, a code it does not know, for internal', (code) => {
+    const text = JSON.stringify({ kind: 'failed', code, retryable: true, ...timings });
+    expect(decodeOutcome(text)).toMatchObject({ kind: 'failed', code: 'internal' });
+  });
+
+  it.each([undefined, null, {}, 1, '', '{'])('refuses %j', (text) => {
+    expect(() => decodeOutcome(text)).toThrow('');
+  });
+});
+
+describe('replySchema', () => {
+  it('carries any outcome, any number of them, or leaves them to the record', () => {
+    const settled = outcomes.map((outcome, n) => ({ jobId: `job-${n}`, outcome: encodeOutcome(outcome) }));
+    const reply = { v: 1, settled: [...settled, { jobId: 'large' }] };
+    expect(replySchema.parse(sent(reply))).toEqual(reply);
+  });
+
+  it('refuses a telling of another version, or without its jobs', () => {
+    expect(replySchema.safeParse({ v: 2, settled: [] }).success).toBe(false);
+    expect(replySchema.safeParse({ v: 1, settled: [{}] }).success).toBe(false);
+    expect(replySchema.safeParse({ v: 1, jobId: 'j' }).success).toBe(false);
+  });
+});
+
+describe('chatJobSchema', () => {
+  it('reads what was sent, with a model and without', () => {
+    const { model: _, ...without } = job;
+    expect(chatJobSchema.parse(sent(encodeChatJob(job)))).toEqual(job);
+    expect(chatJobSchema.parse(sent(encodeChatJob(without)))).toEqual(without);
+  });
+
+  it('says of a kept chat how long it is kept', () => {
+    const kept = { ...job, keptUntil: 1_800_000_000_000 };
+    expect(chatJobSchema.parse(sent(encodeChatJob(kept)))).toEqual(kept);
+    expect(chatJobSchema.parse(sent(encodeChatJob(job)))).not.toHaveProperty('keptUntil');
+  });
+
+  it('is sent without a NUL character, which PostgreSQL refuses even in its escaped form', () => {
+    expect(JSON.stringify(encodeChatJob(job))).not.toMatch(/(?<!\\)(\\\\)*\\u0000/);
+  });
+
+  it.each([
+    ['no turns', { turns: '[]' }],
+    ['turns that are not text', { turns: [{ role: 'user', content: 'a' }] }],
+    ['another role', { turns: '[{"role":"tool","content":"a"}]' }],
+    ['another provider', { provider: 'x' }],
+    ['another version', { v: 2 }],
+    ['no deadline', { deadline: undefined }],
+    ['nobody to tell', { replyTo: undefined }],
+  ])('refuses a job with %s', (_, change) => {
+    expect(chatJobSchema.safeParse(sent({ ...encodeChatJob(job), ...change })).success).toBe(false);
+  });
+
+  // JSON.parse throws through the schema, and its message quotes the conversation.
+  it('refuses turns that are broken JSON, and does not quote them', () => {
+    const broken = { ...encodeChatJob(job), turns: 'canary' };
+    const { error } = chatJobSchema.safeParse(broken);
+    expect(error?.message).toBeDefined();
+    expect(error?.message).not.toContain('canary');
+  });
+});
+
+describe('limitSchema', () => {
+  const limit: Limit = { v: 1, provider: 'openai', worker: 'host-1-abc', holdMs: 250 };
+
+  it('reads what was sent', () => {
+    expect(limitSchema.parse(sent(limit))).toEqual(limit);
+  });
+
+  it('refuses another version, and a hold without its length', () => {
+    expect(limitSchema.safeParse(sent({ ...limit, v: 2 })).success).toBe(false);
+    expect(limitSchema.safeParse(sent({ ...limit, holdMs: Number.NaN })).success).toBe(false);
+  });
+});
+
+describe('poolBeatSchema', () => {
+  it('reads what was sent', () => {
+    expect(poolBeatSchema.parse(sent(beat))).toEqual(beat);
+    const held = { ...beat, heldForMs: 1500 };
+    expect(poolBeatSchema.parse(sent(held))).toEqual(held);
+  });
+
+  it('refuses a beat with an unknown state or of another version', () => {
+    expect(poolBeatSchema.safeParse(sent({ ...beat, state: 'x' })).success).toBe(false);
+    expect(poolBeatSchema.safeParse(sent({ ...beat, v: 2 })).success).toBe(false);
+  });
+
+  it('ignores what a newer release adds', () => {
+    expect(poolBeatSchema.parse(sent({ ...beat, added: 1 }))).toEqual(beat);
+  });
+});
+
+describe('queueName and topics', () => {
+  it('keep the providers apart, and to what the queue and the relay accept', () => {
+    const names = providerIds.map(queueName);
+    expect(new Set(names).size).toBe(providerIds.length);
+    for (const name of names) expect(name).toMatch(/^[a-z-]+$/);
+    expect(topics.pool('openai', 'host-1-abc').split('.')).toEqual(['pool', 'openai', 'host-1-abc']);
+    expect(topics.limit('openai').split('.')).toEqual(['limit', 'openai']);
+    expect(topics.reply('node').split('.')).toEqual(['reply', 'node']);
+  });
+});

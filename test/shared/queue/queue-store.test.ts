@@ -1,0 +1,497 @@
+import { once } from 'node:events';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { z } from 'zod';
+import { parseConfig } from '../../../shared/config/config.js';
+import { type QueueStore, StoreDefect } from '../../../shared/queue/queue-store.js';
+import { openTelegraph } from '../../../shared/queue/relay.js';
+import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
+import { patience, patienceMs } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { findStores, freshStore, type StoreServer } from '../../support/stores.js';
+import { openWire, openWireTo, type Wire } from '../../support/wire.js';
+
+const stores = await findStores();
+/** As promised for a store that cannot be reached. */
+const promisedMs = 3000;
+
+const configOf = (variables: Record<string, string>) => parseConfig(variables, 'config');
+
+/** The error, if it came within the time promised. */
+async function failure(work: Promise<unknown>): Promise<unknown> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const timer = setTimeout(() => resolve('still trying'), promisedMs);
+  const settled = work.then(
+    () => 'succeeded',
+    (error: unknown) => error,
+  );
+  return Promise.race([settled, promise]).finally(() => clearTimeout(timer));
+}
+
+describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $name store', (choice) => {
+  const { name, servedBy, missing } = choice;
+  if (servedBy === undefined) return it.skip(`(${missing})`);
+
+  let server: StoreServer;
+  let stopServer: () => Promise<void>;
+  let wire: Wire;
+  let url: URL;
+  let opened: QueueStore[];
+  let logged: ReturnType<typeof createRecordingLog>;
+
+  beforeAll(async () => {
+    ({ server, stop: stopServer } = await choice.start());
+    wire = await openWireTo(server.url);
+  });
+  afterAll(async () => {
+    await wire?.close();
+    await stopServer?.();
+  });
+
+  beforeEach(async () => {
+    const variables = await freshStore(server);
+    await migrateQueueStore(configOf(variables));
+    url = new URL(variables.REDIS_URL ?? variables.DATABASE_URL ?? '');
+    opened = [];
+    logged = createRecordingLog();
+    return async () => {
+      wire.thaw();
+      await Promise.all(opened.map((store) => store.close()));
+    };
+  });
+
+  const open = (target: URL = url, now = Date.now): QueueStore => {
+    const variables = server.kind === 'redis' ? { REDIS_URL: target.href } : { DATABASE_URL: target.href };
+    const store = openQueueStore(configOf(variables), logged.log, now);
+    opened.push(store);
+    return store;
+  };
+  const ready = async (target: URL = url): Promise<QueueStore> => {
+    const store = open(target);
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
+    return store;
+  };
+  const warnings = () => logged.lines.filter(({ level }) => Number(level) >= 40);
+  const through = (port: number): URL => Object.assign(new URL(url), { host: `127.0.0.1:${port}` });
+
+  it('is ready once it answers', async () => {
+    const store = await ready();
+    expect(store.kind).toBe(server.kind);
+    await store.check();
+  });
+
+  it('warns of nothing where it can be reached', async () => {
+    await ready();
+    expect(warnings()).toEqual([]);
+  });
+
+  it('looks once for all who ask at once, and soon again only so often', async () => {
+    const now = vi.fn(Date.now);
+    const store = open(url, now);
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
+    // Each look compares the clocks, for which it reads ours twice.
+    const looks = () => now.mock.calls.length / 2;
+    const before = looks();
+    await Promise.all(Array.from({ length: 100 }, () => store.check()));
+    expect(looks() - before).toBe(1);
+    const startedAt = performance.now();
+    for (let time = 0; time < 10; time += 1) await store.check();
+    expect(performance.now() - startedAt).toBeGreaterThan(9 * 50);
+  });
+
+  it('warns once when it becomes unavailable, and once when it is back', async () => {
+    const store = await ready(through(wire.port));
+    await wire.cut();
+    await vi.waitFor(() => expect(warnings()).not.toEqual([]), patience);
+    for (let time = 0; time < 5; time += 1) await failure(store.check());
+    expect(warnings()).toMatchObject([
+      {
+        msg: 'the queue store is unavailable',
+        reason: expect.stringMatching(/^the store cannot be reached/),
+      },
+    ]);
+    await wire.mend();
+    await vi.waitFor(() => expect(warnings()).toHaveLength(2), patience);
+    expect(warnings()[1]).toMatchObject({
+      msg: 'the queue store is available again',
+      unavailableMs: expect.any(Number),
+    });
+  });
+
+  it('is not ready where nothing listens, and stops trying when told', async () => {
+    const gone = await openWire(1);
+    await gone.close();
+    const store = open(through(gone.port));
+    expect(await failure(store.check())).toBeInstanceOf(Error);
+    const controller = new AbortController();
+    const waiting = store.whenReady(controller.signal);
+    controller.abort();
+    expect(await waiting).toBe(false);
+    expect(await store.whenReady(controller.signal)).toBe(false);
+  });
+
+  it('fails in time when the server takes connections and says nothing', async () => {
+    wire.freeze();
+    const store = open(through(wire.port));
+    expect(await failure(store.check())).toBeInstanceOf(Error);
+    expect(await failure(store.createQueue('silent').add('job', {}))).toBeInstanceOf(Error);
+  });
+
+  it('fails its check in time when the server falls silent, and recovers with it', async () => {
+    const store = await ready(through(wire.port));
+    wire.freeze();
+    expect(await failure(store.check())).toBeInstanceOf(Error);
+    wire.thaw();
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
+  });
+
+  it('works with what was opened while the server was away', async () => {
+    const store = await ready(through(wire.port));
+    await wire.cut();
+    const queue = store.createQueue('opened-early');
+    expect(await failure(queue.add('job', {}))).toBeInstanceOf(Error);
+    const ran = Promise.withResolvers<unknown>();
+    const worker = store.createWorker('opened-early', async ({ data }) => ran.resolve(data), {});
+    await failure(queue.getWaitingCount());
+    await wire.mend();
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
+    await queue.add('job', { n: 1 });
+    expect(await ran.promise).toEqual({ n: 1 });
+    await worker.close();
+    await queue.close();
+  });
+
+  it('outlives the loss of the connection on which a part of it was just opened', async () => {
+    const store = await ready(through(wire.port));
+    wire.holdAnswers();
+    const relay = store.createRelay({ namespace: 'test', name: 'test' });
+    const queue = store.createQueue('cut-off');
+    const adding = failure(queue.add('job', {}));
+    relay.waitUntilReady().catch(() => undefined);
+    // Until the questions have been sent.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await wire.cut();
+    await wire.mend();
+    wire.thaw();
+    await adding;
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
+    await queue.add('job', {});
+    await Promise.allSettled([queue.close(), relay.close()]);
+  });
+
+  it.each([-5000, 5000])('is not ready where the clock is %i ms off, and says what to do', async (offMs) => {
+    const store = open(url, () => Date.now() + offMs);
+    const error = await vi.waitFor(async () => {
+      const found = await failure(store.check());
+      expect(found).toBeInstanceOf(StoreDefect);
+      return found;
+    }, patience);
+    expect(String(error)).toMatch(/clock .* (5\.0|4\.9|5\.1) s (ahead of|behind) .*NTP/);
+    expect(String(error)).toContain(offMs > 0 ? 'ahead of' : 'behind');
+    const closer = open(url, () => Date.now() + offMs / 5);
+    expect(await closer.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
+  });
+
+  it('keeps a job under the id that it was given, once', async () => {
+    const queue = (await ready()).createQueue('once');
+    await queue.add('job', { n: 1 }, { jobId: 'a-b-c' });
+    await queue.add('job', { n: 2 }, { jobId: 'a-b-c' });
+    expect((await queue.getJob('a-b-c'))?.data).toEqual({ n: 1 });
+    expect(await queue.getWaitingCount()).toBe(1);
+  });
+
+  it('starts a job before it fetches another', async () => {
+    const store = await ready();
+    const queue = store.createQueue('burst');
+    const count = 20;
+    await queue.addBulk(Array.from({ length: count }, (_, n) => ({ name: 'job', data: { n } })));
+    let started = 0;
+    const ending = Promise.withResolvers<void>();
+    const run = () => {
+      started++;
+      return ending.promise;
+    };
+    const worker = store.createWorker('burst', run, { concurrency: count });
+    const startedAtFetch: number[] = [];
+    worker.on('active', () => startedAtFetch.push(started));
+    await vi.waitFor(() => expect(started).toBe(count), patience);
+    expect(startedAtFetch).toEqual(Array.from({ length: count }, (_, n) => n));
+    ending.resolve();
+    await worker.close();
+  });
+
+  it('stores the outcome of a worker that is closing, although the connection is lost meanwhile', async () => {
+    const queue = (await ready()).createQueue('closing');
+    const store = await ready(through(wire.port));
+    const [started, ending] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
+    const run = () => {
+      started.resolve();
+      return ending.promise;
+    };
+    const worker = store.createWorker('closing', run, { concurrency: 1 });
+    await queue.add('job', {}, { jobId: 'job' });
+    await started.promise;
+    const closing = worker.close();
+    await wire.cut();
+    ending.resolve('outcome');
+    // Longer than the first attempt takes.
+    for (let time = 0; time < 5; time += 1) await failure(store.check());
+    await wire.mend();
+    await closing;
+    expect((await queue.getJob('job'))?.returnvalue).toBe('outcome');
+  });
+
+  it('reads what it knows of jobs, in the order asked for', async () => {
+    const store = await ready();
+    const queue = store.createQueue('read');
+    expect(await store.readJobs(queue, [])).toEqual([]);
+    const [started, ending] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const worker = store.createWorker(
+      'read',
+      async ({ id }) => {
+        if (id === 'breaks') throw new Error('broke');
+        if (id === 'ends') return 'outcome';
+        started.resolve();
+        return ending.promise;
+      },
+      { concurrency: 1 },
+    );
+    for (const jobId of ['breaks', 'ends', 'runs', 'waits']) await queue.add('job', {}, { jobId });
+    await queue.add('job', {}, { jobId: 'last', priority: 1 });
+    await queue.add('job', {}, { jobId: 'sleeps', delay: 60_000 });
+    await started.promise;
+    const ids = ['none', 'last', 'waits', 'sleeps', 'runs', 'ends', 'breaks', 'runs'];
+    const found = await store.readJobs(queue, ids);
+    expect(found).toEqual([
+      { state: 'unknown' },
+      { state: 'queued' },
+      { state: 'queued' },
+      { state: 'queued' },
+      { state: 'running' },
+      { state: 'completed', finishedOn: expect.any(Number), returnValue: 'outcome' },
+      { state: 'failed', finishedOn: expect.any(Number) },
+      { state: 'running' },
+    ]);
+    expect(await store.readJobs(store.createQueue('another'), ['runs'])).toEqual([{ state: 'unknown' }]);
+    ending.resolve();
+    await worker.close();
+  });
+
+  it('measures what waits, what is active, and since when', async () => {
+    const store = await ready();
+    const queue = store.createQueue('measured');
+    expect(await store.measure(queue)).toEqual({ waiting: 0, active: 0, oldestAddedAt: undefined });
+    await queue.add('job', {}, { timestamp: 3000 });
+    await queue.add('job', {}, { timestamp: 4000 });
+    await queue.add('job', {}, { timestamp: 2000, priority: 1 });
+    expect(await store.measure(queue)).toEqual({ waiting: 3, active: 0, oldestAddedAt: 2000 });
+    const [started, ending] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const run = () => {
+      started.resolve();
+      return ending.promise;
+    };
+    const worker = store.createWorker('measured', run, { concurrency: 1 });
+    await started.promise;
+    expect(await store.measure(queue)).toEqual({ waiting: 2, active: 1, oldestAddedAt: 2000 });
+    expect(await store.measure(store.createQueue('another'))).toMatchObject({ waiting: 0, active: 0 });
+    ending.resolve();
+    await vi.waitFor(
+      async () => expect(await store.measure(queue)).toMatchObject({ waiting: 0, active: 0 }),
+      patience,
+    );
+    await worker.close();
+  });
+
+  if (name === 'redis') {
+    it('fails to add a job in time when the server falls silent', async () => {
+      const store = await ready(through(wire.port));
+      const queue = store.createQueue('frozen');
+      await queue.add('job', {});
+      wire.freeze();
+      const error = await failure(queue.add('job', {}));
+      wire.thaw();
+      expect(error).toBeInstanceOf(Error);
+    });
+
+    it('reads the other jobs where something else is in the place of one', async () => {
+      const store = await ready();
+      const queue = store.createQueue('sick');
+      const redis = new Redis(url.href);
+      await queue.add('job', {}, { jobId: 'well' });
+      await redis.set(queue.toKey('sick'), 'no job');
+      await redis.hset(queue.toKey('odd'), { timestamp: 1, finishedOn: 2, returnvalue: 'no JSON' });
+      expect(await store.readJobs(queue, ['sick', 'odd', 'well'])).toEqual([
+        { state: 'unreadable' },
+        { state: 'completed', finishedOn: 2, returnValue: undefined },
+        { state: 'queued' },
+      ]);
+      redis.disconnect();
+    });
+
+    it('keeps no stream of events under load once they have been forgotten', async () => {
+      const store = await ready();
+      const queue = store.createQueue('forgetful');
+      const redis = new Redis(url.href);
+      const events = () => redis.xlen(queue.toKey('events'));
+      await queue.add('job', {});
+      expect(await events()).toBeGreaterThan(0);
+      await store.forgetEvents(queue);
+      expect(await events()).toBe(0);
+      await Promise.all(Array.from({ length: 300 }, () => queue.add('job', {})));
+      expect(await events()).toBeLessThan(3);
+      redis.disconnect();
+    });
+
+    it('tells what to set when jobs could be evicted', async () => {
+      const redis = new Redis(server.url);
+      await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
+      const store = open();
+      const impatient = AbortSignal.timeout(500);
+      expect(await store.whenReady(impatient)).toBe(false);
+      const error = await failure(store.check());
+      await redis.config('SET', 'maxmemory-policy', 'noeviction');
+      redis.disconnect();
+      expect(error).toBeInstanceOf(StoreDefect);
+      expect(String(error)).toMatch(/noeviction.*allkeys-lru/);
+      await store.check();
+    });
+
+    it('says in the log why it does not become ready', async () => {
+      const redis = new Redis(server.url);
+      await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
+      await open().whenReady(AbortSignal.timeout(500));
+      await redis.config('SET', 'maxmemory-policy', 'noeviction');
+      redis.disconnect();
+      expect(warnings()).not.toEqual([]);
+    });
+  } else {
+    it('is not ready before it is migrated, which any number may do at once', async () => {
+      const { DATABASE_URL = '' } = await freshStore(server);
+      const store = open(new URL(DATABASE_URL));
+      expect(await failure(store.check())).toBeInstanceOf(Error);
+      await Promise.all(Array.from({ length: 5 }, () => migrateQueueStore(configOf({ DATABASE_URL }))));
+      await store.check();
+    });
+
+    it('answers, sends messages and renews locks while adds take all the connections of queues', async () => {
+      const store = await ready();
+      const queue = store.createQueue('crowded');
+      const [running, ending] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const run = () => {
+        running.resolve();
+        return ending.promise;
+      };
+      const worker = store.createWorker('crowded', run, { concurrency: 1, lockDuration: 1000 });
+      const telegraph = await openTelegraph(store, { name: 'test', log: logged.log });
+      await queue.add('job', {});
+      await running.promise;
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      await client.query('begin; lock table bullmq.event in access exclusive mode');
+      const adds = Promise.allSettled(Array.from({ length: 50 }, () => queue.add('job', {})));
+
+      await once(worker, 'locksRenewed');
+      const heard = Promise.withResolvers<unknown>();
+      await telegraph.subscribe('test', z.object({ said: z.string() }), heard.resolve);
+      await telegraph.publish('test', { said: 'hello' });
+      expect(await heard.promise).toEqual({ said: 'hello' });
+      await store.check();
+
+      await client.query('rollback');
+      await client.end();
+      ending.resolve();
+      expect((await adds).map(({ status }) => status)).not.toContain('rejected');
+      await telegraph.close();
+      await worker.close();
+    });
+
+    it('forgets a check for abandoned jobs of the future when a worker opens', async () => {
+      const store = await ready();
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      const write = `insert into bullmq.meta (queue, field, value) values ($1, 'stalled-check', $2)`;
+      await client.query(write, ['ahead', String(Date.now() + 3_600_000)]);
+      const worker = store.createWorker('ahead', async () => undefined, { stalledInterval: 50 });
+      const read = `select value::bigint as value from bullmq.meta where queue = 'ahead' and field = 'stalled-check'`;
+      await vi.waitFor(async () => {
+        const at = Number((await client.query(read)).rows[0]?.value);
+        expect(Math.abs(at - Date.now())).toBeLessThan(60_000);
+      }, patience);
+      await worker.close();
+      await client.end();
+    });
+
+    it('waits for the disk when it writes a record, and not when it adds a job', async () => {
+      const store = await ready();
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      onTestFinished(() => client.end());
+      const isFlushedAfter = async (write: () => Promise<unknown>) => {
+        const { rows: before } = await client.query('select pg_current_wal_insert_lsn() as lsn');
+        await write();
+        const { rows } = await client.query('select pg_current_wal_flush_lsn() > $1 as flushed', [
+          before[0].lsn,
+        ]);
+        return rows[0].flushed === true;
+      };
+      const flushed = async (write: (n: number) => Promise<unknown>) => {
+        const results: boolean[] = [];
+        for (let n = 0; n < 20; n += 1) results.push(await isFlushedAfter(() => write(n)));
+        return results.filter(Boolean).length;
+      };
+      const record = { value: '{}', ttlMs: 60_000 };
+      expect(await flushed((n) => store.records.create(`flushed-${n}`, record))).toBe(20);
+      // Some are, by chance: PostgreSQL writes several times a second.
+      const queue = store.createQueue('unflushed');
+      expect(await flushed(() => queue.add('job', {}))).toBeLessThan(20);
+    });
+
+    it('is not ready while the table of records is missing, and says what to do', async () => {
+      const store = await ready();
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      await client.query('drop table bullmq.quillgate_records');
+      await client.end();
+      expect(await failure(store.check())).toEqual(
+        new StoreDefect('the schema is missing or older than this release: run quillgate migrate'),
+      );
+      await migrateQueueStore(configOf({ DATABASE_URL: url.href }));
+      await store.check();
+    });
+
+    it('is not ready on a schema older than it needs, or newer than it can work with', async () => {
+      const store = await ready();
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      onTestFinished(() => client.end());
+      const said = async () => {
+        const error = await failure(store.check());
+        return error instanceof StoreDefect ? error.message : error;
+      };
+      await client.query('create temporary table kept as table bullmq.migration');
+      await client.query(
+        'delete from bullmq.migration where version = (select max(version) from bullmq.migration)',
+      );
+      expect(await said()).toMatch(/^the schema is .*older than this release: run quillgate migrate$/);
+      await client.query('insert into bullmq.migration select * from kept on conflict do nothing');
+      await store.check();
+      // A newer one that is good for this release too.
+      await client.query(
+        "insert into bullmq.migration (version, name, min_client_version) values (999, 'newer', 6)",
+      );
+      await store.check();
+      await client.query(
+        "insert into bullmq.migration (version, name, min_client_version) values (1000, 'x', 99)",
+      );
+      expect(await said()).toMatch(/newer release .* upgrade this program$/);
+      await client.query('delete from bullmq.migration where version > 998');
+    });
+  }
+});
+
+describe('openQueueStore', () => {
+  it('throws without an address', () => {
+    expect(() => openQueueStore(configOf({}), createRecordingLog().log)).toThrow(TypeError);
+  });
+});

@@ -1,0 +1,43 @@
+import { ConnectionClosedError } from 'bullmq';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { withLostConnectionsNamed } from '../../../../shared/queue/stores/postgres-errors.js';
+import { QueryQueue } from '../../../../shared/queue/stores/query-queue.js';
+import { startEmptyDatabase, type TestDatabase } from '../../../support/database.js';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await startEmptyDatabase();
+});
+afterAll(() => database.stop());
+
+/** What a statement rejects with on a pool of its own. */
+async function rejection(statement: string, url = database.url): Promise<unknown> {
+  const pool = new pg.Pool({ connectionString: url });
+  pool.on('error', () => undefined);
+  const error = await withLostConnectionsNamed(pool, new QueryQueue({ concurrency: 1, silentMs: 2000 }))
+    .query(statement)
+    .catch((rejected: unknown) => rejected);
+  await pool.end();
+  return error;
+}
+
+describe('withLostConnectionsNamed', () => {
+  it('names a connection that the server ended, and keeps its code', async () => {
+    const error = await rejection('select pg_terminate_backend(pg_backend_pid())');
+    expect(error).toBeInstanceOf(ConnectionClosedError);
+    expect(error).toMatchObject({ code: '57P01' });
+  });
+
+  it('names a server that cannot be reached', async () => {
+    const error = await rejection('select 1', 'postgres://127.0.0.1:1/none');
+    expect(error).toBeInstanceOf(ConnectionClosedError);
+    expect(error).toMatchObject({ code: 'ECONNREFUSED' });
+  });
+
+  it('leaves what the server says of a statement as it is', async () => {
+    const error = await rejection('select nothing from nowhere');
+    expect(error).toBeInstanceOf(pg.DatabaseError);
+    expect(error).toMatchObject({ code: '42P01' });
+  });
+});

@@ -1,0 +1,122 @@
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { freePort } from '../../../../dev/free-port.js';
+import {
+  connectRedis,
+  maxBlockMs,
+  type Patience,
+  type RedisConnection,
+} from '../../../../shared/queue/stores/redis-connection.js';
+import { parseRedisUrl } from '../../../../shared/urls/redis-url.js';
+import { findRedisBinary } from '../../../support/redis-binary.js';
+import { startRedisProcess } from '../../../support/redis-process.js';
+import { openWire, type Wire } from '../../../support/wire.js';
+
+/** A server, and the URL that leads to it through a wire. */
+interface Wired {
+  url: string;
+  wire: Wire;
+}
+
+/** One server is enough of a cluster, and one Sentinel to ask. */
+const topologies: Record<string, () => Promise<Wired>> = {
+  'one server': async () => {
+    const wire = await wireTo((await startServer()).port);
+    return { wire, url: `redis://127.0.0.1:${wire.port}` };
+  },
+  'a cluster': async () => {
+    const busPort = await freePort();
+    const server = await startServer([
+      'cluster-enabled yes',
+      'cluster-announce-ip 127.0.0.1',
+      `cluster-port ${busPort}`,
+    ]);
+    await server.command('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
+    const wire = await wireTo(server.port);
+    await server.command('CONFIG', 'SET', 'cluster-announce-port', String(wire.port));
+    await expect
+      .poll(async () => String(await server.command('CLUSTER', 'INFO')), { timeout: 15_000 })
+      .toContain('cluster_state:ok');
+    return { wire, url: `redis-cluster://127.0.0.1:${wire.port}` };
+  },
+  'a master that Sentinels watch': async () => {
+    const wire = await wireTo((await startServer()).port);
+    const sentinel = await startServer([`sentinel monitor mymaster 127.0.0.1 ${wire.port} 1`], true);
+    return { wire, url: `redis-sentinel://127.0.0.1:${sentinel.port}/mymaster` };
+  },
+};
+
+async function startServer(lines: string[] = [], isSentinel = false) {
+  const server = await startRedisProcess({ lines, isSentinel });
+  onTestFinished(server.stop);
+  return server;
+}
+
+async function wireTo(port: number): Promise<Wire> {
+  const wire = await openWire(port);
+  onTestFinished(wire.close);
+  return wire;
+}
+
+async function connect(url: string, patience: Patience): Promise<RedisConnection> {
+  const redis = connectRedis(parseRedisUrl(url), patience);
+  redis.on('error', () => undefined);
+  onTestFinished(() => redis.disconnect());
+  await once(redis, 'ready');
+  return redis;
+}
+
+/** As promised. */
+const wellAfterMs = 10_000;
+
+describe.skipIf(findRedisBinary() === undefined).each(Object.entries(topologies))('to %s', (_name, start) => {
+  it('replaces a connection that has died without a word, and only then', async () => {
+    const { url, wire } = await start();
+    const [patient, blocking, impatient] = await Promise.all([
+      connect(url, 'patient'),
+      connect(url, 'patient'),
+      connect(url, 'impatient'),
+    ]);
+    const connections = [patient, blocking, impatient];
+    let closed = 0;
+    for (const redis of connections) redis.on('close', () => (closed += 1));
+    // Longer than an answer may take: nobody asks on one, and another waits for something that does not come.
+    const blockMs = 6000;
+    await Promise.all([delay(blockMs), readFor(blocking, blockMs)]);
+    expect(closed).toBe(0);
+
+    wire.swallow();
+    const diedAt = performance.now();
+    const written = async () => (await impatient.set('key', 'value').catch(() => undefined)) === 'OK';
+    const [set] = await Promise.all([
+      patient.set('another', 'value'),
+      blocking.blpop('list', maxBlockMs / 1000),
+      expect.poll(written, { timeout: 2 * wellAfterMs, interval: 100 }).toBe(true),
+    ]);
+    expect(set).toBe('OK');
+    expect(performance.now() - diedAt).toBeLessThan(wellAfterMs);
+  });
+});
+
+describe.skipIf(findRedisBinary() === undefined)('to a server that became a replica', () => {
+  it('warns of no leak, however many commands it refuses', async () => {
+    const server = await startServer();
+    const url = `redis://127.0.0.1:${server.port}`;
+    const redis = await connect(url, 'impatient');
+    const warnings: Error[] = [];
+    const warn = (warning: Error) => void warnings.push(warning);
+    process.on('warning', warn);
+    onTestFinished(() => void process.off('warning', warn));
+    await server.command('REPLICAOF', '127.0.0.1', String(await freePort()));
+    const writes = Array.from({ length: 20 }, (_, n) => redis.set(String(n), 'value'));
+    for (const { status } of await Promise.allSettled(writes)) expect(status).toBe('rejected');
+    expect(warnings).toEqual([]);
+  });
+});
+
+/** Blocks again and again, as a worker does that has nothing to do. */
+async function readFor(redis: RedisConnection, ms: number): Promise<void> {
+  for (const until = performance.now() + ms; performance.now() < until; )
+    await redis.blpop('list', maxBlockMs / 1000);
+}

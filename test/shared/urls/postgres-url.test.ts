@@ -1,0 +1,220 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { getCACertificates } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ConfigError, parseConfig } from '../../../shared/config/config.js';
+import { parsePostgresUrl } from '../../../shared/urls/postgres-url.js';
+import { StoreUrlError } from '../../../shared/urls/store-url-error.js';
+import { makeAuthority } from '../../support/certificates.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'quillgate-url-'));
+const file = (name: string, content: string) => {
+  writeFileSync(join(folder, name), content);
+  return join(folder, name);
+};
+let root: string;
+let rootPem: string;
+let own: { cert: string; key: string; other: string };
+beforeAll(() => {
+  const authority = makeAuthority();
+  rootPem = authority.certificate;
+  root = file('root.crt', rootPem);
+  const { certificate, key } = authority.issue('client');
+  own = {
+    cert: file('own.crt', certificate),
+    key: file('own.key', key),
+    other: file('other.key', authority.issue('other').key),
+  };
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const at = (query: string) => parsePostgresUrl(`postgres://db.example/blog${query}`);
+const plain = { host: 'db.example', port: 5432, database: 'blog', ssl: false };
+
+/** What the URL is refused with; DATABASE_URL is refused with the same. */
+function complaintOf(url: string): string {
+  expect(() => parsePostgresUrl(url)).toThrow(StoreUrlError);
+  try {
+    parseConfig({ DATABASE_URL: url }, 'config');
+  } catch (error) {
+    const [problem, ...more] = error instanceof ConfigError ? error.problems : [];
+    expect(more).toEqual([]);
+    return /^DATABASE_URL: (.*)$/.exec(problem ?? '')?.[1] ?? '';
+  }
+  return 'taken';
+}
+
+describe('parsePostgresUrl', () => {
+  it.each([
+    ['postgres://db.example/blog', plain],
+    ['postgresql://db.example/blog', plain],
+    ['postgres://u:p@db.example:6543/blog', { ...plain, port: 6543, user: 'u', password: 'p' }],
+    ['postgres://', { host: 'localhost', port: 5432, ssl: false }],
+    ['postgres:///blog', { ...plain, host: 'localhost' }],
+    ['postgres://[::1]:1/blog', { ...plain, host: '::1', port: 1 }],
+    ['postgres://%2Fvar%2Frun/blog?sslmode=verify-full', { ...plain, host: '/var/run' }],
+    ['postgres:///blog?host=/var/run&port=1', { ...plain, host: '/var/run', port: 1 }],
+    [
+      'postgres://x@y/z?host=db.example&user=u&password=p&dbname=blog',
+      { ...plain, user: 'u', password: 'p' },
+    ],
+  ])('reads %s', (url, address) => {
+    expect(parsePostgresUrl(url)).toEqual(address);
+  });
+
+  it('decodes what is percent-encoded', () => {
+    const secret = 'p@ss:/?#[]%&=+ é😀';
+    const url = `postgres://${encodeURIComponent('us@er')}:${encodeURIComponent(secret)}@db.example/bl%2Fog`;
+
+    expect(parsePostgresUrl(url)).toMatchObject({ user: 'us@er', password: secret, database: 'bl/og' });
+    expect(at(`?password=${encodeURIComponent(secret)}`)).toMatchObject({ password: secret });
+    expect(at('?password=a+b')).toMatchObject({ password: 'a+b' });
+  });
+
+  it('leaves out what does no harm', () => {
+    const query =
+      '?uselibpqcompat=true&channel_binding=require&keepalives=1&keepalives_idle=30&connect_timeout=10' +
+      '&application_name=x&target_session_attrs=read-write&gssencmode=disable&client_encoding=utf8&schema=public';
+
+    expect(at(query)).toEqual(plain);
+    expect(at('?&sslmode=require&&sslmode=disable&')).toEqual(plain);
+  });
+
+  it.each([
+    ['options', '-c statement_timeout=0'],
+    ['statement_timeout', '0'],
+    ['search_path', 'canary'],
+    ['schema', 'canary'],
+    ['pgbouncer', 'true'],
+    ['connection_limit', '5'],
+    ['target_session_attrs', 'standby'],
+    ['gssencmode', 'require'],
+    ['sslcrl', 'canary'],
+    ['max', '1'],
+    ['__proto__', 'canary'],
+  ])('refuses %s, by its name alone', (name, value) => {
+    const complaint = complaintOf(`postgres://db.example/blog?${name}=${encodeURIComponent(value)}`);
+
+    expect(complaint).toBe(`has parameters that are not supported: ${name}`);
+  });
+
+  it('names every parameter that it does not support', () => {
+    expect(complaintOf('postgres://db.example/blog?a=canary&sslmode=require&b&c%20=')).toBe(
+      'has parameters that are not supported: a, b, one with an odd name',
+    );
+  });
+
+  it.each([
+    ['mysql://canary', 'must be a postgres:// URL'],
+    ['canary', 'must be a postgres:// URL'],
+    ['postgres:canary', 'must be a postgres:// URL'],
+    ['postgres://u:canary/x@db.example/blog', 'must be a postgres:// URL'],
+    ['postgres://a:1,b:2/canary', 'must be a postgres:// URL'],
+    ['postgres://a,b/canary', 'must name one host alone'],
+    ['postgres:///x?host=a,b', 'must name one host alone'],
+    ['postgres:///x?port=canary', 'must have a port from 1 to 65535'],
+    ['postgres:///x?port=65536', 'must have a port from 1 to 65535'],
+    ['postgres://h:0/x', 'must have a port from 1 to 65535'],
+    ['postgres://u:canary%zz@h/x', 'has a % that does not begin a percent-encoded character'],
+    ['postgres://h/x?password=canary%', 'has a % that does not begin a percent-encoded character'],
+  ])('refuses %s', (url, complaint) => {
+    expect(complaintOf(url)).toBe(complaint);
+  });
+
+  // Each is a password that ends with canary, and a URL in which a part of it stands for something else.
+  it.each([
+    'postgres://u:12?canary@db.example/blog',
+    'postgres://u:12?canary=@db.example/blog',
+    'postgres://u:12#canary@db.example/blog',
+    'postgres://u:12/canary@db.example/blog',
+    'postgres://u:p@ss?canary=canary@db.example/blog',
+  ])('tells nothing of a password that is not encoded: %s', (url) => {
+    expect(complaintOf(url)).toBe('must have the characters @ / ? # percent-encoded in user and password');
+  });
+});
+
+describe('parsePostgresUrl, about TLS', () => {
+  const ssl = (query: string) => at(query).ssl;
+  const unverified = { rejectUnauthorized: false };
+  const verified = { rejectUnauthorized: true, checkServerIdentity: expect.any(Function) };
+
+  it.each([
+    ['', false],
+    ['?sslmode=disable', false],
+    ['?ssl=false', false],
+    ['?sslmode=prefer', unverified],
+    ['?sslmode=require', unverified],
+    ['?ssl=true', unverified],
+    ['?sslmode=no-verify', unverified],
+    ['?sslmode=verify-ca', verified],
+    ['?sslmode=verify-full', verified],
+    ['?sslmode=verify-full&ssl=false', verified],
+  ])('reads %j', (query, expected) => {
+    expect(ssl(query)).toEqual(expected);
+  });
+
+  it.each([
+    ['', verified],
+    ['&sslmode=disable', false],
+    ['&sslmode=prefer', verified],
+    ['&sslmode=require', verified],
+    ['&sslmode=no-verify', unverified],
+    ['&sslmode=verify-ca', verified],
+    ['&sslmode=verify-full', verified],
+  ])(
+    'trusts the authorities of sslrootcert alone, and verifies where there is one: %j',
+    (query, expected) => {
+      const ca = Buffer.from(rootPem);
+
+      expect(ssl(`?sslrootcert=${root}${query}`)).toEqual(expected && Object.assign({ ca }, expected));
+    },
+  );
+
+  it('looks at the name of the server in verify-full alone', () => {
+    const check = (mode: string) => {
+      const options = ssl(`?sslmode=${mode}`);
+      const certificate = { subject: { CN: 'other.example' }, subjectaltname: 'DNS:other.example' };
+      return options ? options.checkServerIdentity?.('other.example', certificate as never) : 'no TLS';
+    };
+
+    expect(check('verify-full')).toMatchObject({ code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+    expect(check('verify-ca')).toBeUndefined();
+  });
+
+  it('adds the authorities of the system to those of Node', () => {
+    const options = ssl('?sslrootcert=system');
+
+    expect(options).toEqual({ ...verified, ca: expect.arrayContaining(getCACertificates('default')) });
+    expect(complaintOf('postgres://h/x?sslrootcert=system&sslmode=require')).toBe(
+      'must have sslmode=verify-full with sslrootcert=system',
+    );
+  });
+
+  it('reads a certificate of our own and its key', () => {
+    expect(ssl(`?sslcert=${own.cert}&sslkey=${own.key}`)).toEqual({
+      ...unverified,
+      cert: expect.any(Buffer),
+      key: expect.any(Buffer),
+    });
+    expect(complaintOf(`postgres://h/x?sslcert=${own.cert}`)).toBe('must have sslcert and sslkey together');
+    expect(complaintOf(`postgres://h/x?sslcert=${own.cert}&sslkey=${own.other}`)).toBe(
+      'must name as sslcert and sslkey a certificate and its own key',
+    );
+  });
+
+  it('refuses what it cannot use, and tells no value', () => {
+    const modes = 'disable, prefer, require, no-verify, verify-ca, verify-full';
+    expect(complaintOf('postgres://h/x?sslmode=canary')).toBe(`must have as sslmode one of ${modes}`);
+    expect(complaintOf('postgres://h/x?sslmode=allow')).toBe(`must have as sslmode one of ${modes}`);
+    expect(complaintOf('postgres://h/x?ssl=canary')).toBe(
+      'must have as ssl true or false; sslmode says more',
+    );
+    expect(complaintOf('postgres://h/x?sslrootcert=/canary')).toBe(
+      'names as sslrootcert a file that cannot be read (ENOENT)',
+    );
+    expect(complaintOf(`postgres://h/x?sslrootcert=${file('canary', 'canary')}`)).toBe(
+      'names as sslrootcert what is no certificate',
+    );
+  });
+});

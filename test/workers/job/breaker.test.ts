@@ -1,0 +1,379 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Failure, type FailureCode } from '../../../shared/failures.js';
+import { Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
+import { type Breaker, type BreakerState, createBreaker } from '../../../workers/job/breaker.js';
+import { CallSamples } from '../../../workers/job/call-samples.js';
+
+let breaker: Breaker;
+let changes: BreakerState[];
+let waiting: { state: BreakerState; resolve: () => void }[];
+
+beforeEach(() => {
+  changes = [];
+  waiting = [];
+  breaker = createBreaker({
+    timeoutMs: 1000,
+    resetMs: 20,
+    samples: new CallSamples(),
+    onChange: (state) => {
+      changes.push(state);
+      for (const waiter of waiting) if (waiter.state === state) waiter.resolve();
+    },
+  });
+});
+afterEach(() => breaker.close());
+
+/** Resolves at the next change to this state. */
+function becomes(state: BreakerState): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  waiting.push({ state, resolve });
+  return promise;
+}
+
+/** How a call through the breaker ends: `done`, or the code it failed with. */
+async function call(outcome?: Failure | Promise<unknown>): Promise<string> {
+  try {
+    await breaker.run(async () => {
+      if (outcome instanceof Failure) throw outcome;
+      await outcome;
+    });
+    return 'done';
+  } catch (error) {
+    return error instanceof Failure ? error.code : String(error);
+  }
+}
+
+/** A call that ends when the test says so. */
+function startCall() {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  return { ended: call(promise), resolve, reject };
+}
+
+const sick = () => call(new Failure('provider_error'));
+
+/** Judging takes a few turns of the event loop after a call. */
+const judged = () => new Promise((resolve) => setImmediate(resolve));
+
+async function open(): Promise<void> {
+  const opened = becomes('open');
+  for (let n = 0; n < 5; n += 1) await sick();
+  await opened;
+}
+
+async function halfOpen(): Promise<void> {
+  const halfOpened = becomes('half-open');
+  await open();
+  await halfOpened;
+}
+
+describe('createBreaker', () => {
+  it('passes on what a call gives and throws', async () => {
+    const error = new Error('x');
+    expect(await breaker.run(async () => 1)).toBe(1);
+    await expect(breaker.run(() => Promise.reject(error))).rejects.toBe(error);
+  });
+
+  it('opens at the fifth sick call and not before', async () => {
+    for (let n = 0; n < 4; n += 1) await sick();
+    await judged();
+    expect(breaker.state).toBe('closed');
+    await sick();
+    await judged();
+    expect(breaker.state).toBe('open');
+    expect(changes).toEqual(['open']);
+  });
+
+  it('opens on calls that time out', async () => {
+    for (let n = 0; n < 5; n += 1) await call(new Failure('provider_timeout'));
+    await judged();
+    expect(breaker.state).toBe('open');
+  });
+
+  it('stays closed while at least half of the calls are well', async () => {
+    for (let n = 0; n < 20; n += 1) {
+      await call();
+      await sick();
+    }
+    await judged();
+    expect(breaker.state).toBe('closed');
+  });
+
+  it.each<[string, Failure | Promise<never>]>([
+    ...(
+      [
+        'provider_rejected',
+        'provider_rate_limited',
+        'content_blocked',
+        'timeout',
+        'internal',
+      ] as FailureCode[]
+    ).map((code): [string, Failure] => [code, new Failure(code)]),
+    ['an unusable answer', new Failure('provider_error', { retryable: false })],
+    ['a shutdown', new Failure('provider_unavailable')],
+  ])('does not hold %s against the provider', async (_, failure) => {
+    for (let n = 0; n < 4; n += 1) await sick();
+    for (let n = 0; n < 50; n += 1) await call(failure);
+    await judged();
+    expect(breaker.state).toBe('closed');
+    await sick();
+    await judged();
+    expect(breaker.state).toBe('open');
+  });
+
+  it('opens at the tenth sick call in a row, however many were well before', async () => {
+    for (let n = 0; n < 200; n += 1) await call();
+    for (let n = 0; n < 9; n += 1) await sick();
+    await call();
+    for (let n = 0; n < 9; n += 1) {
+      await sick();
+      await call(new Failure('provider_rejected'));
+    }
+    await judged();
+    expect(breaker.state).toBe('closed');
+    await sick();
+    expect(breaker.state).toBe('open');
+  });
+
+  it('makes no call while it is open', async () => {
+    await open();
+    let made = false;
+    const refused = breaker.run(async () => {
+      made = true;
+    });
+    await expect(refused).rejects.toMatchObject({ code: 'provider_unavailable', retryable: true });
+    expect(made).toBe(false);
+  });
+
+  it('lets one call through to probe, and refuses others meanwhile', async () => {
+    await halfOpen();
+    const probe = startCall();
+    expect(await call()).toBe('provider_unavailable');
+    expect(breaker.state).toBe('half-open');
+    const closed = becomes('closed');
+    probe.resolve();
+    expect(await probe.ended).toBe('done');
+    await closed;
+    expect(await call()).toBe('done');
+    expect(changes).toEqual(['open', 'half-open', 'closed']);
+  });
+
+  it('opens again when the probe is sick, and probes again', async () => {
+    await halfOpen();
+    const opened = becomes('open');
+    const halfOpened = becomes('half-open');
+    await sick();
+    await opened;
+    expect(await call()).toBe('provider_unavailable');
+    await halfOpened;
+    const closed = becomes('closed');
+    expect(await call()).toBe('done');
+    await closed;
+  });
+
+  it('learns nothing from a probe that says nothing about the provider', async () => {
+    await halfOpen();
+    for (const code of ['provider_rate_limited', 'provider_rejected', 'timeout'] as const) {
+      expect(await call(new Failure(code))).toBe(code);
+      await judged();
+      expect(breaker.state).toBe('half-open');
+    }
+    const closed = becomes('closed');
+    await call();
+    await closed;
+  });
+
+  it.each([
+    ['well', (late: ReturnType<typeof startCall>) => late.resolve()],
+    ['sick', (late: ReturnType<typeof startCall>) => late.reject(new Failure('provider_timeout'))],
+  ])('does not take an old call that ends %s for the probe', async (_, end) => {
+    const late = startCall();
+    await halfOpen();
+    end(late);
+    await late.ended;
+    await judged();
+    expect(breaker.state).toBe('half-open');
+    const probe = startCall();
+    expect(await call()).toBe('provider_unavailable');
+    probe.resolve();
+    await probe.ended;
+  });
+
+  it('ignores old calls that end while it is open', async () => {
+    const late = startCall();
+    await open();
+    late.resolve();
+    await late.ended;
+    await judged();
+    expect(changes.filter((state) => state === 'closed')).toEqual([]);
+  });
+
+  // opossum keeps the failures of before: they still fill the window, so the first sick call opens it again.
+  it('wants five new verdicts after it has closed', async () => {
+    await halfOpen();
+    const closed = becomes('closed');
+    await call();
+    await closed;
+    await sick();
+    await judged();
+    expect(breaker.state).toBe('closed');
+  });
+
+  it('has judged a probe by the time its caller hears of it, so that no second one slips through', async () => {
+    await halfOpen();
+    await breaker.run(async () => {});
+    expect(breaker.state).toBe('closed');
+  });
+});
+
+describe('a call that its caller cuts', () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  interface CutCall {
+    afterMs: number;
+    count: number;
+    reason?: Error;
+    /** Whether the provider has begun its reply by then. */
+    isReplying?: boolean;
+  }
+  /** Calls one after another, each cut after this long. */
+  async function cut({ afterMs, count, reason = new Failure('timeout'), isReplying = false }: CutCall) {
+    for (let n = 0; n < count; n += 1) {
+      const ended = breaker
+        .run((onReply) => {
+          if (isReplying) onReply();
+          return new Promise((_, reject) => setTimeout(() => reject(reason), afterMs));
+        })
+        .catch(() => undefined);
+      await vi.advanceTimersByTimeAsync(afterMs);
+      await ended;
+    }
+    await vi.advanceTimersByTimeAsync(0);
+  }
+  async function answerAfter(ms: number) {
+    const answered = breaker.run(() => new Promise<void>((resolve) => setTimeout(resolve, ms)));
+    await vi.advanceTimersByTimeAsync(ms);
+    await answered;
+  }
+
+  it.each([
+    ['deadline', new Failure('timeout')],
+    ['going', new Cancelled()],
+  ])('counts after three times the usual silence, by its %s', async (_, reason) => {
+    await answerAfter(1000);
+    await cut({ afterMs: 2900, count: 20, reason });
+    expect(breaker.state).toBe('closed');
+    await cut({ afterMs: 3100, count: 5, reason });
+    expect(changes).toContain('open');
+  });
+
+  it('counts after a second at the soonest, however fast the provider usually is', async () => {
+    await answerAfter(10);
+    await cut({ afterMs: 850, count: 20 });
+    expect(breaker.state).toBe('closed');
+    // A wait of one second is the shortest that a caller can ask for, and a little of it is spent on the way.
+    await cut({ afterMs: 950, count: 5 });
+    expect(changes).toContain('open');
+  });
+
+  it('counts with nine others in a row while it is not known how long an answer takes', async () => {
+    await cut({ afterMs: 3000, count: 9 });
+    expect(breaker.state).toBe('closed');
+    await cut({ afterMs: 3000, count: 1 });
+    expect(breaker.state).toBe('open');
+  });
+
+  it('keeps the breaker open when it was the probe', async () => {
+    await cut({ afterMs: 3000, count: 10 });
+    await vi.advanceTimersByTimeAsync(20);
+    expect(breaker.state).toBe('half-open');
+    await cut({ afterMs: 3000, count: 1 });
+    expect(changes.filter((state) => state === 'open')).toHaveLength(2);
+  });
+
+  it.each(['provider_rejected', 'provider_rate_limited'] as const)(
+    'begins its row again when the provider answers %s',
+    async (code) => {
+      for (let n = 0; n < 4; n += 1) {
+        await cut({ afterMs: 3000, count: 9 });
+        await call(new Failure(code));
+      }
+      expect(breaker.state).toBe('closed');
+    },
+  );
+
+  it('says nothing once the reply has begun', async () => {
+    await answerAfter(10);
+    await cut({ afterMs: 5000, count: 20, isReplying: true });
+    expect(breaker.state).toBe('closed');
+  });
+
+  it('says nothing when it was cut for a reason of ours', async () => {
+    await answerAfter(10);
+    await cut({ afterMs: 5000, count: 20, reason: new LockLost() });
+    await cut({ afterMs: 5000, count: 20, reason: new Failure('provider_unavailable') });
+    expect(breaker.state).toBe('closed');
+  });
+});
+
+describe('the window', () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  it('is ten seconds for what fails fast, however good the minute before was', async () => {
+    let isOpen = false;
+    const flaky = createBreaker({
+      timeoutMs: 45_000,
+      resetMs: 1e9,
+      samples: new CallSamples(),
+      onChange: (state) => {
+        isOpen = state === 'open';
+      },
+    });
+    const end = (isWell: boolean) =>
+      isWell ? Promise.resolve() : Promise.reject(new Failure('provider_error'));
+    const ask = async (isWell: boolean) => {
+      await flaky.run(() => end(isWell)).catch(() => undefined);
+      await vi.advanceTimersByTimeAsync(100);
+    };
+    for (let n = 0; n < 600; n += 1) await ask(true);
+    let asked = 0;
+    // Two of three fail.
+    for (; !isOpen && asked < 600; asked += 1) await ask(asked % 3 === 0);
+    flaky.close();
+    expect(asked).toBeLessThanOrEqual(120);
+  });
+
+  /** Calls at this pace that all hang until they time out; when it opened, in milliseconds, if within five minutes. */
+  async function opensAfter(perSecond: number, timeoutMs: number): Promise<number> {
+    const startedAt = Date.now();
+    let openedAt = Number.NaN;
+    const onChange = (state: BreakerState) => {
+      if (state === 'open') openedAt = Date.now();
+    };
+    const hung = createBreaker({ timeoutMs, resetMs: 1e9, samples: new CallSamples(), onChange });
+    const hang = () =>
+      new Promise((_, reject) => setTimeout(() => reject(new Failure('provider_timeout')), timeoutMs));
+    const pace = setInterval(() => void hung.run(hang).catch(() => undefined), 1000 / perSecond);
+    for (let second = 0; second < 300 && Number.isNaN(openedAt); second += 1)
+      await vi.advanceTimersByTimeAsync(1000);
+    clearInterval(pace);
+    hung.close();
+    return openedAt - startedAt;
+  }
+
+  // A window that is shorter than a call, or than five of them at this pace, would never be full.
+  it.each([
+    [1, 45_000],
+    [0.3, 45_000],
+    [1, 1000],
+    [0.3, 1000],
+    [0.3, 10_000],
+  ])(
+    'opens at %d requests/s to a provider that hangs, with a time-out of %d ms',
+    async (perSecond, timeoutMs) => {
+      const fifthVerdictMs = 5 * (1000 / perSecond) + timeoutMs;
+      expect(await opensAfter(perSecond, timeoutMs)).toBeLessThanOrEqual(fifthVerdictMs + 1000);
+    },
+  );
+});

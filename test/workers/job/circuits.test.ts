@@ -1,0 +1,233 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Failure } from '../../../shared/failures.js';
+import { NotBegun } from '../../../workers/job/circuit.js';
+import { Circuits } from '../../../workers/job/circuits.js';
+import { Slots } from '../../../workers/job/slots.js';
+
+let circuits: Circuits;
+let slots: Slots;
+let hasRoom: boolean;
+
+beforeEach(() => {
+  hasRoom = true;
+  slots = new Slots({ size: 2, onChange: () => {} });
+  circuits = new Circuits({
+    timeoutMs: 1000,
+    resetMs: 100,
+    hasRoom: () => hasRoom,
+    onChange: () => {},
+    tellLimit: () => {},
+  });
+});
+afterEach(() => circuits.dispose());
+
+interface JobOptions {
+  model?: string;
+  inMs?: number;
+  addedAt?: number;
+  isRetry?: boolean;
+  stop?: AbortSignal;
+}
+
+/** A job that calls the model and ends its call when the test says so. */
+function start({ model = 'm', inMs = 60_000, addedAt = 0, isRetry = false, stop }: JobOptions = {}) {
+  const slot = slots.open({ priority: 0, addedAt });
+  const begun = Promise.withResolvers<void>();
+  const call = Promise.withResolvers<string>();
+  const caller = {
+    deadline: Date.now() + inMs,
+    stop: stop ?? new AbortController().signal,
+    slot,
+  };
+  const job = {
+    isBegun: false,
+    begun: begun.promise,
+    answer: () => call.resolve('done'),
+    fail: (code: 'provider_error' | 'provider_rate_limited', retryAfterMs = 0) =>
+      call.reject(new Failure(code, { retryAfterMs })),
+    ended: slot
+      .take()
+      .then(() =>
+        circuits.of(model).run(caller, { isRetry }, () => {
+          job.isBegun = true;
+          begun.resolve();
+          return call.promise;
+        }),
+      )
+      .catch((error) => error)
+      .finally(slot.close),
+  };
+  return job;
+}
+
+async function limit(model = 'm', retryAfterMs = 300): Promise<void> {
+  const job = start({ model });
+  job.fail('provider_rate_limited', retryAfterMs);
+  await job.ended;
+}
+
+async function open(model = 'm'): Promise<void> {
+  for (let n = 0; n < 5; n += 1) {
+    const job = start({ model });
+    job.fail('provider_error');
+    await job.ended;
+  }
+}
+
+describe('a model that is limited', () => {
+  it('keeps its jobs waiting without a slot, in their order, and no other model', async () => {
+    await limit();
+    const waiting = [1, 2, 3].map((addedAt) => start({ addedAt }));
+    const others = [start({ model: 'other', addedAt: 9 }), start({ model: 'other', addedAt: 9 })];
+    await Promise.all(others.map(({ begun }) => begun));
+    expect(slots.away).toBe(3);
+    for (const other of others) other.answer();
+    await waiting[0]?.begun;
+    // One at a time until one has not been limited.
+    expect(waiting.map(({ isBegun }) => isBegun)).toEqual([true, false, false]);
+    for (const job of waiting) job.answer();
+    expect(await Promise.all(waiting.map(({ ended }) => ended))).toEqual(['done', 'done', 'done']);
+    expect(slots.away).toBe(0);
+  });
+
+  it('is asked once after each hold while it limits every call', async () => {
+    await limit('m', 0);
+    const jobs = Array.from({ length: 5 }, (_, addedAt) => start({ addedAt }));
+    await jobs[0]?.begun;
+    jobs[0]?.fail('provider_rate_limited');
+    await jobs[0]?.ended;
+    expect(jobs.map(({ isBegun }) => isBegun)).toEqual([true, false, false, false, false]);
+    await jobs[1]?.begun;
+    expect(circuits.describe()).toEqual([]);
+    jobs[1]?.answer();
+    for (const job of jobs) job.answer();
+    await Promise.all(jobs.map(({ ended }) => ended));
+  });
+
+  it('refuses at once whose deadline comes first, also of those that wait already', async () => {
+    await limit('m', 5000);
+    expect(await start({ inMs: 4000 }).ended).toMatchObject({ code: 'provider_rate_limited' });
+    const waiting = start({ inMs: 10_000 });
+    circuits.of('m').hold.join(20_000);
+    expect(await waiting.ended).toMatchObject({ code: 'provider_rate_limited' });
+    expect(circuits.describe()).toMatchObject([{ model: 'm', state: 'limited' }]);
+  });
+
+  it('refuses more jobs than there is room for', async () => {
+    await limit();
+    hasRoom = false;
+    expect(await start().ended).toMatchObject({ code: 'provider_rate_limited' });
+  });
+
+  it('ends a wait with the reason of the signal', async () => {
+    await limit('m', 5000);
+    const stop = new AbortController();
+    const waiting = start({ stop: stop.signal });
+    const reason = new Error('x');
+    setImmediate(() => stop.abort(reason));
+    expect(await waiting.ended).toBe(reason);
+    expect(slots.away).toBe(0);
+  });
+
+  it('gives its jobs back when the pool stops, but no retry', async () => {
+    await limit();
+    const [first, retry] = [start(), start({ isRetry: true })];
+    setImmediate(() => circuits.close());
+    expect(await first.ended).toBeInstanceOf(NotBegun);
+    expect(await start().ended).toBeInstanceOf(NotBegun);
+    await retry.begun.catch(() => {});
+    retry.answer();
+    expect(await retry.ended).toBe('done');
+  });
+});
+
+describe('a model whose breaker is open', () => {
+  it('refuses at once whose deadline comes before the probe, and no other model', async () => {
+    await open();
+    expect(await start({ inMs: 50 }).ended).toMatchObject({ code: 'provider_unavailable' });
+    expect(await start({ isRetry: true }).ended).toMatchObject({ code: 'provider_unavailable' });
+    expect(circuits.describe()).toMatchObject([{ model: 'm', state: 'open' }]);
+    const other = start({ model: 'other' });
+    other.answer();
+    expect(await other.ended).toBe('done');
+  });
+
+  it('probes with the first that waits, and then lets all begin', async () => {
+    await open();
+    const jobs = [start(), start()];
+    await jobs[0]?.begun;
+    expect(jobs.map(({ isBegun }) => isBegun)).toEqual([true, false]);
+    for (const job of jobs) job.answer();
+    expect(await Promise.all(jobs.map(({ ended }) => ended))).toEqual(['done', 'done']);
+    expect(circuits.worstState).toBe('closed');
+  });
+
+  it('refuses those who wait when the probe fails', async () => {
+    await open();
+    const jobs = [start(), start()];
+    await jobs[0]?.begun;
+    jobs[0]?.fail('provider_error');
+    expect(await jobs[1]?.ended).toMatchObject({ code: 'provider_unavailable' });
+    expect(await jobs[0]?.ended).toMatchObject({ code: 'provider_error' });
+  });
+
+  it('leaves the slots of calls that still hang to others', async () => {
+    const hanging = [start(), start()];
+    await Promise.all(hanging.map(({ begun }) => begun));
+    const waiting = start({ model: 'other' });
+    for (let n = 0; n < 10; n += 1) {
+      const caller = {
+        deadline: Date.now() + 1000,
+        stop: new AbortController().signal,
+        slot: { take: async () => {}, leave: () => {}, close: () => {} },
+      };
+      const failing = () => Promise.reject(new Failure('provider_error'));
+      await circuits
+        .of('m')
+        .run(caller, { isRetry: false }, failing)
+        .catch(() => {});
+      if (circuits.worstState === 'open') break;
+    }
+    await waiting.begun;
+    for (const job of [...hanging, waiting]) job.answer();
+    await Promise.all([...hanging, waiting].map(({ ended }) => ended));
+    expect(slots.away).toBe(0);
+  });
+});
+
+describe('of', () => {
+  it('gives 32 models a circuit of their own, for which idle ones make room, and the others one together', async () => {
+    for (let n = 0; n < 100; n += 1) circuits.of(`idle-${n}`);
+    await open('failing');
+    for (let n = 0; n < 31; n += 1) circuits.of(`limited-${n}`).hold.join(10_000);
+    expect(circuits.of('one')).toBe(circuits.of('two'));
+    expect(circuits.describe()).toHaveLength(32);
+    expect(circuits.of('failing').breaker.state).not.toBe('closed');
+  });
+});
+
+describe('a slot', () => {
+  it('goes to the most urgent, then to the oldest', async () => {
+    const one = new Slots({ size: 1, onChange: () => {} });
+    const granted: string[] = [];
+    const holder = one.open({ priority: 0, addedAt: 0 });
+    await holder.take();
+    const wanted = [
+      { name: 'late', priority: 1, addedAt: 9 },
+      { name: 'asynchronous', priority: 7, addedAt: 1 },
+      { name: 'early', priority: 1, addedAt: 5 },
+    ];
+    const taken = wanted.map(async ({ name, ...urgency }) => {
+      const slot = one.open(urgency);
+      await slot.take();
+      granted.push(name);
+      slot.close();
+    });
+    holder.leave();
+    await Promise.all(taken);
+    expect(granted).toEqual(['early', 'late', 'asynchronous']);
+    expect(one.away).toBe(1);
+    holder.close();
+    expect(one.away).toBe(0);
+  });
+});

@@ -1,0 +1,108 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Failure } from '../../../shared/failures.js';
+import { openInstruments, type WorkerInstruments } from '../../../shared/metrics/instruments.js';
+import { workerMetrics } from '../../../shared/metrics/metrics.js';
+import type { Outcome } from '../../../shared/protocol/outcome.js';
+import { Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
+import type { BreakerState } from '../../../workers/job/breaker.js';
+import { createPoolMetrics, type PoolMetrics } from '../../../workers/job/pool-metrics.js';
+import type { FinishReason } from '../../../workers/providers/provider.js';
+import { readMetrics } from '../../support/metrics.js';
+
+let instruments: WorkerInstruments;
+let metrics: PoolMetrics;
+beforeEach(() => {
+  instruments = openInstruments(workerMetrics);
+  metrics = createPoolMetrics(instruments, 'bedrock');
+});
+
+/** The series of ours that are not 0, without prefix and provider. */
+const counted = async () => {
+  const all = readMetrics((await instruments.scrape()).text);
+  const own = [...all].filter(([name, value]) => name.startsWith('quillgate_') && value !== 0);
+  return Object.fromEntries(
+    own.map(([name, value]) => [name.replace('quillgate_', '').replace(/provider="bedrock",?/, ''), value]),
+  );
+};
+const first = { isRetry: false };
+const end = (reason: FinishReason) => async () => ({ reason });
+const fail = (error: unknown) =>
+  metrics.watchCall(() => Promise.reject(error), { isRetry: true }).catch((same) => same);
+
+describe('createPoolMetrics', () => {
+  it('begins at zero, and only for its own provider', async () => {
+    const series = [...readMetrics((await instruments.scrape()).text).keys()];
+    const ours = series.filter((name) => name.startsWith('quillgate_'));
+    expect(ours).toContain('quillgate_provider_calls_total{provider="bedrock",kind="retry",code="ok"}');
+    expect(ours.filter((name) => !name.includes('provider="bedrock"'))).toEqual([]);
+  });
+
+  it('tells how each call ended, first or retry, and gives what it gave', async () => {
+    expect(await metrics.watchCall(end('length'), first)).toEqual({ reason: 'length' });
+    await metrics.watchCall(end('stop'), first);
+    await metrics.watchCall(end('blocked'), first);
+    const limited = new Failure('provider_rate_limited');
+    expect(await fail(limited)).toBe(limited);
+    await fail(new Cancelled());
+    await fail(new LockLost());
+    await fail(new TypeError('canary'));
+    // Nothing that a call can end with.
+    await fail(new Failure('slug_taken'));
+    expect(await counted()).toMatchObject({
+      'provider_calls_total{kind="first",code="ok"}': 2,
+      'provider_calls_total{kind="first",code="content_blocked"}': 1,
+      'provider_calls_total{kind="retry",code="provider_rate_limited"}': 1,
+      'provider_calls_total{kind="retry",code="cancelled"}': 2,
+      'provider_calls_total{kind="retry",code="internal"}': 2,
+      'provider_call_duration_seconds_count{}': 8,
+    });
+  });
+
+  it('tells what became of each job', async () => {
+    const times = { queueMs: 1, providerMs: 1 };
+    const outcomes: Outcome[] = [
+      { kind: 'ok', text: '', model: 'canary', ...times },
+      { kind: 'truncated', text: '', model: 'canary', ...times },
+      { kind: 'blocked', ...times },
+      { kind: 'cancelled', ...times },
+      { kind: 'failed', code: 'timeout', retryable: true, ...times },
+    ];
+    for (const outcome of outcomes) metrics.noteOutcome(outcome);
+    metrics.noteBroken();
+    expect(await counted()).toEqual({
+      'jobs_total{code="ok"}': 2,
+      'jobs_total{code="content_blocked"}': 1,
+      'jobs_total{code="cancelled"}': 1,
+      'jobs_total{code="timeout"}': 1,
+      'jobs_total{code="internal"}': 1,
+    });
+  });
+
+  it('takes waits in milliseconds and tells them in seconds; a clock that is behind makes none negative', async () => {
+    metrics.noteBegun(1500);
+    metrics.noteBegun(-20);
+    expect(await counted()).toMatchObject({
+      'queue_wait_seconds_sum{}': 1.5,
+      'queue_wait_seconds_bucket{le="0.005",}': 1,
+      'queue_wait_seconds_bucket{le="2.5",}': 2,
+    });
+  });
+
+  it('shows how the pool fares at the moment of the scrape', async () => {
+    const pool = { settings: { concurrency: 20 }, load: { inFlight: 3 }, hold: { leftMs: 2500 } };
+    const breaker: { state: BreakerState } = { state: 'closed' };
+    metrics.show({ ...pool, breaker });
+    expect(await counted()).toEqual({
+      'pool_in_flight{}': 3,
+      'pool_concurrency{}': 20,
+      'pool_hold_seconds{}': 2.5,
+      'breaker_state{state="closed"}': 1,
+    });
+    breaker.state = 'half-open';
+    metrics.noteBreaker('half-open');
+    expect(await counted()).toMatchObject({
+      'breaker_state{state="half-open"}': 1,
+      'breaker_changes_total{state="half-open"}': 1,
+    });
+  });
+});

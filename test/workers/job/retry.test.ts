@@ -1,0 +1,213 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { Failure, failureCodes } from '../../../shared/failures.js';
+import { withOneRetry } from '../../../workers/job/retry.js';
+import { createRetryBudget } from '../../../workers/job/retry-budget.js';
+
+interface Limits {
+  inMs?: number;
+  budget?: { earn(): void; spend(): boolean };
+  signal?: AbortSignal;
+  hold?: { readonly leftMs: number };
+}
+
+/** How often the slot was left. */
+let left = 0;
+
+let attempts = 0;
+afterEach(() => {
+  attempts = 0;
+  left = 0;
+});
+
+/** Runs attempts that end as listed, the last one for good. */
+async function run(
+  endings: (unknown | 'done')[],
+  {
+    inMs = 60_000,
+    budget = createRetryBudget(),
+    signal = new AbortController().signal,
+    hold = { leftMs: 0 },
+  }: Limits = {},
+): Promise<unknown> {
+  const slot = {
+    leave: () => {
+      left += 1;
+    },
+  };
+  const attempt = async ({ isRetry }: { isRetry: boolean }) => {
+    expect(isRetry).toBe(attempts > 0);
+    const ending = endings[Math.min(attempts, endings.length - 1)];
+    attempts += 1;
+    if (ending !== 'done') throw ending;
+    return 'done';
+  };
+  return withOneRetry(attempt, { budget, deadline: Date.now() + inMs, signal, hold, slot }).catch(
+    (error) => error,
+  );
+}
+
+const failed = () => new Failure('provider_error');
+const limited = (retryAfterMs: number) => new Failure('provider_rate_limited', { retryAfterMs });
+
+describe('withOneRetry', () => {
+  it('makes one attempt when it is well', async () => {
+    expect(await run(['done'])).toBe('done');
+    expect(attempts).toBe(1);
+  });
+
+  it.each(['provider_error', 'provider_rate_limited'] as const)('repeats after %s', async (code) => {
+    expect(await run([new Failure(code), 'done'])).toBe('done');
+    expect(attempts).toBe(2);
+  });
+
+  it('repeats once only, and throws what came last', async () => {
+    const last = failed();
+    expect(await run([limited(0), last])).toBe(last);
+    expect(attempts).toBe(2);
+  });
+
+  it.each([
+    ...failureCodes
+      .filter((code) => code !== 'provider_error' && code !== 'provider_rate_limited')
+      .map((code) => new Failure(code, { retryable: true })),
+    new Failure('provider_error', { retryable: false }),
+    new TypeError('x'),
+  ])('does not repeat after %s', async (error) => {
+    expect(await run([error, 'done'])).toBe(error);
+    expect(attempts).toBe(1);
+  });
+
+  it.each([
+    ['when nothing is said', failed()],
+    ['though the provider says that it need not', limited(0)],
+    ['though the provider gives a date in the past', new Failure('provider_error', { retryAfterMs: 0 })],
+  ])('waits a fraction of a second %s', async (_, failure) => {
+    const startedAt = performance.now();
+    await run([failure, 'done']);
+    const tookMs = performance.now() - startedAt;
+    expect(tookMs).toBeGreaterThanOrEqual(95);
+    expect(left).toBe(0);
+  });
+
+  it('waits as long as the provider asks', async () => {
+    const startedAt = performance.now();
+    expect(await run([limited(600), 'done'])).toBe('done');
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(595);
+    expect(left).toBe(1);
+  });
+
+  it('waits until the pool is held back no more, also when that takes longer than it seemed', async () => {
+    const endsAt = performance.now() + 900;
+    let looks = 0;
+    const hold = {
+      get leftMs() {
+        looks += 1;
+        return looks === 1 ? 500 : Math.max(0, endsAt - performance.now());
+      },
+    };
+    expect(await run([failed(), 'done'], { hold })).toBe('done');
+    expect(performance.now()).toBeGreaterThanOrEqual(endsAt);
+  });
+
+  it('makes no other call when the pool is held back for too long', async () => {
+    const error = failed();
+    let spent = 0;
+    const spend = () => {
+      spent += 1;
+      return true;
+    };
+    const budget = { earn: () => {}, spend };
+    expect(await run([error, 'done'], { inMs: 5000, budget, hold: { leftMs: 4900 } })).toBe(error);
+    expect({ attempts, spent }).toEqual({ attempts: 1, spent: 0 });
+    let looks = 0;
+    const longer = {
+      get leftMs() {
+        looks += 1;
+        return looks === 1 ? 0 : 59_900;
+      },
+    };
+    attempts = 0;
+    expect(await run([error, 'done'], { hold: longer })).toBe(error);
+    expect(attempts).toBe(1);
+  });
+
+  it('gives up at once when the provider asks for more time than there is', async () => {
+    const error = limited(59_900);
+    expect(await run([error, 'done'])).toBe(error);
+    expect(attempts).toBe(1);
+  });
+
+  it.each([0, 200, -1000])('gives up at once when the deadline is %i ms away', async (inMs) => {
+    const error = failed();
+    expect(await run([error, 'done'], { inMs })).toBe(error);
+    expect(attempts).toBe(1);
+  });
+
+  it('earns for every first attempt, and spends only for a repetition that could be made', async () => {
+    const counts = { earned: 0, spent: 0 };
+    const budget = {
+      earn: () => {
+        counts.earned += 1;
+      },
+      spend: () => {
+        counts.spent += 1;
+        return true;
+      },
+    };
+    await run(['done'], { budget });
+    await run([limited(60_000), 'done'], { budget });
+    await run([new Failure('provider_timeout'), 'done'], { budget });
+    expect(counts).toEqual({ earned: 3, spent: 0 });
+    attempts = 0;
+    await run([failed(), 'done'], { budget });
+    expect(counts).toEqual({ earned: 4, spent: 1 });
+  });
+
+  it('does not repeat without a budget', async () => {
+    const error = failed();
+    expect(await run([error, 'done'], { budget: { earn: () => {}, spend: () => false } })).toBe(error);
+    expect(attempts).toBe(1);
+  });
+
+  it('ends the pause with the reason of the signal', async () => {
+    const controller = new AbortController();
+    const running = run([limited(30_000), 'done'], { signal: controller.signal });
+    const reason = new Failure('provider_unavailable');
+    setImmediate(() => controller.abort(reason));
+    expect(await running).toBe(reason);
+    expect(attempts).toBe(1);
+  });
+});
+
+describe('createRetryBudget', () => {
+  const spendAll = (budget: ReturnType<typeof createRetryBudget>) => {
+    let spent = 0;
+    while (budget.spend()) spent += 1;
+    return spent;
+  };
+  const earn = (budget: ReturnType<typeof createRetryBudget>, times: number) => {
+    for (let n = 0; n < times; n += 1) budget.earn();
+  };
+
+  it('starts with ten, and saves up no more', () => {
+    const budget = createRetryBudget();
+    earn(budget, 1000);
+    expect(spendAll(budget)).toBe(10);
+    expect(spendAll(createRetryBudget())).toBe(10);
+  });
+
+  it('allows no retry for nine attempts', () => {
+    const budget = createRetryBudget();
+    spendAll(budget);
+    earn(budget, 9);
+    expect(budget.spend()).toBe(false);
+  });
+
+  // Ten times 0.1 is 0.9999999999999999.
+  it('allows one retry for every ten attempts', () => {
+    const budget = createRetryBudget();
+    spendAll(budget);
+    earn(budget, 10);
+    expect(budget.spend()).toBe(true);
+  });
+});

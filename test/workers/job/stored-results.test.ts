@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { brokenOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
+import { decodeKeptOutcome, encodeKeptOutcome, outcomeKey } from '../../../shared/protocol/stored-chat.js';
+import type { RecordStore } from '../../../shared/queue/queue-store.js';
+import { Cancelled } from '../../../workers/job/active-jobs.js';
+import { createKeptOutcomes } from '../../../workers/job/stored-results.js';
+import { patience, patienceMs } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
+import { findStoreKinds } from '../../support/stores.js';
+
+const stores = await findStoreKinds();
+const outcome: Outcome = { kind: 'ok', text: 'canary \u0000🎉', model: 'm', queueMs: 1, providerMs: 2 };
+const other: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
+const ttlMs = 60_000;
+/** In milliseconds since the epoch. */
+const later = () => Date.now() + ttlMs;
+
+describe.each(stores)('kept outcomes in $name', (choice) => {
+  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
+
+  let shared: SharedStore;
+  let elsewhere: RecordStore;
+  let logged: ReturnType<typeof createRecordingLog>;
+  let stop: AbortController;
+  let id: string;
+  let isCut = false;
+
+  const cut = async () => {
+    isCut = true;
+    await shared.wire.cut();
+  };
+  const mend = async () => {
+    if (isCut) await shared.wire.mend();
+    isCut = false;
+    expect(await shared.store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
+  };
+
+  beforeAll(async () => {
+    shared = await startSharedStore(choice, createRecordingLog().log);
+    elsewhere = shared.another.records;
+  });
+  afterAll(() => shared?.stop());
+  beforeEach(() => {
+    logged = createRecordingLog();
+    stop = new AbortController();
+    id = randomUUID();
+    return mend;
+  });
+
+  const open = ({ keptUntil = later(), patienceMs = 10_000, records = shared.store.records } = {}) => {
+    const kept = createKeptOutcomes({ records, log: logged.log, patienceMs }).of(
+      { id, keptUntil },
+      stop.signal,
+    );
+    if (kept === undefined) throw new Error('not kept');
+    return kept;
+  };
+  const recorded = async () => {
+    const text = await elsewhere.read(outcomeKey(id));
+    return text === undefined ? undefined : decodeKeptOutcome(text);
+  };
+  const record = (value: string) => elsewhere.create(outcomeKey(id), { value, ttlMs });
+  const levels = () => logged.lines.map(({ level }) => level);
+
+  /** The records of the store, and when a call to them has failed. */
+  const watched = () => {
+    const { promise: failed, resolve } = Promise.withResolvers<void>();
+    const { records } = shared.store;
+    const watch = async <T>(call: Promise<T>): Promise<T> => {
+      call.catch(() => resolve());
+      return call;
+    };
+    const seen: RecordStore = {
+      ...records,
+      read: (key) => watch(records.read(key)),
+      create: (key, value) => watch(records.create(key, value)),
+    };
+    return { records: seen, failed };
+  };
+
+  it('finds nothing of a chat that has not ended, and what another has recorded', async () => {
+    expect(await open().find(later())).toBeUndefined();
+    await record(encodeKeptOutcome(outcome, 1));
+    expect(await open().find(later())).toEqual(outcome);
+    expect(logged.lines).toEqual([]);
+  });
+
+  it('takes a record that it cannot read for an end', async () => {
+    await record(JSON.stringify({ v: 2, canary: 'canary' }));
+    expect(await open().find(later())).toEqual(brokenOutcome);
+    expect(await open().settle(outcome)).toEqual(brokenOutcome);
+    expect(logged.text()).not.toContain('canary');
+  });
+
+  it('records what a chat ended as, every character of it, and when', async () => {
+    const before = Date.now();
+    expect(await open().settle(outcome)).toEqual(outcome);
+    const found = await recorded();
+    expect(found?.outcome).toEqual(outcome);
+    expect(found?.at).toBeGreaterThanOrEqual(before);
+    expect(found?.at).toBeLessThanOrEqual(Date.now());
+  });
+
+  it('goes by what another recorded first', async () => {
+    await record(encodeKeptOutcome(other, 1));
+    expect(await open().settle(outcome)).toEqual(other);
+    expect((await recorded())?.outcome).toEqual(other);
+  });
+
+  it('records for as long as the chat is kept', async () => {
+    await open({ keptUntil: Date.now() + 100 }).settle(outcome);
+    await vi.waitUntil(async () => (await recorded()) === undefined, patience);
+  });
+
+  it('records, without a failure, of a chat whose time is over', async () => {
+    expect(await open({ keptUntil: Date.now() - 1 }).settle(outcome)).toEqual(outcome);
+    expect(logged.lines).toEqual([]);
+  });
+
+  it('waits for a store that is away for a while', async () => {
+    await cut();
+    const { records, failed } = watched();
+    const settling = open({ records }).settle(outcome);
+    await failed;
+    await mend();
+    expect(await settling).toEqual(outcome);
+    expect((await recorded())?.outcome).toEqual(outcome);
+    expect(logged.lines).toEqual([]);
+  });
+
+  it('gives the outcome also when the store stays away, and says so without quoting it', async () => {
+    await cut();
+    const kept = open({ patienceMs: 0 });
+    expect(await kept.settle(outcome)).toEqual(outcome);
+    expect(await kept.find(later())).toBeUndefined();
+    expect(levels()).toEqual([40, 40]);
+    expect(logged.text()).not.toContain('canary');
+  });
+
+  it('looks no longer than to the deadline', async () => {
+    await cut();
+    expect(await open().find(Date.now())).toBeUndefined();
+    expect(levels()).toEqual([40]);
+  });
+
+  it('does not wait for a store once the job has been told to end', async () => {
+    await cut();
+    const { records, failed } = watched();
+    const settling = open({ records, patienceMs: ttlMs }).settle(outcome);
+    await failed;
+    stop.abort(new Cancelled());
+    expect(await settling).toEqual(outcome);
+    expect(levels()).toEqual([40]);
+  });
+
+  it('writes nothing of a job that was lost, before or while it waits for the store', async () => {
+    const lost = new Error('lost');
+    await cut();
+    const { records, failed } = watched();
+    const settling = open({ records, patienceMs: ttlMs }).settle(outcome);
+    await failed;
+    stop.abort(lost);
+    await expect(settling).rejects.toBe(lost);
+    await mend();
+    await expect(open().settle(outcome)).rejects.toBe(lost);
+    await expect(open().find(later())).rejects.toBe(lost);
+    expect(await recorded()).toBeUndefined();
+    expect(logged.lines).toEqual([]);
+  });
+});
+
+it('has nothing to do with an ordinary job', () => {
+  const { log } = createRecordingLog();
+  const untouched = () => Promise.reject(new Error('touched'));
+  const records = {
+    read: untouched,
+    readAll: untouched,
+    create: untouched,
+    replace: untouched,
+    removeEnded: untouched,
+  };
+  expect(createKeptOutcomes({ records, log }).of({ id: 'one' })).toBeUndefined();
+});

@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { ProviderCallError, toFailure } from '../../../workers/providers/error-classification.js';
+
+const code = (status: number | undefined, ...words: string[]) =>
+  toFailure(new Error('x'), { status, words }).code;
+const nowMs = Date.parse('2026-11-20T12:00:00Z');
+const retryAfterMs = (headers: Record<string, string>, status = 429) =>
+  toFailure(new Error('x'), { status, header: (name) => headers[name] }, nowMs).facts.retryAfterMs;
+
+describe('toFailure', () => {
+  it.each([400, 401, 402, 403, 404, 405, 410, 413, 415, 422, 451, 499])(
+    'takes a %i for a refusal',
+    (status) => {
+      expect(code(status)).toBe('provider_rejected');
+    },
+  );
+
+  it.each([undefined, 200, 408, 409, 500, 501, 502, 503, 504, 529])(
+    'takes a %s for an error to retry',
+    (status) => {
+      const failure = toFailure(new Error('x'), { status });
+      expect([failure.code, failure.retryable]).toEqual(['provider_error', true]);
+    },
+  );
+
+  it('takes a 429 for a rate limit', () => {
+    expect(code(429)).toBe('provider_rate_limited');
+  });
+
+  it('believes Bedrock exceptions over their status', () => {
+    expect(code(429, 'ModelNotReadyException')).toBe('provider_error');
+    expect(code(424, 'ModelErrorException')).toBe('provider_error');
+    expect(code(400, 'ThrottlingException')).toBe('provider_rate_limited');
+  });
+
+  it('goes by the word where there is no status to go by', () => {
+    expect(code(undefined, 'rate_limit_error')).toBe('provider_rate_limited');
+    expect(code(200, 'invalid_request_error')).toBe('provider_rejected');
+    expect(code(undefined, 'overloaded_error')).toBe('provider_error');
+    expect(code(undefined, '__proto__')).toBe('provider_error');
+  });
+
+  it('reads Retry-After in seconds, as a date and in milliseconds', () => {
+    expect(retryAfterMs({ 'retry-after': '3' })).toBe(3000);
+    expect(retryAfterMs({ 'retry-after': 'Fri, 20 Nov 2026 12:01:00 GMT' })).toBe(60_000);
+    expect(retryAfterMs({ 'retry-after': 'Fri, 20 Nov 2026 11:00:00 GMT' })).toBe(0);
+    expect(retryAfterMs({ 'retry-after': '3', 'retry-after-ms': '250' })).toBe(250);
+    expect(retryAfterMs({ 'retry-after': '2' }, 503)).toBe(2000);
+  });
+
+  it.each(['', 'soon', '-1', 'NaN', '9'.repeat(400)])('ignores a Retry-After of %j', (value) => {
+    expect(retryAfterMs({ 'retry-after': value })).toBeUndefined();
+  });
+
+  it('never says when to retry what was refused', () => {
+    expect(retryAfterMs({ 'retry-after': '3' }, 400)).toBeUndefined();
+  });
+
+  it('keeps name, status and word of the error, and nothing it quotes', () => {
+    const secret = 'sk-secret at https://provider.example';
+    const error = new TypeError(secret, { cause: Object.assign(new Error(secret), { code: 'ECONNRESET' }) });
+    const failure = toFailure(error, { status: 500, words: [secret] });
+    expect(failure.facts.cause).toEqual(new ProviderCallError('TypeError', 500, 'ECONNRESET'));
+    expect(JSON.stringify(failure) + String((failure.cause as Error).stack)).not.toContain('secret');
+  });
+});

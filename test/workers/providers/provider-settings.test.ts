@@ -1,0 +1,61 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { startSimulator } from '../../../dev/simulator/server.js';
+import { parseConfig } from '../../../shared/config/config.js';
+import { poolSettings } from '../../../shared/config/pool-settings.js';
+import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import type { ProviderEvent } from '../../../workers/providers/provider.js';
+import { openProvider } from '../../../workers/providers/provider-settings.js';
+import { patienceMs } from '../../support/patience.js';
+
+it.each(providerIds)('lets the simulator play %s, which has no credentials', async (id) => {
+  const simulator = await startSimulator({ port: 0 });
+  onTestFinished(() => simulator.close());
+  expect(await say('Hello!', id, simulator.url)).toContain(`Simulated ${id} reply`);
+});
+
+it('leaves a provider that has credentials alone', async () => {
+  const [simulator, provider] = await Promise.all([startSimulator({ port: 0 }), startSimulator({ port: 0 })]);
+  onTestFinished(async () => void (await Promise.all([simulator.close(), provider.close()])));
+  const real = {
+    OPENAI_API_KEY: 'a-real-key',
+    OPENAI_BASE_URL: `${provider.url}/v1`,
+    OPENAI_MODEL: 'sim-verbatim',
+  };
+  expect(await say('Hello!', 'openai', simulator.url, real)).toContain('"Hello!"');
+  expect(simulator.calls.list()).toEqual([]);
+});
+
+it.each(providerIds)('sends no credential that the machine may have for %s to the simulator', async (id) => {
+  // Bedrock's chain knows these; without a region they do not make it real.
+  vi.stubEnv('AWS_BEARER_TOKEN_BEDROCK', 'a-real-token');
+  vi.stubEnv('AWS_ACCESS_KEY_ID', 'a-real-key');
+  vi.stubEnv('ANTHROPIC_AUTH_TOKEN', 'a-real-token');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const heads: string[] = [];
+  const server = createServer(({ rawHeaders }, response) => {
+    heads.push(rawHeaders.join('\n'));
+    response.writeHead(400).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  await expect(say('Hello!', id, `http://127.0.0.1:${port}`)).rejects.toThrow();
+  expect(heads).toHaveLength(1);
+  expect(heads[0]).toContain('simulator');
+  expect(heads[0]).not.toContain('a-real-');
+});
+
+/** What a provider replies when there is a simulator, as JSON; it has no credentials but those of these variables. */
+async function say(content: string, id: ProviderId, simulatorUrl: string, more = {}): Promise<string> {
+  const variables = { SIMULATOR_URL: `${simulatorUrl}/`, REDIS_URL: 'redis://localhost', ...more };
+  const config = parseConfig(variables, 'worker');
+  const provider = await openProvider(id, config);
+  onTestFinished(() => provider.close());
+  const { model = '', maxOutputTokens } = poolSettings(config, id);
+  const request = { turns: [{ role: 'user' as const, content }], model, maxOutputTokens, stream: false };
+  const events: ProviderEvent[] = [];
+  for await (const event of provider.generate(request, AbortSignal.timeout(patienceMs))) events.push(event);
+  return JSON.stringify(events);
+}

@@ -1,0 +1,229 @@
+import { isModelAllowed } from '../../shared/config/allowed-models.js';
+import type { PoolSettings } from '../../shared/config/pool-settings.js';
+import { Failure } from '../../shared/failures.js';
+import type { ChatJob } from '../../shared/protocol/messages.js';
+import type { Outcome } from '../../shared/protocol/outcome.js';
+import type { FinishReason, Provider, ProviderEvent, ProviderRequest, Usage } from '../providers/provider.js';
+import { Cancelled } from './active-jobs.js';
+import type { Breaker } from './breaker.js';
+import { isUnreachable } from './call-samples.js';
+import { openCallSignal } from './call-signal.js';
+import { type CallKind, type Circuit, NotBegun } from './circuit.js';
+import type { Circuits } from './circuits.js';
+import type { Load } from './load-tracker.js';
+import type { PoolMetrics } from './pool-metrics.js';
+import { withOneRetry } from './retry.js';
+import type { RetryBudget } from './retry-budget.js';
+import type { Slot } from './slots.js';
+import type { KeptOutcome } from './stored-results.js';
+
+/** What a chat job works with; all but the last five are shared by a provider's jobs in a process. */
+export interface ChatJobDeps {
+  provider: Provider;
+  settings: PoolSettings;
+  /** The breaker of what concerns the account, and so every model. */
+  account: Pick<Breaker, 'state' | 'isProbing' | 'run'>;
+  circuits: Pick<Circuits, 'of'>;
+  budget: RetryBudget;
+  load: Pick<Load, 'meanJobMs'>;
+  metrics: Pick<PoolMetrics, 'noteBegun' | 'watchCall'>;
+  /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
+  now?: () => number;
+  /** Left while the job waits for its model. */
+  slot: Slot;
+  /** Whether the job may go back to the queue when the provider cannot be reached from here. */
+  mayGoBack: () => boolean;
+  /** Ends the job before its time: `Cancelled` when nobody waits for it any more, else the `Failure` that it ends with. */
+  stop: AbortSignal;
+  /** Hears of what ended a job without a reply: the operators' way to see why. */
+  onFailure: (error: Failure) => void;
+  /** There when the chat is kept. */
+  kept?: KeptOutcome | undefined;
+}
+
+/**
+ * Answers one conversation. In order:
+ * 1. a kept chat that has ended already, here or elsewhere, is not answered again;
+ * 2. a job nobody waits for any more, or that comes too late to be answered in time, makes no call;
+ * 3. the model is settled, and has to be one that callers may name;
+ * 4. the provider is called through the model's circuit, with one retry at most, never past the deadline;
+ * 5. whatever happened becomes an outcome;
+ * 6. that of a kept chat is recorded, unless another was recorded meanwhile, which then counts.
+ *
+ * `enqueuedAt` is in milliseconds since the epoch. Throws `NotBegun` for a job that goes back to its queue, and nothing else that is expected; what it throws is recorded nowhere.
+ */
+export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJobDeps): Promise<Outcome> {
+  const earlier = await deps.kept?.find(job.deadline);
+  if (earlier !== undefined) return earlier;
+  const times = new JobTimes(enqueuedAt, deps);
+  const outcome = await answer(job, times, deps);
+  times.begin();
+  return deps.kept ? deps.kept.settle(outcome) : outcome;
+}
+
+/** When a job was enqueued and begun, in milliseconds since the epoch; it begins with its first call. */
+class JobTimes {
+  #startedAt: number | undefined;
+
+  constructor(
+    readonly enqueuedAt: number,
+    readonly deps: Pick<ChatJobDeps, 'metrics' | 'now'>,
+  ) {}
+
+  /** The wait for its model belongs to the queue. */
+  begin(): void {
+    if (this.#startedAt !== undefined) return;
+    this.#startedAt = this.#now();
+    this.deps.metrics.noteBegun(this.timings.queueMs);
+  }
+
+  get timings(): Timings {
+    const now = this.#now();
+    const startedAt = this.#startedAt ?? now;
+    // An API process of the release before this one has its own clock.
+    return { queueMs: Math.max(0, startedAt - this.enqueuedAt), providerMs: now - startedAt };
+  }
+
+  #now(): number {
+    return this.deps.now?.() ?? Date.now();
+  }
+}
+
+async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise<Outcome> {
+  const { now = Date.now } = deps;
+  try {
+    refuseIfUnwanted(job, { now, stop: deps.stop });
+    refuseIfTooLate({ waitedMs: times.timings.queueMs, leftMs: job.deadline - now() }, deps.load);
+    const request = toProviderRequest(job, deps.settings);
+    const circuit = deps.circuits.of(request.model);
+    const attempt = (kind: CallKind) => {
+      const call = { request, kind, deadline: job.deadline, onBegin: () => times.begin() };
+      return attemptOnce(circuit, call, deps);
+    };
+    const { budget, slot, stop } = deps;
+    const limits = { budget, slot, hold: circuit.hold, deadline: job.deadline, now, signal: stop };
+    return toOutcome(await withOneRetry(attempt, limits), times.timings);
+  } catch (error) {
+    if (error instanceof Cancelled) return { kind: 'cancelled', ...times.timings };
+    if (!(error instanceof Failure)) throw error;
+    deps.onFailure(error);
+    return toFailedOutcome(error, times.timings);
+  }
+}
+
+interface Attempt {
+  request: ProviderRequest;
+  kind: CallKind;
+  deadline: number;
+  /** Called when nothing more is waited for. */
+  onBegin: () => void;
+}
+
+/** A job that has not been sent anywhere goes back to the queue, for a worker that reaches the provider. */
+async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps): Promise<Reply> {
+  const { request, kind, deadline, onBegin } = attempt;
+  const { account, metrics, slot, stop } = deps;
+  try {
+    return await circuit.run({ deadline, stop, slot }, kind, (onReply) => {
+      if (!kind.isRetry && isClosed(account)) throw new NotBegun();
+      onBegin();
+      return account.run(() =>
+        metrics.watchCall(() => callOnce(request, { ...deps, deadline, onReply }), kind),
+      );
+    });
+  } catch (error) {
+    if (!kind.isRetry && isUnreachable(error) && deps.mayGoBack()) throw new NotBegun();
+    throw error;
+  }
+}
+
+const isClosed = ({ state, isProbing }: ChatJobDeps['account']): boolean =>
+  state === 'open' || (state === 'half-open' && isProbing);
+
+function refuseIfUnwanted(job: ChatJob, { now, stop }: { now: () => number; stop: AbortSignal }): void {
+  stop.throwIfAborted();
+  if (now() >= job.deadline) throw new Failure('timeout');
+}
+
+/**
+ * A job that has waited for most of its time and has less than half of a usual call left would most likely be cut short, and paid
+ * for. One that has hardly waited is tried: its caller knows better how long its call may take.
+ */
+function refuseIfTooLate(
+  { waitedMs, leftMs }: { waitedMs: number; leftMs: number },
+  { meanJobMs }: Pick<Load, 'meanJobMs'>,
+): void {
+  if (waitedMs > leftMs && leftMs < meanJobMs / 2)
+    throw new Failure('overloaded', { retryAfterMs: Math.ceil(meanJobMs) });
+}
+
+function toProviderRequest(job: ChatJob, settings: PoolSettings): ProviderRequest {
+  const model = job.model ?? settings.model;
+  const { model: defaultModel, models } = settings;
+  // The API has looked already, but not where it has not heard of this pool yet.
+  if (model === undefined || !isModelAllowed(model, { defaultModel, models }))
+    throw new Failure('invalid_request');
+  return { turns: job.turns, model, maxOutputTokens: settings.maxOutputTokens, stream: false };
+}
+
+/** A whole reply, collected from the provider's events. */
+interface Reply {
+  text: string;
+  reason: FinishReason;
+  model: string;
+  usage: Usage | undefined;
+}
+
+interface CallDeps extends Pick<ChatJobDeps, 'provider' | 'settings' | 'now' | 'stop'> {
+  deadline: number;
+  onReply: () => void;
+}
+
+async function callOnce(request: ProviderRequest, deps: CallDeps): Promise<Reply> {
+  const call = openCallSignal({
+    timeoutMs: deps.settings.timeoutMs,
+    deadline: deps.deadline,
+    now: deps.now,
+    stop: deps.stop,
+  });
+  try {
+    return await collect(deps.provider.generate(request, call.signal), deps.onReply);
+  } finally {
+    call.release();
+  }
+}
+
+async function collect(events: AsyncIterable<ProviderEvent>, onReply: () => void): Promise<Reply> {
+  let text = '';
+  for await (const event of events) {
+    onReply();
+    if (event.type === 'finish')
+      return { text, reason: event.reason, model: event.model, usage: event.usage };
+    text += event.text;
+  }
+  throw new Failure('provider_error');
+}
+
+type Timings = Pick<Outcome, 'queueMs' | 'providerMs'>;
+
+function toOutcome({ text, reason, model, usage }: Reply, timings: Timings): Outcome {
+  const completion = { text, model, ...(usage && { usage }), ...timings };
+  switch (reason) {
+    case 'stop':
+      return { kind: 'ok', ...completion };
+    case 'length':
+      return { kind: 'truncated', ...completion };
+    case 'blocked':
+      return { kind: 'blocked', ...timings };
+  }
+}
+
+function toFailedOutcome({ code, retryable, facts }: Failure, timings: Timings): Outcome {
+  return {
+    kind: 'failed',
+    code,
+    retryable,
+    ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
+    ...timings,
+  };
+}

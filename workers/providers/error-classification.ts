@@ -1,0 +1,168 @@
+import type { FailureCode } from '../../shared/failures.js';
+import { Failure } from '../../shared/failures.js';
+
+/** What an SDK's error says, read by the adapter that knows the SDK. */
+export interface ErrorFacts {
+  /** HTTP status of the answer, if there was one. */
+  status?: number | undefined;
+  /** Machine-readable words for what went wrong: exception names, error codes, error types. */
+  words?: readonly unknown[];
+  /** Looks up a header of the answer by its lower-case name. */
+  header?: ((name: string) => string | null | undefined) | undefined;
+}
+
+const unreachable: ReadonlySet<string> = new Set([
+  'EAI_AGAIN',
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+]);
+// Bedrock answers these with a 403.
+const badCredentials: ReadonlySet<string> = new Set([
+  'ExpiredTokenException',
+  'InvalidSignatureException',
+  'UnrecognizedClientException',
+]);
+
+/** What may be known of a provider's error: never its message, which can quote the prompt or the key. */
+export class ProviderCallError extends Error {
+  constructor(
+    override readonly name: string,
+    readonly status?: number,
+    readonly word?: string,
+  ) {
+    super('The call to the provider failed.');
+  }
+
+  /** Whether no connection came about, so that nothing was sent. */
+  get isUnreachable(): boolean {
+    return this.word !== undefined && unreachable.has(this.word);
+  }
+
+  /**
+   * Whether every other model of the account would have met the same. A 403 does not say so: providers answer it for a
+   * model that the account may not use, and callers choose the model.
+   */
+  get concernsAccount(): boolean {
+    return (
+      this.isUnreachable || this.status === 401 || (this.word !== undefined && badCredentials.has(this.word))
+    );
+  }
+}
+
+type ProviderFailureCode = Extract<
+  FailureCode,
+  'provider_error' | 'provider_rejected' | 'provider_rate_limited'
+>;
+
+/**
+ * Classifies an error of an SDK by what the provider answered; without an answer it is a `provider_error`. A failure of
+ * our own, which the SDK may have wrapped in its errors, stays what it is.
+ */
+export function toFailure(error: unknown, facts: ErrorFacts, nowMs = Date.now()): Failure {
+  const own = ownFailure(error);
+  if (own) return own;
+  const name = nameOf(error);
+  const words = [...(facts.words ?? []), systemCode(error)].filter(isWord);
+  const code =
+    codeByWord(words, overStatus) ?? codeByStatus(facts.status) ?? codeByWord(words, withoutStatus);
+  const retryAfterMs = code === 'provider_rejected' ? undefined : readRetryAfter(facts, nowMs);
+  return new Failure(code ?? 'provider_error', {
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    cause: new ProviderCallError(
+      name,
+      facts.status,
+      words.find((word) => unreachable.has(word) || badCredentials.has(word)) ??
+        words.find((word) => word !== name),
+    ),
+  });
+}
+
+/**
+ * The failure for an answer that came but cannot be used; `what` is one of our own words. A provider that finishes
+ * with nothing to say is well and would charge for the next blank as well, and one that says too much has no reason to
+ * say less the next time: neither is retried, nor says anything to the breaker.
+ */
+export function unusableAnswer(what: 'unfinished' | 'blank' | 'oversized'): Failure {
+  const cause = new ProviderCallError('UnusableAnswer', undefined, what);
+  return new Failure('provider_error', { retryable: what === 'unfinished', cause });
+}
+
+// Exceptions of Bedrock whose HTTP status misleads: 429 for a model that is still loading, 424 for one that broke,
+// 400 for a quota.
+// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html#API_runtime_Converse_Errors
+const overStatus: ReadonlyMap<string, ProviderFailureCode> = new Map([
+  ['ModelErrorException', 'provider_error'],
+  ['ModelNotReadyException', 'provider_error'],
+  ['ModelStreamErrorException', 'provider_error'],
+  ['ModelTimeoutException', 'provider_error'],
+  ['ServiceQuotaExceededException', 'provider_rate_limited'],
+  ['ThrottlingException', 'provider_rate_limited'],
+]);
+
+// Errors inside a stream come after the 200, so that only their word tells them apart.
+const withoutStatus: ReadonlyMap<string, ProviderFailureCode> = new Map([
+  ['rate_limit_error', 'provider_rate_limited'],
+  ['rate_limit_exceeded', 'provider_rate_limited'],
+  ['AccessDeniedException', 'provider_rejected'],
+  ['ValidationException', 'provider_rejected'],
+  ['authentication_error', 'provider_rejected'],
+  ['billing_error', 'provider_rejected'],
+  ['invalid_request_error', 'provider_rejected'],
+  ['not_found_error', 'provider_rejected'],
+  ['permission_error', 'provider_rejected'],
+  ['request_too_large', 'provider_rejected'],
+]);
+
+function codeByWord(words: readonly string[], codes: ReadonlyMap<string, ProviderFailureCode>) {
+  return words.map((word) => codes.get(word)).find((code) => code !== undefined);
+}
+
+function codeByStatus(status: number | undefined): ProviderFailureCode | undefined {
+  if (status === undefined || status < 400) return undefined;
+  if (status === 429) return 'provider_rate_limited';
+  // 408 is the provider's own timeout and 409 a lock it could not get: both SDKs that name them retry them.
+  if (status === 408 || status === 409 || status >= 500) return 'provider_error';
+  return 'provider_rejected';
+}
+
+/** How long the provider asks to wait (`Retry-After` of RFC 9110, or the `retry-after-ms` of OpenAI and Anthropic). */
+function readRetryAfter({ header }: ErrorFacts, nowMs: number): number | undefined {
+  const milliseconds = toNumber(header?.('retry-after-ms'));
+  if (milliseconds !== undefined) return milliseconds;
+  const value = header?.('retry-after');
+  const seconds = toNumber(value);
+  if (seconds !== undefined) return Math.ceil(seconds * 1000);
+  const dateMs = value && httpDate.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(dateMs) ? undefined : Math.max(0, dateMs - nowMs);
+}
+
+// `Date.parse` alone takes nearly anything for a date, even "-1".
+const httpDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+
+/** A plain number of at most nine digits before the point: any longer wait is nonsense. */
+function toNumber(value: string | null | undefined): number | undefined {
+  return value && /^\d{1,9}(\.\d+)?$/.test(value) ? Number(value) : undefined;
+}
+
+function ownFailure(error: unknown): Failure | undefined {
+  if (error instanceof Failure) return error;
+  return error instanceof Error ? ownFailure(error.cause) : undefined;
+}
+
+function isWord(value: unknown): value is string {
+  return typeof value === 'string' && /^[\w.-]{1,64}$/.test(value);
+}
+
+function nameOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'Error';
+  const name = error.name === 'Error' ? error.constructor.name : error.name;
+  return isWord(name) ? name : 'Error';
+}
+
+/** The operating system's or undici's code at the bottom of a network error, such as `ECONNRESET`. */
+function systemCode(error: unknown): unknown {
+  if (!(error instanceof Error)) return undefined;
+  return systemCode(error.cause) ?? (error as NodeJS.ErrnoException).code;
+}

@@ -1,0 +1,54 @@
+import { type Config, namesSet } from '../../shared/config/config.js';
+import { isSimulated } from '../../shared/config/provider-credentials.js';
+import type { ProviderId } from '../../shared/contract.js';
+import type { Provider } from './provider.js';
+import { loadProvider, type ProviderSettings } from './registry.js';
+
+/** Loads the adapter of a provider that has its credentials in the configuration, or is played by the simulator. */
+export function openProvider<Id extends ProviderId>(id: Id, config: Config): Promise<Provider> {
+  const settings = isSimulated(namesSet(config), id) ? simulated : settingsOf;
+  return loadProvider(id, settings[id](config), { maxResponseBytes: config.PROVIDER_MAX_RESPONSE_BYTES });
+}
+
+const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id] } = {
+  openai: (config) => ({
+    apiKey: present(config.OPENAI_API_KEY),
+    ...(config.OPENAI_BASE_URL && { baseUrl: config.OPENAI_BASE_URL }),
+  }),
+  anthropic: (config) => ({
+    apiKey: present(config.ANTHROPIC_API_KEY),
+    ...(config.ANTHROPIC_BASE_URL && { baseUrl: config.ANTHROPIC_BASE_URL }),
+  }),
+  bedrock: (config) => ({
+    region: present(config.AWS_REGION),
+    maxSockets: config.BEDROCK_CONCURRENCY,
+    ...(config.AWS_ENDPOINT_URL_BEDROCK_RUNTIME && { endpoint: config.AWS_ENDPOINT_URL_BEDROCK_RUNTIME }),
+  }),
+  vertexai: (config) => ({
+    ...(config.GOOGLE_API_KEY
+      ? { apiKey: config.GOOGLE_API_KEY }
+      : { project: present(config.GOOGLE_CLOUD_PROJECT), location: present(config.GOOGLE_CLOUD_LOCATION) }),
+    ...(config.GOOGLE_VERTEX_BASE_URL && { baseUrl: config.GOOGLE_VERTEX_BASE_URL }),
+  }),
+};
+
+/** The simulator wants to see some credential. */
+const credential = 'simulator';
+const simulatorUrl = ({ SIMULATOR_URL }: Config): string => present(SIMULATOR_URL).replace(/\/+$/, '');
+
+const simulated: typeof settingsOf = {
+  openai: (config) => ({ apiKey: credential, baseUrl: `${simulatorUrl(config)}/v1` }),
+  anthropic: (config) => ({ apiKey: credential, baseUrl: simulatorUrl(config) }),
+  bedrock: (config) => ({
+    region: 'us-east-1',
+    endpoint: simulatorUrl(config),
+    maxSockets: config.BEDROCK_CONCURRENCY,
+    credentials: { accessKeyId: credential, secretAccessKey: credential },
+  }),
+  vertexai: (config) => ({ apiKey: credential, baseUrl: simulatorUrl(config) }),
+};
+
+function present(value: string | undefined): string {
+  if (value === undefined) throw new TypeError('a variable was not checked before');
+  return value;
+}

@@ -1,0 +1,98 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { type Config, namesSet } from '../shared/config/config.js';
+import { poolSettings } from '../shared/config/pool-settings.js';
+import {
+  credentialVariables,
+  hasCredentials,
+  isBesideReal,
+  isSimulated,
+} from '../shared/config/provider-credentials.js';
+import type { ProviderId } from '../shared/contract.js';
+import { openInstruments, type WorkerInstruments } from '../shared/metrics/instruments.js';
+import { workerMetrics } from '../shared/metrics/metrics.js';
+import { startUpkeep } from '../shared/queue/pruner.js';
+import type { QueueStore } from '../shared/queue/queue-store.js';
+import { openTelegraph, type Telegraph } from '../shared/queue/relay.js';
+import { openQueueStore } from '../shared/queue/stores/open.js';
+import { Lifecycle } from '../shared/runtime/lifecycle.js';
+import { createLog, type Log } from '../shared/runtime/log.js';
+import { announce } from '../shared/runtime/program.js';
+import { release } from '../shared/runtime/release.js';
+import { openHealthServer } from './health-server.js';
+import { persistently } from './job/retry-while-down.js';
+import { type Pool, startPool } from './pool/pool.js';
+import { openProvider } from './providers/provider-settings.js';
+
+/** Time after the grace for everything else to close; a store that is gone takes a second at each step. */
+const closingMs = 5000;
+
+/** Runs the pools that are configured until this process is told to stop. */
+export async function work(config: Config): Promise<void> {
+  const log = createLog({ program: 'worker', level: config.LOG_LEVEL });
+  log.info({ release, node: process.version }, 'starting');
+  const lifecycle = new Lifecycle(log);
+  lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + closingMs });
+
+  const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
+  const instruments = openInstruments(workerMetrics);
+  instruments.metrics.buildInfo.set({ release }, 1);
+  let pools: Pool[] | undefined;
+  await openHealthServer({ config, store, instruments, lifecycle, working: () => pools !== undefined });
+  if (!(await store.whenReady(lifecycle.stopping))) return;
+  lifecycle.opened('upkeep', startUpkeep({ store, log }), (upkeep) => upkeep.stop());
+  pools = await startPools({ config, store, instruments, log, lifecycle }).catch((error) => {
+    if (lifecycle.stopping.aborted) return [];
+    throw error;
+  });
+  if (lifecycle.stopping.aborted) return;
+  announce({ type: 'ready' });
+  log.info({ pools: pools.map(({ id }) => id), queue: store.kind }, 'working');
+}
+
+interface StartDeps {
+  config: Config;
+  store: QueueStore;
+  instruments: WorkerInstruments;
+  log: Log;
+  lifecycle: Lifecycle;
+}
+
+async function startPools({ config, store, instruments, log, lifecycle }: StartDeps): Promise<Pool[]> {
+  const workerName = `${hostname().replaceAll(/[^A-Za-z0-9-]/g, '-')}-${process.pid}-${randomUUID().slice(0, 8)}`;
+  const telegraph = await openPatientTelegraph({ store, log, lifecycle }, workerName);
+  const ids = config.WORKER_PROVIDERS.filter((id) => runsHere(config, id, log));
+  // All are loaded and their release is registered before the first takes a job.
+  const providers = await Promise.all(ids.map((id) => openProvider(id, config)));
+  const pools: Promise<Pool>[] = [];
+  lifecycle.opened('pools', pools, async () => {
+    await Promise.all(pools.map(async (pool) => (await pool).stop({ graceMs: config.SHUTDOWN_GRACE_MS })));
+  });
+  for (const provider of providers) {
+    const settings = poolSettings(config, provider.id);
+    pools.push(startPool({ provider, settings, config, store, telegraph, workerName, instruments, log }));
+  }
+  return Promise.all(pools);
+}
+
+/** In PostgreSQL both need the store at that very moment; queues and workers do not. */
+async function openPatientTelegraph(
+  { store, log, lifecycle }: Omit<StartDeps, 'config' | 'instruments'>,
+  name: string,
+): Promise<Telegraph> {
+  const link = { store, signal: lifecycle.stopping, log };
+  const opened = await persistently(() => openTelegraph(store, { name, log }), link);
+  const telegraph = lifecycle.opened('relay', opened, (open) => open.close());
+  return { ...telegraph, subscribe: (...topic) => persistently(() => telegraph.subscribe(...topic), link) };
+}
+
+function runsHere(config: Config, id: ProviderId, log: Log): boolean {
+  const names = namesSet(config);
+  if (hasCredentials(names, id)) return true;
+  const simulated = isSimulated(names, id);
+  const message = simulated
+    ? 'simulated: no credentials'
+    : `no pool: no credentials${isBesideReal(names) ? ', and beside real providers nobody is simulated' : ''}`;
+  log.warn({ provider: id, missing: credentialVariables[id] }, message);
+  return simulated;
+}
