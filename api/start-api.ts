@@ -23,8 +23,8 @@ import { openQueueLink, type QueueLink } from './chat/jobs/job-client.js';
 import { createWaitingRoom, type WaitingRoom } from './chat/jobs/pending-replies.js';
 import { createKeptChats } from './chat/stored-chats.js';
 import { type ApiServer, createApiServer } from './http/server.js';
+import { createMetricsApp, type MetricsAppDeps } from './metrics-app.js';
 import { openWhenReady } from './open-when-ready.js';
-import { createMetricsApp, type MetricsAppDeps } from './operations/metrics-app.js';
 import { createQueueGauges } from './operations/queue-gauges.js';
 
 /** Time after the grace for everything else to close; a store that is gone takes a second at each step. */

@@ -1,7 +1,6 @@
 import type { RequestHandler } from 'express';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import { consume } from '../chat/user-limits.js';
-import { counterOf } from './login-limiter.js';
+import { consume, counterOf } from './rate-counter.js';
 
 /** Long enough for somebody who opens a few pages at once, and the longest that anybody is told to wait. */
 const windowSeconds = 10;

@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import type { PostChanges, PostFields } from '../../db/posts/post-store.js';
+import type { UserIdentity } from '../../db/access/users.js';
+import type { PostChanges, PostFields, PostRequest } from '../../db/posts/post-store.js';
 import type { ProblemError } from '../../shared/contract.js';
+import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
 import { markApplied, prefersStrict } from '../http/prefer.js';
 import { invalidRequest, mostErrorsTold, text } from '../http/validation.js';
@@ -99,3 +102,19 @@ const refuse = (name: string): ProblemError => ({
   pointer: `/${pointerStep(name)}`,
   detail: readOnly.has(name) ? 'is read-only' : 'is not a field of a post',
 });
+
+/**
+ * What a request to create a post is known by when it comes again; undefined when it was sent without a key. It is
+ * the same request when it asks for the same post, however its body is written. Throws `invalid_request` for a
+ * malformed key.
+ */
+export function onlyOnce(request: {
+  user: UserIdentity;
+  key: string | undefined;
+  fields: PostFields;
+}): PostRequest | undefined {
+  const { user, fields } = request;
+  const key = readIdempotencyKey(request.key);
+  if (key === undefined) return undefined;
+  return { user, key, hash: createHash('sha256').update(JSON.stringify(fields)).digest() };
+}

@@ -1,5 +1,6 @@
-import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { type RateLimiterAbstract, RateLimiterMemory } from 'rate-limiter-flexible';
 import { Failure } from '../../shared/failures.js';
+import { consume } from '../access/rate-counter.js';
 
 /** Who asks, and how much is asked. */
 export interface UserLoad {
@@ -92,15 +93,5 @@ export class UserLimits {
     if (usage.inFlight <= 1) this.#usage.delete(user);
     else this.#usage.set(user, { inFlight: usage.inFlight - 1, bytes: usage.bytes - bytes });
     this.#bytesInAll -= bytes;
-  }
-}
-
-/** Counts one request under the key; throws `Failure('rate_limited')` when there are too many of them. */
-export async function consume(rate: RateLimiterAbstract, key: string | number): Promise<void> {
-  try {
-    await rate.consume(key);
-  } catch (refusal) {
-    if (!(refusal instanceof RateLimiterRes)) throw refusal;
-    throw new Failure('rate_limited', { retryAfterMs: Math.max(refusal.msBeforeNext, 1) });
   }
 }

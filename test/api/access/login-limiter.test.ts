@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { counterOf, createLoginLimiter } from '../../../api/access/login-limiter.js';
+import { createLoginLimiter } from '../../../api/access/login-limiter.js';
+import { counterOf } from '../../../api/access/rate-counter.js';
 import { Failure } from '../../../shared/failures.js';
 import { patience } from '../../support/patience.js';
 

@@ -1,8 +1,8 @@
 import express, { type Express } from 'express';
-import { type AppDeps, nameRequest } from '../app.js';
-import { methodNotAllowed, notFound, problemHandler } from '../http/problem.js';
-import { livez, readyz } from './health-routes.js';
-import { metricsPage } from './metrics-route.js';
+import { type AppDeps, nameRequest } from './app.js';
+import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
+import { livez, readyz } from './operations/health-routes.js';
+import { metricsPage } from './operations/metrics-route.js';
 
 export type MetricsAppDeps = Pick<
   AppDeps,

@@ -1,0 +1,126 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+/** Each room, and what it may import beside itself: rooms, `x/**` for a room and all below it, or single files. */
+const rooms: Record<string, string[]> = {
+  shared: [],
+  'shared/urls': ['shared'],
+  'shared/config': ['shared', 'shared/urls'],
+  'shared/protocol': ['shared'],
+  'shared/runtime': ['shared', 'shared/config'],
+  'shared/metrics': ['shared', 'shared/runtime'],
+  'shared/queue': ['shared', 'shared/protocol', 'shared/runtime', 'shared/urls'],
+  'shared/queue/stores': ['shared', 'shared/config', 'shared/runtime', 'shared/urls', 'shared/queue'],
+  db: ['shared', 'db/database'],
+  'db/database': ['shared', 'shared/runtime', 'shared/urls'],
+  'db/access': ['shared', 'db', 'db/database'],
+  'db/posts': ['shared', 'db', 'db/database', 'db/access'],
+  api: ['shared/**', 'db/**', 'api/**'],
+  'api/http': ['shared', 'shared/runtime'],
+  'api/access': ['shared/**', 'db/access', 'db/database', 'api/http'],
+  'api/chat/pools': ['shared/**'],
+  'api/chat/jobs': ['shared/**', 'api/chat/pools'],
+  'api/chat': ['shared/**', 'db/access', 'api/http', 'api/access', 'api/chat/jobs', 'api/chat/pools'],
+  'api/blog': ['shared', 'db/posts', 'db/access', 'api/http', 'api/access', 'api/blog/rendering'],
+  'api/blog/rendering': ['shared', 'shared/runtime'],
+  'api/operations': ['shared/**', 'db/database', 'api/http', 'api/chat/jobs'],
+  'api/openapi': ['shared/**', 'api/http', 'api/blog'],
+  workers: ['shared/**', 'workers/**'],
+  'workers/pool': ['shared/**', 'workers/job', 'workers/providers'],
+  'workers/job': ['shared/**', 'workers/providers'],
+  'workers/providers': ['shared', 'shared/config'],
+  cli: ['shared/**', 'db/**', 'cli/**'],
+  'cli/commands': ['shared/**', 'db/**', 'cli/**'],
+  'cli/output': [],
+  'cli/import': ['shared/**', 'db/**', 'cli', 'cli/output', 'api/blog', 'api/blog/rendering'],
+  'cli/export': ['shared/**', 'db/**', 'cli', 'cli/import'],
+  dev: ['shared/**', 'db/database', 'dev/**'],
+  'dev/postgres': ['dev'],
+  'dev/simulator': ['shared', 'dev/simulator/**'],
+  'dev/simulator/openai': ['shared', 'dev/simulator'],
+  'dev/simulator/anthropic': ['shared', 'dev/simulator'],
+  'dev/simulator/bedrock': ['shared', 'dev/simulator'],
+  'dev/simulator/vertexai': ['shared', 'dev/simulator'],
+};
+
+/** Libraries, and where alone they may be imported: a folder with all below it, or a file. */
+const libraries: [name: RegExp, ...places: string[]][] = [
+  [/^(express|helmet|tsoa|@tsoa\/|swagger-ui-dist)/, 'api'],
+  [/^(bullmq|ioredis)$/, 'shared/queue', 'api/chat/jobs', 'workers/pool'],
+  [/^pg$/, 'shared/queue/stores', 'dev/postgres'],
+  [/^drizzle-orm/, 'db/database/drizzle.ts'],
+  [/^postgres$/, 'db/database'],
+  [/^(uuid|@sindresorhus\/slugify)$/, 'db'],
+  [/^opossum$/, 'workers/job/breaker.ts'],
+  [/^openai/, 'workers/providers/openai.ts'],
+  [/^@anthropic-ai\//, 'workers/providers/anthropic.ts'],
+  [/^(@aws-sdk|@smithy)\//, 'workers/providers/bedrock.ts'],
+  [/^(@google\/|google-auth-library)/, 'workers/providers/vertexai.ts'],
+  [/^pino$/, 'shared/runtime/log.ts'],
+  [/^@prometheus-io\/client$/, 'shared/metrics/instruments.ts'],
+  [/^(markdown-it|markdown-it-footnote|sanitize-html|lru-cache)$/, 'api/blog/rendering'],
+  [/^feedsmith$/, 'api/blog'],
+  [/^rate-limiter-flexible$/, 'api/access', 'api/chat'],
+  [/^(commander|cli-progress|yaml)$/, 'cli'],
+  [/^yocto-spinner$/, 'dev/stages.ts'],
+];
+
+const sources = ['api', 'workers', 'shared', 'db', 'cli', 'dev']
+  .flatMap((room) => readdirSync(room, { recursive: true, encoding: 'utf8' }).map((name) => join(room, name)))
+  .filter((name) => name.endsWith('.ts') && !name.startsWith('api/generated/'));
+
+const specifiersOf = (file: string): string[] =>
+  [...readFileSync(file, 'utf8').matchAll(/(?:\bfrom|\bimport\(|^import)\s*'([^']+)'/gm)].map(
+    ([, specifier = '']) => specifier,
+  );
+
+const isIn = (file: string, place: string): boolean => file === place || file.startsWith(`${place}/`);
+
+/** Whether a source file may import another one, or what is generated or written beside them. */
+function mayImport(file: string, target: string): boolean {
+  const [from, to] = [dirname(file), dirname(target)];
+  if (to === from || !sources.includes(target)) return true;
+  return (rooms[from] ?? []).some((use) =>
+    use.endsWith('/**') ? isIn(to, use.slice(0, -'/**'.length)) : to === use,
+  );
+}
+
+describe('every source file', () => {
+  it('is in a room', () => {
+    expect(sources.filter((file) => rooms[dirname(file)] === undefined)).toEqual([]);
+  });
+
+  it.each([
+    ['api/chat/chat.controller.ts', 'api/blog/feeds.ts'],
+    ['api/blog/feeds.ts', 'api/chat/chat-service.ts'],
+    ['api/http/server.ts', 'api/access/login-limiter.ts'],
+    ['workers/job/retry.ts', 'workers/pool/pool.ts'],
+    ['workers/job/retry.ts', 'api/chat/admission.ts'],
+    ['shared/runtime/log.ts', 'shared/queue/relay.ts'],
+  ])('like %s may not import one like %s', (file, target) => {
+    expect(sources).toEqual(expect.arrayContaining([file, target]));
+    expect(mayImport(file, target)).toBe(false);
+  });
+
+  it('imports of ours what its room may import', () => {
+    const forbidden = sources.flatMap((file) =>
+      specifiersOf(file)
+        .filter((specifier) => specifier.startsWith('.'))
+        .map((specifier) => normalize(join(dirname(file), specifier)).replace(/\.js$/, '.ts'))
+        .filter((target) => target.startsWith('test/') || !mayImport(file, target))
+        .map((target) => `${file} → ${target}`),
+    );
+    expect(forbidden).toEqual([]);
+  });
+
+  it('imports a library where that has its place', () => {
+    const forbidden = sources.flatMap((file) =>
+      libraries
+        .filter(([, ...places]) => !places.some((place) => isIn(file, place)))
+        .flatMap(([name]) => specifiersOf(file).filter((specifier) => name.test(specifier)))
+        .map((specifier) => `${file} → ${specifier}`),
+    );
+    expect(forbidden).toEqual([]);
+  });
+});
