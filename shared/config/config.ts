@@ -115,7 +115,7 @@ export const environmentSchema = z.object({
     .pipe(providerList)
     .optional()
     .describe(
-      'Comma list of the providers that have credentials anywhere in this installation, which compose.yaml fills in. When it names any, SIMULATOR_URL plays nobody, and a worker without credentials runs without a pool instead of refusing to start.',
+      'Comma list of the providers that have credentials anywhere in this installation, which docker-compose.yml fills in. When it names any, SIMULATOR_URL plays nobody, and a worker without credentials runs without a pool instead of refusing to start.',
     ),
   DATA_DIR: text.default('.data').describe('Where npm start keeps its database and the credentials it made.'),
   DATABASE_URL: secret(

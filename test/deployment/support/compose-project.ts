@@ -23,7 +23,7 @@ export interface ComposeProject {
 /** Makes a project in a folder of its own, whose image is built under this name. */
 export async function openComposeProject(image: string): Promise<ComposeProject> {
   const dir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
-  for (const part of ['compose.yaml', 'Dockerfile', '.dockerignore', ...partsOfContext()])
+  for (const part of ['docker-compose.yml', 'Dockerfile', '.dockerignore', ...partsOfContext()])
     if (existsSync(part)) cpSync(part, join(dir, part), { recursive: true });
   const name = `quillgate-test-${randomUUID().slice(0, 8)}`;
   const port = `${await freePort()}`;
