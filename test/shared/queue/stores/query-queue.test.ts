@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { QueryQueue } from '../../../../shared/queue/stores/query-queue.js';
 
@@ -40,13 +42,24 @@ describe('QueryQueue', () => {
     expect(await last).toBe('last');
   });
 
+  it('does not take an answer for missing that has come while this process was busy', async () => {
+    vi.useRealTimers();
+    const queue = new QueryQueue({ concurrency: 1, silentMs: 20 });
+    // Made on another thread, and given to this one when it has a moment.
+    const answered = queue.run(() => promisify(randomBytes)(1));
+    const waiting = queue.run(async () => 'sent');
+    for (const until = performance.now() + 60; performance.now() < until; );
+    await answered;
+    expect(await waiting).toBe('sent');
+  });
+
   it('fails what waits when nothing is answered, and does not send it', async () => {
     const queue = open();
     const silent = controlled();
     const running = queue.run(silent.query);
     const waiting = vi.fn(async () => 'never');
     const failed = expect(queue.run(waiting)).rejects.toThrow('the store answers nothing');
-    await vi.advanceTimersByTimeAsync(silentMs);
+    await vi.advanceTimersByTimeAsync(silentMs + 1);
     await failed;
     silent.resolve('late');
     expect(await running).toBe('late');
