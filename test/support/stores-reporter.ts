@@ -37,12 +37,17 @@ export class StoresReporter implements Reporter {
         : `  ${name}: did not run (${missing ?? 'not selected'})`,
     );
     process.stdout.write(`\n${this.to.suite} by store\n${lines.join('\n')}\n`);
-    const failures = tests
+    const failed = tests
       .filter((test) => test.result().state === 'failed')
       .map((test) => `${test.project.name}: ${test.module.relativeModuleId} > ${test.fullName}`);
+    // One that cannot be loaded has no tests that could fail.
+    const broken = modules
+      .filter((module) => module.errors().length > 0)
+      .map((module) => `${module.project.name}: ${module.relativeModuleId}`);
+    const failures = [...broken, ...failed];
     const report = {
       passed: count(undefined, 'passed'),
-      failed: count(undefined, 'failed'),
+      failed: failures.length,
       stores,
       failures,
     };
