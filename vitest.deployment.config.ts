@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { StoresReporter } from './test/support/stores-reporter.js';
 
 /** Its load has the machine for itself. */
 const containers = 'test/deployment/scaling.test.ts';
@@ -10,7 +11,10 @@ export default defineConfig({
     globalSetup: ['test/deployment/support/build-image.ts'],
     testTimeout: 60_000,
     hookTimeout: 240_000,
-    reporters: ['default', ['json', { outputFile: 'test-results/deployment.json' }]],
+    reporters: [
+      'default',
+      new StoresReporter([], { suite: 'Deployment', file: 'test-results/deployment.json' }),
+    ],
     projects: [
       {
         extends: true,
