@@ -13,9 +13,9 @@ import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
 import { FeedsController, type FeedsDeps } from './blog/feeds.controller.js';
 import { ChatController } from './chat/chat.controller.js';
 import { checkConversation } from './chat/chat-request.js';
-import type { Gateway } from './chat/chat-service.js';
-import { KeptChatsController } from './chat/stored-chats.controller.js';
-import type { KeptChats } from './chat/stored-chats.js';
+import type { ChatService } from './chat/chat-service.js';
+import { StoredChatsController } from './chat/stored-chats.controller.js';
+import type { StoredChats } from './chat/stored-chats.js';
 import { UserLimits } from './chat/user-limits.js';
 import { RegisterRoutes } from './generated/routes.js';
 import { Controllers } from './http/controllers.js';
@@ -29,8 +29,8 @@ import { createRequestCounts } from './operations/request-metrics.js';
 
 export interface AppDeps {
   config: Config;
-  gateway: Gateway;
-  keptChats: KeptChats;
+  chatService: ChatService;
+  storedChats: StoredChats;
   blogs: BlogsDeps;
   feeds: FeedsDeps;
   authentication: Authentication;
@@ -48,7 +48,7 @@ export interface AppDeps {
 
 /** Builds the HTTP application: every address, and the order in which a request is looked at. */
 export function createApp(deps: AppDeps): Express {
-  const { config, gateway, keptChats, blogs, feeds, authentication, draining, instruments, log } = deps;
+  const { config, chatService, storedChats, blogs, feeds, authentication, draining, instruments, log } = deps;
   const app = express().disable('x-powered-by').disable('etag');
   // A rule of a proxy for one spelling of an address has to hold for all that is served there.
   app.enable('case sensitive routing').enable('strict routing');
@@ -59,17 +59,17 @@ export function createApp(deps: AppDeps): Express {
     maxBytes: config.CHAT_USER_MAX_QUEUED_BYTES,
     maxBytesInAll: config.CHAT_MAX_QUEUED_BYTES,
   });
-  const chat = { gateway, limits, maxWaitS: config.CHAT_MAX_WAIT_S };
+  const chat = { chatService, limits, maxWaitS: config.CHAT_MAX_WAIT_S };
   app.locals.controllers = new Controllers()
     .add(ChatController, () => new ChatController(chat))
-    .add(KeptChatsController, () => new KeptChatsController({ keptChats }))
+    .add(StoredChatsController, () => new StoredChatsController({ storedChats }))
     .add(BlogsController, () => new BlogsController(blogs))
     .add(FeedsController, () => new FeedsController(feeds));
   app.locals.authentication = authentication;
   app.locals.jsonBody = jsonBody({
     maxBytes: config.MAX_BODY_BYTES,
     maxDepth: config.MAX_JSON_DEPTH,
-    maxValues: Math.max(leastMaxValues, valuesPerMessage * config.MAX_MESSAGES),
+    maxValues: Math.max(minMaxValues, valuesPerMessage * config.MAX_MESSAGES),
   });
   app.locals.checkConversation = checkConversation({ maxMessages: config.MAX_MESSAGES });
 
@@ -92,16 +92,16 @@ export function createApp(deps: AppDeps): Express {
 }
 
 /** Values that a JSON body may always have: to parse and check so many takes 50 ms at most. */
-const leastMaxValues = 20_000;
+const minMaxValues = 20_000;
 /** The message, its role and its content, and room for a field that is ignored. */
 const valuesPerMessage = 4;
 /** More than this many times what the pools can run at once is of no use to anybody. */
 const maxInFlightPerPlace = 10;
 /** What a user may have in flight however small the pools are. */
-const leastMaxInFlight = 100;
+const minMaxInFlight = 100;
 
 const maxInFlightOf = (places: number | undefined): number | undefined =>
-  places === undefined ? undefined : Math.max(leastMaxInFlight, places * maxInFlightPerPlace);
+  places === undefined ? undefined : Math.max(minMaxInFlight, places * maxInFlightPerPlace);
 
 /** The page must also work over plain HTTP, where a proxy in front does the rest. */
 const pageHeaders = {

@@ -10,7 +10,7 @@ interface OpeningDeps {
 }
 
 const firstPauseMs = 250;
-const longestPauseMs = 8000;
+const maxPauseMs = 8000;
 
 /**
  * Opens what needs the store, once that is ready. A store can answer and still refuse it, so it is tried again after pauses that
@@ -27,7 +27,7 @@ export async function openWhenReady<T>(
     } catch (err) {
       if (!told.has(String(err))) log.warn({ err }, 'the queue could not be opened, and is tried again');
       told.add(String(err));
-      await delay(Math.min(pauseMs, longestPauseMs), undefined, { signal }).catch(() => undefined);
+      await delay(Math.min(pauseMs, maxPauseMs), undefined, { signal }).catch(() => undefined);
     }
   }
   return undefined;

@@ -5,23 +5,23 @@ import type { Config } from '../shared/config/config.js';
 import { type ApiInstruments, openInstruments } from '../shared/metrics/instruments.js';
 import { apiMetrics } from '../shared/metrics/metrics.js';
 import type { Outcome } from '../shared/protocol/outcome.js';
-import { startUpkeep } from '../shared/queue/pruner.js';
+import { startPruner } from '../shared/queue/pruner.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
-import { announce, explainListenError, type ListenAddress } from '../shared/runtime/program.js';
+import { explainListenError, type ListenAddress, notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
 import { openAuthentication, refuseWithoutCredentials } from './access/open-authentication.js';
 import { type AppDeps, createApp } from './app.js';
 import { createFeeds } from './blog/feeds.js';
-import { createPostPages } from './blog/post-page.js';
+import { createPostExport } from './blog/post-page.js';
 import { createMarkdownRenderer } from './blog/rendering/markdown.js';
 import { createRenderedPosts } from './blog/rendering/rendered-posts.js';
-import { createGateway } from './chat/chat-service.js';
-import { openQueueLink, type QueueLink } from './chat/jobs/job-client.js';
-import { createWaitingRoom, type WaitingRoom } from './chat/jobs/pending-replies.js';
-import { createKeptChats } from './chat/stored-chats.js';
+import { createChatService } from './chat/chat-service.js';
+import { type JobClient, openJobClient } from './chat/jobs/job-client.js';
+import { createPendingReplies, type PendingReplies } from './chat/jobs/pending-replies.js';
+import { createStoredChats } from './chat/stored-chats.js';
 import { type ApiServer, createApiServer } from './http/server.js';
 import { createMetricsApp, type MetricsAppDeps } from './metrics-app.js';
 import { openWhenReady } from './open-when-ready.js';
@@ -32,7 +32,7 @@ const closingMs = 5000;
 /** What a request is told that outlasts the grace. */
 const cutShort: Outcome = { kind: 'failed', code: 'internal', retryable: true, queueMs: 0, providerMs: 0 };
 
-/** Serves until this process is told to stop. Throws `CannotStart` when nobody could use it. */
+/** Serves until this process is told to stop. Throws `StartupError` when nobody could use it. */
 export async function serveApi(config: Config): Promise<void> {
   const log = createLog({ program: 'api', level: config.LOG_LEVEL });
   log.info({ release, node: process.version }, 'starting');
@@ -52,11 +52,11 @@ export async function serveApi(config: Config): Promise<void> {
   instruments.startAtZero();
   instruments.metrics.buildInfo.set({ release }, 1);
   const { metrics } = instruments;
-  const waitingRoom = createWaitingRoom(store.now);
+  const pendingReplies = createPendingReplies(store.now);
   const link = linkWhenReady({
     config,
     store,
-    waitingRoom,
+    pendingReplies,
     metrics,
     log,
     lifecycle,
@@ -64,13 +64,13 @@ export async function serveApi(config: Config): Promise<void> {
   });
   instruments.onScrape(createQueueGauges({ metrics, link, now: store.now }).refresh);
   const resultTtlMs = config.CHAT_RESULT_TTL_S * 1000;
-  const keptChats = createKeptChats({ records: store.records, link, resultTtlMs, now: store.now });
-  const gateway = createGateway({
+  const storedChats = createStoredChats({ records: store.records, link, resultTtlMs, now: store.now });
+  const chatService = createChatService({
     link,
-    waitingRoom,
-    keptChats,
+    pendingReplies,
+    storedChats,
     timeoutMs: config.CHAT_TIMEOUT_MS,
-    longestMs: config.CHAT_MAX_WAIT_S * 1000,
+    maxMs: config.CHAT_MAX_WAIT_S * 1000,
     now: store.now,
   });
 
@@ -79,22 +79,22 @@ export async function serveApi(config: Config): Promise<void> {
   const metricsPort = await serveMetrics(config, watched, lifecycle);
   const app = createApp({
     config,
-    gateway,
-    keptChats,
+    chatService,
+    storedChats,
     ...blogParts(config, { database, lifecycle, log }),
     authentication,
     ...watched,
     places: () => link()?.pools.places(),
   });
   const api = lifecycle.opened('http server', createApiServer({ app, draining }), (open) =>
-    open.close({ graceMs: config.SHUTDOWN_GRACE_MS, onGraceOver: () => waitingRoom.settleAll(cutShort) }),
+    open.close({ graceMs: config.SHUTDOWN_GRACE_MS, onGraceOver: () => pendingReplies.settleAll(cutShort) }),
   );
   const port = await listen(api, { variable: 'PORT', port: config.PORT, host: config.HOST });
-  announce({ type: 'listening', port });
+  notifyParent({ type: 'listening', port });
   log.info({ port, ...(metricsPort !== undefined && { metricsPort }), queue: store.kind }, 'listening');
 }
 
-/** Gives the port that was listened on. Throws `CannotStart` when somebody else does. */
+/** Gives the port that was listened on. Throws `StartupError` when somebody else does. */
 async function listen(server: ApiServer, address: ListenAddress): Promise<number> {
   const listening = await server.listen(address.port, address.host).catch((error: unknown) => {
     throw explainListenError(error, address);
@@ -129,7 +129,7 @@ function blogParts(
   const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());
   const render = createRenderedPosts({ renderer, log });
   const basePath = new URL(config.BLOG_BASE_URL).pathname.replace(/\/$/, '');
-  const pages = createPostPages({
+  const pages = createPostExport({
     blogTitle: config.BLOG_TITLE,
     images: config.BLOG_IMAGES,
     render,
@@ -141,7 +141,7 @@ function blogParts(
 interface LinkingDeps {
   config: Config;
   store: QueueStore;
-  waitingRoom: WaitingRoom;
+  pendingReplies: PendingReplies;
   metrics: ApiInstruments['metrics'];
   log: Log;
   lifecycle: Lifecycle;
@@ -150,18 +150,18 @@ interface LinkingDeps {
 }
 
 /** The link is opened in the background: the process serves its health pages while the store is still away. */
-function linkWhenReady(deps: LinkingDeps): () => QueueLink | undefined {
-  const { config, store, waitingRoom, metrics, log, lifecycle, others } = deps;
-  let link: QueueLink | undefined;
+function linkWhenReady(deps: LinkingDeps): () => JobClient | undefined {
+  const { config, store, pendingReplies, metrics, log, lifecycle, others } = deps;
+  let link: JobClient | undefined;
   const open = async () => {
-    const openLink = () => openQueueLink({ store, waitingRoom, metrics, log });
+    const openLink = () => openJobClient({ store, pendingReplies, metrics, log });
     link = await openWhenReady(openLink, { store, log, signal: lifecycle.stopping });
     if (link === undefined) return;
-    const longestMs = Math.max(config.CHAT_TIMEOUT_MS, config.CHAT_MAX_WAIT_S * 1000);
-    lifecycle.opened('upkeep', startUpkeep({ store, longestMs, log }), (upkeep) => upkeep.stop());
+    const maxMs = Math.max(config.CHAT_TIMEOUT_MS, config.CHAT_MAX_WAIT_S * 1000);
+    lifecycle.opened('upkeep', startPruner({ store, maxMs, log }), (upkeep) => upkeep.stop());
     log.info('queue linked');
     await others;
-    announce({ type: 'ready' });
+    notifyParent({ type: 'ready' });
   };
   const opening = open();
   lifecycle.opened('queue link', opening, async () => {

@@ -4,7 +4,7 @@ import { type Database, openDatabase } from '../db/database/client.js';
 import { type Config, type Environment, parseConfig } from '../shared/config/config.js';
 import { Failure } from '../shared/failures.js';
 import { createLog } from '../shared/runtime/log.js';
-import { CannotStart } from '../shared/runtime/program.js';
+import { StartupError } from '../shared/runtime/program.js';
 import { parsePostgresUrl } from '../shared/urls/postgres-url.js';
 import { StoreUrlError } from '../shared/urls/store-url-error.js';
 
@@ -15,7 +15,7 @@ const statementsAtOnce = 8;
 const answerMs = 30_000;
 
 /**
- * Opens the database for one command and closes it afterwards. Throws `ConfigError`, and `CannotStart` when the
+ * Opens the database for one command and closes it afterwards. Throws `ConfigError`, and `StartupError` when the
  * database cannot be found, reached or used as it is.
  */
 export async function withDatabase<T>(
@@ -32,7 +32,7 @@ export async function withDatabase<T>(
     return await command(database, config);
   } catch (error) {
     if (!isAway(error)) throw error;
-    throw new CannotStart(
+    throw new StartupError(
       'The database stopped answering; what the command was to do may or may not be done.',
     );
   } finally {
@@ -56,7 +56,7 @@ export async function doSeveral<T>(items: readonly T[], work: (item: T) => Promi
 async function assertUsable(database: Database): Promise<void> {
   const { database: reached, migrations } = await database.check();
   for (const result of [reached, migrations])
-    if (result.status === 'failing') throw new CannotStart(`The database cannot be used: ${result.detail}.`);
+    if (result.status === 'failing') throw new StartupError(`The database cannot be used: ${result.detail}.`);
 }
 
 function findDatabase({ DATABASE_URL, DATA_DIR }: Config): string {
@@ -71,9 +71,9 @@ function readDatabaseFile(path: string): string {
     return url;
   } catch (error) {
     if (error instanceof StoreUrlError)
-      throw new CannotStart(`${path} does not hold a postgres:// URL; npm start writes it anew.`);
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new CannotStart(noDatabase(path));
-    throw new CannotStart(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+      throw new StartupError(`${path} does not hold a postgres:// URL; npm start writes it anew.`);
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new StartupError(noDatabase(path));
+    throw new StartupError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
   }
 }
 

@@ -30,8 +30,8 @@ export function banner(facts: Facts): string {
   return `
 Quillgate is up.
 
-  Chat       ${within(config.CHAT_BASE_URL, '/chat')}   also ${within(config.CHAT_BASE_URL_ALT, '/chat')}
-  Blog       ${within(config.BLOG_BASE_URL, '/blogs')}   feeds: ${within(config.BLOG_BASE_URL, '/feed.json')} and /feed.xml
+  Chat       ${urlUnder(config.CHAT_BASE_URL, '/chat')}   also ${urlUnder(config.CHAT_BASE_URL_ALT, '/chat')}
+  Blog       ${urlUnder(config.BLOG_BASE_URL, '/blogs')}   feeds: ${urlUnder(config.BLOG_BASE_URL, '/feed.json')} and /feed.xml
   API docs   ${origin}/docs   and ${origin}/openapi.json
   Health     ${origin}/readyz   worker: ${originOf({ ...config, PORT: workerPort })}/readyz
   Queue      ${config.REDIS_URL ? 'Redis (REDIS_URL)' : 'in PostgreSQL; set REDIS_URL to use Redis'}
@@ -59,7 +59,7 @@ Ctrl-C stops everything; the data stays.
 }
 
 /** The path is added to the base's own, which may end on a slash. */
-const within = (base: string, path: string): string => `${base.replace(/\/+$/, '')}${path}`;
+const urlUnder = (base: string, path: string): string => `${base.replace(/\/+$/, '')}${path}`;
 
 function describe(id: ProviderId, facts: Facts): string {
   const name = id.padEnd(10);
@@ -95,4 +95,4 @@ function blogCurls({ config, blog }: Facts): string[] {
 
 /** The address from this machine, whatever public address the base is. */
 const fromHere = (config: Config, base: string, path: string): string =>
-  within(`${originOf(config)}${new URL(base).pathname}`, path);
+  urlUnder(`${originOf(config)}${new URL(base).pathname}`, path);

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { type Announcement, CannotStart } from '../shared/runtime/program.js';
+import { type Announcement, StartupError } from '../shared/runtime/program.js';
 
 /** A program of ours that runs as a child process and may not be up yet. */
 export interface SpawnedProgram {
@@ -61,7 +61,7 @@ export function spawnChild({
   });
   closeSync(log);
   const ended = endOf(child, `${name} ended unexpectedly; its log is ${logFile}`);
-  const failed = ended.then((reason) => Promise.reject(new CannotStart(reason)));
+  const failed = ended.then((reason) => Promise.reject(new StartupError(reason)));
   const listening = Promise.race([announced(child, 'listening'), failed]).then(({ port }) => port);
   const ready = Promise.race([announced(child, 'ready'), failed]).then(() => undefined);
   // Whoever does not wait for them learns of the end from `ended`.

@@ -4,11 +4,11 @@ import { createServer } from 'node:net';
 
 /** Below what systems take for outgoing connections, one of which could have the port before it is listened on. */
 const [first, last] = [15_000, 29_999];
-const mostTries = 100;
+const maxTries = 100;
 
 /** A port of the loopback address that nobody listens on at this moment. */
 export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < mostTries; tries += 1) {
+  for (let tries = 0; tries < maxTries; tries += 1) {
     const port = randomInt(first, last + 1);
     if (await canListen(port)) return port;
   }

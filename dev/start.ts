@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { type Config, type Environment, parseConfig } from '../shared/config/config.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog } from '../shared/runtime/log.js';
-import { CannotStart } from '../shared/runtime/program.js';
+import { StartupError } from '../shared/runtime/program.js';
 import { banner, originOf } from './banner.js';
 import { type SpawnedProgram, spawnChild } from './child-program.js';
 import { blogToken, chatCredentials, writePrivateFile } from './credentials.js';
@@ -154,7 +154,7 @@ async function ownPostgres(dataDir: string, lifecycle: Lifecycle): Promise<Embed
   // Registered before it runs: it would outlive us when we are told to stop in the middle of its start.
   lifecycle.opened('postgres', starting, async () => (await starting.catch(() => undefined))?.stop());
   const postgres = await starting.catch((cause: Error) => {
-    throw new CannotStart(cause.message, { cause });
+    throw new StartupError(cause.message, { cause });
   });
   lifecycle.stopping.throwIfAborted();
   return postgres;
@@ -176,7 +176,7 @@ const firstEnd = (parts: Part[]): Promise<string> => Promise.race(parts.map(({ e
 
 /** The programs would wait for a database that has died while they start. */
 async function failWhenOneEnds(parts: Part[]): Promise<never> {
-  throw new CannotStart(await firstEnd(parts));
+  throw new StartupError(await firstEnd(parts));
 }
 
 function stopWhenOneEnds(parts: Part[], lifecycle: Lifecycle): void {

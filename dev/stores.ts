@@ -1,10 +1,10 @@
-import { codeOf, troubleOf } from '../db/database/errors.js';
+import { codeOf, errorOf } from '../db/database/errors.js';
 import { migrateDatabase } from '../db/database/migrate.js';
 import { type Config, ConfigError } from '../shared/config/config.js';
-import { reasonOf, StoreDefect } from '../shared/queue/queue-store.js';
+import { Misconfiguration, reasonOf } from '../shared/queue/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../shared/queue/stores/open.js';
 import { createLog } from '../shared/runtime/log.js';
-import { isCertificateTrouble } from '../shared/urls/store-certificates.js';
+import { isCertificateError } from '../shared/urls/store-certificates.js';
 
 const patienceMs = 5000;
 
@@ -15,7 +15,7 @@ const patienceMs = 5000;
 export async function prepareStores(config: Config, databaseUrl: string): Promise<void> {
   const complete = { ...config, DATABASE_URL: databaseUrl };
   const database = config.DATABASE_URL && 'DATABASE_URL';
-  await named({ variable: database, reasonOf: troubleOf, work: migrateDatabase(databaseUrl) });
+  await named({ variable: database, reasonOf: errorOf, work: migrateDatabase(databaseUrl) });
   const queue = config.REDIS_URL
     ? { variable: 'REDIS_URL', reasonOf: reasonOr('no Redis answers there') }
     : { variable: database, reasonOf: reasonOr('the queue cannot be kept there') };
@@ -51,8 +51,8 @@ async function named({ variable, reasonOf, work }: Named): Promise<void> {
 const reasonOr =
   (words: string) =>
   (error: unknown): string => {
-    if (error instanceof StoreDefect) return error.message;
+    if (error instanceof Misconfiguration) return error.message;
     const code = codeOf(error);
-    if (code !== undefined && isCertificateTrouble(code)) return reasonOf(error);
+    if (code !== undefined && isCertificateError(code)) return reasonOf(error);
     return code === undefined ? words : `${words} (${code})`;
   };

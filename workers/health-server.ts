@@ -4,7 +4,7 @@ import type { Config } from '../shared/config/config.js';
 import type { WorkerInstruments } from '../shared/metrics/instruments.js';
 import { type QueueStore, reasonOf } from '../shared/queue/queue-store.js';
 import type { Lifecycle } from '../shared/runtime/lifecycle.js';
-import { announce, explainListenError } from '../shared/runtime/program.js';
+import { explainListenError, notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
 
 interface HealthServerDeps {
@@ -44,7 +44,7 @@ export async function openHealthServer({
     server.once('error', (error) => reject(explainListenError(error, address)));
     server.listen(address.port, address.host, resolve);
   });
-  announce({ type: 'listening', port: (server.address() as AddressInfo).port });
+  notifyParent({ type: 'listening', port: (server.address() as AddressInfo).port });
   lifecycle.opened('health server', server, (open) => {
     open.closeAllConnections();
     return new Promise<void>((resolve) => void open.close(() => resolve()));

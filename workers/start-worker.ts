@@ -11,16 +11,16 @@ import {
 import type { ProviderId } from '../shared/contract.js';
 import { openInstruments, type WorkerInstruments } from '../shared/metrics/instruments.js';
 import { workerMetrics } from '../shared/metrics/metrics.js';
-import { startUpkeep } from '../shared/queue/pruner.js';
+import { startPruner } from '../shared/queue/pruner.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
-import { openTelegraph, type Telegraph } from '../shared/queue/relay.js';
+import { openRelay, type Relay } from '../shared/queue/relay.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
-import { announce } from '../shared/runtime/program.js';
+import { notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
 import { openHealthServer } from './health-server.js';
-import { persistently } from './job/retry-while-down.js';
+import { retryWhileDown } from './job/retry-while-down.js';
 import { type Pool, startPool } from './pool/pool.js';
 import { openProvider } from './providers/provider-settings.js';
 
@@ -40,13 +40,13 @@ export async function work(config: Config): Promise<void> {
   let pools: Pool[] | undefined;
   await openHealthServer({ config, store, instruments, lifecycle, working: () => pools !== undefined });
   if (!(await store.whenReady(lifecycle.stopping))) return;
-  lifecycle.opened('upkeep', startUpkeep({ store, log }), (upkeep) => upkeep.stop());
+  lifecycle.opened('upkeep', startPruner({ store, log }), (upkeep) => upkeep.stop());
   pools = await startPools({ config, store, instruments, log, lifecycle }).catch((error) => {
     if (lifecycle.stopping.aborted) return [];
     throw error;
   });
   if (lifecycle.stopping.aborted) return;
-  announce({ type: 'ready' });
+  notifyParent({ type: 'ready' });
   log.info({ pools: pools.map(({ id }) => id), queue: store.kind }, 'working');
 }
 
@@ -60,7 +60,7 @@ interface StartDeps {
 
 async function startPools({ config, store, instruments, log, lifecycle }: StartDeps): Promise<Pool[]> {
   const workerName = `${hostname().replaceAll(/[^A-Za-z0-9-]/g, '-')}-${process.pid}-${randomUUID().slice(0, 8)}`;
-  const telegraph = await openPatientTelegraph({ store, log, lifecycle }, workerName);
+  const relay = await openRelayWhenReady({ store, log, lifecycle }, workerName);
   const ids = config.WORKER_PROVIDERS.filter((id) => runsHere(config, id, log));
   // All are loaded and their release is registered before the first takes a job.
   const providers = await Promise.all(ids.map((id) => openProvider(id, config)));
@@ -70,20 +70,20 @@ async function startPools({ config, store, instruments, log, lifecycle }: StartD
   });
   for (const provider of providers) {
     const settings = poolSettings(config, provider.id);
-    pools.push(startPool({ provider, settings, config, store, telegraph, workerName, instruments, log }));
+    pools.push(startPool({ provider, settings, config, store, relay, workerName, instruments, log }));
   }
   return Promise.all(pools);
 }
 
 /** In PostgreSQL both need the store at that very moment; queues and workers do not. */
-async function openPatientTelegraph(
+async function openRelayWhenReady(
   { store, log, lifecycle }: Omit<StartDeps, 'config' | 'instruments'>,
   name: string,
-): Promise<Telegraph> {
+): Promise<Relay> {
   const link = { store, signal: lifecycle.stopping, log };
-  const opened = await persistently(() => openTelegraph(store, { name, log }), link);
-  const telegraph = lifecycle.opened('relay', opened, (open) => open.close());
-  return { ...telegraph, subscribe: (...topic) => persistently(() => telegraph.subscribe(...topic), link) };
+  const opened = await retryWhileDown(() => openRelay(store, { name, log }), link);
+  const relay = lifecycle.opened('relay', opened, (open) => open.close());
+  return { ...relay, subscribe: (...topic) => retryWhileDown(() => relay.subscribe(...topic), link) };
 }
 
 function runsHere(config: Config, id: ProviderId, log: Log): boolean {

@@ -135,11 +135,11 @@ const allows = ({ scopes }: Caller, wanted: Scope): boolean =>
   scopes.includes(wanted) || (wanted === 'blogs:read' && scopes.includes('blogs:write'));
 
 /** The name and the secret may be 512 characters of four bytes each, in base64, and no more. */
-const longestHeader = 4096;
+const maxHeader = 4096;
 
 /** What follows the scheme in a header that was sent once. Node itself would silently go by the first of several. */
 function credentialsOf([header, ...more]: string[], pattern: RegExp): string | undefined {
-  if (header === undefined || more.length > 0 || header.length > longestHeader) return undefined;
+  if (header === undefined || more.length > 0 || header.length > maxHeader) return undefined;
   return pattern.exec(header)?.[1];
 }
 

@@ -35,8 +35,8 @@ interface LimiterOptions {
 }
 
 /** Attempts that wait for their turn: from one address, and in all. */
-const mostWaitingPerAddress = 8;
-const mostWaiting = 1000;
+const maxWaitingPerAddress = 8;
+const maxWaiting = 1000;
 
 /**
  * A limiter for this process: 30 failures a minute from one client, then one attempt a second. No lock-out: that would let one bad
@@ -53,7 +53,7 @@ export function createLoginLimiter(options: LimiterOptions = {}): LoginLimiter {
   const turn = async (counter: number, retryAfterMs: number) => {
     const now = performance.now();
     const at = Math.max(now, lastTurns[counter] ?? 0) + paceMs;
-    if (at - now > mostWaitingPerAddress * paceMs || waiting >= mostWaiting)
+    if (at - now > maxWaitingPerAddress * paceMs || waiting >= maxWaiting)
       throw new Failure('rate_limited', { retryAfterMs });
     lastTurns[counter] = at;
     waiting += 1;
@@ -79,7 +79,7 @@ export function createLoginLimiter(options: LimiterOptions = {}): LoginLimiter {
 }
 
 /** Pairs of an address and credentials; each takes about 150 bytes. Who has the oldest of more only loses a privilege. */
-const mostAccepted = 10_000;
+const maxAccepted = 10_000;
 const acceptedForMs = 3_600_000;
 
 /** Which credentials were right lately, and from where; kept as digests with a salt of this process. */
@@ -95,7 +95,7 @@ function createAcceptedLogins() {
       const key = keyOf(login);
       accepted.delete(key);
       accepted.set(key, performance.now() + acceptedForMs);
-      const [oldest] = accepted.size > mostAccepted ? accepted.keys() : [];
+      const [oldest] = accepted.size > maxAccepted ? accepted.keys() : [];
       if (oldest !== undefined) accepted.delete(oldest);
     },
     remove: (login: Login) => accepted.delete(keyOf(login)),

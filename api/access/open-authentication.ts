@@ -4,11 +4,11 @@ import type { Database } from '../../db/database/client.js';
 import { type Config, defaultOwner } from '../../shared/config/config.js';
 import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import type { Log } from '../../shared/runtime/log.js';
-import { CannotStart } from '../../shared/runtime/program.js';
-import { within } from '../../shared/runtime/with-timeout.js';
+import { StartupError } from '../../shared/runtime/program.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { Authentication } from './authentication.js';
 import { createLoginLimiter } from './login-limiter.js';
-import { createTokenCheck } from './token-authenticator.js';
+import { createTokenAuthenticator } from './token-authenticator.js';
 import { createUserDirectory } from './user-directory.js';
 
 interface AuthenticationDeps {
@@ -40,7 +40,7 @@ export function openAuthentication(
     }),
     (open) => open.close(),
   );
-  const checkToken = createTokenCheck({
+  const checkToken = createTokenAuthenticator({
     first: user && { user, token },
     tokens: createTokenStore(database),
     log,
@@ -63,7 +63,7 @@ const firstUser = (config: Config): UserIdentity | undefined =>
   config.CHAT_USERNAME || config.BLOG_TOKEN ? firstUserOf(defaultOwner(config)) : undefined;
 
 /**
- * Throws `CannotStart` when there are no credentials at all: a server that nobody can use is a mistake that is better
+ * Throws `StartupError` when there are no credentials at all: a server that nobody can use is a mistake that is better
  * told now. A database that is away may know somebody.
  */
 export async function refuseWithoutCredentials(
@@ -73,13 +73,13 @@ export async function refuseWithoutCredentials(
   if (config.CHAT_USERNAME || config.BLOG_TOKEN) return;
   try {
     const lists = Promise.all([createUserStore(database).list(), createTokenStore(database).list()]);
-    const [users, tokens] = await within(patienceMs, lists);
+    const [users, tokens] = await withTimeout(patienceMs, lists);
     if (users.some(({ hasSecret }) => hasSecret) || tokens.some(isGood)) return;
   } catch (error) {
     log.warn({ err: error }, 'cannot see yet whether there are users or tokens');
     return;
   }
-  throw new CannotStart(
+  throw new StartupError(
     'Nobody could use this server: set CHAT_USERNAME and CHAT_PASSWORD, or BLOG_TOKEN, or run\n' +
       '  npx quillgate users add NAME\n  npx quillgate tokens create --scope blogs:write',
   );

@@ -6,7 +6,7 @@ import type { Log } from '../../shared/runtime/log.js';
 import type { Caller } from './authentication.js';
 
 /** Gives whom an access token stands for; throws `Failure('database_unavailable')`. */
-export type TokenCheck = (token: string) => Promise<Caller | undefined>;
+export type TokenAuthenticator = (token: string) => Promise<Caller | undefined>;
 
 interface TokenCheckDeps {
   /** The user of the environment, and the token of any form that it names, if it does. */
@@ -19,16 +19,16 @@ interface TokenCheckDeps {
  * Checks access tokens. The first one needs no database; the others are looked up at every request, so that
  * revoking one is effective at once, and by their digest, so that the time of the search tells nothing about a token.
  */
-export function createTokenCheck({ first, tokens, log }: TokenCheckDeps): TokenCheck {
+export function createTokenAuthenticator({ first, tokens, log }: TokenCheckDeps): TokenAuthenticator {
   const known = first?.token ? digestOf(first.token) : undefined;
-  const noteUse = createUseNote({ tokens, log });
+  const recordUse = createUseNote({ tokens, log });
   return async (token) => {
     const digest = digestOf(token);
     if (first && known && sameDigest(digest, known)) return { ...first.user, scopes: firstScopes };
     if (!isAccessToken(token)) return undefined;
     const grant = await tokens.find(digest);
     if (grant === undefined || !sameDigest(digest, grant.secretHash)) return undefined;
-    if (!grant.usedRecently) noteUse(grant.id);
+    if (!grant.usedRecently) recordUse(grant.id);
     const { user, scopes } = grant;
     return { ...(user.name === first?.user.name ? first.user : user), scopes };
   };

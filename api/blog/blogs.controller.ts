@@ -27,18 +27,18 @@ import type { PostInput, PostPage, PostPatch, Problem } from '../../shared/contr
 import { Failure } from '../../shared/failures.js';
 import type { Caller } from '../access/authentication.js';
 import { readJsonBody } from '../http/json-body.js';
-import { refuseOddId } from '../http/uuid-param.js';
+import { checkUuidParam } from '../http/uuid-param.js';
 import { checkPost, onlyOnce, postInput, postPatch, toPostChanges, toPostFields } from './post-body.js';
 import { etagOf, expectedVersions, refusalOf } from './post-etag.js';
 import { checkPostQuery, nextQuery, type PostQuery, toCursor, toPostFilter } from './post-query.js';
-import { cacheControl, lastModified, type PostPages, sendPost } from './post-representations.js';
+import { cacheControl, lastModified, type PostExport, sendPost } from './post-representations.js';
 
 /** What the operations on posts need of the application. */
 export interface BlogsDeps {
   posts: PostStore;
   /** Path part of the public base address, without a slash at its end. */
   basePath: string;
-  pages: PostPages;
+  pages: PostExport;
 }
 
 /** A request after its credentials were checked; a reader may have none. */
@@ -147,7 +147,7 @@ export class BlogsController extends Controller {
   @Get('{id}')
   @OperationId('getPost')
   @Security('bearer', ['blogs:read'])
-  @Middlewares(refuseOddId)
+  @Middlewares(checkUuidParam)
   @SuccessResponse<{
     'X-Request-Id': string;
     /** Version of the post in this representation. */
@@ -181,7 +181,7 @@ export class BlogsController extends Controller {
   @Put('{id}')
   @OperationId('replacePost')
   @Security('bearer', ['blogs:write'])
-  @Middlewares(refuseOddId, readJsonBody, checkPost(postInput))
+  @Middlewares(checkUuidParam, readJsonBody, checkPost(postInput))
   @SuccessResponse<{
     'X-Request-Id': string;
     ETag: string;
@@ -216,7 +216,7 @@ export class BlogsController extends Controller {
   @Patch('{id}')
   @OperationId('patchPost')
   @Security('bearer', ['blogs:write'])
-  @Middlewares(refuseOddId, readJsonBody, checkPost(postPatch))
+  @Middlewares(checkUuidParam, readJsonBody, checkPost(postPatch))
   @SuccessResponse<{
     'X-Request-Id': string;
     ETag: string;
@@ -249,7 +249,7 @@ export class BlogsController extends Controller {
   @Delete('{id}')
   @OperationId('deletePost')
   @Security('bearer', ['blogs:write'])
-  @Middlewares(refuseOddId)
+  @Middlewares(checkUuidParam)
   @SuccessResponse<{ 'X-Request-Id': string }>('204', 'Deleted')
   @Response<Problem, { 'X-Request-Id': string }>('404', 'No such post')
   @Response<Problem, { 'X-Request-Id': string; ETag: string }>('412', 'The post has changed since')

@@ -8,7 +8,7 @@ import { rendererVersion } from './rendering/markdown.js';
 import type { RenderPost } from './rendering/rendered-posts.js';
 
 /** A feed holds the newest published posts, at most so many. */
-const mostEntries = 50;
+const maxEntries = 50;
 
 interface FeedsDeps {
   posts: Pick<PostStore, 'newest' | 'list'>;
@@ -43,7 +43,7 @@ export function createFeeds({ posts, title, baseUrl, render }: FeedsDeps): Feeds
   let edition: Edition | undefined;
   return {
     async find(format) {
-      const key = keyOf(source, await posts.newest(mostEntries));
+      const key = keyOf(source, await posts.newest(maxEntries));
       const body = async () => {
         if (edition?.key !== key) edition = createEdition(key, source, readEntries);
         const current = edition;
@@ -95,7 +95,7 @@ function createEdition(key: string, source: FeedSource, readEntries: () => Promi
 }
 
 async function readNewest({ posts, render }: Pick<FeedsDeps, 'posts' | 'render'>): Promise<FeedEntry[]> {
-  const page = await posts.list({ limit: mostEntries, drafts: false });
+  const page = await posts.list({ limit: maxEntries, drafts: false });
   const entries: FeedEntry[] = [];
   // One after the other, so that a feed does not take every place of those who wait for the renderer.
   for (const post of page.posts) {

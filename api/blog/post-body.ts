@@ -7,17 +7,17 @@ import type { ProblemError } from '../../shared/contract.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
 import { markApplied, prefersStrict } from '../http/prefer.js';
-import { invalidRequest, mostErrorsTold, text } from '../http/validation.js';
+import { invalidRequest, maxErrorsTold, text } from '../http/validation.js';
 
-const mostTags = 20;
+const maxTags = 20;
 const tag = text({ most: 50, blank: false });
 const tags = z
   .array(z.unknown(), { error: 'must be an array' })
   // Before any tag is looked at, so that a million of them are one error.
-  .max(mostTags, { error: `must have at most ${mostTags} items` })
+  .max(maxTags, { error: `must have at most ${maxTags} items` })
   .pipe(z.array(tag))
   .transform((given) => [...new Set(given)])
-  .meta({ items: z.toJSONSchema(tag, { target: 'openapi-3.0' }), maxItems: mostTags });
+  .meta({ items: z.toJSONSchema(tag, { target: 'openapi-3.0' }), maxItems: maxTags });
 
 const slug = z
   .string({ error: 'must be a string' })
@@ -76,7 +76,7 @@ export function checkPost(schema: typeof postInput | typeof postPatch): RequestH
     markApplied(response, { isStrict });
     const errors = [
       ...(parsed.error?.issues ?? []).map(toError),
-      ...(isStrict ? ignored.slice(0, mostErrorsTold).map(refuse) : []),
+      ...(isStrict ? ignored.slice(0, maxErrorsTold).map(refuse) : []),
     ];
     if (errors.length > 0) throw invalidRequest(errors);
     if (ignored.length > 0) response.set('X-Ignored-Fields', listFields(ignored.map(fieldName)));

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Post } from '../../shared/contract.js';
-import type { PostPages } from './post-representations.js';
+import type { PostExport } from './post-representations.js';
 import { beginsWithTitle, escapeHtml, excerptOf, rendererVersion } from './rendering/markdown.js';
 import type { RenderPost } from './rendering/rendered-posts.js';
 
@@ -13,7 +13,7 @@ interface PostPagesDeps {
 }
 
 /** Makes the pages of posts: HTML documents without scripts that load nothing but their images. */
-export function createPostPages({ blogTitle, images, render }: PostPagesDeps): PostPages {
+export function createPostExport({ blogTitle, images, render }: PostPagesDeps): PostExport {
   const csp = policyOf(images);
   return {
     edition: editionOf(blogTitle, csp),

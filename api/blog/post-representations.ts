@@ -3,7 +3,7 @@ import type { Post } from '../../shared/contract.js';
 import { etagOf, isKnown } from './post-etag.js';
 
 /** The pages of posts. */
-export interface PostPages {
+export interface PostExport {
   /** Another one as soon as anything of a page changes that is not the post's; lowercase letters and digits, at most 16. */
   readonly edition: string;
   render(post: Post): Promise<PostPage>;
@@ -36,7 +36,7 @@ export async function sendPost(
   request: Request,
   response: Response,
   post: Post,
-  pages: PostPages,
+  pages: PostExport,
 ): Promise<void> {
   const representation = negotiate(request);
   const etag = etagOf(post, suffixes[representation](pages));
@@ -54,16 +54,16 @@ export async function sendPost(
 }
 
 /** The parser's time grows with the square of the length; browsers send a tenth of this. */
-const longestAccept = 1000;
+const maxAccept = 1000;
 
 function negotiate(request: Request): Representation {
-  if ((request.get('Accept')?.length ?? 0) > longestAccept) return 'json';
+  if ((request.get('Accept')?.length ?? 0) > maxAccept) return 'json';
   const accepted = request.accepts(Object.keys(offered));
   return (accepted && offered[accepted]) || 'json';
 }
 
 /** What tells the entity tags of the representations apart. */
-const suffixes: Record<Representation, (pages: PostPages) => string> = {
+const suffixes: Record<Representation, (pages: PostExport) => string> = {
   json: () => '',
   markdown: () => '-md',
   html: ({ edition }) => `-html-${edition}`,
@@ -80,7 +80,7 @@ const notKept = { 'Cache-Control': 'no-store' };
 
 const represent: Record<
   Representation,
-  (post: Post, pages: PostPages) => Represented | Promise<Represented>
+  (post: Post, pages: PostExport) => Represented | Promise<Represented>
 > = {
   json: (post) => ({
     body: JSON.stringify(post),

@@ -1,25 +1,24 @@
 import { Failure } from '../../shared/failures.js';
-import { within } from '../../shared/runtime/with-timeout.js';
-import { ownerOf, type Question } from './chat-command.js';
-import type { QueueLink } from './jobs/job-client.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { type ChatCommand, jobOwnerOf } from './chat-command.js';
+import type { JobClient } from './jobs/job-client.js';
 
 /**
- * Throws what `PoolView.admit` throws when a new job would not be done within `patienceMs`, and
+ * Throws what `PoolRegistry.admit` throws when a new job would not be done within `timeoutMs`, and
  * `queue_unavailable` when it is the store that is down.
  */
-export async function admit(link: QueueLink, question: Question, patienceMs: number): Promise<void> {
+export async function admit(link: JobClient, command: ChatCommand, timeoutMs: number): Promise<void> {
   try {
-    link.pools.admit(ownerOf(question), { patienceMs, model: question.model });
+    link.pools.admit(jobOwnerOf(command), { timeoutMs, model: command.model });
   } catch (error) {
-    // No beats arrive while the store is down either; that is another failure than a dead pool.
-    if (error instanceof Failure && error.code === 'provider_unavailable')
-      await checkWithin(patienceMs, link);
+    // No heartbeats arrive while the store is down either; that is another failure than a dead pool.
+    if (error instanceof Failure && error.code === 'provider_unavailable') await checkWithin(timeoutMs, link);
     throw error;
   }
 }
 
-async function checkWithin(patienceMs: number, link: QueueLink): Promise<void> {
-  await within(patienceMs, link.check()).catch((cause) => {
+async function checkWithin(timeoutMs: number, link: JobClient): Promise<void> {
+  await withTimeout(timeoutMs, link.check()).catch((cause) => {
     throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
   });
 }

@@ -1,7 +1,7 @@
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatResponse, ProviderId } from '../../shared/contract.js';
 import { markApplied } from '../http/prefer.js';
-import type { Answer } from './chat-result.js';
+import type { Completion } from './chat-result.js';
 
 /** Sent here, because the generator knows one successful answer; what it gives is not sent again. */
 export function sendAccepted(
@@ -21,7 +21,7 @@ export const addressOf = (id: string, response: HttpResponse): string =>
   `${response.locals.basePath}/chat/${id}`;
 
 /** The facts about a reply, which travel in headers. */
-export function answerHeaders(answer: Answer, provider: ProviderId): Record<string, string> {
+export function answerHeaders(answer: Completion, provider: ProviderId): Record<string, string> {
   const { kind, model, usage, queueMs, providerMs } = answer;
   return {
     'X-LLM-Provider': provider,

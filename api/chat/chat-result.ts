@@ -1,33 +1,33 @@
 import type { ChatStatus, ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import { outcomePatienceMs } from '../../shared/protocol/stored-chat.js';
-import type { JobRecord } from './jobs/job-results.js';
-import { noModel } from './pools/pool-registry.js';
+import { resultTimeoutMs } from '../../shared/protocol/stored-chat.js';
+import type { JobResult } from './jobs/job-results.js';
+import { modelNotAllowed } from './pools/pool-registry.js';
 
 /** A finished (`ok`) reply or one cut at the token limit (`truncated`). */
-export type Answer = Extract<Outcome, { text: string }>;
+export type Completion = Extract<Outcome, { text: string }>;
 
 /** The reply, or throws the failure that the outcome stands for; where there is none, the deadline has passed. */
-export function toAnswer(record: JobRecord, provider: ProviderId): Answer {
+export function toCompletion(record: JobResult, provider: ProviderId): Completion {
   if (record.state !== 'settled') throw new Failure('timeout', { provider });
-  if (isAnswer(record.outcome)) return record.outcome;
+  if (isCompletion(record.outcome)) return record.outcome;
   throw toFailure(record.outcome, provider);
 }
 
-/** As `toAnswer`, for an outcome that was there before the question; the failure says so in its headers. */
-export function replay(outcome: Outcome, provider: ProviderId): Answer {
-  if (isAnswer(outcome)) return outcome;
+/** As `toCompletion`, for an outcome that was there before the command; the failure says so in its headers. */
+export function replay(outcome: Outcome, provider: ProviderId): Completion {
+  if (isCompletion(outcome)) return outcome;
   const { code, facts } = toFailure(outcome, provider);
   throw new Failure(code, { ...facts, headers: { 'Idempotency-Replayed': 'true' } });
 }
 
 /** Whether the outcome is a reply. */
-export const isAnswer = (outcome: Outcome): outcome is Answer =>
+export const isCompletion = (outcome: Outcome): outcome is Completion =>
   outcome.kind === 'ok' || outcome.kind === 'truncated';
 
 /** What those are told who ask for a reply that will not come. */
-export function toFailure(outcome: Exclude<Outcome, Answer>, provider: ProviderId): Failure {
+export function toFailure(outcome: Exclude<Outcome, Completion>, provider: ProviderId): Failure {
   switch (outcome.kind) {
     case 'blocked':
       return new Failure('content_blocked', { provider });
@@ -36,26 +36,26 @@ export function toFailure(outcome: Exclude<Outcome, Answer>, provider: ProviderI
       return new Failure('internal', { provider, detail: 'The chat was cancelled.', retryable: false });
     case 'failed': {
       const { code, retryable, retryAfterMs } = outcome;
-      // The only thing a worker can find wrong with a request; usually the pool's beat has told before.
-      if (code === 'invalid_request') return noModel(provider);
+      // The only thing a worker can find wrong with a request; usually the pool's heartbeat has told before.
+      if (code === 'invalid_request') return modelNotAllowed(provider);
       return new Failure(code, { provider, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) });
     }
   }
 }
 
-/** Where a kept chat stands, by what the records say of its job. */
+/** Where a stored chat stands, by what the records say of its job. */
 export function statusOf(
-  record: JobRecord,
+  record: JobResult,
   { deadline, now }: { deadline: number; now: number },
 ): ChatStatus {
   if (record.state === 'settled') return endOf(record.outcome);
   // A worker that is alive may yet write down how it ended, but takes no longer than that.
-  if (record.state === 'running' && now < deadline + outcomePatienceMs) return 'running';
+  if (record.state === 'running' && now < deadline + resultTimeoutMs) return 'running';
   return now < deadline ? 'queued' : 'expired';
 }
 
 function endOf(outcome: Outcome): ChatStatus {
-  if (isAnswer(outcome)) return 'completed';
+  if (isCompletion(outcome)) return 'completed';
   if (outcome.kind === 'cancelled') return 'cancelled';
   // A worker that finds the deadline over says so; by then the chat has been shown as expired.
   return outcome.kind === 'failed' && outcome.code === 'timeout' ? 'expired' : 'failed';

@@ -19,14 +19,14 @@ import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { readJsonBody } from '../http/json-body.js';
 import { markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
 import { elapsedMsOf, requestIdOf } from '../http/problem.js';
-import { bytesOf, checkChatRequest, checkModel, readTurns, whenGone } from './chat-request.js';
+import { bytesOf, checkChatRequest, checkModel, disconnectSignal, readTurns } from './chat-request.js';
 import { addressOf, answerHeaders, sendAccepted } from './chat-response.js';
-import type { Gateway } from './chat-service.js';
+import type { ChatService } from './chat-service.js';
 import type { UserLimits } from './user-limits.js';
 
 /** What `POST /chat` needs of the application. */
 export interface ChatDeps {
-  gateway: Gateway;
+  chatService: ChatService;
   limits: UserLimits;
   /** Longest deadline a caller may ask for, in seconds. */
   maxWaitS: number;
@@ -174,25 +174,26 @@ export class ChatController extends Controller {
     const isAsync = prefersAsync(prefer);
     const applied = { isStrict: prefersStrict(prefer), waitS };
     markApplied(response, applied);
-    const { gateway, limits } = this.deps;
+    const { chatService, limits } = this.deps;
     const { user } = request;
     const turns = readTurns(body);
     const load = { user: user.id, bytes: bytesOf(turns) };
-    const onGoingOn = (ended: Promise<unknown>) => limits.hold(load, ended);
+    const onDetached = (ended: Promise<unknown>) => limits.hold(load, ended);
     // Set here, so that problems have it too.
-    const onOpened = (id: string) => void response.set('Content-Location', addressOf(id, response));
-    const question = {
+    const onResolved = (id: string) => void response.set('Content-Location', addressOf(id, response));
+    const command = {
       requestId: requestIdOf(response),
       user: user.id,
       provider,
       model: checkModel(model),
       turns,
-      patienceMs: waitS && waitS * 1000,
+      waitMs: waitS && waitS * 1000,
       elapsedMs: elapsedMsOf(response),
-      gone: whenGone(response),
-      keeping: isAsync || key !== undefined ? { owner: user, key, isAsync, onOpened, onGoingOn } : undefined,
+      gone: disconnectSignal(response),
+      storeOptions:
+        isAsync || key !== undefined ? { owner: user, key, isAsync, onResolved, onDetached } : undefined,
     };
-    const reply = await limits.run(load, () => gateway.ask(question));
+    const reply = await limits.run(load, () => chatService.createChat(command));
     if (reply.kind === 'accepted') return sendAccepted(response, reply, applied);
     const headers = answerHeaders(reply.answer, provider);
     for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);

@@ -16,17 +16,17 @@ import {
 import type { Request as HttpRequest } from 'express';
 import type { Chat, ChatStatus, Problem } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import type { KeptChat } from '../../shared/protocol/stored-chat.js';
+import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { Caller } from '../access/authentication.js';
 import { toProblem } from '../http/problem.js';
-import { refuseOddId } from '../http/uuid-param.js';
-import { isAnswer, toFailure } from './chat-result.js';
-import type { JobRecord } from './jobs/job-results.js';
-import type { KeptChats } from './stored-chats.js';
+import { checkUuidParam } from '../http/uuid-param.js';
+import { isCompletion, toFailure } from './chat-result.js';
+import type { JobResult } from './jobs/job-results.js';
+import type { StoredChats } from './stored-chats.js';
 
-/** What the operations on kept chats need of the application. */
-export interface KeptChatsDeps {
-  keptChats: KeptChats;
+/** What the operations on stored chats need of the application. */
+export interface StoredChatsDeps {
+  storedChats: StoredChats;
 }
 
 /** A request after its credentials were checked. */
@@ -41,8 +41,8 @@ type AuthenticatedRequest = HttpRequest & { readonly user: Caller };
 @Response<Problem, { 'X-Request-Id': string; Allow: string }>('405', 'Another method')
 @Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>('429', 'Too many failed logins')
 @Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>('500', 'Server error')
-export class KeptChatsController extends Controller {
-  constructor(private readonly deps: KeptChatsDeps) {
+export class StoredChatsController extends Controller {
+  constructor(private readonly deps: StoredChatsDeps) {
     super();
   }
 
@@ -50,16 +50,16 @@ export class KeptChatsController extends Controller {
    * For whoever began it with an `Idempotency-Key` or `Prefer: respond-async`, until `CHAT_RESULT_TTL_S` after its deadline.
    * `expired` is one whose deadline passed before there was a reply.
    *
-   * @summary Get a kept chat
+   * @summary Get a stored chat
    * @param id Id of the chat, as `Content-Location` and the `X-Request-Id` of the request that began it have it.
    */
   @Get('{id}')
   @OperationId('getChat')
   @Security('basic')
-  @Middlewares(refuseOddId)
+  @Middlewares(checkUuidParam)
   @SuccessResponse<{ 'X-Request-Id': string }>('200', 'The chat', 'application/json')
   async getChat(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<Chat> {
-    const { chat, record, status } = await this.deps.keptChats.read({
+    const { chat, record, status } = await this.deps.storedChats.read({
       owner: request.user,
       id: id.toLowerCase(),
     });
@@ -69,20 +69,20 @@ export class KeptChatsController extends Controller {
   /**
    * Ends the chat wherever it is, in the queue or at the provider; does nothing to one that has ended.
    *
-   * @summary Cancel a kept chat
+   * @summary Cancel a stored chat
    * @param id Id of the chat.
    */
   @Delete('{id}')
   @OperationId('cancelChat')
   @Security('basic')
-  @Middlewares(refuseOddId)
+  @Middlewares(checkUuidParam)
   @SuccessResponse<{ 'X-Request-Id': string }>('204', 'Cancelled, or it had ended')
   async cancelChat(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<void> {
-    await this.deps.keptChats.cancel({ owner: request.user, id: id.toLowerCase() });
+    await this.deps.storedChats.cancel({ owner: request.user, id: id.toLowerCase() });
   }
 }
 
-function represent(chat: KeptChat, record: JobRecord, status: ChatStatus): Chat {
+function represent(chat: StoredChat, record: JobResult, status: ChatStatus): Chat {
   const { id, provider, model, createdAt } = chat;
   const begun = { id, status, provider, ...(model && { model }), createdAt: toTime(createdAt) };
   // Named for the request that failed, which is the one that began the chat.
@@ -91,7 +91,7 @@ function represent(chat: KeptChat, record: JobRecord, status: ChatStatus): Chat 
   if (record.state !== 'settled') return begun;
   const { outcome, settledAt } = record;
   const ended = { ...begun, ...(settledAt !== undefined && { completedAt: toTime(settledAt) }) };
-  if (isAnswer(outcome)) return { ...ended, model: outcome.model, response: outcome.text };
+  if (isCompletion(outcome)) return { ...ended, model: outcome.model, response: outcome.text };
   if (outcome.kind === 'cancelled') return ended;
   return { ...ended, ...failed(toFailure(outcome, provider)) };
 }

@@ -1,13 +1,13 @@
 /** What may be told of fields that a request has and nobody reads: their names, which the caller has chosen, cut and escaped. */
 
 /** Fields that one answer names. */
-const mostFieldsListed = 20;
+const maxFieldsListed = 20;
 
 /** The value of `X-Ignored-Fields`: fields as `fieldName` gives them, each once; three dots stand for what was left out. */
 export function listFields(names: Iterable<string>): string {
   const listed = new Set<string>();
   for (const name of names) {
-    if (listed.size === mostFieldsListed && !listed.has(name)) return `${[...listed].join(', ')}, ...`;
+    if (listed.size === maxFieldsListed && !listed.has(name)) return `${[...listed].join(', ')}, ...`;
     listed.add(name);
   }
   return [...listed].join(', ');
@@ -25,14 +25,14 @@ const pointerEscapes = new Map([
   ['/', '~1'],
 ]);
 
-const longestName = 60;
+const maxName = 60;
 
 /** The name with each character escaped, cut between two of them where it gets too long. */
 function shorten(name: string, encode: (character: string) => string): string {
   let shortened = '';
   for (const character of name) {
     const next = encode(character);
-    if (shortened.length + next.length > longestName) return `${shortened}...`;
+    if (shortened.length + next.length > maxName) return `${shortened}...`;
     shortened += next;
   }
   return shortened;

@@ -23,14 +23,14 @@ const unquoted = (value: string): string =>
 
 /**
  * How many seconds a caller is willing to wait, from `Prefer: wait=N` (RFC 7240, 4.3); undefined when it does not say.
- * Throws `invalid_request` unless they are whole and between 1 and `mostS`.
+ * Throws `invalid_request` unless they are whole and between 1 and `maxS`.
  */
-export function readWait(header: string | undefined, mostS: number): number | undefined {
+export function readWait(header: string | undefined, maxS: number): number | undefined {
   const value = preferenceOf(header, 'wait');
   if (value === undefined) return undefined;
   const seconds = /^\d{1,9}$/.test(value) ? Number(value) : 0;
-  if (seconds >= 1 && seconds <= mostS) return seconds;
-  const detail = `wait must be a whole number of seconds from 1 to ${mostS}`;
+  if (seconds >= 1 && seconds <= maxS) return seconds;
+  const detail = `wait must be a whole number of seconds from 1 to ${maxS}`;
   throw new Failure('invalid_request', { errors: [{ pointer: 'Prefer', detail }] });
 }
 

@@ -4,7 +4,7 @@ import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Problem, ProblemError } from '../../shared/contract.js';
 import { Failure, type FailureCode, failureKinds } from '../../shared/failures.js';
 import type { Log } from '../../shared/runtime/log.js';
-import { dropUnreadBody } from './drain-request.js';
+import { drainRequest } from './drain-request.js';
 
 /** The only place that knows how failures look in HTTP: `application/problem+json`, RFC 9457. */
 
@@ -64,7 +64,7 @@ function sendProblem(response: Response, failure: Failure): void {
   const { headers, retryAfterMs = failureKinds[failure.code].retryAfterMs } = failure.facts;
   response.status(failure.status).set({ ...headers });
   if (retryAfterMs !== undefined) response.set('Retry-After', String(Math.ceil(retryAfterMs / 1000)));
-  dropUnreadBody(response.req);
+  drainRequest(response.req);
   response.type('application/problem+json').send(JSON.stringify(toProblem(failure, requestIdOf(response))));
 }
 
@@ -81,10 +81,10 @@ function fromValidation({ fields }: ValidateError): Failure {
   const errors = Object.entries(fields).map(
     ([path, { message }]): ProblemError => ({ pointer: toPointer(path), detail: translate(message) }),
   );
-  return new Failure('invalid_request', { errors: errors.slice(0, mostErrorsTold) });
+  return new Failure('invalid_request', { errors: errors.slice(0, maxErrorsTold) });
 }
 
-const mostErrorsTold = 20;
+const maxErrorsTold = 20;
 
 /** `messages.$0.role` → `/messages/0/role`; the body itself → the empty pointer; a header stays its name. */
 function toPointer(path: string): string {

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
-import { within } from '../../shared/runtime/with-timeout.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { Pipeline } from './pipeline.js';
 import { problemForRawSocket } from './problem.js';
 import { TurnQueue } from './turn-queue.js';
@@ -123,8 +123,8 @@ function createInFlight() {
       });
     },
     /** Resolves as soon as there are none, or when this time is over, in milliseconds. */
-    none: async (mostMs: number) => {
-      if (unfinished.size > 0) await within(mostMs, once(finished, 'all')).catch(() => undefined);
+    none: async (maxMs: number) => {
+      if (unfinished.size > 0) await withTimeout(maxMs, once(finished, 'all')).catch(() => undefined);
     },
   };
 }

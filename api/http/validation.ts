@@ -27,7 +27,7 @@ function hasAtMost(most: number, value: string): boolean {
 
 /** The failure of a request with these errors, of which the first 20 are told. */
 export const invalidRequest = (errors: readonly ProblemError[]): Failure =>
-  new Failure('invalid_request', { errors: errors.slice(0, mostErrorsTold) });
+  new Failure('invalid_request', { errors: errors.slice(0, maxErrorsTold) });
 
 /** Errors that one problem names. */
-export const mostErrorsTold = 20;
+export const maxErrorsTold = 20;

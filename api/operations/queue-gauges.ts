@@ -1,8 +1,8 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import type { QueueDepth } from '../../shared/queue/queue-store.js';
-import { within } from '../../shared/runtime/with-timeout.js';
-import type { QueueLink } from '../chat/jobs/job-client.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { JobClient } from '../chat/jobs/job-client.js';
 
 /** What the queue store holds, as metrics. */
 export interface QueueGauges {
@@ -13,7 +13,7 @@ export interface QueueGauges {
 interface QueueGaugesDeps {
   metrics: Pick<ApiInstruments['metrics'], 'queueUp' | 'queueJobs' | 'oldestWaiting'>;
   /** The channels to the workers, once the queue's store has been reached. */
-  link: () => Pick<QueueLink, 'measure'> | undefined;
+  link: () => Pick<JobClient, 'measure'> | undefined;
   now?: () => number;
 }
 
@@ -25,7 +25,7 @@ const freshMs = 1000;
 const patienceMs = 1000;
 
 /**
- * Read from the store and not from the beats of the pools, because what scales the pools from zero has to know what waits when
+ * Read from the store and not from the heartbeats of the pools, because what scales the pools from zero has to know what waits when
  * there is none. One look at a time: while one hangs, whoever scrapes waits for the same one, and then goes without.
  */
 export function createQueueGauges({ metrics, link, now = Date.now }: QueueGaugesDeps): QueueGauges {
@@ -41,7 +41,7 @@ export function createQueueGauges({ metrics, link, now = Date.now }: QueueGauges
   const depths = async (): Promise<Depths | undefined> => {
     if (latest !== undefined && now() - latest.at < freshMs) return latest.depths;
     looking ??= look();
-    return within(patienceMs, looking).catch(() => undefined);
+    return withTimeout(patienceMs, looking).catch(() => undefined);
   };
   return {
     refresh: async () => {
@@ -60,7 +60,7 @@ export function createQueueGauges({ metrics, link, now = Date.now }: QueueGauges
   };
 }
 
-async function measureAll(link: Pick<QueueLink, 'measure'> | undefined): Promise<Depths> {
+async function measureAll(link: Pick<JobClient, 'measure'> | undefined): Promise<Depths> {
   if (link === undefined) throw new Error('not linked');
   const looks = providerIds.map(async (id) => [id, await link.measure(id)] as const);
   // The next look does not begin while a part of this one hangs.

@@ -1,6 +1,6 @@
 import { listAudit } from '../../db/audit.js';
 import type { Environment } from '../../shared/config/config.js';
-import { CannotStart } from '../../shared/runtime/program.js';
+import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
 import { renderTable } from '../output/table.js';
 
@@ -9,9 +9,9 @@ interface AuditOptions {
   json?: boolean;
 }
 
-/** `quillgate audit`: what was done to users and tokens, newest first. Throws `CannotStart` for bad options. */
+/** `quillgate audit`: what was done to users and tokens, newest first. Throws `StartupError` for bad options. */
 export async function printAudit(environment: Environment, { limit, json }: AuditOptions): Promise<void> {
-  if (!/^[1-9]\d{0,5}$/.test(limit)) throw new CannotStart('--limit must be a number from 1 to 999999.');
+  if (!/^[1-9]\d{0,5}$/.test(limit)) throw new StartupError('--limit must be a number from 1 to 999999.');
   const entries = await withDatabase(environment, (database) => listAudit(database, Number(limit)));
   if (json) process.stdout.write(`${JSON.stringify(entries, null, 2)}\n`);
   else if (entries.length === 0) process.stderr.write('Nothing was done to users or tokens yet.\n');

@@ -1,23 +1,23 @@
 import { type Config, type Environment, parseConfig } from '../../shared/config/config.js';
-import { CannotStart } from '../../shared/runtime/program.js';
+import { StartupError } from '../../shared/runtime/program.js';
 
 /** Longest wait for an answer; a health check that hangs is an answer too. */
 const patienceMs = 4000;
 
 /**
  * `quillgate health`, for the health checks of containers: asks the API or the worker that listens here, whichever it
- * is, for `/livez`, or with `ready` for `/readyz`. Throws `CannotStart` unless it says that all is well.
+ * is, for `/livez`, or with `ready` for `/readyz`. Throws `StartupError` unless it says that all is well.
  */
 export async function checkHealth(environment: Environment, { ready }: { ready?: boolean }): Promise<void> {
   const config = parseConfig(environment, 'command');
   const path = ready ? '/readyz' : '/livez';
   const response = (await ask(config, config.PORT, path)) ?? (await ask(config, config.WORKER_PORT, path));
   if (response === undefined)
-    throw new CannotStart(
+    throw new StartupError(
       `Nobody answers at ports ${config.PORT} (PORT) and ${config.WORKER_PORT} (WORKER_PORT).`,
     );
   const text = await response.text();
-  if (!response.ok) throw new CannotStart(`${response.status} ${text}`);
+  if (!response.ok) throw new StartupError(`${response.status} ${text}`);
   process.stdout.write(`${text}\n`);
 }
 

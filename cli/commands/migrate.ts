@@ -1,10 +1,10 @@
 import type { SchemaAge } from '../../db/database/migrate.js';
 import { type Config, type Environment, parseConfig } from '../../shared/config/config.js';
-import { CannotStart } from '../../shared/runtime/program.js';
+import { StartupError } from '../../shared/runtime/program.js';
 
 /**
  * `quillgate migrate`: safe to run at any time, by any number of processes at once. Throws `ConfigError`, and
- * `CannotStart` when the database cannot be reached or refuses. What it needs is loaded once the configuration is known
+ * `StartupError` when the database cannot be reached or refuses. What it needs is loaded once the configuration is known
  * to be good: loading takes longer.
  */
 export async function migrate(environment: Environment): Promise<void> {
@@ -18,21 +18,21 @@ const newerWords = 'A newer release has migrated this database already; this one
 
 async function migrateBlog({ DATABASE_URL }: Config): Promise<SchemaAge | undefined> {
   if (DATABASE_URL === undefined) return undefined;
-  const { troubleOf } = await import('../../db/database/errors.js');
+  const { errorOf } = await import('../../db/database/errors.js');
   const { migrateDatabase } = await import('../../db/database/migrate.js');
   return migrateDatabase(DATABASE_URL, { onWait }).catch((cause: unknown) => {
-    throw new CannotStart(`The schema cannot be brought up to date: ${troubleOf(cause)}.`, { cause });
+    throw new StartupError(`The schema cannot be brought up to date: ${errorOf(cause)}.`, { cause });
   });
 }
 
 async function migrateQueue(config: Config): Promise<void> {
   const { codeOf } = await import('../../db/database/errors.js');
-  const { StoreDefect } = await import('../../shared/queue/queue-store.js');
+  const { Misconfiguration } = await import('../../shared/queue/queue-store.js');
   const { migrateQueueStore } = await import('../../shared/queue/stores/open.js');
   await migrateQueueStore(config).catch((cause: unknown) => {
     const words = "The schema of the queue's store cannot be brought up to date";
-    if (cause instanceof StoreDefect) throw new CannotStart(`${words}: ${cause.message}.`, { cause });
-    throw new CannotStart(`${words} (${codeOf(cause) ?? 'for no known reason'}).`, { cause });
+    if (cause instanceof Misconfiguration) throw new StartupError(`${words}: ${cause.message}.`, { cause });
+    throw new StartupError(`${words} (${codeOf(cause) ?? 'for no known reason'}).`, { cause });
   });
 }
 

@@ -1,6 +1,6 @@
-import { createPostTransfer, type PostTransfer } from '../../db/posts/post-import.js';
+import { createPostImport, type PostImport } from '../../db/posts/post-import.js';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
-import { CannotStart } from '../../shared/runtime/program.js';
+import { StartupError } from '../../shared/runtime/program.js';
 import { isAway, withDatabase } from '../database.js';
 import { exportToFolder, type FilesBefore } from '../export/export-folder.js';
 import { exportToJson } from '../export/export-json.js';
@@ -13,7 +13,7 @@ import { printable, readPosts } from '../import/post-files.js';
 import { showProgress } from '../output/progress.js';
 
 /**
- * `quillgate posts import`: checks every post first, and stores none when one is wrong. Throws `CannotStart` with
+ * `quillgate posts import`: checks every post first, and stores none when one is wrong. Throws `StartupError` with
  * everything that is wrong, or with what was stored when that is not all. A post that was changed since its file was read
  * is written over with `force` alone.
  */
@@ -25,7 +25,7 @@ export async function importPosts(
   const author = ownerWhereNoneIsNamed(parseConfig(environment, 'command'));
   const checked = await readChecked(path, author);
   const result = await withDatabase(environment, async (database) => {
-    const transfer = createPostTransfer(database);
+    const transfer = createPostImport(database);
     const posts = await identify(transfer, { checked, force });
     const isThere = async () => (await database.check()).database.status === 'ok';
     const progress = showProgress(posts.length);
@@ -33,7 +33,7 @@ export async function importPosts(
       progress.stop,
     );
   });
-  if (result.refused.length > 0 || result.uncertain.length > 0) throw new CannotStart(describePart(result));
+  if (result.refused.length > 0 || result.uncertain.length > 0) throw new StartupError(describePart(result));
   process.stderr.write(`${describeCounts(result)}\n${describeUnused(checked)}`);
 }
 
@@ -46,7 +46,7 @@ async function readChecked(path: string, defaultAuthor: string): Promise<Checked
 }
 
 async function identify(
-  transfer: PostTransfer,
+  transfer: PostImport,
   { checked, force }: { checked: readonly CheckedPost[]; force: boolean },
 ): Promise<NamedPost[]> {
   try {
@@ -55,22 +55,24 @@ async function identify(
     if (!force) refuseAny(await findStale(transfer, posts));
     return posts;
   } catch (error) {
-    if (isAway(error)) throw new CannotStart('Nothing was imported: the database stopped answering.');
+    if (isAway(error)) throw new StartupError('Nothing was imported: the database stopped answering.');
     throw error;
   }
 }
 
 function refuseAny(problems: readonly string[]): void {
   if (problems.length > 0)
-    throw new CannotStart(['Nothing was imported:', ...problems.map((problem) => `  ${problem}`)].join('\n'));
+    throw new StartupError(
+      ['Nothing was imported:', ...problems.map((problem) => `  ${problem}`)].join('\n'),
+    );
 }
 
 const describeCounts = ({ counts }: ImportResult): string =>
   `${counts.created} created, ${counts.changed} changed, ${counts.unchanged} unchanged`;
 
 /** More names than these are those of another format. */
-const mostUnused = 20;
-const longestName = 64;
+const maxUnused = 20;
+const maxName = 64;
 
 /** Names what the files say that no post has, so that nobody takes it for stored. */
 function describeUnused(checked: readonly CheckedPost[]): string {
@@ -79,14 +81,13 @@ function describeUnused(checked: readonly CheckedPost[]): string {
   if (counts.size === 0) return '';
   const named = [...counts]
     .sort(([a, countOfA], [b, countOfB]) => countOfB - countOfA || (a < b ? -1 : 1))
-    .slice(0, mostUnused)
+    .slice(0, maxUnused)
     .map(([name, count]) => `${shortened(printable(name))} (${count})`);
-  const more = counts.size > mostUnused ? ` and ${counts.size - mostUnused} more` : '';
+  const more = counts.size > maxUnused ? ` and ${counts.size - maxUnused} more` : '';
   return `Fields that were not used: ${named.join(', ')}${more}\n`;
 }
 
-const shortened = (name: string): string =>
-  name.length > longestName ? `${name.slice(0, longestName)}…` : name;
+const shortened = (name: string): string => (name.length > maxName ? `${name.slice(0, maxName)}…` : name);
 
 function describePart(result: ImportResult): string {
   const { refused, uncertain, untried } = result;
@@ -106,7 +107,7 @@ interface ExportOptions {
 }
 
 /**
- * `quillgate posts export`: to a folder, or to a file when the path ends in `.json`. Throws `CannotStart` when the place
+ * `quillgate posts export`: to a folder, or to a file when the path ends in `.json`. Throws `StartupError` when the place
  * cannot be written to or the database goes away.
  */
 export async function exportPosts(
@@ -115,12 +116,12 @@ export async function exportPosts(
   { force = false, full = false, prune = false }: ExportOptions,
 ): Promise<void> {
   const toJson = path.endsWith('.json');
-  if (toJson && prune) throw new CannotStart('--prune is for folders.');
+  if (toJson && prune) throw new StartupError('--prune is for folders.');
   let count = 0;
   let before: FilesBefore | undefined;
   try {
     await withDatabase(environment, async (database, config) => {
-      const transfer = createPostTransfer(database);
+      const transfer = createPostImport(database);
       const progress = showProgress(await transfer.count());
       const onPost = () => {
         count++;
@@ -132,8 +133,8 @@ export async function exportPosts(
       else before = await exportToFolder({ ...to, full, defaultAuthor }).finally(progress.stop);
     });
   } catch (error) {
-    if (!(error instanceof CannotStart) || count === 0 || toJson) throw error;
-    throw new CannotStart(`${error.message} ${count} posts had been exported before.`);
+    if (!(error instanceof StartupError) || count === 0 || toJson) throw error;
+    throw new StartupError(`${error.message} ${count} posts had been exported before.`);
   }
   process.stderr.write(`${count} ${count === 1 ? 'post' : 'posts'} exported to ${printable(path)}.\n`);
   if (before !== undefined && before.ofNoPost.length > 0)

@@ -2,7 +2,7 @@ import { createTokenStore } from '../../db/access/tokens.js';
 import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { Environment } from '../../shared/config/config.js';
 import { reservedScopes, type Scope, scopes } from '../../shared/contract.js';
-import { CannotStart } from '../../shared/runtime/program.js';
+import { StartupError } from '../../shared/runtime/program.js';
 import { actor } from '../actor.js';
 import { withDatabase } from '../database.js';
 import { parseExpiry } from '../expiry.js';
@@ -18,7 +18,7 @@ interface CreateOptions {
   json?: boolean;
 }
 
-/** `quillgate tokens create`: prints the new token, this once and alone. Throws `CannotStart` for bad options. */
+/** `quillgate tokens create`: prints the new token, this once and alone. Throws `StartupError` for bad options. */
 export async function createToken(environment: Environment, options: CreateOptions): Promise<void> {
   const granted = readScopes(options.scope ?? ['blogs:write']);
   const expiresAt = readExpiry(options.expires);
@@ -73,10 +73,10 @@ export async function listTokens(environment: Environment, { json }: { json?: bo
     );
 }
 
-/** `quillgate tokens revoke`: at once and for good. Throws `CannotStart` when there is no such token. */
+/** `quillgate tokens revoke`: at once and for good. Throws `StartupError` when there is no such token. */
 export async function revokeToken(environment: Environment, id: string): Promise<void> {
   const known = await withDatabase(environment, (database) => createTokenStore(database, actor()).revoke(id));
-  if (!known) throw new CannotStart('There is no access token with this id; see quillgate tokens list.');
+  if (!known) throw new StartupError('There is no access token with this id; see quillgate tokens list.');
   process.stdout.write(`Revoked ${id}.\n`);
 }
 
@@ -84,7 +84,7 @@ function readScopes(given: readonly string[]): Scope[] {
   const wanted = new Set(given.flatMap((list) => list.split(',')).map((scope) => scope.trim()));
   const granted = scopes.filter((scope) => wanted.has(scope));
   if (granted.length === 0 || granted.length < wanted.size)
-    throw new CannotStart(`--scope must be some of: ${scopes.join(', ')}.`);
+    throw new StartupError(`--scope must be some of: ${scopes.join(', ')}.`);
   return granted;
 }
 
@@ -92,6 +92,6 @@ function readExpiry(text: string): Date | undefined {
   try {
     return parseExpiry(text, new Date());
   } catch (error) {
-    throw new CannotStart(`--expires ${error instanceof RangeError ? error.message : 'cannot be read'}.`);
+    throw new StartupError(`--expires ${error instanceof RangeError ? error.message : 'cannot be read'}.`);
   }
 }

@@ -2,7 +2,7 @@ import { createUserStore } from '../../db/access/users.js';
 import { digestOf, makeUserSecret } from '../../shared/access-token.js';
 import type { Environment } from '../../shared/config/config.js';
 import { type UserRole, userRoles } from '../../shared/contract.js';
-import { CannotStart } from '../../shared/runtime/program.js';
+import { StartupError } from '../../shared/runtime/program.js';
 import { actor } from '../actor.js';
 import { withDatabase } from '../database.js';
 import { firstName } from '../first-name.js';
@@ -17,7 +17,7 @@ interface AddOptions extends PrintOptions {
   role?: string;
 }
 
-/** `quillgate users add`: prints the new user's secret, this once and alone. Throws `CannotStart` for a name in use. */
+/** `quillgate users add`: prints the new user's secret, this once and alone. Throws `StartupError` for a name in use. */
 export async function addUser(environment: Environment, name: string, options: AddOptions): Promise<void> {
   checkName(name);
   const role = readRole(options.role);
@@ -25,7 +25,7 @@ export async function addUser(environment: Environment, name: string, options: A
   const user = { name, secretHash: digestOf(secret), ...(role && { role }) };
   const id = await withDatabase(environment, (database) => createUserStore(database, actor()).add(user));
   if (id === undefined)
-    throw new CannotStart(`There is a user ${name} already; remove it first to get a new secret.`);
+    throw new StartupError(`There is a user ${name} already; remove it first to get a new secret.`);
   process.stderr.write(`The secret of ${name} for the chat service; it is not shown again.\n`);
   process.stdout.write(options.json ? `${JSON.stringify({ id, name, secret })}\n` : `${secret}\n`);
 }
@@ -57,14 +57,14 @@ export async function listUsers(environment: Environment, { json }: PrintOptions
     );
 }
 
-/** `quillgate users remove`: takes the user's tokens away as well. Throws `CannotStart` when there is no such user. */
+/** `quillgate users remove`: takes the user's tokens away as well. Throws `StartupError` when there is no such user. */
 export async function removeUser(environment: Environment, name: string): Promise<void> {
   const { removed, tokensRevoked, isFirst } = await withDatabase(environment, async (database, config) => ({
     ...(await createUserStore(database, actor()).remove(name)),
     isFirst: name === firstName(config),
   }));
   if (!removed)
-    throw new CannotStart(isFirst ? firstUser : 'There is no such user; see quillgate users list.');
+    throw new StartupError(isFirst ? firstUser : 'There is no such user; see quillgate users list.');
   const tokens = tokensRevoked === 1 ? 'access token' : 'access tokens';
   process.stdout.write(`Removed ${name} and revoked ${tokensRevoked} ${tokens}.\n`);
   if (isFirst) process.stderr.write(`${firstUser}\n`);
@@ -76,6 +76,6 @@ const firstUser =
 function readRole(given: string | undefined): UserRole | undefined {
   const role = userRoles.find((known) => known === given);
   if (role === undefined && given !== undefined)
-    throw new CannotStart(`--role must be one of: ${userRoles.join(', ')}.`);
+    throw new StartupError(`--role must be one of: ${userRoles.join(', ')}.`);
   return role;
 }

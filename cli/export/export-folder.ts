@@ -2,8 +2,8 @@ import { constants } from 'node:fs';
 import { lstat, mkdir, open, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PostSource } from '../../db/posts/post-export.js';
-import type { PostTransfer } from '../../db/posts/post-import.js';
-import { CannotStart } from '../../shared/runtime/program.js';
+import type { PostImport } from '../../db/posts/post-import.js';
+import { StartupError } from '../../shared/runtime/program.js';
 import { isAway } from '../database.js';
 import { splitFile } from '../import/front-matter.js';
 import { listMarkdown, printable } from '../import/post-files.js';
@@ -12,7 +12,7 @@ import { createExportPaths } from './export-paths.js';
 
 /** What an export writes, and where to. */
 export interface Export {
-  transfer: PostTransfer;
+  transfer: PostImport;
   path: string;
   /** Whether to write into a folder that is not empty, or over a file. */
   force: boolean;
@@ -34,7 +34,7 @@ export interface FilesBefore {
 }
 
 /**
- * Writes a Markdown file for every post: over the file that it came from, if it came from one. Throws `CannotStart` when
+ * Writes a Markdown file for every post: over the file that it came from, if it came from one. Throws `StartupError` when
  * the folder cannot be written to.
  */
 export async function exportToFolder(to: FolderExport): Promise<FilesBefore> {
@@ -72,13 +72,13 @@ async function note(marking: Promise<void>): Promise<void> {
   });
 }
 
-/** Waits for work on a file. Throws `CannotStart` with the file's path and the code of what went wrong. */
+/** Waits for work on a file. Throws `StartupError` with the file's path and the code of what went wrong. */
 export async function written<T>(path: string, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error;
-    throw new CannotStart(`${printable(path)} cannot be written (${error.code}).`);
+    throw new StartupError(`${printable(path)} cannot be written (${error.code}).`);
   }
 }
 
@@ -86,7 +86,7 @@ export async function written<T>(path: string, work: Promise<T>): Promise<T> {
 async function openFolder(root: string, { force }: { force: boolean }) {
   await written(root, mkdir(root, { recursive: true }));
   if (!force && (await written(root, readdir(root))).length > 0)
-    throw new CannotStart(`${printable(root)} is not empty; --force writes into it all the same.`);
+    throw new StartupError(`${printable(root)} is not empty; --force writes into it all the same.`);
 
   const entered = new Set<string>();
   const enter = async (folder: string): Promise<void> => {

@@ -1,17 +1,17 @@
 import { existsSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
-import { CannotStart } from '../../shared/runtime/program.js';
+import { StartupError } from '../../shared/runtime/program.js';
 import { printable } from '../import/post-files.js';
 import { type Export, written } from './export-folder.js';
 
 /**
- * Writes every post into one JSON array, which is in its place only once it is whole. Throws `CannotStart` when the file
+ * Writes every post into one JSON array, which is in its place only once it is whole. Throws `StartupError` when the file
  * cannot be written.
  */
 export async function exportToJson(to: Export): Promise<void> {
   const { path, force } = to;
   if (!force && existsSync(path))
-    throw new CannotStart(`${printable(path)} exists already; --force writes over it.`);
+    throw new StartupError(`${printable(path)} exists already; --force writes over it.`);
   const unfinished = `${path}.${process.pid}.tmp`;
   const file = await written(path, open(unfinished, 'wx'));
   try {

@@ -78,7 +78,7 @@ export interface FrontMatter {
 }
 
 /** In characters. YAML has inputs that take long to read, and nobody writes so much. */
-const longestYaml = 65_536;
+const maxYaml = 65_536;
 
 /** For what is read here: names used twice are found by us, because yaml compares each name with every other. */
 export const yamlOptions: ParseOptions & DocumentOptions & SchemaOptions = {
@@ -94,8 +94,8 @@ export const yamlOptions: ParseOptions & DocumentOptions & SchemaOptions = {
  */
 export function readFrontMatter(yaml: string, names: ReadonlySet<string>): FrontMatter {
   const found: FrontMatter = { fields: new Map(), others: [], problems: [] };
-  if (yaml.length > longestYaml)
-    return { ...found, problems: [`front matter must be at most ${longestYaml} characters`] };
+  if (yaml.length > maxYaml)
+    return { ...found, problems: [`front matter must be at most ${maxYaml} characters`] };
   const lines = new LineCounter();
   const document = parseDocument(yaml, { ...yamlOptions, lineCounter: lines });
   const lineAt = (offset = 0) => `line ${lines.linePos(offset).line + 1}`;

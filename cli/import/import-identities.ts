@@ -1,4 +1,4 @@
-import type { ImportedPost, PostTransfer } from '../../db/posts/post-import.js';
+import type { ImportedPost, PostImport } from '../../db/posts/post-import.js';
 import { doSeveral } from '../database.js';
 import { giveSlugs, type SluggedPost, slugsOf } from './import-slugs.js';
 import type { CheckedPost } from './imported-post.js';
@@ -14,7 +14,7 @@ export const describeStale = (id: string | undefined): string =>
   `the post ${id} was changed since this file was read; posts export shows how, --force writes over it`;
 
 /** The problems of posts that were changed since their files were read, and not to what these say now. */
-export async function findStale(transfer: PostTransfer, posts: readonly NamedPost[]): Promise<string[]> {
+export async function findStale(transfer: PostImport, posts: readonly NamedPost[]): Promise<string[]> {
   const known = new Map(
     posts.flatMap((named) => (named.post.id === undefined ? [] : [[named.post.id, named]])),
   );
@@ -34,7 +34,7 @@ export async function findStale(transfer: PostTransfer, posts: readonly NamedPos
  * ids and slugs used twice, slugs of other posts, and posts that would be written over by chance.
  */
 export async function identifyPosts(
-  transfer: PostTransfer,
+  transfer: PostImport,
   checked: readonly CheckedPost[],
 ): Promise<{ posts: NamedPost[]; problems: string[] }> {
   const holders = await transfer.holders(checked.flatMap((post) => Object.values(slugsOf(post))));
@@ -83,7 +83,7 @@ function findHeld(slugged: readonly SluggedPost[]): string[] {
  * Posts that have nothing in common with the one in the database but what their titles or file names make: that one
  * came from no file. To say the same as it does no harm.
  */
-async function findMetByChance(transfer: PostTransfer, slugged: readonly SluggedPost[]): Promise<string[]> {
+async function findMetByChance(transfer: PostImport, slugged: readonly SluggedPost[]): Promise<string[]> {
   const met = slugged.filter(
     ({ checked, holder }) =>
       checked.slug === undefined && checked.post.id === undefined && holder?.path === null,

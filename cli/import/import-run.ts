@@ -1,5 +1,5 @@
 import { postgresErrorOf } from '../../db/database/errors.js';
-import type { Imported, ImportedPost, PostTransfer } from '../../db/posts/post-import.js';
+import type { Imported, ImportedPost, PostImport } from '../../db/posts/post-import.js';
 import { Failure } from '../../shared/failures.js';
 import { doSeveral, isAway } from '../database.js';
 import { describeStale, type NamedPost } from './import-identities.js';
@@ -16,7 +16,7 @@ export interface ImportResult {
 }
 
 interface ImportRun {
-  transfer: PostTransfer;
+  transfer: PostImport;
   posts: readonly NamedPost[];
   /** Whether to write over posts that were changed since their files were read. */
   force?: boolean;
@@ -26,7 +26,7 @@ interface ImportRun {
 }
 
 /** So many posts that meet trouble in a database that is there are trouble for every post. */
-const mostTroubles = 20;
+const maxTroubles = 20;
 
 /** Stores the posts, several at once, until all are done or the database is away. */
 export async function storePosts({
@@ -52,7 +52,7 @@ export async function storePosts({
     } catch (error) {
       if (isAway(error) && !wasAnswered(error)) result.uncertain.push(name);
       else result.refused.push(`${name}: ${reasonOf(error, post)}`);
-      if (isAway(error)) stopped = ++troubles === mostTroubles || !(await isThere()) || stopped;
+      if (isAway(error)) stopped = ++troubles === maxTroubles || !(await isThere()) || stopped;
     }
     onDone();
   });

@@ -1,9 +1,9 @@
-import type { SlugHolder } from '../../db/posts/post-import.js';
+import type { SlugOwner } from '../../db/posts/post-import.js';
 import { type Slug, slugAsGiven, slugOfTitle } from '../../db/posts/slug.js';
 import type { CheckedPost } from './imported-post.js';
 
 /** The posts in the database that have certain slugs, by slug. */
-export type SlugHolders = ReadonlyMap<string, SlugHolder>;
+export type SlugOwners = ReadonlyMap<string, SlugOwner>;
 
 /**
  * The slug that a post names, or one made from the title that it names or from its file's name, with a spare one that is
@@ -25,14 +25,14 @@ export function slugsOf({
 export interface SluggedPost {
   checked: CheckedPost;
   slug: string;
-  holder: SlugHolder | undefined;
+  holder: SlugOwner | undefined;
 }
 
 /**
  * Gives every post its slug. Where several would be made the same it stays with the file that its post came from, or
  * else goes to the first, and the others get their spare ones.
  */
-export function giveSlugs(checked: readonly CheckedPost[], holders: SlugHolders): SluggedPost[] {
+export function giveSlugs(checked: readonly CheckedPost[], holders: SlugOwners): SluggedPost[] {
   const taken = new Set(checked.flatMap(({ slug }) => slug ?? []));
   const kept = checked.map((post) => post.slug ?? keptSlug(post, { holders, taken }));
   for (const slug of kept) if (slug !== undefined) taken.add(slug);
@@ -47,7 +47,7 @@ export function giveSlugs(checked: readonly CheckedPost[], holders: SlugHolders)
 /** The slug that this very file has made before. */
 function keptSlug(
   checked: CheckedPost,
-  { holders, taken }: { holders: SlugHolders; taken: ReadonlySet<string> },
+  { holders, taken }: { holders: SlugOwners; taken: ReadonlySet<string> },
 ): string | undefined {
   const path = checked.post.source?.path;
   if (path === undefined) return undefined;

@@ -1,7 +1,7 @@
 import { constants, type Dirent } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
-import { CannotStart } from '../../shared/runtime/program.js';
+import { StartupError } from '../../shared/runtime/program.js';
 import { findMisplaced, readFrontMatter, splitFile } from './front-matter.js';
 import { impliedBy } from './implied-fields.js';
 import { fieldNames, type RawPost } from './imported-post.js';
@@ -12,13 +12,13 @@ export interface FoundPosts {
   problems: string[];
 }
 
-/** Reads the posts of a JSON file or of a folder of Markdown files. Throws `CannotStart` when the path cannot be read. */
+/** Reads the posts of a JSON file or of a folder of Markdown files. Throws `StartupError` when the path cannot be read. */
 export async function readPosts(path: string): Promise<FoundPosts> {
   try {
     return (await stat(path)).isDirectory() ? await readFolder(path) : await readJson(path);
   } catch (error) {
     if (!(error instanceof Error && 'syscall' in error)) throw error;
-    throw new CannotStart(`${printable(path)} cannot be read (${codeOf(error)}).`);
+    throw new StartupError(`${printable(path)} cannot be read (${codeOf(error)}).`);
   }
 }
 
@@ -74,7 +74,7 @@ async function listFolder(folder: string): Promise<{ path: string; entry: Dirent
 }
 
 async function readMarkdown(folder: string, path: string): Promise<ParsedFile> {
-  const text = await readText(join(folder, path), { follow: false, mostBytes: mostBytesOfMarkdown });
+  const text = await readText(join(folder, path), { follow: false, maxBytes: maxBytesOfMarkdown });
   return typeof text === 'string' ? parseMarkdown(path, text) : { problems: [text.problem] };
 }
 
@@ -105,7 +105,7 @@ export function parseMarkdown(path: string, text: string): ParsedFile {
 
 async function readJson(path: string): Promise<FoundPosts> {
   const name = printable(path);
-  const text = await readText(path, { follow: true, mostBytes: Number.POSITIVE_INFINITY });
+  const text = await readText(path, { follow: true, maxBytes: Number.POSITIVE_INFINITY });
   if (typeof text !== 'string') return { posts: [], problems: [`${name}: ${text.problem}`] };
   const list = parseList(text.replace(/^\uFEFF/, ''));
   if (list === undefined) return { posts: [], problems: [`${name}: must be a JSON array of posts`] };
@@ -137,11 +137,11 @@ function toRawPost(item: unknown, name: string): RawPost {
 }
 
 /** More than the longest content takes with a long head before it. */
-const mostBytesOfMarkdown = 4 * 1024 * 1024;
+const maxBytesOfMarkdown = 4 * 1024 * 1024;
 
 async function readText(
   path: string,
-  { follow, mostBytes }: { follow: boolean; mostBytes: number },
+  { follow, maxBytes }: { follow: boolean; maxBytes: number },
 ): Promise<string | { problem: string }> {
   try {
     // A pipe would keep an `open` waiting that blocks.
@@ -149,7 +149,7 @@ async function readText(
     await using file = await open(path, flags);
     const facts = await file.stat();
     if (!facts.isFile()) return { problem: 'is not a file' };
-    if (facts.size > mostBytes) return { problem: `is larger than ${mostBytes} bytes` };
+    if (facts.size > maxBytes) return { problem: `is larger than ${maxBytes} bytes` };
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await file.readFile());
   } catch (error) {
     const code = codeOf(error);

@@ -3,14 +3,7 @@ import type { Log } from '../../shared/runtime/log.js';
 import { singleFlight } from '../../shared/runtime/single-flight.js';
 import { parsePostgresUrl } from '../../shared/urls/postgres-url.js';
 import { createConnectionPool, type Query } from './connection-pool.js';
-import {
-  codeOf,
-  isDatabaseTrouble,
-  postgresErrorOf,
-  schemaMissing,
-  statementCut,
-  troubleOf,
-} from './errors.js';
+import { codeOf, errorOf, isDatabaseError, postgresErrorOf, schemaMissing, statementCut } from './errors.js';
 import { type Listener, type ListenHooks, startListening } from './listener.js';
 import { findSchemaAge, type SchemaAge } from './migrate.js';
 
@@ -77,13 +70,13 @@ interface DatabaseOptions {
 /** Opens the database of the URL. Never throws for an unreachable one: `check` tells. Throws `StoreUrlError`. */
 export function openDatabase(options: DatabaseOptions): Database {
   const { url, poolSize, log, waitMs = requestLimits.waitMs } = options;
-  const { answerMs: longestMs = requestLimits.answerMs } = options;
+  const { answerMs: maxMs = requestLimits.answerMs } = options;
   const address = parsePostgresUrl(url);
   const requests = createConnectionPool({
     address,
     size: poolSize,
     waitMs,
-    answerMs: longestMs,
+    answerMs: maxMs,
     lifetimeMs,
     log,
   });
@@ -97,7 +90,7 @@ export function openDatabase(options: DatabaseOptions): Database {
         if (purpose === 'upkeep') return await checks.run(query);
         return await requests.run(query, { answerMs, slow: purpose === 'search' });
       } catch (error) {
-        if (!isDatabaseTrouble(error)) throw error;
+        if (!isDatabaseError(error)) throw error;
         log.warn({ code: codeOf(error), purpose }, 'database unavailable');
         throw new Failure('database_unavailable', { ...factsOf(error, purpose), cause: error });
       }
@@ -105,9 +98,9 @@ export function openDatabase(options: DatabaseOptions): Database {
   });
   const look = () => checks.run(findSchemaAge).then(healthOf, unreachable);
   return {
-    ...statements(() => longestMs),
+    ...statements(() => maxMs),
     together: () => {
-      const until = performance.now() + longestMs;
+      const until = performance.now() + maxMs;
       return statements(() => until - performance.now());
     },
     check: singleFlight(look, { apartMs: checksApartMs }),
@@ -148,6 +141,6 @@ const migrationsByAge: Record<SchemaAge, CheckResult> = {
 };
 
 function unreachable(error: unknown): DatabaseHealth {
-  const result = { status: 'failing', detail: troubleOf(error) } as const;
+  const result = { status: 'failing', detail: errorOf(error) } as const;
   return { database: result, migrations: result };
 }

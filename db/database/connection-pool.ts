@@ -3,15 +3,15 @@ import type { Log } from '../../shared/runtime/log.js';
 import type { PostgresAddress } from '../../shared/urls/postgres-url.js';
 import { type Connection, type Drizzle, openConnection } from './connection.js';
 import { createConnectionSlots } from './connection-slots.js';
-import { answerWithin, DatabaseSilence } from './database-timeout.js';
-import { concernsServer, sparesConnection } from './errors.js';
+import { answerWithin, DatabaseTimeout } from './database-timeout.js';
+import { concernsServer, keepsConnection } from './errors.js';
 
 /** One statement, made with Drizzle. */
 export type Query<T> = (db: Drizzle) => PromiseLike<T>;
 
 /** Connections for short statements that end within a time limit whatever the database does. */
 export interface ConnectionPool {
-  /** Runs one statement. Rejects with the error of Drizzle or postgres.js, or with `DatabaseSilence`. */
+  /** Runs one statement. Rejects with the error of Drizzle or postgres.js, or with `DatabaseTimeout`. */
   run<T>(query: Query<T>, limits?: StatementLimits): Promise<T>;
   /** Ends every connection, within about a second. What runs afterwards is rejected. */
   close(): Promise<void>;
@@ -38,7 +38,7 @@ interface ConnectionPoolOptions {
 }
 
 const connectTimeoutMs = 2000;
-const leastStatementMs = 2000;
+const minStatementMs = 2000;
 /** PostgreSQL's answer that it has cut a statement still has to arrive. */
 const arrivalMs = 800;
 /** Firewalls forget connections that are quiet for some minutes, without a word to either end. */
@@ -55,7 +55,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
   const ask = async <T>(query: Query<T>): Promise<T> => {
     // That a waiting connection has ended may have arrived, but not been looked at.
     await nextTurn();
-    if (closed) throw new DatabaseSilence('CONNECTION_ENDED');
+    if (closed) throw new DatabaseTimeout('CONNECTION_ENDED');
     const connection = connections.take();
     const work = async () => await query(connection.db);
     try {
@@ -63,10 +63,10 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
       connections.giveBack(connection);
       return result;
     } catch (error) {
-      if (sparesConnection(error)) connections.giveBack(connection);
+      if (keepsConnection(error)) connections.giveBack(connection);
       else connections.discard(connection);
       if (concernsServer(error)) connections.discardIdle();
-      if (error instanceof DatabaseSilence) log.warn('the database is silent');
+      if (error instanceof DatabaseTimeout) log.warn('database timeout');
       throw error;
     }
   };
@@ -75,7 +75,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
       const until = performance.now() + Math.min(limits.answerMs ?? answerMs, answerMs);
       const left = () => until - performance.now();
       // What would be told to give up at once is better not begun.
-      if (left() <= 0) throw new DatabaseSilence('NO_ANSWER');
+      if (left() <= 0) throw new DatabaseTimeout('NO_ANSWER');
       const release = await slots.take({ waitMs: Math.min(waitMs, left()), slow: limits.slow ?? false });
       // The slot is free when the query has ended, which can be after its caller has been told to give up.
       const answer = ask(query).finally(release);
@@ -90,7 +90,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
 
 /** The connections of a pool, those in use and those that wait for the next query. */
 function createConnectionSet({ address, answerMs, lifetimeMs }: ConnectionPoolOptions) {
-  const statementMs = Math.max(leastStatementMs, answerMs - arrivalMs);
+  const statementMs = Math.max(minStatementMs, answerMs - arrivalMs);
   /** Each with the time, of the process's own clock, at which it shall not be used any more. */
   const all = new Map<Connection, number>();
   const idle = new Set<Connection>();

@@ -1,8 +1,8 @@
-import { DatabaseSilence } from './database-timeout.js';
+import { DatabaseTimeout } from './database-timeout.js';
 
 /** A bounded wait for one of a number of connections; postgres.js itself lets queries wait without end. */
 export interface ConnectionSlots {
-  /** Waits its turn for a slot and gives what frees it, to be called once. Throws `DatabaseSilence` for none in time. */
+  /** Waits its turn for a slot and gives what frees it, to be called once. Throws `DatabaseTimeout` for none in time. */
   take(turn: Turn): Promise<() => void>;
 }
 
@@ -55,7 +55,7 @@ function createLine(count: number) {
       done();
     };
     const next = () => leave(resolve);
-    const timer = setTimeout(() => leave(() => reject(new DatabaseSilence('NO_FREE_CONNECTION'))), waitMs);
+    const timer = setTimeout(() => leave(() => reject(new DatabaseTimeout('NO_FREE_CONNECTION'))), waitMs);
     waiting.add(next);
     return promise;
   };

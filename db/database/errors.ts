@@ -1,5 +1,5 @@
 import postgres from 'postgres';
-import { isCertificateTrouble } from '../../shared/urls/store-certificates.js';
+import { isCertificateError } from '../../shared/urls/store-certificates.js';
 
 /** Tells the database's trouble (away, silent, full, not migrated) from that of a query. */
 
@@ -15,14 +15,14 @@ export const postgresErrorOf = (error: unknown): postgres.PostgresError | undefi
   chainOf(error).find((link) => link instanceof postgres.PostgresError);
 
 /** Whether a query failed for a reason that lies in the database or on the way to it, so that it may succeed later. */
-export function isDatabaseTrouble(error: unknown): boolean {
+export function isDatabaseError(error: unknown): boolean {
   const answered = postgresErrorOf(error);
   if (answered) return endsConnection(answered) || troubleStates.test(answered.code);
   return connectionCodes.test(codeOf(error) ?? '');
 }
 
 /** Whether a query failed in a way that leaves its connection good. */
-export function sparesConnection(error: unknown): boolean {
+export function keepsConnection(error: unknown): boolean {
   const answered = postgresErrorOf(error);
   if (answered === undefined || endsConnection(answered)) return false;
   return !troubleStates.test(answered.code) || statementStates.test(answered.code);
@@ -36,12 +36,12 @@ export function concernsServer(error: unknown): boolean {
   const answered = postgresErrorOf(error);
   if (answered === undefined) return codeOf(error) === 'NO_ANSWER';
   return (
-    !statementStates.test(answered.code) && answered.code !== tooManyConnections && isDatabaseTrouble(error)
+    !statementStates.test(answered.code) && answered.code !== tooManyConnections && isDatabaseError(error)
   );
 }
 
 /** What is wrong with the database, in words that are safe to show: messages can hold its address and a query. */
-export function troubleOf(error: unknown): string {
+export function errorOf(error: unknown): string {
   const code = codeOf(error);
   return `the database ${wordsFor(error, code)}${code === undefined ? '' : ` (${code})`}`;
 }
@@ -52,7 +52,7 @@ function wordsFor(error: unknown, code = ''): string {
   if (code === readOnly) return 'is read-only';
   if (answered) return 'answers with an error';
   if (code === 'TLS_NOT_OFFERED') return 'does not offer TLS';
-  return isCertificateTrouble(code) ? 'shows a certificate that is not trusted' : 'cannot be reached';
+  return isCertificateError(code) ? 'shows a certificate that is not trusted' : 'cannot be reached';
 }
 
 const endsConnection = ({ severity }: postgres.PostgresError): boolean => severity !== 'ERROR';

@@ -20,7 +20,7 @@ const patienceMs = 2000;
 /**
  * Brings the schema up to date. Any number of processes may do so at once, and `onWait` is called in one that has
  * waited 2 s for another. Gives what the schema is then: a database that a newer release has migrated stays as it is.
- * Rejects with an error of Drizzle or postgres.js, and has changed nothing then; `troubleOf` says what may be shown of it.
+ * Rejects with an error of Drizzle or postgres.js, and has changed nothing then; `errorOf` says what may be shown of it.
  */
 export async function migrateDatabase(
   url: string,

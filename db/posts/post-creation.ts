@@ -9,7 +9,7 @@ import type { PostFields, PostRequest, PostStore } from './post-store.js';
 import { freeSlug, type Slug, slugAsGiven, slugOfTitle } from './slug.js';
 
 /** With every attempt a slug made from the title becomes another one, so that the second is nearly always the last. */
-const mostAttempts = 3;
+const maxAttempts = 3;
 
 /**
  * Creates posts:
@@ -24,7 +24,7 @@ export function createPostCreation(database: Database): PostStore['create'] {
 
   return async (fields, request) => {
     const statements = database.together();
-    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       const values = toValues(fields, request, attempt);
       const [row] = await statements.run((db) => insertion(db).execute(values));
       if (row !== undefined) return { post: toPost(row), replayed: false };

@@ -24,7 +24,7 @@ export interface ExportedSource extends PostSource {
 }
 
 /** Every post on its way out, drafts included. Everything may throw `Failure('database_unavailable')`. */
-export interface PostPages {
+export interface PostExport {
   count(): Promise<number>;
   /** The files that posts came from: path by the post's id. */
   sourcePaths(): Promise<Map<string, string>>;
@@ -33,7 +33,7 @@ export interface PostPages {
 }
 
 /** Reads every post, in statements that each answer with little. */
-export function createPostPages(database: Database): PostPages {
+export function createPostExport(database: Database): PostExport {
   return {
     count: async () => {
       const [row] = await database.run((db) => db.select({ total: count() }).from(posts));
@@ -53,12 +53,11 @@ export function createPostPages(database: Database): PostPages {
 }
 
 /** Every UUID but this one is greater. */
-const leastId = '00000000-0000-0000-0000-000000000000';
+const minId = '00000000-0000-0000-0000-000000000000';
 
 /** The rows in the order of their ids: after each page those behind its last row, until there are none. */
 async function* walk<Row extends { id: string }>(read: (after: string) => Promise<Row[]>) {
-  for (let rows = await read(leastId); rows.length > 0; rows = await read(rows.at(-1)?.id ?? leastId))
-    yield rows;
+  for (let rows = await read(minId); rows.length > 0; rows = await read(rows.at(-1)?.id ?? minId)) yield rows;
 }
 
 const pathsAtOnce = 2000;
@@ -73,7 +72,7 @@ const pathsAfter = (db: Drizzle, after: string) =>
 
 const postsAtOnce = 200;
 /** Bytes of text after which a page ends: over a slow line it has to arrive before we give up on the database. */
-const mostBytesPerPage = 1024 * 1024;
+const maxBytesPerPage = 1024 * 1024;
 
 const isSource = eq(postSources.postId, posts.id);
 
@@ -108,6 +107,6 @@ function postsAfter(db: Drizzle, after: string) {
     .from(measured)
     .innerJoin(posts, eq(posts.id, measured.id))
     .leftJoin(postSources, isSource)
-    .where(sql`${measured.bytesBefore} < ${mostBytesPerPage}`)
+    .where(sql`${measured.bytesBefore} < ${maxBytesPerPage}`)
     .orderBy(asc(posts.id));
 }

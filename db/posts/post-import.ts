@@ -4,7 +4,7 @@ import { Failure } from '../../shared/failures.js';
 import { type Database, isUniqueViolation } from '../database/client.js';
 import { and, eq, inArray, type SQL, sql } from '../database/drizzle.js';
 import { postSources, posts } from '../schema.js';
-import { createPostPages, type PostPages, type PostSource } from './post-export.js';
+import { createPostExport, type PostExport, type PostSource } from './post-export.js';
 
 /** A post to be stored; times are RFC 3339 in UTC. What is undefined stays as it is in the post, if there is one. */
 export interface ImportedPost {
@@ -31,7 +31,7 @@ export interface ImportedPost {
 export type Imported = 'created' | 'changed' | 'unchanged';
 
 /** The post that has a slug. */
-export interface SlugHolder {
+export interface SlugOwner {
   id: string;
   /** The file that it came from. */
   path: string | null;
@@ -41,7 +41,7 @@ export interface SlugHolder {
 export type Comparison = 'missing' | 'same' | 'different' | 'stale';
 
 /** Posts on their way in and out, drafts included. Everything may throw `Failure('database_unavailable')`. */
-export interface PostTransfer extends PostPages {
+export interface PostImport extends PostExport {
   /**
    * Creates or changes a post, or finds it equal and leaves it alone. Throws `Failure('slug_taken')`, and, unless it is
    * forced, `Failure('precondition_failed')` for a post that would be stale.
@@ -55,12 +55,12 @@ export interface PostTransfer extends PostPages {
   /** The ids among these of posts that have another version than their file was imported as, if they came from one. */
   changedSinceImport(ids: readonly string[]): Promise<Set<string>>;
   /** The posts that have these slugs, by slug. */
-  holders(slugs: readonly string[]): Promise<Map<string, SlugHolder>>;
+  holders(slugs: readonly string[]): Promise<Map<string, SlugOwner>>;
   /** Notes that the file that a post came from stands for this version now. */
   markExported(id: string, file: PostSource & { version: number }): Promise<void>;
 }
 
-export function createPostTransfer(database: Database): PostTransfer {
+export function createPostImport(database: Database): PostImport {
   return {
     store: (post, { force } = { force: false }) => store(database, post, force),
     compare: async (post) => {
@@ -78,16 +78,16 @@ export function createPostTransfer(database: Database): PostTransfer {
     markExported: async (id, file) => {
       await database.run((db) => db.update(postSources).set(file).where(eq(postSources.postId, id)));
     },
-    ...createPostPages(database),
+    ...createPostExport(database),
   };
 }
 
 /** The second attempt sees what another writer did between the statement's look and its write. */
-const mostAttempts = 5;
+const maxAttempts = 5;
 
 async function store(database: Database, post: ImportedPost, force: boolean): Promise<Imported> {
   try {
-    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       const [row] = await database.run((db) =>
         db.execute<{ outcome: Imported | 'stale' }>(upsert(post, force)),
       );
@@ -188,8 +188,8 @@ async function changedSinceImport(database: Database, ids: readonly string[]): P
 
 const slugsAtOnce = 1000;
 
-async function holders(database: Database, slugs: readonly string[]): Promise<Map<string, SlugHolder>> {
-  const found = new Map<string, SlugHolder>();
+async function holders(database: Database, slugs: readonly string[]): Promise<Map<string, SlugOwner>> {
+  const found = new Map<string, SlugOwner>();
   for (let start = 0; start < slugs.length; start += slugsAtOnce) {
     const some = inArray(posts.slug, slugs.slice(start, start + slugsAtOnce));
     const rows = await database.run((db) =>

@@ -5,7 +5,7 @@ import { oncePerConnection, postColumns, toPost, versionColumns } from './post-r
 import type { PostFilter, PostStore } from './post-store.js';
 
 /** Bytes of content after which a page ends, so that a few clients with long posts cannot fill the memory. */
-const mostBytesPerPage = 2 * 1024 * 1024;
+const maxBytesPerPage = 2 * 1024 * 1024;
 
 // Written out, never a parameter: a plan for any status could not use the index that has published posts alone.
 const isPublished = sql`${posts.status} = 'published'`;
@@ -59,7 +59,7 @@ function pageOf(db: Drizzle, filter: PostFilter) {
   const page = db
     .select(columns)
     .from(measured)
-    .where(sql`${bytesBefore} < ${mostBytesPerPage}`)
+    .where(sql`${bytesBefore} < ${maxBytesPerPage}`)
     .orderBy(desc(measured.sortedAt), desc(measured.id))
     .limit(filter.limit);
   // A tag or a word can be in every post or in one, so a plan for any of them would be a bad one: these are planned

@@ -30,11 +30,11 @@ export function freeSlug(db: Drizzle, { wanted, spare }: Record<keyof Slug, stri
 
 /** The last hexadecimal digits of a UUIDv7 are random. */
 const markLength = 8;
-const mostCharacters = 80;
+const maxCharacters = 80;
 
 /** Cut behind a whole word, unless the first one is too long by itself. */
 function shorten(slug: string): string {
-  if (slug.length <= mostCharacters) return slug;
-  const end = slug.lastIndexOf('-', mostCharacters);
-  return slug.slice(0, end > 0 ? end : mostCharacters);
+  if (slug.length <= maxCharacters) return slug;
+  const end = slug.lastIndexOf('-', maxCharacters);
+  return slug.slice(0, end > 0 ? end : maxCharacters);
 }

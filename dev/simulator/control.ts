@@ -25,7 +25,7 @@ const about = {
   },
 };
 
-const longestWaitMs = 60_000;
+const maxWaitMs = 60_000;
 
 /** What the control path needs of the simulator. */
 export interface ControlDeps {
@@ -78,7 +78,7 @@ async function listCalls(calls: CallLog, query: URLSearchParams, response: Serve
   }
   if (wait === null) return send(response, 200, calls.list(filter));
   const wanted = (call: Call) => isMeant(call, filter);
-  const signal = AbortSignal.timeout(Math.min(timeoutMs, longestWaitMs));
+  const signal = AbortSignal.timeout(Math.min(timeoutMs, maxWaitMs));
   const waiting = wait === 'close' ? calls.waitForClosed(wanted, signal) : calls.waitFor(wanted, signal);
   return waiting.then(
     () => send(response, 200, calls.list(filter)),

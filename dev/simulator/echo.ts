@@ -4,7 +4,7 @@ const shownOfATurn = 80;
 const shownOfTheLastUserTurn = 500;
 const shownTurns = 200;
 const piecesOfAStream = 8;
-const longestPiece = 4096;
+const maxPiece = 4096;
 
 /** A reply that says it is simulated and shows every turn it read, long ones shortened. */
 export function echo(provider: ProviderId, turns: readonly Turn[]): string {
@@ -28,7 +28,7 @@ export function lastUserText(turns: readonly Turn[]): string {
 
 /** Splits a text into the pieces a stream sends it in, several unless it is tiny, without cutting a character in two. */
 export function splitText(text: string): string[] {
-  const size = Math.min(longestPiece, Math.max(2, Math.ceil(text.length / piecesOfAStream)));
+  const size = Math.min(maxPiece, Math.max(2, Math.ceil(text.length / piecesOfAStream)));
   const pieces: string[] = [];
   for (let start = 0; start < text.length; ) {
     const end = wholeCharacters(text, start + size);

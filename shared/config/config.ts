@@ -205,7 +205,7 @@ export const environmentSchema = z.object({
     ),
   CHAT_RESULT_TTL_S: count(86_400)
     .default(3600)
-    .describe('How long after its deadline a kept chat can be read and its key counts, in seconds.'),
+    .describe('How long after its deadline a stored chat can be read and its key counts, in seconds.'),
   MAX_BODY_BYTES: z.coerce
     .number()
     .int()

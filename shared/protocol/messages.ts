@@ -23,7 +23,7 @@ export const chatJobSchema = z.object({
   /** The API process that waits for the outcome. */
   replyTo: z.string(),
   /**
-   * When the records of a kept chat end, in milliseconds since the epoch: its caller may come back, so its outcome is
+   * When the records of a stored chat end, in milliseconds since the epoch: its caller may come back, so its outcome is
    * recorded. Absent in an ordinary job.
    */
   keptUntil: z.number().optional(),
@@ -39,7 +39,7 @@ export type ChatJobPayload = z.input<typeof chatJobSchema>;
 export const encodeChatJob = (job: ChatJob): ChatJobPayload => ({ ...job, turns: JSON.stringify(job.turns) });
 
 /** Told on `reply.<api node>` when jobs have settled; on `reply.kept` of kept ones, without their outcomes. */
-export const replySchema = z.object({
+export const resultMessageSchema = z.object({
   v: version,
   settled: z.array(
     z.object({
@@ -50,7 +50,7 @@ export const replySchema = z.object({
   ),
 });
 
-export type Reply = z.output<typeof replySchema>;
+export type Reply = z.output<typeof resultMessageSchema>;
 
 /** Told on `cancel.<provider>` when nobody waits for these jobs any more. */
 export const cancelSchema = z.object({ v: version, jobIds: z.array(z.string()) });
@@ -58,7 +58,7 @@ export const cancelSchema = z.object({ v: version, jobIds: z.array(z.string()) }
 export type Cancel = z.output<typeof cancelSchema>;
 
 /** Told on `limit.<provider>` when the provider has told a pool to wait, so that its other pools wait as well. */
-export const limitSchema = z.object({
+export const rateLimitSchema = z.object({
   v: version,
   provider,
   /** Who was told. */
@@ -69,7 +69,7 @@ export const limitSchema = z.object({
   model: z.string().optional(),
 });
 
-export type Limit = z.output<typeof limitSchema>;
+export type RateLimitMessage = z.output<typeof rateLimitSchema>;
 
 /** A model that a pool does not call freely; null stands for the account, which is every model. */
 const modelBreakerSchema = z.object({
@@ -86,7 +86,7 @@ export type ModelBreaker = z.output<typeof modelBreakerSchema>;
  * Told on `pool.<provider>.<worker>` once a second, at every change of the breaker, when a hold begins and ends, and once
  * when the pool stops.
  */
-export const poolBeatSchema = z.object({
+export const poolHeartbeatSchema = z.object({
   v: version,
   provider,
   worker: z.string(),
@@ -119,10 +119,10 @@ export const poolBeatSchema = z.object({
   breakers: z.array(modelBreakerSchema).optional(),
 });
 
-export type PoolBeat = z.output<typeof poolBeatSchema>;
+export type PoolHeartbeat = z.output<typeof poolHeartbeatSchema>;
 
 /** The record of a finished job is kept this long, in milliseconds, for an API process that missed the telling. */
-export const recordKeptMs = 60_000;
+export const jobRecordTtlMs = 60_000;
 
 /** Name of a provider's queue. */
 export const queueName = (id: (typeof providerIds)[number]): string => `chat-${id}`;
@@ -130,7 +130,7 @@ export const queueName = (id: (typeof providerIds)[number]): string => `chat-${i
 /** Relay topics; see the schemas for what each carries. */
 export const topics = {
   reply: (apiNode: string): string => `reply.${apiNode}`,
-  keptReply: 'reply.kept',
+  storedResult: 'reply.kept',
   cancel: (id: (typeof providerIds)[number]): string => `cancel.${id}`,
   limit: (id: (typeof providerIds)[number]): string => `limit.${id}`,
   pool: (id: (typeof providerIds)[number], worker: string): string => `pool.${id}.${worker}`,

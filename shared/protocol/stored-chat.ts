@@ -10,8 +10,8 @@ import { version, writtenVersion } from './version.js';
  * `v`; see `versions.ts`.
  */
 
-/** What is known of a kept chat beside its outcome; never its conversation. Times are in milliseconds since the epoch. */
-const keptChatSchema = z.object({
+/** What is known of a stored chat beside its outcome; never its conversation. Times are in milliseconds since the epoch. */
+const storedChatSchema = z.object({
   v: version,
   /** Also the job's. */
   id: z.string(),
@@ -30,42 +30,42 @@ const keptChatSchema = z.object({
   keptUntil: z.number(),
 });
 
-export type KeptChat = z.output<typeof keptChatSchema>;
+export type StoredChat = z.output<typeof storedChatSchema>;
 
-const keptOutcomeSchema = z.object({
+const storedResultSchema = z.object({
   v: version,
   at: z.number(),
   /** As `encodeOutcome` writes it. */
   outcome: z.string().transform(decodeOutcome),
 });
 
-/** How a kept chat ended, and when, in milliseconds since the epoch. */
-export type KeptOutcome = z.output<typeof keptOutcomeSchema>;
+/** How a stored chat ended, and when, in milliseconds since the epoch. */
+export type StoredResult = z.output<typeof storedResultSchema>;
 
 /** So long an outcome waits for a store that is away, in milliseconds: a restart or a failover takes a few seconds. */
-export const outcomePatienceMs = 10_000;
+export const resultTimeoutMs = 10_000;
 
-/** Where a kept chat is recorded. */
+/** Where a stored chat is recorded. */
 export const chatKey = (id: string): string => `chat.${id}`;
 
-/** Where the outcome of a kept chat is recorded; whoever writes it first decides how the chat ended. */
-export const outcomeKey = (id: string): string => `outcome.${id}`;
+/** Where the outcome of a stored chat is recorded; whoever writes it first decides how the chat ended. */
+export const resultKey = (id: string): string => `outcome.${id}`;
 
 /** Where the id is recorded of the chat that a caller's `Idempotency-Key` stands for; tells neither of the two. */
-export const pointerKey = (owner: string, key: string): string =>
+export const idempotencyIndexKey = (owner: string, key: string): string =>
   `key.${createHash('sha256').update(`${owner}\0${key}`).digest('hex')}`;
 
-/** A kept chat as JSON text. */
-export const encodeKeptChat = (chat: KeptChat): string => JSON.stringify(chat);
+/** A stored chat as JSON text. */
+export const encodeStoredChat = (chat: StoredChat): string => JSON.stringify(chat);
 
-/** Reads what `encodeKeptChat` wrote. Throws for anything else. */
-export const decodeKeptChat = (text: string): KeptChat => jsonText(keptChatSchema).parse(text);
+/** Reads what `encodeStoredChat` wrote. Throws for anything else. */
+export const decodeStoredChat = (text: string): StoredChat => jsonText(storedChatSchema).parse(text);
 
-/** The outcome of a kept chat, which ended `at`, as JSON text. */
-export const encodeKeptOutcome = (outcome: Outcome, at: number): string =>
+/** The outcome of a stored chat, which ended `at`, as JSON text. */
+export const encodeStoredResult = (outcome: Outcome, at: number): string =>
   JSON.stringify({ v: writtenVersion, at, outcome: encodeOutcome(outcome) } satisfies z.input<
-    typeof keptOutcomeSchema
+    typeof storedResultSchema
   >);
 
-/** Reads what `encodeKeptOutcome` wrote. Throws for anything else. */
-export const decodeKeptOutcome = (text: string): KeptOutcome => jsonText(keptOutcomeSchema).parse(text);
+/** Reads what `encodeStoredResult` wrote. Throws for anything else. */
+export const decodeStoredResult = (text: string): StoredResult => jsonText(storedResultSchema).parse(text);

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { providerIds } from '../contract.js';
-import { queueName, recordKeptMs } from '../protocol/messages.js';
+import { jobRecordTtlMs, queueName } from '../protocol/messages.js';
 import type { Log } from '../runtime/log.js';
-import { within } from '../runtime/with-timeout.js';
+import { withTimeout } from '../runtime/with-timeout.js';
 import type { QueueStore } from './queue-store.js';
 
 /** What removes from the queue's store whatever nobody needs any more. */
-export interface Upkeep {
+export interface Pruner {
   stop(): Promise<void>;
 }
 
@@ -16,7 +16,7 @@ interface UpkeepDeps {
    * The longest deadline that this process gives, in milliseconds: after it jobs that nobody finished are removed. Absent in a
    * process that gives none and so knows of none: it leaves them alone.
    */
-  longestMs?: number;
+  maxMs?: number;
   log: Log;
 }
 
@@ -37,15 +37,15 @@ interface UpkeepTimes {
  * that remove the same whoever takes the lease, one at a time and not again before half the time has passed. The store must be
  * ready; what fails is done the next time, and keeps nothing else from being done.
  */
-export function startUpkeep({ store, longestMs, log }: UpkeepDeps, times: UpkeepTimes = {}): Upkeep {
-  const { everyMs = 10_000, keptMs = recordKeptMs, marginMs = 60_000 } = times;
+export function startPruner({ store, maxMs, log }: UpkeepDeps, times: UpkeepTimes = {}): Pruner {
+  const { everyMs = 10_000, keptMs = jobRecordTtlMs, marginMs = 60_000 } = times;
   const queues = providerIds.map((id) => store.createQueue(queueName(id)));
   const stopping = new AbortController();
 
   const tidy = async (queue: Queue) => {
     for (const state of finished) await removeOlder(queue, state, keptMs);
-    if (longestMs !== undefined)
-      for (const state of unfinished) await removeOlder(queue, state, longestMs + marginMs);
+    if (maxMs !== undefined)
+      for (const state of unfinished) await removeOlder(queue, state, maxMs + marginMs);
     // Last, because removing is an event as well.
     await store.forgetEvents(queue);
   };
@@ -53,9 +53,8 @@ export function startUpkeep({ store, longestMs, log }: UpkeepDeps, times: Upkeep
     for (const queue of queues) await attempt(() => tidy(queue));
     await attempt(() => store.records.removeEnded());
   };
-  const attempt = (work: () => Promise<void>) =>
-    work().catch((err) => log.debug({ err }, 'not everything was tidied'));
-  const lease = leaseKey(longestMs === undefined ? 'ended' : 'all');
+  const attempt = (work: () => Promise<void>) => work().catch((err) => log.debug({ err }, 'prune failed'));
+  const lease = leaseKey(maxMs === undefined ? 'ended' : 'all');
   /** The store ends the lease by itself, so the death of its holder delays nothing for long. */
   const isOurTurn = () =>
     store.records.create(lease, { value: '', ttlMs: Math.ceil(everyMs / 2) }).catch(() => false);
@@ -72,7 +71,7 @@ export function startUpkeep({ store, longestMs, log }: UpkeepDeps, times: Upkeep
   return {
     stop: () => {
       stopping.abort();
-      return within(closingMs, close()).catch(() => undefined);
+      return withTimeout(closingMs, close()).catch(() => undefined);
     },
   };
 }
@@ -83,9 +82,9 @@ const leaseKey = (removes: 'ended' | 'all'): string => `lease.upkeep.${removes}`
 /** How long the store may take to let go. */
 const closingMs = 1000;
 /** So that no command holds the store up for long. */
-const mostAtOnce = 1000;
+const maxAtOnce = 1000;
 /** More than this waits for the next time. */
-const mostBatches = 100;
+const maxBatches = 100;
 
 const finished = ['completed', 'failed'] as const;
 /**
@@ -99,9 +98,9 @@ async function removeOlder(
   state: (typeof finished | typeof unfinished)[number],
   ageMs: number,
 ): Promise<void> {
-  for (let batch = 0; batch < mostBatches; batch += 1) {
-    const removed = await queue.clean(ageMs, mostAtOnce, state);
-    if (removed.length < mostAtOnce) return;
+  for (let batch = 0; batch < maxBatches; batch += 1) {
+    const removed = await queue.clean(ageMs, maxAtOnce, state);
+    if (removed.length < maxAtOnce) return;
   }
 }
 

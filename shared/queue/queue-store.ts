@@ -1,5 +1,5 @@
 import type { Processor, Queue, Relay, RelayOptions, Worker, WorkerOptions } from 'bullmq';
-import { isCertificateTrouble } from '../urls/store-certificates.js';
+import { isCertificateError } from '../urls/store-certificates.js';
 
 /**
  * Where the queue lives: Redis when `REDIS_URL` is set, else PostgreSQL. Only `queue-stores/` knows which; everyone else sees BullMQ's classes, ready to use, and one `QueueStore`.
@@ -80,17 +80,15 @@ export type WorkerTuning = Omit<WorkerOptions, 'connection'>;
 export type RelayTuning = Omit<RelayOptions, 'connection' | 'backend'>;
 
 /** A defect of the store that waiting does not mend; its message is safe to show. */
-export class StoreDefect extends Error {
-  override readonly name = 'StoreDefect';
+export class Misconfiguration extends Error {
+  override readonly name = 'Misconfiguration';
 }
 
 /** What is wrong with a store, in words that are safe to show: other messages can hold its address and password. */
 export function reasonOf(error: unknown): string {
-  if (error instanceof StoreDefect) return error.message;
+  if (error instanceof Misconfiguration) return error.message;
   const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
   if (code === undefined) return 'the store cannot be reached';
-  const trouble = isCertificateTrouble(code)
-    ? 'shows a certificate that is not trusted'
-    : 'cannot be reached';
+  const trouble = isCertificateError(code) ? 'shows a certificate that is not trusted' : 'cannot be reached';
   return `the store ${trouble} (${code})`;
 }

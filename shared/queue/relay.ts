@@ -1,14 +1,14 @@
 import type { z } from 'zod';
 import { isNewer } from '../protocol/version.js';
 import type { Log } from '../runtime/log.js';
-import { within } from '../runtime/with-timeout.js';
+import { withTimeout } from '../runtime/with-timeout.js';
 import type { QueueStore } from './queue-store.js';
 
 /**
  * Telling between processes: at most once and never replayed, so it never is the only carrier of anything. Our own
  * small interface over BullMQ's Relay, which is still called experimental.
  */
-export interface Telegraph {
+export interface Relay {
   /** Resolves once the message is on its way to everyone who listens now; rejects when the store is down. */
   publish(topic: string, message: object): Promise<void>;
   /**
@@ -29,10 +29,10 @@ const leaseDuration = 15_000;
 const closingMs = 1000;
 
 /** Opens this process's end of the relay; the store must be ready. */
-export async function openTelegraph(
+export async function openRelay(
   store: QueueStore,
   { name, log }: { name: string; log: Log },
-): Promise<Telegraph> {
+): Promise<Relay> {
   const relay = store.createRelay({
     namespace: 'quillgate',
     name,
@@ -41,7 +41,7 @@ export async function openTelegraph(
     maxMessageSize: maxMessageBytes,
   });
   // Leaving takes a word with the store, which may be gone; its lease ends by itself.
-  const close = () => within(closingMs, relay.close()).catch(() => undefined);
+  const close = () => withTimeout(closingMs, relay.close()).catch(() => undefined);
   await relay.waitUntilReady().catch(async (error) => {
     await close();
     throw error;

@@ -3,8 +3,8 @@ import { ConfigError, type Environment, readEnvironment } from '../config/config
 import { stackFrames } from './log.js';
 
 /** Thrown by a program that cannot start for a reason that its message, safe to show, tells in full. */
-export class CannotStart extends Error {
-  override readonly name = 'CannotStart';
+export class StartupError extends Error {
+  override readonly name = 'StartupError';
 }
 
 /**
@@ -31,7 +31,7 @@ function endUnlessAwaited(signal: NodeJS.Signals): void {
 }
 
 function describe(error: unknown): string {
-  if (error instanceof ConfigError || error instanceof CannotStart) return error.message;
+  if (error instanceof ConfigError || error instanceof StartupError) return error.message;
   if (!(error instanceof Error)) return 'failed';
   const code = 'code' in error ? ` (${String(error.code)})` : '';
   return [`${error.name}${code}`, ...stackFrames(error)].join('\n');
@@ -44,7 +44,7 @@ export interface ListenAddress {
   host: string;
 }
 
-/** What an error of `listen` means to who has set the address, as `CannotStart`; any other error as it is. */
+/** What an error of `listen` means to who has set the address, as `StartupError`; any other error as it is. */
 export function explainListenError(error: unknown, { variable, port, host }: ListenAddress): unknown {
   const words = new Map([
     ['EADDRINUSE', `${variable}=${port}: something else listens there; stop it or set another port`],
@@ -52,13 +52,13 @@ export function explainListenError(error: unknown, { variable, port, host }: Lis
     ['EADDRNOTAVAIL', `HOST=${host}: this machine has no such address`],
     ['ENOTFOUND', `HOST=${host}: this machine has no such address`],
   ]).get(error instanceof Error && 'code' in error ? String(error.code) : '');
-  return words === undefined ? error : new CannotStart(words, { cause: error });
+  return words === undefined ? error : new StartupError(words, { cause: error });
 }
 
 /** What a program tells a parent that spawned it with an IPC channel: where it listens, then that it can serve. */
 export type Announcement = { type: 'listening'; port: number } | { type: 'ready' };
 
 /** Tells the parent process; does nothing for a program that was started without an IPC channel, or is left alone. */
-export function announce(announcement: Announcement): void {
+export function notifyParent(announcement: Announcement): void {
   if (process.connected) process.send?.(announcement);
 }

@@ -28,7 +28,7 @@ export function ownCertificate(
 }
 
 /** Whether this is a code by which OpenSSL and Node say what they have against a server's certificate. */
-export const isCertificateTrouble = (code: string): boolean =>
+export const isCertificateError = (code: string): boolean =>
   /CERT|^(UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA)/.test(code);
 
 function read(parameter: string, file: string): Buffer {

@@ -1,17 +1,17 @@
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Question, Reply } from '../../api/chat/chat-command.js';
+import type { ChatCommand, Reply } from '../../api/chat/chat-command.js';
 import { Failure } from '../../shared/failures.js';
 import { type ChatApp, startChatApp } from '../support/chat-app.js';
 import { userNamed } from '../support/identities.js';
 import { patience } from '../support/patience.js';
 
 let app: ChatApp;
-/** What the gateway does with the next question. */
-let answer: ((gone: AbortSignal, question: Question) => Promise<Reply>) | undefined;
+/** What the chatService does with the next command. */
+let answer: ((gone: AbortSignal, command: ChatCommand) => Promise<Reply>) | undefined;
 beforeAll(async () => {
-  app = await startChatApp({ answer: (question) => answer?.(question.gone, question) });
+  app = await startChatApp({ answer: (command) => answer?.(command.gone, command) });
 });
 afterAll(() => app.close());
 
@@ -23,7 +23,7 @@ describe('Prefer', () => {
     const { status, headers } = await app.post(prefer('return=minimal, wait=7'));
     expect(status).toBe(200);
     expect(headers.get('preference-applied')).toBe('wait=7');
-    expect(app.questions.at(-1)).toMatchObject({ patienceMs: 7000, keeping: undefined });
+    expect(app.questions.at(-1)).toMatchObject({ waitMs: 7000, storeOptions: undefined });
   });
 
   it.each(['handling=lenient', 'respond-async=no', 'return=minimal', ''])(
@@ -32,7 +32,7 @@ describe('Prefer', () => {
       const { status, headers } = await app.post(prefer(value));
       expect(status).toBe(200);
       expect(headers.get('preference-applied')).toBeNull();
-      expect(app.questions.at(-1)).toMatchObject({ patienceMs: undefined, keeping: undefined });
+      expect(app.questions.at(-1)).toMatchObject({ waitMs: undefined, storeOptions: undefined });
     },
   );
 
@@ -137,7 +137,7 @@ describe('Prefer: respond-async', () => {
   it.each([
     ['respond-async', undefined, 'respond-async'],
     ['wait=7, respond-async', 7000, 'respond-async, wait=7'],
-  ])('as %s is answered with 202 and where the chat is', async (value, patienceMs, applied) => {
+  ])('as %s is answered with 202 and where the chat is', async (value, waitMs, applied) => {
     answer = async () => accepted;
     const response = await app.post(prefer(value));
     answer = undefined;
@@ -145,13 +145,13 @@ describe('Prefer: respond-async', () => {
     expect(response.headers.get('location')).toBe('/chat/the-id');
     expect(response.headers.get('preference-applied')).toBe(applied);
     expect(await response.json()).toEqual({ id: 'the-id', status: 'queued' });
-    const keeping = {
+    const storeOptions = {
       owner: userNamed('user'),
       key: undefined,
       isAsync: true,
-      onGoingOn: expect.any(Function),
+      onDetached: expect.any(Function),
     };
-    expect(app.questions.at(-1)).toMatchObject({ patienceMs, keeping });
+    expect(app.questions.at(-1)).toMatchObject({ waitMs, storeOptions });
   });
 
   it('names the base that was asked', async () => {
@@ -175,8 +175,8 @@ describe('Content-Location', () => {
     ['the reply', 200, () => Promise.resolve(replayed)],
     ['a failure', 500, () => Promise.reject(new Failure('timeout'))],
   ])('says with %s where the chat is', async (_, status, reply) => {
-    answer = (_gone, { keeping }) => {
-      keeping?.onOpened('the-id');
+    answer = (_gone, { storeOptions }) => {
+      storeOptions?.onResolved('the-id');
       return reply();
     };
     const response = await app.post({ headers, path: '/v1/chat' });
@@ -193,7 +193,7 @@ describe('Content-Location', () => {
 describe('Idempotency-Key', () => {
   it('goes along with who has sent it', async () => {
     await app.post({ headers: { 'Idempotency-Key': '~'.repeat(255) } });
-    expect(app.questions.at(-1)?.keeping).toMatchObject({
+    expect(app.questions.at(-1)?.storeOptions).toMatchObject({
       owner: userNamed('user'),
       key: '~'.repeat(255),
       isAsync: false,
@@ -276,7 +276,7 @@ describe('a client', () => {
 });
 
 describe('the time that a body takes', () => {
-  it('is told to the gateway', async () => {
+  it('is told to the chatService', async () => {
     const startedAt = performance.now();
     const { port } = new URL(app.url);
     const socket = connect(Number(port), '127.0.0.1');

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Question } from '../../api/chat/chat-command.js';
-import { createGateway, type Gateway } from '../../api/chat/chat-service.js';
-import { openQueueLink, type QueueLink } from '../../api/chat/jobs/job-client.js';
-import { createWaitingRoom, type WaitingRoom } from '../../api/chat/jobs/pending-replies.js';
-import { createKeptChats, type KeptChats } from '../../api/chat/stored-chats.js';
+import type { ChatCommand } from '../../api/chat/chat-command.js';
+import { type ChatService, createChatService } from '../../api/chat/chat-service.js';
+import { type JobClient, openJobClient } from '../../api/chat/jobs/job-client.js';
+import { createPendingReplies, type PendingReplies } from '../../api/chat/jobs/pending-replies.js';
+import { createStoredChats, type StoredChats } from '../../api/chat/stored-chats.js';
 import { userNamed } from '../support/identities.js';
 import { withLag } from '../support/lateness.js';
 import { apiInstruments } from '../support/metrics.js';
@@ -16,31 +16,31 @@ import { findStoreKinds } from '../support/stores.js';
 const stores = await findStoreKinds();
 const { log } = createRecordingLog();
 
-describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
+describe.each(stores)('the chatService and a store in trouble: $name', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   let shared: SharedStore;
-  let waitingRoom: WaitingRoom;
-  let link: QueueLink;
-  let keptChats: KeptChats;
-  let gateway: Gateway;
+  let pendingReplies: PendingReplies;
+  let link: JobClient;
+  let storedChats: StoredChats;
+  let chatService: ChatService;
   let going: AbortController;
   /** What happens as a job is about to be added. */
   let beforeAdd: (() => void) | undefined;
-  const onGoingOn = vi.fn();
+  const onDetached = vi.fn();
 
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
-    waitingRoom = createWaitingRoom();
-    link = await openQueueLink({ store: shared.store, waitingRoom, metrics: apiInstruments.metrics, log });
+    pendingReplies = createPendingReplies();
+    link = await openJobClient({ store: shared.store, pendingReplies, metrics: apiInstruments.metrics, log });
     const { records } = shared.store;
-    keptChats = createKeptChats({ records, link: () => link, resultTtlMs: 60_000 });
-    const add: QueueLink['add'] = (...job) => {
+    storedChats = createStoredChats({ records, link: () => link, resultTtlMs: 60_000 });
+    const add: JobClient['add'] = (...job) => {
       beforeAdd?.();
       return link.add(...job);
     };
-    const deps = { waitingRoom, keptChats, timeoutMs: 20_000, longestMs: 60_000 };
-    gateway = createGateway({ ...deps, link: () => ({ ...link, add }) });
+    const deps = { pendingReplies, storedChats, timeoutMs: 20_000, maxMs: 60_000 };
+    chatService = createChatService({ ...deps, link: () => ({ ...link, add }) });
   });
   afterAll(async () => {
     shared?.wire.thaw();
@@ -49,9 +49,9 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
   });
   beforeEach(() => {
     going = new AbortController();
-    onGoingOn.mockReset();
+    onDetached.mockReset();
     // There is no worker here, and for a while nobody says so.
-    link.pools.noteOutage();
+    link.pools.recordOutage();
   });
   afterEach(async () => {
     beforeAdd = undefined;
@@ -59,23 +59,23 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
     expect(await shared.store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   });
 
-  const kept = (keeping: { key?: string; isAsync?: boolean }): Question => ({
+  const kept = (storeOptions: { key?: string; isAsync?: boolean }): ChatCommand => ({
     requestId: randomUUID(),
     user: 'me',
     provider: 'openai',
     model: 'm',
     turns: [{ role: 'user', content: 'Hello' }],
     gone: going.signal,
-    keeping: {
+    storeOptions: {
       owner: userNamed('me'),
       key: undefined,
       isAsync: false,
-      onOpened: () => undefined,
-      onGoingOn,
-      ...keeping,
+      onResolved: () => undefined,
+      onDetached,
+      ...storeOptions,
     },
   });
-  const ended = () => onGoingOn.mock.lastCall?.[0] as Promise<unknown>;
+  const ended = () => onDetached.mock.lastCall?.[0] as Promise<unknown>;
   /** How it ends, and after how many milliseconds, less what the machine was late. */
   const timed = async (work: Promise<unknown>) => {
     const startedAt = performance.now();
@@ -89,14 +89,16 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
 
   it('keeps nobody past the deadline who sends a key', async () => {
     shared.wire.freeze();
-    const { code, tookMs } = await timed(gateway.ask({ ...kept({ key: randomUUID() }), patienceMs: 500 }));
+    const { code, tookMs } = await timed(
+      chatService.createChat({ ...kept({ key: randomUUID() }), waitMs: 500 }),
+    );
     expect(code).toBe('timeout');
     expect(tookMs).toBeLessThan(1500);
   });
 
   it.each([{ key: 'k' }, { isAsync: true }])('says within three seconds that it is away: %o', async (how) => {
     shared.wire.freeze();
-    const { code, tookMs } = await timed(gateway.ask(kept(how)));
+    const { code, tookMs } = await timed(chatService.createChat(kept(how)));
     expect(code).toBe('queue_unavailable');
     expect(tookMs).toBeLessThan(3000);
   });
@@ -105,8 +107,8 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
     shared.wire.freeze();
     const name = { owner: userNamed('me'), id: randomUUID() };
     for (const { code, tookMs } of await Promise.all([
-      timed(keptChats.read(name)),
-      timed(keptChats.cancel(name)),
+      timed(storedChats.read(name)),
+      timed(storedChats.cancel(name)),
     ])) {
       expect(code).toBe('queue_unavailable');
       expect(tookMs).toBeLessThan(3000);
@@ -115,46 +117,46 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
 
   it('cancels an asynchronous chat that was refused although the store has taken its job', async () => {
     beforeAdd = shared.wire.holdAnswers;
-    const question = kept({ isAsync: true });
-    await expect(gateway.ask(question)).rejects.toMatchObject({ code: 'queue_unavailable' });
+    const command = kept({ isAsync: true });
+    await expect(chatService.createChat(command)).rejects.toMatchObject({ code: 'queue_unavailable' });
     shared.wire.thaw();
-    const job = { jobId: question.requestId, provider: 'openai' } as const;
+    const job = { jobId: command.requestId, provider: 'openai' } as const;
     const outcome = async () => {
-      const { record } = await keptChats
+      const { record } = await storedChats
         .read({ owner: userNamed('me'), id: job.jobId })
         .catch(() => ({ record: null }));
       return record?.state === 'settled' && record.outcome.kind;
     };
     await vi.waitUntil(async () => (await outcome()) === 'cancelled', patience);
     await vi.waitUntil(async () => (await link.read(job)).state === 'unknown', patience);
-    expect(onGoingOn).not.toHaveBeenCalled();
+    expect(onDetached).not.toHaveBeenCalled();
   });
 
   it('counts a chat as going on that is accepted from who joins it after its first add has failed', async () => {
     const key = randomUUID();
-    const noted = vi.spyOn(link.pools, 'noteAdded');
+    const noted = vi.spyOn(link.pools, 'recordAdded');
     beforeAdd = shared.wire.freeze;
-    await expect(gateway.ask(kept({ key, isAsync: true }))).rejects.toMatchObject({
+    await expect(chatService.createChat(kept({ key, isAsync: true }))).rejects.toMatchObject({
       code: 'queue_unavailable',
     });
-    expect(onGoingOn).not.toHaveBeenCalled();
+    expect(onDetached).not.toHaveBeenCalled();
     beforeAdd = undefined;
     shared.wire.thaw();
     expect(await shared.store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
-    const again = await gateway.ask(kept({ key, isAsync: true }));
+    const again = await chatService.createChat(kept({ key, isAsync: true }));
     expect(again).toMatchObject({ kind: 'accepted' });
-    expect(onGoingOn).toHaveBeenCalledOnce();
+    expect(onDetached).toHaveBeenCalledOnce();
     const first = ended();
     // Whoever asks once more is accepted as well, and takes up nothing.
-    expect(await gateway.ask(kept({ key, isAsync: true }))).toEqual(again);
+    expect(await chatService.createChat(kept({ key, isAsync: true }))).toEqual(again);
     await ended();
     // Of the three the first has ended, and the others are one job.
     expect(noted).toHaveBeenCalledTimes(2);
     noted.mockRestore();
     const id = again.kind === 'accepted' ? again.id : '';
-    await keptChats.cancel({ owner: userNamed('me'), id });
+    await storedChats.cancel({ owner: userNamed('me'), id });
     await first;
-    expect(waitingRoom.waiting()).toEqual([]);
+    expect(pendingReplies.waiting()).toEqual([]);
   });
 
   it('counts nothing as going on that its caller has left and the store has not taken', async () => {
@@ -162,11 +164,11 @@ describe.each(stores)('the gateway and a store in trouble: $name', (choice) => {
       shared.wire.freeze();
       going.abort();
     };
-    const { code } = await timed(gateway.ask(kept({ key: randomUUID() })));
+    const { code } = await timed(chatService.createChat(kept({ key: randomUUID() })));
     expect(code).toBe('timeout');
-    expect(waitingRoom.waiting()).toEqual([]);
+    expect(pendingReplies.waiting()).toEqual([]);
     const { tookMs } = await timed(ended());
     expect(tookMs).toBeLessThan(3000);
-    expect(waitingRoom.waiting()).toEqual([]);
+    expect(pendingReplies.waiting()).toEqual([]);
   });
 });

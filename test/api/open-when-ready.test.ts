@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openQueueLink } from '../../api/chat/jobs/job-client.js';
-import { createWaitingRoom } from '../../api/chat/jobs/pending-replies.js';
+import { openJobClient } from '../../api/chat/jobs/job-client.js';
+import { createPendingReplies } from '../../api/chat/jobs/pending-replies.js';
 import { openWhenReady } from '../../api/open-when-ready.js';
 import { parseConfig } from '../../shared/config/config.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
@@ -32,8 +32,8 @@ describe.skipIf(findRedisBinary() === undefined)('openWhenReady', () => {
     const startedAt: number[] = [];
     const open = () => {
       startedAt.push(performance.now());
-      const waitingRoom = createWaitingRoom();
-      return openQueueLink({ store, waitingRoom, metrics: apiInstruments.metrics, log });
+      const pendingReplies = createPendingReplies();
+      return openJobClient({ store, pendingReplies, metrics: apiInstruments.metrics, log });
     };
     const opening = openWhenReady(open, { store, log, signal: AbortSignal.timeout(30_000) });
     await vi.waitFor(() => expect(startedAt.length).toBeGreaterThan(2), patience);

@@ -3,7 +3,7 @@ import autocannon from 'autocannon';
 import type { LoadErrors, LoadEvent, LoadOrder } from './load.js';
 import { type ConnectionCounts, runConnection } from './load-connection.js';
 
-const longestUs = 600_000_000;
+const maxUs = 600_000_000;
 
 /**
  * The program that sends the requests, with autocannon. One run of it covers warm-up and measuring, so that the
@@ -50,7 +50,7 @@ function autocannonOptions(order: LoadOrder): autocannon.Options {
 
 /** The measured time. Latencies are kept in microseconds: autocannon's own have steps of a whole millisecond. */
 class Window {
-  readonly latencies: RecordableHistogram = createHistogram({ highest: longestUs, figures: 4 });
+  readonly latencies: RecordableHistogram = createHistogram({ highest: maxUs, figures: 4 });
   tookSeconds = 0;
   #isOpen = false;
 
@@ -74,7 +74,7 @@ class Window {
 
   record(status: number, tookMs: number): void {
     if (!this.#isOpen || status !== this.order.traffic.expected.status) return;
-    this.latencies.record(Math.min(longestUs, Math.max(1, Math.round(tookMs * 1000))));
+    this.latencies.record(Math.min(maxUs, Math.max(1, Math.round(tookMs * 1000))));
   }
 }
 

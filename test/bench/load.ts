@@ -58,9 +58,9 @@ export async function runLoad(
   order: LoadOrder,
   { onMeasuring, onMeasured, signal }: LoadListeners,
 ): Promise<LoadResult> {
-  const mostMs = (order.warmUpSeconds + order.seconds) * 1000 + patienceMs;
+  const maxMs = (order.warmUpSeconds + order.seconds) * 1000 + patienceMs;
   const child = fork(new URL('./load-generator.js', import.meta.url), {
-    signal: AbortSignal.any([signal, AbortSignal.timeout(mostMs)]),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(maxMs)]),
     killSignal: 'SIGKILL',
   });
   const ended = once(child, 'exit');

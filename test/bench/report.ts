@@ -73,7 +73,7 @@ const speedColumns: readonly Column<Row>[] = [
   ['over the simulator, ms', ({ series, run }) => ms(overSimulatorMs(series, run), '')],
   ['p99, ms', ({ run }) => ms(run.load.p99Ms)],
   ['errors', ({ run }) => describeErrors(run.load.errors)],
-  ['at the provider at once', ({ run }) => number(run.mostAtProvider)],
+  ['at the provider at once', ({ run }) => number(run.maxAtProvider)],
 ];
 
 /** What a request costs an operator; the rest only plays the client and the provider. */

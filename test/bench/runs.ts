@@ -7,7 +7,7 @@ import type { Usage } from './usage.js';
 /** One run to do. */
 export interface RunPlan {
   /** The chat API, the same with each chat kept for later, or the simulator without anything of ours before it. */
-  readonly target: 'chat' | 'kept chat' | 'simulator';
+  readonly target: 'chat' | 'stored chat' | 'simulator';
   /** How long the simulated provider takes. */
   readonly latencyMs: number;
   readonly connections: number;
@@ -18,7 +18,7 @@ export interface Run extends RunPlan {
   readonly load: LoadResult;
   readonly usage: Usage;
   /** Calls that the simulator had open at once, from the beginning of the warm-up. */
-  readonly mostAtProvider: number;
+  readonly maxAtProvider: number;
 }
 
 interface RunDeps {
@@ -38,7 +38,7 @@ export async function doRun(plan: RunPlan, deps: RunDeps): Promise<Run> {
   const { load, usage } = await measure(order, { ...gateway.pids, store: storePid }, signal);
   const stats = (await (await fetch(`${calls}/stats`, { signal })).json()) as CallStats;
   await gateway.answersOne();
-  return { ...plan, load, usage, mostAtProvider: stats.providers.openai?.peakInFlight ?? 0 };
+  return { ...plan, load, usage, maxAtProvider: stats.providers.openai?.peakInFlight ?? 0 };
 }
 
 interface CallStats {
@@ -52,7 +52,7 @@ export function trafficOf(
 ): Traffic {
   const model = latencyMs === 0 ? 'sim-echo' : `sim-latency-${latencyMs}`;
   if (target !== 'simulator') {
-    const key = target === 'kept chat' && { 'Idempotency-Key': '{unique}' };
+    const key = target === 'stored chat' && { 'Idempotency-Key': '{unique}' };
     return {
       ...to(gateway.chatUrl),
       headers: { ...chatHeaders, 'X-LLM-Model': model, ...key },

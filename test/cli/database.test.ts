@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { withDatabase } from '../../cli/database.js';
 import { sql } from '../../db/database/drizzle.js';
-import { CannotStart } from '../../shared/runtime/program.js';
+import { StartupError } from '../../shared/runtime/program.js';
 import { startEmptyDatabase, startTestDatabase } from '../support/database.js';
 import { makeFolder } from './post-trees.js';
 
@@ -13,7 +13,7 @@ afterAll(server.stop);
 const complaintOf = (environment: Record<string, string>) =>
   withDatabase(environment, async () => 'used').then(
     (result) => result,
-    (error: unknown) => (error instanceof CannotStart ? error.message : error),
+    (error: unknown) => (error instanceof StartupError ? error.message : error),
   );
 
 describe('withDatabase', () => {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { exportPosts, importPosts } from '../../cli/commands/posts.js';
-import { createPostTransfer } from '../../db/posts/post-import.js';
+import { createPostImport } from '../../db/posts/post-import.js';
 import type { PostChanges } from '../../db/posts/post-store.js';
 import { createPostStore } from '../../db/posts/posts.js';
 import { openTestDatabase } from '../support/database.js';
@@ -15,7 +15,7 @@ afterAll(stop);
 beforeEach(() => forgetPosts(database));
 const environment = { DATABASE_URL: url };
 const store = createPostStore(database);
-const transfer = createPostTransfer(database);
+const transfer = createPostImport(database);
 
 const files = { 'a.md': '---\ntitle: A\n---\nold', 'b.md': '---\ntitle: B\n---\nold' };
 

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { createPostTransfer } from '../../db/posts/post-import.js';
+import { createPostImport } from '../../db/posts/post-import.js';
 import { createPostStore } from '../../db/posts/posts.js';
 import { openTestDatabase } from '../support/database.js';
 import { complaintOf, forgetPosts, importFrom } from './post-commands.js';
@@ -13,7 +13,7 @@ afterAll(stop);
 beforeEach(() => forgetPosts(database));
 const environment = { DATABASE_URL: url };
 const store = createPostStore(database);
-const transfer = createPostTransfer(database);
+const transfer = createPostImport(database);
 const id = '01890a5d-ac96-774b-bcce-b302099a8057';
 
 describe('importPosts', () => {

@@ -4,7 +4,7 @@ import { exportPosts, importPosts } from '../../cli/commands/posts.js';
 import type { Database } from '../../db/database/client.js';
 import { sql } from '../../db/database/drizzle.js';
 import type { Environment } from '../../shared/config/config.js';
-import { CannotStart } from '../../shared/runtime/program.js';
+import { StartupError } from '../../shared/runtime/program.js';
 import { collectOutput } from './output.js';
 import { makeFolder, readTree, type Tree } from './post-trees.js';
 
@@ -25,8 +25,8 @@ export async function complaintOf(command: Promise<unknown>): Promise<string> {
     () => undefined,
     (reason: unknown) => reason,
   );
-  expect(error).toBeInstanceOf(CannotStart);
-  return (error as CannotStart).message;
+  expect(error).toBeInstanceOf(StartupError);
+  return (error as StartupError).message;
 }
 
 /** Exports to a new folder and gives its files. */

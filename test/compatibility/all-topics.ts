@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { providerIds } from '../../shared/contract.js';
 import { topics } from '../../shared/protocol/messages.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
-import { openTelegraph } from '../../shared/queue/relay.js';
+import { openRelay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 
 /** A message as it came, whatever it is. */
@@ -21,7 +21,7 @@ export interface Ear {
 
 /** Listens to every topic that there is. */
 export async function listenToAll(store: QueueStore, log: Log): Promise<Ear> {
-  const telegraph = await openTelegraph(store, { name: 'ear', log });
+  const relay = await openRelay(store, { name: 'ear', log });
   const told: Told[] = [];
   const waiting = new Set<() => void>();
   const patterns = [
@@ -30,7 +30,7 @@ export async function listenToAll(store: QueueStore, log: Log): Promise<Ear> {
     ...providerIds.flatMap((id) => [topics.cancel(id), topics.limit(id)]),
   ];
   for (const topic of patterns)
-    await telegraph.subscribe(topic, z.looseObject({}), (message) => {
+    await relay.subscribe(topic, z.looseObject({}), (message) => {
       told.push({ topic, message });
       for (const look of waiting) look();
     });
@@ -46,6 +46,6 @@ export async function listenToAll(store: QueueStore, log: Log): Promise<Ear> {
         waiting.add(look);
         look();
       }),
-    close: () => telegraph.close(),
+    close: () => relay.close(),
   };
 }

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
 import { queueName } from '../../shared/protocol/messages.js';
-import { chatKey, outcomeKey, pointerKey } from '../../shared/protocol/stored-chat.js';
+import { chatKey, idempotencyIndexKey, resultKey } from '../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { createLog } from '../../shared/runtime/log.js';
@@ -43,7 +43,7 @@ write('jobs', jobs);
 write('messages', oneOfEachShape(heard.told));
 write('records', records);
 
-/** Has something of every kind written and told; gives the ids of the kept chats. */
+/** Has something of every kind written and told; gives the ids of the stored chats. */
 async function converse({ chat, simulator, url }: Deployment): Promise<string[]> {
   const messages = [...turns];
   const ask = (provider: string, model: string, headers: Record<string, string> = {}) =>
@@ -85,12 +85,15 @@ async function readJobs(from: QueueStore): Promise<RecordedJob[]> {
 }
 
 async function readRecords(from: QueueStore, ids: string[]): Promise<{ key: string; value: string }[]> {
-  const keys = [...ids.flatMap((id) => [chatKey(id), outcomeKey(id)]), pointerKey(username, idempotencyKey)];
+  const keys = [
+    ...ids.flatMap((id) => [chatKey(id), resultKey(id)]),
+    idempotencyIndexKey(username, idempotencyKey),
+  ];
   const found = await Promise.all(keys.map(async (key) => ({ key, value: await from.records.read(key) })));
   return found.flatMap(({ key, value }) => (value === undefined ? [] : [{ key, value }]));
 }
 
-/** Beats come every second and say the same. */
+/** Heartbeats come every second and say the same. */
 function oneOfEachShape(told: Told[]): Told[] {
   const shapeOf = ({ topic, message }: Told) =>
     topic.startsWith('pool.')

@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import {
   cancelSchema,
   chatJobSchema,
-  limitSchema,
-  poolBeatSchema,
-  replySchema,
+  poolHeartbeatSchema,
+  rateLimitSchema,
+  resultMessageSchema,
 } from '../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../shared/protocol/outcome.js';
-import { decodeKeptChat, decodeKeptOutcome } from '../../shared/protocol/stored-chat.js';
+import { decodeStoredChat, decodeStoredResult } from '../../shared/protocol/stored-chat.js';
 
 // What the release before this one has written and told (`npm run record` in its checkout): all of it has to be read, to
 // the last field.
@@ -38,21 +38,26 @@ describe('what the release before has written', () => {
     },
   );
 
-  it('is read as the record of a kept chat and as that of its outcome', () => {
+  it('is read as the record of a stored chat and as that of its outcome', () => {
     const records = recorded<{ key: string; value: string }>('records');
     const under = (prefix: string) => records.filter(({ key }) => key.startsWith(prefix));
     for (const { value } of under('chat.'))
-      expect(without(decodeKeptChat(value))).toEqual(without(parsed(value)));
+      expect(without(decodeStoredChat(value))).toEqual(without(parsed(value)));
     for (const { value } of under('outcome.')) {
       const { at, outcome } = parsed(value);
-      expect(without(decodeKeptOutcome(value))).toEqual({ at, outcome: without(parsed(outcome)) });
+      expect(without(decodeStoredResult(value))).toEqual({ at, outcome: without(parsed(outcome)) });
     }
     expect(['chat.', 'outcome.', 'key.'].map((prefix) => under(prefix).length)).toEqual([2, 2, 1]);
   });
 });
 
 describe('what the release before has told', () => {
-  const schemas = { reply: replySchema, cancel: cancelSchema, limit: limitSchema, pool: poolBeatSchema };
+  const schemas = {
+    reply: resultMessageSchema,
+    cancel: cancelSchema,
+    limit: rateLimitSchema,
+    pool: poolHeartbeatSchema,
+  };
   const messages = recorded<{ topic: string; message: Json }>('messages');
   const kindOf = (topic: string) => topic.split('.')[0] as keyof typeof schemas;
 

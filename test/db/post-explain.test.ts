@@ -102,7 +102,7 @@ function nodesOf({ Plans = [], ...node }: PlanJson): PlanNode[] {
 const indexesOf = (plan: PlanNode[]) => plan.flatMap(({ index }) => index ?? []);
 const typesOf = (plan: PlanNode[]) => plan.map(({ type }) => type);
 /** The most rows that any step of the plan has looked at. */
-const mostRead = (plan: PlanNode[]) => Math.max(...plan.map(({ read }) => read));
+const maxRead = (plan: PlanNode[]) => Math.max(...plan.map(({ read }) => read));
 
 const list = (filter: Partial<PostFilter> = {}) => store.list({ limit: pageSize, drafts: false, ...filter });
 
@@ -132,7 +132,7 @@ describe('the lists', () => {
     const plan = await planOf(() => list(filter));
     expect(indexesOf(plan)).toEqual([index]);
     expect(typesOf(plan)).not.toContain('Seq Scan');
-    expect(mostRead(plan)).toBeLessThanOrEqual(most);
+    expect(maxRead(plan)).toBeLessThanOrEqual(most);
   });
 
   it.each<[string, Partial<PostFilter>]>([
@@ -141,7 +141,7 @@ describe('the lists', () => {
   ])('read no more for the 500th page: %s', async (_, filter) => {
     const deep = await placeOfPage(500, filter);
     const plan = await planOf(() => list(deep));
-    expect(mostRead(plan)).toBe(mostRead(await planOf(() => list(filter))));
+    expect(maxRead(plan)).toBe(maxRead(await planOf(() => list(filter))));
     expect(indexesOf(plan)).toEqual(indexesOf(await planOf(() => list(filter))));
   });
 
@@ -163,7 +163,7 @@ describe('every other read', () => {
   it('finds the newest posts for the feeds', async () => {
     const plan = await planOf(() => store.newest(50));
     expect(indexesOf(plan)).toEqual(['posts_published_newest']);
-    expect(mostRead(plan)).toBe(50);
+    expect(maxRead(plan)).toBe(50);
   });
 });
 

@@ -10,11 +10,11 @@ export interface SeenProcess {
 /** The process and all that descends from it. */
 export function familyOf(pid: number): SeenProcess[] {
   const all = everyProcess();
-  const within = (parent: number): typeof all => [
+  const familyFrom = (parent: number): typeof all => [
     ...all.filter((one) => one.pid === parent),
-    ...all.filter((one) => one.parent === parent).flatMap((one) => within(one.pid)),
+    ...all.filter((one) => one.parent === parent).flatMap((one) => familyFrom(one.pid)),
   ];
-  return within(pid);
+  return familyFrom(pid);
 }
 
 /** Those of the processes that still run; a dead one that nobody has waited for does not. */

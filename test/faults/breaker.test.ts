@@ -7,7 +7,7 @@ const concurrency = 5;
 /** So many samples of a kind in a row open a breaker, whatever was before. */
 const samplesInRow = 10;
 /** More than any breaker should need. */
-const mostCalls = 60;
+const maxCalls = 60;
 
 /** As many callers as there are places ask again and again until one of them is refused; gives how many calls it took. */
 async function askUntilRefused({ deployment, chat }: Books, call: Parameters<Books['chat']>[0]) {
@@ -15,7 +15,7 @@ async function askUntilRefused({ deployment, chat }: Books, call: Parameters<Boo
   const since = calls.lastId;
   const codes: string[] = [];
   const caller = async () => {
-    while (!codes.includes('provider_unavailable') && calls.lastId - since < mostCalls)
+    while (!codes.includes('provider_unavailable') && calls.lastId - since < maxCalls)
       codes.push(codeOf(await chat(call)));
   };
   await Promise.all(Array.from({ length: concurrency }, caller));

@@ -8,7 +8,7 @@ import { fault } from './support/fault.js';
 const limitedProviders = (logs: string): unknown[] =>
   logs
     .split('\n')
-    .filter((line) => line.includes('the provider limits us'))
+    .filter((line) => line.includes('provider rate limited'))
     .map((line) => JSON.parse(line).provider);
 
 fault(

@@ -4,7 +4,7 @@ import { type Balancer, createBalancer } from '../support/balancer.js';
 import { fault } from './support/fault.js';
 
 const everyMs = 50;
-const leastMs = 15_000;
+const minMs = 15_000;
 
 fault(
   {
@@ -37,7 +37,7 @@ fault(
     expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
     const calls = Map.groupBy(simulator.calls.list(), ({ model }) => model);
     expect(answers.filter(({ model }) => calls.get(model)?.length !== 1)).toEqual([]);
-    expect(answers.length).toBeGreaterThan((0.7 * leastMs) / everyMs);
+    expect(answers.length).toBeGreaterThan((0.7 * minMs) / everyMs);
     return `${answers.length} of ${answers.length} answered 200 through a load balancer, one call each; every exit 0`;
   },
 );
@@ -50,7 +50,7 @@ async function underLoad(balancer: Balancer, work: () => Promise<void>) {
     const status = balancer.chat(model).catch((error: unknown) => String(error));
     asked.push(status.then((known) => ({ model, status: known })));
   }, everyMs);
-  const longEnough = new Promise((resolve) => setTimeout(resolve, leastMs));
+  const longEnough = new Promise((resolve) => setTimeout(resolve, minMs));
   await Promise.all([work(), longEnough]).finally(() => clearInterval(asking));
   return Promise.all(asked);
 }

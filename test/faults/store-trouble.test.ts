@@ -4,7 +4,7 @@ import pg from 'pg';
 import { expect, vi } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
 import { cancelSchema, topics } from '../../shared/protocol/messages.js';
-import { openTelegraph } from '../../shared/queue/relay.js';
+import { openRelay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { authorization } from '../support/deployment.js';
 import { patience } from '../support/patience.js';
@@ -102,10 +102,10 @@ async function hearCancels(books: Books): Promise<string[]> {
   const store = openQueueStore(parseConfig(books.deployment.stores, 'migrate'), log);
   books.release(() => store.close());
   await store.whenReady(AbortSignal.timeout(5000));
-  const telegraph = await openTelegraph(store, { name: 'test', log });
-  books.release(() => telegraph.close());
+  const relay = await openRelay(store, { name: 'test', log });
+  books.release(() => relay.close());
   const calledOff: string[] = [];
-  await telegraph.subscribe(
+  await relay.subscribe(
     topics.cancel('openai'),
     cancelSchema,
     ({ jobIds }) => void calledOff.push(...jobIds),
@@ -147,7 +147,7 @@ fault(
     }
     const replies = await Promise.all(load.stop());
     expect(killed).toBeGreaterThan(times);
-    // A beat can be lost as well; and a job that a worker took, but was not told of, waits for the end of its lock, perhaps
+    // A heartbeat can be lost as well; and a job that a worker took, but was not told of, waits for the end of its lock, perhaps
     // twice, and whoever comes behind such jobs may be told at once that it would take too long.
     expectCodes(replies, ['ok', 'queue_unavailable', 'provider_unavailable', 'timeout', 'overloaded']);
     const well = await timeUntil(async () => (await books.chat()).status === 200);

@@ -5,14 +5,14 @@ import type { SentPlan } from './plan.js';
 /** What the document demands for a part of a request; `either` where no schema can say it. */
 export type Verdict = 'taken' | 'refused' | 'too large' | 'either';
 
-const mostBytes = 1_048_576;
+const maxBytes = 1_048_576;
 const deepest = 32;
-const mostMessages = 1000;
+const maxMessages = 1000;
 
 /** What has to become of a JSON body. */
 export function verdictOnBody(operation: DescribedOperation, sent: SentPlan): Verdict {
   const bytes = Buffer.from(sent.body?.text ?? '', sent.body?.bytes);
-  if (bytes.length > mostBytes) return 'too large';
+  if (bytes.length > maxBytes) return 'too large';
   const value = parse(bytes);
   if (value === unreadable) return 'refused';
   const mediaType = (sent.contentType?.[0]?.[1] ?? '').split(';')[0]?.trim() ?? '';
@@ -41,7 +41,7 @@ function isBeyondSchema(value: unknown, sent: SentPlan): boolean {
 }
 
 const isUnspeakable = ({ messages }: { messages: { content?: string }[] }): boolean =>
-  messages.length > mostMessages || messages.every(({ content = '' }) => isBlank(content));
+  messages.length > maxMessages || messages.every(({ content = '' }) => isBlank(content));
 
 /** Every text of the value, names behind a letter so that none is blank, and how deep it nests. */
 function inspect(root: unknown): { texts: string[]; depth: number } {

@@ -34,7 +34,7 @@ export interface WrittenPost {
 }
 
 const longest = 20_000;
-const leastStock = 16;
+const minStock = 16;
 const tooManyRequests = 429;
 
 /** Starts everything and writes the first posts, which the seed decides. */
@@ -64,7 +64,7 @@ export async function openWorld(seed: number): Promise<World> {
       while ((await login()) !== tooManyRequests);
     },
     stockUp: async () => {
-      if (fresh.length >= leastStock) return;
+      if (fresh.length >= minStock) return;
       const { post } = await create(deployment, { content: 'Fresh.' });
       fresh.push(post.id);
     },

@@ -73,7 +73,7 @@ fault(
       variables: { CHAT_TIMEOUT_MS: '12000', CHAT_MAX_WAIT_S: '12' },
     });
     expect((await books.chat()).status).toBe(200);
-    // Takes no job, but beats: nobody is refused.
+    // Takes no job, but heartbeats: nobody is refused.
     const [worker] = books.deployment.workers;
     process.kill(worker?.pid ?? 0, 'SIGSTOP');
     const master = await redis.master();
@@ -98,7 +98,7 @@ fault(
   },
 );
 
-/** How a kept chat has ended at last, or the status when it cannot be read. */
+/** How a stored chat has ended at last, or the status when it cannot be read. */
 async function endOf(location: string): Promise<string> {
   for (;;) {
     const response = await fetch(location, { headers: { Authorization: authorization } });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { QueueStore, RecordStore } from '../../shared/queue/queue-store.js';
-import { within } from '../../shared/runtime/with-timeout.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
@@ -158,7 +158,7 @@ describe.each(stores)('records in $name', (choice) => {
       records.create(key, { value: 'one', ttlMs }),
       records.replace(key, { expected: 'one', value: 'two', ttlMs }),
     ];
-    const outcomes = await Promise.all(calls.map((call) => within(3000, call, late).catch(String)));
+    const outcomes = await Promise.all(calls.map((call) => withTimeout(3000, call, late).catch(String)));
     await mend();
     for (const outcome of outcomes) expect(outcome).toMatch(/^(?!.*too late).*Error/);
     expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);

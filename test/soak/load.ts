@@ -11,13 +11,13 @@ interface LoadOptions {
   perSecond: number;
   minutes: number;
   /** So many requests may be on their way at once; what comes on top is held back. */
-  mostInFlight: number;
+  maxInFlight: number;
   books: Books;
   signal: AbortSignal;
 }
 
 const tickMs = 20;
-const mostPatienceMs = 60_000;
+const maxPatienceMs = 60_000;
 const lastAnswersMs = 70_000;
 
 /** Sends requests at their times, whether or not earlier ones are answered. Resolves when the last has ended. */
@@ -36,8 +36,8 @@ export async function sendLoad(options: LoadOptions): Promise<void> {
   agent.destroy();
 }
 
-function sendOne({ books, mostInFlight, chatUrl }: LoadOptions, agent: Agent): void {
-  if (books.inFlight >= mostInFlight) {
+function sendOne({ books, maxInFlight, chatUrl }: LoadOptions, agent: Agent): void {
+  if (books.inFlight >= maxInFlight) {
     books.heldBack += 1;
     return;
   }
@@ -67,7 +67,7 @@ interface Call {
 async function ask({ chatUrl, agent, kind, provider, signal }: Call): Promise<string> {
   const headers = { ...chatHeaders, 'X-LLM': provider, 'X-LLM-Model': kind.model };
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    request(chatUrl, { method: 'POST', agent, headers, signal, timeout: mostPatienceMs }, resolve)
+    request(chatUrl, { method: 'POST', agent, headers, signal, timeout: maxPatienceMs }, resolve)
       .on('error', reject)
       .on('timeout', () => reject(new Error('no answer')))
       .end(JSON.stringify({ messages }));

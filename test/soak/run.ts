@@ -49,7 +49,7 @@ export async function runSoak(deps: RunDeps): Promise<Soak> {
 }
 
 /** In ten seconds of load there is far more under way than there ever should be. */
-const mostSecondsInFlight = 10;
+const maxSecondsInFlight = 10;
 
 const load = (
   { options, perSecond, lifecycle }: RunDeps,
@@ -60,7 +60,7 @@ const load = (
     chatUrl,
     perSecond,
     minutes: options.minutes,
-    mostInFlight: mostSecondsInFlight * perSecond,
+    maxInFlight: maxSecondsInFlight * perSecond,
     books,
     signal: lifecycle.stopping,
   });

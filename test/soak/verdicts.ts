@@ -18,11 +18,11 @@ export interface Soak {
   readonly deaths: number;
 }
 
-const mostMegabytesPerMinute = 1;
+const maxMegabytesPerMinute = 1;
 /** Redis keeps the records of the last minute, whose number goes up and down a little. */
-const mostRedisMegabytesPerMinute = 0.2;
+const maxRedisMegabytesPerMinute = 0.2;
 /** A young heap grows for some minutes, whatever it is used for. */
-const leastMinutes = 10;
+const minMinutes = 10;
 const warmUpShare = 0.2;
 /** The pools of connections to the stores, at most 20 of one, let go of idle ones only later. */
 const fewSockets = 30;
@@ -50,25 +50,25 @@ export function growth(soak: Soak, pick: (sample: Sample) => number | undefined)
 }
 
 function memoryAim(soak: Soak, name: ProcessName): AimResult {
-  const text = `${name}: memory grows by at most ${mostMegabytesPerMinute} MB/min`;
+  const text = `${name}: memory grows by at most ${maxMegabytesPerMinute} MB/min`;
   const slope = growth(soak, ({ memory }) => memory[name]);
-  return judged(soak, text, slope, mostMegabytesPerMinute);
+  return judged(soak, text, slope, maxMegabytesPerMinute);
 }
 
 function redisAim(soak: Soak): AimResult {
-  const text = `Redis: used memory grows by at most ${mostRedisMegabytesPerMinute} MB/min`;
+  const text = `Redis: used memory grows by at most ${maxRedisMegabytesPerMinute} MB/min`;
   const slope = growth(soak, ({ redisBytes }) => redisBytes);
   if (Number.isNaN(slope)) return { aim: text, verdict: 'not measured', numbers: 'no Redis here' };
-  return judged(soak, text, slope, mostRedisMegabytesPerMinute);
+  return judged(soak, text, slope, maxRedisMegabytesPerMinute);
 }
 
 function judged({ minutes }: Soak, text: string, slope: number, most: number): AimResult {
   const numbers = `${number(slope, 3)} MB/min`;
-  if (minutes < leastMinutes) {
+  if (minutes < minMinutes) {
     return {
       aim: text,
       verdict: 'not measured',
-      numbers: `${numbers}, but judged from ${leastMinutes} minutes on`,
+      numbers: `${numbers}, but judged from ${minMinutes} minutes on`,
     };
   }
   return aim(text, slope <= most, numbers);

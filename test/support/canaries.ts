@@ -31,8 +31,8 @@ export function watchForCanaries(secrets: string[]): CanaryWatch {
     note: (answer) => void looks.push(look(answer, everywhere)),
     finish: async (logs) => {
       const inLogs = found([...everywhere, promptCanary], logs).map((canary) => `in a log: ${canary}`);
-      const sightings = [...inLogs, ...(await Promise.all(looks)).flat()];
-      if (sightings.length > 0) throw new Error(`Found what must not show:\n${sightings.join('\n')}`);
+      const heartbeats = [...inLogs, ...(await Promise.all(looks)).flat()];
+      if (heartbeats.length > 0) throw new Error(`Found what must not show:\n${heartbeats.join('\n')}`);
     },
   };
 }

@@ -1,9 +1,9 @@
 import { createLoginLimiter } from '../../api/access/login-limiter.js';
 import { createApp } from '../../api/app.js';
 import { createFeeds } from '../../api/blog/feeds.js';
-import type { Question, Reply } from '../../api/chat/chat-command.js';
-import type { Answer } from '../../api/chat/chat-result.js';
-import { createKeptChats } from '../../api/chat/stored-chats.js';
+import type { ChatCommand, Reply } from '../../api/chat/chat-command.js';
+import type { Completion } from '../../api/chat/chat-result.js';
+import { createStoredChats } from '../../api/chat/stored-chats.js';
 import { openDatabase } from '../../db/database/client.js';
 import { createPostStore } from '../../db/posts/posts.js';
 import { parseConfig } from '../../shared/config/config.js';
@@ -14,10 +14,10 @@ import { userNamed } from './identities.js';
 import { createRecordingLog } from './recording-log.js';
 import { serve } from './serve.js';
 
-/** The HTTP application alone: what gets through to the gateway is kept and answered at once. */
+/** The HTTP application alone: what gets through to the chatService is kept and answered at once. */
 export interface ChatApp {
   readonly url: string;
-  readonly questions: Question[];
+  readonly questions: ChatCommand[];
   /** Everything logged so far. */
   logs(): string;
   post(call: {
@@ -31,13 +31,13 @@ export interface ChatApp {
 
 const authorization = `Basic ${btoa('user:secret')}`;
 
-/** `answer` may throw what the gateway throws; where it gives nothing, the answer is a greeting. */
+/** `answer` may throw what the chatService throws; where it gives nothing, the answer is a greeting. */
 export async function startChatApp({
   answer = () => undefined,
 }: {
-  answer?: (question: Question) => Reply | Promise<Reply> | undefined;
+  answer?: (command: ChatCommand) => Reply | Promise<Reply> | undefined;
 } = {}): Promise<ChatApp> {
-  const questions: Question[] = [];
+  const questions: ChatCommand[] = [];
   const recording = createRecordingLog();
   // Nothing listens on port 1: no part of these tests reaches the stores.
   const config = parseConfig({ REDIS_URL: 'redis://127.0.0.1:1' }, 'config');
@@ -46,13 +46,13 @@ export async function startChatApp({
   const posts = createPostStore(database);
   const app = createApp({
     config,
-    gateway: {
-      ask: async (question) => {
-        questions.push(question);
-        return (await answer(question)) ?? hello;
+    chatService: {
+      createChat: async (command) => {
+        questions.push(command);
+        return (await answer(command)) ?? hello;
       },
     },
-    keptChats: createKeptChats({ records: store.records, link: () => undefined, resultTtlMs: 1 }),
+    storedChats: createStoredChats({ records: store.records, link: () => undefined, resultTtlMs: 1 }),
     blogs: { posts, basePath: '', pages: noPages },
     feeds: { feeds: createFeeds({ title: 'Blog', baseUrl: 'http://localhost', render: noContent, posts }) },
     authentication: {
@@ -100,5 +100,5 @@ export async function startChatApp({
 
 const noContent = async () => ({ html: '', final: true });
 const noPages = { edition: '', render: async () => ({ html: '', csp: '', final: true }) };
-const text: Answer = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 };
+const text: Completion = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 };
 const hello: Reply = { kind: 'answered', answer: text, isReplayed: false };

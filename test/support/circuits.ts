@@ -15,7 +15,7 @@ export function openCircuits({ timeoutMs = 10_000, resetMs = 60_000 } = {}): {
     resetMs,
     hasRoom: () => true,
     onChange: () => {},
-    tellLimit: () => {},
+    publishLimit: () => {},
   });
   return {
     account,

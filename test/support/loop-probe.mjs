@@ -9,7 +9,7 @@ import { isMainThread } from 'node:worker_threads';
  * as it does the clock's, and how much memory is in use after a collection, in bytes.
  */
 const everyMs = 5;
-let longestMs = 0;
+let maxMs = 0;
 let before = cpuMs();
 
 function cpuMs() {
@@ -19,17 +19,17 @@ function cpuMs() {
 
 function look() {
   const now = cpuMs();
-  longestMs = Math.max(longestMs, now - before);
+  maxMs = Math.max(maxMs, now - before);
   before = now;
 }
 
 function tell() {
   look();
-  const stallMs = longestMs;
+  const stallMs = maxMs;
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   before = cpuMs();
-  longestMs = 0;
+  maxMs = 0;
   return { stallMs, bytes: heapUsed + external };
 }
 

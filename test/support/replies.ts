@@ -2,7 +2,7 @@ import type { Turn } from '../../shared/contract.js';
 import type { Provider, ProviderEvent } from '../../workers/providers/provider.js';
 
 /** What one call of a provider is asked in a test. */
-export interface Question {
+export interface ChatCommand {
   model: string;
   stream: boolean;
   turns?: readonly Turn[];
@@ -17,7 +17,7 @@ export function ask(
     stream,
     turns = [{ role: 'user', content: 'Hello' }],
     signal = new AbortController().signal,
-  }: Question,
+  }: ChatCommand,
 ): AsyncIterable<ProviderEvent> {
   return provider.generate({ turns, model, stream, maxOutputTokens: 4096 }, signal);
 }

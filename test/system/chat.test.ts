@@ -91,7 +91,7 @@ describe('POST /chat', () => {
   });
 
   it('keeps a hundred conversations at once apart', async () => {
-    const asked = Array.from({ length: 100 }, (_, index) => `Question ${index}`);
+    const asked = Array.from({ length: 100 }, (_, index) => `ChatCommand ${index}`);
     const replies = await Promise.all(
       asked.map((content) => deployment.chat({ model: 'sim-verbatim', messages: [{ content }] })),
     );
@@ -109,7 +109,7 @@ describe('POST /chat', () => {
     });
     await deployment.chat({ model: canary });
     const logs = deployment.logs();
-    expect(logs).toMatch(/job answered/);
+    expect(logs).toMatch(/job completed/);
     for (const secret of [canary, 'postgres://', 'redis://']) expect(logs).not.toContain(secret);
   });
 });

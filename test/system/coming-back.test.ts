@@ -328,7 +328,7 @@ describe('a job that vanishes from the queue', () => {
 
   it.each([
     ['an ordinary request', {}],
-    ['a kept chat', { 'Idempotency-Key': 'vanishes' }],
+    ['a stored chat', { 'Idempotency-Key': 'vanishes' }],
   ])('is put back for %s', async (name, headers) => {
     const release = await occupyOpenai();
     const model = `sim-echo@vanishes-${'Idempotency-Key' in headers}`;

@@ -1,9 +1,14 @@
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
-import { type PoolBeat, poolBeatSchema, queueName, topics } from '../../shared/protocol/messages.js';
+import {
+  type PoolHeartbeat,
+  poolHeartbeatSchema,
+  queueName,
+  topics,
+} from '../../shared/protocol/messages.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
-import { openTelegraph, type Telegraph } from '../../shared/queue/relay.js';
+import { openRelay, type Relay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
 import { patience } from '../support/patience.js';
@@ -13,8 +18,8 @@ import { createRecordingLog } from '../support/recording-log.js';
 let deployment: Deployment;
 let store: QueueStore;
 let queue: Queue;
-let telegraph: Telegraph;
-let beats: PoolBeat[];
+let relay: Relay;
+let heartbeats: PoolHeartbeat[];
 
 beforeAll(async () => {
   const variables = { OPENAI_CONCURRENCY: '1' };
@@ -22,12 +27,16 @@ beforeAll(async () => {
   const { log } = createRecordingLog();
   store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
   queue = store.createQueue(queueName('openai'));
-  telegraph = await openTelegraph(store, { name: 'test', log });
-  beats = [];
-  await telegraph.subscribe(topics.pool('openai', '*'), poolBeatSchema, (beat) => void beats.push(beat));
+  relay = await openRelay(store, { name: 'test', log });
+  heartbeats = [];
+  await relay.subscribe(
+    topics.pool('openai', '*'),
+    poolHeartbeatSchema,
+    (heartbeat) => void heartbeats.push(heartbeat),
+  );
 });
 afterAll(async () => {
-  await telegraph?.close();
+  await relay?.close();
   await queue?.close();
   await store?.close();
   await deployment?.stop();
@@ -55,7 +64,7 @@ describe('a caller who waits', () => {
     expect(await Promise.all(locations.map(statusOf))).toEqual(Array(backlog).fill('queued'));
     const waiting = deployment.chat({ model: 'sim-echo@waiting' });
     await vi.waitFor(
-      () => expect(beats.at(-1)).toMatchObject({ inFlight: 1, waiting: 1, waitingAsync: backlog }),
+      () => expect(heartbeats.at(-1)).toMatchObject({ inFlight: 1, waiting: 1, waitingAsync: backlog }),
       patience,
     );
     going.abort();

@@ -50,7 +50,7 @@ describe('the API', () => {
   it('refuses at once what the backlog would keep waiting past its deadline', async () => {
     const { chat, simulator } = await start({ OPENAI_CONCURRENCY: '1', CHAT_TIMEOUT_MS: '2000' });
     const slow = { model: 'sim-latency-900' };
-    // Until a beat has told of it, the API does not know how long such a job takes.
+    // Until a heartbeat has told of it, the API does not know how long such a job takes.
     let asked = 0;
     const refused: ChatReply[] = [];
     // Before that the worker refuses those that come too late.

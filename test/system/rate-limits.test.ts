@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from
 import type { Call } from '../../dev/simulator/call.js';
 import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
-import { type PoolBeat, poolBeatSchema, topics } from '../../shared/protocol/messages.js';
-import { openTelegraph } from '../../shared/queue/relay.js';
+import { type PoolHeartbeat, poolHeartbeatSchema, topics } from '../../shared/protocol/messages.js';
+import { openRelay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
 import { patience } from '../support/patience.js';
@@ -43,7 +43,7 @@ describe.each(providerIds)('a 429 of %s', (provider) => {
     const asked = deployment.chat({ provider, model });
     const limited = await answered(model);
     // The adapter needs a moment to read the answer, and the pool to tell.
-    await vi.waitFor(() => expect(deployment.logs()).toContain('the provider limits us'), patience);
+    await vi.waitFor(() => expect(deployment.logs()).toContain('provider rate limited'), patience);
     const other = deployment.chat({ provider, model: 'sim-echo@other' });
     const same = deployment.chat({ provider, model });
     const replies = await Promise.all([asked, other, same]);
@@ -86,20 +86,20 @@ describe('rate limits', () => {
 
   it('hold back every worker of the provider', async () => {
     await start({}, 2);
-    const beats = await hearBeats();
+    const heartbeats = await hearBeats();
     const model = 'sim-limit-1-6-held';
     const reply = await deployment.chat({ model, headers: wait(5) });
     // There would be time for a retry, but not within the caller's.
     expect(codeOf(reply)).toEqual({ status: 500, code: 'provider_rate_limited' });
-    await vi.waitFor(() => expect(beats.held()).toBe(2), { ...patience, interval: 5 });
+    await vi.waitFor(() => expect(heartbeats.held()).toBe(2), { ...patience, interval: 5 });
     const replies = await Promise.all(
       Array.from({ length: 6 }, () => deployment.chat({ model, headers: wait(30) })),
     );
     expect(replies.map(({ status }) => status)).toEqual(Array(6).fill(200));
     const [limitedAt = 0, ...later] = callsOf(model).map(({ facts }) => facts.receivedAt);
     for (const at of later) expect(at - limitedAt).toBeGreaterThanOrEqual(5900);
-    await vi.waitFor(() => expect(beats.held()).toBe(0), patience);
-    await beats.close();
+    await vi.waitFor(() => expect(heartbeats.held()).toBe(0), patience);
+    await heartbeats.close();
   });
 
   it('never open the breaker, however many there are', async () => {
@@ -117,16 +117,16 @@ describe('rate limits', () => {
 async function hearBeats() {
   const { log } = createRecordingLog();
   const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
-  const telegraph = await openTelegraph(store, { name: 'test', log });
-  const last = new Map<string, PoolBeat>();
-  await telegraph.subscribe(topics.pool('openai', '*'), poolBeatSchema, (beat) =>
-    last.set(beat.worker, beat),
+  const relay = await openRelay(store, { name: 'test', log });
+  const last = new Map<string, PoolHeartbeat>();
+  await relay.subscribe(topics.pool('openai', '*'), poolHeartbeatSchema, (heartbeat) =>
+    last.set(heartbeat.worker, heartbeat),
   );
   return {
     held: () =>
       [...last.values()].filter(({ breakers }) => breakers?.some(({ state }) => state === 'limited')).length,
     close: async () => {
-      await telegraph.close();
+      await relay.close();
       await store.close();
     },
   };

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
 import { queueName } from '../../shared/protocol/messages.js';
-import { startUpkeep } from '../../shared/queue/pruner.js';
+import { startPruner } from '../../shared/queue/pruner.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
@@ -31,13 +31,13 @@ afterEach(async () => {
   await deployment.stop();
 });
 
-const longestMs = 2000;
+const maxMs = 2000;
 const forgotten = (canary: string) =>
   vi.waitFor(async () => expect(await whereIn(deployment.stores, canary)).toEqual([]), patience);
 
 /** Looks after the queues until the test is over, without waiting for long. */
 async function tidying(work: () => Promise<void>, times: { keptMs: number } | { marginMs: number }) {
-  const upkeep = startUpkeep({ store, longestMs, log: recording.log }, { everyMs: 50, ...times });
+  const upkeep = startPruner({ store, maxMs, log: recording.log }, { everyMs: 50, ...times });
   await work().finally(() => upkeep.stop());
 }
 
@@ -112,7 +112,7 @@ describe('upkeep', () => {
     await Promise.all(queues.map((queue) => queue.add('chat', {}, { jobId: 'old' })));
     await completed;
     await worker.close();
-    const upkeep = startUpkeep({ store, log: recording.log }, { everyMs: 50, keptMs: 0, marginMs: -10_000 });
+    const upkeep = startPruner({ store, log: recording.log }, { everyMs: 50, keptMs: 0, marginMs: -10_000 });
     // Queues are tidied one after the other.
     await vi.waitFor(async () => expect(await queues[1]?.getJobState('old')).toBe('unknown'), patience);
     expect(await queues[0]?.getJobState('old')).toBe('waiting');
@@ -126,7 +126,7 @@ describe('upkeep', () => {
     const removeEnded = async () => void times.push(performance.now());
     const noting: QueueStore = { ...store, records: { ...store.records, removeEnded } };
     const all = Array.from({ length: 10 }, () =>
-      startUpkeep({ store: noting, log: recording.log }, { everyMs }),
+      startPruner({ store: noting, log: recording.log }, { everyMs }),
     );
     await vi.waitFor(() => expect(times.length).toBeGreaterThan(10), patience);
     const tookMs = (times.at(-1) ?? 0) - (times[0] ?? 0);
@@ -141,7 +141,7 @@ describe('upkeep', () => {
     const removeEnded = async () => reached.resolve();
     const forgetEvents = () => Promise.reject(new Error('cannot be tidied'));
     const failing: QueueStore = { ...store, forgetEvents, records: { ...store.records, removeEnded } };
-    const upkeep = startUpkeep({ store: failing, log: recording.log }, { everyMs: 50 });
+    const upkeep = startPruner({ store: failing, log: recording.log }, { everyMs: 50 });
     await reached.promise;
     await upkeep.stop();
   });

@@ -3,16 +3,16 @@ import { quillgate } from '../support/command-line.js';
 import { type ChatCall, type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
 import { patience } from '../support/patience.js';
 
-const mostInFlight = 2;
-const mostPerMinute = 12;
+const maxInFlight = 2;
+const maxPerMinute = 12;
 
 let deployment: Deployment;
 beforeAll(async () => {
   deployment = await startDeployment({
     store: inject('store'),
     variables: {
-      CHAT_USER_MAX_IN_FLIGHT: String(mostInFlight),
-      CHAT_USER_MAX_PER_MINUTE: String(mostPerMinute),
+      CHAT_USER_MAX_IN_FLIGHT: String(maxInFlight),
+      CHAT_USER_MAX_PER_MINUTE: String(maxPerMinute),
     },
   });
 });
@@ -34,7 +34,7 @@ const statuses = (replies: ChatReply[]) => replies.map(({ status }) => status);
 
 /** The user asks as much at once as is allowed, and the provider is at work on all of it. */
 async function occupy(ask: Ask, model: string, signal?: AbortSignal): Promise<Promise<ChatReply>[]> {
-  const models = Array.from({ length: mostInFlight }, (_, index) => `${model}@${index}`);
+  const models = Array.from({ length: maxInFlight }, (_, index) => `${model}@${index}`);
   const asked = models.map((one) => ask({ model: one, ...(signal && { signal }) }));
   for (const promise of asked) promise.catch(() => undefined);
   await Promise.all(models.map(called));
@@ -61,7 +61,7 @@ describe('a user with as many requests in flight as allowed', () => {
     const ask = await newUser('asynchronous');
     const isAsync = { Prefer: 'respond-async' };
     const accepted = await Promise.all(
-      Array.from({ length: mostInFlight }, () => ask({ model: 'sim-latency-1500', headers: isAsync })),
+      Array.from({ length: maxInFlight }, () => ask({ model: 'sim-latency-1500', headers: isAsync })),
     );
     expect(statuses(accepted)).toEqual([202, 202]);
     expect((await ask()).status).toBe(429);
@@ -88,7 +88,7 @@ describe('a user with as many requests in flight as allowed', () => {
 describe('a user who has asked as often in a minute as allowed', () => {
   it('is told when the next minute begins, and nobody else is refused', async () => {
     const [one, other] = [await newUser('frequent'), await newUser('rare')];
-    for (let count = 1; count < mostPerMinute; count += 1) expect((await one()).status).toBe(200);
+    for (let count = 1; count < maxPerMinute; count += 1) expect((await one()).status).toBe(200);
     const refused = await one();
     expect(refused.status).toBe(429);
     const retryAfterS = Number(refused.headers.get('retry-after'));
@@ -99,7 +99,7 @@ describe('a user who has asked as often in a minute as allowed', () => {
 
   it('is not charged for requests that are no chats', async () => {
     const ask = await newUser('clumsy');
-    const bad = Array.from({ length: 2 * mostPerMinute }, () => ask({ messages: [] }));
+    const bad = Array.from({ length: 2 * maxPerMinute }, () => ask({ messages: [] }));
     expect(new Set(statuses(await Promise.all(bad)))).toEqual(new Set([400]));
     expect((await ask()).status).toBe(200);
   });

@@ -9,15 +9,15 @@ export class LockLost extends Error {
 }
 
 /** The jobs that run in a pool, each with a signal of its own by which it is ended before its time. */
-export interface RunningJobs {
-  /** Runs the job; its signal aborts with `Cancelled`, with `LockLost`, or with the reason given to `endAll`. */
+export interface ActiveJobs {
+  /** Runs the job; its signal aborts with `Cancelled`, with `LockLost`, or with the reason given to `abortAll`. */
   run<T>(jobId: string, job: (stop: AbortSignal) => Promise<T>): Promise<T>;
   /** Ends those of these jobs that run, and any that starts within the next minute. */
   cancel(jobIds: readonly string[]): void;
   /** Ends those of these jobs that run: nothing may come of them here. One that starts again is another matter. */
   lose(jobIds: readonly string[]): void;
   /** Ends all, and whatever starts from now on. */
-  endAll(reason: Error): void;
+  abortAll(reason: Error): void;
 }
 
 interface RunningJobsOptions {
@@ -27,16 +27,16 @@ interface RunningJobsOptions {
 }
 
 /** However many are cancelled, no more than these are remembered: a megabyte or two. */
-const mostRemembered = 10_000;
+const maxRemembered = 10_000;
 
 /**
  * Cancelled jobs are remembered for a minute: one may be on its way here from the queue when its cancel arrives, or be
  * taken over from a worker that died.
  */
-export function createRunningJobs({
+export function createActiveJobs({
   rememberedMs = 60_000,
   now = Date.now,
-}: RunningJobsOptions = {}): RunningJobs {
+}: RunningJobsOptions = {}): ActiveJobs {
   // A job whose lock was lost can run here twice.
   const running = new Set<{ jobId: string; ending: AbortController }>();
   /** When they were cancelled, oldest first. */
@@ -48,7 +48,7 @@ export function createRunningJobs({
   };
   const forgetOld = () => {
     for (const [jobId, at] of cancelled) {
-      if (cancelled.size <= mostRemembered && now() - at < rememberedMs) return;
+      if (cancelled.size <= maxRemembered && now() - at < rememberedMs) return;
       cancelled.delete(jobId);
     }
   };
@@ -75,7 +75,7 @@ export function createRunningJobs({
       forgetOld();
     },
     lose: (jobIds) => end(new Set(jobIds), new LockLost()),
-    endAll: (reason) => {
+    abortAll: (reason) => {
       over = reason;
       for (const { ending } of running) ending.abort(reason);
     },

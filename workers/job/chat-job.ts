@@ -10,12 +10,12 @@ import { isUnreachable } from './call-samples.js';
 import { openCallSignal } from './call-signal.js';
 import { type CallKind, type Circuit, NotBegun } from './circuit.js';
 import type { Circuits } from './circuits.js';
-import type { Load } from './load-tracker.js';
+import type { LoadTracker } from './load-tracker.js';
 import type { PoolMetrics } from './pool-metrics.js';
 import { withOneRetry } from './retry.js';
 import type { RetryBudget } from './retry-budget.js';
 import type { Slot } from './slots.js';
-import type { KeptOutcome } from './stored-results.js';
+import type { StoredResult } from './stored-results.js';
 
 /** What a chat job works with; all but the last five are shared by a provider's jobs in a process. */
 export interface ChatJobDeps {
@@ -25,8 +25,8 @@ export interface ChatJobDeps {
   account: Pick<Breaker, 'state' | 'isProbing' | 'run'>;
   circuits: Pick<Circuits, 'of'>;
   budget: RetryBudget;
-  load: Pick<Load, 'meanJobMs'>;
-  metrics: Pick<PoolMetrics, 'noteBegun' | 'watchCall'>;
+  load: Pick<LoadTracker, 'meanJobMs'>;
+  metrics: Pick<PoolMetrics, 'recordBegun' | 'watchCall'>;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
   /** Left while the job waits for its model. */
@@ -35,20 +35,20 @@ export interface ChatJobDeps {
   mayGoBack: () => boolean;
   /** Ends the job before its time: `Cancelled` when nobody waits for it any more, else the `Failure` that it ends with. */
   stop: AbortSignal;
-  /** Hears of what ended a job without a reply: the operators' way to see why. */
+  /** Called with what a job failed with: the operators' way to see why. */
   onFailure: (error: Failure) => void;
   /** There when the chat is kept. */
-  kept?: KeptOutcome | undefined;
+  kept?: StoredResult | undefined;
 }
 
 /**
  * Answers one conversation. In order:
- * 1. a kept chat that has ended already, here or elsewhere, is not answered again;
+ * 1. a stored chat that has ended already, here or elsewhere, is not answered again;
  * 2. a job nobody waits for any more, or that comes too late to be answered in time, makes no call;
  * 3. the model is settled, and has to be one that callers may name;
  * 4. the provider is called through the model's circuit, with one retry at most, never past the deadline;
  * 5. whatever happened becomes an outcome;
- * 6. that of a kept chat is recorded, unless another was recorded meanwhile, which then counts.
+ * 6. that of a stored chat is recorded, unless another was recorded meanwhile, which then counts.
  *
  * `enqueuedAt` is in milliseconds since the epoch. Throws `NotBegun` for a job that goes back to its queue, and nothing else that is expected; what it throws is recorded nowhere.
  */
@@ -74,7 +74,7 @@ class JobTimes {
   begin(): void {
     if (this.#startedAt !== undefined) return;
     this.#startedAt = this.#now();
-    this.deps.metrics.noteBegun(this.timings.queueMs);
+    this.deps.metrics.recordBegun(this.timings.queueMs);
   }
 
   get timings(): Timings {
@@ -92,8 +92,8 @@ class JobTimes {
 async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise<Outcome> {
   const { now = Date.now } = deps;
   try {
-    refuseIfUnwanted(job, { now, stop: deps.stop });
-    refuseIfTooLate({ waitedMs: times.timings.queueMs, leftMs: job.deadline - now() }, deps.load);
+    throwIfCancelled(job, { now, stop: deps.stop });
+    throwIfTooLate({ waitedMs: times.timings.queueMs, leftMs: job.deadline - now() }, deps.load);
     const request = toProviderRequest(job, deps.settings);
     const circuit = deps.circuits.of(request.model);
     const attempt = (kind: CallKind) => {
@@ -101,7 +101,7 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
       return attemptOnce(circuit, call, deps);
     };
     const { budget, slot, stop } = deps;
-    const limits = { budget, slot, hold: circuit.hold, deadline: job.deadline, now, signal: stop };
+    const limits = { budget, slot, cooldown: circuit.cooldown, deadline: job.deadline, now, signal: stop };
     return toOutcome(await withOneRetry(attempt, limits), times.timings);
   } catch (error) {
     if (error instanceof Cancelled) return { kind: 'cancelled', ...times.timings };
@@ -140,7 +140,7 @@ async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps
 const isClosed = ({ state, isProbing }: ChatJobDeps['account']): boolean =>
   state === 'open' || (state === 'half-open' && isProbing);
 
-function refuseIfUnwanted(job: ChatJob, { now, stop }: { now: () => number; stop: AbortSignal }): void {
+function throwIfCancelled(job: ChatJob, { now, stop }: { now: () => number; stop: AbortSignal }): void {
   stop.throwIfAborted();
   if (now() >= job.deadline) throw new Failure('timeout');
 }
@@ -149,9 +149,9 @@ function refuseIfUnwanted(job: ChatJob, { now, stop }: { now: () => number; stop
  * A job that has waited for most of its time and has less than half of a usual call left would most likely be cut short, and paid
  * for. One that has hardly waited is tried: its caller knows better how long its call may take.
  */
-function refuseIfTooLate(
+function throwIfTooLate(
   { waitedMs, leftMs }: { waitedMs: number; leftMs: number },
-  { meanJobMs }: Pick<Load, 'meanJobMs'>,
+  { meanJobMs }: Pick<LoadTracker, 'meanJobMs'>,
 ): void {
   if (waitedMs > leftMs && leftMs < meanJobMs / 2)
     throw new Failure('overloaded', { retryAfterMs: Math.ceil(meanJobMs) });

@@ -1,7 +1,7 @@
 import { Failure } from '../../shared/failures.js';
 import { type Breaker, type BreakerState, createBreaker } from './breaker.js';
 import { CallSamples } from './call-samples.js';
-import { createHold, type Hold, isLimit } from './cooldown.js';
+import { type Cooldown, createCooldown, isLimit } from './cooldown.js';
 import type { Slot } from './slots.js';
 
 /** Why a job makes no call here: another worker may do it. */
@@ -29,10 +29,10 @@ export interface CircuitOptions {
   now?: () => number;
   /** Whether one more job may wait here for its model. */
   hasRoom: () => boolean;
-  /** Called when the breaker or the hold has changed. */
+  /** Called when the breaker or the cooldown has changed. */
   onChange: (breaker?: BreakerState) => void;
-  /** Called with the length of a hold that a 429 to this pool began, in milliseconds. */
-  tellLimit: (holdMs: number) => void;
+  /** Called with the length of a cooldown that a 429 to this pool began, in milliseconds. */
+  publishLimit: (holdMs: number) => void;
 }
 
 interface Waiter extends Caller, CallKind {
@@ -40,19 +40,19 @@ interface Waiter extends Caller, CallKind {
   refuse(reason: unknown): void;
 }
 
-/** After a hold the second call may begin once the first has gone this long without a 429. */
+/** After a cooldown the second call may begin once the first has gone this long without a 429. */
 const trialMs = 1000;
 
 /**
- * What decides when the calls of one model may begin: its breaker and its hold. While either is closed to calls, jobs wait
+ * What decides when the calls of one model may begin: its breaker and its cooldown. While either is closed to calls, jobs wait
  * here without a slot, in their order; one whose deadline comes first is refused at once, and all are when a probe fails. What
- * comes after that begins with one call at a time: with a half-open breaker until one is well, after a hold until one has not
+ * comes after that begins with one call at a time: with a half-open breaker until one is well, after a cooldown until one has not
  * been limited.
  */
 export class Circuit {
   readonly #options: CircuitOptions;
   readonly #breaker: Breaker;
-  readonly #hold: Hold;
+  readonly #cooldown: Cooldown;
   readonly #waiters = new Set<Waiter>();
   /** The slots of the jobs that call, or are about to. */
   readonly #calling = new Set<Slot>();
@@ -62,7 +62,7 @@ export class Circuit {
   #isClosing = false;
 
   constructor(options: CircuitOptions) {
-    const { timeoutMs, resetMs, tellLimit } = options;
+    const { timeoutMs, resetMs, publishLimit } = options;
     this.#options = options;
     this.#breaker = createBreaker({
       timeoutMs,
@@ -70,21 +70,21 @@ export class Circuit {
       samples: new CallSamples(),
       onChange: (state) => this.#change(state),
     });
-    this.#hold = createHold({ onChange: () => this.#change(), tell: tellLimit });
+    this.#cooldown = createCooldown({ onChange: () => this.#change(), tell: publishLimit });
   }
 
   get breaker(): Pick<Breaker, 'state' | 'nextProbeMs'> {
     return this.#breaker;
   }
 
-  get hold(): Pick<Hold, 'leftMs' | 'join'> {
-    return this.#hold;
+  get cooldown(): Pick<Cooldown, 'leftMs' | 'extend'> {
+    return this.#cooldown;
   }
 
   /** Whether nothing would be lost without it but the memory of good calls. */
   get isIdle(): boolean {
     const isBusy = this.#calling.size > 0 || this.#waiters.size > 0;
-    return !isBusy && this.#breaker.state === 'closed' && this.#hold.leftMs === 0;
+    return !isBusy && this.#breaker.state === 'closed' && this.#cooldown.leftMs === 0;
   }
 
   /** Makes the call as soon as it may begin; throws `NotBegun`, why it may not in time, or whatever it throws. */
@@ -100,7 +100,7 @@ export class Circuit {
       } while (this.#closed !== undefined);
       caller.stop.throwIfAborted();
       return await this.#watch(slot, () =>
-        this.#breaker.run((onReply) => this.#hold.watch(() => call(onReply), kind)),
+        this.#breaker.run((onReply) => this.#cooldown.watch(() => call(onReply), kind)),
       );
     } finally {
       this.#calling.delete(slot);
@@ -117,7 +117,7 @@ export class Circuit {
 
   /** Ends its timers, once no job is left. */
   dispose(): void {
-    this.#hold.close();
+    this.#cooldown.close();
     this.#breaker.close();
   }
 
@@ -125,7 +125,7 @@ export class Circuit {
   get #closed(): { code: 'provider_unavailable' | 'provider_rate_limited'; leftMs: number } | undefined {
     if (this.#breaker.state === 'open')
       return { code: 'provider_unavailable', leftMs: this.#breaker.nextProbeMs };
-    const { leftMs } = this.#hold;
+    const { leftMs } = this.#cooldown;
     return leftMs > 0 ? { code: 'provider_rate_limited', leftMs } : undefined;
   }
 
@@ -137,7 +137,7 @@ export class Circuit {
     return this.#wasHeld || this.#breaker.state === 'half-open';
   }
 
-  /** A trial after a hold has shown what it can when it was not limited, or not within a second. */
+  /** A trial after a cooldown has shown what it can when it was not limited, or not within a second. */
   async #watch<T>(slot: Slot, call: () => Promise<T>): Promise<T> {
     if (this.#trial !== slot) return call();
     const pass = () => {
@@ -162,7 +162,7 @@ export class Circuit {
     if (this.#trial === caller.slot) this.#trial = undefined;
     if (this.#waiters.size === 0 && this.#admits(caller.slot)) return;
     if (this.#isClosing && !kind.isRetry) throw new NotBegun();
-    this.#refuseIfHopeless(caller);
+    this.#throwIfHopeless(caller);
     if (!kind.isRetry && !this.#options.hasRoom()) throw this.#refusal();
     caller.slot.leave();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -188,7 +188,7 @@ export class Circuit {
     return true;
   }
 
-  #refuseIfHopeless({ deadline }: Caller): void {
+  #throwIfHopeless({ deadline }: Caller): void {
     const closed = this.#closed;
     if (closed !== undefined && this.#now() + closed.leftMs >= deadline) throw this.#refusal();
   }
@@ -201,7 +201,7 @@ export class Circuit {
   }
 
   #change(state?: BreakerState): void {
-    if (this.#hold.leftMs > 0) this.#wasHeld = true;
+    if (this.#cooldown.leftMs > 0) this.#wasHeld = true;
     if (state === 'open') this.#giveUp();
     this.#wake();
     this.#options.onChange(state);
@@ -217,7 +217,7 @@ export class Circuit {
   #wake(): void {
     for (const waiter of [...this.#waiters]) {
       try {
-        this.#refuseIfHopeless(waiter);
+        this.#throwIfHopeless(waiter);
       } catch (reason) {
         waiter.refuse(reason);
         this.#waiters.delete(waiter);

@@ -2,9 +2,9 @@ import type { ModelBreaker } from '../../shared/protocol/messages.js';
 import type { BreakerState } from './breaker.js';
 import { Circuit, type CircuitOptions } from './circuit.js';
 
-interface CircuitsOptions extends Omit<CircuitOptions, 'onChange' | 'tellLimit'> {
+interface CircuitsOptions extends Omit<CircuitOptions, 'onChange' | 'publishLimit'> {
   onChange: (model: string, breaker?: BreakerState) => void;
-  tellLimit: (model: string, holdMs: number) => void;
+  publishLimit: (model: string, holdMs: number) => void;
 }
 
 /** Callers choose the names of models: no more than these have a circuit of their own. */
@@ -33,8 +33,8 @@ export class Circuits {
   }
 
   /** How long no call of any model that is limited may begin, in milliseconds. */
-  get longestHoldMs(): number {
-    return Math.max(0, ...this.#all().map(({ hold }) => hold.leftMs));
+  get maxCooldownMs(): number {
+    return Math.max(0, ...this.#all().map(({ cooldown }) => cooldown.leftMs));
   }
 
   /** The worst state that a breaker is in. */
@@ -45,9 +45,9 @@ export class Circuits {
 
   /** The models that not every call is made of. */
   describe(): ModelBreaker[] {
-    return [...this.#circuits].flatMap(([model, { breaker, hold }]): ModelBreaker[] => {
+    return [...this.#circuits].flatMap(([model, { breaker, cooldown }]): ModelBreaker[] => {
       if (model === rest) return [];
-      const nextProbeMs = Math.ceil(breaker.nextProbeMs || hold.leftMs);
+      const nextProbeMs = Math.ceil(breaker.nextProbeMs || cooldown.leftMs);
       if (breaker.state !== 'closed') return [{ model, state: breaker.state, nextProbeMs }];
       return nextProbeMs > 0 ? [{ model, state: 'limited', nextProbeMs }] : [];
     });
@@ -77,11 +77,11 @@ export class Circuits {
   }
 
   #open(model: string): Circuit {
-    const { onChange, tellLimit, ...options } = this.#options;
+    const { onChange, publishLimit, ...options } = this.#options;
     const circuit = new Circuit({
       ...options,
       onChange: (breaker) => onChange(model, breaker),
-      tellLimit: (holdMs) => tellLimit(model, holdMs),
+      publishLimit: (holdMs) => publishLimit(model, holdMs),
     });
     if (this.#isClosing) circuit.close();
     return circuit;

@@ -1,5 +1,5 @@
 /** How busy a pool is. */
-export interface Load {
+export interface LoadTracker {
   readonly inFlight: number;
   /** Age of the oldest running job, in milliseconds; undefined when none is running. */
   readonly oldestJobMs: number | undefined;
@@ -11,7 +11,7 @@ export interface Load {
    * Records how long a call took that gave an answer, or was cut at its deadline: that one would have taken longer, and were it
    * counted as short, a pool with a long backlog would seem fast and be given more. Calls that failed say nothing about the pace.
    */
-  noteCall(tookMs: number, options?: { wasCut: boolean }): void;
+  recordCall(tookMs: number, options?: { timedOut: boolean }): void;
 }
 
 interface LoadOptions {
@@ -24,7 +24,10 @@ interface LoadOptions {
 /** The mean follows the last few dozen calls. */
 const weight = 1 / 20;
 
-export function createLoad({ onEnd = () => {}, now = () => performance.now() }: LoadOptions = {}): Load {
+export function createLoadTracker({
+  onEnd = () => {},
+  now = () => performance.now(),
+}: LoadOptions = {}): LoadTracker {
   /** When the running jobs began, oldest first. */
   const running = new Map<symbol, number>();
   let meanJobMs = 0;
@@ -49,8 +52,8 @@ export function createLoad({ onEnd = () => {}, now = () => performance.now() }: 
         onEnd();
       }
     },
-    noteCall: (tookMs, { wasCut } = { wasCut: false }) => {
-      if (wasCut && tookMs <= meanJobMs) return;
+    recordCall: (tookMs, { timedOut } = { timedOut: false }) => {
+      if (timedOut && tookMs <= meanJobMs) return;
       meanJobMs = meanJobMs === 0 ? tookMs : meanJobMs + (tookMs - meanJobMs) * weight;
     },
   };

@@ -7,30 +7,30 @@ import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { FinishReason } from '../providers/provider.js';
 import { Cancelled, LockLost } from './active-jobs.js';
 import type { BreakerState } from './breaker.js';
-import type { Load } from './load-tracker.js';
+import type { LoadTracker } from './load-tracker.js';
 
 /** What one pool tells of itself as metrics. */
 export interface PoolMetrics {
   /** A worker begins with a job that has waited so long, in milliseconds. */
-  noteBegun(waitedMs: number): void;
+  recordBegun(waitedMs: number): void;
   /** Makes a call and gives what it gives. */
   watchCall<T extends { reason: FinishReason }>(
     call: () => Promise<T>,
     kind: { isRetry: boolean },
   ): Promise<T>;
-  noteOutcome(outcome: Outcome): void;
+  recordOutcome(outcome: Outcome): void;
   /** A job broke, or was given up. */
-  noteBroken(): void;
-  noteBreaker(state: BreakerState): void;
+  recordBroken(): void;
+  recordBreaker(state: BreakerState): void;
   /** Has every scrape read from these how the pool fares. */
   show(parts: ShownParts): void;
 }
 
 interface ShownParts {
   settings: Pick<PoolSettings, 'concurrency'>;
-  load: Pick<Load, 'inFlight'>;
-  /** The longest hold of a model. */
-  hold: { readonly leftMs: number };
+  load: Pick<LoadTracker, 'inFlight'>;
+  /** The longest cooldown of a model. */
+  cooldown: { readonly leftMs: number };
   /** The worst breaker, of the account or of a model. */
   breaker: { readonly state: BreakerState };
 }
@@ -43,7 +43,7 @@ export function createPoolMetrics(
 ): PoolMetrics {
   startAtZero({ provider });
   return {
-    noteBegun: (waitedMs) => metrics.queueWait.observe({ provider }, Math.max(0, waitedMs) / 1000),
+    recordBegun: (waitedMs) => metrics.queueWait.observe({ provider }, Math.max(0, waitedMs) / 1000),
     watchCall: async (call, { isRetry }) => {
       const startedAt = performance.now();
       const note = (code: WorkCode) => {
@@ -59,14 +59,14 @@ export function createPoolMetrics(
         throw error;
       }
     },
-    noteOutcome: (outcome) => metrics.jobs.inc({ provider, code: codeOfOutcome(outcome) }),
-    noteBroken: () => metrics.jobs.inc({ provider, code: 'internal' }),
-    noteBreaker: (state) => metrics.breakerChanges.inc({ provider, state }),
-    show: ({ settings, load, hold, breaker }) =>
+    recordOutcome: (outcome) => metrics.jobs.inc({ provider, code: codeOfOutcome(outcome) }),
+    recordBroken: () => metrics.jobs.inc({ provider, code: 'internal' }),
+    recordBreaker: (state) => metrics.breakerChanges.inc({ provider, state }),
+    show: ({ settings, load, cooldown, breaker }) =>
       onScrape(() => {
         metrics.inFlight.set({ provider }, load.inFlight);
         metrics.concurrency.set({ provider }, settings.concurrency);
-        metrics.hold.set({ provider }, hold.leftMs / 1000);
+        metrics.hold.set({ provider }, cooldown.leftMs / 1000);
         for (const state of ['closed', 'open', 'half-open'] as const)
           metrics.breakerState.set({ provider, state }, breaker.state === state ? 1 : 0);
       }),

@@ -7,14 +7,14 @@ export interface RetryBudget {
 }
 
 const attemptsPerRetry = 10;
-const mostSaved = 10 * attemptsPerRetry;
+const maxSaved = 10 * attemptsPerRetry;
 
 /** One retry for every ten first attempts, and at most ten saved up (which is also what a new worker starts with). */
 export function createRetryBudget(): RetryBudget {
-  let earned = mostSaved;
+  let earned = maxSaved;
   return {
     earn: () => {
-      earned = Math.min(mostSaved, earned + 1);
+      earned = Math.min(maxSaved, earned + 1);
     },
     spend: () => {
       if (earned < attemptsPerRetry) return false;

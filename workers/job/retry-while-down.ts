@@ -11,10 +11,10 @@ interface PersistenceDeps {
 
 const pauseMs = 250;
 /** A store that is ready whenever it is asked and still refuses so often is not what is wrong. */
-const mostTries = 20;
+const maxTries = 20;
 
 /** Does what needs the store, and again when that failed because the store went away; throws what it throws at last. */
-export async function persistently<T>(
+export async function retryWhileDown<T>(
   work: () => Promise<T>,
   { store, signal, log }: PersistenceDeps,
 ): Promise<T> {
@@ -22,7 +22,7 @@ export async function persistently<T>(
     try {
       return await work();
     } catch (error) {
-      if (tries === mostTries || signal.aborted) throw error;
+      if (tries === maxTries || signal.aborted) throw error;
       log.warn({ err: error }, 'the store went away while it was being linked');
       await delay(pauseMs, undefined, { signal }).catch(() => undefined);
       if (!(await store.whenReady(signal))) throw error;

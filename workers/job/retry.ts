@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
-import type { Hold } from './cooldown.js';
+import type { Cooldown } from './cooldown.js';
 import type { RetryBudget } from './retry-budget.js';
 import type { Slot } from './slots.js';
 
@@ -13,17 +13,17 @@ interface RetryLimits {
   /** Ends the pause between the attempts. */
   signal: AbortSignal;
   /** Not before it is over: the other calls of the model wait for it too. */
-  hold: Pick<Hold, 'leftMs'>;
+  cooldown: Pick<Cooldown, 'leftMs'>;
   /** Left for a pause that is long. */
   slot: Pick<Slot, 'leave'>;
 }
 
-const shortestPauseMs = 100;
-const longestPauseMs = 400;
+const minPauseMs = 100;
+const maxPauseMs = 400;
 /** In a pause that is longer than this another job can have the slot. */
 const longPauseMs = 500;
 /** Less time than this to the deadline is not worth another call. */
-const leastTimeLeftMs = 250;
+const minTimeLeftMs = 250;
 
 /**
  * The one retry layer: at most one more attempt, when the failure may pass, the pause (a jittered
@@ -40,10 +40,10 @@ export async function withOneRetry<T>(
   } catch (error) {
     const ownPauseMs = pauseBeforeRetry(error);
     if (ownPauseMs === undefined) throw error;
-    let pauseMs = Math.max(ownPauseMs, limits.hold.leftMs);
+    let pauseMs = Math.max(ownPauseMs, limits.cooldown.leftMs);
     if (!isInTime(pauseMs, limits) || !limits.budget.spend()) throw error;
-    // Another call may make the hold longer meanwhile.
-    for (; pauseMs > 0; pauseMs = limits.hold.leftMs) {
+    // Another call may make the cooldown longer meanwhile.
+    for (; pauseMs > 0; pauseMs = limits.cooldown.leftMs) {
       if (!isInTime(pauseMs, limits)) throw error;
       if (pauseMs > longPauseMs) limits.slot.leave();
       await delay(pauseMs, undefined, { signal: limits.signal }).catch(() => limits.signal.throwIfAborted());
@@ -55,7 +55,7 @@ export async function withOneRetry<T>(
 }
 
 const isInTime = (pauseMs: number, { deadline, now = Date.now }: RetryLimits): boolean =>
-  now() + pauseMs + leastTimeLeftMs <= deadline;
+  now() + pauseMs + minTimeLeftMs <= deadline;
 
 /** The first attempt may have opened the breaker: then what it met says more than that the second was not made. */
 const isRefused = (error: unknown): boolean =>
@@ -64,7 +64,7 @@ const isRefused = (error: unknown): boolean =>
 function pauseBeforeRetry(error: unknown): number | undefined {
   if (!(error instanceof Failure) || !error.retryable) return undefined;
   if (error.code !== 'provider_error' && error.code !== 'provider_rate_limited') return undefined;
-  const jitteredMs = shortestPauseMs + Math.random() * (longestPauseMs - shortestPauseMs);
+  const jitteredMs = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);
   // A provider that says 0, or a date in the past, would otherwise be asked again at once, by all.
   return Math.max(jitteredMs, (error.facts.retryAfterMs ?? 0) + Math.random() * 100);
 }

@@ -2,17 +2,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import { brokenOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import {
-  decodeKeptOutcome,
-  encodeKeptOutcome,
-  outcomeKey,
-  outcomePatienceMs,
+  decodeStoredResult,
+  encodeStoredResult,
+  resultKey,
+  resultTimeoutMs,
 } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { Cancelled } from './active-jobs.js';
 
-/** The outcome of one kept chat: whoever records one first decides, and everyone else goes by it. */
-export interface KeptOutcome {
+/** The outcome of one stored chat: whoever records one first decides, and everyone else goes by it. */
+export interface StoredResult {
   /**
    * What the chat has ended as already; undefined when it has not, or when the store does not say in time, which is
    * never later than `deadline`, in milliseconds since the epoch.
@@ -22,10 +22,10 @@ export interface KeptOutcome {
   settle(outcome: Outcome): Promise<Outcome>;
 }
 
-/** Where the pool finds and leaves the outcomes of kept chats. */
-export interface KeptOutcomes {
+/** Where the pool finds and leaves the outcomes of stored chats. */
+export interface StoredResults {
   /** Undefined for an ordinary job. Both functions throw only what has ended the job without a verdict. */
-  of(job: EndingJob, stop?: AbortSignal): KeptOutcome | undefined;
+  of(job: EndingJob, stop?: AbortSignal): StoredResult | undefined;
 }
 
 /** A job, as far as its end goes. */
@@ -34,7 +34,7 @@ interface EndingJob {
   keptUntil?: number | undefined;
 }
 
-interface KeptOutcomesDeps {
+interface StoredResultsDeps {
   records: RecordStore;
   log: Log;
   /** The clock of the deadlines, in milliseconds since the epoch. */
@@ -43,14 +43,14 @@ interface KeptOutcomesDeps {
   patienceMs?: number;
 }
 
-export function createKeptOutcomes({
+export function createStoredResults({
   records,
   log,
   now = Date.now,
-  patienceMs = outcomePatienceMs,
-}: KeptOutcomesDeps): KeptOutcomes {
+  patienceMs = resultTimeoutMs,
+}: StoredResultsDeps): StoredResults {
   const read = async (jobId: string): Promise<Outcome | undefined> => {
-    const text = await records.read(outcomeKey(jobId));
+    const text = await records.read(resultKey(jobId));
     return text === undefined ? undefined : readable(text, () => log.warn({ jobId }, 'outcome unreadable'));
   };
   return {
@@ -59,16 +59,16 @@ export function createKeptOutcomes({
       const patiently = <T>(call: () => Promise<T>, giveUpAt: number, without: T): Promise<T> =>
         whileAway(call, { giveUpAt, now, stop }).catch((err: unknown) => {
           throwIfLost(stop);
-          log.warn({ err, jobId }, 'the store has not taken part in the outcome of a kept chat');
+          log.warn({ err, jobId }, 'stored result unavailable');
           return without;
         });
       return {
         find: (deadline) => patiently(() => read(jobId), Math.min(now() + patienceMs, deadline), undefined),
         settle: (outcome) => {
-          const value = encodeKeptOutcome(outcome, now());
+          const value = encodeStoredResult(outcome, now());
           const write = async (): Promise<Outcome> => {
             const ttlMs = Math.max(1, Math.ceil(keptUntil - now()));
-            if (await records.create(outcomeKey(jobId), { value, ttlMs })) return outcome;
+            if (await records.create(resultKey(jobId), { value, ttlMs })) return outcome;
             return (await read(jobId)) ?? outcome;
           };
           return patiently(write, now() + patienceMs, outcome);
@@ -81,7 +81,7 @@ export function createKeptOutcomes({
 /** The chat has ended, even if a newer release wrote down how. */
 function readable(text: string, onUnreadable: () => void): Outcome {
   try {
-    return decodeKeptOutcome(text).outcome;
+    return decodeStoredResult(text).outcome;
   } catch {
     onUnreadable();
     return brokenOutcome;

@@ -26,7 +26,7 @@ export class Backlog {
   }
 
   /** To be called when the pool has looked for a job and there was none. */
-  noteEmpty(): void {
+  recordEmpty(): void {
     this.#foundEmptyAt = this.#now();
   }
 

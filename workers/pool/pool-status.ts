@@ -1,15 +1,15 @@
 import type { PoolSettings } from '../../shared/config/pool-settings.js';
-import type { ModelBreaker, PoolBeat } from '../../shared/protocol/messages.js';
+import type { ModelBreaker, PoolHeartbeat } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { countAll, type WaitingByLevel } from '../../shared/queue/priority.js';
 import type { Breaker } from '../job/breaker.js';
 import type { Circuits } from '../job/circuits.js';
-import type { Load } from '../job/load-tracker.js';
+import type { LoadTracker } from '../job/load-tracker.js';
 import type { Slots } from '../job/slots.js';
 import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
 import type { ClockGuard } from './clock-guard.js';
-import type { Intake } from './pool-throttle.js';
+import type { PoolThrottle } from './pool-throttle.js';
 
 interface DescribedPool {
   provider: Pick<Provider, 'id'>;
@@ -19,8 +19,8 @@ interface DescribedPool {
   circuits: Pick<Circuits, 'describe'>;
   slots: Pick<Slots, 'away'>;
   clock: Pick<ClockGuard, 'isOff'>;
-  intake: Pick<Intake, 'concurrency'>;
-  load: Load;
+  throttle: Pick<PoolThrottle, 'concurrency'>;
+  load: LoadTracker;
   backlog: Pick<Backlog, 'count'>;
 }
 
@@ -35,14 +35,14 @@ export async function describePool({
   circuits,
   slots,
   clock,
-  intake,
+  throttle,
   load,
   backlog,
-}: DescribedPool): Promise<PoolBeat> {
+}: DescribedPool): Promise<PoolHeartbeat> {
   const state = () => (clock.isOff ? 'paused' : poolStates[account.state]);
   // Who waits for a model has no part in how long the others wait.
   const inFlight = () => load.inFlight - slots.away;
-  const hasRoom = state() !== 'paused' && inFlight() < intake.concurrency;
+  const hasRoom = state() !== 'paused' && inFlight() < throttle.concurrency;
   const waiting = await backlog.count({ hasRoom });
   // The rest is read after the wait for the store: a breaker may have opened meanwhile.
   const breakers = [...describeAccount(account), ...circuits.describe()];
@@ -51,7 +51,7 @@ export async function describePool({
     provider: provider.id,
     worker: workerName,
     state: state(),
-    concurrency: intake.concurrency,
+    concurrency: throttle.concurrency,
     inFlight: inFlight(),
     ...describeWaiting(waiting),
     meanJobMs: load.meanJobMs,
@@ -67,7 +67,7 @@ function describeAccount({ state, nextProbeMs }: DescribedPool['account']): Mode
   return state === 'closed' ? [] : [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs) }];
 }
 
-type Waiting = Pick<PoolBeat, 'waiting' | 'waitingAsync' | 'waitingByLevel' | 'waitingAsyncByLevel'>;
+type Waiting = Pick<PoolHeartbeat, 'waiting' | 'waitingAsync' | 'waitingByLevel' | 'waitingAsyncByLevel'>;
 
 function describeWaiting({ waitedFor, async }: WaitingByLevel): Waiting {
   const asyncCount = countAll(async);

@@ -1,27 +1,27 @@
 import type { Breaker } from '../job/breaker.js';
-import type { Load } from '../job/load-tracker.js';
+import type { LoadTracker } from '../job/load-tracker.js';
 import type { Slots } from '../job/slots.js';
 import type { ClockGuard } from './clock-guard.js';
 
 /** Decides whether a pool takes jobs, and how many at once; nobody else pauses or resumes its worker. */
-export interface Intake {
+export interface PoolThrottle {
   /** Jobs at once at this moment, but for those that have no slot. */
   readonly concurrency: number;
   /** To be called when the breaker or the clock has changed, when a job has left or taken its slot, and when one has ended while the breaker probes. */
   adjust(): void;
 }
 
-interface IntakeDeps {
+interface PoolThrottleDeps {
   worker: GovernedWorker;
   breaker: Pick<Breaker, 'state' | 'isProbing'>;
-  load: Pick<Load, 'inFlight'>;
+  load: Pick<LoadTracker, 'inFlight'>;
   slots: Pick<Slots, 'away'>;
   clock: Pick<ClockGuard, 'isOff'>;
   /** Jobs at once of a pool that is well. */
   concurrency: number;
 }
 
-/** What of BullMQ's worker the intake works with. */
+/** What of BullMQ's worker the throttle works with. */
 interface GovernedWorker {
   concurrency: number;
   pause(doNotWaitActive: true): Promise<void>;
@@ -34,7 +34,14 @@ interface GovernedWorker {
  * slot it takes another. `pause` and `resume` make a new concurrency count at once instead of when the next job ends. A
  * paused worker looks for no abandoned jobs; it does so first when it resumes.
  */
-export function createIntake({ worker, breaker, load, slots, clock, concurrency }: IntakeDeps): Intake {
+export function createPoolThrottle({
+  worker,
+  breaker,
+  load,
+  slots,
+  clock,
+  concurrency,
+}: PoolThrottleDeps): PoolThrottle {
   const current = () => {
     if (breaker.state !== 'half-open') return concurrency;
     return Math.max(1, load.inFlight - slots.away + (breaker.isProbing ? 0 : 1));

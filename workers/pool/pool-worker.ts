@@ -6,15 +6,15 @@ import { encodeOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import { isNewer } from '../../shared/protocol/version.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
-import type { RunningJobs } from '../job/active-jobs.js';
+import type { ActiveJobs } from '../job/active-jobs.js';
 import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
 import { NotBegun } from '../job/circuit.js';
-import type { Load } from '../job/load-tracker.js';
+import type { LoadTracker } from '../job/load-tracker.js';
 import type { PoolMetrics } from '../job/pool-metrics.js';
 import type { Slots } from '../job/slots.js';
-import type { KeptOutcomes } from '../job/stored-results.js';
+import type { StoredResults } from '../job/stored-results.js';
 import { ProviderCallError } from '../providers/error-classification.js';
-import { createReturns, type ReturnableJob, type Returns } from './requeue.js';
+import { createRequeue, type Requeue, type ReturnableJob } from './requeue.js';
 
 interface PoolWorkerDeps {
   /** What the pool's jobs work with. */
@@ -25,11 +25,11 @@ interface PoolWorkerDeps {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   workerName: string;
-  load: Load;
-  jobs: RunningJobs;
+  load: LoadTracker;
+  jobs: ActiveJobs;
   /** Filled here: the jobs whose ends are not stored yet. */
   unsettled: Set<string>;
-  keptOutcomes: KeptOutcomes;
+  storedResults: StoredResults;
   log: Log;
 }
 
@@ -41,20 +41,20 @@ interface QueuedJob extends ReturnableJob {
 }
 
 /** A job that was started this often and never finished takes its workers down: it is given up. */
-const mostStarts = 2;
+const maxStarts = 2;
 
 /** Starts BullMQ's worker of a pool, which runs chat jobs and stores what became of them. */
 export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['createWorker']> {
   const { shared, config, store, workerName, load, jobs, unsettled, log } = deps;
-  const returns = createReturns(log, store.now);
+  const requeue = createRequeue(log, store.now);
   const run = async (job: QueuedJob, token?: string): Promise<string> => {
     const { id = '' } = job;
     unsettled.add(id);
-    const answer = (stop: AbortSignal) => answerJob({ job, token, stop }, returns, deps);
+    const answer = (stop: AbortSignal) => runJob({ job, token, stop }, requeue, deps);
     const outcome = await load.track(() => jobs.run(id, answer));
-    noteCall(load, outcome);
-    shared.metrics.noteOutcome(outcome);
-    log.info({ jobId: id, ...facts(outcome) }, 'job answered');
+    recordCall(load, outcome);
+    shared.metrics.recordOutcome(outcome);
+    log.info({ jobId: id, ...facts(outcome) }, 'job completed');
     return encodeOutcome(outcome);
   };
   const worker = store.createWorker(queueName(shared.provider.id), run, {
@@ -63,7 +63,7 @@ export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['c
     lockDuration: config.WORKER_LOCK_MS,
     stalledInterval: config.WORKER_STALLED_CHECK_MS,
     // Not by starts in all: a job that is handed back has taken nobody down.
-    maxStalledCount: mostStarts - 1,
+    maxStalledCount: maxStarts - 1,
   });
   const onEnded = (job: FinishedJob | undefined) => {
     unsettled.delete(job?.id ?? '');
@@ -93,18 +93,18 @@ interface TakenJob {
 }
 
 /** Answers the job, or throws `HandedBack` when it has gone back to its queue. */
-async function answerJob(
+async function runJob(
   { job, token, stop }: TakenJob,
-  returns: Returns,
+  requeue: Requeue,
   deps: PoolWorkerDeps,
 ): Promise<Outcome> {
-  const { shared, slots, unsettled, keptOutcomes, log } = deps;
+  const { shared, slots, unsettled, storedResults, log } = deps;
   const { id = '', timestamp: addedAt, priority = 0 } = job;
   const slot = slots.open({ priority, addedAt });
   try {
     if (isNewer(job.data)) {
       unsettled.delete(id);
-      return await returns.leaveToNewer(job, token);
+      return await requeue.deferToNewerRelease(job, token);
     }
     const chatJob = chatJobSchema.parse(job.data);
     await slot.take();
@@ -112,15 +112,15 @@ async function answerJob(
       ...shared,
       load: deps.load,
       slot,
-      mayGoBack: () => returns.isFirst(id),
-      kept: keptOutcomes.of({ id, keptUntil: chatJob.keptUntil }, stop),
+      mayGoBack: () => requeue.isFirst(id),
+      kept: storedResults.of({ id, keptUntil: chatJob.keptUntil }, stop),
       stop,
-      onFailure: (err) => log.warn({ jobId: id, ...knownOf(err) }, 'job without a reply'),
+      onFailure: (err) => log.warn({ jobId: id, ...knownOf(err) }, 'job failed'),
     });
   } catch (error) {
     if (!(error instanceof NotBegun)) throw error;
     unsettled.delete(id);
-    return await returns.handBack(job, token);
+    return await requeue.requeue(job, token);
   } finally {
     slot.close();
   }
@@ -148,11 +148,11 @@ function dropLongConversation(job: FinishedJob, log: Log): void {
 }
 
 /** A call that failed, or that nobody waited for any more, says nothing of how long the others take. */
-function noteCall(load: Load, outcome: Outcome): void {
-  const wasCut =
+function recordCall(load: LoadTracker, outcome: Outcome): void {
+  const timedOut =
     outcome.kind === 'failed' && (outcome.code === 'timeout' || outcome.code === 'provider_timeout');
   const gaveAnswer = outcome.kind !== 'failed' && outcome.kind !== 'cancelled';
-  if (outcome.providerMs > 0 && (gaveAnswer || wasCut)) load.noteCall(outcome.providerMs, { wasCut });
+  if (outcome.providerMs > 0 && (gaveAnswer || timedOut)) load.recordCall(outcome.providerMs, { timedOut });
 }
 
 /** What of an outcome may be logged: everything but its text. */

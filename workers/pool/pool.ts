@@ -7,32 +7,32 @@ import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import {
   type ChatJobPayload,
   cancelSchema,
-  type Limit,
-  limitSchema,
   queueName,
+  type RateLimitMessage,
+  rateLimitSchema,
   topics,
 } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
-import type { Telegraph } from '../../shared/queue/relay.js';
+import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
-import { within } from '../../shared/runtime/with-timeout.js';
-import { createRunningJobs, type RunningJobs } from '../job/active-jobs.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { type ActiveJobs, createActiveJobs } from '../job/active-jobs.js';
 import { type Breaker, type BreakerState, createBreaker } from '../job/breaker.js';
 import { AccountSamples } from '../job/call-samples.js';
 import { Circuits } from '../job/circuits.js';
-import { createLoad } from '../job/load-tracker.js';
+import { createLoadTracker } from '../job/load-tracker.js';
 import { createPoolMetrics } from '../job/pool-metrics.js';
-import { createReplier, type Replier } from '../job/reply-publisher.js';
+import { createReplyPublisher, type ReplyPublisher } from '../job/reply-publisher.js';
 import { createRetryBudget } from '../job/retry-budget.js';
 import { Slots } from '../job/slots.js';
-import { createKeptOutcomes } from '../job/stored-results.js';
+import { createStoredResults } from '../job/stored-results.js';
 import type { Provider } from '../providers/provider.js';
 import { Backlog } from './backlog.js';
 import { type ClockGuard, createClockGuard } from './clock-guard.js';
 import { type Heartbeat, startHeartbeat } from './heartbeat.js';
 import { describePool } from './pool-status.js';
-import { createIntake } from './pool-throttle.js';
+import { createPoolThrottle } from './pool-throttle.js';
 import { createPoolWorker } from './pool-worker.js';
 
 /** The workers of one provider in this process: takes its jobs off the queue, and tells the API how it fares. */
@@ -47,7 +47,7 @@ interface PoolDeps {
   settings: PoolSettings;
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS' | 'BREAKER_RESET_MS'>;
   store: QueueStore;
-  telegraph: Telegraph;
+  relay: Relay;
   /** Name of this worker process, unique among all of them. */
   workerName: string;
   instruments: WorkerInstruments;
@@ -56,33 +56,33 @@ interface PoolDeps {
 
 /** Starts the pool and tells the API of it; the store must be ready. */
 export async function startPool(deps: PoolDeps): Promise<Pool> {
-  const { provider, settings, config, store, telegraph } = deps;
+  const { provider, settings, config, store, relay } = deps;
   const log = deps.log.child({ provider: provider.id });
-  const jobs = createRunningJobs();
+  const jobs = createActiveJobs();
   // Before the first job is taken: what is told while nobody listens is lost.
-  await telegraph.subscribe(topics.cancel(provider.id), cancelSchema, ({ jobIds }) => jobs.cancel(jobIds));
-  const keptOutcomes = createKeptOutcomes({ records: store.records, log, now: store.now });
-  const replier = createReplier({ telegraph, keptOutcomes, log });
-  const load = createLoad({ onEnd: () => account.state === 'half-open' && intake.adjust() });
+  await relay.subscribe(topics.cancel(provider.id), cancelSchema, ({ jobIds }) => jobs.cancel(jobIds));
+  const storedResults = createStoredResults({ records: store.records, log, now: store.now });
+  const replies = createReplyPublisher({ relay, storedResults, log });
+  const load = createLoadTracker({ onEnd: () => account.state === 'half-open' && throttle.adjust() });
   const metrics = createPoolMetrics(deps.instruments, provider.id);
-  const slots = new Slots({ size: settings.concurrency, onChange: oncePerTurn(() => intake.adjust()) });
-  const noteBreaker = (breaker: BreakerState, model?: string) => {
+  const slots = new Slots({ size: settings.concurrency, onChange: oncePerTurn(() => throttle.adjust()) });
+  const recordBreaker = (breaker: BreakerState, model?: string) => {
     log.warn({ breaker, model }, 'breaker changed');
-    metrics.noteBreaker(breaker);
+    metrics.recordBreaker(breaker);
   };
   const queue = store.createQueue(queueName(provider.id));
   const backlog = new Backlog({ queue });
   const change = () => {
-    intake.adjust();
+    throttle.adjust();
     backlog.forget();
-    heartbeat.beat();
+    heartbeat.publish();
   };
   const times = { timeoutMs: settings.timeoutMs, resetMs: config.BREAKER_RESET_MS };
   const account = createBreaker({
     ...times,
     samples: new AccountSamples(),
     onChange: (state) => {
-      noteBreaker(state);
+      recordBreaker(state);
       change();
     },
   });
@@ -91,25 +91,25 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     now: store.now,
     hasRoom: () => slots.away < maxAway,
     onChange: (model, state) => {
-      if (state !== undefined) noteBreaker(state, model);
-      heartbeat.beat();
+      if (state !== undefined) recordBreaker(state, model);
+      heartbeat.publish();
     },
-    tellLimit: (model, holdMs) => tellLimit(deps, model, holdMs),
+    publishLimit: (model, holdMs) => publishLimit(deps, model, holdMs),
   });
   const budget = createRetryBudget();
   const shared = { provider, settings, account, circuits, budget, metrics, now: store.now };
   metrics.show({ settings, load, ...overall(account, circuits) });
   const unsettled = new Set<string>();
-  const worker = createPoolWorker({ ...deps, shared, slots, load, jobs, unsettled, keptOutcomes, log });
-  worker.on('completed', (job: Job<ChatJobPayload>, outcome: string) => replier.settled(job, outcome));
+  const worker = createPoolWorker({ ...deps, shared, slots, load, jobs, unsettled, storedResults, log });
+  worker.on('completed', (job: Job<ChatJobPayload>, outcome: string) => replies.settled(job, outcome));
   worker.on('failed', (job, error) => {
-    metrics.noteBroken();
-    replier.broke(job, error);
+    metrics.recordBroken();
+    replies.broke(job, error);
   });
   worker.on('active', () => backlog.forget());
-  worker.on('drained', () => backlog.noteEmpty());
+  worker.on('drained', () => backlog.recordEmpty());
   const clock = createClockGuard({ check: () => store.check(), onChange: change, log });
-  const intake = createIntake({
+  const throttle = createPoolThrottle({
     worker,
     breaker: account,
     load,
@@ -119,11 +119,11 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
   });
 
   const heartbeat = startHeartbeat({
-    telegraph,
-    describe: () => describePool({ ...deps, account, circuits, slots, clock, intake, load, backlog }),
+    relay,
+    describe: () => describePool({ ...deps, account, circuits, slots, clock, throttle, load, backlog }),
     log,
   });
-  await Promise.all([hearLimits(deps, circuits), heartbeat.started]);
+  await Promise.all([subscribeLimits(deps, circuits), heartbeat.started]);
 
   const parts: PoolParts = {
     provider,
@@ -133,7 +133,7 @@ export async function startPool(deps: PoolDeps): Promise<Pool> {
     unsettled,
     jobs,
     heartbeat,
-    replier,
+    replies,
     queue,
     account,
     log,
@@ -146,32 +146,32 @@ interface PoolParts extends Pick<PoolDeps, 'provider' | 'log'> {
   clock: ClockGuard;
   worker: ReturnType<typeof createPoolWorker>;
   unsettled: ReadonlySet<string>;
-  jobs: RunningJobs;
+  jobs: ActiveJobs;
   heartbeat: Heartbeat;
-  replier: Replier;
+  replies: ReplyPublisher;
   queue: ReturnType<QueueStore['createQueue']>;
   account: Breaker;
 }
 
 /**
- * Intake first; jobs that wait for their model go back to the queue. A worker waits for its store without end, so
+ * PoolThrottle first; jobs that wait for their model go back to the queue. A worker waits for its store without end, so
  * without jobs it is not waited for: it may have taken one just now, which is why they are counted only after a moment.
  */
 async function stopPool(parts: PoolParts, graceMs: number): Promise<void> {
-  const { provider, circuits, clock, worker, unsettled, jobs, heartbeat, replier, queue, account, log } =
+  const { provider, circuits, clock, worker, unsettled, jobs, heartbeat, replies, queue, account, log } =
     parts;
   clock.stop();
   circuits.close();
   const closing = worker.close();
-  const closed = within(closingMs, closing)
-    .catch(() => within(unsettled.size > 0 ? graceMs : 0, closing))
+  const closed = withTimeout(closingMs, closing)
+    .catch(() => withTimeout(unsettled.size > 0 ? graceMs : 0, closing))
     .catch(() => log.warn('stopped without the queue store'));
-  const cutShort = setTimeout(() => jobs.endAll(new Failure('provider_unavailable')), graceMs);
-  await within(closingMs, heartbeat.stop()).catch(() => undefined);
+  const cutShort = setTimeout(() => jobs.abortAll(new Failure('provider_unavailable')), graceMs);
+  await withTimeout(closingMs, heartbeat.stop()).catch(() => undefined);
   await closed;
   clearTimeout(cutShort);
-  await within(closingMs, replier.flush()).catch(() => undefined);
-  await within(closingMs, queue.close()).catch(() => undefined);
+  await withTimeout(closingMs, replies.flush()).catch(() => undefined);
+  await withTimeout(closingMs, queue.close()).catch(() => undefined);
   circuits.dispose();
   account.close();
   provider.close();
@@ -198,9 +198,9 @@ function oncePerTurn(work: () => void): () => void {
 
 /** For the metrics, whose labels cannot name models. */
 const overall = (account: Breaker, circuits: Circuits) => ({
-  hold: {
+  cooldown: {
     get leftMs() {
-      return circuits.longestHoldMs;
+      return circuits.maxCooldownMs;
     },
   },
   breaker: {
@@ -211,15 +211,21 @@ const overall = (account: Breaker, circuits: Circuits) => ({
 });
 
 /** One account serves all workers of a provider: who is told to wait for a model tells the others. */
-function tellLimit({ telegraph, provider, workerName, log }: PoolDeps, model: string, holdMs: number): void {
-  log.warn({ provider: provider.id, model, holdMs }, 'the provider limits us');
-  const message: Limit = { v: writtenVersion, provider: provider.id, worker: workerName, holdMs, model };
-  telegraph.publish(topics.limit(provider.id), message).catch((err) => log.debug({ err }, 'limit not told'));
+function publishLimit({ relay, provider, workerName, log }: PoolDeps, model: string, holdMs: number): void {
+  log.warn({ provider: provider.id, model, holdMs }, 'provider rate limited');
+  const message: RateLimitMessage = {
+    v: writtenVersion,
+    provider: provider.id,
+    worker: workerName,
+    holdMs,
+    model,
+  };
+  relay.publish(topics.limit(provider.id), message).catch((err) => log.debug({ err }, 'limit not told'));
 }
 
 /** The release before does not say of which model: its own first call tells this pool. */
-async function hearLimits({ telegraph, provider, workerName }: PoolDeps, circuits: Circuits): Promise<void> {
-  await telegraph.subscribe(topics.limit(provider.id), limitSchema, ({ worker, holdMs, model }) => {
-    if (worker !== workerName && model !== undefined) circuits.of(model).hold.join(holdMs);
+async function subscribeLimits({ relay, provider, workerName }: PoolDeps, circuits: Circuits): Promise<void> {
+  await relay.subscribe(topics.limit(provider.id), rateLimitSchema, ({ worker, holdMs, model }) => {
+    if (worker !== workerName && model !== undefined) circuits.of(model).cooldown.extend(holdMs);
   });
 }

@@ -12,11 +12,11 @@ export interface MarkdownThread {
 
 interface ThreadLimits {
   /** Time of a processor for one text, in milliseconds. */
-  mostCpuMs: number;
+  maxCpuMs: number;
 }
 
 /** Starts a thread. It keeps no process alive; what goes wrong in it is thrown by the `render` that it happens to. */
-export function startMarkdownThread({ mostCpuMs }: ThreadLimits): MarkdownThread {
+export function startMarkdownThread({ maxCpuMs }: ThreadLimits): MarkdownThread {
   const worker = new Worker(program, { name: 'markdown', execArgv: [], resourceLimits });
   worker.unref();
   /** What it tells next: at first that it is ready. Undefined when it has ended. */
@@ -41,7 +41,7 @@ export function startMarkdownThread({ mostCpuMs }: ThreadLimits): MarkdownThread
       if (before === undefined) return undefined;
       turn = Promise.withResolvers();
       worker.postMessage(markdown);
-      const stopWatching = watch(worker, { mostMs: before.usedMs + mostCpuMs, onOverrun: end });
+      const stopWatching = watch(worker, { maxMs: before.usedMs + maxCpuMs, onOverrun: end });
       const answer = await turn.promise.finally(stopWatching);
       return answer?.html;
     },
@@ -62,19 +62,19 @@ const lookEveryMs = 100;
 const patienceMs = 20_000;
 
 interface Watch {
-  mostMs: number;
+  maxMs: number;
   onOverrun: () => void;
 }
 
 /** Looks at what the thread uses: its own time and not the clock's, since a busy machine makes no text a hostile one. */
-function watch(worker: Worker, { mostMs, onOverrun }: Watch): () => void {
+function watch(worker: Worker, { maxMs, onOverrun }: Watch): () => void {
   const startedAt = performance.now();
   let watching = true;
   const look = async () => {
     if (performance.now() - startedAt > patienceMs) return onOverrun();
     // Rejects when the thread has ended meanwhile.
     const used = await worker.cpuUsage().catch(() => undefined);
-    if (watching && used && (used.user + used.system) / 1000 > mostMs) onOverrun();
+    if (watching && used && (used.user + used.system) / 1000 > maxMs) onOverrun();
   };
   const timer = setInterval(() => void look(), lookEveryMs);
   return () => {

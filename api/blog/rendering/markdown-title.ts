@@ -3,22 +3,22 @@ import MarkdownIt, { type Token } from 'markdown-it';
 const markdownIt = new MarkdownIt({ html: true });
 
 /** A heading is looked for in so many characters: what markdown-it takes long for is longer. */
-const mostCharacters = 2000;
-const longestTitle = 300;
+const maxCharacters = 2000;
+const maxTitle = 300;
 
 /**
  * The text of the heading of the first level with which a Markdown text begins; undefined when there is none, or nothing of
  * it but markup, or more than a title can have.
  */
 export function titleOfMarkdown(markdown: string): string | undefined {
-  const start = markdown.slice(0, mostCharacters).replace(/^(?:[ \t]*\r?\n)+/, '');
+  const start = markdown.slice(0, maxCharacters).replace(/^(?:[ \t]*\r?\n)+/, '');
   if (!/^ {0,3}#[ \t]|^.+\r?\n {0,3}=/.test(start)) return undefined;
   const [opening, inline] = markdownIt.parse(start, {});
   if (opening?.tag !== 'h1') return undefined;
   const title = textOf(inline?.children ?? [])
     .replace(/\s+/g, ' ')
     .trim();
-  return title === '' || [...title].length > longestTitle ? undefined : title;
+  return title === '' || [...title].length > maxTitle ? undefined : title;
 }
 
 const textOf = (tokens: readonly Token[]): string =>

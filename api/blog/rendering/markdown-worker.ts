@@ -39,7 +39,7 @@ function render(markdown: string): string | undefined {
     // Footnotes of several posts may be on one page, as in a feed reader.
     const environment = { docId: createHash('sha256').update(markdown).digest('hex').slice(0, 8) };
     const tokens = markdownIt.parse(markdown, environment);
-    if (lengthOfAttributes(tokens) > longestHtml) throw new Refusal();
+    if (lengthOfAttributes(tokens) > maxHtml) throw new Refusal();
     const html = markdownIt.renderer.render(tokens, markdownIt.options, environment);
     return bounded(sanitizeHtml(bounded(html), allowed));
   } catch (error) {
@@ -54,10 +54,10 @@ class Refusal extends Error {}
  * In characters. A definition of a link can be used by every third character, which would make gigabytes of 256 KiB;
  * and an allocation of that size would end the whole process, whatever the limits of the thread are.
  */
-const longestHtml = 4 * 1024 * 1024;
+const maxHtml = 4 * 1024 * 1024;
 
 function bounded(html: string): string {
-  if (html.length > longestHtml) throw new Refusal();
+  if (html.length > maxHtml) throw new Refusal();
   return html;
 }
 
@@ -94,10 +94,10 @@ const footnoteId = /^fn(?:ref)?-[0-9a-f]{8}-\d{1,6}(?::\d{1,6})?$/;
 const withoutOtherIds = ({ id, ...attribs }: sanitizeHtml.Attributes): sanitizeHtml.Attributes =>
   id !== undefined && footnoteId.test(id) ? { ...attribs, id } : attribs;
 
-const longestStyle = 100;
+const maxStyle = 100;
 
 const alignCell: sanitizeHtml.Transformer = (tagName, { style = '', ...attribs }) => {
-  const declaration = style.length > longestStyle ? '' : style.replaceAll(/\s/g, '');
+  const declaration = style.length > maxStyle ? '' : style.replaceAll(/\s/g, '');
   const [, align] = /^text-align:(left|center|right);?$/.exec(declaration) ?? [];
   return { tagName, attribs: align === undefined ? attribs : { ...attribs, align } };
 };

@@ -25,11 +25,11 @@ export interface MarkdownRenderer {
 
 interface RendererLimits {
   /** Time of a processor for one text, in milliseconds. */
-  mostCpuMs?: number;
+  maxCpuMs?: number;
   /** Texts that are being rendered or wait for it. */
-  mostWaiting?: number;
+  maxWaiting?: number;
   /** How long a text may wait for its turn, in milliseconds. */
-  mostWaitMs?: number;
+  maxWaitMs?: number;
   /** How long a thread without work is kept, in milliseconds. */
   idleMs?: number;
 }
@@ -39,9 +39,9 @@ interface RendererLimits {
  * take milliseconds, and the longest ordinary ones a tenth of a second.
  */
 export function createMarkdownRenderer({
-  mostCpuMs = 1000,
-  mostWaiting = 32,
-  mostWaitMs = 2000,
+  maxCpuMs = 1000,
+  maxWaiting = 32,
+  maxWaitMs = 2000,
   idleMs = 60_000,
 }: RendererLimits = {}): MarkdownRenderer {
   let thread: MarkdownThread | undefined;
@@ -50,9 +50,9 @@ export function createMarkdownRenderer({
   let waiting = 0;
   let closed = false;
   const renderNow = async (markdown: string, askedAt: number): Promise<Rendering> => {
-    if (closed || performance.now() - askedAt > mostWaitMs) return { kind: 'busy' };
+    if (closed || performance.now() - askedAt > maxWaitMs) return { kind: 'busy' };
     clearTimeout(idle);
-    if (thread === undefined || thread.ended()) thread = startMarkdownThread({ mostCpuMs });
+    if (thread === undefined || thread.ended()) thread = startMarkdownThread({ maxCpuMs });
     const current = thread;
     const html = await current.render(markdown);
     idle = setTimeout(() => void current.end(), idleMs).unref();
@@ -61,7 +61,7 @@ export function createMarkdownRenderer({
   };
   return {
     render(markdown) {
-      if (waiting >= mostWaiting) return Promise.resolve({ kind: 'busy' });
+      if (waiting >= maxWaiting) return Promise.resolve({ kind: 'busy' });
       waiting += 1;
       const askedAt = performance.now();
       const rendering = last.then(() => renderNow(markdown, askedAt)).finally(() => (waiting -= 1));

@@ -18,19 +18,15 @@ interface RenderedPostsDeps {
   renderer: Pick<MarkdownRenderer, 'render'>;
   log: Log;
   /** Memory for what was rendered, in bytes. */
-  mostBytes?: number;
+  maxBytes?: number;
 }
 
 /**
  * Makes the rendering of posts that the pages and the feeds share: what was rendered lately is kept, also that a post
  * was refused, and who asks for what is being rendered waits for that.
  */
-export function createRenderedPosts({
-  renderer,
-  log,
-  mostBytes = 16_777_216,
-}: RenderedPostsDeps): RenderPost {
-  const kept = new LRUCache<string, Rendering>({ maxSize: mostBytes, sizeCalculation: sizeOf });
+export function createRenderedPosts({ renderer, log, maxBytes = 16_777_216 }: RenderedPostsDeps): RenderPost {
+  const kept = new LRUCache<string, Rendering>({ maxSize: maxBytes, sizeCalculation: sizeOf });
   const underway = new Map<string, Promise<Rendering>>();
   const render = async (key: string, { id, version, content }: Post): Promise<Rendering> => {
     try {

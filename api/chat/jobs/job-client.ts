@@ -8,41 +8,41 @@ import {
   type ChatJob,
   type ChatJobPayload,
   encodeChatJob,
-  poolBeatSchema,
+  jobRecordTtlMs,
+  poolHeartbeatSchema,
   queueName,
   type Reply,
-  recordKeptMs,
-  replySchema,
+  resultMessageSchema,
   topics,
 } from '../../../shared/protocol/messages.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
 import { priorityOf, type ShareLevel } from '../../../shared/queue/priority.js';
 import type { QueueDepth, QueueStore } from '../../../shared/queue/queue-store.js';
-import { openTelegraph } from '../../../shared/queue/relay.js';
+import { openRelay } from '../../../shared/queue/relay.js';
 import type { Log } from '../../../shared/runtime/log.js';
-import { within } from '../../../shared/runtime/with-timeout.js';
-import { createPoolView, type PoolView } from '../pools/pool-registry.js';
+import { withTimeout } from '../../../shared/runtime/with-timeout.js';
+import { createPoolRegistry, type PoolRegistry } from '../pools/pool-registry.js';
 import { createCancellation } from './cancellation.js';
-import { type JobRecord, readable, watchJobRecords } from './job-results.js';
-import type { AwaitedJob, WaitingRoom } from './pending-replies.js';
+import { type JobResult, readable, watchJobResults } from './job-results.js';
+import type { PendingJob, PendingReplies } from './pending-replies.js';
 
 /** This API process's end of the three channels: queues to add to, records to read, the relay to listen to. */
-export interface QueueLink {
-  readonly pools: PoolView;
+export interface JobClient {
+  readonly pools: PoolRegistry;
   /** Throws `queue_unavailable` when the store cannot be used. */
   check(): Promise<void>;
   /** Adds the job under this id; throws `queue_unavailable` within three seconds when the store is down. */
   add(jobId: string, job: NewJob): Promise<void>;
   /** What the records say of the job. */
-  read(job: AwaitedJob): Promise<JobRecord>;
+  read(job: PendingJob): Promise<JobResult>;
   /** What there is to do for the provider; throws while the store cannot be reached. */
   measure(provider: ProviderId): Promise<QueueDepth>;
   /** Begins to call off a job whose add has been answered; never throws. */
-  cancel(job: AwaitedJob): void;
+  cancel(job: PendingJob): void;
   /** As `cancel`, for a job whose add was not answered: the store may still execute it. */
-  callOffRefused(job: AwaitedJob): void;
-  /** As `cancel`, for the job of a kept chat whose outcome says so already, any number of times; who waits for it is told. */
-  cancelKept(job: AwaitedJob): void;
+  cancelUnconfirmed(job: PendingJob): void;
+  /** As `cancel`, for the job of a stored chat whose outcome says so already, any number of times; who waits for it is told. */
+  cancelStored(job: PendingJob): void;
   close(): Promise<void>;
 }
 
@@ -52,9 +52,9 @@ export type NewJob = Omit<ChatJob, 'v' | 'replyTo'> & {
   readonly level?: ShareLevel;
 };
 
-interface LinkDeps {
+interface JobClientDeps {
   store: QueueStore;
-  waitingRoom: WaitingRoom;
+  pendingReplies: PendingReplies;
   metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
   log: Log;
 }
@@ -62,13 +62,18 @@ interface LinkDeps {
 /** A store that does not take the job in this time counts as down; if it takes it later, the deadline bounds that. */
 const addTimeoutMs = 2500;
 /** A lost connection is back within half a second; adding a job again whose add was executed does nothing. */
-const patienceMs = 700;
+const timeoutMs = 700;
 const pauseMs = 50;
 /** How long the store may take for what is still to be called off. */
 const closingMs = 1000;
 
 /** Opens the channels; the store must be ready. */
-export async function openQueueLink({ store, waitingRoom, metrics, log }: LinkDeps): Promise<QueueLink> {
+export async function openJobClient({
+  store,
+  pendingReplies,
+  metrics,
+  log,
+}: JobClientDeps): Promise<JobClient> {
   const node = randomUUID().replaceAll('-', '');
   const queues = new Map<ProviderId, Queue>(providerIds.map((id) => [id, store.createQueue(queueName(id))]));
   const queueOf = (id: ProviderId): Queue<ChatJobPayload> => {
@@ -80,38 +85,38 @@ export async function openQueueLink({ store, waitingRoom, metrics, log }: LinkDe
   const open = async () => {
     // In PostgreSQL a queue that could not be opened at once never can be.
     await Promise.all([...queues.values()].map((queue) => queue.waitUntilReady()));
-    return openTelegraph(store, { name: 'api', log });
+    return openRelay(store, { name: 'api', log });
   };
-  const telegraph = await open().catch(async (error) => {
-    await within(closingMs, closeQueues()).catch(() => undefined);
+  const relay = await open().catch(async (error) => {
+    await withTimeout(closingMs, closeQueues()).catch(() => undefined);
     throw error;
   });
-  const pools = createPoolView({ since: performance.now() });
-  const records = watchJobRecords({ queueOf, store, waitingRoom, log });
-  const cancellation = createCancellation({ queueOf, store, telegraph, metrics, log });
+  const pools = createPoolRegistry({ since: performance.now() });
+  const records = watchJobResults({ queueOf, store, pendingReplies, log });
+  const cancellation = createCancellation({ queueOf, store, relay, metrics, log });
   const close = async () => {
     records.stop();
-    await within(closingMs, cancellation.flush()).catch(() => undefined);
-    await telegraph.close();
+    await withTimeout(closingMs, cancellation.flush()).catch(() => undefined);
+    await relay.close();
     await closeQueues();
   };
   const hear = ({ settled }: Reply) => {
-    const untold: AwaitedJob[] = [];
+    const untold: PendingJob[] = [];
     for (const { jobId, outcome } of settled) {
-      const job = waitingRoom.find(jobId);
-      if (outcome) waitingRoom.settle(jobId, readable(outcome));
+      const job = pendingReplies.find(jobId);
+      if (outcome) pendingReplies.settle(jobId, readable(outcome));
       else if (job) untold.push(job);
     }
     void records.look(untold);
   };
   const away = (cause: unknown): never => {
-    pools.noteOutage();
+    pools.recordOutage();
     throw new Failure('queue_unavailable', { cause });
   };
   try {
-    await telegraph.subscribe(topics.allPools, poolBeatSchema, pools.noteBeat);
-    await telegraph.subscribe(topics.reply(node), replySchema, hear);
-    await telegraph.subscribe(topics.keptReply, replySchema, hear);
+    await relay.subscribe(topics.allPools, poolHeartbeatSchema, pools.onHeartbeat);
+    await relay.subscribe(topics.reply(node), resultMessageSchema, hear);
+    await relay.subscribe(topics.storedResult, resultMessageSchema, hear);
   } catch (error) {
     await close();
     throw error;
@@ -122,7 +127,7 @@ export async function openQueueLink({ store, waitingRoom, metrics, log }: LinkDe
     check: () => store.check().catch(away),
     add: async (jobId, { isAsync = false, level = 0, ...job }) => {
       const payload = encodeChatJob({ v: writtenVersion, ...job, replyTo: node });
-      const removal = { age: recordKeptMs / 1000 };
+      const removal = { age: jobRecordTtlMs / 1000 };
       const options = {
         jobId,
         timestamp: store.now(),
@@ -130,21 +135,21 @@ export async function openQueueLink({ store, waitingRoom, metrics, log }: LinkDe
         removeOnFail: removal,
         priority: priorityOf(level, { isAsync }),
       };
-      const adding = withPatience(() => queueOf(job.provider).add('chat', payload, options));
-      await within(addTimeoutMs, adding).catch(away);
+      const adding = retryBriefly(() => queueOf(job.provider).add('chat', payload, options));
+      await withTimeout(addTimeoutMs, adding).catch(away);
     },
     read: records.read,
     measure: (provider) => store.measure(queueOf(provider)),
     cancel: cancellation.cancel,
-    callOffRefused: cancellation.callOffRefused,
-    cancelKept: (job) => cancellation.cancel({ ...job, isKept: true }),
+    cancelUnconfirmed: cancellation.cancelUnconfirmed,
+    cancelStored: (job) => cancellation.cancel({ ...job, isStored: true }),
     close,
   };
 }
 
 /** Tries again for a while. */
-async function withPatience<T>(work: () => Promise<T>): Promise<T> {
-  const until = Date.now() + patienceMs;
+async function retryBriefly<T>(work: () => Promise<T>): Promise<T> {
+  const until = Date.now() + timeoutMs;
   for (;;) {
     try {
       return await work();

@@ -1,13 +1,13 @@
 import type { ProviderId } from '../../../shared/contract.js';
-import { recordKeptMs } from '../../../shared/protocol/messages.js';
+import { jobRecordTtlMs } from '../../../shared/protocol/messages.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 
 /** A job somebody waits for. */
-export interface AwaitedJob {
+export interface PendingJob {
   readonly jobId: string;
   readonly provider: ProviderId;
-  /** Whether it belongs to a kept chat, whose outcome has a record of its own. */
-  readonly isKept?: boolean;
+  /** Whether it belongs to a stored chat, whose outcome has a record of its own. */
+  readonly isStored?: boolean;
 }
 
 /** One caller's wait for a job. */
@@ -17,16 +17,16 @@ export interface Wait {
   /** Stops waiting, as if the deadline had passed. */
   leave(): void;
   /** Has this done, once at most, when the store does not know the job; to be said when its add has been answered. */
-  onVanished(putBack: () => void): void;
+  onLost(reEnqueue: () => void): void;
 }
 
 /** Where requests wait for the outcome of their job; several may wait for one, and each is settled exactly once. */
-export interface WaitingRoom {
+export interface PendingReplies {
   /**
    * Waits until the deadline, in milliseconds since the epoch, at the latest. A patient wait is one that no connection is
    * held for: should its telling be lost, it is enough to find that out a little later.
    */
-  wait(job: AwaitedJob, deadline: number, options?: { isPatient: boolean }): Wait;
+  wait(job: PendingJob, deadline: number, options?: { isBackground: boolean }): Wait;
   /** Settles everyone who waits for this job. */
   settle(jobId: string, outcome: Outcome): void;
   /** Settles everyone who waits. */
@@ -39,34 +39,34 @@ export interface WaitingRoom {
    */
   vanished(jobId: string): boolean;
   /** The job of this id, if somebody waits for it. */
-  find(jobId: string): AwaitedJob | undefined;
+  find(jobId: string): PendingJob | undefined;
   /**
    * The jobs somebody waits for; with `since` (milliseconds since the epoch) only those waited for since before it, and with
    * `turn`, which is one more at each look, of those with patient waits alone the few whose turn it is.
    */
-  waiting(options?: { since?: number; turn?: number }): AwaitedJob[];
+  waiting(options?: { since?: number; turn?: number }): PendingJob[];
 }
 
 interface Waiter {
-  readonly job: AwaitedJob;
+  readonly job: PendingJob;
   readonly since: number;
-  /** In which of `patientTurns` it is looked at; a wait that is not patient is in all of them. */
+  /** In which of `backgroundSlots` it is looked at; a wait that is not patient is in all of them. */
   readonly turn?: number | undefined;
   readonly settle: (outcome: Outcome | undefined) => void;
-  putBack?: (() => void) | undefined;
+  reEnqueue?: (() => void) | undefined;
   /** When the store knew the job, in milliseconds since the epoch. */
-  seenAt?: number;
+  lastSeenAt?: number;
 }
 
 /** The record of a job that has ended is still there after this time: a little less than it is kept. */
-const surelyKeptMs = recordKeptMs - 10_000;
+const recordAliveMs = jobRecordTtlMs - 10_000;
 /** A patient wait is looked at once in this many looks; each look has its share of them, so that there is no burst. */
-const patientTurns = 15;
+const backgroundSlots = 15;
 
 /** `now` is the clock of the deadlines, in milliseconds since the epoch. */
-export function createWaitingRoom(now: () => number = Date.now): WaitingRoom {
+export function createPendingReplies(now: () => number = Date.now): PendingReplies {
   const byJob = new Map<string, Set<Waiter>>();
-  let patientWaits = 0;
+  let backgroundWaits = 0;
   const everyone = () => [...byJob.values()].flatMap((waiters) => [...waiters]);
   const settle = (jobId: string, outcome: Outcome) => {
     for (const waiter of byJob.get(jobId) ?? []) waiter.settle(outcome);
@@ -82,7 +82,7 @@ export function createWaitingRoom(now: () => number = Date.now): WaitingRoom {
     if (waiters?.size === 0) byJob.delete(jobId);
   };
   return {
-    wait: (job, deadline, { isPatient } = { isPatient: false }) => {
+    wait: (job, deadline, { isBackground } = { isBackground: false }) => {
       const { promise, resolve } = Promise.withResolvers<Outcome | undefined>();
       const since = now();
       const leave = () => waiter.settle(undefined);
@@ -90,7 +90,7 @@ export function createWaitingRoom(now: () => number = Date.now): WaitingRoom {
       const waiter: Waiter = {
         job,
         since,
-        ...(isPatient && { turn: patientWaits++ % patientTurns }),
+        ...(isBackground && { turn: backgroundWaits++ % backgroundSlots }),
         settle: (outcome) => {
           clearTimeout(timer);
           forget(waiter);
@@ -98,27 +98,27 @@ export function createWaitingRoom(now: () => number = Date.now): WaitingRoom {
         },
       };
       enter(waiter);
-      const onVanished = (putBack: () => void) => {
-        waiter.putBack = putBack;
-        waiter.seenAt = now();
+      const onLost = (reEnqueue: () => void) => {
+        waiter.reEnqueue = reEnqueue;
+        waiter.lastSeenAt = now();
       };
-      return { outcome: promise, leave, onVanished };
+      return { outcome: promise, leave, onLost };
     },
     settle,
     settleAll: (outcome) => {
       for (const jobId of [...byJob.keys()]) settle(jobId, outcome);
     },
     seen: (jobId, at) => {
-      for (const waiter of byJob.get(jobId) ?? []) waiter.seenAt = at;
+      for (const waiter of byJob.get(jobId) ?? []) waiter.lastSeenAt = at;
     },
     vanished: (jobId) => {
-      const since = now() - surelyKeptMs;
+      const since = now() - recordAliveMs;
       const ready = [...(byJob.get(jobId) ?? [])].filter(
-        ({ putBack, seenAt = 0 }) => putBack !== undefined && seenAt > since,
+        ({ reEnqueue, lastSeenAt = 0 }) => reEnqueue !== undefined && lastSeenAt > since,
       );
       for (const waiter of ready) {
-        waiter.putBack?.();
-        waiter.putBack = undefined;
+        waiter.reEnqueue?.();
+        waiter.reEnqueue = undefined;
       }
       return ready.length > 0;
     },
@@ -127,9 +127,9 @@ export function createWaitingRoom(now: () => number = Date.now): WaitingRoom {
       return waiter?.job;
     },
     waiting: ({ since = Number.POSITIVE_INFINITY, turn } = {}) => {
-      const hasTurn = (waiter: Waiter) =>
-        turn === undefined || waiter.turn === undefined || waiter.turn === turn % patientTurns;
-      const jobs = everyone().filter((waiter) => waiter.since < since && hasTurn(waiter));
+      const isDue = (waiter: Waiter) =>
+        turn === undefined || waiter.turn === undefined || waiter.turn === turn % backgroundSlots;
+      const jobs = everyone().filter((waiter) => waiter.since < since && isDue(waiter));
       return [...new Map(jobs.map(({ job }) => [job.jobId, job])).values()];
     },
   };

@@ -7,9 +7,9 @@ interface Counted {
  * Counts what several may want at once: `begin` is called for the first who wants the thing of this id, and what it gives is
  * released when the last of them has released what they were given.
  */
-export type SharedCounts<T extends Counted> = (id: string, begin: () => T) => T;
+export type RefCounts<T extends Counted> = (id: string, begin: () => T) => T;
 
-export function createSharedCounts<T extends Counted>(): SharedCounts<T> {
+export function createRefCounts<T extends Counted>(): RefCounts<T> {
   const wanted = new Map<string, { by: number; thing: T }>();
   return (id, begin) => {
     const count = wanted.get(id) ?? { by: 0, thing: begin() };

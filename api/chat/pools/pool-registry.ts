@@ -1,22 +1,22 @@
 import { isModelAllowed } from '../../../shared/config/allowed-models.js';
 import type { ProviderId } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
-import type { PoolBeat } from '../../../shared/protocol/messages.js';
+import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { type CountedJob, type JobOwner, OutstandingJobs } from './outstanding-jobs.js';
-import { type LivePool, predictWaitMs } from './wait-estimate.js';
+import { estimateWaitMs, type LivePool } from './wait-estimate.js';
 
-/** What this API process knows of the pools, from their beats. */
-export interface PoolView {
-  noteBeat(beat: PoolBeat): void;
+/** What this API process knows of the pools, from their heartbeats. */
+export interface PoolRegistry {
+  onHeartbeat(heartbeat: PoolHeartbeat): void;
   /** To be called when the store was found away: what was not heard meanwhile tells nothing. */
-  noteOutage(): void;
+  recordOutage(): void;
   /** Counts a job of our own as outstanding until it is released, and gives the level that it is added with. */
-  noteAdded(owner: JobOwner): CountedJob;
+  recordAdded(owner: JobOwner): CountedJob;
   /** Jobs that all live pools can run at once, over all providers; undefined while none is known. */
   places(): number | undefined;
   /**
    * Throws `provider_unavailable` when no live worker would take the job or call its model, `overloaded` when the wait
-   * predicted from the backlog is longer than `patienceMs`, `provider_rate_limited` when it is only because the provider
+   * predicted from the backlog is longer than `timeoutMs`, `provider_rate_limited` when it is only because the provider
    * makes every pool wait with this model, `invalid_request` when no pool has a model for it, or may be asked for the one
    * it names. An asynchronous request comes after all others, and what its user has outstanding already comes before it.
    */
@@ -24,95 +24,104 @@ export interface PoolView {
 }
 
 interface Admission {
-  patienceMs: number;
+  timeoutMs: number;
   /** The model that the request names, if it does. */
   model: string | undefined;
 }
 
-interface Sighting {
-  readonly beat: PoolBeat;
+interface LastHeartbeat {
+  readonly heartbeat: PoolHeartbeat;
   readonly at: number;
 }
 
-/** Three missed beats and a little: a worker that is silent this long does not count. */
-const beatValidMs = 3500;
+/** Three missed heartbeats and a little: a worker that is silent this long does not count. */
+const heartbeatTtlMs = 3500;
 
 /**
- * `now` is a clock that never jumps, in milliseconds, and `since` when beats began to arrive. Until every live worker must have been
+ * `now` is a clock that never jumps, in milliseconds, and `since` when heartbeats began to arrive. Until every live worker must have been
  * heard of once, and again after an outage of the store, a pool of which nobody is known who goes on gets the benefit of
  * the doubt.
  */
-export function createPoolView(options: { since: number; now?: () => number }): PoolView {
+export function createPoolRegistry(options: { since: number; now?: () => number }): PoolRegistry {
   const { now = () => performance.now() } = options;
   let { since } = options;
-  const sightings = new Map<ProviderId, Map<string, Sighting>>();
+  const heartbeats = new Map<ProviderId, Map<string, LastHeartbeat>>();
   const outstanding = new OutstandingJobs();
 
-  const heardOf = (provider: ProviderId): Map<string, Sighting> => {
-    const workers = sightings.get(provider) ?? new Map<string, Sighting>();
-    for (const [name, { at }] of workers) if (now() - at > beatValidMs) workers.delete(name);
+  const heardOf = (provider: ProviderId): Map<string, LastHeartbeat> => {
+    const workers = heartbeats.get(provider) ?? new Map<string, LastHeartbeat>();
+    for (const [name, { at }] of workers) if (now() - at > heartbeatTtlMs) workers.delete(name);
     return workers;
   };
   const live = (provider: ProviderId, model: string | undefined): LivePool[] =>
-    [...heardOf(provider).values()].map(({ beat, at }) => toLivePool(beat, { model, ageMs: now() - at }));
+    [...heardOf(provider).values()].map(({ heartbeat, at }) =>
+      toLivePool(heartbeat, { model, ageMs: now() - at }),
+    );
 
   return {
-    noteBeat: (beat) => {
+    onHeartbeat: (heartbeat) => {
       // Here as well: workers come and go under new names although nobody asks for anything.
-      const workers = heardOf(beat.provider);
-      sightings.set(beat.provider, workers);
-      if (beat.state === 'stopped') workers.delete(beat.worker);
-      else workers.set(beat.worker, { beat, at: now() });
+      const workers = heardOf(heartbeat.provider);
+      heartbeats.set(heartbeat.provider, workers);
+      if (heartbeat.state === 'stopped') workers.delete(heartbeat.worker);
+      else workers.set(heartbeat.worker, { heartbeat, at: now() });
     },
-    noteOutage: () => {
+    recordOutage: () => {
       since = now();
     },
-    noteAdded: (owner) => outstanding.add(owner),
+    recordAdded: (owner) => outstanding.add(owner),
     places: () => {
-      const pools = [...sightings.keys()].flatMap((provider) => [...heardOf(provider).values()]);
-      return pools.length === 0 ? undefined : pools.reduce((total, { beat }) => total + beat.concurrency, 0);
+      const pools = [...heartbeats.keys()].flatMap((provider) => [...heardOf(provider).values()]);
+      return pools.length === 0
+        ? undefined
+        : pools.reduce((total, { heartbeat }) => total + heartbeat.concurrency, 0);
     },
-    admit: (owner, { patienceMs, model }) => {
+    admit: (owner, { timeoutMs, model }) => {
       const { provider, isAsync } = owner;
-      const beats = live(provider, model);
-      const taking = beats.filter(({ state }) => state !== 'paused');
+      const heartbeats = live(provider, model);
+      const taking = heartbeats.filter(({ state }) => state !== 'paused');
       if (taking.length === 0) {
-        if (beats.length === 0 && now() - since < beatValidMs) return;
+        if (heartbeats.length === 0 && now() - since < heartbeatTtlMs) return;
         throw new Failure('provider_unavailable', { provider });
       }
-      if (!taking.some((pool) => serves(pool, model))) throw noModel(provider);
+      if (!taking.some((pool) => serves(pool, model))) throw modelNotAllowed(provider);
       const calling = taking.filter(({ openForMs }) => openForMs === 0);
       if (calling.length === 0) throw unavailable(provider, taking);
-      const waitMs = predictWaitMs(calling, {
+      const waitMs = estimateWaitMs(calling, {
         own: outstanding.of(provider),
         isAsync,
         level: outstanding.nextLevel(owner),
       });
-      if (waitMs <= patienceMs) return;
+      if (waitMs <= timeoutMs) return;
       const heldMs = Math.min(...calling.map((pool) => pool.heldMs));
-      if (heldMs > 0 && waitMs - heldMs <= patienceMs)
+      if (heldMs > 0 && waitMs - heldMs <= timeoutMs)
         throw new Failure('provider_rate_limited', { provider, retryAfterMs: heldMs });
-      throw new Failure('overloaded', { provider, retryAfterMs: waitMs - patienceMs });
+      throw new Failure('overloaded', { provider, retryAfterMs: waitMs - timeoutMs });
     },
   };
 }
 
 /** The release before does not tell the name of its default model: then the worker decides. */
-function serves(beat: PoolBeat, model: string | undefined): boolean {
-  if (model === undefined) return beat.hasDefaultModel;
-  return (beat.hasDefaultModel && beat.defaultModel === undefined) || isModelAllowed(model, beat);
+function serves(heartbeat: PoolHeartbeat, model: string | undefined): boolean {
+  if (model === undefined) return heartbeat.hasDefaultModel;
+  return (
+    (heartbeat.hasDefaultModel && heartbeat.defaultModel === undefined) || isModelAllowed(model, heartbeat)
+  );
 }
 
 function toLivePool(
-  beat: PoolBeat,
+  heartbeat: PoolHeartbeat,
   { model, ageMs }: { model: string | undefined; ageMs: number },
 ): LivePool {
-  const asked = model ?? beat.defaultModel;
-  const circuit = beat.breakers?.find((breaker) => breaker.model !== null && breaker.model === asked);
+  const asked = model ?? heartbeat.defaultModel;
+  const circuit = heartbeat.breakers?.find((breaker) => breaker.model !== null && breaker.model === asked);
   const leftMs = (ms = 0) => Math.max(0, ms - ageMs);
   return {
-    ...beat,
-    heldMs: Math.max(leftMs(beat.heldForMs), circuit?.state === 'limited' ? leftMs(circuit.nextProbeMs) : 0),
+    ...heartbeat,
+    heldMs: Math.max(
+      leftMs(heartbeat.heldForMs),
+      circuit?.state === 'limited' ? leftMs(circuit.nextProbeMs) : 0,
+    ),
     openForMs: circuit?.state === 'open' ? leftMs(circuit.nextProbeMs) : 0,
   };
 }
@@ -124,7 +133,7 @@ const unavailable = (provider: ProviderId, pools: LivePool[]): Failure =>
   });
 
 /** For a request that names a model which callers may not, or none to a provider without a default one. */
-export const noModel = (provider: ProviderId): Failure =>
+export const modelNotAllowed = (provider: ProviderId): Failure =>
   new Failure('invalid_request', {
     provider,
     detail:

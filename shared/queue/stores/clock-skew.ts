@@ -8,12 +8,12 @@ interface ClockReading {
 }
 
 /** Processes of the release before compare deadlines by their own clocks, and BullMQ in PostgreSQL locks; more than this apart, jobs are given up or kept wrongly. */
-const mostApartMs = 2000;
+const maxApartMs = 2000;
 
 /** What is wrong with the clocks, if they are surely too far apart: the store has read its own at any time in between. */
-export function findClockDefect({ askedAt, answeredAt, storeAt }: ClockReading): string | undefined {
+export function findClockSkew({ askedAt, answeredAt, storeAt }: ClockReading): string | undefined {
   const apartMs = storeAt - (askedAt + answeredAt) / 2;
-  if (Math.abs(apartMs) - (answeredAt - askedAt) / 2 <= mostApartMs) return undefined;
+  if (Math.abs(apartMs) - (answeredAt - askedAt) / 2 <= maxApartMs) return undefined;
   const seconds = (Math.abs(apartMs) / 1000).toFixed(1);
   const direction = apartMs > 0 ? 'behind' : 'ahead of';
   return `the clock of this machine is ${seconds} s ${direction} the queue store's: synchronise both (NTP) to within 2 s`;
@@ -37,13 +37,13 @@ export class StoreClock {
   readonly now = (): number =>
     Math.round(this.#offset === undefined ? this.#machineNow() : performance.now() + this.#offset.ms);
 
-  /** Takes note of what the store's clock says, and gives what is wrong with this machine's, as `findClockDefect` does. */
+  /** Takes note of what the store's clock says, and gives what is wrong with this machine's, as `findClockSkew` does. */
   async look(readStore: () => Promise<number>): Promise<string | undefined> {
     const [askedAt, startedAt] = [this.#machineNow(), performance.now()];
     const storeAt = await readStore();
     const tookMs = performance.now() - startedAt;
     this.#correct({ ms: storeAt - startedAt - tookMs / 2, offByMs: tookMs / 2 });
-    return findClockDefect({ askedAt, answeredAt: this.#machineNow(), storeAt });
+    return findClockSkew({ askedAt, answeredAt: this.#machineNow(), storeAt });
   }
 
   /** A look that took long knows less, and counts only where it contradicts. */

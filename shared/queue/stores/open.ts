@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../config/config.js';
 import type { Log } from '../../runtime/log.js';
 import { singleFlight } from '../../runtime/single-flight.js';
-import { within } from '../../runtime/with-timeout.js';
-import { type QueueStore, reasonOf, StoreDefect, type StoreParts } from '../queue-store.js';
+import { withTimeout } from '../../runtime/with-timeout.js';
+import { Misconfiguration, type QueueStore, reasonOf, type StoreParts } from '../queue-store.js';
 import { StoreClock } from './clock-skew.js';
 import { migratePostgresStore, openPostgresStore } from './postgres.js';
 import { openRedisStore } from './redis.js';
@@ -18,8 +18,8 @@ export function openQueueStore(config: Config, log: Log, now: () => number = Dat
   const clock = new StoreClock(now);
   const parts = openParts(config, log, clock);
   const look = async () => {
-    const defect = await within(checkTimeoutMs, parts.findDefect());
-    if (defect !== undefined) throw new StoreDefect(defect);
+    const defect = await withTimeout(checkTimeoutMs, parts.findDefect());
+    if (defect !== undefined) throw new Misconfiguration(defect);
   };
   const check = singleFlight(look, { apartMs: checksApartMs });
   const closing = new AbortController();

@@ -9,7 +9,7 @@ const lostConnection = /^(08...|57P0[123])$/;
  * Makes a pool reject as BullMQ expects it when a connection is lost, and gives it back. BullMQ stores an outcome again after
  * such errors, of which it knows only Redis' own; after any other one it fails the job, although its call was answered.
  */
-export function withLostConnectionsNamed(pool: pg.Pool, queries: QueryQueue): PgPool {
+export function withConnectionErrorsNamed(pool: pg.Pool, queries: QueryQueue): PgPool {
   // The same object: BullMQ describes the part of pg.Pool it uses in types of its own that pg's overloads do not match.
   const connection = pool as unknown as PgPool;
   const query = connection.query.bind(pool);

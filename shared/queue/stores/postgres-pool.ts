@@ -3,9 +3,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PgPool } from 'bullmq';
 import pg from 'pg';
 import type { Log } from '../../runtime/log.js';
-import { within } from '../../runtime/with-timeout.js';
+import { withTimeout } from '../../runtime/with-timeout.js';
 import { parsePostgresUrl } from '../../urls/postgres-url.js';
-import { withLostConnectionsNamed } from './postgres-errors.js';
+import { withConnectionErrorsNamed } from './postgres-errors.js';
 import { QueryQueue } from './query-queue.js';
 
 /** What differs from pool to pool. */
@@ -55,12 +55,12 @@ export function openPostgresPool(
   endSilentConnections(pool);
   return {
     pool,
-    connection: withLostConnectionsNamed(
+    connection: withConnectionErrorsNamed(
       pool,
       new QueryQueue({ concurrency: max - listeners, silentMs: connectTimeoutMs }),
     ),
     // It waits for every query, and a silent server answers none.
-    close: () => within(closingMs, pool.end()).catch(() => undefined),
+    close: () => withTimeout(closingMs, pool.end()).catch(() => undefined),
   };
 }
 
@@ -82,9 +82,9 @@ function endSilentConnections(pool: pg.Pool): void {
     idle.delete(client);
   };
   const watch = (client: pg.PoolClient) => {
-    heartbeats.set(client, setTimeout(() => void beat(client), heartbeatMs).unref());
+    heartbeats.set(client, setTimeout(() => void heartbeat(client), heartbeatMs).unref());
   };
-  const beat = async (client: pg.PoolClient) => {
+  const heartbeat = async (client: pg.PoolClient) => {
     const heartbeat = heartbeats.get(client);
     const answers = await isAnswering(client);
     // It may have been given back meanwhile, and be in use again.
@@ -109,7 +109,7 @@ async function isAnswering(client: pg.PoolClient): Promise<boolean> {
   const before = socketOf(client)?.bytesRead;
   const isReady = 'readyForQuery' in client && client.readyForQuery === true;
   const asked = isReady ? client.query('select 1').catch(() => undefined) : new Promise(() => undefined);
-  await within(heartbeatAnswerMs, asked).catch(() => undefined);
+  await withTimeout(heartbeatAnswerMs, asked).catch(() => undefined);
   // Where this process itself was too busy, the answer has arrived and was not looked at.
   await nextTurn();
   return socketOf(client)?.bytesRead !== before;

@@ -4,7 +4,7 @@ import { assertSchemaCompatibility, ConnectionClosedError, createPostgresBackend
 type CreateBackend = typeof createPostgresBackend;
 
 /** Makes BullMQ's backends, whose locks are renewed over `renewals`: behind a thousand jobs that end they would run out. */
-export const patientBackends =
+export const blockingBackends =
   (renewals: PgPool): CreateBackend =>
   (name, options, ...others) => {
     const backend = createPatientBackend(name, options, ...others);

@@ -14,13 +14,13 @@ import {
 import pg from 'pg';
 import { providerIds } from '../../contract.js';
 import type { Log } from '../../runtime/log.js';
-import { within } from '../../runtime/with-timeout.js';
+import { withTimeout } from '../../runtime/with-timeout.js';
 import { parsePostgresUrl } from '../../urls/postgres-url.js';
-import { type QueueDepth, type RecordStore, StoreDefect, type StoreParts } from '../queue-store.js';
+import { Misconfiguration, type QueueDepth, type RecordStore, type StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
 import { readJobs } from './postgres-jobs.js';
 import { openPostgresPool } from './postgres-pool.js';
-import { patientBackends } from './postgres-reconnect.js';
+import { blockingBackends } from './postgres-reconnect.js';
 
 /** Opens the queue's store in PostgreSQL; its schema is made by `migratePostgresStore`. */
 export function openPostgresStore(url: string, log: Log, clock: StoreClock): StoreParts {
@@ -41,7 +41,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
   const recordsPool = openPostgresPool(url, { max: recordConnections, session, log });
   const { pool, connection } = queuePool;
   const { connection: urgent } = urgentPool;
-  const postgres = withBackend(patientBackends(urgent));
+  const postgres = withBackend(blockingBackends(urgent));
   return {
     kind: 'postgres',
     records: openRecords(recordsPool.pool),
@@ -59,7 +59,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
         connection: urgent,
         backend: createPostgresRelayBackend,
       }) as unknown as Relay,
-    readJobs: (queue, jobIds) => within(recordTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
+    readJobs: (queue, jobIds) => withTimeout(recordTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
     measure: ({ name }) => measure(pool, name),
     forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),
     close: async () =>
@@ -81,7 +81,7 @@ const urgentConnections = 4;
 /** Of the records, which are flushed: what they promise outlives a crash. */
 const recordConnections = 4;
 
-/** Brings BullMQ's schema and the table of records up to date; any number may do so at once. Throws `StoreDefect`. */
+/** Brings BullMQ's schema and the table of records up to date; any number may do so at once. Throws `Misconfiguration`. */
 export async function migratePostgresStore(url: string): Promise<void> {
   const client = new pg.Client({ ...parsePostgresUrl(url), connectionTimeoutMillis: 5000 });
   await client.connect();
@@ -89,7 +89,7 @@ export async function migratePostgresStore(url: string): Promise<void> {
     await runMigrations(client, schema);
     await client.query(makeRecords);
   } catch (error) {
-    throw error instanceof SchemaVersionMismatchError ? new StoreDefect(tooNew) : error;
+    throw error instanceof SchemaVersionMismatchError ? new Misconfiguration(tooNew) : error;
   } finally {
     await client.end();
   }
@@ -162,12 +162,12 @@ const countJobs = `
   (select count(*) as active from ${schema}.job where queue = $1 and state = 'active') as taken`;
 
 const recordTimeoutMs = 2500;
-const mostRemovedAtOnce = 1000;
+const maxRemovedAtOnce = 1000;
 
 /** A record that has ended is absent, whether it has been removed or not. The server's clock is the only one asked. */
 function openRecords(pool: pg.Pool): RecordStore {
   const query = (text: string, values: unknown[]) =>
-    within(recordTimeoutMs, pool.query<{ key: string; value: string }>(text, values));
+    withTimeout(recordTimeoutMs, pool.query<{ key: string; value: string }>(text, values));
   const changed = async (text: string, values: unknown[]) => (await query(text, values)).rowCount === 1;
   return {
     read: async (key) => (await query(readRecord, [key])).rows[0]?.value,
@@ -181,8 +181,8 @@ function openRecords(pool: pg.Pool): RecordStore {
     replace: (key, { expected, value, ttlMs }) => changed(replaceRecord, [key, value, ttlMs, expected]),
     removeEnded: async () => {
       let removed: number | null;
-      do removed = (await query(removeEndedRecords, [mostRemovedAtOnce])).rowCount;
-      while (removed === mostRemovedAtOnce);
+      do removed = (await query(removeEndedRecords, [maxRemovedAtOnce])).rowCount;
+      while (removed === maxRemovedAtOnce);
     },
   };
 }

@@ -10,7 +10,7 @@ import type { RedisConnection } from './redis-connection.js';
  * What is wrong with Redis and waiting does not mend, of every master of a cluster. Throws while one cannot be reached; the
  * error's code says why, where that is known.
  */
-export async function findRedisDefect(
+export async function findRedisMisconfiguration(
   connection: RedisConnection,
   address: RedisAddress,
   clock: StoreClock,

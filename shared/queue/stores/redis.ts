@@ -5,7 +5,7 @@ import { parseRedisUrl } from '../../urls/redis-url.js';
 import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
 import { connectRedis, maxBlockMs, type Patience, type RedisConnection } from './redis-connection.js';
-import { findRedisDefect } from './redis-defects.js';
+import { findRedisMisconfiguration } from './redis-defects.js';
 import { defineReadJobs, readJobs } from './redis-jobs.js';
 import { namesOfKeys } from './redis-keys.js';
 
@@ -43,7 +43,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
   return {
     kind: 'redis',
     records: openRecords(producer, keys.record),
-    findDefect: () => findRedisDefect(producer, address, clock),
+    findDefect: () => findRedisMisconfiguration(producer, address, clock),
     createQueue: (name) => new Queue(name, { ...queueSettings, prefix: keys.queuePrefix(name) }),
     createWorker: (name, processor, options) => {
       const prefix = keys.queuePrefix(name);

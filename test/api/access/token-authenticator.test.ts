@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { createTokenCheck } from '../../../api/access/token-authenticator.js';
+import { createTokenAuthenticator } from '../../../api/access/token-authenticator.js';
 import { createTokenStore, type TokenStore } from '../../../db/access/tokens.js';
 import { openDatabase } from '../../../db/database/client.js';
 import { digestOf, makeAccessToken } from '../../../shared/access-token.js';
@@ -23,9 +23,9 @@ const untouchable: TokenStore = {
   revoke: () => Promise.reject(new Error('asked')),
 };
 
-describe('createTokenCheck, without the database', () => {
+describe('createTokenAuthenticator, without the database', () => {
   const { log } = createRecordingLog();
-  const check = createTokenCheck({ first, tokens: untouchable, log });
+  const check = createTokenAuthenticator({ first, tokens: untouchable, log });
 
   it('knows the first token', async () => {
     expect(await check(first.token)).toEqual(firstCaller);
@@ -38,7 +38,7 @@ describe('createTokenCheck, without the database', () => {
   });
 
   it('takes nothing for the first token when there is none', async () => {
-    const withoutFirst = createTokenCheck({ first: undefined, tokens: untouchable, log });
+    const withoutFirst = createTokenAuthenticator({ first: undefined, tokens: untouchable, log });
     for (const token of ['', 'undefined', first.token]) expect(await withoutFirst(token)).toBeUndefined();
   });
 
@@ -51,7 +51,7 @@ describe('createTokenCheck, without the database', () => {
       usedRecently: true,
     };
     const tokens = { ...untouchable, find: async () => grant };
-    expect(await createTokenCheck({ first, tokens, log })(makeAccessToken())).toBeUndefined();
+    expect(await createTokenAuthenticator({ first, tokens, log })(makeAccessToken())).toBeUndefined();
   });
 
   it('notes the use once while it is being noted, and only logs when that fails', async () => {
@@ -67,7 +67,7 @@ describe('createTokenCheck, without the database', () => {
     const markUsed = vi.fn(() => noting.promise);
     const recording = createRecordingLog();
     const tokens = { find: async () => grant, markUsed };
-    const checkToken = createTokenCheck({ first, tokens, log: recording.log });
+    const checkToken = createTokenAuthenticator({ first, tokens, log: recording.log });
 
     await Promise.all([checkToken(token), checkToken(token), checkToken(token)]);
     expect(markUsed).toHaveBeenCalledTimes(1);
@@ -89,12 +89,12 @@ describe('createTokenCheck, without the database', () => {
     };
     const tokens = { ...untouchable, find: async () => grant };
     const recording = createRecordingLog();
-    expect(await createTokenCheck({ first, tokens, log: recording.log })(token)).toBeDefined();
+    expect(await createTokenAuthenticator({ first, tokens, log: recording.log })(token)).toBeDefined();
     expect(recording.lines).toEqual([]);
   });
 });
 
-describe('createTokenCheck, with the database', () => {
+describe('createTokenAuthenticator, with the database', () => {
   const recording = createRecordingLog();
   const otherProcess = openDatabase({ url, poolSize: 1, log: recording.log });
   afterAll(async () => {
@@ -110,7 +110,7 @@ describe('createTokenCheck, with the database', () => {
     return { token, id };
   };
   const createCheck = () =>
-    createTokenCheck({ first, tokens: createTokenStore(database), log: recording.log });
+    createTokenAuthenticator({ first, tokens: createTokenStore(database), log: recording.log });
 
   it('knows a token that was made, by its owner and scopes', async () => {
     const check = createCheck();
@@ -154,7 +154,7 @@ describe('createTokenCheck, with the database', () => {
 
   it('says that the database is unavailable, except to the first token', async () => {
     const away = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log: recording.log });
-    const check = createTokenCheck({ first, tokens: createTokenStore(away), log: recording.log });
+    const check = createTokenAuthenticator({ first, tokens: createTokenStore(away), log: recording.log });
     await expect(check(makeAccessToken())).rejects.toMatchObject({ code: 'database_unavailable' });
     expect(await check(first.token)).toEqual(firstCaller);
     await away.close();

@@ -1,7 +1,7 @@
 import express from 'express';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectedVersions } from '../../../api/blog/post-etag.js';
-import { type PostPages, sendPost } from '../../../api/blog/post-representations.js';
+import { type PostExport, sendPost } from '../../../api/blog/post-representations.js';
 import type { Post } from '../../../shared/contract.js';
 import { type Served, serve } from '../../support/serve.js';
 
@@ -19,7 +19,7 @@ const post: Post = {
   version: 7,
 };
 
-let pages: PostPages;
+let pages: PostExport;
 let server: Served;
 beforeAll(async () => {
   const app = express().disable('etag');
@@ -31,7 +31,7 @@ beforeEach(() => {
   pages = createPages('one');
 });
 
-const createPages = (edition: string, final = true): PostPages => ({
+const createPages = (edition: string, final = true): PostExport => ({
   edition,
   render: async () => ({ html: '<h1>Text</h1>', csp: "default-src 'none'", final }),
 });

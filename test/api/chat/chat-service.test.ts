@@ -1,11 +1,11 @@
 import { getEventListeners } from 'node:events';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Question } from '../../../api/chat/chat-command.js';
-import { createGateway, type Gateway } from '../../../api/chat/chat-service.js';
-import type { QueueLink } from '../../../api/chat/jobs/job-client.js';
-import { createWaitingRoom, type WaitingRoom } from '../../../api/chat/jobs/pending-replies.js';
-import { createPoolView } from '../../../api/chat/pools/pool-registry.js';
-import type { KeptChats } from '../../../api/chat/stored-chats.js';
+import type { ChatCommand } from '../../../api/chat/chat-command.js';
+import { type ChatService, createChatService } from '../../../api/chat/chat-service.js';
+import type { JobClient } from '../../../api/chat/jobs/job-client.js';
+import { createPendingReplies, type PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
+import { createPoolRegistry } from '../../../api/chat/pools/pool-registry.js';
+import type { StoredChats } from '../../../api/chat/stored-chats.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { userNamed } from '../../support/identities.js';
@@ -15,17 +15,17 @@ const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, provide
 /** What was asked of the link, in order; the add is answered when the test says so. */
 let asked: string[];
 let adding: PromiseWithResolvers<void>;
-let waitingRoom: WaitingRoom;
-let gateway: Gateway;
+let pendingReplies: PendingReplies;
+let chatService: ChatService;
 let going: AbortController;
 
 beforeEach(() => {
   asked = [];
   adding = Promise.withResolvers();
-  waitingRoom = createWaitingRoom();
+  pendingReplies = createPendingReplies();
   going = new AbortController();
-  const link: QueueLink = {
-    pools: createPoolView({ since: performance.now() }),
+  const link: JobClient = {
+    pools: createPoolRegistry({ since: performance.now() }),
     check: async () => {},
     add: (jobId) => {
       asked.push(`add ${jobId}`);
@@ -34,22 +34,22 @@ beforeEach(() => {
     read: async () => ({ state: 'unknown' }),
     measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }),
     cancel: ({ jobId }) => void asked.push(`cancel ${jobId}`),
-    callOffRefused: ({ jobId }) => void asked.push(`call off ${jobId}`),
-    cancelKept: () => {},
+    cancelUnconfirmed: ({ jobId }) => void asked.push(`call off ${jobId}`),
+    cancelStored: () => {},
     close: async () => {},
   };
-  gateway = createGateway({
+  chatService = createChatService({
     link: () => link,
-    waitingRoom,
-    keptChats: begins,
+    pendingReplies,
+    storedChats: begins,
     timeoutMs: 60_000,
-    longestMs: 60_000,
+    maxMs: 60_000,
   });
 });
 
 const refused = () => Promise.reject(new Failure('not_found'));
-/** Every kept question begins a chat. */
-const begins: KeptChats = {
+/** Every kept command begins a chat. */
+const begins: StoredChats = {
   open: async ({ requestId }, { deadline, admit }) => {
     await admit();
     return { chat: { id: requestId, deadline, keptUntil: deadline + 1 }, isNew: true };
@@ -59,20 +59,20 @@ const begins: KeptChats = {
   abandon: ({ owner, id }) => void asked.push(`abandon ${id} of ${owner.name}`),
 };
 
-const ask = (question: Partial<Question> = {}) =>
-  gateway.ask({
+const ask = (command: Partial<ChatCommand> = {}) =>
+  chatService.createChat({
     requestId: 'one',
     user: 'me',
     provider: 'openai',
     model: 'm',
     turns: [{ role: 'user', content: 'Hello' }],
     gone: going.signal,
-    ...question,
+    ...command,
   });
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const timeout = expect.objectContaining({ code: 'timeout' });
 const nothingIsKept = () => {
-  expect(waitingRoom.waiting()).toEqual([]);
+  expect(pendingReplies.waiting()).toEqual([]);
   expect(getEventListeners(going.signal, 'abort')).toEqual([]);
 };
 
@@ -81,7 +81,7 @@ describe('ask', () => {
     const answer = ask();
     adding.resolve();
     await turn();
-    waitingRoom.settle('one', ok);
+    pendingReplies.settle('one', ok);
     expect(await answer).toEqual({ kind: 'answered', answer: ok, isReplayed: false });
     nothingIsKept();
     going.abort();
@@ -134,7 +134,7 @@ describe('ask', () => {
   });
 
   it('does not wait for a slow add past the deadline that the caller named', async () => {
-    await expect(ask({ patienceMs: 20 })).rejects.toEqual(timeout);
+    await expect(ask({ waitMs: 20 })).rejects.toEqual(timeout);
     nothingIsKept();
     adding.reject(new Failure('queue_unavailable'));
     await turn();
@@ -142,7 +142,7 @@ describe('ask', () => {
   });
 
   it('counts what the request has taken so far against the deadline', async () => {
-    await expect(ask({ patienceMs: 60_000, elapsedMs: 59_980 })).rejects.toEqual(timeout);
+    await expect(ask({ waitMs: 60_000, elapsedMs: 59_980 })).rejects.toEqual(timeout);
     expect(asked).toEqual(['add one']);
     await expect(ask({ elapsedMs: 60_000 })).rejects.toEqual(timeout);
     nothingIsKept();
@@ -159,44 +159,44 @@ describe('ask', () => {
   it('puts a job back once that vanished, but not before its add was answered', async () => {
     const answer = ask();
     await turn();
-    waitingRoom.vanished('one');
+    pendingReplies.vanished('one');
     adding.resolve();
     await turn();
     expect(asked).toEqual(['add one']);
-    waitingRoom.vanished('one');
-    waitingRoom.vanished('one');
+    pendingReplies.vanished('one');
+    pendingReplies.vanished('one');
     expect(asked).toEqual(['add one', 'add one']);
-    waitingRoom.settle('one', ok);
+    pendingReplies.settle('one', ok);
     await answer;
     nothingIsKept();
   });
 });
 
 describe('ask, for a caller who may come back', () => {
-  const onGoingOn = vi.fn();
-  beforeEach(() => void onGoingOn.mockReset());
+  const onDetached = vi.fn();
+  beforeEach(() => void onDetached.mockReset());
   /** The chat went on without its request, and ends now. */
   const end = async () => {
-    expect(onGoingOn).toHaveBeenCalledOnce();
-    waitingRoom.settle('one', ok);
-    await onGoingOn.mock.lastCall?.[0];
+    expect(onDetached).toHaveBeenCalledOnce();
+    pendingReplies.settle('one', ok);
+    await onDetached.mock.lastCall?.[0];
     await turn();
   };
-  const onOpened = vi.fn();
-  const keeping = { owner: userNamed('me'), key: 'k', isAsync: false, onOpened, onGoingOn };
-  const isAsync = { ...keeping, isAsync: true };
+  const onResolved = vi.fn();
+  const storeOptions = { owner: userNamed('me'), key: 'k', isAsync: false, onResolved, onDetached };
+  const isAsync = { ...storeOptions, isAsync: true };
 
   it('says which chat it is before anything becomes of it', async () => {
-    const answer = ask({ keeping });
+    const answer = ask({ storeOptions });
     await turn();
-    expect(onOpened).toHaveBeenCalledExactlyOnceWith('one');
+    expect(onResolved).toHaveBeenCalledExactlyOnceWith('one');
     adding.resolve();
-    waitingRoom.settle('one', ok);
+    pendingReplies.settle('one', ok);
     await answer;
   });
 
   it('calls nothing off when the caller goes', async () => {
-    const answer = ask({ keeping });
+    const answer = ask({ storeOptions });
     adding.resolve();
     await turn();
     going.abort();
@@ -207,7 +207,7 @@ describe('ask, for a caller who may come back', () => {
   });
 
   it('accepts what the queue has taken, and not before', async () => {
-    const answer = ask({ keeping: isAsync });
+    const answer = ask({ storeOptions: isAsync });
     await turn();
     adding.resolve();
     expect(await answer).toEqual({ kind: 'accepted', id: 'one', status: 'queued' });
@@ -216,9 +216,9 @@ describe('ask, for a caller who may come back', () => {
   });
 
   it('waits patiently for a chat that goes on without its request', async () => {
-    const lookedAt = (turns: number[]) => turns.filter((turn) => waitingRoom.waiting({ turn }).length > 0);
+    const lookedAt = (turns: number[]) => turns.filter((turn) => pendingReplies.waiting({ turn }).length > 0);
     const turns = Array.from({ length: 15 }, (_, index) => index);
-    const answer = ask({ keeping: isAsync, patienceMs: 20 });
+    const answer = ask({ storeOptions: isAsync, waitMs: 20 });
     adding.resolve();
     await turn();
     expect(lookedAt(turns)).toEqual(turns);
@@ -229,15 +229,15 @@ describe('ask, for a caller who may come back', () => {
   });
 
   it('accepts nothing that the queue has not taken', async () => {
-    const answer = ask({ keeping: isAsync });
+    const answer = ask({ storeOptions: isAsync });
     adding.reject(new Failure('queue_unavailable'));
     await expect(answer).rejects.toMatchObject({ code: 'queue_unavailable' });
-    expect(onGoingOn).not.toHaveBeenCalled();
+    expect(onDetached).not.toHaveBeenCalled();
     nothingIsKept();
     // Without a key nobody can come back for it.
     expect(asked).toEqual(['add one']);
     adding = Promise.withResolvers();
-    const keyless = ask({ keeping: { ...isAsync, key: undefined } });
+    const keyless = ask({ storeOptions: { ...isAsync, key: undefined } });
     adding.reject(new Failure('queue_unavailable'));
     await expect(keyless).rejects.toMatchObject({ code: 'queue_unavailable' });
     expect(asked).toEqual(['add one', 'add one', 'abandon one of me']);
@@ -245,11 +245,11 @@ describe('ask, for a caller who may come back', () => {
 
   it('answers who waits for a while when the reply comes meanwhile, and accepts when it does not', async () => {
     adding.resolve();
-    const soon = ask({ keeping: isAsync, patienceMs: 60_000 });
+    const soon = ask({ storeOptions: isAsync, waitMs: 60_000 });
     await turn();
-    waitingRoom.settle('one', ok);
+    pendingReplies.settle('one', ok);
     expect(await soon).toEqual({ kind: 'answered', answer: ok, isReplayed: false });
-    expect(await ask({ keeping: isAsync, patienceMs: 20 })).toMatchObject({ kind: 'accepted' });
+    expect(await ask({ storeOptions: isAsync, waitMs: 20 })).toMatchObject({ kind: 'accepted' });
     await end();
     nothingIsKept();
   });

@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { KeptQuestion, OpenedChat } from '../../../api/chat/chat-command.js';
-import { openQueueLink, type QueueLink } from '../../../api/chat/jobs/job-client.js';
-import { createWaitingRoom } from '../../../api/chat/jobs/pending-replies.js';
-import { createKeptChats, type KeptChats } from '../../../api/chat/stored-chats.js';
+import type { ResolvedChat, StoredChatCommand } from '../../../api/chat/chat-command.js';
+import { type JobClient, openJobClient } from '../../../api/chat/jobs/job-client.js';
+import { createPendingReplies } from '../../../api/chat/jobs/pending-replies.js';
+import { createStoredChats, type StoredChats } from '../../../api/chat/stored-chats.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import { encodeOutcome, givenUpOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import {
   chatKey,
-  decodeKeptChat,
-  encodeKeptChat,
-  encodeKeptOutcome,
-  outcomeKey,
+  decodeStoredChat,
+  encodeStoredChat,
+  encodeStoredResult,
+  resultKey,
 } from '../../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
@@ -37,9 +37,9 @@ const me = userNamed('me');
 
 let database: Awaited<ReturnType<typeof startEmptyDatabase>>;
 let store: QueueStore;
-let link: QueueLink;
+let link: JobClient;
 let queue: Queue;
-let chats: KeptChats;
+let chats: StoredChats;
 /** Milliseconds since the epoch, for the rules alone. */
 let now: number;
 let admissions: number;
@@ -50,9 +50,9 @@ beforeAll(async () => {
   await migrateQueueStore(config);
   store = openQueueStore(config, log);
   expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
-  link = await openQueueLink({
+  link = await openJobClient({
     store,
-    waitingRoom: createWaitingRoom(),
+    pendingReplies: createPendingReplies(),
     metrics: apiInstruments.metrics,
     log,
   });
@@ -67,20 +67,25 @@ afterAll(async () => {
 beforeEach(() => {
   now = Date.now();
   admissions = 0;
-  chats = createKeptChats({ records: store.records, link: () => link, resultTtlMs: 60_000, now: () => now });
+  chats = createStoredChats({
+    records: store.records,
+    link: () => link,
+    resultTtlMs: 60_000,
+    now: () => now,
+  });
 });
 
-const question = (key: string | undefined, differs: Partial<KeptQuestion> = {}): KeptQuestion => ({
+const command = (key: string | undefined, differs: Partial<StoredChatCommand> = {}): StoredChatCommand => ({
   requestId: randomUUID(),
   user: 'me',
   provider: 'openai',
   model: undefined,
   turns: [{ role: 'user', content: 'Hello' }],
   gone: new AbortController().signal,
-  keeping: { owner: me, key, isAsync: false, onOpened: () => undefined, onGoingOn: () => undefined },
+  storeOptions: { owner: me, key, isAsync: false, onResolved: () => undefined, onDetached: () => undefined },
   ...differs,
 });
-const open = (asked: KeptQuestion) =>
+const open = (asked: StoredChatCommand) =>
   chats.open(asked, {
     deadline: now + 10_000,
     admit: async () => {
@@ -88,17 +93,17 @@ const open = (asked: KeptQuestion) =>
     },
   });
 const end = (id: string, outcome: Outcome) =>
-  store.records.create(outcomeKey(id), { value: encodeKeptOutcome(outcome, now), ttlMs: 60_000 });
+  store.records.create(resultKey(id), { value: encodeStoredResult(outcome, now), ttlMs: 60_000 });
 /** Adds the chat's job. */
-const add = async ({ chat }: OpenedChat) => {
+const add = async ({ chat }: ResolvedChat) => {
   const { id, deadline, keptUntil = 0 } = chat;
-  await link.add(id, { provider: 'openai', turns: question(undefined).turns, deadline, keptUntil });
+  await link.add(id, { provider: 'openai', turns: command(undefined).turns, deadline, keptUntil });
 };
 const take = async (id: string) => {
   expect(await queue.remove(id)).toBe(1);
 };
 /** Adds the chat's job, and has it done by a worker that records nothing. */
-const work = async (opened: OpenedChat, process: () => Promise<string>) => {
+const work = async (opened: ResolvedChat, process: () => Promise<string>) => {
   await add(opened);
   const worker = store.createWorker(queueName('openai'), process, {});
   const { jobId, provider } = { jobId: opened.chat.id, provider: 'openai' as const };
@@ -107,7 +112,7 @@ const work = async (opened: OpenedChat, process: () => Promise<string>) => {
   await worker.close();
 };
 /** Adds the chat's job, and has it run until `end` is called. */
-const run = async (opened: OpenedChat) => {
+const run = async (opened: ResolvedChat) => {
   const started = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<string>();
   const worker = store.createWorker(
@@ -130,8 +135,8 @@ const run = async (opened: OpenedChat) => {
 const notFound = expect.objectContaining({ code: 'not_found' });
 
 describe('open', () => {
-  it('begins a chat for each question without a key, once it was admitted', async () => {
-    const [one, two] = [question(undefined), question(undefined, { model: 'm' })];
+  it('begins a chat for each command without a key, once it was admitted', async () => {
+    const [one, two] = [command(undefined), command(undefined, { model: 'm' })];
     expect(await open(one)).toMatchObject({ isNew: true, chat: { id: one.requestId } });
     expect(await open(two)).toMatchObject({ isNew: true, chat: { id: two.requestId } });
     expect(admissions).toBe(2);
@@ -146,8 +151,8 @@ describe('open', () => {
     expect(record).toEqual({ state: 'unknown' });
   });
 
-  it('keeps nothing of a question that is not admitted', async () => {
-    const asked = question(randomUUID());
+  it('keeps nothing of a command that is not admitted', async () => {
+    const asked = command(randomUUID());
     const admit = () => Promise.reject(new Error('full'));
     await expect(chats.open(asked, { deadline: now + 1000, admit })).rejects.toThrow('full');
     await expect(chats.read({ owner: me, id: asked.requestId })).rejects.toEqual(notFound);
@@ -156,14 +161,14 @@ describe('open', () => {
 
   it('joins the chat that the key stands for, whoever would be admitted', async () => {
     const key = randomUUID();
-    const first = await open(question(key));
-    expect(await open(question(key))).toEqual({ chat: first.chat, isNew: false });
+    const first = await open(command(key));
+    expect(await open(command(key))).toEqual({ chat: first.chat, isNew: false });
     expect(admissions).toBe(1);
   });
 
   it('begins one chat when many come at once with one key', async () => {
     const key = randomUUID();
-    const asked = Array.from({ length: 20 }, () => question(key));
+    const asked = Array.from({ length: 20 }, () => command(key));
     const opened = await Promise.all(asked.map(open));
     expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
     expect(new Set(opened.map(({ chat }) => chat.id)).size).toBe(1);
@@ -180,15 +185,15 @@ describe('open', () => {
     { provider: 'bedrock' as const },
   ])('refuses a key that was used with another request: %o', async (differs) => {
     const key = randomUUID();
-    await open(question(key));
-    await expect(open(question(key, differs))).rejects.toMatchObject({ code: 'idempotency_key_reused' });
+    await open(command(key));
+    await expect(open(command(key, differs))).rejects.toMatchObject({ code: 'idempotency_key_reused' });
   });
 
   it("takes another user's key for another key", async () => {
     const key = randomUUID();
-    await open(question(key));
-    const keeping = { ...question(key).keeping, owner: userNamed('you') };
-    expect(await open(question(key, { keeping }))).toMatchObject({ isNew: true });
+    await open(command(key));
+    const storeOptions = { ...command(key).storeOptions, owner: userNamed('you') };
+    expect(await open(command(key, { storeOptions }))).toMatchObject({ isNew: true });
   });
 
   it.each([
@@ -198,28 +203,28 @@ describe('open', () => {
     { kind: 'cancelled', ...timings } as const,
   ])('replays the outcome %o', async (outcome) => {
     const key = randomUUID();
-    const { chat } = await open(question(key));
+    const { chat } = await open(command(key));
     await end(chat.id, outcome);
     now += 20_000;
-    expect(await open(question(key))).toEqual({ chat, isNew: false, outcome });
+    expect(await open(command(key))).toEqual({ chat, isNew: false, outcome });
     expect(admissions).toBe(1);
   });
 
   it('makes one more attempt after a failure that may pass, however many want it', async () => {
     const key = randomUUID();
-    const { chat } = await open(question(key));
+    const { chat } = await open(command(key));
     await end(chat.id, failed(true));
-    const opened = await Promise.all(Array.from({ length: 10 }, () => open(question(key))));
+    const opened = await Promise.all(Array.from({ length: 10 }, () => open(command(key))));
     expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
     const [id, ...more] = new Set(opened.map((each) => each.chat.id));
     expect([id === chat.id, more]).toEqual([false, []]);
     await end(id ?? '', ok);
-    expect(await open(question(key))).toMatchObject({ outcome: ok });
+    expect(await open(command(key))).toMatchObject({ outcome: ok });
   });
 
-  it('leaves nothing behind of a question that is refused for its key after it had begun a chat', async () => {
+  it('leaves nothing behind of a command that is refused for its key after it had begun a chat', async () => {
     const key = randomUUID();
-    const asked = Array.from({ length: 10 }, (_, n) => question(key, { model: `m${n}` }));
+    const asked = Array.from({ length: 10 }, (_, n) => command(key, { model: `m${n}` }));
     const opened = await Promise.allSettled(asked.map(open));
     expect(opened.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     const ids = asked.map(({ requestId }) => requestId);
@@ -229,57 +234,57 @@ describe('open', () => {
 
   it('joins a job that runs, or may be about to by another clock, past its deadline', async () => {
     const key = randomUUID();
-    const opened = await open(question(key));
+    const opened = await open(command(key));
     await add(opened);
     now += 14_999;
-    expect(await open(question(key))).toMatchObject({ isNew: false, chat: opened.chat });
+    expect(await open(command(key))).toMatchObject({ isNew: false, chat: opened.chat });
     now -= 14_999;
     await take(opened.chat.id);
     const running = await run(opened);
     now += 24_999;
-    expect(await open(question(key))).toMatchObject({ isNew: false, chat: opened.chat });
+    expect(await open(command(key))).toMatchObject({ isNew: false, chat: opened.chat });
     now += 1;
-    expect(await open(question(key))).toMatchObject({ isNew: true });
+    expect(await open(command(key))).toMatchObject({ isNew: true });
     await running.end();
   });
 
   it('makes another attempt for a job that is still queued five seconds past its deadline', async () => {
     const key = randomUUID();
-    const opened = await open(question(key));
+    const opened = await open(command(key));
     await add(opened);
     now += 15_000;
-    expect(await open(question(key))).toMatchObject({ isNew: true });
+    expect(await open(command(key))).toMatchObject({ isNew: true });
     await take(opened.chat.id);
   });
 
   it('replays the outcome of a job whose worker could not record it, also when the job is gone', async () => {
     const key = randomUUID();
-    const opened = await open(question(key));
+    const opened = await open(command(key));
     await work(opened, async () => encodeOutcome(ok));
-    expect(await open(question(key))).toMatchObject({ isNew: false, outcome: ok });
+    expect(await open(command(key))).toMatchObject({ isNew: false, outcome: ok });
     await take(opened.chat.id);
-    expect(await open(question(key))).toMatchObject({ isNew: false, outcome: ok });
+    expect(await open(command(key))).toMatchObject({ isNew: false, outcome: ok });
   });
 
   it('makes another attempt once the deadline has passed without an outcome', async () => {
     const key = randomUUID();
-    const { chat } = await open(question(key));
+    const { chat } = await open(command(key));
     now += 9_999;
-    expect(await open(question(key))).toMatchObject({ isNew: false, chat });
+    expect(await open(command(key))).toMatchObject({ isNew: false, chat });
     now += 1;
-    const again = await open(question(key));
+    const again = await open(command(key));
     expect(again.isNew).toBe(true);
     expect(again.chat.id).not.toBe(chat.id);
   });
 
   it('takes a key for another one that was of an earlier user of the same name', async () => {
     const key = randomUUID();
-    const { chat } = await open(question(key));
-    const keeping = { ...question(key).keeping, owner: { ...me, id: 'given again' } };
-    const theirs = await open(question(key, { keeping }));
+    const { chat } = await open(command(key));
+    const storeOptions = { ...command(key).storeOptions, owner: { ...me, id: 'given again' } };
+    const theirs = await open(command(key, { storeOptions }));
     expect(theirs.isNew).toBe(true);
     expect(theirs.chat.id).not.toBe(chat.id);
-    expect(await open(question(key, { keeping }))).toMatchObject({
+    expect(await open(command(key, { storeOptions }))).toMatchObject({
       isNew: false,
       chat: { id: theirs.chat.id },
     });
@@ -287,14 +292,14 @@ describe('open', () => {
 
   it('says so when the store cannot be asked', async () => {
     const records = { ...store.records, read: () => Promise.reject(new Error('down')) };
-    chats = createKeptChats({ records, link: () => link, resultTtlMs: 60_000 });
-    await expect(open(question(randomUUID()))).rejects.toMatchObject({ code: 'queue_unavailable' });
+    chats = createStoredChats({ records, link: () => link, resultTtlMs: 60_000 });
+    await expect(open(command(randomUUID()))).rejects.toMatchObject({ code: 'queue_unavailable' });
   });
 });
 
 describe('read', () => {
   it('shows a chat and its outcome to its owner alone', async () => {
-    const { chat } = await open(question(undefined));
+    const { chat } = await open(command(undefined));
     await end(chat.id, ok);
     const { record } = await chats.read({ owner: me, id: chat.id });
     expect(record).toEqual({ state: 'settled', outcome: ok, settledAt: now });
@@ -303,7 +308,7 @@ describe('read', () => {
   });
 
   it('hides a chat from who has been given the name of its owner', async () => {
-    const { chat } = await open(question(undefined));
+    const { chat } = await open(command(undefined));
     const namesake = { owner: { ...me, id: 'given again' }, id: chat.id };
     await expect(chats.read(namesake)).rejects.toEqual(notFound);
     await expect(chats.cancel(namesake)).rejects.toEqual(notFound);
@@ -311,10 +316,10 @@ describe('read', () => {
   });
 
   it('shows what the release before has recorded to whose name it was then', async () => {
-    const { chat } = await open(question(undefined));
-    const { ownerId: _, ...older } = decodeKeptChat((await store.records.read(chatKey(chat.id))) ?? '');
+    const { chat } = await open(command(undefined));
+    const { ownerId: _, ...older } = decodeStoredChat((await store.records.read(chatKey(chat.id))) ?? '');
     const id = randomUUID();
-    await store.records.create(chatKey(id), { value: encodeKeptChat({ ...older, id }), ttlMs: 60_000 });
+    await store.records.create(chatKey(id), { value: encodeStoredChat({ ...older, id }), ttlMs: 60_000 });
     const since = (ms: number) => ({ owner: { ...me, createdAt: new Date(ms) }, id });
     expect(await chats.read(since(now))).toMatchObject({ chat: { owner: 'me' } });
     await expect(chats.read(since(now + 1))).rejects.toEqual(notFound);
@@ -327,7 +332,7 @@ describe('read, of a chat whose worker could not record the outcome', () => {
     ['its reply', async () => encodeOutcome(ok), ok],
     ['that it broke', () => Promise.reject(new Error('broke')), givenUpOutcome],
   ])('shows %s as long as the chat is kept', async (_, process, outcome) => {
-    const opened = await open(question(undefined));
+    const opened = await open(command(undefined));
     await work(opened, process);
     const name = { owner: me, id: opened.chat.id };
     const { record } = await chats.read(name);
@@ -351,28 +356,28 @@ describe('a chat that a newer release has written down', () => {
   });
 
   it('gets no other end than the one that is written down', async () => {
-    const asked = question('by a newer release');
+    const asked = command('by a newer release');
     const { chat } = await open(asked);
-    await inNewerWords(chat.id, outcomeKey(chat.id));
+    await inNewerWords(chat.id, resultKey(chat.id));
     await expect(chats.read({ owner: me, id: chat.id })).rejects.toMatchObject(newer);
     await expect(open(asked)).rejects.toMatchObject(newer);
     expect(admissions).toBe(1);
   });
 
   it('is not recorded as failed when its worker could not record how it ended', async () => {
-    const opened = await open(question('also by a newer release'));
+    const opened = await open(command('also by a newer release'));
     await add(opened);
     const worker = store.createWorker(queueName('openai'), async () => '{"v":2}', {});
     await new Promise((resolve) => worker.once('completed', resolve));
     await worker.close();
     await expect(chats.read({ owner: me, id: opened.chat.id })).rejects.toMatchObject(newer);
-    expect(await store.records.read(outcomeKey(opened.chat.id))).toBeUndefined();
+    expect(await store.records.read(resultKey(opened.chat.id))).toBeUndefined();
   });
 });
 
 describe('cancel', () => {
   it('does not take back what the job says, also when nobody has recorded it', async () => {
-    const opened = await open(question(undefined));
+    const opened = await open(command(undefined));
     await work(opened, async () => encodeOutcome(ok));
     const name = { owner: me, id: opened.chat.id };
     await chats.cancel(name);
@@ -380,7 +385,7 @@ describe('cancel', () => {
   });
 
   it('changes nothing about a chat that has expired', async () => {
-    const { chat } = await open(question(undefined));
+    const { chat } = await open(command(undefined));
     const name = { owner: me, id: chat.id };
     now += 10_000;
     await chats.cancel(name);
@@ -388,7 +393,7 @@ describe('cancel', () => {
   });
 
   it('ends a chat that still runs at its deadline', async () => {
-    const opened = await open(question(undefined));
+    const opened = await open(command(undefined));
     const name = { owner: me, id: opened.chat.id };
     const running = await run(opened);
     now += 10_000;
@@ -398,7 +403,7 @@ describe('cancel', () => {
   });
 
   it('ends a chat of the owner as cancelled, and may be repeated', async () => {
-    const { chat } = await open(question(undefined));
+    const { chat } = await open(command(undefined));
     const name = { owner: me, id: chat.id };
     await expect(chats.cancel({ ...name, owner: userNamed('you') })).rejects.toEqual(notFound);
     expect((await chats.read(name)).record).toEqual({ state: 'unknown' });
@@ -409,7 +414,7 @@ describe('cancel', () => {
   });
 
   it('changes nothing about a chat that has ended', async () => {
-    const { chat } = await open(question(undefined));
+    const { chat } = await open(command(undefined));
     const name = { owner: me, id: chat.id };
     await end(chat.id, ok);
     await chats.cancel(name);

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
 import express from 'express';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { dropUnreadBody } from '../../../api/http/drain-request.js';
+import { drainRequest } from '../../../api/http/drain-request.js';
 import { serve } from '../../support/serve.js';
 
 /** Tells of each part of a body, once it has been dropped. */
@@ -10,14 +10,14 @@ const dropped = new EventEmitter();
 
 const app = express();
 app.post('/', (request, response) => {
-  dropUnreadBody(request);
+  drainRequest(request);
   request.on('data', () => dropped.emit('part'));
   response.status(401).send('refused');
 });
 const server = await serve(app);
 afterAll(() => server.close());
 
-describe('dropUnreadBody', () => {
+describe('drainRequest', () => {
   it('ends a connection whose body goes on for too long, however it drips', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());

@@ -3,7 +3,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { livez, readyz } from '../../../api/operations/health-routes.js';
 import type { DatabaseHealth } from '../../../db/database/client.js';
 import { parseConfig } from '../../../shared/config/config.js';
-import { type QueueStore, StoreDefect } from '../../../shared/queue/queue-store.js';
+import { Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../../shared/queue/stores/open.js';
 import { release } from '../../../shared/runtime/release.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -76,7 +76,7 @@ describe('readyz', () => {
   });
 
   it('tells a defect that an operator has to mend', async () => {
-    const check = () => Promise.reject(new StoreDefect('set the policy'));
+    const check = () => Promise.reject(new Misconfiguration('set the policy'));
     store = { ...unreachable, check };
     expect(await ask('/readyz')).toMatchObject({
       status: 503,

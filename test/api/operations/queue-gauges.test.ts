@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openQueueLink, type QueueLink } from '../../../api/chat/jobs/job-client.js';
-import { createWaitingRoom } from '../../../api/chat/jobs/pending-replies.js';
+import { type JobClient, openJobClient } from '../../../api/chat/jobs/job-client.js';
+import { createPendingReplies } from '../../../api/chat/jobs/pending-replies.js';
 import { createQueueGauges, type QueueGauges } from '../../../api/operations/queue-gauges.js';
 import { type ApiInstruments, openInstruments } from '../../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../../shared/metrics/metrics.js';
@@ -28,7 +28,7 @@ async function ofQueue() {
   );
   return Object.fromEntries(own.map(([series, value]) => [series.replace('quillgate_queue_', ''), value]));
 }
-const gauge = (link: () => Pick<QueueLink, 'measure'> | undefined, now = Date.now): QueueGauges => {
+const gauge = (link: () => Pick<JobClient, 'measure'> | undefined, now = Date.now): QueueGauges => {
   const gauges = createQueueGauges({ metrics: instruments.metrics, link, now });
   instruments.onScrape(gauges.refresh);
   return gauges;
@@ -105,12 +105,12 @@ describe.each(stores)('createQueueGauges on $name', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   let shared: SharedStore;
-  let link: QueueLink;
+  let link: JobClient;
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
-    const waitingRoom = createWaitingRoom();
+    const pendingReplies = createPendingReplies();
     const { metrics } = openInstruments(apiMetrics);
-    link = await openQueueLink({ store: shared.store, waitingRoom, metrics, log });
+    link = await openJobClient({ store: shared.store, pendingReplies, metrics, log });
   });
   afterAll(async () => {
     await link?.close();

@@ -78,7 +78,7 @@ async function openSide(side: Side, deps: SideDeps): Promise<RunningSide> {
 /** Callers of the row whose chats are kept. */
 const keptConnections = 32;
 
-/** The rows on each store: for each time of the provider all numbers of callers, and kept chats. */
+/** The rows on each store: for each time of the provider all numbers of callers, and stored chats. */
 export function planRows({
   latenciesMs,
   connections,
@@ -90,6 +90,6 @@ export function planRows({
     ...connections.map((count) => ({ target: 'chat' as const, latencyMs, connections: count })),
     ...connections
       .filter((count) => count === keptConnections)
-      .map((count) => ({ target: 'kept chat' as const, latencyMs, connections: count })),
+      .map((count) => ({ target: 'stored chat' as const, latencyMs, connections: count })),
   ]);
 }

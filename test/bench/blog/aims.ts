@@ -2,26 +2,21 @@ import { type AimResult, notMeasured, verdict } from '../aims.js';
 import { errorCount } from '../results.js';
 import { type BlogResults, type BlogRun, medianRate, rateOf, type Task } from './results.js';
 
-const leastReadsPerSecond = 3000;
-const leastCreatedPerSecond = 1000;
-const mostPageRatio = 1.3;
-const mostSearchMs = 50;
+const minReadsPerSecond = 3000;
+const minCreatedPerSecond = 1000;
+const maxPageRatio = 1.3;
+const maxSearchMs = 50;
 
 /** Compares with what the project wants to reach. */
 export function compareBlogWithAims({ runs }: BlogResults): AimResult[] {
   return [
-    throughput(
-      runs,
-      'get',
-      `GET /blogs/{id}: at least ${leastReadsPerSecond} requests/s`,
-      leastReadsPerSecond,
-    ),
+    throughput(runs, 'get', `GET /blogs/{id}: at least ${minReadsPerSecond} requests/s`, minReadsPerSecond),
     paging(runs),
     throughput(
       runs,
       'create',
-      `POST /blogs: at least ${leastCreatedPerSecond} requests/s`,
-      leastCreatedPerSecond,
+      `POST /blogs: at least ${minCreatedPerSecond} requests/s`,
+      minCreatedPerSecond,
     ),
     ...(['rare', 'medium', 'common'] as const).map((frequency) => searchTime(runs, frequency)),
   ];
@@ -37,20 +32,20 @@ function throughput(runs: readonly BlogRun[], task: Task, title: string, least: 
 }
 
 function paging(runs: readonly BlogRun[]): AimResult {
-  const aim = `GET /blogs?limit=20: the first page at most ${mostPageRatio} times as fast as the 500th`;
+  const aim = `GET /blogs?limit=20: the first page at most ${maxPageRatio} times as fast as the 500th`;
   const first = medianRate(runs, 'first page');
   const far = medianRate(runs, 'far page');
   if (first === undefined || far === undefined) return notMeasured(aim);
   const ratio = first / far;
   const numbers = `medians ${first.toFixed(0)} / ${far.toFixed(0)} requests/s = ${ratio.toFixed(2)}`;
-  return { aim, verdict: verdict(ratio <= mostPageRatio), numbers };
+  return { aim, verdict: verdict(ratio <= maxPageRatio), numbers };
 }
 
 function searchTime(runs: readonly BlogRun[], frequency: 'rare' | 'medium' | 'common'): AimResult {
-  const aim = `GET /blogs?q=, ${frequency} words: p99 below ${mostSearchMs} ms`;
+  const aim = `GET /blogs?q=, ${frequency} words: p99 below ${maxSearchMs} ms`;
   const run = runs.find(({ task }) => task === `search ${frequency}`);
   if (run?.load.p99Ms === undefined) return notMeasured(aim);
   const errors = errorCount(run.load.errors);
   const numbers = `${run.load.p99Ms.toFixed(1)} ms at ${run.connections} connections and ${rateOf(run).toFixed(0)} requests/s, ${errors} errors`;
-  return { aim, verdict: verdict(run.load.p99Ms < mostSearchMs && errors === 0), numbers };
+  return { aim, verdict: verdict(run.load.p99Ms < maxSearchMs && errors === 0), numbers };
 }

@@ -4,7 +4,7 @@ import { openConnection } from '../../../db/database/connection.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { migrateDatabase } from '../../../db/database/migrate.js';
 import { freePort } from '../../../dev/free-port.js';
-import { CannotStart } from '../../../shared/runtime/program.js';
+import { StartupError } from '../../../shared/runtime/program.js';
 import { parsePostgresUrl } from '../../../shared/urls/postgres-url.js';
 import { startEmptyDatabase } from '../../support/database.js';
 import { patience } from '../../support/patience.js';
@@ -22,7 +22,7 @@ beforeEach(async () => {
 const complaintOf = (databaseUrl: string) =>
   migrate({ DATABASE_URL: databaseUrl }).then(
     () => 'migrated',
-    (error: unknown) => (error instanceof CannotStart ? error.message : error),
+    (error: unknown) => (error instanceof StartupError ? error.message : error),
   );
 
 const sentence = (code: string) =>

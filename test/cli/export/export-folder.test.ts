@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { exportPosts } from '../../../cli/commands/posts.js';
-import { createPostTransfer } from '../../../db/posts/post-import.js';
+import { createPostImport } from '../../../db/posts/post-import.js';
 import type { PostChanges } from '../../../db/posts/post-store.js';
 import { createPostStore } from '../../../db/posts/posts.js';
 import { postSources } from '../../../db/schema.js';
@@ -18,7 +18,7 @@ const environment = { DATABASE_URL: url };
 const store = createPostStore(database);
 
 const idOf = async (slug: string): Promise<string> =>
-  (await createPostTransfer(database).holders([slug])).get(slug)?.id ?? 'none';
+  (await createPostImport(database).holders([slug])).get(slug)?.id ?? 'none';
 const change = async (slug: string, changes: PostChanges) => store.patch(await idOf(slug), changes);
 const remove = async (slug: string) => store.remove(await idOf(slug));
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { createPostTransfer } from '../../../db/posts/post-import.js';
+import { createPostImport } from '../../../db/posts/post-import.js';
 import type { PostFields } from '../../../db/posts/post-store.js';
 import { createPostStore } from '../../../db/posts/posts.js';
 import { openTestDatabase } from '../../support/database.js';
@@ -12,7 +12,7 @@ afterAll(stop);
 beforeEach(() => forgetPosts(database));
 const environment = { DATABASE_URL: url };
 const store = createPostStore(database);
-const transfer = createPostTransfer(database);
+const transfer = createPostImport(database);
 
 const fields: PostFields = {
   content: 'of the API',

@@ -4,7 +4,7 @@ import type { NamedPost } from '../../../cli/import/import-identities.js';
 import { storePosts } from '../../../cli/import/import-run.js';
 import { type Database, openDatabase } from '../../../db/database/client.js';
 import { sql } from '../../../db/database/drizzle.js';
-import { createPostTransfer } from '../../../db/posts/post-import.js';
+import { createPostImport } from '../../../db/posts/post-import.js';
 import { openTestDatabase, startTestDatabase } from '../../support/database.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { complaintOf, forgetPosts, importFrom } from '../post-commands.js';
@@ -29,7 +29,7 @@ const store = (
   { from = database, onDone = () => undefined }: { from?: Database; onDone?: () => void } = {},
 ) =>
   storePosts({
-    transfer: createPostTransfer(from),
+    transfer: createPostImport(from),
     posts,
     isThere: async () => (await from.check()).database.status === 'ok',
     onDone,
@@ -90,7 +90,7 @@ describe('storePosts', () => {
     expect(uncertain.length).toBeGreaterThan(0);
     expect(refused).toEqual([]);
     expect(counts.created + uncertain.length + untried).toBe(200);
-    const stored = await createPostTransfer(other).count();
+    const stored = await createPostImport(other).count();
     expect(stored).toBeGreaterThanOrEqual(counts.created);
     expect(stored).toBeLessThanOrEqual(counts.created + uncertain.length);
 

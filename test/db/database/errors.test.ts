@@ -1,7 +1,7 @@
 import postgres from 'postgres';
 import { describe, expect, it } from 'vitest';
 import { DrizzleQueryError } from '../../../db/database/drizzle.js';
-import { codeOf, isDatabaseTrouble, troubleOf } from '../../../db/database/errors.js';
+import { codeOf, errorOf, isDatabaseError } from '../../../db/database/errors.js';
 
 const coded = (code: string, more: object = {}) => Object.assign(new Error('canary'), { code, ...more });
 const answered = (code: string, severity = 'ERROR') =>
@@ -47,10 +47,10 @@ const troubles: [string, Error, string][] = [
   ['the disk is full', answered('53100'), 'answers with an error (53100)'],
 ];
 
-describe('isDatabaseTrouble', () => {
+describe('isDatabaseError', () => {
   it.each(troubles)('is true when %s', (_, error) => {
-    expect(isDatabaseTrouble(error)).toBe(true);
-    expect(isDatabaseTrouble(inDrizzle(error))).toBe(true);
+    expect(isDatabaseError(error)).toBe(true);
+    expect(isDatabaseError(inDrizzle(error))).toBe(true);
   });
 
   it.each([
@@ -63,18 +63,18 @@ describe('isDatabaseTrouble', () => {
     ['several things of ours are wrong', new AggregateError([new TypeError('canary')])],
     ['it is no error', 'ECONNREFUSED' as unknown as Error],
   ])('is false when %s', (_, error) => {
-    expect(isDatabaseTrouble(error)).toBe(false);
-    expect(isDatabaseTrouble(inDrizzle(error))).toBe(false);
+    expect(isDatabaseError(error)).toBe(false);
+    expect(isDatabaseError(inDrizzle(error))).toBe(false);
   });
 });
 
-describe('troubleOf', () => {
+describe('errorOf', () => {
   it.each(troubles)('says what is wrong, and nothing secret, when %s', (_, error, words) => {
-    expect(troubleOf(inDrizzle(error))).toBe(`the database ${words}`);
+    expect(errorOf(inDrizzle(error))).toBe(`the database ${words}`);
   });
 
   it('says so when there is nothing to say', () => {
-    expect(troubleOf(new Error('canary'))).toBe('the database cannot be reached');
+    expect(errorOf(new Error('canary'))).toBe('the database cannot be reached');
     expect(codeOf(new Error('canary'))).toBeUndefined();
   });
 });

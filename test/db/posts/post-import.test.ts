@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { sql } from '../../../db/database/drizzle.js';
-import { createPostTransfer, type ImportedPost } from '../../../db/posts/post-import.js';
+import { createPostImport, type ImportedPost } from '../../../db/posts/post-import.js';
 import { createPostStore } from '../../../db/posts/posts.js';
 import type { Post } from '../../../shared/contract.js';
 import { openTestDatabase } from '../../support/database.js';
@@ -10,7 +10,7 @@ const { database, stop } = await openTestDatabase({ poolSize: 8 });
 afterAll(stop);
 beforeEach(() => database.run((db) => db.execute(sql`truncate posts cascade`)));
 
-const transfer = createPostTransfer(database);
+const transfer = createPostImport(database);
 const posts = createPostStore(database);
 
 const id = '01890a5d-ac96-774b-bcce-b302099a8057';

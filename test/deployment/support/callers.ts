@@ -34,9 +34,9 @@ const patienceMs = 60_000;
 const lookAgainMs = 200;
 /** Who balances takes this long to learn that a process is gone. */
 const sendAgainMs = 100;
-const mostLosses = 20;
+const maxLosses = 20;
 /** For a load whose end never comes; the simulator keeps twice as many calls. */
-const mostRequests = 5000;
+const maxRequests = 5000;
 
 /** Every third request has a key, every fifth is asynchronous, each goes to another provider than the one before. */
 export function startCallers(balancer: Balancer, everyMs: number): Callers {
@@ -45,7 +45,7 @@ export function startCallers(balancer: Balancer, everyMs: number): Callers {
   let keysOnly = false;
   const send = async (): Promise<void> => {
     const n = entries.length;
-    if (n === mostRequests) return;
+    if (n === maxRequests) return;
     const entry: CallersEntry = {
       model: `${model}@${n}`,
       provider: providerIds[n % providerIds.length] ?? 'openai',
@@ -111,7 +111,7 @@ async function ask(balancer: Balancer, entry: CallersEntry): Promise<ChatReply> 
   }
 }
 
-/** The reply that a look at a kept chat shows, once there is one. */
+/** The reply that a look at a stored chat shows, once there is one. */
 function finalReply(look: ChatReply): ChatReply | undefined {
   const { status, response, error } = look.body as {
     status?: string;
@@ -131,7 +131,7 @@ async function insist(entry: CallersEntry, exchangeOnce: () => Promise<ChatReply
       return await exchangeOnce();
     } catch (error) {
       entry.lost += 1;
-      if (losses === mostLosses) throw error;
+      if (losses === maxLosses) throw error;
       await delay(sendAgainMs);
     }
   }

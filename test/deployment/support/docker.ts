@@ -13,7 +13,7 @@ interface Surroundings {
   environment?: Record<string, string>;
 }
 
-const longestMs = 300_000;
+const maxMs = 300_000;
 
 /** Runs `docker` and waits until it has ended; gives how, whatever it was. */
 export const tryDocker = (args: string[], surroundings: Surroundings = {}): Promise<Ran> =>
@@ -34,7 +34,7 @@ function run(command: string, args: string[], { cwd, environment = {} }: Surroun
   const PATH = `${process.env.PATH}:${resolve('test/support/instead-of-curl')}`;
   const env = { PATH, HOME: process.env.HOME, DOCKER_HOST: process.env.DOCKER_HOST, ...environment };
   return new Promise((done) => {
-    execFile(command, args, { cwd, env, timeout: longestMs }, (error, stdout, stderr) => {
+    execFile(command, args, { cwd, env, timeout: maxMs }, (error, stdout, stderr) => {
       done({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr });
     });
   });

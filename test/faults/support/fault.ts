@@ -1,5 +1,5 @@
 import { expect, inject, it } from 'vitest';
-import { within } from '../../../shared/runtime/with-timeout.js';
+import { withTimeout } from '../../../shared/runtime/with-timeout.js';
 import type { StoreServer } from '../../support/stores.js';
 import { type Balance, type BooksRules, balanced } from './balance.js';
 import { type Books, openBooks } from './books.js';
@@ -79,7 +79,7 @@ interface Try {
 async function tryOnce(line: Fault, run: (books: Books) => Promise<string>): Promise<Try> {
   const books = openBooks(line.id);
   // In time for the books to be closed: vitest's own limit would leave the programs running.
-  const [result] = await Promise.allSettled([within(line.timeoutMs ?? usualTimeoutMs, run(books))]);
+  const [result] = await Promise.allSettled([withTimeout(line.timeoutMs ?? usualTimeoutMs, run(books))]);
   const hasRun = result.status === 'fulfilled';
   const balance = await books.close({ rules: line, settleMs: hasRun ? 15_000 : 2000 });
   return hasRun

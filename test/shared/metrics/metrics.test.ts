@@ -28,10 +28,10 @@ describe.each(metrics)('$name', ({ name, type, help, labels, buckets }) => {
   if (type === 'histogram')
     it('has buckets up to the longest time that can be configured', () => {
       expect(buckets).toEqual([...(buckets ?? [])].sort((a, b) => a - b));
-      const longestS = buckets?.at(-1) ?? 0;
-      expect(environmentSchema.shape.CHAT_MAX_WAIT_S.safeParse(longestS + 1).success).toBe(false);
+      const maxS = buckets?.at(-1) ?? 0;
+      expect(environmentSchema.shape.CHAT_MAX_WAIT_S.safeParse(maxS + 1).success).toBe(false);
       for (const field of ['CHAT_TIMEOUT_MS', 'OPENAI_TIMEOUT_MS'] as const)
-        expect(environmentSchema.shape[field].safeParse(longestS * 1000 + 1).success).toBe(false);
+        expect(environmentSchema.shape[field].safeParse(maxS * 1000 + 1).success).toBe(false);
     });
 });
 

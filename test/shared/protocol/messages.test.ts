@@ -5,12 +5,12 @@ import {
   type ChatJob,
   chatJobSchema,
   encodeChatJob,
-  type Limit,
-  limitSchema,
-  type PoolBeat,
-  poolBeatSchema,
+  type PoolHeartbeat,
+  poolHeartbeatSchema,
   queueName,
-  replySchema,
+  type RateLimitMessage,
+  rateLimitSchema,
+  resultMessageSchema,
   topics,
 } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
@@ -42,7 +42,7 @@ const job: ChatJob = {
   replyTo: 'node',
 };
 
-const beat: PoolBeat = {
+const heartbeat: PoolHeartbeat = {
   v: 1,
   provider: 'vertexai',
   worker: 'host-1-abc',
@@ -79,17 +79,17 @@ describe('decodeOutcome', () => {
   });
 });
 
-describe('replySchema', () => {
+describe('resultMessageSchema', () => {
   it('carries any outcome, any number of them, or leaves them to the record', () => {
     const settled = outcomes.map((outcome, n) => ({ jobId: `job-${n}`, outcome: encodeOutcome(outcome) }));
     const reply = { v: 1, settled: [...settled, { jobId: 'large' }] };
-    expect(replySchema.parse(sent(reply))).toEqual(reply);
+    expect(resultMessageSchema.parse(sent(reply))).toEqual(reply);
   });
 
   it('refuses a telling of another version, or without its jobs', () => {
-    expect(replySchema.safeParse({ v: 2, settled: [] }).success).toBe(false);
-    expect(replySchema.safeParse({ v: 1, settled: [{}] }).success).toBe(false);
-    expect(replySchema.safeParse({ v: 1, jobId: 'j' }).success).toBe(false);
+    expect(resultMessageSchema.safeParse({ v: 2, settled: [] }).success).toBe(false);
+    expect(resultMessageSchema.safeParse({ v: 1, settled: [{}] }).success).toBe(false);
+    expect(resultMessageSchema.safeParse({ v: 1, jobId: 'j' }).success).toBe(false);
   });
 });
 
@@ -100,7 +100,7 @@ describe('chatJobSchema', () => {
     expect(chatJobSchema.parse(sent(encodeChatJob(without)))).toEqual(without);
   });
 
-  it('says of a kept chat how long it is kept', () => {
+  it('says of a stored chat how long it is kept', () => {
     const kept = { ...job, keptUntil: 1_800_000_000_000 };
     expect(chatJobSchema.parse(sent(encodeChatJob(kept)))).toEqual(kept);
     expect(chatJobSchema.parse(sent(encodeChatJob(job)))).not.toHaveProperty('keptUntil');
@@ -131,33 +131,33 @@ describe('chatJobSchema', () => {
   });
 });
 
-describe('limitSchema', () => {
-  const limit: Limit = { v: 1, provider: 'openai', worker: 'host-1-abc', holdMs: 250 };
+describe('rateLimitSchema', () => {
+  const limit: RateLimitMessage = { v: 1, provider: 'openai', worker: 'host-1-abc', holdMs: 250 };
 
   it('reads what was sent', () => {
-    expect(limitSchema.parse(sent(limit))).toEqual(limit);
+    expect(rateLimitSchema.parse(sent(limit))).toEqual(limit);
   });
 
   it('refuses another version, and a hold without its length', () => {
-    expect(limitSchema.safeParse(sent({ ...limit, v: 2 })).success).toBe(false);
-    expect(limitSchema.safeParse(sent({ ...limit, holdMs: Number.NaN })).success).toBe(false);
+    expect(rateLimitSchema.safeParse(sent({ ...limit, v: 2 })).success).toBe(false);
+    expect(rateLimitSchema.safeParse(sent({ ...limit, holdMs: Number.NaN })).success).toBe(false);
   });
 });
 
-describe('poolBeatSchema', () => {
+describe('poolHeartbeatSchema', () => {
   it('reads what was sent', () => {
-    expect(poolBeatSchema.parse(sent(beat))).toEqual(beat);
-    const held = { ...beat, heldForMs: 1500 };
-    expect(poolBeatSchema.parse(sent(held))).toEqual(held);
+    expect(poolHeartbeatSchema.parse(sent(heartbeat))).toEqual(heartbeat);
+    const held = { ...heartbeat, heldForMs: 1500 };
+    expect(poolHeartbeatSchema.parse(sent(held))).toEqual(held);
   });
 
-  it('refuses a beat with an unknown state or of another version', () => {
-    expect(poolBeatSchema.safeParse(sent({ ...beat, state: 'x' })).success).toBe(false);
-    expect(poolBeatSchema.safeParse(sent({ ...beat, v: 2 })).success).toBe(false);
+  it('refuses a heartbeat with an unknown state or of another version', () => {
+    expect(poolHeartbeatSchema.safeParse(sent({ ...heartbeat, state: 'x' })).success).toBe(false);
+    expect(poolHeartbeatSchema.safeParse(sent({ ...heartbeat, v: 2 })).success).toBe(false);
   });
 
   it('ignores what a newer release adds', () => {
-    expect(poolBeatSchema.parse(sent({ ...beat, added: 1 }))).toEqual(beat);
+    expect(poolHeartbeatSchema.parse(sent({ ...heartbeat, added: 1 }))).toEqual(heartbeat);
   });
 });
 

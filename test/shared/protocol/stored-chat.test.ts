@@ -2,16 +2,16 @@ import { describe, expect, it } from 'vitest';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import {
   chatKey,
-  decodeKeptChat,
-  decodeKeptOutcome,
-  encodeKeptChat,
-  encodeKeptOutcome,
-  type KeptChat,
-  outcomeKey,
-  pointerKey,
+  decodeStoredChat,
+  decodeStoredResult,
+  encodeStoredChat,
+  encodeStoredResult,
+  idempotencyIndexKey,
+  resultKey,
+  type StoredChat,
 } from '../../../shared/protocol/stored-chat.js';
 
-const chat: KeptChat = {
+const chat: StoredChat = {
   v: 1,
   id: 'id',
   owner: 'ann',
@@ -24,20 +24,25 @@ const chat: KeptChat = {
 };
 const outcome: Outcome = { kind: 'ok', text: ' \u0000\uD800🎉"\\', model: 'm', queueMs: 1, providerMs: 2 };
 
-describe('pointerKey', () => {
+describe('idempotencyIndexKey', () => {
   it('is the same for the same owner and key, tells neither, and joins no two', () => {
-    expect(pointerKey('ann', 'canary')).toBe(pointerKey('ann', 'canary'));
-    expect(pointerKey('ann', 'canary')).toMatch(/^key\.[0-9a-f]{64}$/);
-    const others = [pointerKey('ann', 'b'), pointerKey('an', 'nb'), pointerKey('', 'annb'), chatKey('b')];
-    expect(new Set([...others, outcomeKey('b')]).size).toBe(5);
+    expect(idempotencyIndexKey('ann', 'canary')).toBe(idempotencyIndexKey('ann', 'canary'));
+    expect(idempotencyIndexKey('ann', 'canary')).toMatch(/^key\.[0-9a-f]{64}$/);
+    const others = [
+      idempotencyIndexKey('ann', 'b'),
+      idempotencyIndexKey('an', 'nb'),
+      idempotencyIndexKey('', 'annb'),
+      chatKey('b'),
+    ];
+    expect(new Set([...others, resultKey('b')]).size).toBe(5);
   });
 });
 
-describe('decodeKeptChat', () => {
+describe('decodeStoredChat', () => {
   it('reads what was written, with a model and without', () => {
     const { model: _, ...plain } = chat;
-    expect(decodeKeptChat(encodeKeptChat(chat))).toEqual(chat);
-    expect(decodeKeptChat(encodeKeptChat(plain))).toEqual(plain);
+    expect(decodeStoredChat(encodeStoredChat(chat))).toEqual(chat);
+    expect(decodeStoredChat(encodeStoredChat(plain))).toEqual(plain);
   });
 
   it.each([
@@ -45,13 +50,13 @@ describe('decodeKeptChat', () => {
     ['another version', JSON.stringify({ ...chat, v: 2 })],
     ['no owner', JSON.stringify({ ...chat, owner: undefined })],
   ])('refuses %s', (_, text) => {
-    expect(() => decodeKeptChat(text)).toThrow(/^(?!.*canary)/s);
+    expect(() => decodeStoredChat(text)).toThrow(/^(?!.*canary)/s);
   });
 });
 
-describe('decodeKeptOutcome', () => {
+describe('decodeStoredResult', () => {
   it('reads what was written, every character of it', () => {
-    expect(decodeKeptOutcome(encodeKeptOutcome(outcome, 5))).toEqual({ v: 1, at: 5, outcome });
+    expect(decodeStoredResult(encodeStoredResult(outcome, 5))).toEqual({ v: 1, at: 5, outcome });
   });
 
   it.each([
@@ -59,6 +64,6 @@ describe('decodeKeptOutcome', () => {
     ['another version', JSON.stringify({ v: 2, at: 1, outcome: JSON.stringify(outcome) })],
     ['an outcome that is none', JSON.stringify({ v: 1, at: 1, outcome: '{"kind":"canary"}' })],
   ])('refuses %s', (_, text) => {
-    expect(() => decodeKeptOutcome(text)).toThrow(/^(?!.*canary)/s);
+    expect(() => decodeStoredResult(text)).toThrow(/^(?!.*canary)/s);
   });
 });

@@ -4,8 +4,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { parseConfig } from '../../../shared/config/config.js';
-import { type QueueStore, StoreDefect } from '../../../shared/queue/queue-store.js';
-import { openTelegraph } from '../../../shared/queue/relay.js';
+import { Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
+import { openRelay } from '../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -184,7 +184,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
     const store = open(url, () => Date.now() + offMs);
     const error = await vi.waitFor(async () => {
       const found = await failure(store.check());
-      expect(found).toBeInstanceOf(StoreDefect);
+      expect(found).toBeInstanceOf(Misconfiguration);
       return found;
     }, patience);
     expect(String(error)).toMatch(/clock .* (5\.0|4\.9|5\.1) s (ahead of|behind) .*NTP/);
@@ -352,7 +352,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       const error = await failure(store.check());
       await redis.config('SET', 'maxmemory-policy', 'noeviction');
       redis.disconnect();
-      expect(error).toBeInstanceOf(StoreDefect);
+      expect(error).toBeInstanceOf(Misconfiguration);
       expect(String(error)).toMatch(/noeviction.*allkeys-lru/);
       await store.check();
     });
@@ -383,7 +383,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
         return ending.promise;
       };
       const worker = store.createWorker('crowded', run, { concurrency: 1, lockDuration: 1000 });
-      const telegraph = await openTelegraph(store, { name: 'test', log: logged.log });
+      const relay = await openRelay(store, { name: 'test', log: logged.log });
       await queue.add('job', {});
       await running.promise;
       const client = new pg.Client({ connectionString: url.href });
@@ -393,8 +393,8 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
 
       await once(worker, 'locksRenewed');
       const heard = Promise.withResolvers<unknown>();
-      await telegraph.subscribe('test', z.object({ said: z.string() }), heard.resolve);
-      await telegraph.publish('test', { said: 'hello' });
+      await relay.subscribe('test', z.object({ said: z.string() }), heard.resolve);
+      await relay.publish('test', { said: 'hello' });
       expect(await heard.promise).toEqual({ said: 'hello' });
       await store.check();
 
@@ -402,7 +402,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       await client.end();
       ending.resolve();
       expect((await adds).map(({ status }) => status)).not.toContain('rejected');
-      await telegraph.close();
+      await relay.close();
       await worker.close();
     });
 
@@ -454,7 +454,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       await client.query('drop table bullmq.quillgate_records');
       await client.end();
       expect(await failure(store.check())).toEqual(
-        new StoreDefect('the schema is missing or older than this release: run quillgate migrate'),
+        new Misconfiguration('the schema is missing or older than this release: run quillgate migrate'),
       );
       await migrateQueueStore(configOf({ DATABASE_URL: url.href }));
       await store.check();
@@ -467,7 +467,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
       onTestFinished(() => client.end());
       const said = async () => {
         const error = await failure(store.check());
-        return error instanceof StoreDefect ? error.message : error;
+        return error instanceof Misconfiguration ? error.message : error;
       };
       await client.query('create temporary table kept as table bullmq.migration');
       await client.query(

@@ -16,7 +16,7 @@ beforeEach(() => {
     resetMs: 100,
     hasRoom: () => hasRoom,
     onChange: () => {},
-    tellLimit: () => {},
+    publishLimit: () => {},
   });
 });
 afterEach(() => circuits.dispose());
@@ -90,7 +90,7 @@ describe('a model that is limited', () => {
     expect(slots.away).toBe(0);
   });
 
-  it('is asked once after each hold while it limits every call', async () => {
+  it('is asked once after each cooldown while it limits every call', async () => {
     await limit('m', 0);
     const jobs = Array.from({ length: 5 }, (_, addedAt) => start({ addedAt }));
     await jobs[0]?.begun;
@@ -108,7 +108,7 @@ describe('a model that is limited', () => {
     await limit('m', 5000);
     expect(await start({ inMs: 4000 }).ended).toMatchObject({ code: 'provider_rate_limited' });
     const waiting = start({ inMs: 10_000 });
-    circuits.of('m').hold.join(20_000);
+    circuits.of('m').cooldown.extend(20_000);
     expect(await waiting.ended).toMatchObject({ code: 'provider_rate_limited' });
     expect(circuits.describe()).toMatchObject([{ model: 'm', state: 'limited' }]);
   });
@@ -199,7 +199,7 @@ describe('of', () => {
   it('gives 32 models a circuit of their own, for which idle ones make room, and the others one together', async () => {
     for (let n = 0; n < 100; n += 1) circuits.of(`idle-${n}`);
     await open('failing');
-    for (let n = 0; n < 31; n += 1) circuits.of(`limited-${n}`).hold.join(10_000);
+    for (let n = 0; n < 31; n += 1) circuits.of(`limited-${n}`).cooldown.extend(10_000);
     expect(circuits.of('one')).toBe(circuits.of('two'));
     expect(circuits.describe()).toHaveLength(32);
     expect(circuits.of('failing').breaker.state).not.toBe('closed');

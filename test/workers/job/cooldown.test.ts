@@ -1,10 +1,10 @@
 import { EventEmitter, once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import { createHold, type Hold } from '../../../workers/job/cooldown.js';
+import { type Cooldown, createCooldown } from '../../../workers/job/cooldown.js';
 import { patience } from '../../support/patience.js';
 
-let hold: Hold;
+let cooldown: Cooldown;
 let told: number[];
 let changes: boolean[];
 let events: EventEmitter;
@@ -13,52 +13,52 @@ beforeEach(() => {
   told = [];
   changes = [];
   events = new EventEmitter();
-  hold = createHold({
+  cooldown = createCooldown({
     onChange: () => {
-      changes.push(hold.leftMs > 0);
+      changes.push(cooldown.leftMs > 0);
       events.emit('change');
     },
     tell: (holdMs) => told.push(holdMs),
   });
 });
-afterEach(() => hold.close());
+afterEach(() => cooldown.close());
 
 const limited = (retryAfterMs?: number) =>
   new Failure('provider_rate_limited', retryAfterMs === undefined ? {} : { retryAfterMs });
-const fail = (failure: Error) => hold.watch(() => Promise.reject(failure)).catch(() => undefined);
-const answer = () => hold.watch(async () => 'answered');
+const fail = (failure: Error) => cooldown.watch(() => Promise.reject(failure)).catch(() => undefined);
+const answer = () => cooldown.watch(async () => 'answered');
 
 /** A call that ends when the test says so. */
 function startCall() {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  return { ended: hold.watch(() => promise).catch(() => undefined), resolve, reject };
+  return { ended: cooldown.watch(() => promise).catch(() => undefined), resolve, reject };
 }
 
 describe('watch', () => {
   it('gives what the call gives, and throws what it throws', async () => {
     expect(await answer()).toBe('answered');
     const failure = limited(1000);
-    await expect(hold.watch(() => Promise.reject(failure))).rejects.toBe(failure);
+    await expect(cooldown.watch(() => Promise.reject(failure))).rejects.toBe(failure);
   });
 
   it('holds back as long as Retry-After says, and tells so', async () => {
     await fail(limited(3000));
-    expect(hold.leftMs).toBeGreaterThan(1000);
-    expect(hold.leftMs).toBeLessThanOrEqual(3000);
+    expect(cooldown.leftMs).toBeGreaterThan(1000);
+    expect(cooldown.leftMs).toBeLessThanOrEqual(3000);
     expect(told).toEqual([3000]);
     expect(changes).toEqual([true]);
   });
 
   it('believes no more than a minute of it', async () => {
     await fail(limited(3_600_000));
-    expect(hold.leftMs).toBeLessThanOrEqual(60_000);
+    expect(cooldown.leftMs).toBeLessThanOrEqual(60_000);
     expect(told).toEqual([60_000]);
   });
 
   it('without Retry-After doubles the pause from a quarter of a second to eight', async () => {
     for (let n = 0; n < 8; n += 1) await fail(limited());
     expect(told).toEqual([250, 500, 1000, 2000, 4000, 8000]);
-    expect(hold.leftMs).toBeLessThanOrEqual(8000);
+    expect(cooldown.leftMs).toBeLessThanOrEqual(8000);
   });
 
   it.each([0, 100])(
@@ -71,7 +71,7 @@ describe('watch', () => {
 
   it('does not double for the retry of a call', async () => {
     await fail(limited());
-    await hold.watch(() => Promise.reject(limited()), { isRetry: true }).catch(() => undefined);
+    await cooldown.watch(() => Promise.reject(limited()), { isRetry: true }).catch(() => undefined);
     await fail(limited());
     expect(told).toEqual([250, 500]);
   });
@@ -92,7 +92,7 @@ describe('watch', () => {
     for (const call of calls) call.reject(limited());
     await Promise.all(calls.map(({ ended }) => ended));
     expect(told).toEqual([250]);
-    expect(hold.leftMs).toBeLessThanOrEqual(250);
+    expect(cooldown.leftMs).toBeLessThanOrEqual(250);
   });
 
   it('does not take an answer to an older call for the end of the row', async () => {
@@ -108,7 +108,7 @@ describe('watch', () => {
     for (const code of ['provider_error', 'provider_timeout', 'provider_rejected'] as const)
       await fail(new Failure(code, { retryAfterMs: 5000 }));
     await fail(new Error('x'));
-    expect(hold.leftMs).toBe(0);
+    expect(cooldown.leftMs).toBe(0);
     expect(changes).toEqual([]);
   });
 
@@ -116,41 +116,41 @@ describe('watch', () => {
     await fail(limited(5000));
     await fail(limited(1000));
     await fail(limited(0));
-    expect(hold.leftMs).toBeGreaterThan(4000);
+    expect(cooldown.leftMs).toBeGreaterThan(4000);
     expect(told).toEqual([5000]);
   });
 });
 
 describe('join', () => {
   it('holds back without telling on', () => {
-    hold.join(2000);
-    expect(hold.leftMs).toBeGreaterThan(500);
+    cooldown.extend(2000);
+    expect(cooldown.leftMs).toBeGreaterThan(500);
     expect(changes).toEqual([true]);
     expect(told).toEqual([]);
   });
 
   it('believes no more than a minute either', () => {
-    hold.join(1e9);
-    expect(hold.leftMs).toBeLessThanOrEqual(60_000);
+    cooldown.extend(1e9);
+    expect(cooldown.leftMs).toBeLessThanOrEqual(60_000);
   });
 });
 
-describe('a hold', () => {
+describe('a cooldown', () => {
   it('ends by itself, says so, and can begin again', async () => {
-    hold.join(20);
+    cooldown.extend(20);
     await once(events, 'change');
-    expect(hold.leftMs).toBe(0);
-    hold.join(20);
+    expect(cooldown.leftMs).toBe(0);
+    cooldown.extend(20);
     await once(events, 'change');
     expect(changes).toEqual([true, false, true, false]);
   });
 
   it('says nothing after it was closed', async () => {
-    hold.join(20);
-    hold.close();
-    await vi.waitFor(() => expect(hold.leftMs).toBe(0), patience);
-    hold.join(20);
-    expect(hold.leftMs).toBe(0);
+    cooldown.extend(20);
+    cooldown.close();
+    await vi.waitFor(() => expect(cooldown.leftMs).toBe(0), patience);
+    cooldown.extend(20);
+    expect(cooldown.leftMs).toBe(0);
     expect(changes).toEqual([true]);
   });
 });

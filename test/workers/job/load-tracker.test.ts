@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createLoad } from '../../../workers/job/load-tracker.js';
+import { createLoadTracker } from '../../../workers/job/load-tracker.js';
 
-describe('createLoad', () => {
+describe('createLoadTracker', () => {
   it('counts the jobs in flight, however they end', async () => {
-    const load = createLoad();
+    const load = createLoadTracker();
     const [one, two] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
     const jobs = [load.track(() => one.promise), load.track(() => two.promise)];
     expect(load.inFlight).toBe(2);
@@ -17,7 +17,7 @@ describe('createLoad', () => {
 
   it('knows how long the oldest running job has been running', async () => {
     let nowMs = 0;
-    const load = createLoad({ now: () => nowMs });
+    const load = createLoadTracker({ now: () => nowMs });
     expect(load.oldestJobMs).toBeUndefined();
     const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const first = load.track(() => one.promise);
@@ -34,7 +34,7 @@ describe('createLoad', () => {
   });
 
   it('counts a job that throws at once', async () => {
-    const load = createLoad();
+    const load = createLoadTracker();
     const thrower = () => {
       throw new Error('x');
     };
@@ -43,22 +43,22 @@ describe('createLoad', () => {
   });
 
   it('knows no mean before the first call, takes the first for it, and then follows slowly', () => {
-    const load = createLoad();
+    const load = createLoadTracker();
     expect(load.meanJobMs).toBe(0);
-    load.noteCall(40);
+    load.recordCall(40);
     expect(load.meanJobMs).toBe(40);
-    load.noteCall(20);
+    load.recordCall(20);
     expect(load.meanJobMs).toBe(39);
-    for (let n = 0; n < 100; n += 1) load.noteCall(1);
+    for (let n = 0; n < 100; n += 1) load.recordCall(1);
     expect(load.meanJobMs).toBeLessThan(4);
   });
 
   it('learns from a call that was cut only that calls may take longer', () => {
-    const load = createLoad();
-    load.noteCall(40);
-    load.noteCall(20, { wasCut: true });
+    const load = createLoadTracker();
+    load.recordCall(40);
+    load.recordCall(20, { timedOut: true });
     expect(load.meanJobMs).toBe(40);
-    load.noteCall(60, { wasCut: true });
+    load.recordCall(60, { timedOut: true });
     expect(load.meanJobMs).toBe(41);
   });
 });

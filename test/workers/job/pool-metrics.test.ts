@@ -67,8 +67,8 @@ describe('createPoolMetrics', () => {
       { kind: 'cancelled', ...times },
       { kind: 'failed', code: 'timeout', retryable: true, ...times },
     ];
-    for (const outcome of outcomes) metrics.noteOutcome(outcome);
-    metrics.noteBroken();
+    for (const outcome of outcomes) metrics.recordOutcome(outcome);
+    metrics.recordBroken();
     expect(await counted()).toEqual({
       'jobs_total{code="ok"}': 2,
       'jobs_total{code="content_blocked"}': 1,
@@ -79,8 +79,8 @@ describe('createPoolMetrics', () => {
   });
 
   it('takes waits in milliseconds and tells them in seconds; a clock that is behind makes none negative', async () => {
-    metrics.noteBegun(1500);
-    metrics.noteBegun(-20);
+    metrics.recordBegun(1500);
+    metrics.recordBegun(-20);
     expect(await counted()).toMatchObject({
       'queue_wait_seconds_sum{}': 1.5,
       'queue_wait_seconds_bucket{le="0.005",}': 1,
@@ -89,7 +89,7 @@ describe('createPoolMetrics', () => {
   });
 
   it('shows how the pool fares at the moment of the scrape', async () => {
-    const pool = { settings: { concurrency: 20 }, load: { inFlight: 3 }, hold: { leftMs: 2500 } };
+    const pool = { settings: { concurrency: 20 }, load: { inFlight: 3 }, cooldown: { leftMs: 2500 } };
     const breaker: { state: BreakerState } = { state: 'closed' };
     metrics.show({ ...pool, breaker });
     expect(await counted()).toEqual({
@@ -99,7 +99,7 @@ describe('createPoolMetrics', () => {
       'breaker_state{state="closed"}': 1,
     });
     breaker.state = 'half-open';
-    metrics.noteBreaker('half-open');
+    metrics.recordBreaker('half-open');
     expect(await counted()).toMatchObject({
       'breaker_state{state="half-open"}': 1,
       'breaker_changes_total{state="half-open"}': 1,

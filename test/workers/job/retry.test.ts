@@ -7,7 +7,7 @@ interface Limits {
   inMs?: number;
   budget?: { earn(): void; spend(): boolean };
   signal?: AbortSignal;
-  hold?: { readonly leftMs: number };
+  cooldown?: { readonly leftMs: number };
 }
 
 /** How often the slot was left. */
@@ -26,7 +26,7 @@ async function run(
     inMs = 60_000,
     budget = createRetryBudget(),
     signal = new AbortController().signal,
-    hold = { leftMs: 0 },
+    cooldown = { leftMs: 0 },
   }: Limits = {},
 ): Promise<unknown> {
   const slot = {
@@ -41,7 +41,7 @@ async function run(
     if (ending !== 'done') throw ending;
     return 'done';
   };
-  return withOneRetry(attempt, { budget, deadline: Date.now() + inMs, signal, hold, slot }).catch(
+  return withOneRetry(attempt, { budget, deadline: Date.now() + inMs, signal, cooldown, slot }).catch(
     (error) => error,
   );
 }
@@ -99,13 +99,13 @@ describe('withOneRetry', () => {
   it('waits until the pool is held back no more, also when that takes longer than it seemed', async () => {
     const endsAt = performance.now() + 900;
     let looks = 0;
-    const hold = {
+    const cooldown = {
       get leftMs() {
         looks += 1;
         return looks === 1 ? 500 : Math.max(0, endsAt - performance.now());
       },
     };
-    expect(await run([failed(), 'done'], { hold })).toBe('done');
+    expect(await run([failed(), 'done'], { cooldown })).toBe('done');
     expect(performance.now()).toBeGreaterThanOrEqual(endsAt);
   });
 
@@ -117,7 +117,7 @@ describe('withOneRetry', () => {
       return true;
     };
     const budget = { earn: () => {}, spend };
-    expect(await run([error, 'done'], { inMs: 5000, budget, hold: { leftMs: 4900 } })).toBe(error);
+    expect(await run([error, 'done'], { inMs: 5000, budget, cooldown: { leftMs: 4900 } })).toBe(error);
     expect({ attempts, spent }).toEqual({ attempts: 1, spent: 0 });
     let looks = 0;
     const longer = {
@@ -127,7 +127,7 @@ describe('withOneRetry', () => {
       },
     };
     attempts = 0;
-    expect(await run([error, 'done'], { hold: longer })).toBe(error);
+    expect(await run([error, 'done'], { cooldown: longer })).toBe(error);
     expect(attempts).toBe(1);
   });
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { brokenOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
-import { decodeKeptOutcome, encodeKeptOutcome, outcomeKey } from '../../../shared/protocol/stored-chat.js';
+import { decodeStoredResult, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
 import { Cancelled } from '../../../workers/job/active-jobs.js';
-import { createKeptOutcomes } from '../../../workers/job/stored-results.js';
+import { createStoredResults } from '../../../workers/job/stored-results.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
@@ -50,7 +50,7 @@ describe.each(stores)('kept outcomes in $name', (choice) => {
   });
 
   const open = ({ keptUntil = later(), patienceMs = 10_000, records = shared.store.records } = {}) => {
-    const kept = createKeptOutcomes({ records, log: logged.log, patienceMs }).of(
+    const kept = createStoredResults({ records, log: logged.log, patienceMs }).of(
       { id, keptUntil },
       stop.signal,
     );
@@ -58,10 +58,10 @@ describe.each(stores)('kept outcomes in $name', (choice) => {
     return kept;
   };
   const recorded = async () => {
-    const text = await elsewhere.read(outcomeKey(id));
-    return text === undefined ? undefined : decodeKeptOutcome(text);
+    const text = await elsewhere.read(resultKey(id));
+    return text === undefined ? undefined : decodeStoredResult(text);
   };
-  const record = (value: string) => elsewhere.create(outcomeKey(id), { value, ttlMs });
+  const record = (value: string) => elsewhere.create(resultKey(id), { value, ttlMs });
   const levels = () => logged.lines.map(({ level }) => level);
 
   /** The records of the store, and when a call to them has failed. */
@@ -82,7 +82,7 @@ describe.each(stores)('kept outcomes in $name', (choice) => {
 
   it('finds nothing of a chat that has not ended, and what another has recorded', async () => {
     expect(await open().find(later())).toBeUndefined();
-    await record(encodeKeptOutcome(outcome, 1));
+    await record(encodeStoredResult(outcome, 1));
     expect(await open().find(later())).toEqual(outcome);
     expect(logged.lines).toEqual([]);
   });
@@ -104,7 +104,7 @@ describe.each(stores)('kept outcomes in $name', (choice) => {
   });
 
   it('goes by what another recorded first', async () => {
-    await record(encodeKeptOutcome(other, 1));
+    await record(encodeStoredResult(other, 1));
     expect(await open().settle(outcome)).toEqual(other);
     expect((await recorded())?.outcome).toEqual(other);
   });
@@ -181,5 +181,5 @@ it('has nothing to do with an ordinary job', () => {
     replace: untouched,
     removeEnded: untouched,
   };
-  expect(createKeptOutcomes({ records, log }).of({ id: 'one' })).toBeUndefined();
+  expect(createStoredResults({ records, log }).of({ id: 'one' })).toBeUndefined();
 });

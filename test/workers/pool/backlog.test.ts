@@ -21,7 +21,7 @@ beforeEach(() => {
   backlog = new Backlog({ queue: { getCountsPerPriority }, now: () => nowMs });
 });
 
-/** How many jobs with and without priority a beat a second later would tell of. */
+/** How many jobs with and without priority a heartbeat a second later would tell of. */
 async function count(hasRoom = true): Promise<number> {
   nowMs += 1000;
   const { waitedFor, async } = await backlog.count({ hasRoom });
@@ -47,7 +47,7 @@ describe('count', () => {
 
   it('does not ask when the pool has looked for a job and there was none', async () => {
     nowMs += 1;
-    backlog.noteEmpty();
+    backlog.recordEmpty();
     expect(await count()).toBe(0);
     expect(counted).toBe(0);
   });

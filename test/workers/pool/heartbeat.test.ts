@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { PoolBeat } from '../../../shared/protocol/messages.js';
+import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { type Heartbeat, startHeartbeat } from '../../../workers/pool/heartbeat.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { createRecordingTelegraph, type RecordingTelegraph } from '../../support/recording-telegraph.js';
+import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
 
-let telegraph: RecordingTelegraph;
+let relay: RecordingRelay;
 let heartbeat: Heartbeat;
-let describePool: () => Promise<PoolBeat>;
+let describePool: () => Promise<PoolHeartbeat>;
 
-const beat: PoolBeat = {
+const message: PoolHeartbeat = {
   v: 1,
   provider: 'openai',
   worker: 'w1',
@@ -20,13 +20,13 @@ const beat: PoolBeat = {
   hasDefaultModel: true,
 };
 const start = () => {
-  heartbeat = startHeartbeat({ telegraph, describe: () => describePool(), log: createRecordingLog().log });
+  heartbeat = startHeartbeat({ relay, describe: () => describePool(), log: createRecordingLog().log });
 };
-const states = () => telegraph.told.map(({ message }) => (message as PoolBeat).state);
+const states = () => relay.told.map(({ message }) => (message as PoolHeartbeat).state);
 
 beforeEach(() => {
-  telegraph = createRecordingTelegraph();
-  describePool = async () => beat;
+  relay = createRecordingRelay();
+  describePool = async () => message;
 });
 afterEach(() => heartbeat.stop());
 
@@ -34,27 +34,27 @@ describe('startHeartbeat', () => {
   it('tells at once, then once a second', async () => {
     start();
     await heartbeat.started;
-    expect(telegraph.told).toEqual([{ topic: 'pool.openai.w1', message: beat }]);
+    expect(relay.told).toEqual([{ topic: 'pool.openai.w1', message }]);
     const startedAt = performance.now();
-    await telegraph.toldAtLeast(3);
+    await relay.toldAtLeast(3);
     expect(performance.now() - startedAt).toBeGreaterThan(1500);
   });
 
   it('tells a change without waiting', async () => {
     start();
     await heartbeat.started;
-    describePool = async () => ({ ...beat, state: 'paused' });
-    heartbeat.beat();
-    await telegraph.toldAtLeast(2);
+    describePool = async () => ({ ...message, state: 'paused' });
+    heartbeat.publish();
+    await relay.toldAtLeast(2);
     expect(states()).toEqual(['serving', 'paused']);
   });
 
-  it('goes on after a beat that could not be told', async () => {
+  it('goes on after a heartbeat that could not be told', async () => {
     describePool = () => Promise.reject(new Error('x'));
     start();
     await heartbeat.started;
-    describePool = async () => beat;
-    await telegraph.toldAtLeast(1);
+    describePool = async () => message;
+    await relay.toldAtLeast(1);
   });
 
   it('says goodbye once, and resolves when that is told', async () => {
@@ -64,31 +64,31 @@ describe('startHeartbeat', () => {
     expect(states()).toEqual(['serving', 'stopped']);
   });
 
-  it('does not queue beats behind one that hangs, and tells what has changed meanwhile once it is over', async () => {
+  it('does not queue heartbeats behind one that hangs, and tells what has changed meanwhile once it is over', async () => {
     start();
     await heartbeat.started;
-    const slow = Promise.withResolvers<PoolBeat>();
+    const slow = Promise.withResolvers<PoolHeartbeat>();
     let described = 0;
     describePool = () => {
       described += 1;
-      return described === 1 ? slow.promise : Promise.resolve(beat);
+      return described === 1 ? slow.promise : Promise.resolve(message);
     };
-    for (let n = 0; n < 10; n += 1) heartbeat.beat();
-    slow.resolve({ ...beat, state: 'paused' });
-    await telegraph.toldAtLeast(3);
+    for (let n = 0; n < 10; n += 1) heartbeat.publish();
+    slow.resolve({ ...message, state: 'paused' });
+    await relay.toldAtLeast(3);
     await new Promise((resolve) => setImmediate(resolve));
     expect(states()).toEqual(['serving', 'paused', 'serving']);
   });
 
-  it('says goodbye soon although a beat hangs, and nothing after it', async () => {
+  it('says goodbye soon although a heartbeat hangs, and nothing after it', async () => {
     start();
     await heartbeat.started;
-    const slow = Promise.withResolvers<PoolBeat>();
+    const slow = Promise.withResolvers<PoolHeartbeat>();
     describePool = () => slow.promise;
-    heartbeat.beat();
-    // Without a bound it would wait for the beat, which ends after it.
+    heartbeat.publish();
+    // Without a bound it would wait for the heartbeat, which ends after it.
     await heartbeat.stop();
-    slow.resolve(beat);
+    slow.resolve(message);
     await new Promise((resolve) => setImmediate(resolve));
     expect(states()).toEqual(['serving', 'stopped']);
   });
@@ -98,21 +98,21 @@ describe('startHeartbeat', () => {
     start();
     await heartbeat.started;
     await heartbeat.stop();
-    heartbeat.beat();
+    heartbeat.publish();
     await new Promise((resolve) => setImmediate(resolve));
     expect(states()).toEqual(['serving', 'stopped']);
   });
 
-  // Nobody waits for a beat that is being described when the goodbye is told, so it can come after it.
-  it('tells nothing after its goodbye, although a beat was under way', async () => {
+  // Nobody waits for a heartbeat that is being described when the goodbye is told, so it can come after it.
+  it('tells nothing after its goodbye, although a heartbeat was under way', async () => {
     start();
     await heartbeat.started;
-    const slow = Promise.withResolvers<PoolBeat>();
+    const slow = Promise.withResolvers<PoolHeartbeat>();
     describePool = () => slow.promise;
-    heartbeat.beat();
-    describePool = async () => beat;
+    heartbeat.publish();
+    describePool = async () => message;
     const stopped = heartbeat.stop();
-    setImmediate(() => slow.resolve(beat));
+    setImmediate(() => slow.resolve(message));
     await stopped;
     await slow.promise;
     await new Promise((resolve) => setImmediate(resolve));

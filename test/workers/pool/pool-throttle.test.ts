@@ -1,14 +1,14 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { BreakerState } from '../../../workers/job/breaker.js';
-import { createIntake, type Intake } from '../../../workers/pool/pool-throttle.js';
+import { createPoolThrottle, type PoolThrottle } from '../../../workers/pool/pool-throttle.js';
 
-let intake: Intake;
+let throttle: PoolThrottle;
 let breaker: { state: BreakerState; isProbing: boolean };
 let slots: { away: number };
 let load: { inFlight: number };
 let worker: ReturnType<typeof createRecordingWorker>;
 
-/** Keeps what the intake decides. */
+/** Keeps what the throttle decides. */
 function createRecordingWorker() {
   return {
     concurrency: 20,
@@ -32,13 +32,13 @@ beforeEach(() => {
   load = { inFlight: 0 };
   worker = createRecordingWorker();
   clock = { isOff: false };
-  intake = createIntake({ worker, breaker, load, slots, clock, concurrency: 20 });
+  throttle = createPoolThrottle({ worker, breaker, load, slots, clock, concurrency: 20 });
 });
 
 function when(state: BreakerState, away = 0) {
   breaker.state = state;
   slots.away = away;
-  intake.adjust();
+  throttle.adjust();
   return { takes: worker.takes, concurrency: worker.concurrency };
 }
 
@@ -64,7 +64,7 @@ describe('adjust', () => {
 
   it('takes another job for each that has no slot', () => {
     expect(when('closed', 7).concurrency).toBe(27);
-    expect(intake.concurrency).toBe(20);
+    expect(throttle.concurrency).toBe(20);
     load.inFlight = 7;
     expect(when('half-open', 7).concurrency).toBe(8);
   });

@@ -3,11 +3,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { parseConfig } from '../../../shared/config/config.js';
 import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
-import { createRunningJobs } from '../../../workers/job/active-jobs.js';
-import { createLoad } from '../../../workers/job/load-tracker.js';
+import { createActiveJobs } from '../../../workers/job/active-jobs.js';
+import { createLoadTracker } from '../../../workers/job/load-tracker.js';
 import { createRetryBudget } from '../../../workers/job/retry-budget.js';
 import { Slots } from '../../../workers/job/slots.js';
-import { createKeptOutcomes } from '../../../workers/job/stored-results.js';
+import { createStoredResults } from '../../../workers/job/stored-results.js';
 import { createPoolWorker } from '../../../workers/pool/pool-worker.js';
 import { toFailure } from '../../../workers/providers/error-classification.js';
 import type { Provider } from '../../../workers/providers/provider.js';
@@ -67,10 +67,10 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
       store: shared.store,
       workerName: 'test',
       slots: new Slots({ size: 2, onChange: () => {} }),
-      load: createLoad(),
-      jobs: createRunningJobs(),
+      load: createLoadTracker(),
+      jobs: createActiveJobs(),
       unsettled,
-      keptOutcomes: createKeptOutcomes({ records: shared.store.records, log }),
+      storedResults: createStoredResults({ records: shared.store.records, log }),
       log,
     });
     closing.push(() => worker.close());
@@ -91,14 +91,14 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
     // More often than a job may be started that takes its workers down.
     for (let n = 0; n < 3; n += 1) {
       open = openCircuits();
-      open.circuits.of('m').hold.join(50_000);
+      open.circuits.of('m').cooldown.extend(50_000);
       const unsettled = new Set<string>();
       const worker = start(unsettled);
       await vi.waitFor(() => expect(unsettled).toEqual(new Set([jobId])), patience);
       open.circuits.close();
       const startedAt = performance.now();
       await worker.close();
-      // And not when the hold is over.
+      // And not when the cooldown is over.
       expect(performance.now() - startedAt).toBeLessThan(40_000);
       expect(await queue.getJobState(jobId)).toBe('waiting');
       expect(unsettled.size).toBe(0);
@@ -145,13 +145,13 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
     start(new Set(), refusing);
     const jobId = await add();
     await vi.waitFor(async () => expect(await queue.getJobState(jobId)).toBe('completed'), patience);
-    const line = logged.lines.find(({ msg, jobId: id }) => msg === 'job without a reply' && id === jobId);
+    const line = logged.lines.find(({ msg, jobId: id }) => msg === 'job failed' && id === jobId);
     expect(line).toEqual({
       level: 40,
       time: expect.anything(),
       pid: expect.anything(),
       hostname: expect.anything(),
-      msg: 'job without a reply',
+      msg: 'job failed',
       jobId,
       code: 'provider_rejected',
       error: 'TypeError',

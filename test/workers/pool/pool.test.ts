@@ -3,12 +3,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { parseConfig } from '../../../shared/config/config.js';
 import { openInstruments } from '../../../shared/metrics/instruments.js';
 import { workerMetrics } from '../../../shared/metrics/metrics.js';
-import { encodeChatJob, type PoolBeat, queueName } from '../../../shared/protocol/messages.js';
+import { encodeChatJob, type PoolHeartbeat, queueName } from '../../../shared/protocol/messages.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { startPool } from '../../../workers/pool/pool.js';
 import type { Provider } from '../../../workers/providers/provider.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { createRecordingTelegraph, type RecordingTelegraph } from '../../support/recording-telegraph.js';
+import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
 import { findStoreKinds } from '../../support/stores.js';
 
@@ -21,7 +21,7 @@ describe.each(stores)('startPool on $name', (choice) => {
 
   let shared: SharedStore;
   let queue: ReturnType<QueueStore['createQueue']>;
-  let telegraph: RecordingTelegraph;
+  let relay: RecordingRelay;
   /** How often the pool has counted the jobs that wait. */
   let counted: number;
   let answer: () => void;
@@ -36,7 +36,7 @@ describe.each(stores)('startPool on $name', (choice) => {
   });
 
   beforeEach(async () => {
-    telegraph = createRecordingTelegraph();
+    relay = createRecordingRelay();
     counted = 0;
     const answered = Promise.withResolvers<void>();
     answer = answered.resolve;
@@ -54,7 +54,7 @@ describe.each(stores)('startPool on $name', (choice) => {
       settings: { concurrency, timeoutMs: 60_000, model: 'm', maxOutputTokens: 1 },
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
       store: { ...shared.store, createQueue: createCountingQueue },
-      telegraph,
+      relay,
       workerName: 'test',
       instruments: openInstruments(workerMetrics),
       log,
@@ -79,18 +79,18 @@ describe.each(stores)('startPool on $name', (choice) => {
     const job = { v: 1, provider: 'openai', turns, deadline: Date.now() + 60_000, replyTo: 'node' } as const;
     return queue.add('chat', encodeChatJob(job), { jobId: randomUUID() });
   };
-  const lastBeat = () => telegraph.told.at(-1)?.message as PoolBeat;
+  const lastBeat = () => relay.told.at(-1)?.message as PoolHeartbeat;
 
   it('tells how it fares without counting the jobs of an empty queue each time', async () => {
     const startedAt = performance.now();
-    await telegraph.toldAtLeast(4);
+    await relay.toldAtLeast(4);
     const fiveSeconds = Math.ceil((performance.now() - startedAt) / 5000);
     expect(counted).toBeLessThanOrEqual(1 + fiveSeconds);
     expect(lastBeat()).toMatchObject({ state: 'serving', waiting: 0 });
   });
 
   it('tells of the jobs that wait as soon as it has no room for them, and until they have been taken', async () => {
-    await telegraph.toldAtLeast(2);
+    await relay.toldAtLeast(2);
     await Promise.all([add(), add(), add(), add(), add()]);
     const full = { inFlight: concurrency, waiting: 5 - concurrency };
     await vi.waitFor(() => expect(lastBeat()).toMatchObject(full), { timeout: 20_000 });

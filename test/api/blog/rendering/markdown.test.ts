@@ -11,7 +11,7 @@ import {
   rendererVersion,
 } from '../../../../api/blog/rendering/markdown.js';
 
-const patient = createMarkdownRenderer({ mostCpuMs: 15_000, mostWaitMs: 15_000 });
+const patient = createMarkdownRenderer({ maxCpuMs: 15_000, maxWaitMs: 15_000 });
 afterAll(() => patient.close());
 
 async function render(markdown: string): Promise<string> {
@@ -353,7 +353,7 @@ describe('the thread that renders', () => {
   });
 
   it('has only so many texts wait for it', async () => {
-    const renderer = createMarkdownRenderer({ mostWaiting: 2, mostWaitMs: 15_000 });
+    const renderer = createMarkdownRenderer({ maxWaiting: 2, maxWaitMs: 15_000 });
     const renderings = await Promise.all(['a', 'b', 'c'].map((text) => renderer.render(text)));
     expect(renderings.map(({ kind }) => kind)).toEqual(['rendered', 'rendered', 'busy']);
     expect(await renderer.render('d')).toMatchObject({ kind: 'rendered' });
@@ -361,7 +361,7 @@ describe('the thread that renders', () => {
   });
 
   it('has no text wait for too long', async () => {
-    const renderer = createMarkdownRenderer({ mostWaitMs: 500 });
+    const renderer = createMarkdownRenderer({ maxWaitMs: 500 });
     const renderings = [filledWith('//a.com/'), 'a'].map((text) => renderer.render(text));
     expect(await Promise.all(renderings)).toEqual([{ kind: 'refused' }, { kind: 'busy' }]);
     expect(await renderer.render('b')).toMatchObject({ kind: 'rendered' });
@@ -377,7 +377,7 @@ describe('the thread that renders', () => {
   });
 
   it('may fail, which is thrown for the text it failed at alone', async () => {
-    const renderer = createMarkdownRenderer({ mostWaitMs: 15_000 });
+    const renderer = createMarkdownRenderer({ maxWaitMs: 15_000 });
     const noText = 1 as unknown as string;
     const [failed, next] = await Promise.allSettled([renderer.render(noText), renderer.render('a')]);
     expect(failed).toMatchObject({ status: 'rejected', reason: expect.any(Error) });

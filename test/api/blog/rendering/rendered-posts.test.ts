@@ -19,7 +19,7 @@ const post: Post = {
 };
 
 /** `outcomes` are what the renderer answers in turn; later ones are the text in capitals. */
-function createPosts({ mostBytes, outcomes = [] }: { mostBytes?: number; outcomes?: (Rendering | Error)[] }) {
+function createPosts({ maxBytes, outcomes = [] }: { maxBytes?: number; outcomes?: (Rendering | Error)[] }) {
   const texts: string[] = [];
   const recording = createRecordingLog();
   const renderer = {
@@ -30,7 +30,7 @@ function createPosts({ mostBytes, outcomes = [] }: { mostBytes?: number; outcome
       return outcome;
     },
   };
-  const limits = mostBytes === undefined ? {} : { mostBytes };
+  const limits = maxBytes === undefined ? {} : { maxBytes };
   return {
     texts,
     logs: recording.text,
@@ -59,14 +59,14 @@ describe('createRenderedPosts', () => {
   });
 
   it('renders once for all who ask at the same time', async () => {
-    const { texts, render } = createPosts({ mostBytes: 1 });
+    const { texts, render } = createPosts({ maxBytes: 1 });
     const pages = await Promise.all([render(post), render(post), render(post)]);
     expect(pages.map(({ html }) => html)).toEqual(Array(3).fill('A <B>'));
     expect(texts).toHaveLength(1);
   });
 
   it('keeps what was asked for last, within its memory', async () => {
-    const { texts, render } = createPosts({ mostBytes: 5000 });
+    const { texts, render } = createPosts({ maxBytes: 5000 });
     const [first, second, third] = ['x', 'y', 'z'].map((letter) => ({
       ...post,
       id: letter,
@@ -79,7 +79,7 @@ describe('createRenderedPosts', () => {
   });
 
   it('keeps nothing that is larger than its memory', async () => {
-    const { texts, render } = createPosts({ mostBytes: 5000 });
+    const { texts, render } = createPosts({ maxBytes: 5000 });
     const long = { ...post, id: 'long', content: 'a'.repeat(2500) };
     for (const asked of [long, post, long]) await render(asked);
     expect(texts).toHaveLength(3);

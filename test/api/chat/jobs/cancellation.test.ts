@@ -11,14 +11,14 @@ import type { QueueStore } from '../../../../shared/queue/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../../../shared/queue/stores/open.js';
 import { apiInstruments } from '../../../support/metrics.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
-import { createRecordingTelegraph, type RecordingTelegraph } from '../../../support/recording-telegraph.js';
+import { createRecordingRelay, type RecordingRelay } from '../../../support/recording-relay.js';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
 const { log } = createRecordingLog();
 let postgres: EmbeddedPostgres;
 let store: QueueStore;
 let queue: Queue;
-let telegraph: RecordingTelegraph;
+let relay: RecordingRelay;
 let cancellation: Cancellation;
 
 beforeAll(async () => {
@@ -35,30 +35,30 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true });
 });
 beforeEach(() => {
-  telegraph = createRecordingTelegraph();
+  relay = createRecordingRelay();
   cancellation = createCancellation({
     queueOf: () => queue,
     store,
-    telegraph,
+    relay,
     metrics: apiInstruments.metrics,
     log,
   });
 });
 
-const kept = (jobId: string) => ({ jobId, provider: 'openai', isKept: true }) as const;
+const kept = (jobId: string) => ({ jobId, provider: 'openai', isStored: true }) as const;
 const add = (jobId: string) => queue.add('chat', {}, { jobId });
 const told = (...jobIds: string[]) => [
   { topic: topics.cancel('openai'), message: { v: 1, jobIds } },
-  { topic: topics.keptReply, message: { v: 1, settled: jobIds.map((jobId) => ({ jobId })) } },
+  { topic: topics.storedResult, message: { v: 1, settled: jobIds.map((jobId) => ({ jobId })) } },
 ];
 
-describe('callOffRefused', () => {
+describe('cancelUnconfirmed', () => {
   it('tells the pools again until the store takes the message', async () => {
-    const publish = vi.spyOn(telegraph, 'publish').mockRejectedValueOnce(new Error('away'));
-    cancellation.callOffRefused({ jobId: 'refused', provider: 'openai' });
+    const publish = vi.spyOn(relay, 'publish').mockRejectedValueOnce(new Error('away'));
+    cancellation.cancelUnconfirmed({ jobId: 'refused', provider: 'openai' });
     await cancellation.flush();
-    expect(telegraph.told).toEqual([]);
-    const [first] = await telegraph.toldAtLeast(1);
+    expect(relay.told).toEqual([]);
+    const [first] = await relay.toldAtLeast(1);
     expect(first).toEqual({ topic: topics.cancel('openai'), message: { v: 1, jobIds: ['refused'] } });
     expect(publish).toHaveBeenCalledTimes(2);
     publish.mockRestore();
@@ -66,19 +66,19 @@ describe('callOffRefused', () => {
 
   it('removes a job that the store has taken all the same', async () => {
     await add('taken');
-    cancellation.callOffRefused({ jobId: 'taken', provider: 'openai' });
+    cancellation.cancelUnconfirmed({ jobId: 'taken', provider: 'openai' });
     await cancellation.flush();
     expect(await queue.getJob('taken')).toBeUndefined();
   });
 });
 
-describe('cancel, of a kept chat', () => {
+describe('cancel, of a stored chat', () => {
   it('tells of all that are called off together in one message to the pools and one to the API', async () => {
     const jobIds = ['one', 'two', 'three'];
     await Promise.all(jobIds.map(add));
     for (const jobId of jobIds) cancellation.cancel(kept(jobId));
     await cancellation.flush();
-    expect(telegraph.told).toEqual(told(...jobIds));
+    expect(relay.told).toEqual(told(...jobIds));
     expect(await queue.getWaitingCount()).toBe(0);
   });
 
@@ -86,7 +86,7 @@ describe('cancel, of a kept chat', () => {
     await add('asked-often');
     for (let n = 0; n < 10; n += 1) cancellation.cancel(kept('asked-often'));
     await cancellation.flush();
-    expect(telegraph.told).toEqual(told('asked-often'));
+    expect(relay.told).toEqual(told('asked-often'));
   });
 
   it('does nothing to a job that is gone or has ended, and does it for one that is there again', async () => {
@@ -98,11 +98,11 @@ describe('cancel, of a kept chat', () => {
     cancellation.cancel(kept('ended'));
     cancellation.cancel(kept('gone'));
     await cancellation.flush();
-    expect(telegraph.told).toEqual([]);
+    expect(relay.told).toEqual([]);
     expect(await queue.getJobState('ended')).toBe('completed');
     await add('gone');
     cancellation.cancel(kept('gone'));
     await cancellation.flush();
-    expect(telegraph.told).toEqual(told('gone'));
+    expect(relay.told).toEqual(told('gone'));
   });
 });

@@ -2,16 +2,16 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { openQueueLink, type QueueLink } from '../../../../api/chat/jobs/job-client.js';
-import { watchJobRecords } from '../../../../api/chat/jobs/job-results.js';
-import { createWaitingRoom } from '../../../../api/chat/jobs/pending-replies.js';
+import { type JobClient, openJobClient } from '../../../../api/chat/jobs/job-client.js';
+import { watchJobResults } from '../../../../api/chat/jobs/job-results.js';
+import { createPendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../../dev/postgres/embedded-postgres.js';
 import { parseConfig } from '../../../../shared/config/config.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../../../shared/protocol/outcome.js';
-import { encodeKeptOutcome, outcomeKey } from '../../../../shared/protocol/stored-chat.js';
+import { encodeStoredResult, resultKey } from '../../../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
-import { openTelegraph } from '../../../../shared/queue/relay.js';
+import { openRelay } from '../../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../../shared/queue/stores/open.js';
 import { withLag } from '../../../support/lateness.js';
 import { apiInstruments } from '../../../support/metrics.js';
@@ -20,12 +20,12 @@ import { createRecordingLog } from '../../../support/recording-log.js';
 import { openWire, type Wire } from '../../../support/wire.js';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
-const waitingRoom = createWaitingRoom();
+const pendingReplies = createPendingReplies();
 const { log } = createRecordingLog();
 let postgres: EmbeddedPostgres;
 let wire: Wire;
 let store: QueueStore;
-let link: QueueLink;
+let link: JobClient;
 
 beforeAll(async () => {
   postgres = await startEmbeddedPostgres({ dataDir });
@@ -35,7 +35,7 @@ beforeAll(async () => {
   url.port = String(wire.port);
   store = openQueueStore(parseConfig({ DATABASE_URL: url.href }, 'migrate'), log);
   await store.whenReady(AbortSignal.timeout(patienceMs));
-  link = await openQueueLink({ store, waitingRoom, metrics: apiInstruments.metrics, log });
+  link = await openJobClient({ store, pendingReplies, metrics: apiInstruments.metrics, log });
 });
 afterAll(async () => {
   await link.close();
@@ -50,9 +50,9 @@ const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, provide
 const later = () => Date.now() + 10_000;
 const add = (jobId: string) => link.add(jobId, { ...job, turns: [...job.turns], deadline: later() });
 
-describe('openQueueLink', () => {
+describe('openJobClient', () => {
   it('finds the outcome in the record when nobody tells of it', async () => {
-    const outcome = waitingRoom.wait({ jobId: 'untold', provider: 'openai' }, later()).outcome;
+    const outcome = pendingReplies.wait({ jobId: 'untold', provider: 'openai' }, later()).outcome;
     await add('untold');
     const worker = store.createWorker(queueName('openai'), async () => encodeOutcome(ok), {});
     expect(await outcome).toEqual(ok);
@@ -61,15 +61,15 @@ describe('openQueueLink', () => {
     await worker.close();
   });
 
-  it('looks at the record of a kept chat when it is told that one has ended', async () => {
-    const job = { jobId: 'kept', provider: 'openai', isKept: true } as const;
-    const waiting = waitingRoom.wait(job, later());
-    await store.records.create(outcomeKey('kept'), { value: encodeKeptOutcome(ok, 1000), ttlMs: 60_000 });
-    const telegraph = await openTelegraph(store, { name: 'test', log });
-    await telegraph.publish(topics.keptReply, { v: 1, settled: [{ jobId: 'kept' }] });
+  it('looks at the record of a stored chat when it is told that one has ended', async () => {
+    const job = { jobId: 'kept', provider: 'openai', isStored: true } as const;
+    const waiting = pendingReplies.wait(job, later());
+    await store.records.create(resultKey('kept'), { value: encodeStoredResult(ok, 1000), ttlMs: 60_000 });
+    const relay = await openRelay(store, { name: 'test', log });
+    await relay.publish(topics.storedResult, { v: 1, settled: [{ jobId: 'kept' }] });
     expect(await waiting.outcome).toEqual(ok);
     expect(await link.read(job)).toEqual({ state: 'settled', outcome: ok, settledAt: 1000 });
-    await telegraph.close();
+    await relay.close();
   });
 
   it('says of a job that it is queued, or that it is not known', async () => {
@@ -81,26 +81,26 @@ describe('openQueueLink', () => {
   it('lets a job that vanished be put back once its waiter should have been told of it', async () => {
     const vanished = Promise.withResolvers<number>();
     const startedAt = Date.now();
-    const waiting = waitingRoom.wait({ jobId: 'gone', provider: 'openai' }, later());
-    waiting.onVanished(() => vanished.resolve(Date.now() - startedAt));
+    const waiting = pendingReplies.wait({ jobId: 'gone', provider: 'openai' }, later());
+    waiting.onLost(() => vanished.resolve(Date.now() - startedAt));
     expect(await vanished.promise).toBeGreaterThanOrEqual(100);
     waiting.leave();
   });
 
   it('looks at all records, also when one of them cannot be read', async () => {
-    await store.records.create(outcomeKey('of-a-newer'), { value: '{"v":2}', ttlMs: 60_000 });
+    await store.records.create(resultKey('of-a-newer'), { value: '{"v":2}', ttlMs: 60_000 });
     const queue = store.createQueue(queueName('bedrock'));
-    const jobRecords = watchJobRecords({ queueOf: () => queue, store, waitingRoom, log });
-    const lost = { jobId: 'lost', provider: 'bedrock', isKept: true } as const;
+    const jobRecords = watchJobResults({ queueOf: () => queue, store, pendingReplies, log });
+    const lost = { jobId: 'lost', provider: 'bedrock', isStored: true } as const;
     expect(await jobRecords.look([{ ...lost, jobId: 'of-a-newer' }, lost])).toEqual([lost]);
     jobRecords.stop();
     await queue.close();
   });
 
   it('notes that it has seen the job of who waits', async () => {
-    const seen = vi.spyOn(waitingRoom, 'seen');
+    const seen = vi.spyOn(pendingReplies, 'seen');
     const startedAt = Date.now();
-    const waiting = waitingRoom.wait({ jobId: 'seen', provider: 'vertexai' }, later());
+    const waiting = pendingReplies.wait({ jobId: 'seen', provider: 'vertexai' }, later());
     await link.add('seen', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
     await vi.waitUntil(() => seen.mock.calls.length > 0, patience);
     const [jobId, at] = seen.mock.calls[0] ?? [];
@@ -112,7 +112,7 @@ describe('openQueueLink', () => {
 
   it('takes an outcome that it cannot read for internal, and goes on with the others of the message', async () => {
     const jobs = ['odd', 'even'].map(
-      (jobId) => waitingRoom.wait({ jobId, provider: 'bedrock' }, later()).outcome,
+      (jobId) => pendingReplies.wait({ jobId, provider: 'bedrock' }, later()).outcome,
     );
     const told = Promise.withResolvers<string>();
     const worker = store.createWorker(
@@ -124,8 +124,8 @@ describe('openQueueLink', () => {
       {},
     );
     await add('to-learn-the-address');
-    const telegraph = await openTelegraph(store, { name: 'test', log });
-    await telegraph.publish(topics.reply(await told.promise), {
+    const relay = await openRelay(store, { name: 'test', log });
+    await relay.publish(topics.reply(await told.promise), {
       v: 1,
       settled: [
         { jobId: 'odd', outcome: '{"kind":"unheard of"}' },
@@ -133,15 +133,15 @@ describe('openQueueLink', () => {
       ],
     });
     expect(await Promise.all(jobs)).toEqual([expect.objectContaining({ code: 'internal' }), ok]);
-    await telegraph.close();
+    await relay.close();
     await worker.close();
   });
 
   it.each([true, false])(
     'reads no longer than three seconds when the store falls silent (kept: %s)',
-    async (isKept) => {
+    async (isStored) => {
       wire.freeze();
-      const reading = link.read({ jobId: 'silent', provider: 'openai', isKept });
+      const reading = link.read({ jobId: 'silent', provider: 'openai', isStored });
       expect(await msUntilFailed(reading)).toBeLessThan(3000);
       wire.thaw();
     },

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { watchJobRecords } from '../../../../api/chat/jobs/job-results.js';
-import { createWaitingRoom } from '../../../../api/chat/jobs/pending-replies.js';
+import { watchJobResults } from '../../../../api/chat/jobs/job-results.js';
+import { createPendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
 import { parseConfig } from '../../../../shared/config/config.js';
 import { queueName } from '../../../../shared/protocol/messages.js';
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
@@ -35,8 +35,8 @@ describe('a look at the records of those who wait', () => {
   it(`takes less than a tenth of a second of Redis' processor for ${waiters} jobs`, async () => {
     const { log } = createRecordingLog();
     const queue = store.createQueue(queueName('openai'));
-    const waitingRoom = createWaitingRoom();
-    const records = watchJobRecords({ queueOf: () => queue, store, waitingRoom, log });
+    const pendingReplies = createPendingReplies();
+    const records = watchJobResults({ queueOf: () => queue, store, pendingReplies, log });
     const jobs = Array.from({ length: waiters }, (_, n) => ({
       jobId: `job-${n}`,
       provider: 'openai' as const,

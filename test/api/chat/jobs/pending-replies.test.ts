@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createWaitingRoom, type WaitingRoom } from '../../../../api/chat/jobs/pending-replies.js';
+import { createPendingReplies, type PendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
 import type { Outcome } from '../../../../shared/protocol/outcome.js';
 
 const job = (jobId: string) => ({ jobId, provider: 'openai' as const });
@@ -7,12 +7,12 @@ const blocked: Outcome = { kind: 'blocked', queueMs: 0, providerMs: 0 };
 const other: Outcome = { kind: 'blocked', queueMs: 1, providerMs: 1 };
 const later = () => Date.now() + 60_000;
 
-let room: WaitingRoom;
+let room: PendingReplies;
 beforeEach(() => {
-  room = createWaitingRoom();
+  room = createPendingReplies();
 });
 
-describe('createWaitingRoom', () => {
+describe('createPendingReplies', () => {
   it('gives the outcome to the waiter of that job alone', async () => {
     const [one, two] = [room.wait(job('one'), later()), room.wait(job('two'), later())];
     room.settle('two', other);
@@ -56,7 +56,7 @@ describe('createWaitingRoom', () => {
   it('puts a job back only if its record would still be there, had it ended since it was last seen', () => {
     let times = 0;
     const waiting = room.wait(job('one'), later());
-    waiting.onVanished(() => {
+    waiting.onLost(() => {
       times += 1;
     });
     room.seen('one', Date.now() - 50_000);
@@ -93,9 +93,9 @@ describe('createWaitingRoom', () => {
   });
 
   it('has each patient wait looked at in one of fifteen turns, with its share of them, and the others in all', () => {
-    for (let n = 0; n < 150; n += 1) room.wait(job(`patient ${n}`), later(), { isPatient: true });
+    for (let n = 0; n < 150; n += 1) room.wait(job(`patient ${n}`), later(), { isBackground: true });
     room.wait(job('one'), later());
-    room.wait(job('joined'), later(), { isPatient: true });
+    room.wait(job('joined'), later(), { isBackground: true });
     room.wait(job('joined'), later());
     const turns = Array.from({ length: 15 }, (_, turn) =>
       room.waiting({ turn: turn + 30 }).map(({ jobId }) => jobId),
@@ -123,16 +123,16 @@ describe('createWaitingRoom', () => {
   });
 
   it('has a job that vanished put back once, by those whose add was answered', () => {
-    const putBack: string[] = [];
+    const reEnqueue: string[] = [];
     const [added, adding, left] = [0, 1, 2].map(() => room.wait(job('one'), later()));
-    added?.onVanished(() => putBack.push('added'));
-    left?.onVanished(() => putBack.push('left'));
+    added?.onLost(() => reEnqueue.push('added'));
+    left?.onLost(() => reEnqueue.push('left'));
     left?.leave();
     expect(room.vanished('other')).toBe(false);
-    expect(putBack).toEqual([]);
+    expect(reEnqueue).toEqual([]);
     expect(room.vanished('one')).toBe(true);
     expect(room.vanished('one')).toBe(false);
-    expect(putBack).toEqual(['added']);
+    expect(reEnqueue).toEqual(['added']);
     for (const wait of [added, adding]) wait?.leave();
   });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createSharedCounts } from '../../../../api/chat/jobs/ref-count.js';
+import { createRefCounts } from '../../../../api/chat/jobs/ref-count.js';
 
 it('begins for the first who wants the same, and ends with the last', () => {
   let counted = 0;
@@ -10,7 +10,7 @@ it('begins for the first who wants the same, and ends with the last', () => {
     };
     return { release };
   };
-  const count = createSharedCounts();
+  const count = createRefCounts();
   const [first, second, other] = [count('one', begin), count('one', begin), count('two', begin)];
   expect(counted).toBe(2);
   first.release();

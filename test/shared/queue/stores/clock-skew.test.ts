@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { findClockDefect, StoreClock } from '../../../../shared/queue/stores/clock-skew.js';
+import { findClockSkew, StoreClock } from '../../../../shared/queue/stores/clock-skew.js';
 
 const reading = (storeAt: number, tookMs = 0) =>
-  findClockDefect({ askedAt: 100_000, answeredAt: 100_000 + tookMs, storeAt });
+  findClockSkew({ askedAt: 100_000, answeredAt: 100_000 + tookMs, storeAt });
 
 describe('StoreClock', () => {
   // Time passes only where the test says so.
@@ -42,7 +42,7 @@ describe('StoreClock', () => {
   });
 });
 
-describe('findClockDefect', () => {
+describe('findClockSkew', () => {
   it.each([98_000, 100_000, 102_000])('finds none within two seconds: %i', (storeAt) => {
     expect(reading(storeAt)).toBeUndefined();
   });

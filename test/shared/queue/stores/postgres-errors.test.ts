@@ -1,7 +1,7 @@
 import { ConnectionClosedError } from 'bullmq';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { withLostConnectionsNamed } from '../../../../shared/queue/stores/postgres-errors.js';
+import { withConnectionErrorsNamed } from '../../../../shared/queue/stores/postgres-errors.js';
 import { QueryQueue } from '../../../../shared/queue/stores/query-queue.js';
 import { startEmptyDatabase, type TestDatabase } from '../../../support/database.js';
 
@@ -15,14 +15,14 @@ afterAll(() => database.stop());
 async function rejection(statement: string, url = database.url): Promise<unknown> {
   const pool = new pg.Pool({ connectionString: url });
   pool.on('error', () => undefined);
-  const error = await withLostConnectionsNamed(pool, new QueryQueue({ concurrency: 1, silentMs: 2000 }))
+  const error = await withConnectionErrorsNamed(pool, new QueryQueue({ concurrency: 1, silentMs: 2000 }))
     .query(statement)
     .catch((rejected: unknown) => rejected);
   await pool.end();
   return error;
 }
 
-describe('withLostConnectionsNamed', () => {
+describe('withConnectionErrorsNamed', () => {
   it('names a connection that the server ended, and keeps its code', async () => {
     const error = await rejection('select pg_terminate_backend(pg_backend_pid())');
     expect(error).toBeInstanceOf(ConnectionClosedError);

@@ -4,11 +4,11 @@ import { startSimulator } from '../../dev/simulator/server.js';
 import { Failure } from '../../shared/failures.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import { decodeKeptOutcome, encodeKeptOutcome, outcomeKey } from '../../shared/protocol/stored-chat.js';
+import { decodeStoredResult, encodeStoredResult, resultKey } from '../../shared/protocol/stored-chat.js';
 import { Cancelled } from '../../workers/job/active-jobs.js';
 import { runChatJob } from '../../workers/job/chat-job.js';
 import { createRetryBudget } from '../../workers/job/retry-budget.js';
-import { createKeptOutcomes } from '../../workers/job/stored-results.js';
+import { createStoredResults } from '../../workers/job/stored-results.js';
 import type { Provider } from '../../workers/providers/provider.js';
 import { openCircuits, openSlot } from '../support/circuits.js';
 import { poolMetrics } from '../support/metrics.js';
@@ -25,7 +25,7 @@ const ttlMs = 60_000;
 const cancelled: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
 const earlier: Outcome = { kind: 'ok', text: 'earlier', model: 'm', queueMs: 1, providerMs: 2 };
 
-describe.each(stores)('runChatJob of a kept chat, with records in $name', (choice) => {
+describe.each(stores)('runChatJob of a stored chat, with records in $name', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   let shared: SharedStore;
@@ -77,14 +77,14 @@ describe.each(stores)('runChatJob of a kept chat, with records in $name', (choic
       metrics: poolMetrics,
       stop: stop.signal,
       onFailure: (failure) => failures.push(failure),
-      kept: createKeptOutcomes({ records: shared.store.records, log }).of({ id, keptUntil }, stop.signal),
+      kept: createStoredResults({ records: shared.store.records, log }).of({ id, keptUntil }, stop.signal),
     });
   };
   const record = (outcome: Outcome) =>
-    shared.another.records.create(outcomeKey(id), { value: encodeKeptOutcome(outcome, 1), ttlMs });
+    shared.another.records.create(resultKey(id), { value: encodeStoredResult(outcome, 1), ttlMs });
   const recorded = async () => {
-    const text = await shared.another.records.read(outcomeKey(id));
-    return text === undefined ? undefined : decodeKeptOutcome(text).outcome;
+    const text = await shared.another.records.read(resultKey(id));
+    return text === undefined ? undefined : decodeStoredResult(text).outcome;
   };
   const calls = () => simulator.calls.list({ since });
 

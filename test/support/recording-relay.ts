@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events';
-import { maxMessageBytes, type Telegraph } from '../../shared/queue/relay.js';
+import { maxMessageBytes, type Relay } from '../../shared/queue/relay.js';
 
 /** What was published. */
 export interface Told {
@@ -7,14 +7,14 @@ export interface Told {
   readonly message: object;
 }
 
-/** A telegraph that leads nowhere, keeps what is published, and refuses what the relay would refuse. */
-export interface RecordingTelegraph extends Telegraph {
+/** A relay that leads nowhere, keeps what is published, and refuses what the relay would refuse. */
+export interface RecordingRelay extends Relay {
   readonly told: Told[];
   /** Resolves once this many messages have been told, with all of them. */
   toldAtLeast(count: number): Promise<Told[]>;
 }
 
-export function createRecordingTelegraph(): RecordingTelegraph {
+export function createRecordingRelay(): RecordingRelay {
   const told: Told[] = [];
   const events = new EventEmitter();
   return {

@@ -7,13 +7,13 @@ import {
   type ChatJobPayload,
   encodeChatJob,
   queueName,
-  replySchema,
+  resultMessageSchema,
   topics,
 } from '../../shared/protocol/messages.js';
 import { decodeOutcome, type Outcome } from '../../shared/protocol/outcome.js';
-import { decodeKeptOutcome, encodeKeptOutcome, outcomeKey } from '../../shared/protocol/stored-chat.js';
+import { decodeStoredResult, encodeStoredResult, resultKey } from '../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
-import { openTelegraph, type Telegraph } from '../../shared/queue/relay.js';
+import { openRelay, type Relay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
 import { patience, patienceMs } from '../support/patience.js';
@@ -22,8 +22,8 @@ import { createRecordingLog } from '../support/recording-log.js';
 let deployment: Deployment;
 let store: QueueStore;
 let queue: Queue<ChatJobPayload>;
-let telegraph: Telegraph;
-/** What every API process hears of kept chats. */
+let relay: Relay;
+/** What every API process hears of stored chats. */
 let told: { jobId: string; outcome?: string | undefined }[];
 
 const start = async (workers = 1) => {
@@ -34,12 +34,16 @@ const start = async (workers = 1) => {
   // Its commands fail until it is connected.
   expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   queue = store.createQueue(queueName('openai'));
-  telegraph = await openTelegraph(store, { name: 'another-api', log });
+  relay = await openRelay(store, { name: 'another-api', log });
   told = [];
-  await telegraph.subscribe(topics.keptReply, replySchema, ({ settled }) => void told.push(...settled));
+  await relay.subscribe(
+    topics.storedResult,
+    resultMessageSchema,
+    ({ settled }) => void told.push(...settled),
+  );
 };
 afterEach(async () => {
-  await telegraph.close();
+  await relay.close();
   await queue.close();
   await store.close();
   await deployment.stop();
@@ -64,11 +68,11 @@ async function add(model: string, change: Partial<ChatJobPayload> = {}): Promise
 }
 
 const record = (id: string, outcome: Outcome) =>
-  store.records.create(outcomeKey(id), { value: encodeKeptOutcome(outcome, 1), ttlMs: 60_000 });
+  store.records.create(resultKey(id), { value: encodeStoredResult(outcome, 1), ttlMs: 60_000 });
 
 const recorded = async (id: string): Promise<Outcome | undefined> => {
-  const text = await store.records.read(outcomeKey(id));
-  return text === undefined ? undefined : decodeKeptOutcome(text).outcome;
+  const text = await store.records.read(resultKey(id));
+  return text === undefined ? undefined : decodeStoredResult(text).outcome;
 };
 
 const toldOf = (id: string) => vi.waitUntil(() => told.find(({ jobId }) => jobId === id), patience);
@@ -81,7 +85,7 @@ async function kill(worker: ChildProgram | undefined): Promise<void> {
   await worker.exitCode;
 }
 
-describe('a worker with a kept chat', () => {
+describe('a worker with a stored chat', () => {
   it('records the answer, and then tells every API process of it', async () => {
     await start();
     const id = await add('sim-echo');
