@@ -5,6 +5,7 @@ import { startPruner } from '../../shared/queue/pruner.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
+import { withLag } from '../support/lateness.js';
 import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { whereIn } from '../support/store-contents.js';
@@ -49,14 +50,8 @@ describe('upkeep', () => {
     expect(body.response).toBe(canary);
     expect((await deployment.chat({ model: 'sim-status-400', messages })).status).toBe(500);
     const before = await whereIn(deployment.stores, canary);
-    // Where the tests run on a crowded machine the programs' own upkeep may have been at the events already.
-    if (inject('store').topology) expect(before).not.toEqual([]);
-    else
-      expect(before).toEqual(
-        expect.arrayContaining(
-          store.kind === 'redis' ? [expect.stringMatching(/:events$/)] : ['bullmq.event', 'bullmq.job'],
-        ),
-      );
+    // The programs' own pruners may have been at the events already.
+    expect(before).not.toEqual([]);
     await tidying(() => forgotten(canary), { keptMs: 0 });
   });
 
@@ -128,12 +123,14 @@ describe('upkeep', () => {
     const all = Array.from({ length: 10 }, () =>
       startPruner({ store: noting, log: recording.log }, { everyMs }),
     );
-    await vi.waitFor(() => expect(times.length).toBeGreaterThan(10), patience);
+    const { lagMs } = await withLag(() =>
+      vi.waitFor(() => expect(times.length).toBeGreaterThan(10), patience),
+    );
     const tookMs = (times.at(-1) ?? 0) - (times[0] ?? 0);
     const turns = times.length;
     await Promise.all(all.map((upkeep) => upkeep.stop()));
     // Each for itself they would have ten turns in this time.
-    expect(turns).toBeLessThanOrEqual(tookMs / (everyMs / 2) + 2);
+    expect(turns).toBeLessThanOrEqual((tookMs + lagMs) / (everyMs / 2) + 2);
   });
 
   it('removes ended records also when a queue cannot be tidied', async () => {
