@@ -57,6 +57,7 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [/^@anthropic-ai\//, 'workers/providers/anthropic.ts'],
   [/^(@aws-sdk|@smithy)\//, 'workers/providers/bedrock.ts'],
   [/^(@google\/|google-auth-library)/, 'workers/providers/vertexai.ts'],
+  [/^p-retry$/, 'shared/runtime/retry.ts'],
   [/^pino$/, 'shared/runtime/log.ts'],
   [/^@prometheus-io\/client$/, 'shared/metrics/instruments.ts'],
   [/^(markdown-it|markdown-it-footnote|sanitize-html|lru-cache)$/, 'api/blog/rendering'],
