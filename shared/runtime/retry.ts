@@ -1,0 +1,87 @@
+import pRetry, { type Options } from 'p-retry';
+
+/** When to try again; without `maxTries` and `maxMs` there is no end but success and the signal. */
+export interface RetryOptions {
+  /** The first pause between two tries, in milliseconds. */
+  pauseMs: number;
+  /** With it the pauses double, up to this many milliseconds; without it all are equal. */
+  maxPauseMs?: number;
+  /** How often the work is tried at most, the first time included. */
+  maxTries?: number;
+  /** No pause goes on for longer than this after the start, in milliseconds; one last try follows. */
+  maxMs?: number;
+  /** Ends the retrying, also amid a pause. The first try is made in any case. */
+  signal?: AbortSignal;
+  /** False for an error that trying again does not mend. */
+  shouldRetry?: (error: unknown) => boolean;
+  /** Called before the pause, for each failure after which the work is tried again; tries are counted from 1. */
+  onFailure?: (error: unknown, attempt: number) => void;
+  /** With it a pause does not keep the process alive. */
+  unref?: boolean;
+}
+
+/**
+ * Gives the result of the work, which is tried again while it fails, whatever it throws. Throws the last error of the work itself:
+ * neither the reason of the signal nor an error of the retrying takes its place.
+ */
+export async function retry<T>(
+  work: (attempt: number) => T | Promise<T>,
+  options: RetryOptions,
+): Promise<Awaited<T>> {
+  const tried: { last?: Try<Awaited<T>> } = {};
+  const tryOnce = async (attempt: number) => {
+    tried.last = await attemptOf(work, attempt);
+    if ('error' in tried.last) throw new FailedTry(tried.last.error);
+  };
+  await pRetry(tryOnce, optionsOfPRetry(options)).catch((error: unknown) => {
+    const isExpected = error instanceof FailedTry || (options.signal?.aborted && tried.last !== undefined);
+    if (!isExpected) throw error;
+  });
+  if (tried.last === undefined) throw new TypeError('the work was not tried');
+  if ('error' in tried.last) throw tried.last.error;
+  return tried.last.value;
+}
+
+type Try<T> = { readonly value: T } | { readonly error: unknown };
+
+async function attemptOf<T>(
+  work: (attempt: number) => T | Promise<T>,
+  attempt: number,
+): Promise<Try<Awaited<T>>> {
+  try {
+    return { value: await work(attempt) };
+  } catch (error) {
+    return { error };
+  }
+}
+
+/** p-retry tries again only after an `Error`, and after hardly any `TypeError`: it sees this one in the place of all. */
+class FailedTry extends Error {
+  override readonly name = 'FailedTry';
+
+  constructor(readonly error: unknown) {
+    super('the work failed');
+  }
+}
+
+function optionsOfPRetry(options: RetryOptions): Options {
+  const { pauseMs, maxPauseMs, maxTries = Number.POSITIVE_INFINITY, maxMs, signal, unref = false } = options;
+  // Without a try p-retry rejects when the signal has aborted already.
+  if (signal?.aborted) return { retries: 0 };
+  return {
+    retries: maxTries - 1,
+    minTimeout: pauseMs,
+    factor: maxPauseMs === undefined ? 1 : 2,
+    ...(maxPauseMs !== undefined && { maxTimeout: maxPauseMs }),
+    ...(maxMs !== undefined && { maxRetryTime: maxMs }),
+    ...(signal && { signal }),
+    unref,
+    // It is asked last, when nothing else ends the retrying.
+    shouldRetry: ({ error, attemptNumber }) => {
+      const failure = error instanceof FailedTry ? error.error : error;
+      if (options.shouldRetry?.(failure) === false) return false;
+      options.onFailure?.(failure, attemptNumber);
+      return true;
+    },
+  };
+}

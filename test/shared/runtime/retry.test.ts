@@ -1,0 +1,129 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type RetryOptions, retry } from '../../../shared/runtime/retry.js';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** Retries work that fails with the thrown values in turn and then succeeds; gives the times of the tries, in milliseconds. */
+function start(thrown: readonly unknown[], options: RetryOptions) {
+  const startedAt = performance.now();
+  const triedAt: number[] = [];
+  const work = async (attempt: number) => {
+    triedAt.push(performance.now() - startedAt);
+    if (attempt <= thrown.length) throw thrown[attempt - 1];
+    return 'done';
+  };
+  const settled = retry(work, options).then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  );
+  return { settled, triedAt };
+}
+
+const failures = (count: number) =>
+  Array.from({ length: count }, (_, index) => new Error(`failure ${index + 1}`));
+
+describe('retry', () => {
+  it('gives the result once the work succeeds, after equal pauses', async () => {
+    const { settled, triedAt } = start(failures(3), { pauseMs: 100 });
+    await vi.runAllTimersAsync();
+    expect(await settled).toEqual({ value: 'done' });
+    expect(triedAt).toEqual([0, 100, 200, 300]);
+  });
+
+  it('doubles the pauses up to the longest', async () => {
+    const { settled, triedAt } = start(failures(4), { pauseMs: 100, maxPauseMs: 300 });
+    await vi.runAllTimersAsync();
+    expect(await settled).toEqual({ value: 'done' });
+    expect(triedAt).toEqual([0, 100, 300, 600, 900]);
+  });
+
+  it('throws the last error when all tries have failed', async () => {
+    const { settled, triedAt } = start(failures(9), { pauseMs: 100, maxTries: 3 });
+    await vi.runAllTimersAsync();
+    expect(await settled).toEqual({ error: new Error('failure 3') });
+    expect(triedAt).toHaveLength(3);
+  });
+
+  it('throws the last error when the time is over, after one last try', async () => {
+    const { settled, triedAt } = start(failures(9), { pauseMs: 100, maxMs: 250 });
+    await vi.runAllTimersAsync();
+    expect(await settled).toEqual({ error: new Error('failure 4') });
+    expect(triedAt).toEqual([0, 100, 200, 250]);
+  });
+
+  it('throws the last error, not the reason of the signal, when that aborts in a pause', async () => {
+    const controller = new AbortController();
+    const { settled, triedAt } = start(failures(9), { pauseMs: 100, signal: controller.signal });
+    await vi.advanceTimersByTimeAsync(150);
+    controller.abort();
+    expect(await settled).toEqual({ error: new Error('failure 2') });
+    expect(triedAt).toEqual([0, 100]);
+  });
+
+  it('gives the result of a try during which the signal aborts', async () => {
+    const controller = new AbortController();
+    const work = async () => {
+      controller.abort();
+      return 'done';
+    };
+    expect(await retry(work, { pauseMs: 100, signal: controller.signal })).toBe('done');
+  });
+
+  it('tries once when the signal has aborted already', async () => {
+    const { settled, triedAt } = start(failures(9), { pauseMs: 100, signal: AbortSignal.abort() });
+    expect(await settled).toEqual({ error: new Error('failure 1') });
+    expect(triedAt).toEqual([0]);
+  });
+
+  it.each([new TypeError('x is not a function'), 'a text', undefined, null, { code: 1 }])(
+    'tries again after %o and throws it unchanged at last',
+    async (thrown) => {
+      const { settled, triedAt } = start(Array(2).fill(thrown), { pauseMs: 100, maxTries: 2 });
+      await vi.runAllTimersAsync();
+      expect(await settled).toStrictEqual({ error: thrown });
+      expect(triedAt).toHaveLength(2);
+    },
+  );
+
+  it('tries again after what the work throws before it gives a promise', async () => {
+    let tries = 0;
+    const work = (): Promise<string> => {
+      tries += 1;
+      if (tries === 1) throw new Error('at once');
+      return Promise.resolve('done');
+    };
+    const result = retry(work, { pauseMs: 100 });
+    await vi.runAllTimersAsync();
+    expect(await result).toBe('done');
+  });
+
+  it('does not try again after an error that this does not mend', async () => {
+    const shouldRetry = (error: unknown) => (error as Error).message !== 'failure 2';
+    const { settled, triedAt } = start(failures(9), { pauseMs: 100, shouldRetry });
+    await vi.runAllTimersAsync();
+    expect(await settled).toEqual({ error: new Error('failure 2') });
+    expect(triedAt).toHaveLength(2);
+  });
+
+  it('reports each failure that is followed by another try', async () => {
+    const onFailure = vi.fn();
+    const { settled } = start(['first', 'second', 'third'], { pauseMs: 100, maxTries: 3, onFailure });
+    await vi.runAllTimersAsync();
+    expect(await settled).toEqual({ error: 'third' });
+    expect(onFailure.mock.calls).toEqual([
+      ['first', 1],
+      ['second', 2],
+    ]);
+  });
+
+  it.each([true, false])('lets the process end in a pause only where asked to (%s)', async (unref) => {
+    const setTimer = vi.spyOn(globalThis, 'setTimeout');
+    const { settled } = start(failures(1), { pauseMs: 100, unref });
+    await vi.advanceTimersByTimeAsync(50);
+    const timers: NodeJS.Timeout[] = setTimer.mock.results.map(({ value }) => value);
+    expect(timers.map((timer) => timer.hasRef())).toEqual([!unref]);
+    await vi.runAllTimersAsync();
+    expect(await settled).toEqual({ value: 'done' });
+  });
+});
