@@ -1,37 +1,35 @@
+import { expect } from 'vitest';
 import type { Turn } from '../../shared/contract.js';
-import type { Provider, ProviderEvent } from '../../workers/providers/provider.js';
+import type { Provider, ProviderReply } from '../../workers/providers/provider.js';
 
-/** What one call of a provider is asked in a test. */
-export interface ChatCommand {
+/** One call of a provider in a test. */
+export interface ProviderCommand {
   model: string;
   stream: boolean;
   turns?: readonly Turn[];
   signal?: AbortSignal;
+  /** Called with each piece of a stream as well. */
+  onDelta?: (text: string) => void;
 }
 
-/** Starts a call; nothing is sent before the events are read. */
-export function ask(
+/** Makes the call; a stream's pieces, joined, have to be the text of the reply, unless that was blocked. */
+export async function ask(
   provider: Provider,
   {
     model,
     stream,
     turns = [{ role: 'user', content: 'Hello' }],
     signal = new AbortController().signal,
-  }: ChatCommand,
-): AsyncIterable<ProviderEvent> {
-  return provider.generate({ turns, model, stream, maxOutputTokens: 4096 }, signal);
-}
-
-/** Reads a call to its end: the pieces of its text, and how it finished. */
-export async function readReply(events: AsyncIterable<ProviderEvent>) {
-  const all = await readEvents(events);
-  const deltas = all.flatMap((event) => (event.type === 'delta' ? [event.text] : []));
-  return { deltas, text: deltas.join(''), finish: all.at(-1), length: all.length };
-}
-
-/** Every event of a call that ends well; otherwise rejects as the call does. */
-export async function readEvents(events: AsyncIterable<ProviderEvent>): Promise<ProviderEvent[]> {
-  const all: ProviderEvent[] = [];
-  for await (const event of events) all.push(event);
-  return all;
+    onDelta,
+  }: ProviderCommand,
+): Promise<ProviderReply & { deltas: string[] }> {
+  const deltas: string[] = [];
+  const collect = (text: string) => {
+    deltas.push(text);
+    onDelta?.(text);
+  };
+  const request = { turns, model, maxOutputTokens: 4096, signal };
+  const reply = await (stream ? provider.run(request, collect) : provider.run(request));
+  if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);
+  return { ...reply, deltas };
 }

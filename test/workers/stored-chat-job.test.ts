@@ -157,10 +157,7 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
     const error = new TypeError('x');
     const by: Provider = {
       ...provider,
-      // biome-ignore lint/correctness/useYield: it fails before its first event.
-      generate: async function* () {
-        throw error;
-      },
+      run: () => Promise.reject(error),
     };
     await expect(run('sim-echo', { by })).rejects.toBe(error);
     expect(await recorded()).toBeUndefined();

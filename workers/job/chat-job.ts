@@ -3,7 +3,7 @@ import type { PoolSettings } from '../../shared/config/pool-settings.js';
 import { Failure } from '../../shared/failures.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import type { FinishReason, Provider, ProviderEvent, ProviderRequest, Usage } from '../providers/provider.js';
+import type { Provider, ProviderReply, ProviderRequest } from '../providers/provider.js';
 import { Cancelled } from './active-jobs.js';
 import type { Breaker } from './breaker.js';
 import { isUnreachable } from './call-samples.js';
@@ -94,7 +94,7 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
   try {
     throwIfCancelled(job, { now, stop: deps.stop });
     throwIfTooLate({ waitedMs: times.timings.queueMs, leftMs: job.deadline - now() }, deps.load);
-    const request = toProviderRequest(job, deps.settings);
+    const request = toModelRequest(job, deps.settings);
     const circuit = deps.circuits.of(request.model);
     const attempt = (kind: CallKind) => {
       const call = { request, kind, deadline: job.deadline, onBegin: () => times.begin() };
@@ -112,7 +112,7 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
 }
 
 interface Attempt {
-  request: ProviderRequest;
+  request: ModelRequest;
   kind: CallKind;
   deadline: number;
   /** Called when nothing more is waited for. */
@@ -120,16 +120,14 @@ interface Attempt {
 }
 
 /** A job that has not been sent anywhere goes back to the queue, for a worker that reaches the provider. */
-async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps): Promise<Reply> {
+async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps): Promise<ProviderReply> {
   const { request, kind, deadline, onBegin } = attempt;
   const { account, metrics, slot, stop } = deps;
   try {
-    return await circuit.run({ deadline, stop, slot }, kind, (onReply) => {
+    return await circuit.run({ deadline, stop, slot }, kind, () => {
       if (!kind.isRetry && isClosed(account)) throw new NotBegun();
       onBegin();
-      return account.run(() =>
-        metrics.watchCall(() => callOnce(request, { ...deps, deadline, onReply }), kind),
-      );
+      return account.run(() => metrics.watchCall(() => callOnce(request, { ...deps, deadline }), kind));
     });
   } catch (error) {
     if (!kind.isRetry && isUnreachable(error) && deps.mayGoBack()) throw new NotBegun();
@@ -157,56 +155,34 @@ function throwIfTooLate(
     throw new Failure('overloaded', { retryAfterMs: Math.ceil(meanJobMs) });
 }
 
-function toProviderRequest(job: ChatJob, settings: PoolSettings): ProviderRequest {
+type ModelRequest = Omit<ProviderRequest, 'signal'>;
+
+function toModelRequest(job: ChatJob, settings: PoolSettings): ModelRequest {
   const model = job.model ?? settings.model;
   const { model: defaultModel, models } = settings;
-  // The API has looked already, but not where it has not heard of this pool yet.
+  // The API has checked this, but not where it has not heard of this pool yet.
   if (model === undefined || !isModelAllowed(model, { defaultModel, models }))
     throw new Failure('invalid_request');
-  return { turns: job.turns, model, maxOutputTokens: settings.maxOutputTokens, stream: false };
-}
-
-/** A whole reply, collected from the provider's events. */
-interface Reply {
-  text: string;
-  reason: FinishReason;
-  model: string;
-  usage: Usage | undefined;
+  return { turns: job.turns, model, maxOutputTokens: settings.maxOutputTokens };
 }
 
 interface CallDeps extends Pick<ChatJobDeps, 'provider' | 'settings' | 'now' | 'stop'> {
   deadline: number;
-  onReply: () => void;
 }
 
-async function callOnce(request: ProviderRequest, deps: CallDeps): Promise<Reply> {
-  const call = openCallSignal({
-    timeoutMs: deps.settings.timeoutMs,
-    deadline: deps.deadline,
-    now: deps.now,
-    stop: deps.stop,
-  });
+async function callOnce(request: ModelRequest, deps: CallDeps): Promise<ProviderReply> {
+  const { provider, settings, deadline, now, stop } = deps;
+  const call = openCallSignal({ timeoutMs: settings.timeoutMs, deadline, now, stop });
   try {
-    return await collect(deps.provider.generate(request, call.signal), deps.onReply);
+    return await provider.run({ ...request, signal: call.signal });
   } finally {
     call.release();
   }
 }
 
-async function collect(events: AsyncIterable<ProviderEvent>, onReply: () => void): Promise<Reply> {
-  let text = '';
-  for await (const event of events) {
-    onReply();
-    if (event.type === 'finish')
-      return { text, reason: event.reason, model: event.model, usage: event.usage };
-    text += event.text;
-  }
-  throw new Failure('provider_error');
-}
-
 type Timings = Pick<Outcome, 'queueMs' | 'providerMs'>;
 
-function toOutcome({ text, reason, model, usage }: Reply, timings: Timings): Outcome {
+function toOutcome({ text, reason, model, usage }: ProviderReply, timings: Timings): Outcome {
   const completion = { text, model, ...(usage && { usage }), ...timings };
   switch (reason) {
     case 'stop':

@@ -37,13 +37,10 @@ export function createAnthropicProvider(settings: AnthropicSettings, limits: Res
   });
   return {
     id: 'anthropic',
-    generate: (request, signal) =>
-      callProvider({
-        model: request.model,
-        signal,
-        parts: (callSignal) => (request.stream ? streamed : whole)(client, request, callSignal),
-        readError,
-      }),
+    run: (request, onDelta) => {
+      const parts = (signal: AbortSignal) => (onDelta ? streamed : whole)(client, request, signal);
+      return callProvider({ request, parts, readError }, onDelta);
+    },
     close: () => http.close(),
   };
 }

@@ -36,13 +36,10 @@ export function createOpenAiProvider(settings: OpenAiSettings, limits: ResponseL
   });
   return {
     id: 'openai',
-    generate: (request, signal) =>
-      callProvider({
-        model: request.model,
-        signal,
-        parts: (callSignal) => (request.stream ? streamed : whole)(client, request, callSignal),
-        readError,
-      }),
+    run: (request, onDelta) => {
+      const parts = (signal: AbortSignal) => (onDelta ? streamed : whole)(client, request, signal);
+      return callProvider({ request, parts, readError }, onDelta);
+    },
     close: () => http.close(),
   };
 }

@@ -8,8 +8,8 @@ export interface ProviderRequest {
   model: string;
   /** Upper bound of the reply, in the provider's tokens. */
   maxOutputTokens: number;
-  /** Ask for the reply piece by piece; the events are the same either way, only more of them. */
-  stream: boolean;
+  /** Ends the call: its reason is then thrown, and the call's socket is closed. */
+  signal: AbortSignal;
 }
 
 /** Why a reply ended: finished, cut at the token limit, or withheld by the provider's content filter. */
@@ -21,21 +21,28 @@ export interface Usage {
   outputTokens: number;
 }
 
-/** A piece of a reply. The deltas joined are the text; `finish` is always last and comes exactly once. */
-export type ProviderEvent =
-  | { type: 'delta'; text: string }
-  | { type: 'finish'; reason: FinishReason; model: string; usage?: Usage };
+/** A finished reply. */
+export interface ProviderReply {
+  text: string;
+  reason: FinishReason;
+  /** The model that answered, in the provider's words. */
+  model: string;
+  usage?: Usage;
+}
+
+/** Called with each piece of a reply as it arrives; the pieces joined are the reply's text, and the first is not blank. */
+export type OnDelta = (text: string) => void;
 
 /**
- * One provider's adapter: reshapes a conversation to what the provider accepts, calls it through its own SDK once
- * (no retries), and turns whatever comes back into events.
+ * One provider's adapter: reshapes a conversation to what the provider accepts, calls it once through its own SDK (no
+ * retries), and returns the finished reply. With `onDelta` the provider is asked for a stream, without it for one answer.
  *
- * Throws a `Failure` for everything expected (`provider_error`, `provider_rejected`, `provider_rate_limited`) and
- * the signal's own reason when the signal ended the call. Aborting closes the call's socket.
+ * Throws a `Failure` for everything expected (`provider_error`, `provider_rejected`, `provider_rate_limited`), and the
+ * signal's own reason when the signal ended the call.
  */
 export interface Provider {
   readonly id: ProviderId;
-  generate(request: ProviderRequest, signal: AbortSignal): AsyncIterable<ProviderEvent>;
+  run(request: ProviderRequest, onDelta?: OnDelta): Promise<ProviderReply>;
   /** Closes idle connections. */
   close(): void;
 }

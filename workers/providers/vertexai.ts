@@ -30,15 +30,14 @@ export function createVertexAiProvider(settings: VertexAiSettings, limits: Respo
   });
   return {
     id: 'vertexai',
-    generate: (request, signal) => {
+    run: (request, onDelta) => {
       const exchange = createExchange(http.fetch);
-      return callProvider({
-        model: request.model,
-        signal,
-        parts: (callSignal) =>
-          (request.stream ? streamed : whole)(client, toParameters(request, callSignal, exchange)),
-        readError: (error) => readError(error, exchange.answer),
-      });
+      const parts = (signal: AbortSignal) =>
+        (onDelta ? streamed : whole)(client, toParameters(request, signal, exchange));
+      return callProvider(
+        { request, parts, readError: (error) => readError(error, exchange.answer) },
+        onDelta,
+      );
     },
     close: () => http.close(),
   };

@@ -300,10 +300,7 @@ describe('runChatJob', () => {
     const error = new TypeError('x');
     const provider = {
       id: 'openai' as const,
-      // biome-ignore lint/correctness/useYield: it fails before its first event.
-      generate: async function* () {
-        throw error;
-      },
+      run: () => Promise.reject(error),
       close: () => {},
     };
     const circuits = openCircuits();

@@ -23,10 +23,7 @@ const logged = createRecordingLog();
 const { log } = logged;
 const provider: Provider = {
   id: 'openai',
-  generate: async function* () {
-    yield { type: 'delta', text: 'Hello' };
-    yield { type: 'finish', reason: 'stop', model: 'm' };
-  },
+  run: async () => ({ text: 'Hello', reason: 'stop', model: 'm' }),
   close: () => {},
 };
 
@@ -138,7 +135,7 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
   it('logs why a job has no reply in one line, without a stack', async () => {
     const refusing: Provider = {
       ...provider,
-      generate: () => {
+      run: async () => {
         throw toFailure(new TypeError('secret'), { status: 400, words: ['context_length_exceeded'] });
       },
     };

@@ -42,10 +42,9 @@ describe.each(stores)('startPool on $name', (choice) => {
     answer = answered.resolve;
     const provider: Provider = {
       id: 'openai',
-      generate: async function* () {
+      run: async () => {
         await answered.promise;
-        yield { type: 'delta', text: 'Hello' };
-        yield { type: 'finish', reason: 'stop', model: 'm' };
+        return { text: 'Hello', reason: 'stop', model: 'm' };
       },
       close: () => {},
     };

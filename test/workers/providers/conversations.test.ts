@@ -4,7 +4,7 @@ import type { Turn } from '../../../shared/contract.js';
 import { toTurns } from '../../../shared/conversation.js';
 import { conversationShapes } from '../../support/conversations.js';
 import { providerSetups } from '../../support/providers.js';
-import { ask, readReply } from '../../support/replies.js';
+import { ask } from '../../support/replies.js';
 import { readWire, type WireConversation } from '../../support/wire-conversations.js';
 
 const simulator = await startSimulator({ port: 0 });
@@ -26,14 +26,14 @@ describe.each(providerSetups)('$name', async ({ id, load }) => {
     it.each(shapes)('accepts and keeps every text of: $name', async ({ turns }) => {
       const since = simulator.calls.lastId;
       const model = turns.some(({ role }) => role === 'user') ? 'sim-verbatim' : 'sim-echo';
-      const { text, finish } = await readReply(ask(provider, { model, stream, turns }));
+      const { text, ...reply } = await ask(provider, { model, stream, turns });
 
       const calls = simulator.calls.list({ since });
       expect(calls).toHaveLength(1);
       const wire = readWire(id, calls[0]?.body);
       if (id === 'openai') expect(wire.turns).toEqual(spoken(turns));
       else expectSameTexts(wire, turns);
-      expect(finish).toMatchObject({ type: 'finish', reason: 'stop', model, usage: expect.anything() });
+      expect(reply).toMatchObject({ reason: 'stop', model, usage: expect.anything() });
       if (model === 'sim-verbatim')
         expect(text).toBe(wire.turns.findLast(({ role }) => role === 'user')?.content);
     });

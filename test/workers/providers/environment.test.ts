@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, expect, it, vi } from 'vitest';
 import { providerSetups } from '../../support/providers.js';
-import { ask, readEvents } from '../../support/replies.js';
+import { ask } from '../../support/replies.js';
 
 const requests: Pick<IncomingMessage, 'url' | 'headers'>[] = [];
 const server = createServer((request, response) => {
@@ -55,7 +55,7 @@ it.each(providerSetups)(
     const since = requests.length;
 
     for (const stream of [false, true]) {
-      await expect(readEvents(ask(provider, { model: 'any', stream }))).rejects.toThrow('provider_error');
+      await expect(ask(provider, { model: 'any', stream })).rejects.toThrow('provider_error');
     }
     provider.close();
 

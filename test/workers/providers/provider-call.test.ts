@@ -1,49 +1,56 @@
 import { describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
+import type { OnDelta } from '../../../workers/providers/provider.js';
 import { callProvider, type ReplyPart } from '../../../workers/providers/provider-call.js';
-import { readEvents } from '../../support/replies.js';
 
 const model = 'asked-model';
 const idle = new AbortController().signal;
-const finish = (facts: object) => ({ type: 'finish', model, ...facts });
-const delta = (text: string) => ({ type: 'delta', text });
 
 async function* give(parts: ReplyPart[]): AsyncGenerator<ReplyPart> {
   yield* parts;
 }
 
-const call = (parts: (signal: AbortSignal) => AsyncIterable<ReplyPart>, signal = idle) =>
-  callProvider({ model, signal, parts, readError: () => ({ status: 500 }) });
-const read = (...parts: ReplyPart[]) => readEvents(call(() => give(parts)));
+type Parts = (signal: AbortSignal) => AsyncIterable<ReplyPart>;
+const call = (parts: Parts, { signal = idle, onDelta }: { signal?: AbortSignal; onDelta?: OnDelta } = {}) =>
+  callProvider({ request: { model, signal }, parts, readError: () => ({ status: 500 }) }, onDelta);
+
+/** The reply to these parts, and the deltas it came in. */
+async function read(...parts: ReplyPart[]) {
+  const deltas: string[] = [];
+  const reply = await call(() => give(parts), { onDelta: (text) => void deltas.push(text) });
+  return { ...reply, deltas };
+}
 
 describe('callProvider', () => {
-  it('gives texts as deltas and the finish last', async () => {
+  it('passes each piece on, and returns the whole', async () => {
     const usage = { inputTokens: 1, outputTokens: 2 };
     expect(
       await read({ text: 'a' }, { text: ' ' }, { text: 'b', reason: 'stop', model: 'm', usage }),
-    ).toEqual([delta('a'), delta(' '), delta('b'), finish({ reason: 'stop', model: 'm', usage })]);
+    ).toEqual({ text: 'a b', deltas: ['a', ' ', 'b'], reason: 'stop', model: 'm', usage });
   });
 
-  it('gathers what is told about a reply from all its parts', async () => {
+  it('returns the whole where nobody asks for the pieces', async () => {
+    const parts = [{ text: 'a' }, { text: 'b', reason: 'stop' as const }];
+    expect(await call(() => give(parts))).toEqual({ text: 'ab', reason: 'stop', model });
+  });
+
+  it('gathers what is said of a reply from all its parts', async () => {
     const parts = [{ usage: { inputTokens: 1, outputTokens: 1 } }, { text: 'a', reason: 'stop' as const }];
-    expect(await read(...parts, { usage: { outputTokens: 9 } })).toEqual([
-      delta('a'),
-      finish({ reason: 'stop', usage: { inputTokens: 1, outputTokens: 9 } }),
-    ]);
+    expect(await read(...parts, { usage: { outputTokens: 9 } })).toMatchObject({
+      usage: { inputTokens: 1, outputTokens: 9 },
+    });
   });
 
   it('leaves the usage out when half of it is missing', async () => {
-    expect(await read({ text: 'a', reason: 'stop', usage: { inputTokens: 1 } })).toEqual([
-      delta('a'),
-      finish({ reason: 'stop' }),
-    ]);
+    const reply = await read({ text: 'a', reason: 'stop', usage: { inputTokens: 1 } });
+    expect(reply).not.toHaveProperty('usage');
   });
 
   it('holds a leading blank back until a text follows', async () => {
-    expect(await read({ text: '\n' }, { text: ' ' }, { text: 'a\n' }, { reason: 'stop' })).toEqual([
-      delta('\n a\n'),
-      finish({ reason: 'stop' }),
-    ]);
+    expect(await read({ text: '\n' }, { text: ' ' }, { text: 'a\n' }, { reason: 'stop' })).toMatchObject({
+      text: '\n a\n',
+      deltas: ['\n a\n'],
+    });
   });
 
   it.each(['stop', 'length'] as const)('fails on a blank reply that ends with %s', async (reason) => {
@@ -55,7 +62,7 @@ describe('callProvider', () => {
   });
 
   it('drops the text of a reply that is blocked as a whole', async () => {
-    expect(await read({ text: 'a', reason: 'blocked' })).toEqual([finish({ reason: 'blocked' })]);
+    expect(await read({ text: 'a', reason: 'blocked' })).toMatchObject({ text: '', deltas: [] });
   });
 
   it('turns whatever is thrown into a failure', async () => {
@@ -63,50 +70,58 @@ describe('callProvider', () => {
       yield { text: 'a' };
       throw new TypeError('x');
     });
-    await expect(readEvents(broken)).rejects.toBeInstanceOf(Failure);
+    await expect(broken).rejects.toBeInstanceOf(Failure);
   });
 
   it('ends at once with the reason of the signal, although the SDK does not listen to it', async () => {
     const controller = new AbortController();
     const reason = new Error('deadline');
-    const deaf = call(async function* () {
+    const deaf: Parts = async function* () {
       controller.abort(reason);
       await new Promise(() => {});
       yield {};
-    }, controller.signal);
-    await expect(readEvents(deaf)).rejects.toBe(reason);
+    };
+    await expect(call(deaf, controller)).rejects.toBe(reason);
   });
 
   it('ends with the reason of the signal, although the SDK ends silently', async () => {
     const controller = new AbortController();
     const reason = new Error('deadline');
-    const silent = call(async function* () {
+    const silent: Parts = async function* () {
       yield { text: 'a', reason: 'stop' };
       controller.abort(reason);
-    }, controller.signal);
-    await expect(readEvents(silent)).rejects.toBe(reason);
+    };
+    await expect(call(silent, controller)).rejects.toBe(reason);
   });
 
-  it('ends the call when aborted while the listener is busy with a delta', async () => {
+  it('passes nothing on after an abort, although the SDK goes on', async () => {
     const controller = new AbortController();
+    const reason = new Error('deadline');
+    const drained = Promise.withResolvers<void>();
+    const deltas: string[] = [];
+    const going: Parts = async function* () {
+      try {
+        for (;;) yield { text: 'a' };
+      } finally {
+        drained.resolve();
+      }
+    };
+    const onDelta = (text: string) => {
+      deltas.push(text);
+      controller.abort(reason);
+    };
+    await expect(call(going, { signal: controller.signal, onDelta })).rejects.toBe(reason);
+    await drained.promise;
+    expect(deltas).toEqual(['a']);
+  });
+
+  it('closes the connection of a call that has ended badly', async () => {
     const ended = Promise.withResolvers<void>();
-    const events = call(async function* (signal) {
+    const broken = call(async function* (signal) {
       signal.addEventListener('abort', () => ended.resolve());
       yield { text: 'a' };
-    }, controller.signal);
-    await events.next();
-    controller.abort();
-    await ended.promise;
-    await events.return(undefined);
-  });
-
-  it('ends the call when nobody listens any more', async () => {
-    const ended = Promise.withResolvers<void>();
-    const events = call(async function* (signal) {
-      signal.addEventListener('abort', () => ended.resolve());
-      for (;;) yield { text: 'a' };
     });
-    for await (const _ of events) break;
+    await expect(broken).rejects.toMatchObject({ code: 'provider_error' });
     await ended.promise;
   });
 });

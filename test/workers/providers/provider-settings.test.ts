@@ -5,7 +5,6 @@ import { startSimulator } from '../../../dev/simulator/server.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { poolSettings } from '../../../shared/config/pool-settings.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
-import type { ProviderEvent } from '../../../workers/providers/provider.js';
 import { openProvider } from '../../../workers/providers/provider-settings.js';
 import { patienceMs } from '../../support/patience.js';
 
@@ -54,8 +53,7 @@ async function say(content: string, id: ProviderId, simulatorUrl: string, more =
   const provider = await openProvider(id, config);
   onTestFinished(() => provider.close());
   const { model = '', maxOutputTokens } = poolSettings(config, id);
-  const request = { turns: [{ role: 'user' as const, content }], model, maxOutputTokens, stream: false };
-  const events: ProviderEvent[] = [];
-  for await (const event of provider.generate(request, AbortSignal.timeout(patienceMs))) events.push(event);
-  return JSON.stringify(events);
+  const signal = AbortSignal.timeout(patienceMs);
+  const turns = [{ role: 'user' as const, content }];
+  return JSON.stringify(await provider.run({ turns, model, maxOutputTokens, signal }));
 }

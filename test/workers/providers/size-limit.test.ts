@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import type { Failure } from '../../../shared/failures.js';
 import { providerSetups } from '../../support/providers.js';
-import { ask, readEvents, readReply } from '../../support/replies.js';
+import { ask } from '../../support/replies.js';
 
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
@@ -26,7 +26,7 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
       'ends the answer of %s at the limit and closes the connection',
       async (behaviour) => {
         const model = `${behaviour}@${name}-${mode}`.replaceAll(' ', '-');
-        const failure = await failureOf(readEvents(ask(provider, { model, stream })));
+        const failure = await failureOf(ask(provider, { model, stream }));
         expect(failure).toMatchObject(tooLarge);
         const call = await simulator.calls.waitFor((recorded) => recorded.model === model);
         await call.closed;
@@ -36,12 +36,12 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
     );
 
     it('ends a valid answer that is larger than the limit', async () => {
-      const reply = readEvents(ask(provider, { model: 'sim-stream-99999-0', stream }));
+      const reply = ask(provider, { model: 'sim-stream-99999-0', stream });
       expect(await failureOf(reply)).toMatchObject(tooLarge);
     });
 
     it('reads a long answer below the limit', async () => {
-      const { text } = await readReply(ask(provider, { model: 'sim-stream-700-0', stream }));
+      const { text } = await ask(provider, { model: 'sim-stream-700-0', stream });
       expect(text).toMatch(/ 700$/);
     });
 
@@ -54,7 +54,7 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
       });
       const misled = await load(url, { maxResponseBytes });
       onTestFinished(() => misled.close());
-      const failure = await failureOf(readEvents(ask(misled, { model: 'sim-echo', stream })));
+      const failure = await failureOf(ask(misled, { model: 'sim-echo', stream }));
       expect(failure.code).toBe('provider_error');
     });
   });
