@@ -7,10 +7,12 @@ import { Failure } from '../shared/failures.js';
 import type { ApiInstruments } from '../shared/metrics/instruments.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import type { Log } from '../shared/runtime/log.js';
-import { limitAnonymousReads } from './access/anonymous-reads.js';
 import type { Authentication } from './access/authentication.js';
+import { limitAnonymousReads } from './access/rate-limit.js';
 import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
 import { FeedsController, type FeedsDeps } from './blog/feeds.controller.js';
+import { postInput, postPatch } from './blog/post-body.js';
+import { postQuery } from './blog/post-query.js';
 import { ChatController } from './chat/chat.controller.js';
 import { checkConversation } from './chat/chat-request.js';
 import type { ChatService } from './chat/chat-service.js';
@@ -22,11 +24,12 @@ import { Controllers } from './http/controllers.js';
 import { jsonBody } from './http/json-body.js';
 import { elapsedMsOf, failureCodeOf, methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { docsRouter } from './openapi/docs.js';
-import { describeApi } from './openapi/openapi.js';
-import { livez, readyz } from './operations/health-routes.js';
+import { createDocument, type DocumentFacts } from './openapi/openapi.js';
+import { type HealthDeps, livez, readyz } from './operations/health-routes.js';
 import { metricsPage } from './operations/metrics-route.js';
 import { createRequestCounts } from './operations/request-metrics.js';
 
+/** What the HTTP application is built from. */
 export interface AppDeps {
   config: Config;
   chatService: ChatService;
@@ -36,8 +39,8 @@ export interface AppDeps {
   authentication: Authentication;
   store: QueueStore;
   database: Pick<Database, 'check'>;
-  /** Whether the channels to the workers are open. */
-  linked: () => boolean;
+  /** Whether the job client is connected to the queue. */
+  connected: () => boolean;
   /** Jobs that all live pools can run at once; undefined while none is known. */
   places: () => number | undefined;
   /** Whether the process is about to stop. */
@@ -46,12 +49,10 @@ export interface AppDeps {
   log: Log;
 }
 
-/** Builds the HTTP application: every address, and the order in which a request is looked at. */
+/** Builds the HTTP application: every address, and the order of the middleware. */
 export function createApp(deps: AppDeps): Express {
   const { config, chatService, storedChats, blogs, feeds, authentication, draining, instruments, log } = deps;
-  const app = express().disable('x-powered-by').disable('etag');
-  // A rule of a proxy for one spelling of an address has to hold for all that is served there.
-  app.enable('case sensitive routing').enable('strict routing');
+  const app = newApp();
   if (config.TRUSTED_PROXIES) app.set('trust proxy', config.TRUSTED_PROXIES);
   const limits = new UserLimits({
     maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT ?? maxInFlightOf(deps.places()),
@@ -75,14 +76,12 @@ export function createApp(deps: AppDeps): Express {
 
   app.use(nameRequest(draining));
   app.use(logRequest(log));
-  app.use(requireOneReading);
-  app.route('/livez').get(livez).all(methodNotAllowed('GET, HEAD'));
-  app.route('/readyz').get(readyz(deps)).all(methodNotAllowed('GET, HEAD'));
-  if (config.METRICS_PORT === undefined)
-    app.route('/metrics').get(metricsPage(instruments)).all(methodNotAllowed('GET, HEAD'));
+  app.use(refuseAmbiguous);
+  addHealthRoutes(app, deps);
+  if (config.METRICS_PORT === undefined) addMetricsRoute(app, instruments);
   const counts = createRequestCounts(instruments.metrics);
   for (const path of new Set([config.CHAT_BASE_URL, config.CHAT_BASE_URL_ALT].map(pathOf)))
-    app.use(path, tellBasePath(path), operations(chatMethods, counts.chat));
+    app.use(path, setBasePath(path), operations(chatMethods, counts.chat));
   const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
   app.use(pathOf(config.BLOG_BASE_URL), operations(blogMethods, counts.blog, limitReads));
   app.use(helmet(pageHeaders), docsRouter(describeApi(config)));
@@ -91,25 +90,60 @@ export function createApp(deps: AppDeps): Express {
   return app;
 }
 
-/** Values that a JSON body may always have: to parse and check so many takes 50 ms at most. */
+export type MetricsAppDeps = Pick<
+  AppDeps,
+  'store' | 'database' | 'connected' | 'draining' | 'instruments' | 'log'
+>;
+
+/**
+ * Builds the application of `METRICS_PORT`: `/metrics` and the health pages, for monitoring alone. It logs no requests:
+ * a scrape every few seconds is no event.
+ */
+export function createMetricsApp(deps: MetricsAppDeps): Express {
+  const app = newApp();
+  app.use(nameRequest(deps.draining));
+  addHealthRoutes(app, deps);
+  addMetricsRoute(app, deps.instruments);
+  app.use(notFound);
+  app.use(problemHandler(deps.log));
+  return app;
+}
+
+/** Addresses are exact, so that a proxy's rule for one spelling covers everything that is served there. */
+const newApp = (): Express =>
+  express().disable('x-powered-by').disable('etag').enable('case sensitive routing').enable('strict routing');
+
+function addHealthRoutes(app: Express, deps: HealthDeps): void {
+  app.route('/livez').get(livez).all(methodNotAllowed('GET, HEAD'));
+  app.route('/readyz').get(readyz(deps)).all(methodNotAllowed('GET, HEAD'));
+}
+
+const addMetricsRoute = (app: Express, instruments: ApiInstruments): void =>
+  void app.route('/metrics').get(metricsPage(instruments)).all(methodNotAllowed('GET, HEAD'));
+
+/** The OpenAPI document of this configuration, with the limits that posts and queries are checked for. */
+export const describeApi = (facts: DocumentFacts): object =>
+  createDocument(facts, { bodies: { PostInput: postInput, PostPatch: postPatch }, query: postQuery });
+
+/** Values that a JSON body may always have: parsing and checking this many takes at most 50 ms. */
 const minMaxValues = 20_000;
-/** The message, its role and its content, and room for a field that is ignored. */
+/** The message, its role, its content, and one ignored field. */
 const valuesPerMessage = 4;
-/** More than this many times what the pools can run at once is of no use to anybody. */
+/** A user who queues more than this many times what the pools can run at once gains nothing. */
 const maxInFlightPerPlace = 10;
-/** What a user may have in flight however small the pools are. */
+/** A user may have this many chats in flight however small the pools are. */
 const minMaxInFlight = 100;
 
 const maxInFlightOf = (places: number | undefined): number | undefined =>
   places === undefined ? undefined : Math.max(minMaxInFlight, places * maxInFlightPerPlace);
 
-/** The page must also work over plain HTTP, where a proxy in front does the rest. */
+/** The page must also work over plain HTTP; HTTPS is up to the proxy in front. */
 const pageHeaders = {
   contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },
   strictTransportSecurity: false,
 };
 
-/** The methods of every address, as `Allow` names them. */
+/** The methods of each address, as `Allow` lists them. */
 const chatMethods = { '/chat': 'POST', '/chat/:id': 'GET, HEAD, DELETE' };
 const blogMethods = {
   '/blogs': 'GET, HEAD, POST',
@@ -118,10 +152,10 @@ const blogMethods = {
   '/feed.xml': 'GET, HEAD',
 };
 
-/** Every router has to say so for itself. */
+/** A router does not inherit these settings from the application. */
 const exact = { caseSensitive: true, strict: true };
 
-/** The generated routes of these addresses alone: the bases of the two interfaces need not be the same. */
+/** The generated routes of these addresses only: chat and blog may have different base addresses. */
 function operations(methods: Record<string, string>, ...before: RequestHandler[]): Router {
   const router = Router(exact);
   const roots = new Set(Object.keys(methods).map((path) => path.split('/')[1]));
@@ -134,8 +168,8 @@ function operations(methods: Record<string, string>, ...before: RequestHandler[]
   return router;
 }
 
-/** For addresses in answers: what a caller has written of the base may be spelled otherwise. */
-const tellBasePath =
+/** For addresses in answers: the caller's own spelling of the base may differ. */
+const setBasePath =
   (path: string): RequestHandler =>
   (_request, response, next) => {
     response.locals.basePath = path.replace(/\/$/, '');
@@ -144,13 +178,13 @@ const tellBasePath =
 
 const pathOf = (base: string): string => new URL(base).pathname;
 
-/** Every answer, good or bad, carries the id that the logs and the job go by. A caller's own id is not taken over. */
-export function nameRequest(draining: () => boolean): RequestHandler {
+/** Gives every answer the id that appears in the logs and in the job. A caller's own id is not adopted. */
+function nameRequest(draining: () => boolean): RequestHandler {
   return (_request, response, next) => {
     response.locals.startedAt = performance.now();
     response.set('X-Request-Id', randomUUID());
     response.set('X-Content-Type-Options', 'nosniff');
-    // Chats, and whatever else does not say how long it may be kept.
+    // The default, for chats and everything else without a Cache-Control of its own.
     response.set('Cache-Control', 'no-store');
     if (draining()) response.set('Connection', 'close');
     next();
@@ -158,10 +192,11 @@ export function nameRequest(draining: () => boolean): RequestHandler {
 }
 
 /**
- * Refuses what a proxy in front may have read otherwise. A request of HTTP/1.1 has to say once which host it is for (RFC 9112,
- * 3.2); of two media types Node would take the first. Codings besides `chunked` are not undone here: 501 (RFC 9112, 6.1).
+ * Refuses requests that a proxy in front may have interpreted differently. An HTTP/1.1 request must name its host
+ * exactly once (RFC 9112, 3.2); of two media types Node would take the first. Transfer codings other than `chunked` are
+ * not supported: 501 (RFC 9112, 6.1).
  */
-const requireOneReading: RequestHandler = ({ headersDistinct, httpVersion }, _response, next) => {
+const refuseAmbiguous: RequestHandler = ({ headersDistinct, httpVersion }, _response, next) => {
   const { host = [], 'content-type': mediaTypes = [], 'transfer-encoding': codings = [] } = headersDistinct;
   if (host.length > 1 || mediaTypes.length > 1 || (host.length === 0 && httpVersion === '1.1'))
     throw new Failure('invalid_request');
@@ -183,7 +218,7 @@ function logRequest(log: Log): RequestHandler {
         {
           requestId: response.getHeader('X-Request-Id'),
           method: request.method,
-          // The route's own pattern: an address can hold what a caller wrote.
+          // The route's pattern: the address itself may contain text from the caller.
           route: request.route?.path ?? null,
           status: response.writableFinished ? response.statusCode : 'client closed',
           // Absent when nothing failed.

@@ -23,7 +23,7 @@ if (!existsSync(target) || readFileSync(target, 'utf8') !== types) {
 }
 
 async function builtDocument() {
-  const { describeApi } = await import('../dist/api/openapi/openapi.js');
+  const { describeApi } = await import('../dist/api/app.js');
   const { parseConfig } = await import('../dist/shared/config/config.js');
   return describeApi(parseConfig({}, 'config'));
 }

@@ -3,7 +3,7 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import spectral from '@stoplight/spectral-core';
 import { oas } from '@stoplight/spectral-rulesets';
-import { describeApi } from '../dist/api/openapi/openapi.js';
+import { describeApi } from '../dist/api/app.js';
 
 // Public addresses, as an installation has them: the defaults are this machine's, which Redocly objects to.
 const addresses = {

@@ -2,7 +2,7 @@ import { hash, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { Failure } from '../../shared/failures.js';
-import { clientOf, counterOf, counters } from './rate-counter.js';
+import { clientOf, counterOf, counters } from './rate-limit.js';
 
 /** One attempt to log in. */
 export interface Login {

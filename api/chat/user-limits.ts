@@ -1,6 +1,6 @@
 import { type RateLimiterAbstract, RateLimiterMemory } from 'rate-limiter-flexible';
 import { Failure } from '../../shared/failures.js';
-import { consume } from '../access/rate-counter.js';
+import { consume } from '../access/rate-limit.js';
 
 /** Who asks, and how much is asked. */
 export interface UserLoad {

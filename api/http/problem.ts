@@ -5,24 +5,25 @@ import type { Problem, ProblemError } from '../../shared/contract.js';
 import { Failure, type FailureCode, failureKinds } from '../../shared/failures.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { drainRequest } from './drain-request.js';
+import { invalidRequest } from './validation.js';
 
-/** The only place that knows how failures look in HTTP: `application/problem+json`, RFC 9457. */
+/** The only file that knows how failures look in HTTP: `application/problem+json`, RFC 9457. */
 
-/** Ends every error of the application as a problem; what is not a `Failure` becomes `internal` and is logged. */
+/** Answers every error as a problem; an error that is not a `Failure` becomes `internal` and is logged. */
 export function problemHandler(log: Log): ErrorRequestHandler {
-  // Express knows an error handler by its four parameters.
+  // biome-ignore lint/complexity/useMaxParams: Express recognizes an error handler by its four parameters.
   return (error: unknown, _request, response, _next) => {
     const failure = toFailure(error);
     const fields = { err: error, requestId: requestIdOf(response), code: failure.code };
     response.locals.failureCode = failure.code;
     if (!(error instanceof Failure) && failure.code === 'internal') log.error(fields, 'unexpected error');
-    // Half an answer cannot become a problem any more; the client sees that it broke off.
+    // An answer that has begun can no longer become a problem: closing it shows the client that it is incomplete.
     if (response.headersSent) response.destroy();
     else sendProblem(response, failure);
   };
 }
 
-/** For an address that exists, but not with this method (RFC 9110, 15.5.6). */
+/** Refuses every other method of an existing address (RFC 9110, 15.5.6); `allow` is the header's value. */
 export function methodNotAllowed(allow: string): RequestHandler {
   return () => {
     throw new Failure('method_not_allowed', { headers: { Allow: allow } });
@@ -33,16 +34,16 @@ export const notFound: RequestHandler = () => {
   throw new Failure('not_found');
 };
 
-/** The id of the request being answered; set before anything else can fail. */
+/** The id of the request; set before anything can fail. */
 export const requestIdOf = (response: Response): string => String(response.getHeader('X-Request-Id'));
 
-/** How long ago the headers of the request were read, in milliseconds; its arrival is noted where it is given its id. */
+/** Milliseconds since the request's headers were read; `startedAt` is set together with its id. */
 export const elapsedMsOf = (response: Response): number => performance.now() - response.locals.startedAt;
 
-/** The code of the problem that the request was answered with, if it was. */
+/** The code of the problem that answered the request, if there was one. */
 export const failureCodeOf = (response: Response): FailureCode | undefined => response.locals.failureCode;
 
-/** The problem object of a failure; `requestId` is that of the request which failed. */
+/** The problem object of a failure; `requestId` is the id of the request that failed. */
 export function toProblem(failure: Failure, requestId: string): Problem {
   const { title, detail } = failureKinds[failure.code];
   const { status } = failure;
@@ -75,18 +76,16 @@ function toFailure(error: unknown): Failure {
   return new Failure('internal', { cause: error });
 }
 
-/** tsoa tells what was wrong in words that can repeat what the caller sent, so they are translated, never passed on. */
+/** tsoa's messages can repeat what the caller sent, so they are translated, never passed on. */
 function fromValidation({ fields }: ValidateError): Failure {
   if ('X-LLM' in fields) return new Failure('unknown_provider');
   const errors = Object.entries(fields).map(
     ([path, { message }]): ProblemError => ({ pointer: toPointer(path), detail: translate(message) }),
   );
-  return new Failure('invalid_request', { errors: errors.slice(0, maxErrorsTold) });
+  return invalidRequest(errors);
 }
 
-const maxErrorsTold = 20;
-
-/** `messages.$0.role` → `/messages/0/role`; the body itself → the empty pointer; a header stays its name. */
+/** `messages.$0.role` → `/messages/0/role`; the body itself → the empty pointer; a header → its name. */
 function toPointer(path: string): string {
   if (/^x-/i.test(path)) return path;
   const steps = path.split('.').filter((step) => step !== 'body' && step !== 'requestBody');
@@ -103,7 +102,7 @@ const translate = (message: string): string =>
   translations.get(message) ??
   (message.endsWith(' is required') ? 'is required' : 'is not one of the documented values');
 
-/** The answer to bytes that never became a request Express could see, such as headers over Node's limit. */
+/** The answer to bytes that Node could not parse as a request, such as headers over its limit. */
 export function problemForRawSocket({ code }: { code?: string | undefined }): string {
   const { status, reason } = rawStatuses.get(code ?? '') ?? { status: 400, reason: 'Bad Request' };
   const requestId = randomUUID();

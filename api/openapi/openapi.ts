@@ -1,14 +1,22 @@
 import { z } from 'zod';
 import type { Config } from '../../shared/config/config.js';
 import { release } from '../../shared/runtime/release.js';
-import { postInput, postPatch } from '../blog/post-body.js';
-import { postQuery } from '../blog/post-query.js';
 import generated from '../generated/openapi.json' with { type: 'json' };
 import { schemaExamples } from './openapi-examples.js';
 
-type Facts = Pick<Config, 'CHAT_BASE_URL' | 'CHAT_BASE_URL_ALT' | 'BLOG_BASE_URL' | 'BLOG_READS'>;
+/** What the document needs to know of the configuration. */
+export type DocumentFacts = Pick<
+  Config,
+  'CHAT_BASE_URL' | 'CHAT_BASE_URL_ALT' | 'BLOG_BASE_URL' | 'BLOG_READS'
+>;
 
-/** The parts of an OpenAPI 3.0 document that are looked at here. */
+/** What checks requests: bodies by the name of their schema, and the query parameters. */
+export interface RequestSchemas {
+  readonly bodies: Readonly<Record<string, z.ZodObject>>;
+  readonly query: z.ZodObject;
+}
+
+/** The parts of an OpenAPI 3.0 document that this file uses. */
 interface Schema {
   description?: string;
   nullable?: boolean;
@@ -38,7 +46,7 @@ interface Document {
   components: { schemas: Record<string, Schema> };
 }
 
-/** Headers that an answer may lack; the generator takes every header for one that is always sent. */
+/** Headers that an answer may lack; the generator marks every header as always sent. */
 const notAlwaysSent = new Set([
   'X-LLM-Input-Tokens',
   'X-LLM-Output-Tokens',
@@ -52,23 +60,22 @@ const notAlwaysSent = new Set([
 ]);
 
 /**
- * The OpenAPI 3.0 document: what is generated from the controllers, with what the generator cannot say: addresses,
- * limits of the bodies, which headers are always sent, and who may read.
+ * The OpenAPI 3.0 document: the one generated from the controllers, plus what the generator cannot express: addresses,
+ * limits of requests, which headers are always sent, and who may read posts.
  */
-export function describeApi(facts: Facts): object {
+export function createDocument(facts: DocumentFacts, { bodies, query }: RequestSchemas): object {
   const document = structuredClone(generated) as unknown as Document;
   const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
   for (const operation of operations) {
     markHeaders(operation);
     describeSecurity(operation, facts);
-    describeParameters(operation);
+    describeParameters(operation, limitsOf(query));
     describeTexts(operation);
   }
   for (const [path, operations] of Object.entries(document.paths))
     if (path.startsWith('/chat')) Object.values(operations).forEach(describeNoStore);
   const { PostQuery: _, ...schemas } = document.components.schemas;
-  addLimits(schemas.PostInput, postInput);
-  addLimits(schemas.PostPatch, postPatch);
+  for (const [name, checked] of Object.entries(bodies)) addLimits(schemas[name], checked);
   offerMergePatch(document.paths['/blogs/{id}']?.patch);
   for (const [name, schema] of Object.entries(schemas)) completeSchema(name, schema);
   const paths = inOrder(document.paths).map(([path, operations]) => [
@@ -85,7 +92,7 @@ export function describeApi(facts: Facts): object {
   };
 }
 
-/** As people come to use them; the generator goes by the names of files. */
+/** In the order in which people use them; the generator sorts by file name. */
 const inOrder = (paths: Document['paths']) =>
   Object.entries(paths).sort(([a], [b]) => firstPaths.indexOf(a) - firstPaths.indexOf(b));
 
@@ -100,15 +107,15 @@ const tags = [
   { name: 'feeds', description: 'The published posts, for feed readers.' },
 ];
 
-/** Which version is which: an upgrade changes the release, and the API's version only when clients have to. */
+/** Explains the two versions: every upgrade changes the release; the API's version changes only when clients must. */
 const describeInfo = (info: Info): object => ({
   ...info,
-  description: `${info.description}. Version ${info.version} is that of this API, whatever serves it; here it is served by release ${release} of Quillgate.`,
+  description: `${info.description}. Version ${info.version} is the version of the API itself; this server runs release ${release} of Quillgate.`,
   contact: { name: 'The operators of this installation' },
   license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
 });
 
-/** Adds the example, and puts references that have a description where OpenAPI 3.0 lets them have one. */
+/** Adds the example, and wraps described references in `allOf`: OpenAPI 3.0 ignores a description beside `$ref`. */
 function completeSchema(name: string, schema: Schema): void {
   const example = schemaExamples[name];
   if (example !== undefined) schema.example = example;
@@ -124,7 +131,7 @@ function markHeaders({ responses }: Operation): void {
   }
 }
 
-/** Prompts and answers are for nobody's cache, nor are the problems in their place. */
+/** No cache may store prompts and answers, nor the problems sent instead of them. */
 function describeNoStore({ responses }: Operation): void {
   for (const answer of Object.values(responses))
     answer.headers = { ...answer.headers, 'Cache-Control': noStore };
@@ -132,8 +139,8 @@ function describeNoStore({ responses }: Operation): void {
 
 const noStore = { required: true, description: '`no-store`', schema: { type: 'string' } };
 
-/** OpenAPI 3.0 knows scopes for OAuth alone; reads ask for a token only when they are closed. */
-function describeSecurity(operation: Operation, { BLOG_READS }: Facts): void {
+/** OpenAPI 3.0 allows scopes for OAuth only; reads require a token only when they are not public. */
+function describeSecurity(operation: Operation, { BLOG_READS }: DocumentFacts): void {
   const isRead = operation.security?.some(({ bearer }) => bearer?.includes('blogs:read'));
   const asked = (operation.security ?? []).map((schemes) =>
     Object.fromEntries(Object.keys(schemes).map((scheme) => [scheme, []])),
@@ -141,9 +148,8 @@ function describeSecurity(operation: Operation, { BLOG_READS }: Facts): void {
   operation.security = isRead && BLOG_READS === 'public' ? [...asked, {}] : asked;
 }
 
-/** Limits in characters, which the generator would check as UTF-16 units, come from what really checks them. */
-function describeParameters({ parameters = [] }: Operation): void {
-  const limits = limitsOf(postQuery);
+/** Adds limits in characters from the schemas that check them: the generated check would count UTF-16 units. */
+function describeParameters({ parameters = [] }: Operation, limits: Record<string, Schema>): void {
   for (const { name, in: place, schema } of parameters) {
     if (place === 'query' && !('default' in schema)) Object.assign(schema, limits[name]);
     if (place === 'path') Object.assign(schema, { format: 'uuid' });
@@ -153,7 +159,7 @@ function describeParameters({ parameters = [] }: Operation): void {
 function addLimits(schema: Schema | undefined, checked: z.ZodObject): void {
   for (const [name, limits] of Object.entries(limitsOf(checked))) {
     const description = schema?.properties?.[name]?.description;
-    // A value that is not listed is refused, also where it is nullable (OpenAPI 3.0.3, clarification of 2019-10).
+    // An enum has to list null, too, where the value is nullable (OpenAPI 3.0.3, clarification of 2019-10).
     const listed = limits.nullable && limits.enum ? { enum: [...limits.enum, null] } : {};
     if (schema?.properties)
       schema.properties[name] = { ...(description && { description }), ...limits, ...listed };
@@ -163,7 +169,7 @@ function addLimits(schema: Schema | undefined, checked: z.ZodObject): void {
 const limitsOf = (checked: z.ZodObject): Record<string, Schema> =>
   (z.toJSONSchema(checked, { target: 'openapi-3.0', io: 'input' }) as Schema).properties ?? {};
 
-/** The generator describes every media type of an answer alike. */
+/** The generator gives every media type of an answer the same schema. */
 function describeTexts({ responses }: Operation): void {
   for (const { content = {} } of Object.values(responses)) {
     for (const [type, media] of Object.entries(content)) {
@@ -172,7 +178,7 @@ function describeTexts({ responses }: Operation): void {
   }
 }
 
-/** The generator takes one media type for a body. */
+/** The generator supports only one media type per body. */
 function offerMergePatch(operation: Operation | undefined): void {
   const content = operation?.requestBody?.content;
   if (content) content['application/merge-patch+json'] = content['application/json'];

@@ -4,33 +4,34 @@ import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { reasonOf } from '../../shared/queue/queue-store.js';
 import { release } from '../../shared/runtime/release.js';
 
-interface HealthDeps {
+/** What `/readyz` checks. */
+export interface HealthDeps {
   store: QueueStore;
   database: Pick<Database, 'check'>;
-  /** Whether the channels to the workers are open. */
-  linked: () => boolean;
+  /** Whether the job client is connected to the queue. */
+  connected: () => boolean;
   draining: () => boolean;
 }
 
-/** `GET /livez`: the process answers. */
+/** `GET /livez`: 200 as long as the process answers at all. */
 export const livez: RequestHandler = (_request, response) => void response.json({ status: 'ok' });
 
 /**
- * `GET /readyz`: 200 when requests can be served, else 503; each check is named, and providers never count. While
- * draining it is 503, so that load balancers look elsewhere.
+ * `GET /readyz`: 200 when requests can be served, otherwise 503, with the result of each check. Providers are never
+ * checked. While draining it is 503, so that load balancers send requests elsewhere.
  */
-export function readyz({ store, database, linked, draining }: HealthDeps): RequestHandler {
+export function readyz({ store, database, connected, draining }: HealthDeps): RequestHandler {
   return async (_request, response) => {
-    const [queue, databaseChecks] = await Promise.all([checkQueue(store, linked), database.check()]);
+    const [queue, databaseChecks] = await Promise.all([checkQueue(store, connected), database.check()]);
     const checks = { ...databaseChecks, queue: { store: store.kind, ...queue } };
-    const well = Object.values(checks).every((check) => check.status === 'ok');
-    const status = draining() ? 'draining' : well ? 'ok' : 'failing';
+    const isReady = Object.values(checks).every((check) => check.status === 'ok');
+    const status = draining() ? 'draining' : isReady ? 'ok' : 'failing';
     response.status(status === 'ok' ? 200 : 503).json({ status, release, checks });
   };
 }
 
-const checkQueue = (store: QueueStore, linked: () => boolean) =>
+const checkQueue = (store: QueueStore, connected: () => boolean) =>
   store.check().then(
-    () => (linked() ? { status: 'ok' } : { status: 'failing', detail: 'not linked yet' }),
+    () => (connected() ? { status: 'ok' } : { status: 'failing', detail: 'not connected yet' }),
     (error: unknown) => ({ status: 'failing', detail: reasonOf(error) }),
   );

@@ -2,68 +2,72 @@ import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import type { QueueDepth } from '../../shared/queue/queue-store.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { JobClient } from '../chat/jobs/job-client.js';
 
-/** What the queue store holds, as metrics. */
+/** The state of the queue store, as metrics. */
 export interface QueueGauges {
-  /** Sets the gauges to what the store says, or takes them away while it says nothing; never fails. */
+  /** Sets the gauges from the store, or removes them while it does not answer; never fails. */
   refresh(): Promise<void>;
+}
+
+interface QueueSource {
+  /** Rejects while the store is down. */
+  measure(provider: ProviderId): Promise<QueueDepth>;
 }
 
 interface QueueGaugesDeps {
   metrics: Pick<ApiInstruments['metrics'], 'queueUp' | 'queueJobs' | 'oldestWaiting'>;
-  /** The channels to the workers, once the queue's store has been reached. */
-  link: () => Pick<JobClient, 'measure'> | undefined;
+  /** Undefined until the queue store has been reached. */
+  source: () => QueueSource | undefined;
   now?: () => number;
 }
 
 type Depths = readonly (readonly [ProviderId, QueueDepth])[];
 
-/** However many scrape, the store is asked once a second at most. */
+/** The store is measured at most once a second, however many scrapes there are. */
 const freshMs = 1000;
-/** Nobody who scrapes waits longer for the store than this. */
-const patienceMs = 1000;
+/** No scrape waits longer than this for the store. */
+const timeoutMs = 1000;
 
 /**
- * Read from the store and not from the heartbeats of the pools, because what scales the pools from zero has to know what waits when
- * there is none. One look at a time: while one hangs, whoever scrapes waits for the same one, and then goes without.
+ * Measured in the store and not taken from the heartbeats of the pools: whatever scales the pools from zero must see the
+ * waiting jobs when there is no pool. One measurement at a time: while one hangs, every scrape waits for it up to the timeout.
  */
-export function createQueueGauges({ metrics, link, now = Date.now }: QueueGaugesDeps): QueueGauges {
+export function createQueueGauges({ metrics, source, now = Date.now }: QueueGaugesDeps): QueueGauges {
   let latest: { depths: Depths | undefined; at: number } | undefined;
-  let looking: Promise<Depths | undefined> | undefined;
+  let measuring: Promise<Depths | undefined> | undefined;
 
-  const look = async (): Promise<Depths | undefined> => {
-    const depths = await measureAll(link()).catch(() => undefined);
+  const measure = async (): Promise<Depths | undefined> => {
+    const depths = await measureAll(source()).catch(() => undefined);
     latest = { depths, at: now() };
-    looking = undefined;
+    measuring = undefined;
     return depths;
   };
-  const depths = async (): Promise<Depths | undefined> => {
+  const currentDepths = async (): Promise<Depths | undefined> => {
     if (latest !== undefined && now() - latest.at < freshMs) return latest.depths;
-    looking ??= look();
-    return withTimeout(patienceMs, looking).catch(() => undefined);
+    measuring ??= measure();
+    return withTimeout(timeoutMs, measuring).catch(() => undefined);
   };
   return {
     refresh: async () => {
-      const found = await depths();
+      const depths = await currentDepths();
       const at = now();
-      metrics.queueUp.set({}, found === undefined ? 0 : 1);
+      metrics.queueUp.set({}, depths === undefined ? 0 : 1);
       metrics.queueJobs.reset();
       metrics.oldestWaiting.reset();
-      for (const [provider, { waiting, active, oldestAddedAt = at }] of found ?? []) {
+      for (const [provider, { waiting, active, oldestAddedAt = at }] of depths ?? []) {
         metrics.queueJobs.set({ provider, state: 'waiting' }, waiting);
         metrics.queueJobs.set({ provider, state: 'active' }, active);
-        // The clock of the API process that added it may be a little ahead.
+        // The clock of the API process that added the job may be slightly ahead.
         metrics.oldestWaiting.set({ provider }, Math.max(0, at - oldestAddedAt) / 1000);
       }
     },
   };
 }
 
-async function measureAll(link: Pick<JobClient, 'measure'> | undefined): Promise<Depths> {
-  if (link === undefined) throw new Error('not linked');
-  const looks = providerIds.map(async (id) => [id, await link.measure(id)] as const);
-  // The next look does not begin while a part of this one hangs.
-  await Promise.allSettled(looks);
-  return Promise.all(looks);
+async function measureAll(source: QueueSource | undefined): Promise<Depths> {
+  if (source === undefined) throw new Error('not connected');
+  const measurements = providerIds.map(async (id) => [id, await source.measure(id)] as const);
+  // The next measurement must not begin while a part of this one hangs.
+  await Promise.allSettled(measurements);
+  return Promise.all(measurements);
 }

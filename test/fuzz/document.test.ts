@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeApi } from '../../api/openapi/openapi.js';
+import { describeApi } from '../../api/app.js';
 import { parseConfig } from '../../shared/config/config.js';
 import { type OpenApiDocument, operationsOf, readDocument } from './document.js';
 import { operationIds } from './plan.js';

@@ -67,7 +67,7 @@ export async function startChatApp({
     },
     store,
     database,
-    linked: () => true,
+    connected: () => true,
     places: () => undefined,
     draining: () => false,
     instruments: openInstruments(apiMetrics),

@@ -96,7 +96,7 @@ describe('the Procfile', () => {
       });
       onTestFinished(() => void foreman.kill('SIGINT'));
       const output = createInterface({ input: foreman.stdout });
-      await timesPrinted(output, /"msg":"(?:working|queue linked)"/, services.length);
+      await timesPrinted(output, /"msg":"(?:working|queue connected)"/, services.length);
       expect(await ask(port, 'bedrock')).toEqual({ status: 200, answeredBy: 'bedrock' });
       const exits = timesPrinted(output, /Exited Successfully/, services.length);
       const exited = once(foreman, 'exit');

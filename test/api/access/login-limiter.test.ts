@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { createLoginLimiter } from '../../../api/access/login-limiter.js';
-import { counterOf } from '../../../api/access/rate-counter.js';
+import { counterOf } from '../../../api/access/rate-limit.js';
 import { Failure } from '../../../shared/failures.js';
 import { patience } from '../../support/patience.js';
 

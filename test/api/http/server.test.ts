@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import express, { type Response } from 'express';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { createApiServer } from '../../../api/http/server.js';
+import { ApiServer } from '../../../api/http/server.js';
 import { patience } from '../../support/patience.js';
 
 const app = express();
@@ -18,7 +18,7 @@ const long = Buffer.alloc(64 * 1024 * 1024, 'x');
 app.get('/long', (_request, response) => void response.send(long));
 /** Long enough for a busy machine to move some bytes in it. */
 const stalledMs = 1500;
-const api = createApiServer({ app, draining: () => false, stalledMs });
+const api = new ApiServer({ app, draining: () => false, stalledMs });
 const listening = await api.listen(0, '127.0.0.1');
 const { port } = listening.address() as AddressInfo;
 afterAll(() => api.close({ graceMs: 0, onGraceOver: () => undefined }));
@@ -34,7 +34,7 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
 const unreadable = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n';
 
-describe('createApiServer', () => {
+describe('ApiServer', () => {
   it.each([
     ['a chunk without a length', unreadable],
     ['an unknown transfer coding', 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: x\r\n\r\ntext'],
@@ -107,7 +107,7 @@ describe('createApiServer', () => {
 
   it('forgets requests whose connection was closed before their turn came', async () => {
     held.length = 0;
-    const stopping = createApiServer({ app, draining: () => false });
+    const stopping = new ApiServer({ app, draining: () => false });
     const server = await stopping.listen(0, '127.0.0.1');
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
     socket.write(get('/held').repeat(3));
@@ -135,7 +135,7 @@ describe('createApiServer', () => {
     ['a body', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n'],
     ['headers', 'GET /short HTTP/1.1\r\nHost: x\r\nX-Long: '],
   ])('gives a request a time in which it has to be there, with %s that drips', async (_, beginning) => {
-    const impatient = createApiServer({ app, draining: () => false, requestMs: 300 });
+    const impatient = new ApiServer({ app, draining: () => false, requestMs: 300 });
     const server = await impatient.listen(0, '127.0.0.1');
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined);
     socket.write(beginning);
@@ -149,7 +149,7 @@ describe('createApiServer', () => {
   });
 
   it('takes requests while others are in flight, for half of the grace at most, and ends when the grace does', async () => {
-    const stopping = createApiServer({ app, draining: () => true });
+    const stopping = new ApiServer({ app, draining: () => true });
     const server = await stopping.listen(0, '127.0.0.1');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const asked = once(server, 'request');

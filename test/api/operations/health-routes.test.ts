@@ -14,7 +14,7 @@ const config = parseConfig({ REDIS_URL: 'redis://:canary@127.0.0.1:1' }, 'config
 const unreachable = openQueueStore(config, createRecordingLog().log);
 let store: QueueStore;
 let databaseChecks: DatabaseHealth;
-let linked: boolean;
+let connected: boolean;
 let draining: boolean;
 
 const app = express();
@@ -23,7 +23,7 @@ app.get('/readyz', (request, response, next) =>
   readyz({
     store,
     database: { check: async () => databaseChecks },
-    linked: () => linked,
+    connected: () => connected,
     draining: () => draining,
   })(request, response, next),
 );
@@ -35,7 +35,7 @@ afterAll(async () => {
 beforeEach(() => {
   store = { ...unreachable, check: async () => {} };
   databaseChecks = { database: { status: 'ok' }, migrations: { status: 'ok' } };
-  linked = true;
+  connected = true;
   draining = false;
 });
 
@@ -60,8 +60,8 @@ describe('readyz', () => {
     });
   });
 
-  it('is 503 before the channels are open', async () => {
-    linked = false;
+  it('is 503 before the job client is connected', async () => {
+    connected = false;
     expect(await ask('/readyz')).toMatchObject({
       status: 503,
       body: { status: 'failing', checks: { queue: { status: 'failing' } } },

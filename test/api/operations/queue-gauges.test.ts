@@ -28,8 +28,8 @@ async function ofQueue() {
   );
   return Object.fromEntries(own.map(([series, value]) => [series.replace('quillgate_queue_', ''), value]));
 }
-const gauge = (link: () => Pick<JobClient, 'measure'> | undefined, now = Date.now): QueueGauges => {
-  const gauges = createQueueGauges({ metrics: instruments.metrics, link, now });
+const gauge = (source: () => Pick<JobClient, 'measure'> | undefined, now = Date.now): QueueGauges => {
+  const gauges = createQueueGauges({ metrics: instruments.metrics, source, now });
   instruments.onScrape(gauges.refresh);
   return gauges;
 };

@@ -1,6 +1,6 @@
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
-import { limitAnonymousReads } from '../../../api/access/anonymous-reads.js';
+import { limitAnonymousReads } from '../../../api/access/rate-limit.js';
 import { problemHandler } from '../../../api/http/problem.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { serve } from '../../support/serve.js';
