@@ -5,19 +5,29 @@ import { version } from './version.js';
 
 /**
  * What crosses between processes, and nothing else does: the job on the queue, and the messages on the relay. Each
- * carries `v`; see `versions.ts`.
+ * carries `v`; see `version.ts`.
  */
 
 const provider = z.enum(providerIds);
+
+/** Text, or parts that are text and are joined: a later release may send parts, and parts of other kinds under a new version. */
+const content = z.union([
+  z.string(),
+  z
+    .array(z.object({ type: z.literal('text'), text: z.string() }))
+    .min(1)
+    .transform((parts) => parts.map(({ text }) => text).join('')),
+]);
+
+/** Whom to ask when an attempt fails. */
+const nextAttempt = z.object({ provider, model: z.string().optional() });
 
 /** A conversation to answer; the payload of a job on the queue `chat-<provider>`. */
 export const chatJobSchema = z.object({
   v: version,
   provider,
   model: z.string().optional(),
-  turns: jsonText(
-    z.array(z.object({ role: z.enum(['system', 'user', 'assistant']), content: z.string() })).min(1),
-  ),
+  turns: jsonText(z.array(z.object({ role: z.enum(['system', 'user', 'assistant']), content })).min(1)),
   /** When the caller stops waiting, in milliseconds since the epoch; set once at the API and binding for everyone. */
   deadline: z.number(),
   /** The API process that waits for the outcome. */
@@ -27,6 +37,16 @@ export const chatJobSchema = z.object({
    * recorded. Absent in an ordinary job.
    */
   keptUntil: z.number().optional(),
+  /** Id of the user who asks; absent from the release before. */
+  user: z.string().optional(),
+  /** Which attempt at the chat this job is, from 1; absent means the first. */
+  attempt: z.int().positive().optional(),
+  /** The attempts that remain should this one fail, in their order; absent means none. */
+  fallback: z.array(nextAttempt).optional(),
+  /** Whether the caller reads the reply piece by piece; absent means not. */
+  stream: z.boolean().optional(),
+  /** The caller's trace, as in https://www.w3.org/TR/trace-context/#traceparent-header. */
+  traceparent: z.string().optional(),
 });
 
 /** The job as a worker reads it. */
@@ -38,7 +58,7 @@ export type ChatJobPayload = z.input<typeof chatJobSchema>;
 /** Writes a job down for the queue; `chatJobSchema` reads it back. */
 export const encodeChatJob = (job: ChatJob): ChatJobPayload => ({ ...job, turns: JSON.stringify(job.turns) });
 
-/** Told on `reply.<api node>` when jobs have settled; on `reply.kept` of kept ones, without their outcomes. */
+/** Published on `reply.<api node>` when jobs have ended; on `reply.kept` for stored chats, without their outcomes. */
 export const resultMessageSchema = z.object({
   v: version,
   settled: z.array(
@@ -52,16 +72,16 @@ export const resultMessageSchema = z.object({
 
 export type Reply = z.output<typeof resultMessageSchema>;
 
-/** Told on `cancel.<provider>` when nobody waits for these jobs any more. */
+/** Published on `cancel.<provider>` when nobody waits for these jobs any more. */
 export const cancelSchema = z.object({ v: version, jobIds: z.array(z.string()) });
 
 export type Cancel = z.output<typeof cancelSchema>;
 
-/** Told on `limit.<provider>` when the provider has told a pool to wait, so that its other pools wait as well. */
+/** Published on `limit.<provider>` when the provider has answered a pool with a 429, so that its other pools wait as well. */
 export const rateLimitSchema = z.object({
   v: version,
   provider,
-  /** Who was told. */
+  /** The worker that got the 429. */
   worker: z.string(),
   /** How long, in milliseconds; not until when, because the clocks of two machines differ. */
   holdMs: z.number(),
@@ -82,9 +102,21 @@ const modelBreakerSchema = z.object({
 
 export type ModelBreaker = z.output<typeof modelBreakerSchema>;
 
+/** How the calls of a pool's provider have gone. */
+const callStatsSchema = z.object({
+  count: z.int().positive(),
+  /** Of these calls, those that failed by the provider's fault, and those that it refused with a 429: shares from 0 to 1. */
+  errorRate: z.number(),
+  rateLimitRate: z.number(),
+  /** How long the calls took that gave a reply, in milliseconds; absent when none did. */
+  latencyMs: z.object({ p50: z.number(), p95: z.number() }).optional(),
+});
+
+export type CallStats = z.output<typeof callStatsSchema>;
+
 /**
- * Told on `pool.<provider>.<worker>` once a second, at every change of the breaker, when a hold begins and ends, and once
- * when the pool stops.
+ * Published on `pool.<provider>.<worker>` once a second, at every change of a breaker, when a cooldown begins and ends, and
+ * once when the pool stops.
  */
 export const poolHeartbeatSchema = z.object({
   v: version,
@@ -117,11 +149,18 @@ export const poolHeartbeatSchema = z.object({
   heldForMs: z.number().optional(),
   /** What it does not call freely; absent when there is nothing. */
   breakers: z.array(modelBreakerSchema).optional(),
+  /** The calls of the last minute; absent when there were none, and from the release before. */
+  calls: callStatsSchema.optional(),
+  /** Which settings the pool works by: a number that grows with every change of them; absent from the release before. */
+  settingsVersion: z.int().optional(),
+  /** The release that the worker runs, and its machine's name; absent from the release before. */
+  release: z.string().optional(),
+  host: z.string().optional(),
 });
 
 export type PoolHeartbeat = z.output<typeof poolHeartbeatSchema>;
 
-/** The record of a finished job is kept this long, in milliseconds, for an API process that missed the telling. */
+/** The record of a finished job is kept this long, in milliseconds, for an API process that missed the message. */
 export const jobRecordTtlMs = 60_000;
 
 /** Name of a provider's queue. */

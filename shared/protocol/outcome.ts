@@ -1,20 +1,36 @@
 import { z } from 'zod';
+import { providerIds } from '../contract.js';
 import { failureCodes } from '../failures.js';
 import { jsonText } from './json-text.js';
 import { version, writtenVersion } from './version.js';
+
+const usage = z.object({ inputTokens: z.number(), outputTokens: z.number() }).optional();
 
 const completion = {
   text: z.string(),
   /** The model that answered, in the provider's words. */
   model: z.string(),
-  usage: z.object({ inputTokens: z.number(), outputTokens: z.number() }).optional(),
+  usage,
+  /** Why the reply ended, where the kind does not say it: reserved for replies that call tools. */
+  finish: z.enum(['stop', 'length', 'tool_calls']).optional(),
 };
+
+/** One attempt at a chat, and what it cost. */
+const attempt = z.object({
+  provider: z.enum(providerIds),
+  model: z.string().optional(),
+  /** `ok`, or what it failed with. */
+  code: z.enum(['ok', ...failureCodes]).catch('internal'),
+  usage,
+});
 
 const timings = {
   /** Milliseconds the job waited before a worker took it. */
   queueMs: z.number(),
   /** Milliseconds spent at the provider, all attempts and the pause between them included. */
   providerMs: z.number(),
+  /** All attempts in their order; absent when there was only one, which is the outcome itself. */
+  attempts: z.array(attempt).optional(),
 };
 
 /**

@@ -23,6 +23,17 @@ const outcomes: Outcome[] = [
   { kind: 'ok', text: ' a\u2028\n', model: 'm', usage: { inputTokens: 1, outputTokens: 2 }, ...timings },
   { kind: 'ok', text: 'a', model: 'm', ...timings },
   { kind: 'truncated', text: 'a', model: 'm', ...timings },
+  { kind: 'ok', text: 'a', model: 'm', finish: 'tool_calls', ...timings },
+  {
+    kind: 'ok',
+    text: 'a',
+    model: 'm',
+    ...timings,
+    attempts: [
+      { provider: 'openai', code: 'provider_timeout' },
+      { provider: 'anthropic', model: 'm', code: 'ok', usage: { inputTokens: 1, outputTokens: 2 } },
+    ],
+  },
   { kind: 'blocked', ...timings },
   { kind: 'cancelled', ...timings },
   { kind: 'failed', code: 'provider_error', retryable: true, retryAfterMs: 1000, ...timings },
@@ -100,6 +111,27 @@ describe('chatJobSchema', () => {
     expect(chatJobSchema.parse(sent(encodeChatJob(without)))).toEqual(without);
   });
 
+  it('reads what the next release may add', () => {
+    const added: ChatJob = {
+      ...job,
+      user: '01890000-0000-7000-8000-000000000001',
+      attempt: 2,
+      fallback: [{ provider: 'anthropic' }, { provider: 'bedrock', model: 'm2' }],
+      stream: true,
+      traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+    };
+    expect(chatJobSchema.parse(sent(encodeChatJob(added)))).toEqual(added);
+  });
+
+  it('joins content that comes in parts of text, and refuses parts of other kinds', () => {
+    const withParts = (...content: object[]) =>
+      chatJobSchema.safeParse({ ...encodeChatJob(job), turns: JSON.stringify([{ role: 'user', content }]) });
+    const parts = withParts({ type: 'text', text: 'a' }, { type: 'text', text: 'b' });
+    expect(parts.data?.turns).toEqual([{ role: 'user', content: 'ab' }]);
+    expect(withParts({ type: 'image', url: 'x' }).success).toBe(false);
+    expect(withParts().success).toBe(false);
+  });
+
   it('says of a stored chat how long it is kept', () => {
     const kept = { ...job, keptUntil: 1_800_000_000_000 };
     expect(chatJobSchema.parse(sent(encodeChatJob(kept)))).toEqual(kept);
@@ -149,6 +181,9 @@ describe('poolHeartbeatSchema', () => {
     expect(poolHeartbeatSchema.parse(sent(heartbeat))).toEqual(heartbeat);
     const held = { ...heartbeat, heldForMs: 1500 };
     expect(poolHeartbeatSchema.parse(sent(held))).toEqual(held);
+    const calls = { count: 4, errorRate: 0.25, rateLimitRate: 0, latencyMs: { p50: 900, p95: 1200 } };
+    const whole: PoolHeartbeat = { ...heartbeat, calls, settingsVersion: 2, release: '0.3.0', host: 'a' };
+    expect(poolHeartbeatSchema.parse(sent(whole))).toEqual(whole);
   });
 
   it('refuses a heartbeat with an unknown state or of another version', () => {
