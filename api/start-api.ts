@@ -8,6 +8,7 @@ import type { Outcome } from '../shared/protocol/outcome.js';
 import { startPruner } from '../shared/queue/pruner.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
+import { whenReady } from '../shared/queue/when-ready.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
 import { explainListenError, type ListenAddress, notifyParent } from '../shared/runtime/program.js';
@@ -27,11 +28,12 @@ import { type JobClient, openJobClient } from './chat/jobs/job-client.js';
 import { createPendingReplies, type PendingReplies } from './chat/jobs/pending-replies.js';
 import { createStoredChats } from './chat/stored-chats.js';
 import { ApiServer } from './http/server.js';
-import { openWhenReady } from './open-when-ready.js';
 import { createQueueGauges } from './operations/queue-gauges.js';
 
 /** Time after the grace for everything else to close; a store that is down takes a second at each step. */
 const closingMs = 5000;
+/** The longest pause between two tries to open the queue. */
+const maxPauseToOpenMs = 8000;
 /** The outcome of a chat that outlasts the grace. */
 const cutShort: Outcome = { kind: 'failed', code: 'internal', retryable: true, queueMs: 0, providerMs: 0 };
 
@@ -116,7 +118,11 @@ function connectWhenReady(
   let jobClient: JobClient | undefined;
   const connect = async () => {
     const open = () => openJobClient({ store, pendingReplies, metrics, log });
-    jobClient = await openWhenReady(open, { store, log, signal: lifecycle.stopping });
+    const signal = lifecycle.stopping;
+    jobClient = await whenReady(open, { store, log, signal, maxPauseMs: maxPauseToOpenMs }).catch((error) => {
+      if (!signal.aborted) throw error;
+      return undefined;
+    });
     if (jobClient === undefined) return;
     const maxMs = Math.max(config.CHAT_TIMEOUT_MS, config.CHAT_MAX_WAIT_S * 1000);
     lifecycle.opened('pruner', startPruner({ store, maxMs, log }), (pruner) => pruner.stop());

@@ -15,17 +15,19 @@ import { startPruner } from '../shared/queue/pruner.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../shared/queue/relay.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
+import { whenReady } from '../shared/queue/when-ready.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
 import { notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
 import { openHealthServer } from './health-server.js';
-import { retryWhileDown } from './job/retry-while-down.js';
 import { type Pool, startPool } from './pool/pool.js';
 import { openProvider } from './providers/provider-settings.js';
 
 /** Time after the grace for everything else to close; a store that is gone takes a second at each step. */
 const closingMs = 5000;
+/** A store that is ready whenever it is asked and still refuses so often is not what is wrong. */
+const maxTriesToOpen = 20;
 
 /** Runs the pools that are configured until this process is told to stop. */
 export async function work(config: Config): Promise<void> {
@@ -80,10 +82,10 @@ async function openRelayWhenReady(
   { store, log, lifecycle }: Omit<StartDeps, 'config' | 'instruments'>,
   name: string,
 ): Promise<Relay> {
-  const link = { store, signal: lifecycle.stopping, log };
-  const opened = await retryWhileDown(() => openRelay(store, { name, log }), link);
+  const deps = { store, signal: lifecycle.stopping, log, maxTries: maxTriesToOpen };
+  const opened = await whenReady(() => openRelay(store, { name, log }), deps);
   const relay = lifecycle.opened('relay', opened, (open) => open.close());
-  return { ...relay, subscribe: (...topic) => retryWhileDown(() => relay.subscribe(...topic), link) };
+  return { ...relay, subscribe: (...topic) => whenReady(() => relay.subscribe(...topic), deps) };
 }
 
 function runsHere(config: Config, id: ProviderId, log: Log): boolean {
