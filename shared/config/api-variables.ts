@@ -1,0 +1,102 @@
+import { z } from 'zod';
+import { byteCount, count, list, milliseconds, secret, text, varied } from './variable-types.js';
+
+const imageHost = /^(\*\.)?([a-z0-9-]+\.)+[a-z0-9-]+(:\d{1,5})?$/i;
+const areImageHosts = (parts: readonly string[]): boolean =>
+  ['https', 'none'].includes(parts.join()) ||
+  (parts.length > 0 && parts.every((part) => imageHost.test(part)));
+
+const proxyAddress = z.union(
+  [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(['loopback', 'linklocal', 'uniquelocal'])],
+  { error: 'must be a comma list of addresses, networks, or loopback, linklocal, uniquelocal' },
+);
+
+/** What the API serves, to whom, and how much of it. */
+export const apiVariables = {
+  CHAT_USERNAME: z
+    .string()
+    .min(1)
+    .max(128)
+    .regex(/^[^:\p{Cc}]*$/u, 'must not contain a colon or control characters')
+    .optional()
+    .describe('Name of the first chat user.'),
+  CHAT_PASSWORD: secret(
+    z.string().min(16).max(512).pipe(varied),
+    'Password of the first chat user; at least 16 characters, 8 of them different.',
+  ),
+  BLOG_TITLE: text.max(300).default('Blog').describe('Title of the feeds and of the pages of posts.'),
+  BLOG_READS: z
+    .enum(['public', 'token'])
+    .default('public')
+    .describe('Who may read posts and feeds: everyone (public), or tokens that may read or write (token).'),
+  BLOG_IMAGES: list
+    .refine(areImageHosts, 'must be https, none, or a comma list of hosts such as images.example.org')
+    .default(['https'])
+    .describe(
+      'Where the images on the pages of posts may come from: https (anywhere), none, or a comma list of hosts (images.example.org, *.example.org). Each host sees who reads the post.',
+    ),
+  BLOG_READS_PER_SECOND: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .default(20)
+    .describe(
+      'Maximum reads of posts and feeds per second without credentials from one address, averaged over ten seconds, per API process; 0 for no limit, where a proxy in front limits them.',
+    ),
+  BLOG_TOKEN: secret(
+    z
+      .string()
+      .min(32)
+      .max(512)
+      .regex(/^[\x21-\x7e]*$/, 'must be visible ASCII without spaces')
+      .pipe(varied),
+    'First access token of the blog, with scopes blogs:write and blogs:read; at least 32 characters, 8 of them different.',
+  ),
+  TRUSTED_PROXIES: list
+    .pipe(z.array(proxyAddress).min(1))
+    .optional()
+    .describe(
+      'Comma list of addresses or networks (10.0.0.0/8, loopback) of proxies whose X-Forwarded-For is believed.',
+    ),
+  CHAT_TIMEOUT_MS: milliseconds(1000)
+    .default(55_000)
+    .describe('Deadline of a chat request that does not name its own, in milliseconds.'),
+  CHAT_MAX_WAIT_S: count(3600)
+    .default(300)
+    .describe(
+      'Longest deadline a caller may ask for with Prefer: wait=N, in seconds; must be the same for all API processes, each of which forgets jobs that are a minute older.',
+    ),
+  CHAT_USER_MAX_IN_FLIGHT: count(100_000)
+    .optional()
+    .describe(
+      'Maximum concurrent chat requests of one user, asynchronous chats included, per API process; when it is not set, ten times what all pools can run at once, and at least 100.',
+    ),
+  CHAT_USER_MAX_QUEUED_BYTES: byteCount
+    .default(67_108_864)
+    .describe(
+      'Maximum bytes of conversations that one user may have queued and running, per API process; a single one may be larger.',
+    ),
+  CHAT_MAX_QUEUED_BYTES: byteCount
+    .default(268_435_456)
+    .describe('Maximum bytes of conversations that all users may have queued and running, per API process.'),
+  CHAT_USER_MAX_PER_MINUTE: count(1_000_000)
+    .optional()
+    .describe(
+      'Maximum chat requests of one user per minute, per API process, reading and cancelling not counted; no limit when it is not set.',
+    ),
+  CHAT_RESULT_TTL_S: count(86_400)
+    .default(3600)
+    .describe(
+      'How long after its deadline a stored chat can be read and its idempotency key is remembered, in seconds.',
+    ),
+  MAX_BODY_BYTES: z.coerce
+    .number()
+    .int()
+    .min(1024)
+    .max(67_108_864)
+    .default(1_048_576)
+    .describe('Largest request body, in bytes.'),
+  MAX_MESSAGES: count(100_000).default(1000).describe('Maximum messages in one conversation.'),
+  MAX_JSON_DEPTH: count(1000).default(32).describe('Maximum nesting depth of a JSON body.'),
+};
