@@ -1,9 +1,9 @@
 import { defineConfig } from 'vitest/config';
-import { findStoreKinds } from './test/support/stores.js';
+import { findStores } from './test/support/stores.js';
 import { StoresReporter } from './test/support/stores-reporter.js';
 
 /** The catalogue of faults always has the embedded PostgreSQL. */
-const stores = await findStoreKinds();
+const stores = await findStores();
 
 /** What keeps the processors busy for long; beside it, what has to happen within a time would be late. */
 const laborious = ['test/fuzz/**/*.test.ts', 'test/db/post-explain.test.ts', 'test/db/post-search.test.ts'];
@@ -27,12 +27,18 @@ export default defineConfig({
           name: 'parts',
           include: ['test/**/*.test.ts'],
           exclude: ['test/system/**', 'test/faults/**', 'test/redis/**', 'test/deployment/**', ...laborious],
+          globalSetup: ['test/support/start-postgres.ts'],
           sequence: { groupOrder: 0 },
         },
       },
       {
         extends: true,
-        test: { name: 'laborious', include: laborious, sequence: { groupOrder: 1 } },
+        test: {
+          name: 'laborious',
+          include: laborious,
+          globalSetup: ['test/support/start-postgres.ts'],
+          sequence: { groupOrder: 1 },
+        },
       },
       ...stores
         .filter(({ servedBy }) => servedBy !== undefined)
@@ -41,7 +47,7 @@ export default defineConfig({
           test: {
             name,
             include: ['test/system/**/*.test.ts'],
-            globalSetup: ['test/support/start-store.ts'],
+            globalSetup: ['test/support/start-postgres.ts', 'test/support/start-store.ts'],
             sequence: { groupOrder: 0 },
           },
         })),

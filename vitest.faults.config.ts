@@ -49,7 +49,7 @@ function project({ name, include, exclude = [], maxWorkers = 3, groupOrder = 0 }
       include,
       exclude,
       maxWorkers,
-      globalSetup: ['test/support/start-store.ts'],
+      globalSetup: ['test/support/start-postgres.ts', 'test/support/start-store.ts'],
       sequence: { groupOrder },
     },
   };

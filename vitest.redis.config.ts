@@ -29,7 +29,7 @@ export default defineConfig({
           include: ['test/system/**/*.test.ts'],
           // The release before this one knows of one server alone.
           exclude: ['test/system/upgrade.test.ts'],
-          globalSetup: ['test/support/start-store.ts'],
+          globalSetup: ['test/support/start-postgres.ts', 'test/support/start-store.ts'],
           sequence: { groupOrder: 0 },
           maxWorkers: 6,
         },
@@ -43,7 +43,7 @@ export default defineConfig({
             'test/faults/workers.test.ts',
             'test/faults/store-trouble.test.ts',
           ],
-          globalSetup: ['test/support/start-store.ts'],
+          globalSetup: ['test/support/start-postgres.ts', 'test/support/start-store.ts'],
           sequence: { groupOrder: 1 },
           // Most of a case is waiting, and what is measured needs a quiet machine.
           maxWorkers: 3,

@@ -11,9 +11,9 @@ import { apiInstruments } from '../support/metrics.js';
 import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
-import { findStoreKinds } from '../support/stores.js';
+import { findStores } from '../support/stores.js';
 
-const stores = await findStoreKinds();
+const stores = await findStores();
 const { log } = createRecordingLog();
 
 describe.each(stores)('the chatService and a store in trouble: $name', (choice) => {

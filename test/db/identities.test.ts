@@ -8,6 +8,7 @@ import { migrateDatabase } from '../../db/database/migrate.js';
 import { digestOf } from '../../shared/access-token.js';
 import { startEmptyDatabase } from '../support/database.js';
 import { patience } from '../support/patience.js';
+import { waitingLocks } from '../support/postgres-server.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 // A database as the release before has left it, then migrated, and then used by both releases: the statements of the
@@ -117,7 +118,7 @@ describe('the release before on the newer schema', () => {
       await transaction`delete from users where name = 'carol'`;
       const making = olderToken('carol', 'of carol').execute();
       await expect
-        .poll(async () => (await transaction`select from pg_locks where not granted`).length, patience)
+        .poll(async () => (await transaction.unsafe(waitingLocks)).length, patience)
         .toBeGreaterThan(0);
       return { making };
     });

@@ -38,7 +38,7 @@ let store: PostStore;
 let sent: Statement[] = [];
 
 beforeAll(async () => {
-  server = await startTestDatabase();
+  server = await startTestDatabase({ ownServer: true });
   database = openDatabase({ url: server.url, poolSize: 1, log: createRecordingLog().log });
   client = postgres(server.url, { max: 1, fetch_types: false, onnotice: () => undefined });
   const logQuery = (text: string, values: unknown[]) => void sent.push({ text, values });

@@ -5,6 +5,7 @@ import type { PostFields, PostStore } from '../../db/posts/post-store.js';
 import { createPostStore } from '../../db/posts/posts.js';
 import { patientLimits, startTestDatabase } from '../support/database.js';
 import { patience } from '../support/patience.js';
+import { waitingLocks } from '../support/postgres-server.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 /** How many things `atOnce` can have in the database at the same moment. */
@@ -54,7 +55,7 @@ async function whileTaking<T>({ url, slug, act }: Taking<T>): Promise<T> {
       insert into posts (id, content, author, tags, slug, status)
       values (gen_random_uuid(), 'Text', 'eve', '{}', ${slug}, 'draft')`;
     const acting = act();
-    const waiting = () => transaction`select from pg_locks where not granted`;
+    const waiting = () => transaction.unsafe(waitingLocks);
     await vi.waitFor(async () => expect((await waiting()).length).toBeGreaterThanOrEqual(10), {
       ...patience,
       timeout: patientLimits.answerMs / 2,

@@ -120,4 +120,5 @@ describe('a request that writes', () => {
   });
 });
 
-const writeWaits = `select 1 from pg_locks where not granted and relation = 'posts'::regclass`;
+const writeWaits = `select 1 from pg_locks where not granted and relation = 'posts'::regclass
+  and database = (select oid from pg_database where datname = current_database())`;

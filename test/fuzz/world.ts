@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import type { Post } from '../../shared/contract.js';
-import { startEmptyDatabase } from '../support/database.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
 import { makeCredentials } from './access.js';
 import { floodedAddress } from './credentials.js';
@@ -39,11 +38,9 @@ const tooManyRequests = 429;
 
 /** Starts everything and writes the first posts, which the seed decides. */
 export async function openWorld(seed: number): Promise<World> {
-  const server = await startEmptyDatabase();
-  const store = { kind: 'postgres', url: server.url, databaseUrl: server.url } as const;
   // Failed logins are counted by address: a request that says where it comes from is believed.
   const variables = { TRUSTED_PROXIES: 'loopback', BLOG_READS_PER_SECOND: '0' };
-  const deployment = await startDeployment({ store, variables });
+  const deployment = await startDeployment({ variables });
   const names = new Map(Object.entries(await makeCredentials(deployment.stores.DATABASE_URL ?? '')));
   const samples = fc.sample(firstPost, { seed, numRuns: 2 * numberedPosts });
   const numbers = await writeFirstPosts(deployment, { names, samples });
@@ -77,7 +74,6 @@ export async function openWorld(seed: number): Promise<World> {
     },
     stop: async () => {
       await deployment.stop();
-      await server.stop();
     },
   };
 }

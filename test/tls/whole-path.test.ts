@@ -42,7 +42,7 @@ beforeAll(async () => {
     key: file('server.key', own.key),
   };
   file('stranger.crt', makeAuthority('Stranger').certificate);
-  database = await startEmptyDatabase();
+  database = await startEmptyDatabase({ ownServer: true });
   await offerTls(database.url, own);
   databaseUrl = trusting(database.url, certificates.authority);
 });

@@ -15,9 +15,9 @@ import { poolMetrics } from '../support/metrics.js';
 import { providerSetups } from '../support/providers.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
-import { findStoreKinds } from '../support/stores.js';
+import { findStores } from '../support/stores.js';
 
-const stores = await findStoreKinds();
+const stores = await findStores();
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 const { log } = createRecordingLog();

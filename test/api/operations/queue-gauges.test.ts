@@ -10,10 +10,10 @@ import { readMetrics } from '../../support/metrics.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
-import { findStoreKinds } from '../../support/stores.js';
+import { findStores } from '../../support/stores.js';
 
 const { log } = createRecordingLog();
-const stores = await findStoreKinds();
+const stores = await findStores();
 
 let instruments: ApiInstruments;
 beforeEach(() => {

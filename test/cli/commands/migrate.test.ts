@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { migrate } from '../../../cli/commands/migrate.js';
 import { openConnection } from '../../../db/database/connection.js';
 import { sql } from '../../../db/database/drizzle.js';
@@ -6,16 +6,21 @@ import { migrateDatabase } from '../../../db/database/migrate.js';
 import { freePort } from '../../../dev/free-port.js';
 import { StartupError } from '../../../shared/runtime/program.js';
 import { parsePostgresUrl } from '../../../shared/urls/postgres-url.js';
-import { startEmptyDatabase } from '../../support/database.js';
+import { startEmptyDatabase, type TestDatabase } from '../../support/database.js';
 import { patience } from '../../support/patience.js';
+import { createDatabase } from '../../support/postgres-server.js';
 import { collectOutput } from '../output.js';
 
+let server: TestDatabase;
 let url: string;
 
+beforeAll(async () => {
+  // The role and the locks of the tests are the server's.
+  server = await startEmptyDatabase({ ownServer: true });
+});
+afterAll(() => server?.stop());
 beforeEach(async () => {
-  const server = await startEmptyDatabase();
-  url = server.url;
-  return server.stop;
+  url = await createDatabase(server.url);
 });
 
 /** The sentence in which `quillgate migrate` says why it cannot; anything else as it is. */

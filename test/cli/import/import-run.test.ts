@@ -79,7 +79,7 @@ describe('storePosts', () => {
     onTestFinished(other.close);
     const terminate = sql`
       select pg_terminate_backend(pid) from pg_stat_activity
-      where pid <> pg_backend_pid() and backend_type = 'client backend'`;
+      where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`;
     let done = 0;
     let ended: Promise<unknown> | undefined;
     const onDone = () => {
@@ -99,7 +99,7 @@ describe('storePosts', () => {
   });
 
   it('stops when the database is gone', async () => {
-    const server = await startTestDatabase();
+    const server = await startTestDatabase({ ownServer: true });
     const from = openDatabase({ url: server.url, poolSize: 8, log: createRecordingLog().log });
     onTestFinished(from.close);
     let done = 0;

@@ -85,7 +85,7 @@ const cut = '57014';
 
 /** Ends all connections that requests use, and waits until their processes are gone. */
 async function terminateConnections(): Promise<void> {
-  const others = sql`application_name = 'quillgate' and pid <> pg_backend_pid()`;
+  const others = sql`datname = current_database() and application_name = 'quillgate' and pid <> pg_backend_pid()`;
   await server.database.run((db) =>
     db.execute(sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where ${others}`),
   );

@@ -40,7 +40,8 @@ async function listen({ frozen = false } = {}) {
 }
 
 const notify = () => server.database.run((db) => db.execute(sql`select pg_notify('news of "all"', '')`));
-const listeners = sql`from pg_stat_activity where application_name = 'quillgate listener'`;
+const listeners = sql`from pg_stat_activity
+  where datname = current_database() and application_name = 'quillgate listener'`;
 
 describe('listen', () => {
   it('tells that it listens, and then of each notification', async () => {

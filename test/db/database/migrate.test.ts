@@ -4,23 +4,28 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../db/database/client.js';
 import { type SQL, sql } from '../../../db/database/drizzle.js';
 import { migrateDatabase } from '../../../db/database/migrate.js';
 import { createPostStore } from '../../../db/posts/posts.js';
 import { freePort } from '../../../dev/free-port.js';
-import { startEmptyDatabase } from '../../support/database.js';
+import { startEmptyDatabase, type TestDatabase } from '../../support/database.js';
+import { createDatabase } from '../../support/postgres-server.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { openWire } from '../../support/wire.js';
 import { fields } from '../post-stores.js';
 
+let server: TestDatabase;
 let url: string;
 
+beforeAll(async () => {
+  // The roles that the tests add are the server's.
+  server = await startEmptyDatabase({ ownServer: true });
+});
+afterAll(() => server?.stop());
 beforeEach(async () => {
-  const server = await startEmptyDatabase();
-  url = server.url;
-  return server.stop;
+  url = await createDatabase(server.url);
 });
 
 function open(as = url) {
@@ -126,10 +131,13 @@ describe('migrateDatabase', () => {
   });
 
   it('is not cut short by the time limits of the role', async () => {
-    const database = open();
-    await database.run((db) => db.execute(sql`alter role quillgate set statement_timeout = 1`));
+    const hurried = await addRole(
+      'hurried',
+      sql`grant create on schema public to hurried`,
+      sql`alter role hurried set statement_timeout = 1`,
+    );
 
-    await migrateDatabase(url);
+    await migrateDatabase(hurried);
   });
 
   it('rejects soon when nobody listens, or somebody does who says nothing', async () => {

@@ -194,7 +194,9 @@ describe('a post that was changed since its file was read', () => {
     const storing = transfer.store(other).catch((error: unknown) => error);
     await vi.waitUntil(async () => {
       const rows = await database.run((db) =>
-        db.execute(sql`select from pg_stat_activity where wait_event_type = 'Lock'`),
+        db.execute(
+          sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        ),
       );
       return rows.length > 0;
     }, patience);

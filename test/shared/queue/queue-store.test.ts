@@ -29,7 +29,7 @@ async function failure(work: Promise<unknown>): Promise<unknown> {
   return Promise.race([settled, promise]).finally(() => clearTimeout(timer));
 }
 
-describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $name store', (choice) => {
+describe.each(stores)('a $name store', (choice) => {
   const { name, servedBy, missing } = choice;
   if (servedBy === undefined) return it.skip(`(${missing})`);
 
@@ -41,7 +41,7 @@ describe.each(stores.filter(({ name }) => name !== 'postgres-container'))('a $na
   let logged: ReturnType<typeof createRecordingLog>;
 
   beforeAll(async () => {
-    ({ server, stop: stopServer } = await choice.start());
+    ({ server, stop: stopServer } = await choice.start({ ownServer: true }));
     wire = await openWireTo(server.url);
   });
   afterAll(async () => {

@@ -1,23 +1,19 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../dev/postgres/embedded-postgres.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { maxMessageBytes, openRelay, type Relay } from '../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
+import { startEmptyDatabase, type TestDatabase } from '../../support/database.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
-const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
 const logged = createRecordingLog();
-let postgres: EmbeddedPostgres;
+let postgres: TestDatabase;
 let store: QueueStore;
 let telegraphs: Relay[] = [];
 
 beforeAll(async () => {
-  postgres = await startEmbeddedPostgres({ dataDir });
+  postgres = await startEmptyDatabase();
   const config = parseConfig({ DATABASE_URL: postgres.url }, 'migrate');
   await migrateQueueStore(config);
   store = openQueueStore(config, logged.log);
@@ -25,7 +21,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await store?.close();
   await postgres?.stop();
-  rmSync(dataDir, { recursive: true });
 });
 
 afterEach(async () => {

@@ -26,7 +26,7 @@ beforeAll(async () => {
   const made = makeAuthority();
   writeFileSync(join(folder, 'authority.crt'), made.certificate);
   writeFileSync(join(folder, 'stranger.crt'), makeAuthority('Stranger').certificate);
-  [server, withTls] = await Promise.all([startTestDatabase(), startTestDatabase()]);
+  [server, withTls] = await Promise.all([startTestDatabase(), startTestDatabase({ ownServer: true })]);
   await offerTls(withTls.url, made.issue('localhost'));
 });
 

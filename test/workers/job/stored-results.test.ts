@@ -8,9 +8,9 @@ import { createStoredResults } from '../../../workers/job/stored-results.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
-import { findStoreKinds } from '../../support/stores.js';
+import { findStores } from '../../support/stores.js';
 
-const stores = await findStoreKinds();
+const stores = await findStores();
 const outcome: Outcome = { kind: 'ok', text: 'canary \u0000🎉', model: 'm', queueMs: 1, providerMs: 2 };
 const other: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
 const ttlMs = 60_000;

@@ -16,9 +16,9 @@ import { poolMetrics } from '../../support/metrics.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
-import { findStoreKinds } from '../../support/stores.js';
+import { findStores } from '../../support/stores.js';
 
-const stores = await findStoreKinds();
+const stores = await findStores();
 const logged = createRecordingLog();
 const { log } = logged;
 const provider: Provider = {

@@ -10,9 +10,9 @@ import type { Provider } from '../../../workers/providers/provider.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
-import { findStoreKinds } from '../../support/stores.js';
+import { findStores } from '../../support/stores.js';
 
-const stores = await findStoreKinds();
+const stores = await findStores();
 const { log } = createRecordingLog();
 const concurrency = 2;
 

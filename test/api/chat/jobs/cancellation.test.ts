@@ -1,28 +1,24 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Cancellation, createCancellation } from '../../../../api/chat/jobs/cancellation.js';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../../dev/postgres/embedded-postgres.js';
 import { parseConfig } from '../../../../shared/config/config.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../../../shared/queue/stores/open.js';
+import { startEmptyDatabase, type TestDatabase } from '../../../support/database.js';
 import { apiInstruments } from '../../../support/metrics.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../../support/recording-relay.js';
 
-const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
 const { log } = createRecordingLog();
-let postgres: EmbeddedPostgres;
+let postgres: TestDatabase;
 let store: QueueStore;
 let queue: Queue;
 let relay: RecordingRelay;
 let cancellation: Cancellation;
 
 beforeAll(async () => {
-  postgres = await startEmbeddedPostgres({ dataDir });
+  postgres = await startEmptyDatabase();
   const config = parseConfig({ DATABASE_URL: postgres.url }, 'migrate');
   await migrateQueueStore(config);
   store = openQueueStore(config, log);
@@ -32,7 +28,6 @@ afterAll(async () => {
   await queue.close();
   await store.close();
   await postgres.stop();
-  rmSync(dataDir, { recursive: true });
 });
 beforeEach(() => {
   relay = createRecordingRelay();

@@ -1,11 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type JobClient, openJobClient } from '../../../../api/chat/jobs/job-client.js';
 import { watchJobResults } from '../../../../api/chat/jobs/job-results.js';
 import { createPendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../../dev/postgres/embedded-postgres.js';
 import { parseConfig } from '../../../../shared/config/config.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../../../shared/protocol/outcome.js';
@@ -13,22 +9,22 @@ import { encodeStoredResult, resultKey } from '../../../../shared/protocol/store
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
 import { openRelay } from '../../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../../shared/queue/stores/open.js';
+import { startEmptyDatabase, type TestDatabase } from '../../../support/database.js';
 import { withLag } from '../../../support/lateness.js';
 import { apiInstruments } from '../../../support/metrics.js';
 import { patience, patienceMs } from '../../../support/patience.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 import { openWire, type Wire } from '../../../support/wire.js';
 
-const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
 const pendingReplies = createPendingReplies();
 const { log } = createRecordingLog();
-let postgres: EmbeddedPostgres;
+let postgres: TestDatabase;
 let wire: Wire;
 let store: QueueStore;
 let link: JobClient;
 
 beforeAll(async () => {
-  postgres = await startEmbeddedPostgres({ dataDir });
+  postgres = await startEmptyDatabase();
   const url = new URL(postgres.url);
   await migrateQueueStore(parseConfig({ DATABASE_URL: url.href }, 'migrate'));
   wire = await openWire(Number(url.port));
@@ -42,7 +38,6 @@ afterAll(async () => {
   await store.close();
   await wire.close();
   await postgres.stop();
-  rmSync(dataDir, { recursive: true });
 });
 
 const job = { provider: 'openai', turns: [{ role: 'user', content: 'Hi' }] } as const;

@@ -8,9 +8,9 @@ import type { QueueStore } from '../../../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../../../shared/queue/stores/open.js';
 import { patienceMs } from '../../../support/patience.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
-import { findStoreKinds, freshStore } from '../../../support/stores.js';
+import { findStores, freshStore } from '../../../support/stores.js';
 
-const choice = (await findStoreKinds()).find(({ name }) => name === 'redis');
+const choice = (await findStores()).find(({ name }) => name === 'redis');
 const waiters = 5000;
 
 describe('a look at the records of those who wait', () => {
