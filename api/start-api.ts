@@ -20,7 +20,7 @@ import {
 } from './access/open-authentication.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { createFeeds } from './blog/feeds.js';
-import { createPostExport } from './blog/post-page.js';
+import { createPostPages } from './blog/post-page.js';
 import { createMarkdownRenderer } from './blog/rendering/markdown.js';
 import { createRenderedPosts } from './blog/rendering/rendered-posts.js';
 import { createChatService } from './chat/chat-service.js';
@@ -144,7 +144,7 @@ function openBlog(config: Config, { database, lifecycle, log }: ApiDeps): Pick<A
   const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());
   const render = createRenderedPosts({ renderer, log });
   const basePath = new URL(baseUrl).pathname.replace(/\/$/, '');
-  const pages = createPostExport({ blogTitle: title, images, render });
+  const pages = createPostPages({ blogTitle: title, images, render });
   const feeds = createFeeds({ title, baseUrl, render, posts });
   return { blogs: { posts, basePath, pages }, feeds: { feeds } };
 }

@@ -12,6 +12,16 @@ export interface Caller extends UserIdentity {
   readonly scopes: readonly Scope[];
 }
 
+/** A request whose credentials have been checked; `user` is undefined for an anonymous reader. */
+export type AuthenticatedRequest = Request & { readonly user?: Caller };
+
+/** The caller of an operation that requires credentials. */
+export const callerOf = ({ user }: AuthenticatedRequest): Caller => user as Caller;
+
+/** Whether the caller may write posts, and therefore see drafts. */
+export const mayWrite = ({ user }: AuthenticatedRequest): boolean =>
+  user?.scopes.includes('blogs:write') ?? false;
+
 /** What the generated routes check credentials with; they find it in `app.locals.authentication`. */
 export interface Authentication {
   /** Takes the same time whether the name, the secret or neither is right. */

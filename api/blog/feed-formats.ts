@@ -1,21 +1,21 @@
 import { generateAtomFeed, generateJsonFeed } from 'feedsmith';
 
-/** A way to write a feed. */
+/** A format of a feed. */
 export type FeedFormat = 'json' | 'atom';
 
-/** The blog that a feed is of. */
+/** The blog that a feed belongs to. */
 export interface FeedSource {
   title: string;
-  /** Public base address of the blog, without a slash at its end. */
+  /** Public base address of the blog, without a trailing slash. */
   baseUrl: string;
 }
 
-/** A post as the feeds show it. */
+/** A post as feeds show it. */
 export interface FeedEntry {
   id: string;
-  /** Null for a post without one. */
+  /** Null for a post without a title. */
   title: string | null;
-  /** What to call the post where it has to be called something. */
+  /** The title, or a substitute where a format requires one. */
   heading: string;
   author: string;
   tags: readonly string[];
@@ -24,7 +24,7 @@ export interface FeedEntry {
   html: string;
 }
 
-/** How a format is called and written: newest entry first, all of them on one page. */
+/** Each format's media type and writer: newest entry first, all entries in one document. */
 export const feedDocuments: Record<
   FeedFormat,
   { mediaType: string; write: (source: FeedSource, entries: readonly FeedEntry[]) => string }
@@ -33,14 +33,14 @@ export const feedDocuments: Record<
   atom: { mediaType: 'application/atom+xml', write: writeAtomFeed },
 };
 
-/** Stays the same wherever the blog moves to. */
-const nameOf = ({ id }: FeedEntry): string => `urn:uuid:${id}`;
+/** Does not change when the blog moves to another address. */
+const urnOf = ({ id }: FeedEntry): string => `urn:uuid:${id}`;
 const addressOf = ({ baseUrl }: FeedSource, { id }: FeedEntry): string => `${baseUrl}/blogs/${id}`;
 
 /** JSON Feed 1.1, https://www.jsonfeed.org/version/1.1/. */
 function writeJsonFeed(source: FeedSource, entries: readonly FeedEntry[]): string {
   const items = entries.map((entry) => ({
-    id: nameOf(entry),
+    id: urnOf(entry),
     url: addressOf(source, entry),
     ...(entry.title !== null && { title: entry.title }),
     content_html: entry.html,
@@ -55,7 +55,7 @@ function writeJsonFeed(source: FeedSource, entries: readonly FeedEntry[]): strin
     feed_url: `${source.baseUrl}/feed.json`,
     items,
   });
-  // The generator leaves an empty list out, which the format demands.
+  // The generator omits an empty list, which the format requires.
   return JSON.stringify({ ...(feed as object), ...(items.length === 0 && { items }) });
 }
 
@@ -71,7 +71,7 @@ function writeAtomFeed(source: FeedSource, entries: readonly FeedEntry[]): strin
       { rel: 'alternate', href: `${source.baseUrl}/blogs` },
     ],
     entries: entries.map((entry) => ({
-      id: nameOf(entry),
+      id: urnOf(entry),
       title: textOf(entry.heading),
       updated: entry.updatedAt,
       published: entry.publishedAt,
@@ -83,12 +83,12 @@ function writeAtomFeed(source: FeedSource, entries: readonly FeedEntry[]): strin
   });
 }
 
-/** Atom demands a time of the last change even of a feed that has no entries. */
+/** Atom requires a time of the last change even for a feed without entries. */
 const beforeAnyPost = '1970-01-01T00:00:00.000Z';
 const later = (one: string, other: string): string => (one > other ? one : other);
 
 const textOf = (value: string) => ({ type: 'text', value: inXml(value) });
 
-/** XML 1.0 (2.2) cannot hold these, not even escaped: one of them would make the whole feed unreadable. */
+/** XML 1.0 (2.2) forbids these characters, even escaped: a single one would make the whole feed unreadable. */
 const inXml = (text: string): string =>
   text.replace(/[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/gu, '\u{fffd}');

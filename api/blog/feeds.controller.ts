@@ -15,10 +15,10 @@ import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { Problem } from '../../shared/contract.js';
 import type { FeedFormat } from './feed-formats.js';
 import type { Feeds } from './feeds.js';
-import { isKnown } from './post-etag.js';
-import { cacheControl } from './post-representations.js';
+import { isNotModified } from './post-etag.js';
+import { cacheHeaders } from './post-representations.js';
 
-/** What the operations on feeds need of the application. */
+/** What the operations on feeds are built from. */
 export interface FeedsDeps {
   feeds: Feeds;
 }
@@ -26,15 +26,12 @@ export interface FeedsDeps {
 @Route()
 @Tags('feeds')
 @Produces('application/problem+json')
-@Response<Problem, { 'X-Request-Id': string; 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
-@Response<Problem, { 'X-Request-Id': string; 'WWW-Authenticate': string }>('403', 'Insufficient scope')
-@Response<Problem, { 'X-Request-Id': string; Allow: string }>('405', 'Another method')
-@Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>(
-  '429',
-  'Too many failed logins, or reads without credentials',
-)
-@Response<Problem, { 'X-Request-Id': string }>('500', 'Server error')
-@Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>('503', 'The database is unavailable')
+@Response<Problem, { 'WWW-Authenticate': string }>('401', 'Credentials missing or wrong')
+@Response<Problem, { 'WWW-Authenticate': string }>('403', 'Insufficient scope')
+@Response<Problem, { Allow: string }>('405', 'Method not allowed')
+@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or too many anonymous reads')
+@Response<Problem>('500', 'Server error')
+@Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
 export class FeedsController extends Controller {
   constructor(private readonly deps: FeedsDeps) {
     super();
@@ -44,25 +41,24 @@ export class FeedsController extends Controller {
    * JSON Feed 1.1 with the 50 newest published posts.
    *
    * @summary Get the JSON feed
-   * @param _ifNoneMatch Entity tags that the client has: 304 when one of them is current.
+   * @param _ifNoneMatch Entity tags of the client's copies: 304 when one of them is current.
    */
   @Get('feed.json')
   @OperationId('jsonFeed')
   @Security('bearer', ['blogs:read'])
   @SuccessResponse<{
-    'X-Request-Id': string;
     /** State of the feed. */
     ETag: string;
     'Cache-Control': string;
     Vary: string;
   }>('200', 'The feed', 'application/feed+json')
-  @Response<void, { 'X-Request-Id': string; ETag: string }>('304', 'Not modified')
+  @Response<void, { ETag: string }>('304', 'Not modified')
   async jsonFeed(
     @Request() request: HttpRequest,
     @Header('If-None-Match') _ifNoneMatch?: string,
   ): Promise<{ [key: string]: unknown }> {
     await this.send('json', request);
-    // For the description alone: what was sent is not sent again.
+    // For the document only: the answer has already been sent.
     return {};
   }
 
@@ -70,19 +66,18 @@ export class FeedsController extends Controller {
    * Atom feed (RFC 4287) with the 50 newest published posts.
    *
    * @summary Get the Atom feed
-   * @param _ifNoneMatch Entity tags that the client has: 304 when one of them is current.
+   * @param _ifNoneMatch Entity tags of the client's copies: 304 when one of them is current.
    */
   @Get('feed.xml')
   @OperationId('atomFeed')
   @Security('bearer', ['blogs:read'])
   @SuccessResponse<{
-    'X-Request-Id': string;
     /** State of the feed. */
     ETag: string;
     'Cache-Control': string;
     Vary: string;
   }>('200', 'The feed', 'application/atom+xml')
-  @Response<void, { 'X-Request-Id': string; ETag: string }>('304', 'Not modified')
+  @Response<void, { ETag: string }>('304', 'Not modified')
   async atomFeed(
     @Request() request: HttpRequest,
     @Header('If-None-Match') _ifNoneMatch?: string,
@@ -94,9 +89,9 @@ export class FeedsController extends Controller {
   private async send(format: FeedFormat, request: HttpRequest): Promise<void> {
     const response = request.res as HttpResponse;
     const { etag, mediaType, body } = await this.deps.feeds.find(format);
-    const known = isKnown(request.get('If-None-Match'), etag);
-    const document = known ? undefined : await body();
-    response.set({ ETag: etag, 'Cache-Control': cacheControl(request), Vary: 'Authorization' });
+    const notModified = isNotModified(request.get('If-None-Match'), etag);
+    const document = notModified ? undefined : await body();
+    response.set({ ETag: etag, ...cacheHeaders(request) });
     if (document === undefined) response.status(304).end();
     else response.set('Content-Type', mediaType).send(document);
   }

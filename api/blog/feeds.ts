@@ -7,7 +7,7 @@ import { headingOf } from './post-page.js';
 import { rendererVersion } from './rendering/markdown.js';
 import type { RenderPost } from './rendering/rendered-posts.js';
 
-/** A feed holds the newest published posts, at most so many. */
+/** A feed has at most this many of the newest published posts. */
 const maxEntries = 50;
 
 interface FeedsDeps {
@@ -18,24 +18,24 @@ interface FeedsDeps {
   render: RenderPost;
 }
 
-/** A feed as it is now. */
+/** The current state of a feed. */
 export interface Feed {
-  /** Strong; another one as soon as a post of the feed is another. */
+  /** Strong; changes with every change of a post in the feed. */
   etag: string;
   mediaType: string;
-  /** The document in UTF-8. Posts are read and rendered only when nobody has asked for it before. */
+  /** The document in UTF-8. Reads and renders the posts only for the first request of this state. */
   body: () => Promise<Buffer>;
 }
 
-/** The feeds of one blog; built once, since what has been rendered is kept in it. */
+/** The feeds of one blog. They cache their documents, so build them once. */
 export interface Feeds {
-  /** Throws `Failure('database_unavailable')`, as the feed's `body` does; that also when too many posts are being rendered. */
+  /** Throws `Failure('database_unavailable')`; so does `body`, which also throws `internal` when the renderer is busy. */
   find(format: FeedFormat): Promise<Feed>;
 }
 
 /**
- * Makes the feeds of the 50 newest published posts; fewer when they are so long that the store's first page ends
- * before. Two that ask for the same new feed at once wait for one rendering.
+ * Makes the feeds of the 50 newest published posts, or fewer when long posts end the store's first page earlier.
+ * Concurrent requests for the same state share one rendering.
  */
 export function createFeeds({ posts, title, baseUrl, render }: FeedsDeps): Feeds {
   const source = { title, baseUrl: baseUrl.replace(/\/+$/, '') };
@@ -50,7 +50,7 @@ export function createFeeds({ posts, title, baseUrl, render }: FeedsDeps): Feeds
         try {
           return await current.body(format);
         } catch (error) {
-          // What has failed is tried again by the next that asks.
+          // The next request tries again.
           if (edition === current) edition = undefined;
           throw error;
         }
@@ -60,18 +60,18 @@ export function createFeeds({ posts, title, baseUrl, render }: FeedsDeps): Feeds
   };
 }
 
-/** Also the configuration and the renderer count: they are part of every feed. */
+/** Includes the configuration and the renderer, which also affect every feed. */
 function keyOf(source: FeedSource, versions: readonly PostVersion[]): string {
-  const facts = [
+  const inputs = [
     rendererVersion,
     source.title,
     source.baseUrl,
     versions.map(({ id, version, updatedAt }) => [id, version, updatedAt]),
   ];
-  return createHash('sha256').update(JSON.stringify(facts)).digest('base64url').slice(0, 22);
+  return createHash('sha256').update(JSON.stringify(inputs)).digest('base64url').slice(0, 22);
 }
 
-/** Both feeds of one state of the posts. */
+/** Both formats of one state of the posts. */
 interface Edition {
   key: string;
   body: (format: FeedFormat) => Promise<Buffer>;
@@ -97,10 +97,10 @@ function createEdition(key: string, source: FeedSource, readEntries: () => Promi
 async function readNewest({ posts, render }: Pick<FeedsDeps, 'posts' | 'render'>): Promise<FeedEntry[]> {
   const page = await posts.list({ limit: maxEntries, drafts: false });
   const entries: FeedEntry[] = [];
-  // One after the other, so that a feed does not take every place of those who wait for the renderer.
+  // One at a time, so that a feed does not fill the renderer's queue.
   for (const post of page.posts) {
     const { html, final } = await render(post);
-    // Readers of feeds keep an entry until its post changes: better later than not as it will be.
+    // Feed readers store an entry until its post changes, so an entry must never be provisional.
     if (!final) throw new Failure('internal', tooBusy);
     entries.push(toEntry(post, html));
   }

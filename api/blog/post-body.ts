@@ -7,13 +7,13 @@ import type { ProblemError } from '../../shared/contract.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
 import { markApplied, prefersStrict } from '../http/prefer.js';
-import { invalidRequest, maxErrorsTold, text } from '../http/validation.js';
+import { invalidRequest, maxErrorsListed, text } from '../http/validation.js';
 
 const maxTags = 20;
-const tag = text({ most: 50, blank: false });
+const tag = text({ max: 50, blank: false });
 const tags = z
   .array(z.unknown(), { error: 'must be an array' })
-  // Before any tag is looked at, so that a million of them are one error.
+  // Checked before the tags themselves, so that a million of them are one error.
   .max(maxTags, { error: `must have at most ${maxTags} items` })
   .pipe(z.array(tag))
   .transform((given) => [...new Set(given)])
@@ -24,12 +24,12 @@ const slug = z
   .max(100, { error: 'must be at most 100 characters' })
   .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, { error: 'must be lowercase letters, digits and single hyphens' });
 
-/** Body of a post to be written whole: what it is checked for. What is absent or null stays so. */
+/** Checks the body of a whole post. Absent fields stay absent, and null stays null. */
 export const postInput = z.object(
   {
-    content: text({ most: 262_144, blank: false }),
-    title: text({ most: 300 }).nullish(),
-    author: text({ most: 200, blank: false }).nullish(),
+    content: text({ max: 262_144, blank: false }),
+    title: text({ max: 300 }).nullish(),
+    author: text({ max: 200, blank: false }).nullish(),
     tags: tags.nullish(),
     slug: slug.nullish(),
     status: z.enum(['published', 'draft'], { error: 'must be published or draft' }).nullish(),
@@ -37,10 +37,10 @@ export const postInput = z.object(
   { error: 'must be an object' },
 );
 
-/** A merge patch (RFC 7396) of a post: what it is checked for. */
+/** Checks a merge patch (RFC 7396) of a post. */
 export const postPatch = postInput.partial({ content: true });
 
-/** The post that a body stands for, with every default filled in; `author` is who is taken when it names none. */
+/** The post that a body describes, with all defaults; `author` is the author when the body names none. */
 export function toPostFields(input: z.output<typeof postInput>, author: string): PostFields {
   return {
     content: input.content,
@@ -52,7 +52,7 @@ export function toPostFields(input: z.output<typeof postInput>, author: string):
   };
 }
 
-/** The changes that a merge patch stands for: null resets a field to its default. */
+/** The changes that a merge patch describes: null resets a field to its default. */
 export function toPostChanges(patch: z.output<typeof postPatch>, author: string): PostChanges {
   return {
     ...(patch.content !== undefined && { content: patch.content }),
@@ -65,8 +65,8 @@ export function toPostChanges(patch: z.output<typeof postPatch>, author: string)
 }
 
 /**
- * Checks the JSON body that was read, and leaves only the fields of a post in `request.body`. Others are told in
- * `X-Ignored-Fields`, or refused under `Prefer: handling=strict` (RFC 7240). Throws `invalid_request`.
+ * Checks the parsed JSON body and leaves only the fields of a post in `request.body`. Others are listed in
+ * `X-Ignored-Fields`, or refused with `Prefer: handling=strict` (RFC 7240). Throws `invalid_request`.
  */
 export function checkPost(schema: typeof postInput | typeof postPatch): RequestHandler {
   return (request: Request, response: Response, next: NextFunction) => {
@@ -76,7 +76,7 @@ export function checkPost(schema: typeof postInput | typeof postPatch): RequestH
     markApplied(response, { isStrict });
     const errors = [
       ...(parsed.error?.issues ?? []).map(toError),
-      ...(isStrict ? ignored.slice(0, maxErrorsTold).map(refuse) : []),
+      ...(isStrict ? ignored.slice(0, maxErrorsListed).map(refuse) : []),
     ];
     if (errors.length > 0) throw invalidRequest(errors);
     if (ignored.length > 0) response.set('X-Ignored-Fields', listFields(ignored.map(fieldName)));
@@ -104,11 +104,10 @@ const refuse = (name: string): ProblemError => ({
 });
 
 /**
- * What a request to create a post is known by when it comes again; undefined when it was sent without a key. It is
- * the same request when it asks for the same post, however its body is written. Throws `invalid_request` for a
- * malformed key.
+ * What identifies a retry of a request to create a post; undefined when it has no key. Requests are the same when they
+ * describe the same post, however their bodies are written. Throws `invalid_request` for a malformed key.
  */
-export function onlyOnce(request: {
+export function toPostRequest(request: {
   user: UserIdentity;
   key: string | undefined;
   fields: PostFields;

@@ -1,19 +1,33 @@
 import { createHash } from 'node:crypto';
 import type { Post } from '../../shared/contract.js';
-import type { PostExport } from './post-representations.js';
 import { beginsWithTitle, escapeHtml, excerptOf, rendererVersion } from './rendering/markdown.js';
 import type { RenderPost } from './rendering/rendered-posts.js';
+
+/** The HTML pages of posts. */
+export interface PostPages {
+  /** Changes whenever anything on a page but the post changes; lowercase letters and digits, at most 16. */
+  readonly edition: string;
+  render(post: Post): Promise<PostPage>;
+}
+
+interface PostPage {
+  html: string;
+  /** The Content-Security-Policy that the page needs. */
+  csp: string;
+  /** Whether rendering this version of the post again gives the same page. */
+  final: boolean;
+}
 
 interface PostPagesDeps {
   /** Title of the blog, shown above every post. */
   blogTitle: string;
-  /** Where images may come from: `https` (anywhere), `none`, or hosts. */
+  /** Where images may come from: `https` (any host), `none`, or hosts. */
   images: readonly string[];
   render: RenderPost;
 }
 
-/** Makes the pages of posts: HTML documents without scripts that load nothing but their images. */
-export function createPostExport({ blogTitle, images, render }: PostPagesDeps): PostExport {
+/** Makes the pages of posts: HTML documents without scripts that load nothing but images. */
+export function createPostPages({ blogTitle, images, render }: PostPagesDeps): PostPages {
   const csp = policyOf(images);
   return {
     edition: editionOf(blogTitle, csp),
@@ -24,14 +38,14 @@ export function createPostExport({ blogTitle, images, render }: PostPagesDeps): 
   };
 }
 
-/** Another one as soon as anything of a page changes that is not the post's. */
+/** Includes a sample page, so that a change of the template changes the edition. */
 function editionOf(blogTitle: string, csp: string): string {
   const page = pageOf({ post: samplePost, blogTitle, content: '' });
   const facts = JSON.stringify([rendererVersion, csp, page]);
   return createHash('sha256').update(facts).digest('hex').slice(0, 8);
 }
 
-/** With everything that a page can have. */
+/** A post with every part that a page can show. */
 const samplePost: Post = {
   id: '',
   title: 'Title',
@@ -46,7 +60,7 @@ const samplePost: Post = {
   version: 1,
 };
 
-/** What to call a post: its title, without one the beginning of its text, and of a text without words its day. */
+/** The heading of a post: its title, else the beginning of its text, else (for a text without words) its date. */
 export function headingOf(post: Post, content: string): string {
   return post.title?.trim() || excerptOf(content) || dayOf(post.publishedAt ?? post.createdAt);
 }

@@ -1,25 +1,11 @@
 import type { Request, Response } from 'express';
 import type { Post } from '../../shared/contract.js';
-import { etagOf, isKnown } from './post-etag.js';
-
-/** The pages of posts. */
-export interface PostExport {
-  /** Another one as soon as anything of a page changes that is not the post's; lowercase letters and digits, at most 16. */
-  readonly edition: string;
-  render(post: Post): Promise<PostPage>;
-}
-
-interface PostPage {
-  html: string;
-  /** The Content-Security-Policy that it needs. */
-  csp: string;
-  /** Whether the next that asks for this version of the post will get the same. */
-  final: boolean;
-}
+import { etagOf, isNotModified } from './post-etag.js';
+import type { PostPages } from './post-page.js';
 
 type Representation = 'json' | 'markdown' | 'html';
 
-/** In the order they are preferred where the client has no preference; a charset it asks for is the one it gets. */
+/** In the order of the server's preference. The entries with a charset match clients that ask for it. */
 const offered: Record<string, Representation> = {
   'application/json': 'json',
   'text/markdown': 'markdown',
@@ -29,31 +15,23 @@ const offered: Record<string, Representation> = {
 };
 
 /**
- * Answers a read of a post in the representation that Accept asks for (RFC 9110, 12.5.1), or with 304 when the client
- * has it already. JSON is sent also when nothing fits: an error would help nobody.
+ * Answers a read of a post in the representation that `Accept` asks for (RFC 9110, 12.5.1), or with 304 when the
+ * client's copy is current. Sends JSON when nothing matches: an error would help nobody.
  */
-export async function sendPost(
-  request: Request,
-  response: Response,
-  post: Post,
-  pages: PostExport,
-): Promise<void> {
+export async function sendPost(request: Request, post: Post, pages: PostPages): Promise<void> {
+  const response = request.res as Response;
   const representation = negotiate(request);
   const etag = etagOf(post, suffixes[representation](pages));
-  const known = isKnown(request.get('If-None-Match'), etag);
-  // Before any header is set: should it fail, the answer that says so must not have them.
-  const { body, headers, final } = known ? unchanged : await represent[representation](post, pages);
-  const validators = {
-    ETag: etag,
-    'Last-Modified': lastModified(post),
-    'Cache-Control': cacheControl(request),
-  };
-  response.set({ ...headers, ...(final ? validators : notKept), Vary: 'Accept, Authorization' });
-  if (known) response.status(304).end();
+  const notModified = isNotModified(request.get('If-None-Match'), etag);
+  // Before any header is set: if rendering fails, the problem must not carry them.
+  const { body, headers, final } = notModified ? unchanged : await represent[representation](post, pages);
+  const caching = { ...validatorsOf(post, etag), ...cacheHeaders(request) };
+  response.set({ ...headers, ...(final ? caching : noStore), Vary: 'Accept, Authorization' });
+  if (notModified) response.status(304).end();
   else response.send(body);
 }
 
-/** The parser's time grows with the square of the length; browsers send a tenth of this. */
+/** The parser takes quadratic time; browsers send a tenth of this. */
 const maxAccept = 1000;
 
 function negotiate(request: Request): Representation {
@@ -62,8 +40,8 @@ function negotiate(request: Request): Representation {
   return (accepted && offered[accepted]) || 'json';
 }
 
-/** What tells the entity tags of the representations apart. */
-const suffixes: Record<Representation, (pages: PostExport) => string> = {
+/** The suffixes of the representations' entity tags. */
+const suffixes: Record<Representation, (pages: PostPages) => string> = {
   json: () => '',
   markdown: () => '-md',
   html: ({ edition }) => `-html-${edition}`,
@@ -76,11 +54,11 @@ interface Represented {
 }
 
 const unchanged: Represented = { body: undefined, headers: {}, final: true };
-const notKept = { 'Cache-Control': 'no-store' };
+const noStore = { 'Cache-Control': 'no-store' };
 
 const represent: Record<
   Representation,
-  (post: Post, pages: PostExport) => Represented | Promise<Represented>
+  (post: Post, pages: PostPages) => Represented | Promise<Represented>
 > = {
   json: (post) => ({
     body: JSON.stringify(post),
@@ -97,16 +75,27 @@ const represent: Record<
     const headers = {
       'Content-Type': 'text/html; charset=utf-8',
       'Content-Security-Policy': csp,
-      // The address of a draft, or what a reader reads, is no concern of the hosts of images and links.
+      // The hosts of images and links must not learn the address of a draft, or what somebody reads.
       'Referrer-Policy': 'no-referrer',
     };
     return { body: html, headers, final };
   },
 };
 
-/** The value of Last-Modified: whole seconds. */
-export const lastModified = ({ updatedAt }: Post): string => new Date(updatedAt).toUTCString();
+/** Returns a post that was written, for the generated route to send as JSON, and sets its validators. */
+export function answerWrite(request: Request, post: Post): Post {
+  request.res?.set(validatorsOf(post));
+  return post;
+}
 
-/** Always asked for again; what credentials have shown is not for everybody's cache. */
-export const cacheControl = (request: Request): string =>
-  request.headers.authorization === undefined ? 'public, no-cache' : 'private, no-cache';
+/** By default of the post's JSON. `Last-Modified` has whole seconds. */
+const validatorsOf = (post: Post, etag = etagOf(post)) => ({
+  ETag: etag,
+  'Last-Modified': new Date(post.updatedAt).toUTCString(),
+});
+
+/** Caches must revalidate every time, and shared caches must not store what needed credentials. */
+export const cacheHeaders = (request: Request) => ({
+  'Cache-Control': request.headers.authorization === undefined ? 'public, no-cache' : 'private, no-cache',
+  Vary: 'Authorization',
+});

@@ -10,7 +10,7 @@ import { toTurns } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
 import { markApplied, prefersStrict } from '../http/prefer.js';
-import { invalidRequest, maxErrorsTold } from '../http/validation.js';
+import { invalidRequest, maxErrorsListed } from '../http/validation.js';
 
 /** The application's own check, for routes that only know the request; see `app.locals.checkConversation`. */
 export const checkChatRequest = (request: HttpRequest, response: HttpResponse, next: NextFunction): void => {
@@ -31,13 +31,13 @@ export function checkConversation({ maxMessages }: { maxMessages: number }): Req
     const errors: ProblemError[] = [];
     for (const [place, message] of messages.entries()) {
       errors.push(...errorsOf(message, `/messages/${place}`));
-      if (errors.length >= maxErrorsTold) break;
+      if (errors.length >= maxErrorsListed) break;
     }
     const isStrict = prefersStrict(request.get('Prefer'));
     markApplied(response, { isStrict });
     const ignored = unknownFields(request.body, messages);
     if (isStrict)
-      errors.push(...ignored.slice(0, maxErrorsTold).map(({ pointer, detail }) => ({ pointer, detail })));
+      errors.push(...ignored.slice(0, maxErrorsListed).map(({ pointer, detail }) => ({ pointer, detail })));
     if (errors.length > 0) throw invalidRequest(errors);
     const names = listFields(ignored.map(({ name }) => name));
     if (names !== '') response.set('X-Ignored-Fields', names);

@@ -67,6 +67,7 @@ export function createDocument(facts: DocumentFacts, { bodies, query }: RequestS
   const document = structuredClone(generated) as unknown as Document;
   const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
   for (const operation of operations) {
+    addRequestId(operation);
     markHeaders(operation);
     describeSecurity(operation, facts);
     describeParameters(operation, limitsOf(query));
@@ -123,6 +124,12 @@ function completeSchema(name: string, schema: Schema): void {
     if ($ref !== undefined && schema.properties && Object.keys(beside).length > 0)
       schema.properties[field] = { ...beside, allOf: [{ $ref }] };
   }
+}
+
+/** Every answer has it, so the controllers do not repeat it. */
+function addRequestId({ responses }: Operation): void {
+  for (const answer of Object.values(responses))
+    answer.headers = { 'X-Request-Id': { schema: { type: 'string' } }, ...answer.headers };
 }
 
 function markHeaders({ responses }: Operation): void {

@@ -2,13 +2,13 @@ import MarkdownIt, { type Token } from 'markdown-it';
 
 const markdownIt = new MarkdownIt({ html: true });
 
-/** A heading is looked for in so many characters: what markdown-it takes long for is longer. */
+/** Only this many characters are searched: texts that keep markdown-it busy are longer. */
 const maxCharacters = 2000;
 const maxTitle = 300;
 
 /**
- * The text of the heading of the first level with which a Markdown text begins; undefined when there is none, or nothing of
- * it but markup, or more than a title can have.
+ * The text of the first-level heading with which a Markdown text begins; undefined when there is none, when it has no
+ * words, or when it is too long for a title.
  */
 export function titleOfMarkdown(markdown: string): string | undefined {
   const start = markdown.slice(0, maxCharacters).replace(/^(?:[ \t]*\r?\n)+/, '');

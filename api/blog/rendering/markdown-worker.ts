@@ -5,20 +5,20 @@ import footnotes from 'markdown-it-footnote';
 import sanitizeHtml from 'sanitize-html';
 
 /**
- * The program of the thread that renders: takes a Markdown text per message and answers each with an answer. It imports
- * no file of ours, so that it also starts from its source: Node takes the types out, but looks for no `.ts` behind `.js`.
+ * The program of the rendering thread: each message is a Markdown text and gets one answer. It imports no file of this
+ * project, so that it also starts from its source: Node strips types, but does not resolve `.js` to `.ts`.
  */
 
-/** What the thread tells: first that it is ready, then what became of each text. */
+/** A message of the thread: the first says that it is ready, each later one answers a text. */
 export interface MarkdownAnswer {
-  /** Undefined when it is ready, and for a text that was refused because it would fill the memory. */
+  /** Undefined in the first message, and for a text that was refused because it would fill the memory. */
   html?: string | undefined;
-  /** Time of a processor that the thread has used since it was started, in milliseconds. */
+  /** Processor time of the thread since its start, in milliseconds. */
   usedMs: number;
 }
 
 const markdownIt = new MarkdownIt({ html: true, linkify: true }).use(footnotes);
-// Each of them starts a parser of its own within the others, so no limit of depth would hold. GitHub has none either.
+// Each inline footnote nests another parser, which no limit of depth would count. GitHub does not support them either.
 markdownIt.inline.ruler.disable('footnote_inline');
 markdownIt.renderer.rules.footnote_block_open = () => '<hr>\n<ol>\n';
 markdownIt.renderer.rules.footnote_block_close = () => '</ol>\n';
@@ -33,10 +33,10 @@ function answer(html?: string): void {
   parentPort?.postMessage({ html, usedMs: (user + system) / 1000 } satisfies MarkdownAnswer);
 }
 
-/** CommonMark, tables, strikethrough, bare links, footnotes, tasks and HTML, as HTML that can do no harm. */
+/** Renders CommonMark, tables, strikethrough, bare links, footnotes, tasks and HTML as safe HTML. */
 function render(markdown: string): string | undefined {
   try {
-    // Footnotes of several posts may be on one page, as in a feed reader.
+    // A page can show footnotes of several posts, for instance in a feed reader.
     const environment = { docId: createHash('sha256').update(markdown).digest('hex').slice(0, 8) };
     const tokens = markdownIt.parse(markdown, environment);
     if (lengthOfAttributes(tokens) > maxHtml) throw new Refusal();
@@ -51,8 +51,8 @@ function render(markdown: string): string | undefined {
 class Refusal extends Error {}
 
 /**
- * In characters. A definition of a link can be used by every third character, which would make gigabytes of 256 KiB;
- * and an allocation of that size would end the whole process, whatever the limits of the thread are.
+ * In characters. Every third character can refer to a long link definition, which would turn 256 KiB into gigabytes,
+ * and an allocation of that size ends the whole process, whatever the limits of the thread.
  */
 const maxHtml = 4 * 1024 * 1024;
 
@@ -70,16 +70,16 @@ function lengthOfAttributes(tokens: readonly Token[]): number {
   return length;
 }
 
-/** markdown-it leaves out what is nested in 100 levels or more. */
-const deepestBlock = 98;
+/** markdown-it drops text that is nested 100 levels deep or more. */
+const maxBlockLevel = 98;
 
-/** A rule of markdown-it that is asked at each block and never takes it. */
+/** A markdown-it rule that sees every block and never consumes one. */
 function refuseLostText({ level }: StateBlock): boolean {
-  if (level > deepestBlock) throw new Refusal();
+  if (level > maxBlockLevel) throw new Refusal();
   return false;
 }
 
-/** A rule of markdown-it that draws the boxes of tasks: a form field would need rules of its own, here and in feeds. */
+/** A markdown-it rule that writes task boxes as characters: pages and feeds allow no form fields. */
 function markTasks({ tokens }: StateCore): void {
   for (const [index, { children }] of tokens.entries()) {
     const first = children?.[0];
@@ -88,7 +88,7 @@ function markTasks({ tokens }: StateCore): void {
   }
 }
 
-/** Those of footnotes, as `docId` makes them. */
+/** Ids of footnotes, which contain `docId`. */
 const footnoteId = /^fn(?:ref)?-[0-9a-f]{8}-\d{1,6}(?::\d{1,6})?$/;
 
 const withoutOtherIds = ({ id, ...attribs }: sanitizeHtml.Attributes): sanitizeHtml.Attributes =>
@@ -105,7 +105,7 @@ const alignCell: sanitizeHtml.Transformer = (tagName, { style = '', ...attribs }
 const cellAttributes = [{ name: 'align', values: ['left', 'center', 'right'] }, 'colspan', 'rowspan'];
 
 /**
- * `id`, `name` and `class` stay out, but for the ids of footnotes: they could take the place of something of the page that
+ * `id`, `name` and `class` are removed, except for ids of footnotes: they could collide with those of the page that
  * shows the text.
  */
 const allowed: sanitizeHtml.IOptions = {
@@ -121,7 +121,7 @@ const allowed: sanitizeHtml.IOptions = {
     td: cellAttributes,
     th: [...cellAttributes, 'scope'],
   },
-  // The language of a code block, as highlighters and readers look for it.
+  // The language of a code block, which syntax highlighters and feed readers use.
   allowedClasses: { code: ['language-*'] },
   allowedSchemes: ['http', 'https', 'mailto'],
   allowedSchemesByTag: { img: ['http', 'https'] },

@@ -1,42 +1,42 @@
 import sanitizeHtml from 'sanitize-html';
-import { type MarkdownThread, startMarkdownThread } from './markdown-thread.js';
+import { MarkdownThread } from './markdown-thread.js';
 
-/** To be raised when the same text becomes other HTML than before: caches go by it. */
+/** Increase it whenever the same text gives different HTML: caches depend on it. */
 export const rendererVersion = 2;
 
-/** What became of a text. */
+/** The outcome of rendering a text. */
 export type Rendering =
   | { readonly kind: 'rendered'; readonly html: string }
-  /** It costs more time or memory than it may, as it would the next time. */
+  /** The text needs more time or memory than the limits allow, and always will. */
   | { readonly kind: 'refused' }
-  /** Too many others wait, or have waited for too long. */
+  /** Too many texts wait, or this one has waited for too long. */
   | { readonly kind: 'busy' };
 
-/** Renders outside the thread that answers requests. */
+/** Renders in another thread than the one that answers requests. */
 export interface MarkdownRenderer {
   /**
-   * Markdown (CommonMark, tables, strikethrough, bare links, footnotes, tasks, HTML) as HTML that is safe to put into a page: no scripts,
-   * styles, forms or frames, addresses of http, https and mailto or relative ones.
+   * Renders Markdown (CommonMark, tables, strikethrough, bare links, footnotes, tasks, HTML) as HTML that is safe in a
+   * page: no scripts, styles, forms or frames; only relative addresses and those of http, https and mailto.
    */
   render(markdown: string): Promise<Rendering>;
-  /** Whatever still waits is `busy`. */
+  /** The outcome of all that still waits is `busy`. */
   close(): Promise<void>;
 }
 
 interface RendererLimits {
-  /** Time of a processor for one text, in milliseconds. */
+  /** Processor time for one text, in milliseconds. */
   maxCpuMs?: number;
-  /** Texts that are being rendered or wait for it. */
+  /** Maximum number of texts that are being rendered or wait. */
   maxWaiting?: number;
-  /** How long a text may wait for its turn, in milliseconds. */
+  /** How long a text may wait before its rendering begins, in milliseconds. */
   maxWaitMs?: number;
-  /** How long a thread without work is kept, in milliseconds. */
+  /** How long an idle thread lives, in milliseconds. */
   idleMs?: number;
 }
 
 /**
- * Makes a renderer with one thread, which is started for the first text. It takes one text after another; ordinary ones
- * take milliseconds, and the longest ordinary ones a tenth of a second.
+ * Makes a renderer with one thread, which starts with the first text and renders one text at a time. Ordinary texts
+ * take milliseconds, the longest ordinary ones a tenth of a second.
  */
 export function createMarkdownRenderer({
   maxCpuMs = 1000,
@@ -45,17 +45,17 @@ export function createMarkdownRenderer({
   idleMs = 60_000,
 }: RendererLimits = {}): MarkdownRenderer {
   let thread: MarkdownThread | undefined;
-  let idle: NodeJS.Timeout | undefined;
+  let idleTimer: NodeJS.Timeout | undefined;
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
   let closed = false;
-  const renderNow = async (markdown: string, askedAt: number): Promise<Rendering> => {
-    if (closed || performance.now() - askedAt > maxWaitMs) return { kind: 'busy' };
-    clearTimeout(idle);
-    if (thread === undefined || thread.ended()) thread = startMarkdownThread({ maxCpuMs });
+  const renderNow = async (markdown: string, queuedAt: number): Promise<Rendering> => {
+    if (closed || performance.now() - queuedAt > maxWaitMs) return { kind: 'busy' };
+    clearTimeout(idleTimer);
+    if (thread === undefined || thread.ended) thread = new MarkdownThread({ maxCpuMs });
     const current = thread;
     const html = await current.render(markdown);
-    idle = setTimeout(() => void current.end(), idleMs).unref();
+    idleTimer = setTimeout(() => void current.end(), idleMs).unref();
     if (html !== undefined) return { kind: 'rendered', html };
     return { kind: closed ? 'busy' : 'refused' };
   };
@@ -63,14 +63,14 @@ export function createMarkdownRenderer({
     render(markdown) {
       if (waiting >= maxWaiting) return Promise.resolve({ kind: 'busy' });
       waiting += 1;
-      const askedAt = performance.now();
-      const rendering = last.then(() => renderNow(markdown, askedAt)).finally(() => (waiting -= 1));
+      const queuedAt = performance.now();
+      const rendering = last.then(() => renderNow(markdown, queuedAt)).finally(() => (waiting -= 1));
       last = rendering.catch(() => {});
       return rendering;
     },
     async close() {
       closed = true;
-      clearTimeout(idle);
+      clearTimeout(idleTimer);
       await thread?.end();
     },
   };
@@ -88,30 +88,27 @@ const entities = new Map([
   ["'", '#39'],
 ]);
 
-/**
- * The beginning of a rendered text in one line of plain text, at most 80 characters and an ellipsis; empty when there
- * is nothing but markup.
- */
+/** The beginning of a rendered text as one line of plain text: at most 80 characters and an ellipsis; empty without words. */
 export function excerptOf(html: string): string {
   const text = textOf(html);
   const [cut = ''] = /^.{0,80}(?= |$)|^.{0,80}/su.exec(text) ?? [];
   return cut.length < text.length ? `${cut}…` : text;
 }
 
-/** Whether a rendered text begins with a heading of the first level that says the same as its title. */
+/** Whether a rendered text begins with a first-level heading that equals the title. */
 export function beginsWithTitle(html: string, title: string): boolean {
   const [heading] = /^<h1(?: [^>]*)?>.*?<\/h1>/s.exec(html.slice(0, 4000)) ?? [];
   return heading !== undefined && textOf(heading) === title.trim().replace(/\s+/g, ' ');
 }
 
-/** The beginning of a rendered text in one line of plain text. */
+/** The first 4,000 characters of a rendered text as one line of plain text. */
 const textOf = (html: string): string =>
   sanitizeHtml(html.slice(0, 4000), { allowedTags: [] })
     .replace(/&(?:amp|lt|gt|quot);/g, (entity) => characters.get(entity) ?? '')
     .trim()
     .replace(/\s+/g, ' ');
 
-/** The four that sanitize-html writes. */
+/** The four entities that sanitize-html writes. */
 const characters = new Map([
   ['&amp;', '&'],
   ['&lt;', '<'],

@@ -5,9 +5,9 @@ import { escapeHtml, type MarkdownRenderer, type Rendering } from './markdown.js
 
 /** The content of a post for a page or a feed. */
 export interface RenderedPost {
-  /** Needs no further cleaning. What could not be rendered stands in it as it was written. */
+  /** Safe as it is. Content that could not be rendered is shown as its source. */
   html: string;
-  /** Whether the next that asks for this version of the post will get the same. */
+  /** Whether rendering this version of the post again gives the same. */
   final: boolean;
 }
 
@@ -17,41 +17,36 @@ export type RenderPost = (post: Post) => Promise<RenderedPost>;
 interface RenderedPostsDeps {
   renderer: Pick<MarkdownRenderer, 'render'>;
   log: Log;
-  /** Memory for what was rendered, in bytes. */
+  /** Memory for the cache, in bytes. */
   maxBytes?: number;
 }
 
 /**
- * Makes the rendering of posts that the pages and the feeds share: what was rendered lately is kept, also that a post
- * was refused, and who asks for what is being rendered waits for that.
+ * Makes the rendering that pages and feeds share. Results are cached, refusals included; concurrent requests for the
+ * same version of a post share one rendering.
  */
 export function createRenderedPosts({ renderer, log, maxBytes = 16_777_216 }: RenderedPostsDeps): RenderPost {
-  const kept = new LRUCache<string, Rendering>({ maxSize: maxBytes, sizeCalculation: sizeOf });
-  const underway = new Map<string, Promise<Rendering>>();
-  const render = async (key: string, { id, version, content }: Post): Promise<Rendering> => {
-    try {
+  const cache = new LRUCache<string, Rendering, Post>({
+    maxSize: maxBytes,
+    sizeCalculation: sizeOf,
+    // A rendering that is evicted while it runs still answers those who wait for it.
+    ignoreFetchAbort: true,
+    fetchMethod: async (_key, _stale, { context: { id, version, content } }) => {
       const rendering = await renderer.render(content);
       if (rendering.kind === 'refused') log.warn({ post: id, version }, 'a post is too costly to render');
-      if (rendering.kind !== 'busy') kept.set(key, rendering);
-      return rendering;
-    } finally {
-      underway.delete(key);
-    }
-  };
-  const join = (key: string, post: Post): Promise<Rendering> => {
-    const rendering = underway.get(key) ?? render(key, post);
-    underway.set(key, rendering);
-    return rendering;
-  };
+      // Undefined is not cached: the next request tries again.
+      return rendering.kind === 'busy' ? undefined : rendering;
+    },
+  });
   return async (post) => {
     const key = `${post.id} ${post.version} ${post.updatedAt}`;
-    const rendering = kept.get(key) ?? (await join(key, post));
-    if (rendering.kind === 'rendered') return { html: rendering.html, final: true };
-    return { html: `<pre>${escapeHtml(post.content)}</pre>`, final: rendering.kind === 'refused' };
+    const rendering = await cache.fetch(key, { context: post });
+    if (rendering?.kind === 'rendered') return { html: rendering.html, final: true };
+    return { html: `<pre>${escapeHtml(post.content)}</pre>`, final: rendering !== undefined };
   };
 }
 
-/** Beside the text itself, in bytes. */
+/** Bytes of an entry without its text. */
 const overhead = 300;
 
 /** A character takes one byte or two. */

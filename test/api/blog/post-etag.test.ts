@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { etagOf, expectedVersions, isKnown } from '../../../api/blog/post-etag.js';
+import { etagOf, expectedVersions, isNotModified } from '../../../api/blog/post-etag.js';
 import { Failure } from '../../../shared/failures.js';
 import { cpuMsOf } from '../../support/cpu-time.js';
 
@@ -19,7 +19,7 @@ describe('etagOf', () => {
   });
 });
 
-describe('isKnown', () => {
+describe('isNotModified', () => {
   const etag = etagOf(mark);
 
   it.each([
@@ -31,7 +31,7 @@ describe('isKnown', () => {
     ['a list with empty elements', `, ,${etag},,`],
     ['a tag with a comma before it', `"a,b", ${etag}`],
   ])('is true for %s', (_, header) => {
-    expect(isKnown(header, etag)).toBe(true);
+    expect(isNotModified(header, etag)).toBe(true);
   });
 
   it.each([
@@ -47,7 +47,7 @@ describe('isKnown', () => {
     ['tags without a comma', `${etag} ${etag}`],
     ['a star in a list', `*, ${etag}`],
   ])('is false for %s', (_, header) => {
-    expect(isKnown(header, etag)).toBe(false);
+    expect(isNotModified(header, etag)).toBe(false);
   });
 });
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
-import { createPostExport, headingOf } from '../../../api/blog/post-page.js';
+import { createPostPages, headingOf } from '../../../api/blog/post-page.js';
 import { createMarkdownRenderer } from '../../../api/blog/rendering/markdown.js';
 import { createRenderedPosts } from '../../../api/blog/rendering/rendered-posts.js';
 import type { Post } from '../../../shared/contract.js';
@@ -23,11 +23,11 @@ const published: Post = {
 const renderer = createMarkdownRenderer();
 afterAll(() => renderer.close());
 const render = createRenderedPosts({ renderer, log: createRecordingLog().log, maxBytes: 1 });
-const pages = createPostExport({ blogTitle: 'The blog', images: ['https'], render });
+const pages = createPostPages({ blogTitle: 'The blog', images: ['https'], render });
 const htmlOf = async (changes: Partial<Post>): Promise<string> =>
   (await pages.render({ ...published, ...changes })).html;
 
-describe('createPostExport', () => {
+describe('createPostPages', () => {
   it('shows the title, the author, the day, the text and the tags', async () => {
     const { html } = await pages.render(published);
     expect(html).toMatch(/^<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">/);
@@ -76,7 +76,7 @@ describe('createPostExport', () => {
       'img-src https://images.example.org https://*.example.net:8443',
     ],
   ])('takes images from where it was told: %j', async (images, directive) => {
-    const choosy = createPostExport({ blogTitle: 'The blog', images, render });
+    const choosy = createPostPages({ blogTitle: 'The blog', images, render });
     expect((await choosy.render(published)).csp.split('; ')).toContain(directive);
     expect(choosy.edition).not.toBe(pages.edition);
   });
@@ -98,7 +98,7 @@ describe('createPostExport', () => {
   });
 
   it('escapes the title of the blog and cleans the text', async () => {
-    const hostile = createPostExport({ blogTitle: attack, images: ['https'], render });
+    const hostile = createPostPages({ blogTitle: attack, images: ['https'], render });
     const { html } = await hostile.render({ ...published, content: attack });
     expect(html).not.toMatch(/<script|onerror=alert\(1\)>[^&]|<img[^>]*onerror/);
     expect(html).toContain(`<header>${escaped}</header>`);
@@ -122,7 +122,7 @@ describe('createPostExport', () => {
   it('shows a text that cannot be rendered as it was written, and tells whether it may be later', async () => {
     const content = '<script>alert(1)</script>';
     for (const final of [true, false]) {
-      const written = createPostExport({
+      const written = createPostPages({
         blogTitle: 'B',
         images: ['https'],
         render: async () => ({ html: '<pre>a</pre>', final }),
@@ -134,7 +134,7 @@ describe('createPostExport', () => {
 
   it('has another edition with another title of the blog', () => {
     const editions = ['A', 'A', 'B'].map(
-      (blogTitle) => createPostExport({ blogTitle, images: ['https'], render }).edition,
+      (blogTitle) => createPostPages({ blogTitle, images: ['https'], render }).edition,
     );
     expect(editions[0]).toMatch(/^[0-9a-f]{8}$/);
     expect(editions[1]).toBe(editions[0]);

@@ -1,7 +1,8 @@
 import express from 'express';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectedVersions } from '../../../api/blog/post-etag.js';
-import { type PostExport, sendPost } from '../../../api/blog/post-representations.js';
+import type { PostPages } from '../../../api/blog/post-page.js';
+import { sendPost } from '../../../api/blog/post-representations.js';
 import type { Post } from '../../../shared/contract.js';
 import { type Served, serve } from '../../support/serve.js';
 
@@ -19,11 +20,11 @@ const post: Post = {
   version: 7,
 };
 
-let pages: PostExport;
+let pages: PostPages;
 let server: Served;
 beforeAll(async () => {
   const app = express().disable('etag');
-  app.get('/', (request, response) => sendPost(request, response, post, pages));
+  app.get('/', (request) => sendPost(request, post, pages));
   server = await serve(app);
 });
 afterAll(() => server?.close());
@@ -31,7 +32,7 @@ beforeEach(() => {
   pages = createPages('one');
 });
 
-const createPages = (edition: string, final = true): PostExport => ({
+const createPages = (edition: string, final = true): PostPages => ({
   edition,
   render: async () => ({ html: '<h1>Text</h1>', csp: "default-src 'none'", final }),
 });
