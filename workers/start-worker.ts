@@ -21,15 +21,16 @@ import { createLog, type Log } from '../shared/runtime/log.js';
 import { notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
 import { openHealthServer } from './health-server.js';
-import { type Pool, startPool } from './pool/pool.js';
+import { LiveSettings } from './pool/live-settings.js';
+import { Pool } from './pool/pool.js';
 import { openProvider } from './providers/provider-settings.js';
 
-/** Time after the grace for everything else to close; a store that is gone takes a second at each step. */
+/** Time after the grace period to close everything else; an unavailable store takes a second at each step. */
 const closingMs = 5000;
 /** A store that is ready whenever it is asked and still refuses so often is not what is wrong. */
 const maxTriesToOpen = 20;
 
-/** Runs the pools that are configured until this process is told to stop. */
+/** Runs the configured pools until this process gets a signal to stop. */
 export async function work(config: Config): Promise<void> {
   const log = createLog({ program: 'worker', level: config.LOG_LEVEL });
   log.info({ release, node: process.version }, 'starting');
@@ -42,7 +43,7 @@ export async function work(config: Config): Promise<void> {
   let pools: Pool[] | undefined;
   await openHealthServer({ config, store, instruments, lifecycle, working: () => pools !== undefined });
   if (!(await store.whenReady(lifecycle.stopping))) return;
-  lifecycle.opened('upkeep', startPruner({ store, log }), (upkeep) => upkeep.stop());
+  lifecycle.opened('pruner', startPruner({ store, log }), (pruner) => pruner.stop());
   pools = await startPools({ config, store, instruments, log, lifecycle }).catch((error) => {
     if (lifecycle.stopping.aborted) return [];
     throw error;
@@ -64,20 +65,21 @@ async function startPools({ config, store, instruments, log, lifecycle }: StartD
   const workerName = `${hostname().replaceAll(/[^A-Za-z0-9-]/g, '-')}-${process.pid}-${randomUUID().slice(0, 8)}`;
   const relay = await openRelayWhenReady({ store, log, lifecycle }, workerName);
   const ids = config.WORKER_PROVIDERS.filter((id) => runsHere(config, id, log));
-  // All are loaded and their release is registered before the first takes a job.
+  // All are loaded, and their release is registered, before the first takes a job.
   const providers = await Promise.all(ids.map((id) => openProvider(id, config)));
-  const pools: Promise<Pool>[] = [];
-  lifecycle.opened('pools', pools, async () => {
-    await Promise.all(pools.map(async (pool) => (await pool).stop({ graceMs: config.SHUTDOWN_GRACE_MS })));
+  const starting: Promise<Pool>[] = [];
+  lifecycle.opened('pools', starting, async () => {
+    await Promise.all(starting.map(async (pool) => (await pool).stop({ graceMs: config.SHUTDOWN_GRACE_MS })));
   });
   for (const provider of providers) {
-    const settings = poolSettings(config, provider.id);
-    pools.push(startPool({ provider, settings, config, store, relay, workerName, instruments, log }));
+    const settings = new LiveSettings(poolSettings(config, provider.id));
+    const pool = new Pool({ provider, settings, config, store, relay, workerName, instruments, log });
+    starting.push(pool.start().then(() => pool));
   }
-  return Promise.all(pools);
+  return Promise.all(starting);
 }
 
-/** In PostgreSQL both need the store at that very moment; queues and workers do not. */
+/** In PostgreSQL opening the relay and subscribing fail while the store is unavailable; queues and workers wait. */
 async function openRelayWhenReady(
   { store, log, lifecycle }: Omit<StartDeps, 'config' | 'instruments'>,
   name: string,

@@ -2,7 +2,7 @@ import type { ProviderId } from '../contract.js';
 import { type Config, namesSet } from './config.js';
 import { isSimulated } from './provider-credentials.js';
 
-/** Limits of one provider's pool. */
+/** What one provider's pool goes by. */
 export interface PoolSettings {
   /** Jobs at once in this process. */
   concurrency: number;
@@ -13,6 +13,8 @@ export interface PoolSettings {
   /** What callers may name besides, as in `isModelAllowed`. */
   models?: readonly string[];
   maxOutputTokens: number;
+  /** Pause between the opening of a breaker and its probe, in milliseconds. */
+  breakerResetMs: number;
 }
 
 /** The simulator's own model: the configured ones are meant for the real provider. */
@@ -29,5 +31,6 @@ export function poolSettings(config: Config, id: ProviderId): PoolSettings {
     model: isPlayed ? simulatedModel : config[`${prefix}_MODEL`],
     ...(models && { models }),
     maxOutputTokens: config[`${prefix}_MAX_OUTPUT_TOKENS`],
+    breakerResetMs: config.BREAKER_RESET_MS,
   };
 }

@@ -1,4 +1,4 @@
-import { type Breaker, createBreaker } from '../../workers/job/breaker.js';
+import { Breaker } from '../../workers/job/breaker.js';
 import { AccountSamples } from '../../workers/job/call-samples.js';
 import { Circuits } from '../../workers/job/circuits.js';
 import { type Slot, Slots } from '../../workers/job/slots.js';
@@ -9,10 +9,10 @@ export function openCircuits({ timeoutMs = 10_000, resetMs = 60_000 } = {}): {
   circuits: Circuits;
   close(): void;
 } {
-  const account = createBreaker({ timeoutMs, resetMs, samples: new AccountSamples(), onChange: () => {} });
+  const times = () => ({ timeoutMs, resetMs });
+  const account = new Breaker({ times, samples: new AccountSamples(), onChange: () => {} });
   const circuits = new Circuits({
-    timeoutMs,
-    resetMs,
+    times,
     hasRoom: () => true,
     onChange: () => {},
     publishLimit: () => {},
@@ -22,11 +22,11 @@ export function openCircuits({ timeoutMs = 10_000, resetMs = 60_000 } = {}): {
     circuits,
     close: () => {
       circuits.dispose();
-      account.close();
+      account.dispose();
     },
   };
 }
 
 /** The slot of a job that is alone. */
 export const openSlot = (): Slot =>
-  new Slots({ size: 1, onChange: () => {} }).open({ priority: 0, addedAt: 0 });
+  new Slots({ size: () => 1, onChange: () => {} }).open({ priority: 0, addedAt: 0 });

@@ -1,10 +1,10 @@
 import { openInstruments } from '../../shared/metrics/instruments.js';
 import { apiMetrics, workerMetrics } from '../../shared/metrics/metrics.js';
-import { createPoolMetrics } from '../../workers/job/pool-metrics.js';
+import { PoolMetrics } from '../../workers/job/pool-metrics.js';
 
 /** For parts that count something, in tests of something else. */
 export const apiInstruments = openInstruments(apiMetrics);
-export const poolMetrics = createPoolMetrics(openInstruments(workerMetrics), 'openai');
+export const poolMetrics = new PoolMetrics(openInstruments(workerMetrics), 'openai');
 
 /** The numbers of one scrape, by name and labels as Prometheus writes them: `name{label="value"}`. */
 export type Scraped = ReadonlyMap<string, number>;

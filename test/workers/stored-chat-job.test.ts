@@ -7,8 +7,8 @@ import type { Outcome } from '../../shared/protocol/outcome.js';
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../shared/protocol/stored-chat.js';
 import { Cancelled } from '../../workers/job/active-jobs.js';
 import { runChatJob } from '../../workers/job/chat-job.js';
-import { createRetryBudget } from '../../workers/job/retry-budget.js';
-import { createStoredResults } from '../../workers/job/stored-results.js';
+import { RetryBudget } from '../../workers/job/retry.js';
+import { StoredResults } from '../../workers/job/stored-results.js';
 import type { Provider } from '../../workers/providers/provider.js';
 import { openCircuits, openSlot } from '../support/circuits.js';
 import { poolMetrics } from '../support/metrics.js';
@@ -68,16 +68,25 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
     };
     return runChatJob(job, Date.now(), {
       provider: by,
-      settings: { concurrency: 1, timeoutMs: 10_000, model: undefined, maxOutputTokens: 100 },
+      settings: {
+        concurrency: 1,
+        timeoutMs: 10_000,
+        model: undefined,
+        maxOutputTokens: 100,
+        breakerResetMs: 60_000,
+      },
       ...circuits,
       slot: openSlot(),
-      mayGoBack: () => false,
-      budget: createRetryBudget(),
+      mayRequeue: () => false,
+      budget: new RetryBudget(),
       load: { meanJobMs: 0 },
       metrics: poolMetrics,
       stop: stop.signal,
       onFailure: (failure) => failures.push(failure),
-      kept: createStoredResults({ records: shared.store.records, log }).of({ id, keptUntil }, stop.signal),
+      storedResult: new StoredResults({ records: shared.store.records, log }).of(
+        { id, expiresAt: keptUntil },
+        stop.signal,
+      ),
     });
   };
   const record = (outcome: Outcome) =>
@@ -105,7 +114,7 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
     expect(calls()).toEqual([]);
   });
 
-  it('keeps an answer that was there in time, however late the job is taken over', async () => {
+  it('uses an answer that was recorded in time, however late the job is taken over', async () => {
     await record(earlier);
     expect(await run('sim-echo', { inMs: -1 })).toEqual(earlier);
     expect(failures).toEqual([]);
@@ -143,7 +152,7 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
     expect(calls()).toEqual([]);
   });
 
-  it('records nothing of a job that is ended without a verdict', async () => {
+  it('records nothing of a job that was lost', async () => {
     const lost = new Error('lost');
     const running = run('sim-hang');
     const call = await simulator.waitForCall(({ id }) => id > since);
@@ -153,7 +162,7 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
     expect(await recorded()).toBeUndefined();
   });
 
-  it('leaves what nobody expected to whoever hears that the job broke', async () => {
+  it('records nothing of an unexpected error: the pool worker does when the job has failed', async () => {
     const error = new TypeError('x');
     const by: Provider = {
       ...provider,

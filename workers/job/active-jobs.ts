@@ -1,83 +1,85 @@
-/** Why a job ends that nobody waits for any more. */
+/** Why a job is aborted whose caller no longer waits for it. */
 export class Cancelled extends Error {
   override readonly name = 'Cancelled';
 }
 
-/** Why a job ends whose lock could not be renewed: another worker has it now, or will have it. */
+/** Why a job is aborted whose lock could not be renewed: another worker has it now, or will have it. */
 export class LockLost extends Error {
   override readonly name = 'LockLost';
 }
 
-/** The jobs that run in a pool, each with a signal of its own by which it is ended before its time. */
-export interface ActiveJobs {
-  /** Runs the job; its signal aborts with `Cancelled`, with `LockLost`, or with the reason given to `abortAll`. */
-  run<T>(jobId: string, job: (stop: AbortSignal) => Promise<T>): Promise<T>;
-  /** Ends those of these jobs that run, and any that starts within the next minute. */
-  cancel(jobIds: readonly string[]): void;
-  /** Ends those of these jobs that run: nothing may come of them here. One that starts again is another matter. */
-  lose(jobIds: readonly string[]): void;
-  /** Ends all, and whatever starts from now on. */
-  abortAll(reason: Error): void;
-}
-
-interface RunningJobsOptions {
+interface ActiveJobsOptions {
   /** How long cancelled jobs are remembered, in milliseconds. */
   rememberedMs?: number;
   now?: () => number;
 }
 
-/** However many are cancelled, no more than these are remembered: a megabyte or two. */
+/** Cancelled jobs that are remembered at most: a megabyte or two. */
 const maxRemembered = 10_000;
 
 /**
- * Cancelled jobs are remembered for a minute: one may be on its way here from the queue when its cancel arrives, or be
- * taken over from a worker that died.
+ * The jobs that run in a pool, each with a signal of its own. Cancelled jobs are remembered for a minute: one may still be
+ * on its way here from the queue when its cancel arrives, or be taken over from a worker that died.
  */
-export function createActiveJobs({
-  rememberedMs = 60_000,
-  now = Date.now,
-}: RunningJobsOptions = {}): ActiveJobs {
-  // A job whose lock was lost can run here twice.
-  const running = new Set<{ jobId: string; ending: AbortController }>();
+export class ActiveJobs {
+  readonly #rememberedMs: number;
+  readonly #now: () => number;
+  /** Not by id: a job whose lock was lost can run here twice. */
+  readonly #active = new Set<{ jobId: string; controller: AbortController }>();
   /** When they were cancelled, oldest first. */
-  const cancelled = new Map<string, number>();
-  let over: Error | undefined;
+  readonly #cancelled = new Map<string, number>();
+  #abortedWith: Error | undefined;
 
-  const end = (jobIds: ReadonlySet<string>, reason: Error) => {
-    for (const { jobId, ending } of running) if (jobIds.has(jobId)) ending.abort(reason);
-  };
-  const forgetOld = () => {
-    for (const [jobId, at] of cancelled) {
-      if (cancelled.size <= maxRemembered && now() - at < rememberedMs) return;
-      cancelled.delete(jobId);
+  constructor({ rememberedMs = 60_000, now = Date.now }: ActiveJobsOptions = {}) {
+    this.#rememberedMs = rememberedMs;
+    this.#now = now;
+  }
+
+  /** Runs the job; its signal aborts with `Cancelled`, with `LockLost`, or with the reason given to `abortAll`. */
+  async run<T>(jobId: string, job: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController();
+    this.#forgetOld();
+    if (this.#abortedWith !== undefined) controller.abort(this.#abortedWith);
+    else if (this.#cancelled.has(jobId)) controller.abort(new Cancelled());
+    const entry = { jobId, controller };
+    this.#active.add(entry);
+    try {
+      return await job(controller.signal);
+    } finally {
+      this.#active.delete(entry);
     }
-  };
-  return {
-    run: async (jobId, job) => {
-      const ending = new AbortController();
-      forgetOld();
-      if (over !== undefined) ending.abort(over);
-      else if (cancelled.has(jobId)) ending.abort(new Cancelled());
-      const entry = { jobId, ending };
-      running.add(entry);
-      try {
-        return await job(ending.signal);
-      } finally {
-        running.delete(entry);
-      }
-    },
-    cancel: (jobIds) => {
-      end(new Set(jobIds), new Cancelled());
-      for (const jobId of jobIds) {
-        cancelled.delete(jobId);
-        cancelled.set(jobId, now());
-      }
-      forgetOld();
-    },
-    lose: (jobIds) => end(new Set(jobIds), new LockLost()),
-    abortAll: (reason) => {
-      over = reason;
-      for (const { ending } of running) ending.abort(reason);
-    },
-  };
+  }
+
+  /** Aborts these jobs where they run, and those that start within the next minute. */
+  cancel(jobIds: readonly string[]): void {
+    this.#abort(jobIds, new Cancelled());
+    for (const jobId of jobIds) {
+      this.#cancelled.delete(jobId);
+      this.#cancelled.set(jobId, this.#now());
+    }
+    this.#forgetOld();
+  }
+
+  /** Aborts these jobs where they run, because their locks were lost; one that starts again here is not aborted. */
+  abortLost(jobIds: readonly string[]): void {
+    this.#abort(jobIds, new LockLost());
+  }
+
+  /** Aborts all jobs, and every job that starts from now on. */
+  abortAll(reason: Error): void {
+    this.#abortedWith = reason;
+    for (const { controller } of this.#active) controller.abort(reason);
+  }
+
+  #abort(jobIds: readonly string[], reason: Error): void {
+    const ids = new Set(jobIds);
+    for (const { jobId, controller } of this.#active) if (ids.has(jobId)) controller.abort(reason);
+  }
+
+  #forgetOld(): void {
+    for (const [jobId, at] of this.#cancelled) {
+      if (this.#cancelled.size <= maxRemembered && this.#now() - at < this.#rememberedMs) return;
+      this.#cancelled.delete(jobId);
+    }
+  }
 }

@@ -2,29 +2,20 @@ import CircuitBreaker from 'opossum';
 import { Failure } from '../../shared/failures.js';
 import type { EndedCall, Sample } from './call-samples.js';
 
-/** `closed` lets every call through, `open` none, `half-open` one at a time to find out. */
+/** `closed` lets every call through, `open` none, `half-open` one at a time to probe. */
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
-export interface Breaker {
-  readonly state: BreakerState;
-  /** Whether it is half-open and its one call is under way. */
-  readonly isProbing: boolean;
-  /** Time until it is half-open, in milliseconds; 0 unless it is open. */
-  readonly nextProbeMs: number;
-  /**
-   * Runs the call unless the breaker is open; throws `provider_unavailable` then, and whatever the call throws. The call
-   * says when its reply begins.
-   */
-  run<T>(call: (onReply: () => void) => Promise<T>): Promise<T>;
-  close(): void;
-}
-
-interface BreakerOptions {
-  /** Longest call there can be, in milliseconds; hanging calls must fit twice into the window that is judged. */
+export interface BreakerTimes {
+  /** Longest call there can be, in milliseconds; the window must be twice as long to hold calls that hang. */
   timeoutMs: number;
   /** Pause between opening and the probe, in milliseconds. */
   resetMs: number;
-  /** Says what a call shows of the health of whatever this breaker is for. */
+}
+
+interface BreakerOptions {
+  /** Read when the first bad sample opens the windows. */
+  times: () => BreakerTimes;
+  /** Says what a call shows of the health of whatever this breaker protects. */
   samples: { take(call: EndedCall): Sample | undefined };
   onChange: (state: BreakerState) => void;
 }
@@ -36,69 +27,71 @@ const errorThresholdPercentage = 50;
 const minWindowMs = 30_000;
 /** Good calls that are remembered while there is no bad one. */
 const maxGood = 100;
-/** What fails fast gives many samples in this time; in the long window good ones of a minute ago would outweigh them. */
+/** Calls that fail fast give many samples in this time; in the long window the good ones of a minute ago would outweigh them. */
 const shortWindowMs = 10_000;
 
 /**
- * A circuit breaker that judges only what says something about the provider's health: opossum is told each sample
- * after the call instead of wrapping it, because whatever it wraps counts as either failure or success.
- * Calls end by their own signals, so opossum's timeout is off; nothing it wraps can hang.
+ * A circuit breaker that counts only calls that say something about the provider's health. opossum counts whatever it wraps
+ * as success or failure, so it does not wrap the call: it is given a sample after it. Calls end by their own signals,
+ * which is why opossum's timeout is off.
  */
-export function createBreaker({ timeoutMs, resetMs, samples, onChange }: BreakerOptions): Breaker {
-  /** From the first bad sample on: most models never have one. `recent` only counts; its state is not asked. */
-  let windows: { circuit: Circuit; recent: Circuit } | undefined;
-  let isProbing = false;
-  let openUntil = 0;
-  const good = { count: 0, lastAt: 0 };
+export class Breaker {
+  readonly #options: BreakerOptions;
+  /** From the first bad sample on; most models never have one. */
+  #windows: Windows | undefined;
+  #good = { count: 0, lastAt: 0 };
+  #isProbing = false;
+  #nextProbeAt = 0;
 
-  const close = () => {
-    windows?.circuit.shutdown();
-    windows?.recent.shutdown();
-    windows = undefined;
-  };
-  const open = () => {
-    const windowMs = Math.max(2 * timeoutMs, minWindowMs);
-    const circuit = createCircuit({ windowMs, resetMs })
-      .on('open', () => {
-        openUntil = performance.now() + resetMs;
-        onChange('open');
-      })
-      .on('halfOpen', () => onChange('half-open'))
-      .on('close', () => {
-        // The failures that opened it are over; without fresh windows the next single one would open it again.
-        close();
-        onChange('closed');
-      });
-    const recent = createCircuit({ windowMs: shortWindowMs, resetMs }).on('open', () => circuit.open());
-    // A few failures at once do not outweigh the good calls of a moment ago.
-    const ageMs = performance.now() - good.lastAt;
-    for (let n = 0; n < good.count; n += 1) {
-      if (ageMs < windowMs) void circuit.fire('good');
-      if (ageMs < shortWindowMs) void recent.fire('good');
+  constructor(options: BreakerOptions) {
+    this.#options = options;
+  }
+
+  get state(): BreakerState {
+    if (this.#windows?.long.opened) return 'open';
+    return this.#windows?.long.halfOpen ? 'half-open' : 'closed';
+  }
+
+  /** Whether it is half-open and its one call is under way. */
+  get isProbing(): boolean {
+    return this.#isProbing;
+  }
+
+  /** Time until it is half-open, in milliseconds; 0 unless it is open. */
+  get nextProbeMs(): number {
+    return this.state === 'open' ? Math.max(1, this.#nextProbeAt - performance.now()) : 0;
+  }
+
+  /**
+   * Makes the call, which reports when its reply begins. Throws `provider_unavailable` without a call while the breaker
+   * is open or probing, else whatever the call throws.
+   */
+  async run<T>(call: (onReply: () => void) => Promise<T>): Promise<T> {
+    const { state } = this;
+    const isProbe = state === 'half-open';
+    if (state === 'open' || (isProbe && this.#isProbing)) throw new Failure('provider_unavailable');
+    if (isProbe) this.#isProbing = true;
+    try {
+      return await this.#watch(call, isProbe);
+    } finally {
+      if (isProbe) this.#isProbing = false;
     }
-    return { circuit, recent };
-  };
-  const state = (): BreakerState => {
-    if (windows?.circuit.opened) return 'open';
-    return windows?.circuit.halfOpen ? 'half-open' : 'closed';
-  };
-  const record = (sample: Sample, isProbe: boolean) => {
-    // A call that began before the breaker opened must not be taken for the probe when it ends late.
-    if (!isProbe && state() !== 'closed') return;
-    if (sample === 'good') {
-      good.count = Math.min(maxGood, good.count + 1);
-      good.lastAt = performance.now();
-    } else windows ??= open();
-    if (windows === undefined) return;
-    if (sample === 'down') return windows.circuit.open();
-    for (const window of [windows.circuit, windows.recent]) void window.fire(sample).catch(() => undefined);
-  };
-  const watch = async <T>(call: (onReply: () => void) => Promise<T>, isProbe: boolean): Promise<T> => {
+  }
+
+  /** Ends its timers. */
+  dispose(): void {
+    this.#windows?.long.shutdown();
+    this.#windows?.short.shutdown();
+    this.#windows = undefined;
+  }
+
+  async #watch<T>(call: (onReply: () => void) => Promise<T>, isProbe: boolean): Promise<T> {
     const startedAt = performance.now();
     let isReplying = false;
     const end = (error?: unknown) => {
-      const sample = samples.take({ error, isReplying, tookMs: performance.now() - startedAt });
-      if (sample !== undefined) record(sample, isProbe);
+      const tookMs = performance.now() - startedAt;
+      const sample = this.#options.samples.take({ error, isReplying, tookMs });
+      if (sample !== undefined) this.#record(sample, isProbe);
     };
     try {
       const result = await call(() => {
@@ -110,34 +103,56 @@ export function createBreaker({ timeoutMs, resetMs, samples, onChange }: Breaker
       end(error);
       throw error;
     }
-  };
-  return {
-    get state() {
-      return state();
-    },
-    get isProbing() {
-      return isProbing;
-    },
-    get nextProbeMs() {
-      return state() === 'open' ? Math.max(1, openUntil - performance.now()) : 0;
-    },
-    close,
-    run: async (call) => {
-      const isProbe = state() === 'half-open';
-      if (state() === 'open' || (isProbe && isProbing)) throw new Failure('provider_unavailable');
-      if (isProbe) isProbing = true;
-      try {
-        return await watch(call, isProbe);
-      } finally {
-        if (isProbe) isProbing = false;
-      }
-    },
-  };
+  }
+
+  #record(sample: Sample, isProbe: boolean): void {
+    // A call that began before the breaker opened must not be taken for the probe when it ends late.
+    if (!isProbe && this.state !== 'closed') return;
+    if (sample === 'good')
+      this.#good = { count: Math.min(maxGood, this.#good.count + 1), lastAt: performance.now() };
+    else this.#windows ??= this.#openWindows();
+    if (this.#windows === undefined) return;
+    const { long, short } = this.#windows;
+    if (sample === 'down') long.open();
+    else for (const window of [long, short]) void window.fire(sample).catch(() => undefined);
+  }
+
+  #openWindows(): Windows {
+    const { times, onChange } = this.#options;
+    const { timeoutMs, resetMs } = times();
+    const windowMs = Math.max(2 * timeoutMs, minWindowMs);
+    const long = createWindow({ windowMs, resetMs })
+      .on('open', () => {
+        this.#nextProbeAt = performance.now() + resetMs;
+        onChange('open');
+      })
+      .on('halfOpen', () => onChange('half-open'))
+      .on('close', () => {
+        // Without fresh windows the failures that opened it would let the next single one open it again.
+        this.dispose();
+        onChange('closed');
+      });
+    const short = createWindow({ windowMs: shortWindowMs, resetMs }).on('open', () => long.open());
+    // A few failures at once do not outweigh the good calls of a moment ago.
+    const ageMs = performance.now() - this.#good.lastAt;
+    for (let n = 0; n < this.#good.count; n += 1) {
+      if (ageMs < windowMs) void long.fire('good');
+      if (ageMs < shortWindowMs) void short.fire('good');
+    }
+    return { long, short };
+  }
 }
 
-type Circuit = CircuitBreaker<[CountedSample], void>;
+/** The state is that of `long`; `short` only counts, and opens it. */
+interface Windows {
+  readonly long: Window;
+  readonly short: Window;
+}
 
-const createCircuit = ({ windowMs, resetMs }: { windowMs: number; resetMs: number }): Circuit =>
+type CountedSample = Exclude<Sample, 'down'>;
+type Window = CircuitBreaker<[CountedSample], void>;
+
+const createWindow = ({ windowMs, resetMs }: { windowMs: number; resetMs: number }): Window =>
   new CircuitBreaker(fulfil, {
     timeout: false,
     resetTimeout: resetMs,
@@ -148,8 +163,6 @@ const createCircuit = ({ windowMs, resetMs }: { windowMs: number; resetMs: numbe
     volumeThreshold,
     errorThresholdPercentage,
   });
-
-type CountedSample = Exclude<Sample, 'down'>;
 
 const badSample = new Error('bad sample');
 const fulfil = (sample: CountedSample): Promise<void> =>

@@ -12,8 +12,7 @@ import { type CallKind, type Circuit, NotBegun } from './circuit.js';
 import type { Circuits } from './circuits.js';
 import type { LoadTracker } from './load-tracker.js';
 import type { PoolMetrics } from './pool-metrics.js';
-import { withOneRetry } from './retry.js';
-import type { RetryBudget } from './retry-budget.js';
+import { type RetryBudget, withOneRetry } from './retry.js';
 import type { Slot } from './slots.js';
 import type { StoredResult } from './stored-results.js';
 
@@ -29,16 +28,16 @@ export interface ChatJobDeps {
   metrics: Pick<PoolMetrics, 'recordBegun' | 'watchCall'>;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
-  /** Left while the job waits for its model. */
+  /** Parked while the job waits for its model. */
   slot: Slot;
   /** Whether the job may go back to the queue when the provider cannot be reached from here. */
-  mayGoBack: () => boolean;
+  mayRequeue: () => boolean;
   /** Ends the job before its time: `Cancelled` when nobody waits for it any more, else the `Failure` that it ends with. */
   stop: AbortSignal;
   /** Called with what a job failed with: the operators' way to see why. */
   onFailure: (error: Failure) => void;
-  /** There when the chat is kept. */
-  kept?: StoredResult | undefined;
+  /** Of a stored chat. */
+  storedResult?: StoredResult | undefined;
 }
 
 /**
@@ -53,12 +52,12 @@ export interface ChatJobDeps {
  * `enqueuedAt` is in milliseconds since the epoch. Throws `NotBegun` for a job that goes back to its queue, and nothing else that is expected; what it throws is recorded nowhere.
  */
 export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJobDeps): Promise<Outcome> {
-  const earlier = await deps.kept?.find(job.deadline);
+  const earlier = await deps.storedResult?.find(job.deadline);
   if (earlier !== undefined) return earlier;
   const times = new JobTimes(enqueuedAt, deps);
   const outcome = await answer(job, times, deps);
   times.begin();
-  return deps.kept ? deps.kept.settle(outcome) : outcome;
+  return deps.storedResult ? deps.storedResult.record(outcome) : outcome;
 }
 
 /** When a job was enqueued and begun, in milliseconds since the epoch; it begins with its first call. */
@@ -130,7 +129,7 @@ async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps
       return account.run(() => metrics.watchCall(() => callOnce(request, { ...deps, deadline }), kind));
     });
   } catch (error) {
-    if (!kind.isRetry && isUnreachable(error) && deps.mayGoBack()) throw new NotBegun();
+    if (!kind.isRetry && isUnreachable(error) && deps.mayRequeue()) throw new NotBegun();
     throw error;
   }
 }

@@ -1,19 +1,19 @@
 import { Failure } from '../../shared/failures.js';
-import { type Breaker, type BreakerState, createBreaker } from './breaker.js';
+import { Breaker, type BreakerState, type BreakerTimes } from './breaker.js';
 import { CallSamples } from './call-samples.js';
-import { type Cooldown, createCooldown, isLimit } from './cooldown.js';
+import { Cooldown, isLimit } from './cooldown.js';
 import type { Slot } from './slots.js';
 
-/** Why a job makes no call here: another worker may do it. */
+/** Why a job that has made no call goes back to its queue: another worker may make it. */
 export class NotBegun extends Error {
   override readonly name = 'NotBegun';
 }
 
 /** A job that wants to call a model. */
 export interface Caller {
-  /** When its own caller stops waiting, in milliseconds since the epoch. */
+  /** When whoever asked stops waiting, in milliseconds since the epoch. */
   readonly deadline: number;
-  /** Ends its wait. */
+  /** Ends the job's wait. */
   readonly stop: AbortSignal;
   readonly slot: Slot;
 }
@@ -23,31 +23,30 @@ export interface CallKind {
 }
 
 export interface CircuitOptions {
-  timeoutMs: number;
-  resetMs: number;
+  /** Of the breaker. */
+  times: () => BreakerTimes;
   /** The clock of the deadlines, in milliseconds since the epoch. */
   now?: () => number;
   /** Whether one more job may wait here for its model. */
   hasRoom: () => boolean;
   /** Called when the breaker or the cooldown has changed. */
   onChange: (breaker?: BreakerState) => void;
-  /** Called with the length of a cooldown that a 429 to this pool began, in milliseconds. */
-  publishLimit: (holdMs: number) => void;
+  /** Called with the length of a cooldown that a 429 to this pool began or extended, in milliseconds. */
+  publishLimit: (cooldownMs: number) => void;
 }
 
 interface Waiter extends Caller, CallKind {
   begin(): void;
-  refuse(reason: unknown): void;
+  reject(reason: unknown): void;
 }
 
 /** After a cooldown the second call may begin once the first has gone this long without a 429. */
 const trialMs = 1000;
 
 /**
- * What decides when the calls of one model may begin: its breaker and its cooldown. While either is closed to calls, jobs wait
- * here without a slot, in their order; one whose deadline comes first is refused at once, and all are when a probe fails. What
- * comes after that begins with one call at a time: with a half-open breaker until one is well, after a cooldown until one has not
- * been limited.
+ * Decides when the calls of one model may begin: holds its breaker and its cooldown. While either forbids calls, jobs wait here in
+ * order, their slots parked; a job whose deadline comes first is refused at once, and all are when a probe fails. Afterwards
+ * calls begin one at a time: until one is answered when the breaker was open, until one is not limited after a cooldown.
  */
 export class Circuit {
   readonly #options: CircuitOptions;
@@ -56,21 +55,20 @@ export class Circuit {
   readonly #waiters = new Set<Waiter>();
   /** The slots of the jobs that call, or are about to. */
   readonly #calling = new Set<Slot>();
-  #wasHeld = false;
-  /** Whose call is the one at a time. */
+  #wasCoolingDown = false;
+  /** The slot of the job whose call is the one at a time. */
   #trial: Slot | undefined;
   #isClosing = false;
 
   constructor(options: CircuitOptions) {
-    const { timeoutMs, resetMs, publishLimit } = options;
+    const { times, publishLimit } = options;
     this.#options = options;
-    this.#breaker = createBreaker({
-      timeoutMs,
-      resetMs,
+    this.#breaker = new Breaker({
+      times,
       samples: new CallSamples(),
-      onChange: (state) => this.#change(state),
+      onChange: (state) => this.#onChange(state),
     });
-    this.#cooldown = createCooldown({ onChange: () => this.#change(), tell: publishLimit });
+    this.#cooldown = new Cooldown({ onChange: () => this.#onChange(), publishLimit });
   }
 
   get breaker(): Pick<Breaker, 'state' | 'nextProbeMs'> {
@@ -81,13 +79,16 @@ export class Circuit {
     return this.#cooldown;
   }
 
-  /** Whether nothing would be lost without it but the memory of good calls. */
+  /** Whether it can be dropped: only the memory of good calls would be lost. */
   get isIdle(): boolean {
     const isBusy = this.#calling.size > 0 || this.#waiters.size > 0;
     return !isBusy && this.#breaker.state === 'closed' && this.#cooldown.leftMs === 0;
   }
 
-  /** Makes the call as soon as it may begin; throws `NotBegun`, why it may not in time, or whatever it throws. */
+  /**
+   * Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, the `Failure` for which it cannot
+   * begin in time, or whatever the call throws.
+   */
   async run<T>(caller: Caller, kind: CallKind, call: (onReply: () => void) => Promise<T>): Promise<T> {
     if (kind.isRetry && this.#breaker.state !== 'closed') throw new Failure('provider_unavailable');
     const { slot } = caller;
@@ -96,8 +97,8 @@ export class Circuit {
       do {
         await this.#whenOpen(caller, kind);
         await slot.take();
-        // Whoever waited for a slot may find the model closed again.
-      } while (this.#closed !== undefined);
+        // Calls may be forbidden again by the time the job has a slot.
+      } while (this.#blockedMs > 0);
       caller.stop.throwIfAborted();
       return await this.#watch(slot, () =>
         this.#breaker.run((onReply) => this.#cooldown.watch(() => call(onReply), kind)),
@@ -109,24 +110,21 @@ export class Circuit {
     }
   }
 
-  /** Gives the jobs that wait back, but for retries: their first calls were made here. */
+  /** Has the waiting jobs go back to their queue, except for retries: their first calls were made here. */
   close(): void {
     this.#isClosing = true;
-    for (const waiter of [...this.#waiters]) if (!waiter.isRetry) waiter.refuse(new NotBegun());
+    for (const waiter of [...this.#waiters]) if (!waiter.isRetry) waiter.reject(new NotBegun());
   }
 
-  /** Ends its timers, once no job is left. */
+  /** Ends its timers; to be called once no job is left. */
   dispose(): void {
-    this.#cooldown.close();
-    this.#breaker.close();
+    this.#cooldown.dispose();
+    this.#breaker.dispose();
   }
 
-  /** Why no call may begin, and for how long, in milliseconds. */
-  get #closed(): { code: 'provider_unavailable' | 'provider_rate_limited'; leftMs: number } | undefined {
-    if (this.#breaker.state === 'open')
-      return { code: 'provider_unavailable', leftMs: this.#breaker.nextProbeMs };
-    const { leftMs } = this.#cooldown;
-    return leftMs > 0 ? { code: 'provider_rate_limited', leftMs } : undefined;
+  /** How long no call may begin, in milliseconds; 0 when calls may. */
+  get #blockedMs(): number {
+    return this.#breaker.state === 'open' ? this.#breaker.nextProbeMs : this.#cooldown.leftMs;
   }
 
   #now(): number {
@@ -134,24 +132,24 @@ export class Circuit {
   }
 
   get #isOneAtATime(): boolean {
-    return this.#wasHeld || this.#breaker.state === 'half-open';
+    return this.#wasCoolingDown || this.#breaker.state === 'half-open';
   }
 
-  /** A trial after a cooldown has shown what it can when it was not limited, or not within a second. */
+  /** The trial after a cooldown is passed when its call is not limited, or has not been within a second. */
   async #watch<T>(slot: Slot, call: () => Promise<T>): Promise<T> {
     if (this.#trial !== slot) return call();
     const pass = () => {
-      this.#wasHeld = false;
+      this.#wasCoolingDown = false;
       if (!this.#isOneAtATime) this.#trial = undefined;
       this.#wake();
     };
     const timer = setTimeout(pass, trialMs);
     try {
       const result = await call();
-      this.#wasHeld = false;
+      this.#wasCoolingDown = false;
       return result;
     } catch (error) {
-      if (!isLimit(error)) this.#wasHeld = false;
+      if (!isLimit(error)) this.#wasCoolingDown = false;
       throw error;
     } finally {
       clearTimeout(timer);
@@ -162,11 +160,11 @@ export class Circuit {
     if (this.#trial === caller.slot) this.#trial = undefined;
     if (this.#waiters.size === 0 && this.#admits(caller.slot)) return;
     if (this.#isClosing && !kind.isRetry) throw new NotBegun();
-    this.#throwIfHopeless(caller);
+    this.#throwIfTooLate(caller);
     if (!kind.isRetry && !this.#options.hasRoom()) throw this.#refusal();
-    caller.slot.leave();
+    caller.slot.park();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiter: Waiter = { ...caller, ...kind, begin: resolve, refuse: reject };
+    const waiter: Waiter = { ...caller, ...kind, begin: resolve, reject };
     const onStop = () => reject(caller.stop.reason);
     const timer = setTimeout(() => reject(new Failure('timeout')), caller.deadline - this.#now());
     this.#waiters.add(waiter);
@@ -181,45 +179,45 @@ export class Circuit {
     }
   }
 
-  /** Whether a call may begin now; one that begins alone is noted down. */
+  /** Whether a call may begin now; records it as the trial when it begins alone. */
   #admits(slot: Slot): boolean {
-    if (this.#closed !== undefined || (this.#isOneAtATime && this.#trial !== undefined)) return false;
+    if (this.#blockedMs > 0 || (this.#isOneAtATime && this.#trial !== undefined)) return false;
     if (this.#isOneAtATime) this.#trial = slot;
     return true;
   }
 
-  #throwIfHopeless({ deadline }: Caller): void {
-    const closed = this.#closed;
-    if (closed !== undefined && this.#now() + closed.leftMs >= deadline) throw this.#refusal();
+  #throwIfTooLate({ deadline }: Caller): void {
+    const blockedMs = this.#blockedMs;
+    if (blockedMs > 0 && this.#now() + blockedMs >= deadline) throw this.#refusal();
   }
 
   #refusal(): Failure {
     const isLimited = this.#breaker.state === 'closed';
     return new Failure(isLimited ? 'provider_rate_limited' : 'provider_unavailable', {
-      retryAfterMs: this.#closed?.leftMs ?? trialMs,
+      retryAfterMs: this.#blockedMs || trialMs,
     });
   }
 
-  #change(state?: BreakerState): void {
-    if (this.#cooldown.leftMs > 0) this.#wasHeld = true;
-    if (state === 'open') this.#giveUp();
+  #onChange(state?: BreakerState): void {
+    if (this.#cooldown.leftMs > 0) this.#wasCoolingDown = true;
+    if (state === 'open') this.#refuseWaiters();
     this.#wake();
     this.#options.onChange(state);
   }
 
-  /** Calls under way may hang for long: they keep no slot. Those who wait have waited for the probe that has failed. */
-  #giveUp(): void {
-    for (const waiter of [...this.#waiters]) waiter.refuse(this.#refusal());
-    for (const slot of this.#calling) slot.leave();
+  /** The waiting jobs have waited for the probe that has failed. Running calls may hang for long: their slots are parked. */
+  #refuseWaiters(): void {
+    for (const waiter of [...this.#waiters]) waiter.reject(this.#refusal());
+    for (const slot of this.#calling) slot.park();
   }
 
-  /** Lets those begin who may, and refuses those who cannot in time. */
+  /** Lets the calls begin that may, and refuses those that cannot in time. */
   #wake(): void {
     for (const waiter of [...this.#waiters]) {
       try {
-        this.#throwIfHopeless(waiter);
+        this.#throwIfTooLate(waiter);
       } catch (reason) {
-        waiter.refuse(reason);
+        waiter.reject(reason);
         this.#waiters.delete(waiter);
         continue;
       }

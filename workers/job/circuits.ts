@@ -4,18 +4,18 @@ import { Circuit, type CircuitOptions } from './circuit.js';
 
 interface CircuitsOptions extends Omit<CircuitOptions, 'onChange' | 'publishLimit'> {
   onChange: (model: string, breaker?: BreakerState) => void;
-  publishLimit: (model: string, holdMs: number) => void;
+  publishLimit: (model: string, cooldownMs: number) => void;
 }
 
-/** Callers choose the names of models: no more than these have a circuit of their own. */
+/** Models with a circuit of their own at most: callers choose the names. */
 const maxModels = 32;
-/** What the others share; no name of a model is empty. */
-const rest = '';
+/** The name of the circuit that the others share; no model's name is empty. */
+const shared = '';
 
-/** The circuits of a pool's models. Those that are well and unused make room for others. */
+/** The circuits of a pool's models. An idle circuit makes room for another model's. */
 export class Circuits {
   readonly #options: CircuitsOptions;
-  /** Those used last are last. */
+  /** By model, in order of last use. */
   readonly #circuits = new Map<string, Circuit>();
   #isClosing = false;
 
@@ -25,40 +25,41 @@ export class Circuits {
 
   /** The circuit of this model. */
   of(model: string): Circuit {
-    const name = this.#circuits.has(model) || this.#makeRoom() ? model : rest;
+    const name = this.#circuits.has(model) || this.#makeRoom() ? model : shared;
     const circuit = this.#circuits.get(name) ?? this.#open(name);
     this.#circuits.delete(name);
     this.#circuits.set(name, circuit);
     return circuit;
   }
 
-  /** How long no call of any model that is limited may begin, in milliseconds. */
+  /** What is left of the longest cooldown, in milliseconds. */
   get maxCooldownMs(): number {
     return Math.max(0, ...this.#all().map(({ cooldown }) => cooldown.leftMs));
   }
 
-  /** The worst state that a breaker is in. */
+  /** The worst state of their breakers. */
   get worstState(): BreakerState {
     const states = this.#all().map(({ breaker }) => breaker.state);
     return (['open', 'half-open'] as const).find((state) => states.includes(state)) ?? 'closed';
   }
 
-  /** The models that not every call is made of. */
+  /** The models that are not called freely. */
   describe(): ModelBreaker[] {
     return [...this.#circuits].flatMap(([model, { breaker, cooldown }]): ModelBreaker[] => {
-      if (model === rest) return [];
+      if (model === shared) return [];
       const nextProbeMs = Math.ceil(breaker.nextProbeMs || cooldown.leftMs);
       if (breaker.state !== 'closed') return [{ model, state: breaker.state, nextProbeMs }];
       return nextProbeMs > 0 ? [{ model, state: 'limited', nextProbeMs }] : [];
     });
   }
 
-  /** Gives back the jobs that wait for their models. */
+  /** Has the jobs that wait for their models go back to their queue. */
   close(): void {
     this.#isClosing = true;
     for (const circuit of this.#all()) circuit.close();
   }
 
+  /** Ends their timers; to be called once no job is left. */
   dispose(): void {
     for (const circuit of this.#all()) circuit.dispose();
   }
@@ -68,7 +69,7 @@ export class Circuits {
   }
 
   #makeRoom(): boolean {
-    const own = [...this.#circuits.keys()].filter((model) => model !== rest);
+    const own = [...this.#circuits.keys()].filter((model) => model !== shared);
     if (own.length < maxModels) return true;
     const idle = own.find((model) => this.#circuits.get(model)?.isIdle);
     if (idle === undefined) return false;
@@ -81,7 +82,7 @@ export class Circuits {
     const circuit = new Circuit({
       ...options,
       onChange: (breaker) => onChange(model, breaker),
-      publishLimit: (holdMs) => publishLimit(model, holdMs),
+      publishLimit: (cooldownMs) => publishLimit(model, cooldownMs),
     });
     if (this.#isClosing) circuit.close();
     return circuit;

@@ -1,94 +1,95 @@
 import { Failure } from '../../shared/failures.js';
 
-/**
- * The time in which no call of a model begins, because its provider has answered with a 429: it is asked too often,
- * which concerns every job of the model alike. Calls that run already go on; a retry waits as well.
- */
-export interface Cooldown {
-  /** What is left of it, in milliseconds; 0 while nothing is held back. */
-  readonly leftMs: number;
-  /** Makes a call and gives what it gives; a 429 holds the model back, an answer ends the row of them. */
-  watch<T>(call: () => Promise<T>, kind?: { isRetry: boolean }): Promise<T>;
-  /** Holds back this long, in milliseconds, because another pool of the provider was told to wait. */
-  extend(ms: number): void;
-  /** Tells nobody of anything any more, and does not keep the process alive. */
-  close(): void;
-}
-
 interface CooldownOptions {
   /** Called when a cooldown has begun, has become noticeably longer, or has ended. */
   onChange: () => void;
   /** Called with the length of a cooldown, in milliseconds, that a 429 to this pool began or made noticeably longer. */
-  tell: (holdMs: number) => void;
+  publishLimit: (cooldownMs: number) => void;
 }
 
-/** A provider that asks for more is asked again after this long: quotas are raised, and clocks and headers are wrong. */
+/** Longest cooldown, whatever `Retry-After` says: quotas are raised, and clocks and headers are wrong. */
 const maxMs = 60_000;
 const minPauseMs = 250;
 const maxPauseMs = 8000;
-/** All calls that run are refused at about the same time; a cooldown that only grows by this much is no news. */
+/** Running calls are refused at about the same time; a cooldown that grows by less than this is not reported again. */
 const noticeableMs = 100;
 
 /**
- * How long: a pause that doubles from 429 to 429 until a call is answered, or what `Retry-After` says when that is longer
- * (some say 0, or give a date that has passed, with every 429). A call that
- * began before the last 429 came says nothing of what came after it: twenty that are refused at once are one sign, and
- * so are a call and its retry.
+ * The time in which no call of a model begins, because its provider has answered with a 429: it gets too many calls,
+ * which concerns every job of the model alike. Running calls go on; a retry waits as well.
+ *
+ * It lasts a pause that doubles from 429 to 429 until a call is answered, or what `Retry-After` says when that is longer
+ * (some providers say 0, or give a date that has passed, with every 429). Concurrent 429s, and a call plus its retry,
+ * double the pause only once.
  */
-export function createCooldown({ onChange, tell }: CooldownOptions): Cooldown {
-  let endsAt = 0;
-  let pauseMs = 0;
-  /** How many 429s have counted so far. */
-  let limits = 0;
-  let isClosed = false;
-  let timer: NodeJS.Timeout | undefined;
+export class Cooldown {
+  readonly #options: CooldownOptions;
+  #endsAt = 0;
+  #pauseMs = 0;
+  /** 429s that have doubled the pause so far. */
+  #limitCount = 0;
+  #isDisposed = false;
+  #timer: NodeJS.Timeout | undefined;
 
-  const leftMs = () => (endsAt === 0 ? 0 : Math.max(1, endsAt - performance.now()));
-  const end = () => {
-    endsAt = 0;
-    if (!isClosed) onChange();
-  };
-  /** Whether a cooldown began or became noticeably longer. */
-  const lengthen = (ms: number): boolean => {
-    const beforeMs = leftMs();
-    if (isClosed || ms <= beforeMs) return false;
-    endsAt = performance.now() + ms;
-    clearTimeout(timer);
-    timer = setTimeout(end, ms);
-    const isNews = beforeMs === 0 || ms - beforeMs > noticeableMs;
-    if (isNews) onChange();
-    return isNews;
-  };
-  const recordLimit = (retryAfterMs: number | undefined, isNewSign: boolean) => {
-    if (isNewSign) {
-      limits += 1;
-      pauseMs = pauseMs === 0 ? minPauseMs : Math.min(2 * pauseMs, maxPauseMs);
+  constructor(options: CooldownOptions) {
+    this.#options = options;
+  }
+
+  /** What is left of it, in milliseconds; 0 when calls may begin. */
+  get leftMs(): number {
+    return this.#endsAt === 0 ? 0 : Math.max(1, this.#endsAt - performance.now());
+  }
+
+  /** Makes a call and returns its result; a 429 begins a cooldown, an answer resets the pause. */
+  async watch<T>(call: () => Promise<T>, { isRetry } = { isRetry: false }): Promise<T> {
+    const since = this.#limitCount;
+    try {
+      const result = await call();
+      if (since === this.#limitCount) this.#pauseMs = 0;
+      return result;
+    } catch (error) {
+      const doubles = since === this.#limitCount && !isRetry;
+      if (isLimit(error)) this.#recordLimit(error.facts.retryAfterMs, doubles);
+      throw error;
     }
-    const ms = Math.min(Math.max(retryAfterMs ?? 0, pauseMs, minPauseMs), maxMs);
-    if (lengthen(ms)) tell(ms);
-  };
+  }
 
-  return {
-    get leftMs() {
-      return leftMs();
-    },
-    watch: async (call, { isRetry } = { isRetry: false }) => {
-      const since = limits;
-      try {
-        const result = await call();
-        if (since === limits) pauseMs = 0;
-        return result;
-      } catch (error) {
-        if (isLimit(error)) recordLimit(error.facts.retryAfterMs, since === limits && !isRetry);
-        throw error;
-      }
-    },
-    extend: (ms) => void lengthen(Math.min(ms, maxMs)),
-    close: () => {
-      isClosed = true;
-      timer?.unref();
-    },
-  };
+  /** Makes it last at least this long from now, in milliseconds: another pool of the provider has met a 429. */
+  extend(ms: number): void {
+    this.#lengthen(Math.min(ms, maxMs));
+  }
+
+  /** Reports nothing any more, and does not keep the process alive. */
+  dispose(): void {
+    this.#isDisposed = true;
+    this.#timer?.unref();
+  }
+
+  #recordLimit(retryAfterMs: number | undefined, doubles: boolean): void {
+    if (doubles) {
+      this.#limitCount += 1;
+      this.#pauseMs = this.#pauseMs === 0 ? minPauseMs : Math.min(2 * this.#pauseMs, maxPauseMs);
+    }
+    const ms = Math.min(Math.max(retryAfterMs ?? 0, this.#pauseMs, minPauseMs), maxMs);
+    if (this.#lengthen(ms)) this.#options.publishLimit(ms);
+  }
+
+  /** Whether it began or became noticeably longer. */
+  #lengthen(ms: number): boolean {
+    const beforeMs = this.leftMs;
+    if (this.#isDisposed || ms <= beforeMs) return false;
+    this.#endsAt = performance.now() + ms;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#end(), ms);
+    const isNoticeable = beforeMs === 0 || ms - beforeMs > noticeableMs;
+    if (isNoticeable) this.#options.onChange();
+    return isNoticeable;
+  }
+
+  #end(): void {
+    this.#endsAt = 0;
+    if (!this.#isDisposed) this.#options.onChange();
+  }
 }
 
 /** Whether this is a provider's 429. */

@@ -1,60 +1,67 @@
-/** How busy a pool is. */
-export interface LoadTracker {
-  readonly inFlight: number;
-  /** Age of the oldest running job, in milliseconds; undefined when none is running. */
-  readonly oldestJobMs: number | undefined;
-  /** Moving mean of the time a call takes that gives an answer, in milliseconds; 0 before the first. */
-  readonly meanJobMs: number;
-  /** Counts the job as in flight while it runs. */
-  track<T>(job: () => Promise<T>): Promise<T>;
-  /**
-   * Records how long a call took that gave an answer, or was cut at its deadline: that one would have taken longer, and were it
-   * counted as short, a pool with a long backlog would seem fast and be given more. Calls that failed say nothing about the pace.
-   */
-  recordCall(tookMs: number, options?: { timedOut: boolean }): void;
-}
+import type { Outcome } from '../../shared/protocol/outcome.js';
 
 interface LoadOptions {
-  /** A clock that never jumps, in milliseconds. */
+  /** A monotonic clock, in milliseconds. */
   now?: () => number;
-  /** Called when a job is in flight no more. */
-  onEnd?: () => unknown;
+  /** Called when a job is no longer in flight. */
+  onEnd?: () => void;
 }
 
 /** The mean follows the last few dozen calls. */
 const weight = 1 / 20;
 
-export function createLoadTracker({
-  onEnd = () => {},
-  now = () => performance.now(),
-}: LoadOptions = {}): LoadTracker {
+/** How busy a pool is. */
+export class LoadTracker {
+  readonly #now: () => number;
+  readonly #onEnd: () => void;
   /** When the running jobs began, oldest first. */
-  const running = new Map<symbol, number>();
-  let meanJobMs = 0;
-  return {
-    get inFlight() {
-      return running.size;
-    },
-    get oldestJobMs() {
-      const [oldest] = running.values();
-      return oldest === undefined ? undefined : Math.round(now() - oldest);
-    },
-    get meanJobMs() {
-      return meanJobMs;
-    },
-    track: async (job) => {
-      const key = Symbol('job');
-      running.set(key, now());
-      try {
-        return await job();
-      } finally {
-        running.delete(key);
-        onEnd();
-      }
-    },
-    recordCall: (tookMs, { timedOut } = { timedOut: false }) => {
-      if (timedOut && tookMs <= meanJobMs) return;
-      meanJobMs = meanJobMs === 0 ? tookMs : meanJobMs + (tookMs - meanJobMs) * weight;
-    },
-  };
+  readonly #startedAt = new Map<symbol, number>();
+  #meanJobMs = 0;
+
+  constructor({ now = () => performance.now(), onEnd = () => {} }: LoadOptions = {}) {
+    this.#now = now;
+    this.#onEnd = onEnd;
+  }
+
+  /** Jobs that run. */
+  get inFlight(): number {
+    return this.#startedAt.size;
+  }
+
+  /** Age of the oldest running job, in milliseconds; undefined when none is running. */
+  get oldestJobMs(): number | undefined {
+    const [oldest] = this.#startedAt.values();
+    return oldest === undefined ? undefined : Math.round(this.#now() - oldest);
+  }
+
+  /** Moving mean of the time that the calls of an answered job take, in milliseconds; 0 before the first. */
+  get meanJobMs(): number {
+    return this.#meanJobMs;
+  }
+
+  /** Counts the job as in flight while it runs. */
+  async track<T>(job: () => Promise<T>): Promise<T> {
+    const key = Symbol('job');
+    this.#startedAt.set(key, this.#now());
+    try {
+      return await job();
+    } finally {
+      this.#startedAt.delete(key);
+      this.#onEnd();
+    }
+  }
+
+  /**
+   * Records how long the calls of a job took that was answered or timed out. One that timed out would have taken longer: if
+   * it counted as short, a pool with a long backlog would seem fast and be given more. Other outcomes say nothing about the pace.
+   */
+  recordOutcome(outcome: Outcome): void {
+    const { kind, providerMs } = outcome;
+    const isTimeout =
+      kind === 'failed' && (outcome.code === 'timeout' || outcome.code === 'provider_timeout');
+    const isAnswered = kind !== 'failed' && kind !== 'cancelled';
+    const mean = this.#meanJobMs;
+    if (providerMs === 0 || !(isAnswered || (isTimeout && providerMs > mean))) return;
+    this.#meanJobMs = mean === 0 ? providerMs : mean + (providerMs - mean) * weight;
+  }
 }

@@ -6,71 +6,88 @@ import { workCodes } from '../../shared/metrics/metrics.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { FinishReason } from '../providers/provider.js';
 import { Cancelled, LockLost } from './active-jobs.js';
-import type { BreakerState } from './breaker.js';
+import type { Breaker, BreakerState } from './breaker.js';
+import type { Circuits } from './circuits.js';
 import type { LoadTracker } from './load-tracker.js';
 
-/** What one pool tells of itself as metrics. */
-export interface PoolMetrics {
-  /** A worker begins with a job that has waited so long, in milliseconds. */
-  recordBegun(waitedMs: number): void;
-  /** Makes a call and gives what it gives. */
-  watchCall<T extends { reason: FinishReason }>(
-    call: () => Promise<T>,
-    kind: { isRetry: boolean },
-  ): Promise<T>;
-  recordOutcome(outcome: Outcome): void;
-  /** A job broke, or was given up. */
-  recordBroken(): void;
-  recordBreaker(state: BreakerState): void;
-  /** Has every scrape read from these how the pool fares. */
-  show(parts: ShownParts): void;
-}
-
-interface ShownParts {
-  settings: Pick<PoolSettings, 'concurrency'>;
+interface ObservedPool {
+  settings: { readonly current: Pick<PoolSettings, 'concurrency'> };
   load: Pick<LoadTracker, 'inFlight'>;
-  /** The longest cooldown of a model. */
-  cooldown: { readonly leftMs: number };
-  /** The worst breaker, of the account or of a model. */
-  breaker: { readonly state: BreakerState };
+  account: Pick<Breaker, 'state'>;
+  circuits: Pick<Circuits, 'maxCooldownMs' | 'worstState'>;
 }
 
 type WorkCode = (typeof workCodes)[number];
 
-export function createPoolMetrics(
-  { metrics, startAtZero, onScrape }: Omit<WorkerInstruments, 'scrape'>,
-  provider: ProviderId,
-): PoolMetrics {
-  startAtZero({ provider });
-  return {
-    recordBegun: (waitedMs) => metrics.queueWait.observe({ provider }, Math.max(0, waitedMs) / 1000),
-    watchCall: async (call, { isRetry }) => {
-      const startedAt = performance.now();
-      const note = (code: WorkCode) => {
-        metrics.callDuration.observe({ provider }, (performance.now() - startedAt) / 1000);
-        metrics.calls.inc({ provider, kind: isRetry ? 'retry' : 'first', code });
-      };
-      try {
-        const reply = await call();
-        note(reply.reason === 'blocked' ? 'content_blocked' : 'ok');
-        return reply;
-      } catch (error) {
-        note(codeOfError(error));
-        throw error;
-      }
-    },
-    recordOutcome: (outcome) => metrics.jobs.inc({ provider, code: codeOfOutcome(outcome) }),
-    recordBroken: () => metrics.jobs.inc({ provider, code: 'internal' }),
-    recordBreaker: (state) => metrics.breakerChanges.inc({ provider, state }),
-    show: ({ settings, load, cooldown, breaker }) =>
-      onScrape(() => {
-        metrics.inFlight.set({ provider }, load.inFlight);
-        metrics.concurrency.set({ provider }, settings.concurrency);
-        metrics.hold.set({ provider }, cooldown.leftMs / 1000);
-        for (const state of ['closed', 'open', 'half-open'] as const)
-          metrics.breakerState.set({ provider, state }, breaker.state === state ? 1 : 0);
-      }),
-  };
+/** The metrics of one pool. Labels cannot name models: cooldown and breaker are the longest and the worst of all. */
+export class PoolMetrics {
+  readonly #instruments: Omit<WorkerInstruments, 'scrape'>;
+  readonly #provider: ProviderId;
+
+  constructor(instruments: Omit<WorkerInstruments, 'scrape'>, provider: ProviderId) {
+    this.#instruments = instruments;
+    this.#provider = provider;
+    instruments.startAtZero({ provider });
+  }
+
+  /** Records that a worker begins with a job that has waited this long, in milliseconds. */
+  recordBegun(waitedMs: number): void {
+    const { queueWait } = this.#instruments.metrics;
+    queueWait.observe({ provider: this.#provider }, Math.max(0, waitedMs) / 1000);
+  }
+
+  /** Makes a call to the provider and returns its result; records how long it took and how it ended. */
+  async watchCall<T extends { reason: FinishReason }>(
+    call: () => Promise<T>,
+    { isRetry }: { isRetry: boolean },
+  ): Promise<T> {
+    const provider = this.#provider;
+    const { callDuration, calls } = this.#instruments.metrics;
+    const startedAt = performance.now();
+    const record = (code: WorkCode) => {
+      callDuration.observe({ provider }, (performance.now() - startedAt) / 1000);
+      calls.inc({ provider, kind: isRetry ? 'retry' : 'first', code });
+    };
+    try {
+      const reply = await call();
+      record(reply.reason === 'blocked' ? 'content_blocked' : 'ok');
+      return reply;
+    } catch (error) {
+      record(codeOfError(error));
+      throw error;
+    }
+  }
+
+  recordOutcome(outcome: Outcome): void {
+    this.#countJob(codeOfOutcome(outcome));
+  }
+
+  /** Records a job that ended in an unexpected error, or was given up. */
+  recordBroken(): void {
+    this.#countJob('internal');
+  }
+
+  recordBreaker(state: BreakerState): void {
+    this.#instruments.metrics.breakerChanges.inc({ provider: this.#provider, state });
+  }
+
+  /** Has every scrape read the state of the pool. */
+  observe({ settings, load, account, circuits }: ObservedPool): void {
+    const { metrics, onScrape } = this.#instruments;
+    const provider = this.#provider;
+    onScrape(() => {
+      metrics.inFlight.set({ provider }, load.inFlight);
+      metrics.concurrency.set({ provider }, settings.current.concurrency);
+      metrics.hold.set({ provider }, circuits.maxCooldownMs / 1000);
+      const breaker = account.state === 'closed' ? circuits.worstState : account.state;
+      for (const state of ['closed', 'open', 'half-open'] as const)
+        metrics.breakerState.set({ provider, state }, breaker === state ? 1 : 0);
+    });
+  }
+
+  #countJob(code: WorkCode): void {
+    this.#instruments.metrics.jobs.inc({ provider: this.#provider, code });
+  }
 }
 
 function codeOfError(error: unknown): WorkCode {

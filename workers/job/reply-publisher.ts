@@ -5,106 +5,109 @@ import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { StoredResults } from './stored-results.js';
 
-/**
- * Tells the API process that waits for a job how it ended; the job's record says the same to whoever missed it. Of kept
- * chats every API process is told, since any of them may have a caller who has come back.
- */
-export interface ReplyPublisher {
-  /** `outcome` as `encodeOutcome` writes it. */
-  settled(job: AnsweredJob, outcome: string): void;
-  /** For a job that ended in an unexpected error, or was given up; of a stored chat it is recorded first. */
-  broke(job: AnsweredJob | undefined, error: Error): void;
-  /** Resolves when everything told so far is on its way. */
-  flush(): Promise<void>;
-}
-
-/** A job, as far as telling of it goes. */
-interface AnsweredJob {
-  id?: string | undefined;
-  data: unknown;
-}
-
-/** What of a job's data is read here; a job that breaks may have any. */
-const addressSchema = chatJobSchema.pick({ replyTo: true, keptUntil: true });
-
-type JobResultMessage = Reply['settled'][number];
-
-/** Longer outcomes are left to the job's record: the relay refuses messages over 512 KiB, escapes and all. */
-const maxOutcomeChars = 80_000;
-/** Told in one message at most; with the bound above it stays within what the relay takes. */
-const maxMessageChars = maxOutcomeChars;
-
 interface ReplyPublisherDeps {
-  relay: Relay;
+  relay: Pick<Relay, 'publish'>;
   storedResults: StoredResults;
   log: Log;
 }
 
-/** Jobs that settle in the same turn of the event loop are told to their API process in one message. */
-export function createReplyPublisher({ relay, storedResults, log }: ReplyPublisherDeps): ReplyPublisher {
-  /** By topic. */
-  const waiting = new Map<string, JobResultMessage[]>();
-  const recording = new Set<Promise<void>>();
-  const pending = new Set<Promise<void>>();
-
-  const publish = (topic: string, settled: JobResultMessage[]) => {
-    const message: Reply = { v: writtenVersion, settled };
-    const told = relay
-      .publish(topic, message)
-      .catch((err) => log.debug({ err, jobIds: settled.map(({ jobId }) => jobId) }, 'replies not told'))
-      .finally(() => pending.delete(told));
-    pending.add(told);
-  };
-  const publishAll = () => {
-    for (const [topic, settled] of waiting) for (const batch of inBatches(settled)) publish(topic, batch);
-    waiting.clear();
-  };
-  const tellOn = (topic: string, settlement: JobResultMessage) => {
-    if (waiting.size === 0) setImmediate(publishAll);
-    const others = waiting.get(topic);
-    if (others === undefined) waiting.set(topic, [settlement]);
-    else others.push(settlement);
-  };
-  const tell = ({ id = '', data }: AnsweredJob, outcome: string) => {
-    const settlement = outcome.length > maxOutcomeChars ? { jobId: id } : { jobId: id, outcome };
-    const { data: address } = addressSchema.safeParse(data);
-    // Whoever waits for a job that does not say so finds its record.
-    if (address === undefined) return;
-    tellOn(topics.reply(address.replyTo), settlement);
-    if (address.keptUntil !== undefined) tellOn(topics.storedResult, { jobId: id });
-  };
-  const tellBroken = async (job: AnsweredJob) => {
-    const keptUntil = addressSchema.safeParse(job.data).data?.keptUntil;
-    const kept = storedResults.of({ id: job.id, keptUntil });
-    tell(job, encodeOutcome((await kept?.settle(givenUpOutcome)) ?? givenUpOutcome));
-  };
-
-  return {
-    settled: tell,
-    broke: (job, err) => {
-      log.error({ err, jobId: job?.id }, 'job broke');
-      if (!job) return;
-      const recorded = tellBroken(job).finally(() => recording.delete(recorded));
-      recording.add(recorded);
-    },
-    flush: async () => {
-      await Promise.all(recording);
-      publishAll();
-      await Promise.all(pending);
-    },
-  };
+/** A job that has ended. */
+interface EndedJob {
+  id?: string | undefined;
+  data: unknown;
 }
 
-function inBatches(settled: JobResultMessage[]): JobResultMessage[][] {
-  const batches: JobResultMessage[][] = [];
+/** The part of a job's data that is read here; a job that failed may have any. */
+const addressSchema = chatJobSchema.pick({ replyTo: true, keptUntil: true });
+
+type ResultMessage = Reply['settled'][number];
+
+/** Longer outcomes are left to the job's record: the relay refuses messages over 512 KiB, escapes included. */
+const maxOutcomeChars = 80_000;
+/** Outcomes in one message; with the bound above it stays within what the relay takes. */
+const maxMessageChars = maxOutcomeChars;
+
+/**
+ * Publishes how a job ended to the API process that waits for it; the job's record says the same to a process that missed
+ * it. For a stored chat it informs every API process, since any of them may have a caller who has come back. Jobs that
+ * end in the same turn of the event loop share one message to each process.
+ */
+export class ReplyPublisher {
+  readonly #deps: ReplyPublisherDeps;
+  /** By topic. */
+  readonly #unpublished = new Map<string, ResultMessage[]>();
+  /** What `flush` waits for. */
+  readonly #recording = new Set<Promise<void>>();
+  readonly #publishing = new Set<Promise<void>>();
+
+  constructor(deps: ReplyPublisherDeps) {
+    this.#deps = deps;
+  }
+
+  /** `outcome` is as `encodeOutcome` writes it. */
+  publish({ id = '', data }: EndedJob, outcome: string): void {
+    // An API process that waits for a job without an address finds its record.
+    const { data: address } = addressSchema.safeParse(data);
+    if (address === undefined) return;
+    const isShort = outcome.length <= maxOutcomeChars;
+    this.#add(topics.reply(address.replyTo), { jobId: id, ...(isShort && { outcome }) });
+    if (address.keptUntil !== undefined) this.#add(topics.storedResult, { jobId: id });
+  }
+
+  /** For a job that ended in an unexpected error, or was given up; of a stored chat the failure is recorded first. */
+  publishFailure(job: EndedJob): void {
+    const recording = this.#recordFailure(job).finally(() => this.#recording.delete(recording));
+    this.#recording.add(recording);
+  }
+
+  /** Resolves when everything has been published, or could not be. */
+  async flush(): Promise<void> {
+    await Promise.all(this.#recording);
+    this.#publishAll();
+    await Promise.all(this.#publishing);
+  }
+
+  async #recordFailure(job: EndedJob): Promise<void> {
+    const expiresAt = addressSchema.safeParse(job.data).data?.keptUntil;
+    const storedResult = this.#deps.storedResults.of({ id: job.id, expiresAt });
+    const outcome = (await storedResult?.record(givenUpOutcome)) ?? givenUpOutcome;
+    this.publish(job, encodeOutcome(outcome));
+  }
+
+  #add(topic: string, result: ResultMessage): void {
+    if (this.#unpublished.size === 0) setImmediate(() => this.#publishAll());
+    const others = this.#unpublished.get(topic);
+    if (others === undefined) this.#unpublished.set(topic, [result]);
+    else others.push(result);
+  }
+
+  #publishAll(): void {
+    for (const [topic, results] of this.#unpublished)
+      for (const batch of inBatches(results)) this.#publishBatch(topic, batch);
+    this.#unpublished.clear();
+  }
+
+  #publishBatch(topic: string, settled: ResultMessage[]): void {
+    const { relay, log } = this.#deps;
+    const message: Reply = { v: writtenVersion, settled };
+    const publishing = relay
+      .publish(topic, message)
+      .catch((err) => log.debug({ err, jobIds: settled.map(({ jobId }) => jobId) }, 'results not published'))
+      .finally(() => this.#publishing.delete(publishing));
+    this.#publishing.add(publishing);
+  }
+}
+
+function inBatches(results: ResultMessage[]): ResultMessage[][] {
+  const batches: ResultMessage[][] = [];
   let size = Number.POSITIVE_INFINITY;
-  for (const settlement of settled) {
-    size += settlement.outcome?.length ?? 0;
+  for (const result of results) {
+    size += result.outcome?.length ?? 0;
     if (size > maxMessageChars) {
       batches.push([]);
-      size = settlement.outcome?.length ?? 0;
+      size = result.outcome?.length ?? 0;
     }
-    batches.at(-1)?.push(settlement);
+    batches.at(-1)?.push(result);
   }
   return batches;
 }

@@ -1,21 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import type { Cooldown } from './cooldown.js';
-import type { RetryBudget } from './retry-budget.js';
 import type { Slot } from './slots.js';
 
 interface RetryLimits {
-  budget: RetryBudget;
+  budget: Pick<RetryBudget, 'earn' | 'spend'>;
   /** No attempt starts after it, in milliseconds since the epoch. */
   deadline: number;
   /** The clock of the deadline. */
   now?: () => number;
   /** Ends the pause between the attempts. */
   signal: AbortSignal;
-  /** Not before it is over: the other calls of the model wait for it too. */
+  /** The retry waits until it is over, like the model's other calls. */
   cooldown: Pick<Cooldown, 'leftMs'>;
-  /** Left for a pause that is long. */
-  slot: Pick<Slot, 'leave'>;
+  /** Parked during a long pause. */
+  slot: Pick<Slot, 'park'>;
 }
 
 const minPauseMs = 100;
@@ -26,9 +25,9 @@ const longPauseMs = 500;
 const minTimeLeftMs = 250;
 
 /**
- * The one retry layer: at most one more attempt, when the failure may pass, the pause (a jittered
- * fraction of a second, and no less than the provider's `Retry-After` or than the model is held back) fits before the deadline, and the budget
- * allows it. A call that timed out is not repeated: it has already cost the most a call can.
+ * The one retry layer: at most one more attempt, when the failure may pass, the pause fits before the deadline, and the
+ * budget allows it. The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After` or
+ * the model's cooldown. A call that timed out is not retried: it has already cost the most a call can.
  */
 export async function withOneRetry<T>(
   attempt: (kind: { isRetry: boolean }) => Promise<T>,
@@ -45,7 +44,7 @@ export async function withOneRetry<T>(
     // Another call may make the cooldown longer meanwhile.
     for (; pauseMs > 0; pauseMs = limits.cooldown.leftMs) {
       if (!isInTime(pauseMs, limits)) throw error;
-      if (pauseMs > longPauseMs) limits.slot.leave();
+      if (pauseMs > longPauseMs) limits.slot.park();
       await delay(pauseMs, undefined, { signal: limits.signal }).catch(() => limits.signal.throwIfAborted());
     }
     return await attempt({ isRetry: true }).catch((second) => {
@@ -57,7 +56,7 @@ export async function withOneRetry<T>(
 const isInTime = (pauseMs: number, { deadline, now = Date.now }: RetryLimits): boolean =>
   now() + pauseMs + minTimeLeftMs <= deadline;
 
-/** The first attempt may have opened the breaker: then what it met says more than that the second was not made. */
+/** The first attempt may have opened the breaker: then its error says more than that the second was not made. */
 const isRefused = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_unavailable';
 
@@ -65,6 +64,29 @@ function pauseBeforeRetry(error: unknown): number | undefined {
   if (!(error instanceof Failure) || !error.retryable) return undefined;
   if (error.code !== 'provider_error' && error.code !== 'provider_rate_limited') return undefined;
   const jitteredMs = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);
-  // A provider that says 0, or a date in the past, would otherwise be asked again at once, by all.
+  // With a `Retry-After` of 0, or a date in the past, all jobs would otherwise retry at once.
   return Math.max(jitteredMs, (error.facts.retryAfterMs ?? 0) + Math.random() * 100);
+}
+
+const attemptsPerRetry = 10;
+const maxSaved = 10 * attemptsPerRetry;
+
+/**
+ * Keeps retries to a share of the traffic, so that a failing provider does not get twice the calls of a healthy one: one
+ * retry for every ten first attempts, and at most ten saved up, which is also what a new worker starts with.
+ */
+export class RetryBudget {
+  #earned = maxSaved;
+
+  /** To be called once for every first attempt. */
+  earn(): void {
+    this.#earned = Math.min(maxSaved, this.#earned + 1);
+  }
+
+  /** Takes one retry out of the budget; false when there is none. */
+  spend(): boolean {
+    if (this.#earned < attemptsPerRetry) return false;
+    this.#earned -= attemptsPerRetry;
+    return true;
+  }
 }

@@ -1,10 +1,10 @@
-/** One job's part in the slots of a pool; every step can be taken again without harm. */
+/** One job's part in the slots of a pool; every operation may be repeated. */
 export interface Slot {
-  /** Resolves when the job has a slot, the most urgent first, then the oldest. */
+  /** Resolves when the job has a slot: the most urgent job first, then the oldest. */
   take(): Promise<void>;
-  /** Gives the slot to another job, for as long as this one waits for something. */
-  leave(): void;
-  /** The job has ended. */
+  /** Gives the slot to another job while this one waits for something. */
+  park(): void;
+  /** Gives the slot back: the job has ended. */
   close(): void;
 }
 
@@ -16,8 +16,8 @@ export interface Urgency {
 
 interface SlotsOptions {
   /** Jobs that may have a slot at once. */
-  size: number;
-  /** Called when `away` has changed. */
+  size: () => number;
+  /** Called when `parked` has changed. */
   onChange: () => void;
 }
 
@@ -26,71 +26,107 @@ interface Waiting extends Urgency {
 }
 
 /**
- * The slots of a pool. BullMQ bounds how many jobs are here; a job that waits for a model that cools down, or hangs at
- * one that is given up, has no slot, and another is taken from the queue in its place. When it goes on it comes before whatever
- * is less urgent or newer, so that newer jobs do not starve it.
+ * The slots of a pool. BullMQ bounds how many jobs are here; a job that waits for a model in its cooldown, or whose call
+ * hangs at a model whose breaker has opened, is parked: it has no slot, and another is taken from the queue in its place.
+ * When it goes on it comes before whatever is less urgent or newer, so that newer jobs do not starve it.
  */
 export class Slots {
   readonly #options: SlotsOptions;
   readonly #waiting: Waiting[] = [];
-  #held = 0;
-  #away = 0;
+  #taken = 0;
+  #parked = 0;
 
   constructor(options: SlotsOptions) {
     this.#options = options;
   }
 
   /** Jobs that are here without wanting a slot. */
-  get away(): number {
-    return this.#away;
+  get parked(): number {
+    return this.#parked;
   }
 
   open(urgency: Urgency): Slot {
-    let state: 'new' | 'waiting' | 'held' | 'away' | 'closed' = 'new';
-    return {
-      take: async () => {
-        if (state !== 'new' && state !== 'away') return;
-        if (state === 'away') this.#setAway(-1);
-        state = 'waiting';
-        await this.#grant(urgency);
-        // The job may have ended meanwhile.
-        if (state === 'waiting') state = 'held';
-        else this.#release();
-      },
-      leave: () => {
-        if (state !== 'held') return;
-        state = 'away';
-        this.#release();
-        this.#setAway(1);
-      },
-      close: () => {
-        if (state === 'held') this.#release();
-        if (state === 'away') this.#setAway(-1);
-        state = 'closed';
-      },
-    };
+    return new PoolSlot({
+      take: () => this.#take(urgency),
+      release: () => this.#release(),
+      park: () => this.#setParked(1),
+      unpark: () => this.#setParked(-1),
+    });
   }
 
-  #setAway(change: number): void {
-    this.#away += change;
-    this.#options.onChange();
+  /** To be called when the size has changed. */
+  resize(): void {
+    this.#grantFree();
   }
 
-  #grant(urgency: Urgency): Promise<void> {
-    if (this.#held < this.#options.size && this.#waiting.length === 0) {
-      this.#held += 1;
-      return Promise.resolve();
-    }
+  #take(urgency: Urgency): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const later = this.#waiting.findIndex((other) => isMoreUrgent(urgency, other));
     this.#waiting.splice(later < 0 ? this.#waiting.length : later, 0, { ...urgency, grant: resolve });
+    this.#grantFree();
     return promise;
   }
 
   #release(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#held -= 1;
-    else next.grant();
+    this.#taken -= 1;
+    this.#grantFree();
+  }
+
+  #grantFree(): void {
+    while (this.#taken < this.#options.size()) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      this.#taken += 1;
+      next.grant();
+    }
+  }
+
+  #setParked(change: 1 | -1): void {
+    this.#parked += change;
+    this.#options.onChange();
+  }
+}
+
+interface SlotOperations {
+  take(): Promise<void>;
+  release(): void;
+  park(): void;
+  unpark(): void;
+}
+
+class PoolSlot implements Slot {
+  readonly #slots: SlotOperations;
+  #state: 'new' | 'waiting' | 'taken' | 'parked' | 'closed' = 'new';
+
+  constructor(slots: SlotOperations) {
+    this.#slots = slots;
+  }
+
+  async take(): Promise<void> {
+    if (this.#state !== 'new' && this.#state !== 'parked') return;
+    if (this.#state === 'parked') this.#slots.unpark();
+    this.#state = 'waiting';
+    await this.#slots.take();
+    // The job may have ended meanwhile.
+    if (this.#isWaiting) this.#state = 'taken';
+    else this.#slots.release();
+  }
+
+  park(): void {
+    if (this.#state !== 'taken') return;
+    this.#state = 'parked';
+    this.#slots.release();
+    this.#slots.park();
+  }
+
+  close(): void {
+    if (this.#state === 'taken') this.#slots.release();
+    if (this.#state === 'parked') this.#slots.unpark();
+    this.#state = 'closed';
+  }
+
+  get #isWaiting(): boolean {
+    return this.#state === 'waiting';
   }
 }
 

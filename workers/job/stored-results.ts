@@ -11,102 +11,129 @@ import type { RecordStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { Cancelled } from './active-jobs.js';
 
-/** The outcome of one stored chat: whoever records one first decides, and everyone else goes by it. */
-export interface StoredResult {
-  /**
-   * What the chat has ended as already; undefined when it has not, or when the store does not say in time, which is
-   * never later than `deadline`, in milliseconds since the epoch.
-   */
-  find(deadline: number): Promise<Outcome | undefined>;
-  /** Records the outcome and gives the one that counts: this, or another that was there before. */
-  settle(outcome: Outcome): Promise<Outcome>;
-}
-
-/** Where the pool finds and leaves the outcomes of stored chats. */
-export interface StoredResults {
-  /** Undefined for an ordinary job. Both functions throw only what has ended the job without a verdict. */
-  of(job: EndingJob, stop?: AbortSignal): StoredResult | undefined;
-}
-
-/** A job, as far as its end goes. */
-interface EndingJob {
-  id?: string | undefined;
-  keptUntil?: number | undefined;
-}
-
 interface StoredResultsDeps {
   records: RecordStore;
   log: Log;
   /** The clock of the deadlines, in milliseconds since the epoch. */
   now?: () => number;
-  /** How long an outcome waits for a store that is away, in milliseconds. */
-  patienceMs?: number;
+  /** How long to retry while the store is unavailable, in milliseconds. */
+  timeoutMs?: number;
 }
 
-export function createStoredResults({
-  records,
-  log,
-  now = Date.now,
-  patienceMs = resultTimeoutMs,
-}: StoredResultsDeps): StoredResults {
-  const read = async (jobId: string): Promise<Outcome | undefined> => {
+/** A job, as far as its result goes. */
+interface StoredJob {
+  id?: string | undefined;
+  /** When its result is removed, in milliseconds since the epoch; undefined for an ordinary job. */
+  expiresAt?: number | undefined;
+}
+
+/** The results of stored chats in the queue store. */
+export class StoredResults {
+  readonly #deps: Required<StoredResultsDeps>;
+
+  constructor({ now = Date.now, timeoutMs = resultTimeoutMs, ...deps }: StoredResultsDeps) {
+    this.#deps = { ...deps, now, timeoutMs };
+  }
+
+  /** The result of this job, undefined for an ordinary one; `signal` is the job's. */
+  of(
+    { id: jobId = '', expiresAt }: StoredJob,
+    signal = new AbortController().signal,
+  ): StoredResult | undefined {
+    return expiresAt === undefined
+      ? undefined
+      : new StoredResult({ ...this.#deps, jobId, expiresAt, signal });
+  }
+}
+
+interface StoredResultDeps extends Required<StoredResultsDeps> {
+  jobId: string;
+  expiresAt: number;
+  signal: AbortSignal;
+}
+
+/**
+ * The result of one stored chat: whoever records an outcome first decides, and everyone else goes by it. Both operations
+ * throw the reason of the job's signal when the job is no longer this worker's, and nothing else.
+ */
+export class StoredResult {
+  readonly #deps: StoredResultDeps;
+
+  constructor(deps: StoredResultDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The recorded outcome; undefined when there is none, or when the store has not answered in time, at the latest by
+   * `deadline`, in milliseconds since the epoch.
+   */
+  find(deadline: number): Promise<Outcome | undefined> {
+    const { now, timeoutMs } = this.#deps;
+    return this.#retry(() => this.#read(), {
+      giveUpAt: Math.min(now() + timeoutMs, deadline),
+      fallback: undefined,
+    });
+  }
+
+  /** Records the outcome and returns the one that counts: this, or another that was recorded before. */
+  record(outcome: Outcome): Promise<Outcome> {
+    const { records, jobId, expiresAt, now, timeoutMs } = this.#deps;
+    const value = encodeStoredResult(outcome, now());
+    const write = async (): Promise<Outcome> => {
+      const ttlMs = Math.max(1, Math.ceil(expiresAt - now()));
+      if (await records.create(resultKey(jobId), { value, ttlMs })) return outcome;
+      return (await this.#read()) ?? outcome;
+    };
+    return this.#retry(write, { giveUpAt: now() + timeoutMs, fallback: outcome });
+  }
+
+  async #read(): Promise<Outcome | undefined> {
+    const { records, jobId, log } = this.#deps;
     const text = await records.read(resultKey(jobId));
-    return text === undefined ? undefined : readable(text, () => log.warn({ jobId }, 'outcome unreadable'));
-  };
-  return {
-    of: ({ id: jobId = '', keptUntil }, stop = new AbortController().signal) => {
-      if (keptUntil === undefined) return undefined;
-      const patiently = <T>(call: () => Promise<T>, giveUpAt: number, without: T): Promise<T> =>
-        whileAway(call, { giveUpAt, now, stop }).catch((err: unknown) => {
-          throwIfLost(stop);
-          log.warn({ err, jobId }, 'stored result unavailable');
-          return without;
-        });
-      return {
-        find: (deadline) => patiently(() => read(jobId), Math.min(now() + patienceMs, deadline), undefined),
-        settle: (outcome) => {
-          const value = encodeStoredResult(outcome, now());
-          const write = async (): Promise<Outcome> => {
-            const ttlMs = Math.max(1, Math.ceil(keptUntil - now()));
-            if (await records.create(resultKey(jobId), { value, ttlMs })) return outcome;
-            return (await read(jobId)) ?? outcome;
-          };
-          return patiently(write, now() + patienceMs, outcome);
-        },
-      };
-    },
-  };
-}
+    if (text === undefined) return undefined;
+    try {
+      return decodeStoredResult(text).outcome;
+    } catch {
+      // The chat has ended, though a newer release wrote how.
+      log.warn({ jobId }, 'stored result unreadable');
+      return brokenOutcome;
+    }
+  }
 
-/** The chat has ended, even if a newer release wrote down how. */
-function readable(text: string, onUnreadable: () => void): Outcome {
-  try {
-    return decodeStoredResult(text).outcome;
-  } catch {
-    onUnreadable();
-    return brokenOutcome;
+  async #retry<T>(
+    call: () => Promise<T>,
+    { giveUpAt, fallback }: { giveUpAt: number; fallback: T },
+  ): Promise<T> {
+    const { jobId, log, now, signal } = this.#deps;
+    try {
+      return await whileUnavailable(call, { giveUpAt, now, signal });
+    } catch (err) {
+      throwIfLost(signal);
+      log.warn({ err, jobId }, 'stored result unavailable');
+      return fallback;
+    }
   }
 }
 
 const pauseMs = 250;
 
-/** Tries again while the store is away; once the job has been told to end, no more than one time. */
-async function whileAway<T>(
+/** Tries again while the store is unavailable; once the job is aborted, no more than one time. */
+async function whileUnavailable<T>(
   call: () => Promise<T>,
-  { giveUpAt, now, stop }: { giveUpAt: number; now: () => number; stop: AbortSignal },
+  { giveUpAt, now, signal }: { giveUpAt: number; now: () => number; signal: AbortSignal },
 ): Promise<T> {
   for (;;) {
-    throwIfLost(stop);
+    throwIfLost(signal);
     try {
       return await call();
     } catch (error) {
-      if (stop.aborted || now() >= giveUpAt) throw error;
-      await delay(pauseMs, undefined, { signal: stop }).catch(() => undefined);
+      if (signal.aborted || now() >= giveUpAt) throw error;
+      await delay(pauseMs, undefined, { signal }).catch(() => undefined);
     }
   }
 }
 
-/** A job that was ended for any other reason than these two is no longer ours: nothing of it may be written. */
+/** A job that was aborted for any reason but these two is no longer this worker's, which must write nothing of it. */
 function throwIfLost({ aborted, reason }: AbortSignal): void {
   if (aborted && !(reason instanceof Cancelled) && !(reason instanceof Failure)) throw reason;
 }

@@ -2,17 +2,17 @@ import { countAll, countWaiting, type WaitingByLevel } from '../../shared/queue/
 
 interface BacklogOptions {
   queue: Parameters<typeof countWaiting>[0];
-  /** A clock that never jumps, in milliseconds. */
+  /** A monotonic clock, in milliseconds. */
   now?: () => number;
 }
 
-/** A worker that lost the connection on which it waits for jobs learns of it within six seconds: others may be told a little earlier. */
+/** An empty queue is counted again after this long: a worker may have lost the connection on which it waits for jobs, and notices within six seconds. */
 const trustedMs = 5000;
 const nothing: WaitingByLevel = { waitedFor: [], async: [] };
 
 /**
- * The jobs that wait for a pool. Who found none, and has room, is given the next one at once: until then it knows without
- * asking the store that none is waiting.
+ * Counts the jobs that wait for a pool. A pool that found none, and has room, is given the next one at once: until then it
+ * knows without asking the store that none is waiting.
  */
 export class Backlog {
   readonly #queue: BacklogOptions['queue'];
@@ -25,17 +25,20 @@ export class Backlog {
     this.#now = now;
   }
 
-  /** To be called when the pool has looked for a job and there was none. */
+  /** To be called when the pool has found the queue empty. */
   recordEmpty(): void {
     this.#foundEmptyAt = this.#now();
   }
 
-  /** To be called when the pool has taken a job, behind which others may wait, and when it was or will be paused. */
+  /** To be called when the pool has taken a job, behind which others may wait, and when it may be paused or resumed. */
   forget(): void {
     this.#forgottenAt = this.#now();
   }
 
-  /** Counts the waiting jobs, if that is not known; `hasRoom` says whether the pool would take one now. Rejects when the store cannot be asked. */
+  /**
+   * The waiting jobs by level, counted unless it is known that there are none; `hasRoom` says whether the pool would take
+   * one now. Rejects when the store is unavailable.
+   */
   async count({ hasRoom }: { hasRoom: boolean }): Promise<WaitingByLevel> {
     if (hasRoom && this.#isKnownEmpty()) return nothing;
     const askedAt = this.#now();

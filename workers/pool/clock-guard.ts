@@ -1,15 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Log } from '../../shared/runtime/log.js';
 
-/** Knows whether this machine's clock has jumped while the process runs. */
-export interface ClockGuard {
-  /** True from a jump until the clock agrees with the store's again. */
-  readonly isOff: boolean;
-  stop(): void;
-}
-
 interface ClockGuardDeps {
-  /** Resolves when the store can be used, and so when its clock and this machine's agree. */
+  /** Resolves when the store is available, and so when its clock and this machine's agree. */
   check: () => Promise<void>;
   onChange: () => void;
   log: Log;
@@ -20,49 +13,71 @@ interface ClockGuardDeps {
 /** As far apart as clocks may be (`shared/queue/stores/clock-skew.ts`). */
 const maxJumpMs = 2000;
 const intervalMs = 100;
-/** Longer than the store takes its last look for a new one. */
+/** Longer than the store reuses the result of a check. */
 const checkPauseMs = 250;
 
 /**
- * Compares the clock with one that never jumps, which needs no trip to the store. To be started while the clock agrees with the
- * store's. After a jump the store decides: a machine that was suspended also jumps, to the right time.
+ * Notices when this machine's clock jumps while the process runs, by comparing it with a monotonic one, which needs no
+ * round trip to the store. After a jump the store decides: a machine that was suspended also jumps, to the right time.
  */
-export function createClockGuard({ check, onChange, log, now = Date.now }: ClockGuardDeps): ClockGuard {
-  const stopping = new AbortController();
-  let offset = now() - performance.now();
-  let isOff = false;
-  const set = (value: boolean) => {
-    isOff = value;
-    onChange();
-  };
-  const untilRight = async () => {
+export class ClockGuard {
+  readonly #deps: Required<ClockGuardDeps>;
+  readonly #stopping = new AbortController();
+  #offset = 0;
+  #isOff = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ now = Date.now, ...deps }: ClockGuardDeps) {
+    this.#deps = { ...deps, now };
+  }
+
+  /** True from a jump until the clock agrees with the store's again. */
+  get isOff(): boolean {
+    return this.#isOff;
+  }
+
+  /** To be called while the clock agrees with the store's. */
+  start(): void {
+    this.#offset = this.#readOffset();
+    this.#timer = setInterval(() => void this.#check().catch(() => undefined), intervalMs);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#stopping.abort();
+  }
+
+  async #check(): Promise<void> {
+    if (this.#isOff || Math.abs(this.#readOffset() - this.#offset) <= maxJumpMs) return;
+    const { log } = this.#deps;
+    log.warn('the clock has jumped: no jobs are taken until it agrees with the queue store again');
+    this.#set(true);
+    this.#offset = await this.#untilRight();
+    log.info('the clock agrees with the queue store again');
+    this.#set(false);
+  }
+
+  /** The offset with which the store agrees. */
+  async #untilRight(): Promise<number> {
+    const { signal } = this.#stopping;
     for (;;) {
-      await delay(checkPauseMs, undefined, { signal: stopping.signal });
-      const found = now() - performance.now();
-      const isRight = await check().then(
+      await delay(checkPauseMs, undefined, { signal });
+      const offset = this.#readOffset();
+      const isRight = await this.#deps.check().then(
         () => true,
         () => false,
       );
-      stopping.signal.throwIfAborted();
-      if (isRight) return found;
+      signal.throwIfAborted();
+      if (isRight) return offset;
     }
-  };
-  const look = async () => {
-    if (isOff || Math.abs(now() - performance.now() - offset) <= maxJumpMs) return;
-    log.warn('the clock has jumped: no jobs are taken until it agrees with the queue store again');
-    set(true);
-    offset = await untilRight();
-    log.info('the clock agrees with the queue store again');
-    set(false);
-  };
-  const timer = setInterval(() => void look().catch(() => undefined), intervalMs);
-  return {
-    get isOff() {
-      return isOff;
-    },
-    stop: () => {
-      clearInterval(timer);
-      stopping.abort();
-    },
-  };
+  }
+
+  #set(isOff: boolean): void {
+    this.#isOff = isOff;
+    this.#deps.onChange();
+  }
+
+  #readOffset(): number {
+    return this.#deps.now() - performance.now();
+  }
 }

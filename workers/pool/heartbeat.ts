@@ -3,66 +3,81 @@ import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 
-/** Tells every API process how a pool fares, so that they know at once where a request has no chance. */
-export interface Heartbeat {
-  /** Resolves once the first heartbeat is on its way. */
-  readonly started: Promise<void>;
-  /** Tells now instead of at the next second. */
-  publish(): void;
-  /** Tells that the pool takes no more jobs, and nothing after that. */
-  stop(): Promise<void>;
-}
-
 interface HeartbeatDeps {
-  relay: Relay;
-  /** How the pool fares at this moment. */
+  relay: Pick<Relay, 'publish'>;
+  /** The state of the pool at this moment. */
   describe: () => Promise<PoolHeartbeat>;
   log: Log;
 }
 
 const intervalMs = 1000;
-/** The goodbye waits this long for a heartbeat that is on its way, lest it be overtaken; one that hangs has had its chance. */
-const stopDelayMs = 200;
+/** How long `stopped` waits for a heartbeat that is being published, so that it is not overtaken. */
+const stopTimeoutMs = 200;
 
-/** One heartbeat at a time: behind one that hangs no others wait, but a change meanwhile is told once it is over. */
-export function startHeartbeat({ relay, describe, log }: HeartbeatDeps): Heartbeat {
-  let stopped = false;
-  let changed = false;
-  let last: PoolHeartbeat | undefined;
-  let telling: Promise<void> | undefined;
-  const publish = (heartbeat: PoolHeartbeat) =>
-    relay.publish(topics.pool(heartbeat.provider, heartbeat.worker), heartbeat);
-  const tell = async () => {
-    do {
-      changed = false;
-      last = await describe();
-      if (!stopped) await publish(last);
-    } while (changed && !stopped);
-  };
-  const notTold = (err: unknown) => log.debug({ err }, 'heartbeat not told');
-  const heartbeat = (): Promise<void> => {
-    telling ??= tell()
-      .catch(notTold)
+/**
+ * Publishes the state of the pool to every API process, once a second and after changes, so that each knows at once where a
+ * request has no chance. One heartbeat is published at a time: none wait behind one that hangs, but a change in the meantime
+ * is published after it.
+ */
+export class Heartbeat {
+  readonly #deps: HeartbeatDeps;
+  #timer: NodeJS.Timeout | undefined;
+  #isStopped = false;
+  #hasChanged = false;
+  #last: PoolHeartbeat | undefined;
+  #publishing: Promise<void> | undefined;
+
+  constructor(deps: HeartbeatDeps) {
+    this.#deps = deps;
+  }
+
+  /** Resolves once the first heartbeat has been published, or could not be. */
+  start(): Promise<void> {
+    this.#timer = setInterval(() => void this.#beat(), intervalMs);
+    return this.#beat();
+  }
+
+  /** Publishes a change now instead of at the next second. */
+  publish(): void {
+    this.#hasChanged = true;
+    void this.#beat();
+  }
+
+  /** Publishes that the pool is `stopped`, and nothing after that. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#isStopped = true;
+    try {
+      if (this.#publishing) await withTimeout(stopTimeoutMs, this.#publishing).catch(() => undefined);
+      await this.#send({ ...(this.#last ?? (await this.#deps.describe())), state: 'stopped' });
+    } catch (error) {
+      this.#logFailure(error);
+    }
+  }
+
+  #beat(): Promise<void> {
+    if (this.#isStopped) return Promise.resolve();
+    this.#publishing ??= this.#publishChanges()
+      .catch((error) => this.#logFailure(error))
       .finally(() => {
-        telling = undefined;
+        this.#publishing = undefined;
       });
-    return telling;
-  };
-  const publishStopped = async () => {
-    if (telling) await withTimeout(stopDelayMs, telling).catch(() => undefined);
-    await publish({ ...(last ?? (await describe())), state: 'stopped' });
-  };
-  const timer = setInterval(() => stopped || void heartbeat(), intervalMs);
-  return {
-    started: heartbeat(),
-    publish: () => {
-      changed = true;
-      if (!stopped) void heartbeat();
-    },
-    stop: () => {
-      clearInterval(timer);
-      stopped = true;
-      return publishStopped().catch(notTold);
-    },
-  };
+    return this.#publishing;
+  }
+
+  async #publishChanges(): Promise<void> {
+    do {
+      this.#hasChanged = false;
+      this.#last = await this.#deps.describe();
+      if (!this.#isStopped) await this.#send(this.#last);
+    } while (this.#hasChanged && !this.#isStopped);
+  }
+
+  #send(heartbeat: PoolHeartbeat): Promise<void> {
+    return this.#deps.relay.publish(topics.pool(heartbeat.provider, heartbeat.worker), heartbeat);
+  }
+
+  #logFailure(err: unknown): void {
+    this.#deps.log.debug({ err }, 'heartbeat not published');
+  }
 }

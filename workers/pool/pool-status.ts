@@ -1,4 +1,3 @@
-import type { PoolSettings } from '../../shared/config/pool-settings.js';
 import type { ModelBreaker, PoolHeartbeat } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { countAll, type WaitingByLevel } from '../../shared/queue/priority.js';
@@ -9,24 +8,25 @@ import type { Slots } from '../job/slots.js';
 import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
 import type { ClockGuard } from './clock-guard.js';
+import type { LiveSettings } from './live-settings.js';
 import type { PoolThrottle } from './pool-throttle.js';
 
 interface DescribedPool {
   provider: Pick<Provider, 'id'>;
-  settings: PoolSettings;
+  settings: Pick<LiveSettings, 'current'>;
   workerName: string;
   account: Pick<Breaker, 'state' | 'nextProbeMs'>;
   circuits: Pick<Circuits, 'describe'>;
-  slots: Pick<Slots, 'away'>;
+  slots: Pick<Slots, 'parked'>;
   clock: Pick<ClockGuard, 'isOff'>;
   throttle: Pick<PoolThrottle, 'concurrency'>;
-  load: LoadTracker;
+  load: Pick<LoadTracker, 'inFlight' | 'meanJobMs' | 'oldestJobMs'>;
   backlog: Pick<Backlog, 'count'>;
 }
 
 const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' } as const;
 
-/** How a pool fares at this moment. Rejects when the store cannot be asked. */
+/** The state of a pool at this moment. Rejects when the store is unavailable. */
 export async function describePool({
   provider,
   settings,
@@ -40,11 +40,12 @@ export async function describePool({
   backlog,
 }: DescribedPool): Promise<PoolHeartbeat> {
   const state = () => (clock.isOff ? 'paused' : poolStates[account.state]);
-  // Who waits for a model has no part in how long the others wait.
-  const inFlight = () => load.inFlight - slots.away;
+  // Parked jobs do not make the others wait longer.
+  const inFlight = () => load.inFlight - slots.parked;
   const hasRoom = state() !== 'paused' && inFlight() < throttle.concurrency;
   const waiting = await backlog.count({ hasRoom });
-  // The rest is read after the wait for the store: a breaker may have opened meanwhile.
+  // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
+  const { model: defaultModel, models } = settings.current;
   const breakers = [...describeAccount(account), ...circuits.describe()];
   return {
     v: writtenVersion,
@@ -55,9 +56,9 @@ export async function describePool({
     inFlight: inFlight(),
     ...describeWaiting(waiting),
     meanJobMs: load.meanJobMs,
-    hasDefaultModel: settings.model !== undefined,
-    ...(settings.model !== undefined && { defaultModel: settings.model }),
-    ...(settings.models && { models: [...settings.models] }),
+    hasDefaultModel: defaultModel !== undefined,
+    ...(defaultModel !== undefined && { defaultModel }),
+    ...(models && { models: [...models] }),
     ...(load.oldestJobMs !== undefined && { oldestJobMs: load.oldestJobMs }),
     ...(breakers.length > 0 && { breakers }),
   };

@@ -1,162 +1,245 @@
+import type { Job, Worker } from 'bullmq';
 import { z } from 'zod';
 import type { Config } from '../../shared/config/config.js';
-import type { Failure } from '../../shared/failures.js';
-import { type ChatJobPayload, chatJobSchema, queueName } from '../../shared/protocol/messages.js';
+import { Failure } from '../../shared/failures.js';
+import {
+  type ChatJobPayload,
+  cancelSchema,
+  chatJobSchema,
+  queueName,
+  topics,
+} from '../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import { isNewer } from '../../shared/protocol/version.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
+import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
-import type { ActiveJobs } from '../job/active-jobs.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { ActiveJobs } from '../job/active-jobs.js';
 import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
 import { NotBegun } from '../job/circuit.js';
 import type { LoadTracker } from '../job/load-tracker.js';
 import type { PoolMetrics } from '../job/pool-metrics.js';
-import type { Slots } from '../job/slots.js';
-import type { StoredResults } from '../job/stored-results.js';
+import { ReplyPublisher } from '../job/reply-publisher.js';
+import { RetryBudget } from '../job/retry.js';
+import type { Slot, Slots } from '../job/slots.js';
+import { StoredResults } from '../job/stored-results.js';
 import { ProviderCallError } from '../providers/error-classification.js';
-import { createRequeue, type Requeue, type ReturnableJob } from './requeue.js';
+import type { Backlog } from './backlog.js';
+import type { LiveSettings } from './live-settings.js';
+import { type RequeuableJob, Requeue } from './requeue.js';
 
-interface PoolWorkerDeps {
-  /** What the pool's jobs work with. */
-  shared: Pick<ChatJobDeps, 'provider' | 'settings' | 'account' | 'circuits' | 'budget' | 'now'> & {
-    metrics: PoolMetrics;
-  };
-  slots: Slots;
+interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account' | 'circuits'> {
+  settings: Pick<LiveSettings, 'current'>;
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
+  relay: Relay;
+  /** Name of this worker process, unique among all of them. */
   workerName: string;
+  slots: Slots;
   load: LoadTracker;
-  jobs: ActiveJobs;
-  /** Filled here: the jobs whose ends are not stored yet. */
-  unsettled: Set<string>;
-  storedResults: StoredResults;
+  backlog: Pick<Backlog, 'forget' | 'recordEmpty'>;
+  metrics: PoolMetrics;
   log: Log;
 }
 
-/** What of BullMQ's job is read. */
-interface QueuedJob extends ReturnableJob {
+/** The part of BullMQ's job that is read. */
+interface QueuedJob extends RequeuableJob {
   data: unknown;
   /** 0 is the most urgent. */
   priority?: number;
 }
 
-/** A job that was started this often and never finished takes its workers down: it is given up. */
-const maxStarts = 2;
-
-/** Starts BullMQ's worker of a pool, which runs chat jobs and stores what became of them. */
-export function createPoolWorker(deps: PoolWorkerDeps): ReturnType<QueueStore['createWorker']> {
-  const { shared, config, store, workerName, load, jobs, unsettled, log } = deps;
-  const requeue = createRequeue(log, store.now);
-  const run = async (job: QueuedJob, token?: string): Promise<string> => {
-    const { id = '' } = job;
-    unsettled.add(id);
-    const answer = (stop: AbortSignal) => runJob({ job, token, stop }, requeue, deps);
-    const outcome = await load.track(() => jobs.run(id, answer));
-    recordCall(load, outcome);
-    shared.metrics.recordOutcome(outcome);
-    log.info({ jobId: id, ...facts(outcome) }, 'job completed');
-    return encodeOutcome(outcome);
-  };
-  const worker = store.createWorker(queueName(shared.provider.id), run, {
-    name: workerName,
-    concurrency: shared.settings.concurrency,
-    lockDuration: config.WORKER_LOCK_MS,
-    stalledInterval: config.WORKER_STALLED_CHECK_MS,
-    // Not by starts in all: a job that is handed back has taken nobody down.
-    maxStalledCount: maxStarts - 1,
-  });
-  const onEnded = (job: FinishedJob | undefined) => {
-    unsettled.delete(job?.id ?? '');
-    if (job) dropLongConversation(job, log);
-  };
-  worker.on('completed', onEnded);
-  worker.on('failed', onEnded);
-  // Whatever such a job still gives, the store refuses: BullMQ then tells neither 'completed' nor 'failed'.
-  return worker.on('lockRenewalFailed', (jobIds) => {
-    log.warn({ jobIds }, 'jobs lost to another worker');
-    jobs.lose(jobIds);
-    for (const jobId of jobIds) unsettled.delete(jobId);
-  });
+/** A job that runs; its token proves that this worker holds its lock. */
+interface ActiveJob {
+  job: QueuedJob;
+  token: string | undefined;
+  signal: AbortSignal;
 }
 
-/** What operators need to know of a failure that was expected: whose fault it was, in the provider's words; no stack. */
-function knownOf({ code, cause }: Failure): object {
+/** A job that was started this often and never finished takes its workers down: it is given up. */
+const maxStarts = 2;
+/** How long BullMQ's worker may take to let go of the store, in milliseconds. */
+const closingMs = 1000;
+
+/**
+ * The worker of a pool. For each job it takes off the queue, in order:
+ * 1. a job of a newer release goes back to the queue, for a worker that can read it;
+ * 2. the job waits for a slot;
+ * 3. `runChatJob` answers it; a job that has made no call may go back to the queue;
+ * 4. BullMQ stores the outcome in the job's record;
+ * 5. the outcome is published to the API process that waits for it.
+ */
+export class PoolWorker {
+  /** BullMQ's worker; it takes jobs once this one has started. */
+  readonly bullWorker: Worker;
+  readonly #deps: PoolWorkerDeps;
+  readonly #jobs = new ActiveJobs();
+  /** The jobs whose ends are not stored yet. */
+  readonly #unsettled = new Set<string>();
+  readonly #budget = new RetryBudget();
+  readonly #requeue: Requeue;
+  readonly #storedResults: StoredResults;
+  readonly #replies: ReplyPublisher;
+
+  constructor(deps: PoolWorkerDeps) {
+    const { provider, settings, config, store, relay, workerName, log } = deps;
+    this.#deps = deps;
+    this.#requeue = new Requeue(log, store.now);
+    this.#storedResults = new StoredResults({ records: store.records, log, now: store.now });
+    this.#replies = new ReplyPublisher({ relay, storedResults: this.#storedResults, log });
+    const run = (job: QueuedJob, token?: string) => this.#run(job, token);
+    this.bullWorker = store.createWorker(queueName(provider.id), run, {
+      name: workerName,
+      autorun: false,
+      concurrency: settings.current.concurrency,
+      lockDuration: config.WORKER_LOCK_MS,
+      stalledInterval: config.WORKER_STALLED_CHECK_MS,
+      // Not by starts in all: a job that was requeued has taken no worker down.
+      maxStalledCount: maxStarts - 1,
+    });
+    this.#listen();
+  }
+
+  /** The jobs that `close` waits for also while the store is unavailable. */
+  get unsettledJobs(): ReadonlySet<string> {
+    return this.#unsettled;
+  }
+
+  async start(): Promise<void> {
+    const { provider, relay } = this.#deps;
+    // Before the first job is taken: a cancel that is published before the subscription is lost.
+    await relay.subscribe(topics.cancel(provider.id), cancelSchema, ({ jobIds }) =>
+      this.#jobs.cancel(jobIds),
+    );
+    this.bullWorker.run().catch((error) => this.bullWorker.emit('error', error));
+  }
+
+  /**
+   * Takes no more jobs and waits for the running ones; those that outlast `graceMs` are aborted and fail. BullMQ's worker
+   * waits for its store without end, so without jobs it is not waited for: it may have taken one just now, which is why they
+   * are counted only after a moment.
+   */
+  async close({ graceMs }: { graceMs: number }): Promise<void> {
+    const closing = this.bullWorker.close();
+    const abort = setTimeout(() => this.#jobs.abortAll(new Failure('provider_unavailable')), graceMs);
+    await withTimeout(closingMs, closing)
+      .catch(() => withTimeout(this.#unsettled.size > 0 ? graceMs : 0, closing))
+      .catch(() => this.#deps.log.warn('stopped without the queue store'));
+    clearTimeout(abort);
+    await withTimeout(closingMs, this.#replies.flush()).catch(() => undefined);
+  }
+
+  #listen(): void {
+    const { backlog } = this.#deps;
+    this.bullWorker
+      .on('active', () => backlog.forget())
+      .on('drained', () => backlog.recordEmpty())
+      .on('completed', (job: Job<ChatJobPayload>, outcome: string) => this.#onCompleted(job, outcome))
+      .on('failed', (job, error) => this.#onFailed(job, error))
+      .on('lockRenewalFailed', (jobIds) => this.#onLocksLost(jobIds));
+  }
+
+  async #run(job: QueuedJob, token?: string): Promise<string> {
+    const { load, metrics, log } = this.#deps;
+    const { id = '' } = job;
+    this.#unsettled.add(id);
+    const answer = (signal: AbortSignal) => this.#answer({ job, token, signal });
+    const outcome = await load.track(() => this.#jobs.run(id, answer));
+    load.recordOutcome(outcome);
+    metrics.recordOutcome(outcome);
+    const { kind, queueMs, providerMs } = outcome;
+    const code = kind === 'failed' ? outcome.code : kind;
+    log.info({ jobId: id, outcome: code, queueMs, providerMs }, 'job completed');
+    return encodeOutcome(outcome);
+  }
+
+  /** Throws `HandedBack` when the job has gone back to its queue. */
+  async #answer({ job, token, signal }: ActiveJob): Promise<Outcome> {
+    const { id = '', timestamp: addedAt, priority = 0 } = job;
+    const slot = this.#deps.slots.open({ priority, addedAt });
+    try {
+      if (isNewer(job.data)) {
+        this.#unsettled.delete(id);
+        return await this.#requeue.deferToNewerRelease(job, token);
+      }
+      return await this.#runChatJob(job, { slot, signal });
+    } catch (error) {
+      if (!(error instanceof NotBegun)) throw error;
+      this.#unsettled.delete(id);
+      return await this.#requeue.requeue(job, token);
+    } finally {
+      slot.close();
+    }
+  }
+
+  async #runChatJob(job: QueuedJob, { slot, signal }: { slot: Slot; signal: AbortSignal }): Promise<Outcome> {
+    const { provider, settings, store, account, circuits, load, metrics, log } = this.#deps;
+    const { id = '', timestamp: addedAt } = job;
+    const chatJob = chatJobSchema.parse(job.data);
+    await slot.take();
+    return await runChatJob(chatJob, addedAt, {
+      provider,
+      settings: settings.current,
+      account,
+      circuits,
+      budget: this.#budget,
+      load,
+      metrics,
+      now: store.now,
+      slot,
+      mayRequeue: () => this.#requeue.isFirst(id),
+      storedResult: this.#storedResults.of({ id, expiresAt: chatJob.keptUntil }, signal),
+      stop: signal,
+      onFailure: (failure) => log.warn({ jobId: id, ...describeFailure(failure) }, 'job failed'),
+    });
+  }
+
+  #onCompleted(job: Job<ChatJobPayload>, outcome: string): void {
+    this.#onEnded(job);
+    this.#replies.publish(job, outcome);
+  }
+
+  /** A job ended in an unexpected error, or was given up; BullMQ may know no more of it than that. */
+  #onFailed(job: Job<ChatJobPayload> | undefined, err: Error): void {
+    const { metrics, log } = this.#deps;
+    metrics.recordBroken();
+    log.error({ err, jobId: job?.id }, 'job broke');
+    if (job === undefined) return;
+    this.#onEnded(job);
+    this.#replies.publishFailure(job);
+  }
+
+  #onEnded(job: Job<ChatJobPayload>): void {
+    this.#unsettled.delete(job.id ?? '');
+    dropLongConversation(job, this.#deps.log);
+  }
+
+  /** The store refuses the outcomes of such jobs: BullMQ then emits neither `completed` nor `failed`. */
+  #onLocksLost(jobIds: string[]): void {
+    this.#deps.log.warn({ jobIds }, 'jobs lost to another worker');
+    this.#jobs.abortLost(jobIds);
+    for (const jobId of jobIds) this.#unsettled.delete(jobId);
+  }
+}
+
+/** What operators need to know of an expected failure: whose fault it was, in the provider's words; no stack. */
+function describeFailure({ code, cause }: Failure): object {
   if (!(cause instanceof ProviderCallError)) return { code };
   const { name: error, status, word } = cause;
   return { code, error, status, word };
 }
 
-interface TakenJob {
-  job: QueuedJob;
-  token: string | undefined;
-  stop: AbortSignal;
-}
-
-/** Answers the job, or throws `HandedBack` when it has gone back to its queue. */
-async function runJob(
-  { job, token, stop }: TakenJob,
-  requeue: Requeue,
-  deps: PoolWorkerDeps,
-): Promise<Outcome> {
-  const { shared, slots, unsettled, storedResults, log } = deps;
-  const { id = '', timestamp: addedAt, priority = 0 } = job;
-  const slot = slots.open({ priority, addedAt });
-  try {
-    if (isNewer(job.data)) {
-      unsettled.delete(id);
-      return await requeue.deferToNewerRelease(job, token);
-    }
-    const chatJob = chatJobSchema.parse(job.data);
-    await slot.take();
-    return await runChatJob(chatJob, addedAt, {
-      ...shared,
-      load: deps.load,
-      slot,
-      mayGoBack: () => requeue.isFirst(id),
-      kept: storedResults.of({ id, keptUntil: chatJob.keptUntil }, stop),
-      stop,
-      onFailure: (err) => log.warn({ jobId: id, ...knownOf(err) }, 'job failed'),
-    });
-  } catch (error) {
-    if (!(error instanceof NotBegun)) throw error;
-    unsettled.delete(id);
-    return await requeue.requeue(job, token);
-  } finally {
-    slot.close();
-  }
-}
-
-/** What of BullMQ's job is needed once it has ended. */
-interface FinishedJob {
-  id?: string | undefined;
-  data: ChatJobPayload;
-  updateData(data: ChatJobPayload): Promise<void>;
-}
-
 /** Characters of a conversation that are worth a command of their own; shorter ones stay as long as the job's record. */
 const longConversation = 16_384;
 
-/** What broke may be anything. */
+/** The data of a failed job may be anything. */
 const withTurns = z.object({ turns: z.string() });
 
 /** Nobody reads the conversation of a job that has ended, and thousands of long ones would fill the store. */
-function dropLongConversation(job: FinishedJob, log: Log): void {
+function dropLongConversation(job: Job<ChatJobPayload>, log: Log): void {
   const { success, data } = withTurns.safeParse(job.data);
   if (!success || data.turns.length < longConversation) return;
   const dropped = job.updateData({ ...job.data, turns: '[]' });
   dropped.catch((err) => log.debug({ err, jobId: job.id }, 'conversation not dropped'));
-}
-
-/** A call that failed, or that nobody waited for any more, says nothing of how long the others take. */
-function recordCall(load: LoadTracker, outcome: Outcome): void {
-  const timedOut =
-    outcome.kind === 'failed' && (outcome.code === 'timeout' || outcome.code === 'provider_timeout');
-  const gaveAnswer = outcome.kind !== 'failed' && outcome.kind !== 'cancelled';
-  if (outcome.providerMs > 0 && (gaveAnswer || timedOut)) load.recordCall(outcome.providerMs, { timedOut });
-}
-
-/** What of an outcome may be logged: everything but its text. */
-function facts(outcome: Outcome): object {
-  const { kind, queueMs, providerMs } = outcome;
-  return { outcome: kind === 'failed' ? outcome.code : kind, queueMs, providerMs };
 }

@@ -1,26 +1,13 @@
 import { HandedBack } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 
-/** What of BullMQ's job is needed to give it back to its queue. */
-export interface ReturnableJob {
+/** The part of BullMQ's job that is needed to put it back into its queue. */
+export interface RequeuableJob {
   id?: string | undefined;
   /** When it was added, in milliseconds since the epoch. */
   timestamp: number;
   moveToWait(token?: string): Promise<unknown>;
   moveToDelayed(timestamp: number, token?: string): Promise<unknown>;
-}
-
-/** How a pool gives jobs back; none counts as a start that was never finished. What gives one back always throws `HandedBack`. */
-export interface Requeue {
-  /** Whether this pool has not been asked this of the job lately: one goes back for the same reason once. */
-  isFirst(jobId: string): boolean;
-  /** For any worker to take at once. */
-  requeue(job: ReturnableJob, token: string | undefined): Promise<never>;
-  /**
-   * For a worker of a newer release, the only one that can read it, after a pause. The pauses grow with the age of the job:
-   * it gets soon to where it belongs, and costs little where there is no such worker.
-   */
-  deferToNewerRelease(job: ReturnableJob, token: string | undefined): Promise<never>;
 }
 
 const minPauseMs = 200;
@@ -29,30 +16,55 @@ const maxPauseMs = 5000;
 /** Ids that are remembered: a job that comes back does so soon. */
 const maxRemembered = 1000;
 
-export function createRequeue(log: Log, now: () => number = Date.now): Requeue {
-  let isNoted = false;
-  const requeued = new Set<string>();
-  const afterwards = async (moving: Promise<unknown>, { id: jobId }: ReturnableJob): Promise<never> => {
-    // Without the store the lock runs out, and then somebody takes the job over.
-    await moving.catch((err) => log.debug({ err, jobId }, 'job not handed back'));
+/**
+ * Puts jobs of a pool back into their queue; no job counts as stalled for it. `requeue` and `deferToNewerRelease` always
+ * throw `HandedBack`.
+ */
+export class Requeue {
+  readonly #log: Log;
+  readonly #now: () => number;
+  readonly #requeued = new Set<string>();
+  #hasWarned = false;
+
+  constructor(log: Log, now: () => number = Date.now) {
+    this.#log = log;
+    this.#now = now;
+  }
+
+  /** Whether this has not been called for the job lately: a job goes back for the same reason only once. */
+  isFirst(jobId: string): boolean {
+    if (this.#requeued.has(jobId)) return false;
+    this.#requeued.add(jobId);
+    for (const oldest of this.#requeued)
+      if (this.#requeued.size > maxRemembered) this.#requeued.delete(oldest);
+    return true;
+  }
+
+  /** For any worker to take at once. */
+  requeue(job: RequeuableJob, token: string | undefined): Promise<never> {
+    return this.#handBack(job, job.moveToWait(token));
+  }
+
+  /**
+   * For a worker of a newer release, the only one that can read it, after a pause. The pauses grow with the age of the job:
+   * it soon gets to such a worker, and costs little where there is none.
+   */
+  deferToNewerRelease(job: RequeuableJob, token: string | undefined): Promise<never> {
+    // There may be thousands: only the first is a warning.
+    this.#log[this.#hasWarned ? 'debug' : 'warn'](
+      { jobId: job.id },
+      'job of a newer release left to its workers',
+    );
+    this.#hasWarned = true;
+    const ageMs = this.#now() - job.timestamp;
+    // PostgreSQL accepts whole milliseconds only.
+    const pauseMs = Math.min(maxPauseMs, Math.max(minPauseMs, Math.round(ageMs / 2)));
+    return this.#handBack(job, job.moveToDelayed(Date.now() + pauseMs, token));
+  }
+
+  async #handBack({ id: jobId }: RequeuableJob, moving: Promise<unknown>): Promise<never> {
+    // Without the store the job's lock expires, and another worker takes it over.
+    await moving.catch((err) => this.#log.debug({ err, jobId }, 'job not requeued'));
     throw new HandedBack();
-  };
-  return {
-    isFirst: (jobId) => {
-      if (requeued.has(jobId)) return false;
-      requeued.add(jobId);
-      for (const oldest of requeued) if (requeued.size > maxRemembered) requeued.delete(oldest);
-      return true;
-    },
-    requeue: (job, token) => afterwards(job.moveToWait(token), job),
-    deferToNewerRelease: (job, token) => {
-      // There may be thousands.
-      log[isNoted ? 'debug' : 'warn']({ jobId: job.id }, 'job of a newer release left to its workers');
-      isNoted = true;
-      const ageMs = now() - job.timestamp;
-      // PostgreSQL takes no half of a millisecond.
-      const pauseMs = Math.min(maxPauseMs, Math.max(minPauseMs, Math.round(ageMs / 2)));
-      return afterwards(job.moveToDelayed(Date.now() + pauseMs, token), job);
-    },
-  };
+  }
 }

@@ -281,6 +281,7 @@ describe('poolSettings', () => {
       [`${prefix}_MODEL`]: 'm',
       [`${prefix}_MODELS`]: 'm, n-*',
       [`${prefix}_MAX_OUTPUT_TOKENS`]: '9',
+      BREAKER_RESET_MS: '700',
     });
     expect(poolSettings(config, id)).toEqual({
       concurrency: 7,
@@ -288,6 +289,7 @@ describe('poolSettings', () => {
       model: 'm',
       models: ['m', 'n-*'],
       maxOutputTokens: 9,
+      breakerResetMs: 700,
     });
     for (const other of providerIds.filter((one) => one !== id)) {
       expect(poolSettings(config, other)).toEqual({
@@ -295,6 +297,7 @@ describe('poolSettings', () => {
         timeoutMs: 45_000,
         model: undefined,
         maxOutputTokens: 4096,
+        breakerResetMs: 700,
       });
     }
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Cancelled, createActiveJobs, LockLost } from '../../../workers/job/active-jobs.js';
+import { ActiveJobs, Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
 
 const untilAborted = (stop: AbortSignal): Promise<unknown> =>
   new Promise((resolve) => {
@@ -9,16 +9,16 @@ const untilAborted = (stop: AbortSignal): Promise<unknown> =>
 const isAborted = async (stop: AbortSignal) => stop.aborted;
 const cancelled = expect.any(Cancelled);
 
-describe('createActiveJobs', () => {
+describe('ActiveJobs', () => {
   it('gives what the job gives, and throws what it throws', async () => {
-    const jobs = createActiveJobs();
+    const jobs = new ActiveJobs();
     expect(await jobs.run('a', async () => 1)).toBe(1);
     const error = new Error('x');
     await expect(jobs.run('a', () => Promise.reject(error))).rejects.toBe(error);
   });
 
-  it('ends the jobs that are cancelled, and no other', async () => {
-    const jobs = createActiveJobs();
+  it('aborts the jobs that are cancelled, and no other', async () => {
+    const jobs = new ActiveJobs();
     const [one, two] = ['one', 'two'].map((id) => jobs.run(id, untilAborted));
     const other = jobs.run('other', untilAborted);
     jobs.cancel(['one', 'two', 'unknown']);
@@ -28,26 +28,26 @@ describe('createActiveJobs', () => {
     expect(await other).toBe(reason);
   });
 
-  it('ends both runs of a job whose lock was lost', async () => {
-    const jobs = createActiveJobs();
+  it('aborts both runs of a job whose lock was lost', async () => {
+    const jobs = new ActiveJobs();
     const runs = [jobs.run('one', untilAborted), jobs.run('one', untilAborted)];
     jobs.cancel(['one']);
     expect(await Promise.all(runs)).toEqual([cancelled, cancelled]);
   });
 
-  it('ends a job whose lock was lost, and lets it start again', async () => {
-    const jobs = createActiveJobs();
+  it('aborts a job whose lock was lost, and lets it start again', async () => {
+    const jobs = new ActiveJobs();
     const [lost, other] = ['lost', 'other'].map((id) => jobs.run(id, untilAborted));
-    jobs.lose(['lost', 'unknown']);
+    jobs.abortLost(['lost', 'unknown']);
     expect(await lost).toEqual(expect.any(LockLost));
     expect(await jobs.run('lost', isAborted)).toBe(false);
     jobs.cancel(['other']);
     expect(await other).toEqual(cancelled);
   });
 
-  // What is told overtakes what lies on the queue.
-  it('ends a job at its start that was cancelled just before', async () => {
-    const jobs = createActiveJobs();
+  // A message overtakes what lies on the queue.
+  it('aborts a job at its start that was cancelled just before', async () => {
+    const jobs = new ActiveJobs();
     jobs.cancel(['early']);
     expect(await jobs.run('early', untilAborted)).toEqual(cancelled);
     expect(await jobs.run('other', isAborted)).toBe(false);
@@ -55,7 +55,7 @@ describe('createActiveJobs', () => {
 
   it('forgets cancelled jobs after a minute', async () => {
     let now = 0;
-    const jobs = createActiveJobs({ now: () => now });
+    const jobs = new ActiveJobs({ now: () => now });
     jobs.cancel(['old']);
     now = 59_999;
     expect(await jobs.run('old', isAborted)).toBe(true);
@@ -64,14 +64,14 @@ describe('createActiveJobs', () => {
   });
 
   it('remembers the newest 10,000 at most', async () => {
-    const jobs = createActiveJobs();
+    const jobs = new ActiveJobs();
     jobs.cancel(Array.from({ length: 10_001 }, (_, n) => `job-${n}`));
     expect(await jobs.run('job-0', isAborted)).toBe(false);
     expect(await jobs.run('job-1', isAborted)).toBe(true);
   });
 
-  it('ends whatever starts after the end', async () => {
-    const jobs = createActiveJobs();
+  it('aborts whatever starts after all were aborted', async () => {
+    const jobs = new ActiveJobs();
     const reason = new Error('the end');
     jobs.abortAll(reason);
     expect(await jobs.run('late', untilAborted)).toBe(reason);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
 import { Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
-import { type Breaker, type BreakerState, createBreaker } from '../../../workers/job/breaker.js';
+import { Breaker, type BreakerState } from '../../../workers/job/breaker.js';
 import { CallSamples } from '../../../workers/job/call-samples.js';
 
 let breaker: Breaker;
@@ -11,9 +11,8 @@ let waiting: { state: BreakerState; resolve: () => void }[];
 beforeEach(() => {
   changes = [];
   waiting = [];
-  breaker = createBreaker({
-    timeoutMs: 1000,
-    resetMs: 20,
+  breaker = new Breaker({
+    times: () => ({ timeoutMs: 1000, resetMs: 20 }),
     samples: new CallSamples(),
     onChange: (state) => {
       changes.push(state);
@@ -21,7 +20,7 @@ beforeEach(() => {
     },
   });
 });
-afterEach(() => breaker.close());
+afterEach(() => breaker.dispose());
 
 /** Resolves at the next change to this state. */
 function becomes(state: BreakerState): Promise<void> {
@@ -49,14 +48,14 @@ function startCall() {
   return { ended: call(promise), resolve, reject };
 }
 
-const sick = () => call(new Failure('provider_error'));
+const fail = () => call(new Failure('provider_error'));
 
-/** Judging takes a few turns of the event loop after a call. */
-const judged = () => new Promise((resolve) => setImmediate(resolve));
+/** Counting takes a few turns of the event loop after a call. */
+const counted = () => new Promise((resolve) => setImmediate(resolve));
 
 async function open(): Promise<void> {
   const opened = becomes('open');
-  for (let n = 0; n < 5; n += 1) await sick();
+  for (let n = 0; n < 5; n += 1) await fail();
   await opened;
 }
 
@@ -66,35 +65,35 @@ async function halfOpen(): Promise<void> {
   await halfOpened;
 }
 
-describe('createBreaker', () => {
-  it('passes on what a call gives and throws', async () => {
+describe('Breaker', () => {
+  it('returns and throws what the call does', async () => {
     const error = new Error('x');
     expect(await breaker.run(async () => 1)).toBe(1);
     await expect(breaker.run(() => Promise.reject(error))).rejects.toBe(error);
   });
 
-  it('opens at the fifth sick call and not before', async () => {
-    for (let n = 0; n < 4; n += 1) await sick();
-    await judged();
+  it('opens at the fifth bad call and not before', async () => {
+    for (let n = 0; n < 4; n += 1) await fail();
+    await counted();
     expect(breaker.state).toBe('closed');
-    await sick();
-    await judged();
+    await fail();
+    await counted();
     expect(breaker.state).toBe('open');
     expect(changes).toEqual(['open']);
   });
 
   it('opens on calls that time out', async () => {
     for (let n = 0; n < 5; n += 1) await call(new Failure('provider_timeout'));
-    await judged();
+    await counted();
     expect(breaker.state).toBe('open');
   });
 
-  it('stays closed while at least half of the calls are well', async () => {
+  it('stays closed while at least half of the calls are good', async () => {
     for (let n = 0; n < 20; n += 1) {
       await call();
-      await sick();
+      await fail();
     }
-    await judged();
+    await counted();
     expect(breaker.state).toBe('closed');
   });
 
@@ -111,27 +110,41 @@ describe('createBreaker', () => {
     ['an unusable answer', new Failure('provider_error', { retryable: false })],
     ['a shutdown', new Failure('provider_unavailable')],
   ])('does not hold %s against the provider', async (_, failure) => {
-    for (let n = 0; n < 4; n += 1) await sick();
+    for (let n = 0; n < 4; n += 1) await fail();
     for (let n = 0; n < 50; n += 1) await call(failure);
-    await judged();
+    await counted();
     expect(breaker.state).toBe('closed');
-    await sick();
-    await judged();
+    await fail();
+    await counted();
     expect(breaker.state).toBe('open');
   });
 
-  it('opens at the tenth sick call in a row, however many were well before', async () => {
+  it('opens at the tenth bad call in a row, however many were good before', async () => {
     for (let n = 0; n < 200; n += 1) await call();
-    for (let n = 0; n < 9; n += 1) await sick();
+    for (let n = 0; n < 9; n += 1) await fail();
     await call();
     for (let n = 0; n < 9; n += 1) {
-      await sick();
+      await fail();
       await call(new Failure('provider_rejected'));
     }
-    await judged();
+    await counted();
     expect(breaker.state).toBe('closed');
-    await sick();
+    await fail();
     expect(breaker.state).toBe('open');
+  });
+
+  it('goes by the times of the moment at which its first call fails', async () => {
+    let resetMs = 20;
+    const other = new Breaker({
+      times: () => ({ timeoutMs: 1000, resetMs }),
+      samples: new CallSamples(),
+      onChange: () => {},
+    });
+    resetMs = 60_000;
+    for (let n = 0; n < 10; n += 1)
+      await other.run(() => Promise.reject(new Failure('provider_error'))).catch(() => undefined);
+    expect(other.nextProbeMs).toBeGreaterThan(30_000);
+    other.dispose();
   });
 
   it('makes no call while it is open', async () => {
@@ -157,11 +170,11 @@ describe('createBreaker', () => {
     expect(changes).toEqual(['open', 'half-open', 'closed']);
   });
 
-  it('opens again when the probe is sick, and probes again', async () => {
+  it('opens again when the probe fails, and probes again', async () => {
     await halfOpen();
     const opened = becomes('open');
     const halfOpened = becomes('half-open');
-    await sick();
+    await fail();
     await opened;
     expect(await call()).toBe('provider_unavailable');
     await halfOpened;
@@ -174,7 +187,7 @@ describe('createBreaker', () => {
     await halfOpen();
     for (const code of ['provider_rate_limited', 'provider_rejected', 'timeout'] as const) {
       expect(await call(new Failure(code))).toBe(code);
-      await judged();
+      await counted();
       expect(breaker.state).toBe('half-open');
     }
     const closed = becomes('closed');
@@ -184,13 +197,13 @@ describe('createBreaker', () => {
 
   it.each([
     ['well', (late: ReturnType<typeof startCall>) => late.resolve()],
-    ['sick', (late: ReturnType<typeof startCall>) => late.reject(new Failure('provider_timeout'))],
+    ['badly', (late: ReturnType<typeof startCall>) => late.reject(new Failure('provider_timeout'))],
   ])('does not take an old call that ends %s for the probe', async (_, end) => {
     const late = startCall();
     await halfOpen();
     end(late);
     await late.ended;
-    await judged();
+    await counted();
     expect(breaker.state).toBe('half-open');
     const probe = startCall();
     expect(await call()).toBe('provider_unavailable');
@@ -203,22 +216,22 @@ describe('createBreaker', () => {
     await open();
     late.resolve();
     await late.ended;
-    await judged();
+    await counted();
     expect(changes.filter((state) => state === 'closed')).toEqual([]);
   });
 
-  // opossum keeps the failures of before: they still fill the window, so the first sick call opens it again.
-  it('wants five new verdicts after it has closed', async () => {
+  // opossum keeps the failures of before: they still fill the window, so the first bad call opens it again.
+  it('wants five new samples after it has closed', async () => {
     await halfOpen();
     const closed = becomes('closed');
     await call();
     await closed;
-    await sick();
-    await judged();
+    await fail();
+    await counted();
     expect(breaker.state).toBe('closed');
   });
 
-  it('has judged a probe by the time its caller hears of it, so that no second one slips through', async () => {
+  it('has counted a probe by the time its caller has the result, so that no second one slips through', async () => {
     await halfOpen();
     await breaker.run(async () => {});
     expect(breaker.state).toBe('closed');
@@ -322,9 +335,8 @@ describe('the window', () => {
 
   it('is ten seconds for what fails fast, however good the minute before was', async () => {
     let isOpen = false;
-    const flaky = createBreaker({
-      timeoutMs: 45_000,
-      resetMs: 1e9,
+    const flaky = new Breaker({
+      times: () => ({ timeoutMs: 45_000, resetMs: 1e9 }),
       samples: new CallSamples(),
       onChange: (state) => {
         isOpen = state === 'open';
@@ -340,7 +352,7 @@ describe('the window', () => {
     let asked = 0;
     // Two of three fail.
     for (; !isOpen && asked < 600; asked += 1) await ask(asked % 3 === 0);
-    flaky.close();
+    flaky.dispose();
     expect(asked).toBeLessThanOrEqual(120);
   });
 
@@ -351,14 +363,18 @@ describe('the window', () => {
     const onChange = (state: BreakerState) => {
       if (state === 'open') openedAt = Date.now();
     };
-    const hung = createBreaker({ timeoutMs, resetMs: 1e9, samples: new CallSamples(), onChange });
+    const hung = new Breaker({
+      times: () => ({ timeoutMs, resetMs: 1e9 }),
+      samples: new CallSamples(),
+      onChange,
+    });
     const hang = () =>
       new Promise((_, reject) => setTimeout(() => reject(new Failure('provider_timeout')), timeoutMs));
     const pace = setInterval(() => void hung.run(hang).catch(() => undefined), 1000 / perSecond);
     for (let second = 0; second < 300 && Number.isNaN(openedAt); second += 1)
       await vi.advanceTimersByTimeAsync(1000);
     clearInterval(pace);
-    hung.close();
+    hung.dispose();
     return openedAt - startedAt;
   }
 
@@ -372,8 +388,8 @@ describe('the window', () => {
   ])(
     'opens at %d requests/s to a provider that hangs, with a time-out of %d ms',
     async (perSecond, timeoutMs) => {
-      const fifthVerdictMs = 5 * (1000 / perSecond) + timeoutMs;
-      expect(await opensAfter(perSecond, timeoutMs)).toBeLessThanOrEqual(fifthVerdictMs + 1000);
+      const fifthSampleMs = 5 * (1000 / perSecond) + timeoutMs;
+      expect(await opensAfter(perSecond, timeoutMs)).toBeLessThanOrEqual(fifthSampleMs + 1000);
     },
   );
 });

@@ -5,7 +5,7 @@ import { Failure } from '../../../shared/failures.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
 import { runChatJob } from '../../../workers/job/chat-job.js';
-import { createRetryBudget } from '../../../workers/job/retry-budget.js';
+import { RetryBudget } from '../../../workers/job/retry.js';
 import { openCircuits, openSlot } from '../../support/circuits.js';
 import { poolMetrics } from '../../support/metrics.js';
 import { providerSetups } from '../../support/providers.js';
@@ -57,14 +57,15 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       model: preset || undefined,
       ...(models && { models }),
       maxOutputTokens: 100,
+      breakerResetMs: 60_000,
     };
     return runChatJob(job, Date.now() - agoMs, {
       provider,
       settings,
       ...circuits,
       slot: openSlot(),
-      mayGoBack: () => false,
-      budget: createRetryBudget(),
+      mayRequeue: () => false,
+      budget: new RetryBudget(),
       load: { meanJobMs },
       metrics: poolMetrics,
       stop: stop.signal,
@@ -313,15 +314,21 @@ describe('runChatJob', () => {
       deadline: Date.now() + 1000,
       replyTo: 'n',
     };
-    const settings = { concurrency: 1, timeoutMs: 1000, model: undefined, maxOutputTokens: 1 };
+    const settings = {
+      concurrency: 1,
+      timeoutMs: 1000,
+      model: undefined,
+      maxOutputTokens: 1,
+      breakerResetMs: 60_000,
+    };
     const stop = new AbortController().signal;
     const running = runChatJob(job, Date.now(), {
       provider,
       settings,
       ...circuits,
       slot: openSlot(),
-      mayGoBack: () => false,
-      budget: createRetryBudget(),
+      mayRequeue: () => false,
+      budget: new RetryBudget(),
       load: { meanJobMs: 0 },
       metrics: poolMetrics,
       stop,

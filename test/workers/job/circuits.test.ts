@@ -10,10 +10,9 @@ let hasRoom: boolean;
 
 beforeEach(() => {
   hasRoom = true;
-  slots = new Slots({ size: 2, onChange: () => {} });
+  slots = new Slots({ size: () => 2, onChange: () => {} });
   circuits = new Circuits({
-    timeoutMs: 1000,
-    resetMs: 100,
+    times: () => ({ timeoutMs: 1000, resetMs: 100 }),
     hasRoom: () => hasRoom,
     onChange: () => {},
     publishLimit: () => {},
@@ -55,7 +54,7 @@ function start({ model = 'm', inMs = 60_000, addedAt = 0, isRetry = false, stop 
         }),
       )
       .catch((error) => error)
-      .finally(slot.close),
+      .finally(() => slot.close()),
   };
   return job;
 }
@@ -80,14 +79,14 @@ describe('a model that is limited', () => {
     const waiting = [1, 2, 3].map((addedAt) => start({ addedAt }));
     const others = [start({ model: 'other', addedAt: 9 }), start({ model: 'other', addedAt: 9 })];
     await Promise.all(others.map(({ begun }) => begun));
-    expect(slots.away).toBe(3);
+    expect(slots.parked).toBe(3);
     for (const other of others) other.answer();
     await waiting[0]?.begun;
     // One at a time until one has not been limited.
     expect(waiting.map(({ isBegun }) => isBegun)).toEqual([true, false, false]);
     for (const job of waiting) job.answer();
     expect(await Promise.all(waiting.map(({ ended }) => ended))).toEqual(['done', 'done', 'done']);
-    expect(slots.away).toBe(0);
+    expect(slots.parked).toBe(0);
   });
 
   it('is asked once after each cooldown while it limits every call', async () => {
@@ -126,7 +125,7 @@ describe('a model that is limited', () => {
     const reason = new Error('x');
     setImmediate(() => stop.abort(reason));
     expect(await waiting.ended).toBe(reason);
-    expect(slots.away).toBe(0);
+    expect(slots.parked).toBe(0);
   });
 
   it('gives its jobs back when the pool stops, but no retry', async () => {
@@ -179,7 +178,7 @@ describe('a model whose breaker is open', () => {
       const caller = {
         deadline: Date.now() + 1000,
         stop: new AbortController().signal,
-        slot: { take: async () => {}, leave: () => {}, close: () => {} },
+        slot: { take: async () => {}, park: () => {}, close: () => {} },
       };
       const failing = () => Promise.reject(new Failure('provider_error'));
       await circuits
@@ -191,7 +190,7 @@ describe('a model whose breaker is open', () => {
     await waiting.begun;
     for (const job of [...hanging, waiting]) job.answer();
     await Promise.all([...hanging, waiting].map(({ ended }) => ended));
-    expect(slots.away).toBe(0);
+    expect(slots.parked).toBe(0);
   });
 });
 
@@ -208,7 +207,7 @@ describe('of', () => {
 
 describe('a slot', () => {
   it('goes to the most urgent, then to the oldest', async () => {
-    const one = new Slots({ size: 1, onChange: () => {} });
+    const one = new Slots({ size: () => 1, onChange: () => {} });
     const granted: string[] = [];
     const holder = one.open({ priority: 0, addedAt: 0 });
     await holder.take();
@@ -223,11 +222,35 @@ describe('a slot', () => {
       granted.push(name);
       slot.close();
     });
-    holder.leave();
+    holder.park();
     await Promise.all(taken);
     expect(granted).toEqual(['early', 'late', 'asynchronous']);
-    expect(one.away).toBe(1);
+    expect(one.parked).toBe(1);
     holder.close();
-    expect(one.away).toBe(0);
+    expect(one.parked).toBe(0);
+  });
+
+  it('is there for a waiting job at once when the size grows, and for fewer when it has shrunk', async () => {
+    let size = 1;
+    const few = new Slots({ size: () => size, onChange: () => {} });
+    const granted: number[] = [];
+    const opened = [1, 2, 3, 4].map((addedAt) => few.open({ priority: 0, addedAt }));
+    const taken = opened.map(async (slot, n) => {
+      await slot.take();
+      granted.push(n);
+    });
+    await taken[0];
+    size = 3;
+    few.resize();
+    await taken[2];
+    expect(granted).toEqual([0, 1, 2]);
+    size = 1;
+    few.resize();
+    opened[0]?.close();
+    opened[1]?.close();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(granted).toHaveLength(3);
+    opened[2]?.close();
+    await taken[3];
   });
 });

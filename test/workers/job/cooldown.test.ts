@@ -1,27 +1,27 @@
 import { EventEmitter, once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import { type Cooldown, createCooldown } from '../../../workers/job/cooldown.js';
+import { Cooldown } from '../../../workers/job/cooldown.js';
 import { patience } from '../../support/patience.js';
 
 let cooldown: Cooldown;
-let told: number[];
+let published: number[];
 let changes: boolean[];
 let events: EventEmitter;
 
 beforeEach(() => {
-  told = [];
+  published = [];
   changes = [];
   events = new EventEmitter();
-  cooldown = createCooldown({
+  cooldown = new Cooldown({
     onChange: () => {
       changes.push(cooldown.leftMs > 0);
       events.emit('change');
     },
-    tell: (holdMs) => told.push(holdMs),
+    publishLimit: (cooldownMs) => published.push(cooldownMs),
   });
 });
-afterEach(() => cooldown.close());
+afterEach(() => cooldown.dispose());
 
 const limited = (retryAfterMs?: number) =>
   new Failure('provider_rate_limited', retryAfterMs === undefined ? {} : { retryAfterMs });
@@ -35,29 +35,29 @@ function startCall() {
 }
 
 describe('watch', () => {
-  it('gives what the call gives, and throws what it throws', async () => {
+  it('returns and throws what the call does', async () => {
     expect(await answer()).toBe('answered');
     const failure = limited(1000);
     await expect(cooldown.watch(() => Promise.reject(failure))).rejects.toBe(failure);
   });
 
-  it('holds back as long as Retry-After says, and tells so', async () => {
+  it('lasts as long as Retry-After says, and publishes that', async () => {
     await fail(limited(3000));
     expect(cooldown.leftMs).toBeGreaterThan(1000);
     expect(cooldown.leftMs).toBeLessThanOrEqual(3000);
-    expect(told).toEqual([3000]);
+    expect(published).toEqual([3000]);
     expect(changes).toEqual([true]);
   });
 
-  it('believes no more than a minute of it', async () => {
+  it('lasts a minute at most', async () => {
     await fail(limited(3_600_000));
     expect(cooldown.leftMs).toBeLessThanOrEqual(60_000);
-    expect(told).toEqual([60_000]);
+    expect(published).toEqual([60_000]);
   });
 
   it('without Retry-After doubles the pause from a quarter of a second to eight', async () => {
     for (let n = 0; n < 8; n += 1) await fail(limited());
-    expect(told).toEqual([250, 500, 1000, 2000, 4000, 8000]);
+    expect(published).toEqual([250, 500, 1000, 2000, 4000, 8000]);
     expect(cooldown.leftMs).toBeLessThanOrEqual(8000);
   });
 
@@ -65,7 +65,7 @@ describe('watch', () => {
     'never waits less than its own pause, though Retry-After says %d ms',
     async (retryAfterMs) => {
       for (let n = 0; n < 4; n += 1) await fail(limited(retryAfterMs));
-      expect(told).toEqual([250, 500, 1000, 2000]);
+      expect(published).toEqual([250, 500, 1000, 2000]);
     },
   );
 
@@ -73,38 +73,38 @@ describe('watch', () => {
     await fail(limited());
     await cooldown.watch(() => Promise.reject(limited()), { isRetry: true }).catch(() => undefined);
     await fail(limited());
-    expect(told).toEqual([250, 500]);
+    expect(published).toEqual([250, 500]);
   });
 
-  it('begins anew after a call that was answered', async () => {
+  it('resets the pause after a call that was answered', async () => {
     for (let n = 0; n < 3; n += 1) await fail(limited());
     await answer();
     await fail(limited());
-    expect(told).toEqual([250, 500, 1000]);
+    expect(published).toEqual([250, 500, 1000]);
     await fail(limited());
     await fail(limited());
     await fail(limited());
-    expect(told).toEqual([250, 500, 1000, 2000]);
+    expect(published).toEqual([250, 500, 1000, 2000]);
   });
 
-  it('takes calls that are refused together for one sign', async () => {
+  it('doubles once for concurrent 429s', async () => {
     const calls = Array.from({ length: 20 }, startCall);
     for (const call of calls) call.reject(limited());
     await Promise.all(calls.map(({ ended }) => ended));
-    expect(told).toEqual([250]);
+    expect(published).toEqual([250]);
     expect(cooldown.leftMs).toBeLessThanOrEqual(250);
   });
 
-  it('does not take an answer to an older call for the end of the row', async () => {
+  it('does not reset the pause for the answer to an older call', async () => {
     const older = startCall();
     await fail(limited());
     older.resolve();
     await older.ended;
     await fail(limited());
-    expect(told).toEqual([250, 500]);
+    expect(published).toEqual([250, 500]);
   });
 
-  it('holds nothing back for any other failure', async () => {
+  it('does not begin for any other failure', async () => {
     for (const code of ['provider_error', 'provider_timeout', 'provider_rejected'] as const)
       await fail(new Failure(code, { retryAfterMs: 5000 }));
     await fail(new Error('x'));
@@ -117,26 +117,26 @@ describe('watch', () => {
     await fail(limited(1000));
     await fail(limited(0));
     expect(cooldown.leftMs).toBeGreaterThan(4000);
-    expect(told).toEqual([5000]);
+    expect(published).toEqual([5000]);
   });
 });
 
-describe('join', () => {
-  it('holds back without telling on', () => {
+describe('extend', () => {
+  it('begins without being published', () => {
     cooldown.extend(2000);
     expect(cooldown.leftMs).toBeGreaterThan(500);
     expect(changes).toEqual([true]);
-    expect(told).toEqual([]);
+    expect(published).toEqual([]);
   });
 
-  it('believes no more than a minute either', () => {
+  it('lasts a minute at most as well', () => {
     cooldown.extend(1e9);
     expect(cooldown.leftMs).toBeLessThanOrEqual(60_000);
   });
 });
 
 describe('a cooldown', () => {
-  it('ends by itself, says so, and can begin again', async () => {
+  it('ends by itself, reports that, and can begin again', async () => {
     cooldown.extend(20);
     await once(events, 'change');
     expect(cooldown.leftMs).toBe(0);
@@ -145,9 +145,9 @@ describe('a cooldown', () => {
     expect(changes).toEqual([true, false, true, false]);
   });
 
-  it('says nothing after it was closed', async () => {
+  it('reports nothing after it was disposed of', async () => {
     cooldown.extend(20);
-    cooldown.close();
+    cooldown.dispose();
     await vi.waitFor(() => expect(cooldown.leftMs).toBe(0), patience);
     cooldown.extend(20);
     expect(cooldown.leftMs).toBe(0);

@@ -1,9 +1,27 @@
 import { describe, expect, it } from 'vitest';
-import { createLoadTracker } from '../../../workers/job/load-tracker.js';
+import type { FailureCode } from '../../../shared/failures.js';
+import type { Outcome } from '../../../shared/protocol/outcome.js';
+import { LoadTracker } from '../../../workers/job/load-tracker.js';
 
-describe('createLoadTracker', () => {
+const answer = (providerMs: number): Outcome => ({
+  kind: 'ok',
+  text: '',
+  model: 'm',
+  queueMs: 0,
+  providerMs,
+});
+const failure = (code: FailureCode, providerMs: number): Outcome => ({
+  kind: 'failed',
+  code,
+  retryable: true,
+  queueMs: 0,
+  providerMs,
+});
+const timeout = (providerMs: number) => failure('provider_timeout', providerMs);
+
+describe('LoadTracker', () => {
   it('counts the jobs in flight, however they end', async () => {
-    const load = createLoadTracker();
+    const load = new LoadTracker();
     const [one, two] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
     const jobs = [load.track(() => one.promise), load.track(() => two.promise)];
     expect(load.inFlight).toBe(2);
@@ -17,7 +35,7 @@ describe('createLoadTracker', () => {
 
   it('knows how long the oldest running job has been running', async () => {
     let nowMs = 0;
-    const load = createLoadTracker({ now: () => nowMs });
+    const load = new LoadTracker({ now: () => nowMs });
     expect(load.oldestJobMs).toBeUndefined();
     const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const first = load.track(() => one.promise);
@@ -34,7 +52,7 @@ describe('createLoadTracker', () => {
   });
 
   it('counts a job that throws at once', async () => {
-    const load = createLoadTracker();
+    const load = new LoadTracker();
     const thrower = () => {
       throw new Error('x');
     };
@@ -43,22 +61,31 @@ describe('createLoadTracker', () => {
   });
 
   it('knows no mean before the first call, takes the first for it, and then follows slowly', () => {
-    const load = createLoadTracker();
+    const load = new LoadTracker();
     expect(load.meanJobMs).toBe(0);
-    load.recordCall(40);
+    load.recordOutcome(answer(40));
     expect(load.meanJobMs).toBe(40);
-    load.recordCall(20);
+    load.recordOutcome(answer(20));
     expect(load.meanJobMs).toBe(39);
-    for (let n = 0; n < 100; n += 1) load.recordCall(1);
+    for (let n = 0; n < 100; n += 1) load.recordOutcome(answer(1));
     expect(load.meanJobMs).toBeLessThan(4);
   });
 
-  it('learns from a call that was cut only that calls may take longer', () => {
-    const load = createLoadTracker();
-    load.recordCall(40);
-    load.recordCall(20, { timedOut: true });
+  it('learns from a call that timed out only that calls may take longer', () => {
+    const load = new LoadTracker();
+    load.recordOutcome(answer(40));
+    load.recordOutcome(timeout(20));
     expect(load.meanJobMs).toBe(40);
-    load.recordCall(60, { timedOut: true });
+    load.recordOutcome(timeout(60));
     expect(load.meanJobMs).toBe(41);
+  });
+
+  it('learns nothing from calls that failed or were cancelled, nor from jobs without a call', () => {
+    const load = new LoadTracker();
+    load.recordOutcome(answer(40));
+    load.recordOutcome(failure('provider_error', 60));
+    load.recordOutcome({ kind: 'cancelled', queueMs: 0, providerMs: 60 });
+    load.recordOutcome({ kind: 'blocked', queueMs: 0, providerMs: 0 });
+    expect(load.meanJobMs).toBe(40);
   });
 });

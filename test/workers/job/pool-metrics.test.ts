@@ -5,7 +5,7 @@ import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
 import type { BreakerState } from '../../../workers/job/breaker.js';
-import { createPoolMetrics, type PoolMetrics } from '../../../workers/job/pool-metrics.js';
+import { PoolMetrics } from '../../../workers/job/pool-metrics.js';
 import type { FinishReason } from '../../../workers/providers/provider.js';
 import { readMetrics } from '../../support/metrics.js';
 
@@ -13,7 +13,7 @@ let instruments: WorkerInstruments;
 let metrics: PoolMetrics;
 beforeEach(() => {
   instruments = openInstruments(workerMetrics);
-  metrics = createPoolMetrics(instruments, 'bedrock');
+  metrics = new PoolMetrics(instruments, 'bedrock');
 });
 
 /** The series of ours that are not 0, without prefix and provider. */
@@ -29,7 +29,7 @@ const end = (reason: FinishReason) => async () => ({ reason });
 const fail = (error: unknown) =>
   metrics.watchCall(() => Promise.reject(error), { isRetry: true }).catch((same) => same);
 
-describe('createPoolMetrics', () => {
+describe('PoolMetrics', () => {
   it('begins at zero, and only for its own provider', async () => {
     const series = [...readMetrics((await instruments.scrape()).text).keys()];
     const ours = series.filter((name) => name.startsWith('quillgate_'));
@@ -37,7 +37,7 @@ describe('createPoolMetrics', () => {
     expect(ours.filter((name) => !name.includes('provider="bedrock"'))).toEqual([]);
   });
 
-  it('tells how each call ended, first or retry, and gives what it gave', async () => {
+  it('counts how each call ended, first or retry, and returns what it did', async () => {
     expect(await metrics.watchCall(end('length'), first)).toEqual({ reason: 'length' });
     await metrics.watchCall(end('stop'), first);
     await metrics.watchCall(end('blocked'), first);
@@ -58,7 +58,7 @@ describe('createPoolMetrics', () => {
     });
   });
 
-  it('tells what became of each job', async () => {
+  it('counts what became of each job', async () => {
     const times = { queueMs: 1, providerMs: 1 };
     const outcomes: Outcome[] = [
       { kind: 'ok', text: '', model: 'canary', ...times },
@@ -78,7 +78,7 @@ describe('createPoolMetrics', () => {
     });
   });
 
-  it('takes waits in milliseconds and tells them in seconds; a clock that is behind makes none negative', async () => {
+  it('takes waits in milliseconds and records them in seconds; a clock that is behind makes none negative', async () => {
     metrics.recordBegun(1500);
     metrics.recordBegun(-20);
     expect(await counted()).toMatchObject({
@@ -88,21 +88,28 @@ describe('createPoolMetrics', () => {
     });
   });
 
-  it('shows how the pool fares at the moment of the scrape', async () => {
-    const pool = { settings: { concurrency: 20 }, load: { inFlight: 3 }, cooldown: { leftMs: 2500 } };
-    const breaker: { state: BreakerState } = { state: 'closed' };
-    metrics.show({ ...pool, breaker });
+  it('shows the state of the pool at the moment of the scrape', async () => {
+    const circuits: { maxCooldownMs: number; worstState: BreakerState } = {
+      maxCooldownMs: 2500,
+      worstState: 'closed',
+    };
+    const account: { state: BreakerState } = { state: 'closed' };
+    const settings = { current: { concurrency: 20 } };
+    metrics.observe({ settings, load: { inFlight: 3 }, account, circuits });
     expect(await counted()).toEqual({
       'pool_in_flight{}': 3,
       'pool_concurrency{}': 20,
       'pool_hold_seconds{}': 2.5,
       'breaker_state{state="closed"}': 1,
     });
-    breaker.state = 'half-open';
+    circuits.worstState = 'half-open';
     metrics.recordBreaker('half-open');
     expect(await counted()).toMatchObject({
       'breaker_state{state="half-open"}': 1,
       'breaker_changes_total{state="half-open"}': 1,
     });
+    account.state = 'open';
+    settings.current = { concurrency: 5 };
+    expect(await counted()).toMatchObject({ 'breaker_state{state="open"}': 1, 'pool_concurrency{}': 5 });
   });
 });

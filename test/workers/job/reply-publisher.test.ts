@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Reply, resultMessageSchema } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
-import { createReplyPublisher, type ReplyPublisher } from '../../../workers/job/reply-publisher.js';
-import { createStoredResults, type StoredResults } from '../../../workers/job/stored-results.js';
+import { ReplyPublisher } from '../../../workers/job/reply-publisher.js';
+import { StoredResults } from '../../../workers/job/stored-results.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
 
@@ -13,44 +13,53 @@ let replies: ReplyPublisher;
 beforeEach(() => {
   relay = createRecordingRelay();
   logged = createRecordingLog();
-  replies = createReplyPublisher({ relay, storedResults: storedResults(), log: logged.log });
+  replies = new ReplyPublisher({ relay, storedResults: storedResults(), log: logged.log });
 });
 
-/** Of a store that nobody reaches: the outcomes of ordinary jobs have nothing to do with it. */
+/** Of an unavailable store: the outcomes of ordinary jobs do not need it. */
 const storedResults = (): StoredResults => {
-  const away = () => Promise.reject(new Error('the store is down'));
-  const records = { read: away, readAll: away, create: away, replace: away, removeEnded: away };
-  return createStoredResults({ records, log: logged.log, patienceMs: 0 });
+  const unavailable = () => Promise.reject(new Error('the store is down'));
+  const records = {
+    read: unavailable,
+    readAll: unavailable,
+    create: unavailable,
+    replace: unavailable,
+    removeEnded: unavailable,
+  };
+  return new StoredResults({ records, log: logged.log, timeoutMs: 0 });
 };
 const job = (id: string, replyTo = 'node') => ({ id, data: { replyTo } });
-const keptJob = (id: string, replyTo = 'node') => ({ id, data: { replyTo, keptUntil: Date.now() + 60_000 } });
+const storedJob = (id: string, replyTo = 'node') => ({
+  id,
+  data: { replyTo, keptUntil: Date.now() + 60_000 },
+});
 const reply = (text: string): Outcome => ({ kind: 'ok', text, model: 'm', queueMs: 1, providerMs: 2 });
-/** What was told on a topic, as it arrives. */
-const toldOn = (topic: string): Reply['settled'] =>
+/** What was published on a topic, as it arrives. */
+const publishedOn = (topic: string): Reply['settled'] =>
   relay.told
     .filter((told) => told.topic === topic)
     .flatMap(({ message }) => resultMessageSchema.parse(JSON.parse(JSON.stringify(message))).settled);
 
-describe('settled', () => {
-  it('tells the API process that waits, with the outcome, without being flushed', async () => {
-    replies.settled(job('one'), encodeOutcome(reply('canary')));
+describe('publish', () => {
+  it('publishes the outcome to the API process that waits, without being flushed', async () => {
+    replies.publish(job('one'), encodeOutcome(reply('canary')));
     await relay.toldAtLeast(1);
-    const [settlement] = toldOn('reply.node');
-    expect(settlement?.jobId).toBe('one');
-    expect(decodeOutcome(settlement?.outcome)).toEqual(reply('canary'));
+    const [result] = publishedOn('reply.node');
+    expect(result?.jobId).toBe('one');
+    expect(decodeOutcome(result?.outcome)).toEqual(reply('canary'));
     expect(logged.text()).not.toContain('canary');
   });
 
-  it('tells what settles at once in one message to each process, and what comes later in another', async () => {
-    for (const id of ['one', 'two', 'three']) replies.settled(job(id), encodeOutcome(reply(id)));
-    replies.settled(job('other', 'elsewhere'), encodeOutcome(reply('other')));
+  it('publishes what ends at once in one message to each process, and what ends later in another', async () => {
+    for (const id of ['one', 'two', 'three']) replies.publish(job(id), encodeOutcome(reply(id)));
+    replies.publish(job('other', 'elsewhere'), encodeOutcome(reply('other')));
     await relay.toldAtLeast(2);
     expect(relay.told.map(({ topic }) => topic)).toEqual(['reply.node', 'reply.elsewhere']);
-    expect(toldOn('reply.node').map(({ jobId }) => jobId)).toEqual(['one', 'two', 'three']);
-    expect(toldOn('reply.elsewhere').map(({ jobId }) => jobId)).toEqual(['other']);
-    replies.settled(job('four'), encodeOutcome(reply('four')));
+    expect(publishedOn('reply.node').map(({ jobId }) => jobId)).toEqual(['one', 'two', 'three']);
+    expect(publishedOn('reply.elsewhere').map(({ jobId }) => jobId)).toEqual(['other']);
+    replies.publish(job('four'), encodeOutcome(reply('four')));
     await relay.toldAtLeast(3);
-    expect(toldOn('reply.node').map(({ jobId }) => jobId)).toEqual(['one', 'two', 'three', 'four']);
+    expect(publishedOn('reply.node').map(({ jobId }) => jobId)).toEqual(['one', 'two', 'three', 'four']);
   });
 
   it.each([
@@ -60,7 +69,7 @@ describe('settled', () => {
     ['backslashes', '\\'],
     ['wide characters', '語'],
     ['emoji', '🎉'],
-  ])('tells every job, whatever its text is made of and however long it is: %s', async (_, character) => {
+  ])('publishes every job, whatever its text is made of and however long it is: %s', async (_, character) => {
     const lengths = [
       ...Array.from({ length: 50 }, () => 5000),
       10_000,
@@ -72,74 +81,62 @@ describe('settled', () => {
     ];
     const ids = lengths.map((length, n) => `${n}-${length}`);
     for (const [n, length] of lengths.entries()) {
-      replies.settled(job(ids[n] ?? ''), encodeOutcome(reply(character.repeat(length))));
+      replies.publish(job(ids[n] ?? ''), encodeOutcome(reply(character.repeat(length))));
     }
     await replies.flush();
-    const told = toldOn('reply.node');
-    expect(told.map(({ jobId }) => jobId)).toEqual(ids);
-    expect(decodeOutcome(told[0]?.outcome)).toEqual(reply(character.repeat(5000)));
-    expect(told.at(-1)).not.toHaveProperty('outcome');
+    const published = publishedOn('reply.node');
+    expect(published.map(({ jobId }) => jobId)).toEqual(ids);
+    expect(decodeOutcome(published[0]?.outcome)).toEqual(reply(character.repeat(5000)));
+    expect(published.at(-1)).not.toHaveProperty('outcome');
   });
 });
 
-describe('settled, of stored chats', () => {
-  it('tells every API process as well, of the jobs alone', async () => {
-    replies.settled(keptJob('one', 'a'), encodeOutcome(reply('one')));
-    replies.settled(keptJob('two', 'b'), encodeOutcome(reply('two')));
-    replies.settled(job('ordinary', 'a'), encodeOutcome(reply('ordinary')));
+describe('publish, of stored chats', () => {
+  it('informs every API process as well, without outcomes', async () => {
+    replies.publish(storedJob('one', 'a'), encodeOutcome(reply('one')));
+    replies.publish(storedJob('two', 'b'), encodeOutcome(reply('two')));
+    replies.publish(job('ordinary', 'a'), encodeOutcome(reply('ordinary')));
     await replies.flush();
-    expect(toldOn('reply.kept')).toEqual([{ jobId: 'one' }, { jobId: 'two' }]);
-    expect(toldOn('reply.a').map(({ jobId }) => jobId)).toEqual(['one', 'ordinary']);
-    expect(decodeOutcome(toldOn('reply.b')[0]?.outcome)).toEqual(reply('two'));
+    expect(publishedOn('reply.kept')).toEqual([{ jobId: 'one' }, { jobId: 'two' }]);
+    expect(publishedOn('reply.a').map(({ jobId }) => jobId)).toEqual(['one', 'ordinary']);
+    expect(decodeOutcome(publishedOn('reply.b')[0]?.outcome)).toEqual(reply('two'));
   });
 });
 
-describe('broke', () => {
-  it('tells an internal failure and nothing of the error', async () => {
-    replies.broke(job('one'), new Error('canary'));
+describe('publishFailure', () => {
+  it('publishes an internal failure', async () => {
+    replies.publishFailure(job('one'));
     await replies.flush();
-    const outcome = toldOn('reply.node')[0]?.outcome;
+    const outcome = publishedOn('reply.node')[0]?.outcome;
     expect(decodeOutcome(outcome)).toMatchObject({ kind: 'failed', code: 'internal', retryable: true });
-    expect(outcome).not.toContain('canary');
-    expect(logged.lines).toEqual([expect.objectContaining({ level: 50, jobId: 'one' })]);
+    expect(logged.lines).toEqual([]);
   });
 
-  it('tells of a stored chat also when its outcome cannot be recorded, and says so in the log', async () => {
-    replies.broke(keptJob('one'), new Error('x'));
+  it('publishes that of a stored chat also when it cannot be recorded, and logs that', async () => {
+    replies.publishFailure(storedJob('one'));
     await replies.flush();
-    expect(decodeOutcome(toldOn('reply.node')[0]?.outcome)).toMatchObject({ code: 'internal' });
-    expect(toldOn('reply.kept')).toEqual([{ jobId: 'one' }]);
-    expect(logged.lines.map(({ level }) => level)).toEqual([50, 40]);
+    expect(decodeOutcome(publishedOn('reply.node')[0]?.outcome)).toMatchObject({ code: 'internal' });
+    expect(publishedOn('reply.kept')).toEqual([{ jobId: 'one' }]);
+    expect(logged.lines.map(({ level }) => level)).toEqual([40]);
   });
 
-  it.each([null, 'text', {}, { replyTo: 7 }])(
-    'logs a job whose data is %j, and tells nobody',
-    async (data) => {
-      replies.broke({ id: 'one', data }, new Error('x'));
-      await replies.flush();
-      expect(relay.told).toEqual([]);
-      expect(logged.lines).toEqual([expect.objectContaining({ level: 50, jobId: 'one' })]);
-    },
-  );
-
-  it('logs a job that is gone, and tells nobody', async () => {
-    replies.broke(undefined, new Error('x'));
+  it.each([null, 'text', {}, { replyTo: 7 }])('publishes nothing of a job whose data is %j', async (data) => {
+    replies.publishFailure({ id: 'one', data });
     await replies.flush();
     expect(relay.told).toEqual([]);
-    expect(logged.lines).toHaveLength(1);
   });
 });
 
 describe('flush', () => {
-  it('waits for what is under way, and survives what cannot be told', async () => {
+  it('waits for what is being published, and survives what cannot be', async () => {
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const publishing = [first.promise, second.promise];
-    const slow = { ...relay, publish: () => publishing.shift() ?? Promise.resolve() };
-    const patient = createReplyPublisher({ relay: slow, storedResults: storedResults(), log: logged.log });
-    patient.settled(job('one', 'a'), encodeOutcome(reply('a')));
-    patient.settled(job('two', 'b'), encodeOutcome(reply('b')));
+    const slowRelay = { ...relay, publish: () => publishing.shift() ?? Promise.resolve() };
+    const slow = new ReplyPublisher({ relay: slowRelay, storedResults: storedResults(), log: logged.log });
+    slow.publish(job('one', 'a'), encodeOutcome(reply('a')));
+    slow.publish(job('two', 'b'), encodeOutcome(reply('b')));
     const order: string[] = [];
-    const flushed = patient.flush().then(() => order.push('flushed'));
+    const flushed = slow.flush().then(() => order.push('flushed'));
     first.reject(new Error('the store is down'));
     setImmediate(() => {
       order.push('second');

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Failure, failureCodes } from '../../../shared/failures.js';
-import { withOneRetry } from '../../../workers/job/retry.js';
-import { createRetryBudget } from '../../../workers/job/retry-budget.js';
+import { RetryBudget, withOneRetry } from '../../../workers/job/retry.js';
 
 interface Limits {
   inMs?: number;
@@ -10,13 +9,13 @@ interface Limits {
   cooldown?: { readonly leftMs: number };
 }
 
-/** How often the slot was left. */
-let left = 0;
+/** How often the slot was parked. */
+let parked = 0;
 
 let attempts = 0;
 afterEach(() => {
   attempts = 0;
-  left = 0;
+  parked = 0;
 });
 
 /** Runs attempts that end as listed, the last one for good. */
@@ -24,14 +23,14 @@ async function run(
   endings: (unknown | 'done')[],
   {
     inMs = 60_000,
-    budget = createRetryBudget(),
+    budget = new RetryBudget(),
     signal = new AbortController().signal,
     cooldown = { leftMs: 0 },
   }: Limits = {},
 ): Promise<unknown> {
   const slot = {
-    leave: () => {
-      left += 1;
+    park: () => {
+      parked += 1;
     },
   };
   const attempt = async ({ isRetry }: { isRetry: boolean }) => {
@@ -50,7 +49,7 @@ const failed = () => new Failure('provider_error');
 const limited = (retryAfterMs: number) => new Failure('provider_rate_limited', { retryAfterMs });
 
 describe('withOneRetry', () => {
-  it('makes one attempt when it is well', async () => {
+  it('makes one attempt when it succeeds', async () => {
     expect(await run(['done'])).toBe('done');
     expect(attempts).toBe(1);
   });
@@ -86,30 +85,30 @@ describe('withOneRetry', () => {
     await run([failure, 'done']);
     const tookMs = performance.now() - startedAt;
     expect(tookMs).toBeGreaterThanOrEqual(95);
-    expect(left).toBe(0);
+    expect(parked).toBe(0);
   });
 
   it('waits as long as the provider asks', async () => {
     const startedAt = performance.now();
     expect(await run([limited(600), 'done'])).toBe('done');
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(595);
-    expect(left).toBe(1);
+    expect(parked).toBe(1);
   });
 
-  it('waits until the pool is held back no more, also when that takes longer than it seemed', async () => {
+  it('waits until the cooldown is over, also when it becomes longer', async () => {
     const endsAt = performance.now() + 900;
-    let looks = 0;
+    let reads = 0;
     const cooldown = {
       get leftMs() {
-        looks += 1;
-        return looks === 1 ? 500 : Math.max(0, endsAt - performance.now());
+        reads += 1;
+        return reads === 1 ? 500 : Math.max(0, endsAt - performance.now());
       },
     };
     expect(await run([failed(), 'done'], { cooldown })).toBe('done');
     expect(performance.now()).toBeGreaterThanOrEqual(endsAt);
   });
 
-  it('makes no other call when the pool is held back for too long', async () => {
+  it('makes no other call when the cooldown is too long', async () => {
     const error = failed();
     let spent = 0;
     const spend = () => {
@@ -119,11 +118,11 @@ describe('withOneRetry', () => {
     const budget = { earn: () => {}, spend };
     expect(await run([error, 'done'], { inMs: 5000, budget, cooldown: { leftMs: 4900 } })).toBe(error);
     expect({ attempts, spent }).toEqual({ attempts: 1, spent: 0 });
-    let looks = 0;
+    let reads = 0;
     const longer = {
       get leftMs() {
-        looks += 1;
-        return looks === 1 ? 0 : 59_900;
+        reads += 1;
+        return reads === 1 ? 0 : 59_900;
       },
     };
     attempts = 0;
@@ -179,25 +178,25 @@ describe('withOneRetry', () => {
   });
 });
 
-describe('createRetryBudget', () => {
-  const spendAll = (budget: ReturnType<typeof createRetryBudget>) => {
+describe('RetryBudget', () => {
+  const spendAll = (budget: RetryBudget) => {
     let spent = 0;
     while (budget.spend()) spent += 1;
     return spent;
   };
-  const earn = (budget: ReturnType<typeof createRetryBudget>, times: number) => {
+  const earn = (budget: RetryBudget, times: number) => {
     for (let n = 0; n < times; n += 1) budget.earn();
   };
 
   it('starts with ten, and saves up no more', () => {
-    const budget = createRetryBudget();
+    const budget = new RetryBudget();
     earn(budget, 1000);
     expect(spendAll(budget)).toBe(10);
-    expect(spendAll(createRetryBudget())).toBe(10);
+    expect(spendAll(new RetryBudget())).toBe(10);
   });
 
   it('allows no retry for nine attempts', () => {
-    const budget = createRetryBudget();
+    const budget = new RetryBudget();
     spendAll(budget);
     earn(budget, 9);
     expect(budget.spend()).toBe(false);
@@ -205,7 +204,7 @@ describe('createRetryBudget', () => {
 
   // Ten times 0.1 is 0.9999999999999999.
   it('allows one retry for every ten attempts', () => {
-    const budget = createRetryBudget();
+    const budget = new RetryBudget();
     spendAll(budget);
     earn(budget, 10);
     expect(budget.spend()).toBe(true);

@@ -4,7 +4,7 @@ import { brokenOutcome, type Outcome } from '../../../shared/protocol/outcome.js
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
 import { Cancelled } from '../../../workers/job/active-jobs.js';
-import { createStoredResults } from '../../../workers/job/stored-results.js';
+import { StoredResults } from '../../../workers/job/stored-results.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
@@ -17,7 +17,7 @@ const ttlMs = 60_000;
 /** In milliseconds since the epoch. */
 const later = () => Date.now() + ttlMs;
 
-describe.each(stores)('kept outcomes in $name', (choice) => {
+describe.each(stores)('stored results in $name', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   let shared: SharedStore;
@@ -49,13 +49,13 @@ describe.each(stores)('kept outcomes in $name', (choice) => {
     return mend;
   });
 
-  const open = ({ keptUntil = later(), patienceMs = 10_000, records = shared.store.records } = {}) => {
-    const kept = createStoredResults({ records, log: logged.log, patienceMs }).of(
-      { id, keptUntil },
+  const open = ({ expiresAt = later(), timeoutMs = 10_000, records = shared.store.records } = {}) => {
+    const storedResult = new StoredResults({ records, log: logged.log, timeoutMs }).of(
+      { id, expiresAt },
       stop.signal,
     );
-    if (kept === undefined) throw new Error('not kept');
-    return kept;
+    if (storedResult === undefined) throw new Error('not stored');
+    return storedResult;
   };
   const recorded = async () => {
     const text = await elsewhere.read(resultKey(id));
@@ -90,13 +90,13 @@ describe.each(stores)('kept outcomes in $name', (choice) => {
   it('takes a record that it cannot read for an end', async () => {
     await record(JSON.stringify({ v: 2, canary: 'canary' }));
     expect(await open().find(later())).toEqual(brokenOutcome);
-    expect(await open().settle(outcome)).toEqual(brokenOutcome);
+    expect(await open().record(outcome)).toEqual(brokenOutcome);
     expect(logged.text()).not.toContain('canary');
   });
 
   it('records what a chat ended as, every character of it, and when', async () => {
     const before = Date.now();
-    expect(await open().settle(outcome)).toEqual(outcome);
+    expect(await open().record(outcome)).toEqual(outcome);
     const found = await recorded();
     expect(found?.outcome).toEqual(outcome);
     expect(found?.at).toBeGreaterThanOrEqual(before);
@@ -105,53 +105,53 @@ describe.each(stores)('kept outcomes in $name', (choice) => {
 
   it('goes by what another recorded first', async () => {
     await record(encodeStoredResult(other, 1));
-    expect(await open().settle(outcome)).toEqual(other);
+    expect(await open().record(outcome)).toEqual(other);
     expect((await recorded())?.outcome).toEqual(other);
   });
 
-  it('records for as long as the chat is kept', async () => {
-    await open({ keptUntil: Date.now() + 100 }).settle(outcome);
+  it('records for as long as the chat is stored', async () => {
+    await open({ expiresAt: Date.now() + 100 }).record(outcome);
     await vi.waitUntil(async () => (await recorded()) === undefined, patience);
   });
 
-  it('records, without a failure, of a chat whose time is over', async () => {
-    expect(await open({ keptUntil: Date.now() - 1 }).settle(outcome)).toEqual(outcome);
+  it('records the result of a chat that has expired without a failure', async () => {
+    expect(await open({ expiresAt: Date.now() - 1 }).record(outcome)).toEqual(outcome);
     expect(logged.lines).toEqual([]);
   });
 
-  it('waits for a store that is away for a while', async () => {
+  it('waits for a store that is unavailable for a while', async () => {
     await cut();
     const { records, failed } = watched();
-    const settling = open({ records }).settle(outcome);
+    const recording = open({ records }).record(outcome);
     await failed;
     await mend();
-    expect(await settling).toEqual(outcome);
+    expect(await recording).toEqual(outcome);
     expect((await recorded())?.outcome).toEqual(outcome);
     expect(logged.lines).toEqual([]);
   });
 
-  it('gives the outcome also when the store stays away, and says so without quoting it', async () => {
+  it('returns the outcome also when the store stays unavailable, and logs that without quoting it', async () => {
     await cut();
-    const kept = open({ patienceMs: 0 });
-    expect(await kept.settle(outcome)).toEqual(outcome);
-    expect(await kept.find(later())).toBeUndefined();
+    const storedResult = open({ timeoutMs: 0 });
+    expect(await storedResult.record(outcome)).toEqual(outcome);
+    expect(await storedResult.find(later())).toBeUndefined();
     expect(levels()).toEqual([40, 40]);
     expect(logged.text()).not.toContain('canary');
   });
 
-  it('looks no longer than to the deadline', async () => {
+  it('waits no longer than to the deadline', async () => {
     await cut();
     expect(await open().find(Date.now())).toBeUndefined();
     expect(levels()).toEqual([40]);
   });
 
-  it('does not wait for a store once the job has been told to end', async () => {
+  it('does not wait for a store once the job is aborted', async () => {
     await cut();
     const { records, failed } = watched();
-    const settling = open({ records, patienceMs: ttlMs }).settle(outcome);
+    const recording = open({ records, timeoutMs: ttlMs }).record(outcome);
     await failed;
     stop.abort(new Cancelled());
-    expect(await settling).toEqual(outcome);
+    expect(await recording).toEqual(outcome);
     expect(levels()).toEqual([40]);
   });
 
@@ -159,12 +159,12 @@ describe.each(stores)('kept outcomes in $name', (choice) => {
     const lost = new Error('lost');
     await cut();
     const { records, failed } = watched();
-    const settling = open({ records, patienceMs: ttlMs }).settle(outcome);
+    const recording = open({ records, timeoutMs: ttlMs }).record(outcome);
     await failed;
     stop.abort(lost);
-    await expect(settling).rejects.toBe(lost);
+    await expect(recording).rejects.toBe(lost);
     await mend();
-    await expect(open().settle(outcome)).rejects.toBe(lost);
+    await expect(open().record(outcome)).rejects.toBe(lost);
     await expect(open().find(later())).rejects.toBe(lost);
     expect(await recorded()).toBeUndefined();
     expect(logged.lines).toEqual([]);
@@ -181,5 +181,5 @@ it('has nothing to do with an ordinary job', () => {
     replace: untouched,
     removeEnded: untouched,
   };
-  expect(createStoredResults({ records, log }).of({ id: 'one' })).toBeUndefined();
+  expect(new StoredResults({ records, log }).of({ id: 'one' })).toBeUndefined();
 });

@@ -21,7 +21,7 @@ beforeEach(() => {
   backlog = new Backlog({ queue: { getCountsPerPriority }, now: () => nowMs });
 });
 
-/** How many jobs with and without priority a heartbeat a second later would tell of. */
+/** How many jobs a heartbeat a second later would count. */
 async function count(hasRoom = true): Promise<number> {
   nowMs += 1000;
   const { waitedFor, async } = await backlog.count({ hasRoom });

@@ -1,21 +1,22 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createClockGuard } from '../../../workers/pool/clock-guard.js';
+import { ClockGuard } from '../../../workers/pool/clock-guard.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
 function start() {
   const clock = { aheadMs: 0, agrees: true, changes: [] as boolean[] };
-  const guard = createClockGuard({
+  const guard = new ClockGuard({
     check: () => (clock.agrees ? Promise.resolve() : Promise.reject(new Error('apart'))),
     onChange: () => clock.changes.push(guard.isOff),
     log: createRecordingLog().log,
     now: () => Date.now() + clock.aheadMs,
   });
+  guard.start();
   onTestFinished(() => guard.stop());
   return { clock, guard };
 }
 
-describe('createClockGuard', () => {
+describe('ClockGuard', () => {
   it.each([120_000, -120_000])('is off after a jump by %i ms until the store agrees', async (aheadMs) => {
     const { clock, guard } = start();
     Object.assign(clock, { aheadMs, agrees: false });
@@ -25,7 +26,7 @@ describe('createClockGuard', () => {
     expect(clock.changes).toEqual([true, false]);
   });
 
-  it('takes the time after a jump for right when the store does, as after a suspension', async () => {
+  it('accepts the time after a jump when the store does, as after a suspension', async () => {
     const { clock } = start();
     clock.aheadMs = 600_000;
     await vi.waitFor(() => expect(clock.changes).toEqual([true, false]), patience);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
-import { type Heartbeat, startHeartbeat } from '../../../workers/pool/heartbeat.js';
+import { Heartbeat } from '../../../workers/pool/heartbeat.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
 
@@ -19,54 +19,47 @@ const message: PoolHeartbeat = {
   meanJobMs: 0,
   hasDefaultModel: true,
 };
-const start = () => {
-  heartbeat = startHeartbeat({ relay, describe: () => describePool(), log: createRecordingLog().log });
-};
 const states = () => relay.told.map(({ message }) => (message as PoolHeartbeat).state);
 
 beforeEach(() => {
   relay = createRecordingRelay();
   describePool = async () => message;
+  heartbeat = new Heartbeat({ relay, describe: () => describePool(), log: createRecordingLog().log });
 });
 afterEach(() => heartbeat.stop());
 
-describe('startHeartbeat', () => {
-  it('tells at once, then once a second', async () => {
-    start();
-    await heartbeat.started;
+describe('Heartbeat', () => {
+  it('is published at once, then once a second', async () => {
+    await heartbeat.start();
     expect(relay.told).toEqual([{ topic: 'pool.openai.w1', message }]);
     const startedAt = performance.now();
     await relay.toldAtLeast(3);
     expect(performance.now() - startedAt).toBeGreaterThan(1500);
   });
 
-  it('tells a change without waiting', async () => {
-    start();
-    await heartbeat.started;
+  it('publishes a change without waiting', async () => {
+    await heartbeat.start();
     describePool = async () => ({ ...message, state: 'paused' });
     heartbeat.publish();
     await relay.toldAtLeast(2);
     expect(states()).toEqual(['serving', 'paused']);
   });
 
-  it('goes on after a heartbeat that could not be told', async () => {
+  it('goes on after a heartbeat that could not be published', async () => {
     describePool = () => Promise.reject(new Error('x'));
-    start();
-    await heartbeat.started;
+    await heartbeat.start();
     describePool = async () => message;
     await relay.toldAtLeast(1);
   });
 
-  it('says goodbye once, and resolves when that is told', async () => {
-    start();
-    await heartbeat.started;
+  it('publishes once that the pool is stopped, and resolves then', async () => {
+    await heartbeat.start();
     await heartbeat.stop();
     expect(states()).toEqual(['serving', 'stopped']);
   });
 
-  it('does not queue heartbeats behind one that hangs, and tells what has changed meanwhile once it is over', async () => {
-    start();
-    await heartbeat.started;
+  it('does not queue heartbeats behind one that hangs, and publishes what has changed meanwhile once it is over', async () => {
+    await heartbeat.start();
     const slow = Promise.withResolvers<PoolHeartbeat>();
     let described = 0;
     describePool = () => {
@@ -80,9 +73,8 @@ describe('startHeartbeat', () => {
     expect(states()).toEqual(['serving', 'paused', 'serving']);
   });
 
-  it('says goodbye soon although a heartbeat hangs, and nothing after it', async () => {
-    start();
-    await heartbeat.started;
+  it('publishes soon that the pool is stopped although a heartbeat hangs, and nothing after it', async () => {
+    await heartbeat.start();
     const slow = Promise.withResolvers<PoolHeartbeat>();
     describePool = () => slow.promise;
     heartbeat.publish();
@@ -94,19 +86,17 @@ describe('startHeartbeat', () => {
   });
 
   // A breaker that changes while the pool drains makes the API believe in the worker again.
-  it('tells nothing after its goodbye, although the breaker changes', async () => {
-    start();
-    await heartbeat.started;
+  it('publishes nothing after it has stopped, although the breaker changes', async () => {
+    await heartbeat.start();
     await heartbeat.stop();
     heartbeat.publish();
     await new Promise((resolve) => setImmediate(resolve));
     expect(states()).toEqual(['serving', 'stopped']);
   });
 
-  // Nobody waits for a heartbeat that is being described when the goodbye is told, so it can come after it.
-  it('tells nothing after its goodbye, although a heartbeat was under way', async () => {
-    start();
-    await heartbeat.started;
+  // `stop` does not wait for a heartbeat for long, so one that is being described can end after it.
+  it('publishes nothing after it has stopped, although a heartbeat was being described', async () => {
+    await heartbeat.start();
     const slow = Promise.withResolvers<PoolHeartbeat>();
     describePool = () => slow.promise;
     heartbeat.publish();
@@ -119,9 +109,8 @@ describe('startHeartbeat', () => {
     expect(states().at(-1)).toBe('stopped');
   });
 
-  it('says goodbye although the pool can no longer be described', async () => {
-    start();
-    await heartbeat.started;
+  it('publishes that the pool is stopped although it can no longer be described', async () => {
+    await heartbeat.start();
     describePool = () => Promise.reject(new Error('the store is down'));
     await heartbeat.stop();
     expect(states()).toEqual(['serving', 'stopped']);

@@ -1,19 +1,21 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { PoolSettings } from '../../../shared/config/pool-settings.js';
 import type { BreakerState } from '../../../workers/job/breaker.js';
-import { createPoolThrottle, type PoolThrottle } from '../../../workers/pool/pool-throttle.js';
+import { PoolThrottle } from '../../../workers/pool/pool-throttle.js';
 
 let throttle: PoolThrottle;
 let breaker: { state: BreakerState; isProbing: boolean };
-let slots: { away: number };
+let slots: { parked: number };
+let settings: { current: PoolSettings };
 let load: { inFlight: number };
 let worker: ReturnType<typeof createRecordingWorker>;
 
-/** Keeps what the throttle decides. */
+/** Records what the throttle decides. */
 function createRecordingWorker() {
   return {
     concurrency: 20,
     takes: true,
-    /** Concurrencies at the moments in which it was made to count. */
+    /** Its concurrency at each `resume`. */
     resumedWith: [] as number[],
     async pause() {
       this.takes = false;
@@ -28,21 +30,24 @@ function createRecordingWorker() {
 let clock: { isOff: boolean };
 beforeEach(() => {
   breaker = { state: 'closed', isProbing: false };
-  slots = { away: 0 };
+  slots = { parked: 0 };
+  settings = {
+    current: { concurrency: 20, timeoutMs: 1, model: 'm', maxOutputTokens: 1, breakerResetMs: 1 },
+  };
   load = { inFlight: 0 };
   worker = createRecordingWorker();
   clock = { isOff: false };
-  throttle = createPoolThrottle({ worker, breaker, load, slots, clock, concurrency: 20 });
+  throttle = new PoolThrottle({ worker, settings, breaker, load, slots, clock });
 });
 
-function when(state: BreakerState, away = 0) {
+function when(state: BreakerState, parked = 0) {
   breaker.state = state;
-  slots.away = away;
-  throttle.adjust();
+  slots.parked = parked;
+  throttle.apply();
   return { takes: worker.takes, concurrency: worker.concurrency };
 }
 
-describe('adjust', () => {
+describe('apply', () => {
   it('lets the pool take jobs only while the breaker is not open', () => {
     expect(when('closed').takes).toBe(true);
     expect(when('open').takes).toBe(false);
@@ -57,12 +62,12 @@ describe('adjust', () => {
     expect(when('closed').takes).toBe(true);
   });
 
-  it('takes one at a time to probe, and all again when the provider is well', () => {
+  it('takes one at a time to probe, and all again when the breaker has closed', () => {
     expect(when('half-open').concurrency).toBe(1);
     expect(when('closed').concurrency).toBe(20);
   });
 
-  it('takes another job for each that has no slot', () => {
+  it('takes another job for each that is parked', () => {
     expect(when('closed', 7).concurrency).toBe(27);
     expect(throttle.concurrency).toBe(20);
     load.inFlight = 7;
@@ -84,9 +89,23 @@ describe('adjust', () => {
     expect(when('closed').concurrency).toBe(20);
   });
 
-  it('makes a new concurrency count at once', () => {
+  it('makes a new concurrency effective at once', () => {
     when('half-open');
     when('closed');
     expect(worker.resumedWith).toEqual([1, 20]);
+    settings.current = { ...settings.current, concurrency: 3 };
+    when('closed');
+    expect(worker.resumedWith).toEqual([1, 20, 3]);
+  });
+});
+
+describe('applySoon', () => {
+  it('applies all changes of one turn of the event loop at once', async () => {
+    for (slots.parked = 1; slots.parked < 5; slots.parked += 1) throttle.applySoon();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(worker.resumedWith).toEqual([25]);
+    throttle.applySoon();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(worker.resumedWith).toEqual([25, 25]);
   });
 });

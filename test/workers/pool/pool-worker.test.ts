@@ -3,18 +3,16 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { parseConfig } from '../../../shared/config/config.js';
 import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
-import { createActiveJobs } from '../../../workers/job/active-jobs.js';
-import { createLoadTracker } from '../../../workers/job/load-tracker.js';
-import { createRetryBudget } from '../../../workers/job/retry-budget.js';
+import { LoadTracker } from '../../../workers/job/load-tracker.js';
 import { Slots } from '../../../workers/job/slots.js';
-import { createStoredResults } from '../../../workers/job/stored-results.js';
-import { createPoolWorker } from '../../../workers/pool/pool-worker.js';
+import { PoolWorker } from '../../../workers/pool/pool-worker.js';
 import { toFailure } from '../../../workers/providers/error-classification.js';
 import type { Provider } from '../../../workers/providers/provider.js';
 import { openCircuits } from '../../support/circuits.js';
 import { poolMetrics } from '../../support/metrics.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
+import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
 import { findStores } from '../../support/stores.js';
 
@@ -27,12 +25,13 @@ const provider: Provider = {
   close: () => {},
 };
 
-describe.each(stores)('createPoolWorker on $name', (choice) => {
+describe.each(stores)('PoolWorker on $name', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   let shared: SharedStore;
   let queue: ReturnType<SharedStore['store']['createQueue']>;
   let open: ReturnType<typeof openCircuits>;
+  let relay: RecordingRelay;
   const closing: (() => Promise<void>)[] = [];
 
   beforeAll(async () => {
@@ -45,32 +44,32 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
   });
   beforeEach(() => {
     open = openCircuits();
+    relay = createRecordingRelay();
   });
   afterEach(async () => {
     open.close();
     for (const close of closing.splice(0)) await close();
   });
 
-  const start = (unsettled: Set<string>, ownProvider = provider) => {
-    const worker = createPoolWorker({
-      shared: {
-        provider: ownProvider,
-        settings: { concurrency: 2, timeoutMs: 5000, model: 'm', maxOutputTokens: 1 },
-        ...open,
-        budget: createRetryBudget(),
-        metrics: poolMetrics,
+  const start = async (ownProvider = provider) => {
+    const worker = new PoolWorker({
+      provider: ownProvider,
+      settings: {
+        current: { concurrency: 2, timeoutMs: 5000, model: 'm', maxOutputTokens: 1, breakerResetMs: 60_000 },
       },
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
       store: shared.store,
+      relay,
       workerName: 'test',
-      slots: new Slots({ size: 2, onChange: () => {} }),
-      load: createLoadTracker(),
-      jobs: createActiveJobs(),
-      unsettled,
-      storedResults: createStoredResults({ records: shared.store.records, log }),
+      ...open,
+      slots: new Slots({ size: () => 2, onChange: () => {} }),
+      load: new LoadTracker(),
+      backlog: { forget: () => {}, recordEmpty: () => {} },
+      metrics: poolMetrics,
       log,
     });
-    closing.push(() => worker.close());
+    closing.push(() => worker.close({ graceMs: 60_000 }));
+    await worker.start();
     return worker;
   };
   const add = async () => {
@@ -83,25 +82,24 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
     return jobId;
   };
 
-  it('gives a job that it holds back to the next worker when it is told to stop, however often', async () => {
+  it('gives a job in a cooldown to the next worker when it closes, however often', async () => {
     const jobId = await add();
     // More often than a job may be started that takes its workers down.
     for (let n = 0; n < 3; n += 1) {
       open = openCircuits();
       open.circuits.of('m').cooldown.extend(50_000);
-      const unsettled = new Set<string>();
-      const worker = start(unsettled);
-      await vi.waitFor(() => expect(unsettled).toEqual(new Set([jobId])), patience);
+      const worker = await start();
+      await vi.waitFor(() => expect(worker.unsettledJobs).toEqual(new Set([jobId])), patience);
       open.circuits.close();
       const startedAt = performance.now();
-      await worker.close();
+      await worker.close({ graceMs: 60_000 });
       // And not when the cooldown is over.
       expect(performance.now() - startedAt).toBeLessThan(40_000);
       expect(await queue.getJobState(jobId)).toBe('waiting');
-      expect(unsettled.size).toBe(0);
+      expect(worker.unsettledJobs.size).toBe(0);
     }
     open = openCircuits();
-    start(new Set());
+    await start();
     await vi.waitFor(async () => expect(await queue.getJobState(jobId)).toBe('completed'), patience);
     expect(decodeOutcome((await queue.getJob(jobId))?.returnvalue)).toMatchObject({
       kind: 'ok',
@@ -110,10 +108,9 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
   });
 
   it('leaves a job of a newer release to a worker that can read it, however often, and goes on with its own', async () => {
-    const unsettled = new Set<string>();
-    const worker = start(unsettled);
+    const worker = await start();
     const taken: (string | undefined)[] = [];
-    worker.on('active', ({ id }) => taken.push(id));
+    worker.bullWorker.on('active', ({ id }) => taken.push(id));
     const newer = randomUUID();
     await queue.add('chat', { v: 2, turns: 'in a shape of its own' }, { jobId: newer });
     const own = await add();
@@ -121,10 +118,10 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
     const timesTaken = () => taken.filter((id) => id === newer).length;
     // More often than a job may be started that takes its workers down.
     await vi.waitFor(() => expect(timesTaken()).toBeGreaterThan(2), patience);
-    await vi.waitFor(() => expect(unsettled.size).toBe(0), patience);
-    await worker.close();
+    await vi.waitFor(() => expect(worker.unsettledJobs.size).toBe(0), patience);
+    await worker.close({ graceMs: 60_000 });
     expect(await queue.getJobState(newer)).toBe('delayed');
-    expect(logged.text()).not.toContain('not handed back');
+    expect(logged.text()).not.toContain('not requeued');
 
     const ofNewer = shared.store.createWorker(queueName('openai'), async ({ data }) => data.turns, {});
     closing.push(() => ofNewer.close());
@@ -139,7 +136,7 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
         throw toFailure(new TypeError('secret'), { status: 400, words: ['context_length_exceeded'] });
       },
     };
-    start(new Set(), refusing);
+    await start(refusing);
     const jobId = await add();
     await vi.waitFor(async () => expect(await queue.getJobState(jobId)).toBe('completed'), patience);
     const line = logged.lines.find(({ msg, jobId: id }) => msg === 'job failed' && id === jobId);
@@ -157,19 +154,44 @@ describe.each(stores)('createPoolWorker on $name', (choice) => {
     });
   });
 
-  it('counts a job until its outcome is stored', async () => {
-    const unsettled = new Set<string>();
-    const worker = start(unsettled);
+  it('counts a job until its outcome is stored, and publishes the outcome then', async () => {
+    const worker = await start();
     const during: boolean[] = [];
-    worker.on('active', () => during.push(unsettled.size === 0));
-    const ended = new Promise((resolve) => worker.on('completed', resolve));
+    worker.bullWorker.on('active', () => during.push(worker.unsettledJobs.size === 0));
     const jobId = await add();
-    await ended;
+    await relay.toldAtLeast(1);
     expect(during).toEqual([true]);
-    expect(unsettled.has(jobId)).toBe(false);
-    const failed = new Promise((resolve) => worker.on('failed', resolve));
+    expect(worker.unsettledJobs.has(jobId)).toBe(false);
+    expect(await queue.getJobState(jobId)).toBe('completed');
+    const outcome = (await queue.getJob(jobId))?.returnvalue;
+    expect(relay.told).toEqual([{ topic: 'reply.node', message: { v: 1, settled: [{ jobId, outcome }] } }]);
+  });
+
+  it('logs a job that fails unexpectedly, and publishes that where somebody waits for it', async () => {
+    const before = logged.lines.length;
+    const canary = new TypeError('canary');
+    const broken: Provider = {
+      ...provider,
+      run: () => {
+        throw canary;
+      },
+    };
+    const worker = await start(broken);
+    const jobId = await add();
+    const { message } = (await relay.toldAtLeast(1))[0] ?? {};
+    expect(message).toMatchObject({ settled: [{ jobId, outcome: expect.stringContaining('"internal"') }] });
+    expect(JSON.stringify(message)).not.toContain('canary');
+    const failed = () =>
+      logged.lines.slice(before).filter(({ msg, level }) => msg === 'job broke' && level === 50);
+    expect(failed().map((line) => line.jobId)).toEqual([jobId]);
+
+    const unreadable = new Promise((resolve) => worker.bullWorker.on('failed', resolve));
     await queue.add('chat', null);
-    await failed;
-    expect(unsettled.size).toBe(0);
+    await unreadable;
+    // BullMQ knows no more of a job that stalled too often and was removed.
+    worker.bullWorker.emit('failed', undefined, canary, 'active');
+    expect(failed()).toHaveLength(3);
+    expect(worker.unsettledJobs.size).toBe(0);
+    expect(relay.told).toHaveLength(1);
   });
 });

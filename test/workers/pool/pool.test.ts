@@ -4,9 +4,12 @@ import { parseConfig } from '../../../shared/config/config.js';
 import { openInstruments } from '../../../shared/metrics/instruments.js';
 import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import { encodeChatJob, type PoolHeartbeat, queueName } from '../../../shared/protocol/messages.js';
+import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
-import { startPool } from '../../../workers/pool/pool.js';
-import type { Provider } from '../../../workers/providers/provider.js';
+import { LiveSettings } from '../../../workers/pool/live-settings.js';
+import { Pool } from '../../../workers/pool/pool.js';
+import type { Provider, ProviderRequest } from '../../../workers/providers/provider.js';
+import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
@@ -16,7 +19,7 @@ const stores = await findStores();
 const { log } = createRecordingLog();
 const concurrency = 2;
 
-describe.each(stores)('startPool on $name', (choice) => {
+describe.each(stores)('Pool on $name', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   let shared: SharedStore;
@@ -24,7 +27,10 @@ describe.each(stores)('startPool on $name', (choice) => {
   let relay: RecordingRelay;
   /** How often the pool has counted the jobs that wait. */
   let counted: number;
-  let answer: () => void;
+  let settings: LiveSettings;
+  let requests: ProviderRequest[];
+  /** What the provider waits for before it answers. */
+  let gate: PromiseWithResolvers<void>;
 
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
@@ -38,19 +44,27 @@ describe.each(stores)('startPool on $name', (choice) => {
   beforeEach(async () => {
     relay = createRecordingRelay();
     counted = 0;
-    const answered = Promise.withResolvers<void>();
-    answer = answered.resolve;
+    requests = [];
+    gate = Promise.withResolvers();
+    settings = new LiveSettings({
+      concurrency,
+      timeoutMs: 60_000,
+      model: 'm',
+      maxOutputTokens: 1,
+      breakerResetMs: 60_000,
+    });
     const provider: Provider = {
       id: 'openai',
-      run: async () => {
-        await answered.promise;
+      run: async (request) => {
+        requests.push(request);
+        await gate.promise;
         return { text: 'Hello', reason: 'stop', model: 'm' };
       },
       close: () => {},
     };
-    const pool = await startPool({
+    const pool = new Pool({
       provider,
-      settings: { concurrency, timeoutMs: 60_000, model: 'm', maxOutputTokens: 1 },
+      settings,
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
       store: { ...shared.store, createQueue: createCountingQueue },
       relay,
@@ -58,8 +72,9 @@ describe.each(stores)('startPool on $name', (choice) => {
       instruments: openInstruments(workerMetrics),
       log,
     });
+    await pool.start();
     return async () => {
-      answer();
+      gate.resolve();
       await pool.stop({ graceMs: 1000 });
     };
   });
@@ -73,29 +88,76 @@ describe.each(stores)('startPool on $name', (choice) => {
     };
     return counting;
   };
-  const add = () => {
+  const add = (model?: string) => {
     const turns = [{ role: 'user', content: 'Hello' } as const];
-    const job = { v: 1, provider: 'openai', turns, deadline: Date.now() + 60_000, replyTo: 'node' } as const;
+    const deadline = Date.now() + 60_000;
+    const job = {
+      v: 1,
+      provider: 'openai',
+      turns,
+      deadline,
+      replyTo: 'node',
+      ...(model && { model }),
+    } as const;
     return queue.add('chat', encodeChatJob(job), { jobId: randomUUID() });
   };
-  const lastBeat = () => relay.told.at(-1)?.message as PoolHeartbeat;
+  const lastHeartbeat = () =>
+    relay.told.findLast(({ topic }) => topic === 'pool.openai.test')?.message as PoolHeartbeat;
 
-  it('tells how it fares without counting the jobs of an empty queue each time', async () => {
+  it('publishes its state without counting the jobs of an empty queue each time', async () => {
     const startedAt = performance.now();
     await relay.toldAtLeast(4);
     const fiveSeconds = Math.ceil((performance.now() - startedAt) / 5000);
     expect(counted).toBeLessThanOrEqual(1 + fiveSeconds);
-    expect(lastBeat()).toMatchObject({ state: 'serving', waiting: 0 });
+    expect(lastHeartbeat()).toMatchObject({ state: 'serving', waiting: 0 });
   });
 
-  it('tells of the jobs that wait as soon as it has no room for them, and until they have been taken', async () => {
+  it('publishes the jobs that wait as soon as it has no room for them, and until they have been taken', async () => {
     await relay.toldAtLeast(2);
     await Promise.all([add(), add(), add(), add(), add()]);
     const full = { inFlight: concurrency, waiting: 5 - concurrency };
-    await vi.waitFor(() => expect(lastBeat()).toMatchObject(full), { timeout: 20_000 });
-    answer();
-    await vi.waitFor(() => expect(lastBeat()).toMatchObject({ inFlight: 0, waiting: 0 }), {
-      timeout: 20_000,
-    });
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(full), patience);
+    gate.resolve();
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ inFlight: 0, waiting: 0 }), patience);
+  });
+
+  it('takes more jobs at once when the concurrency grows, and fewer when it shrinks', async () => {
+    await Promise.all([add(), add(), add(), add(), add()]);
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ inFlight: 2, waiting: 3 }), patience);
+    settings.replace({ ...settings.current, concurrency: 5 });
+    const full = { concurrency: 5, inFlight: 5, waiting: 0 };
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(full), patience);
+    expect(requests).toHaveLength(5);
+
+    settings.replace({ ...settings.current, concurrency: 1 });
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ concurrency: 1 }), patience);
+    const first = gate;
+    gate = Promise.withResolvers();
+    await Promise.all([add(), add(), add()]);
+    first.resolve();
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ inFlight: 1, waiting: 2 }), patience);
+    expect(requests).toHaveLength(6);
+    gate.resolve();
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ inFlight: 0, waiting: 0 }), patience);
+  });
+
+  it('goes by the models and the token limit of the moment at which a job begins', async () => {
+    gate.resolve();
+    const run = async (model?: string) => {
+      const { id = '' } = await add(model);
+      const jobOf = () => queue.getJob(id);
+      await vi.waitFor(async () => expect((await jobOf())?.finishedOn).toBeDefined(), patience);
+      return decodeOutcome((await jobOf())?.returnvalue);
+    };
+    settings.replace({ ...settings.current, models: ['n-*'], maxOutputTokens: 7 });
+    expect(await run('n-1')).toMatchObject({ kind: 'ok' });
+    settings.replace({ ...settings.current, model: 'other', models: ['o-*'], maxOutputTokens: 8 });
+    expect(await run('n-1')).toMatchObject({ kind: 'failed', code: 'invalid_request' });
+    expect(await run()).toMatchObject({ kind: 'ok' });
+    expect(requests).toMatchObject([
+      { model: 'n-1', maxOutputTokens: 7 },
+      { model: 'other', maxOutputTokens: 8 },
+    ]);
+    expect(lastHeartbeat()).toMatchObject({ defaultModel: 'other', models: ['o-*'] });
   });
 });
