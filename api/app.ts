@@ -32,7 +32,7 @@ import { createRequestCounts } from './operations/request-metrics.js';
 /** What the HTTP application is built from. */
 export interface AppDeps {
   config: Config;
-  chatService: ChatService;
+  chatService: Pick<ChatService, 'createChat'>;
   storedChats: StoredChats;
   blogs: BlogsDeps;
   feeds: FeedsDeps;

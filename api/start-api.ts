@@ -23,10 +23,10 @@ import { createFeeds } from './blog/feeds.js';
 import { createPostPages } from './blog/post-page.js';
 import { createMarkdownRenderer } from './blog/rendering/markdown.js';
 import { createRenderedPosts } from './blog/rendering/rendered-posts.js';
-import { createChatService } from './chat/chat-service.js';
-import { type JobClient, openJobClient } from './chat/jobs/job-client.js';
-import { createPendingReplies, type PendingReplies } from './chat/jobs/pending-replies.js';
-import { createStoredChats } from './chat/stored-chats.js';
+import { ChatService } from './chat/chat-service.js';
+import { JobClient } from './chat/jobs/job-client.js';
+import { PendingReplies } from './chat/jobs/pending-replies.js';
+import { StoredChats } from './chat/stored-chats.js';
 import { ApiServer } from './http/server.js';
 import { createQueueGauges } from './operations/queue-gauges.js';
 
@@ -56,7 +56,7 @@ export async function serveApi(config: Config): Promise<void> {
   const draining = () => lifecycle.stopping.aborted;
   const watched = { store, database, connected: () => jobClient() !== undefined, draining, instruments, log };
   const metricsPort = await serveMetrics(config, watched, lifecycle);
-  const places = () => jobClient()?.pools.places();
+  const places = () => jobClient()?.pools.totalConcurrency();
   const app = createApp({ config, ...chat, ...openBlog(config, deps), authentication, places, ...watched });
   const server = lifecycle.opened('http server', new ApiServer({ app, draining }), (open) =>
     open.close({ graceMs: config.SHUTDOWN_GRACE_MS, onGraceOver: () => pendingReplies.settleAll(cutShort) }),
@@ -91,15 +91,14 @@ interface Chat extends Pick<AppDeps, 'chatService' | 'storedChats'> {
 function openChat(config: Config, deps: ApiDeps): Chat {
   const { store, instruments } = deps;
   const { now } = store;
-  const pendingReplies = createPendingReplies(now);
+  const pendingReplies = new PendingReplies(now);
   const jobClient = connectWhenReady(config, pendingReplies, deps);
   const gauges = createQueueGauges({ metrics: instruments.metrics, source: jobClient, now });
   instruments.onScrape(gauges.refresh);
-  const link = jobClient;
   const resultTtlMs = config.CHAT_RESULT_TTL_S * 1000;
-  const storedChats = createStoredChats({ records: store.records, link, resultTtlMs, now });
-  const chatService = createChatService({
-    link,
+  const storedChats = new StoredChats({ records: store.records, jobClient, resultTtlMs, now });
+  const chatService = new ChatService({
+    jobClient,
     pendingReplies,
     storedChats,
     timeoutMs: config.CHAT_TIMEOUT_MS,
@@ -117,7 +116,7 @@ function connectWhenReady(
 ): () => JobClient | undefined {
   let jobClient: JobClient | undefined;
   const connect = async () => {
-    const open = () => openJobClient({ store, pendingReplies, metrics, log });
+    const open = () => JobClient.open({ store, pendingReplies, metrics, log });
     const signal = lifecycle.stopping;
     jobClient = await whenReady(open, { store, log, signal, maxPauseMs: maxPauseToOpenMs }).catch((error) => {
       if (!signal.aborted) throw error;

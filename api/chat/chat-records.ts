@@ -14,23 +14,6 @@ import {
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import { refuseNewer } from './jobs/version-guard.js';
 
-/**
- * The records of stored chats as the API writes them; all throw `queue_unavailable` when the store cannot be reached, and
- * those that read what `refuseNewer` throws.
- */
-export interface ChatRecords {
-  writeChat(chat: StoredChat): Promise<void>;
-  readChat(id: string): Promise<StoredChat | undefined>;
-  /** For a chat that nobody has heard of. */
-  forgetChat(chat: StoredChat): Promise<void>;
-  /** Id of the chat that a key stands for. */
-  readKeyIndex(key: IdempotencyKey): Promise<string | undefined>;
-  /** Has the key stand for the chat; false when it stands for another one than `instead`, which was read before. */
-  point(key: IdempotencyKey, chat: StoredChat, instead: string | undefined): Promise<boolean>;
-  /** Writes down that the chat was cancelled; false when it had ended otherwise before. */
-  cancel(chat: StoredChat): Promise<boolean>;
-}
-
 /** An `Idempotency-Key`, and the name of the user whose it is. A name may be given again: see `isOwnedBy`. */
 export interface IdempotencyKey {
   readonly owner: string;
@@ -38,53 +21,82 @@ export interface IdempotencyKey {
 }
 
 /**
- * Whether the chat is the user's, and not that of an earlier user of the same name. One that the release before has recorded
- * names no id: it is whose name it was at that time.
+ * Whether the chat is the user's, and not that of an earlier user of the same name. One that the previous release has recorded
+ * has no owner's id: it belongs to whoever had the name at that time.
  */
 export const isOwnedBy = ({ owner, ownerId, createdAt }: StoredChat, user: UserIdentity): boolean =>
   ownerId === undefined ? owner === user.name && createdAt >= user.createdAt.getTime() : ownerId === user.id;
 
-/** Everything about one chat ends together, at its `keptUntil`. */
-export function createChatRecords(records: RecordStore, now: () => number): ChatRecords {
-  const ttlOf = ({ keptUntil }: StoredChat) => Math.max(1, Math.ceil(keptUntil - now()));
-  return {
-    writeChat: async (chat) => {
-      await asked(records.create(chatKey(chat.id), { value: encodeStoredChat(chat), ttlMs: ttlOf(chat) }));
-    },
-    readChat: async (id) => {
-      const text = await asked(records.read(chatKey(id)));
-      refuseNewer(text);
-      return text === undefined ? undefined : decodeStoredChat(text);
-    },
-    forgetChat: async (chat) => {
-      const value = encodeStoredChat(chat);
-      await asked(records.replace(chatKey(chat.id), { expected: value, value, ttlMs: 1 }));
-    },
-    readKeyIndex: ({ owner, key }) => asked(records.read(idempotencyIndexKey(owner, key))),
-    point: ({ owner, key }, chat, instead) => {
-      const pointer = idempotencyIndexKey(owner, key);
-      const record = { value: chat.id, ttlMs: ttlOf(chat) };
-      const pointing =
-        instead === undefined
-          ? records.create(pointer, record)
-          : records.replace(pointer, { ...record, expected: instead });
-      return asked(pointing);
-    },
-    cancel: async (chat) => {
-      const value = encodeStoredResult(cancelled, now());
-      const key = resultKey(chat.id);
-      if (await asked(records.create(key, { value, ttlMs: ttlOf(chat) }))) return true;
-      const earlier = await asked(records.read(key));
-      refuseNewer(earlier);
-      return earlier !== undefined && decodeStoredResult(earlier).outcome.kind === 'cancelled';
-    },
-  };
+/**
+ * The records of stored chats as the API writes them; those of one chat expire together, at its `keptUntil`. Every method throws
+ * `queue_unavailable` when the store cannot be reached, and those that read also what `refuseNewer` throws.
+ */
+export class ChatRecords {
+  readonly #records: RecordStore;
+  readonly #now: () => number;
+
+  /** `now` is the store's clock, in milliseconds since the epoch. */
+  constructor(records: RecordStore, now: () => number) {
+    this.#records = records;
+    this.#now = now;
+  }
+
+  async writeChat(chat: StoredChat): Promise<void> {
+    const record = { value: encodeStoredChat(chat), ttlMs: this.#ttlMsOf(chat) };
+    await orUnavailable(this.#records.create(chatKey(chat.id), record));
+  }
+
+  async readChat(id: string): Promise<StoredChat | undefined> {
+    const text = await orUnavailable(this.#records.read(chatKey(id)));
+    refuseNewer(text);
+    return text === undefined ? undefined : decodeStoredChat(text);
+  }
+
+  /** For a chat whose id nobody has received. */
+  async deleteChat(chat: StoredChat): Promise<void> {
+    const value = encodeStoredChat(chat);
+    await orUnavailable(this.#records.replace(chatKey(chat.id), { expected: value, value, ttlMs: 1 }));
+  }
+
+  /** Id of the chat that a key stands for. */
+  readKeyIndex({ owner, key }: IdempotencyKey): Promise<string | undefined> {
+    return orUnavailable(this.#records.read(idempotencyIndexKey(owner, key)));
+  }
+
+  /** Has the key stand for the chat; false when it no longer stands for `previousId`, which was read before. */
+  writeKeyIndex(
+    { owner, key }: IdempotencyKey,
+    chat: StoredChat,
+    previousId: string | undefined,
+  ): Promise<boolean> {
+    const indexKey = idempotencyIndexKey(owner, key);
+    const record = { value: chat.id, ttlMs: this.#ttlMsOf(chat) };
+    return orUnavailable(
+      previousId === undefined
+        ? this.#records.create(indexKey, record)
+        : this.#records.replace(indexKey, { ...record, expected: previousId }),
+    );
+  }
+
+  /** Records that the chat was cancelled; false when it had ended otherwise before. */
+  async cancel(chat: StoredChat): Promise<boolean> {
+    const key = resultKey(chat.id);
+    const value = encodeStoredResult(cancelled, this.#now());
+    if (await orUnavailable(this.#records.create(key, { value, ttlMs: this.#ttlMsOf(chat) }))) return true;
+    const earlier = await orUnavailable(this.#records.read(key));
+    refuseNewer(earlier);
+    return earlier !== undefined && decodeStoredResult(earlier).outcome.kind === 'cancelled';
+  }
+
+  #ttlMsOf({ keptUntil: expiresAt }: StoredChat): number {
+    return Math.max(1, Math.ceil(expiresAt - this.#now()));
+  }
 }
 
 const cancelled: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
 
 /** Whatever goes wrong between here and the store is one failure to a caller. */
-async function asked<T>(work: Promise<T>): Promise<T> {
+async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (cause) {

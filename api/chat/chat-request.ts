@@ -12,17 +12,17 @@ import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
 import { markApplied, prefersStrict } from '../http/prefer.js';
 import { invalidRequest, maxErrorsListed } from '../http/validation.js';
 
-/** The application's own check, for routes that only know the request; see `app.locals.checkConversation`. */
+/** Runs `checkConversation` as the application configured it: the generated routes only know the request. */
 export const checkChatRequest = (request: HttpRequest, response: HttpResponse, next: NextFunction): void => {
   const check = request.app.locals.checkConversation as RequestHandler;
   void check(request, response, next);
 };
 
 /**
- * Refuses a body that is not a conversation, with the first errors alone: `invalid_request`, or `unknown_provider`, which
- * comes first. Before the generated validation, whose time grows with the square of the errors, and which compares roles
- * as text, so that it would take `["user"]` for `user`. Fields that nothing reads are told in `X-Ignored-Fields`, or refused under
- * `Prefer: handling=strict`.
+ * Refuses a provider that does not exist with `unknown_provider`, and a body that is not a conversation with `invalid_request` and
+ * its first errors. It runs before the generated validation, whose time grows with the square of the errors, and which compares
+ * roles as text and so takes `["user"]` for `user`. Fields that nothing reads are listed in `X-Ignored-Fields`, or refused
+ * under `Prefer: handling=strict`.
  */
 export function checkConversation({ maxMessages }: { maxMessages: number }): RequestHandler {
   return (request, response, next) => {
@@ -48,12 +48,12 @@ export function checkConversation({ maxMessages }: { maxMessages: number }): Req
 const providers: ReadonlySet<string> = new Set(providerIds);
 const roles: ReadonlySet<unknown> = new Set<Role | undefined>(['system', 'user', 'assistant', undefined]);
 
-function messagesOf(body: unknown, most: number): unknown[] {
+function messagesOf(body: unknown, maxMessages: number): unknown[] {
   if (!isObject(body)) throw invalid('', 'must be an object');
   const { messages } = body;
   if (messages === undefined) throw invalid('/messages', 'is required');
   if (!Array.isArray(messages)) throw invalid('/messages', 'must be an array');
-  if (messages.length > most) throw invalid('/messages', `must have at most ${most} messages`);
+  if (messages.length > maxMessages) throw invalid('/messages', `must have at most ${maxMessages} messages`);
   return messages;
 }
 
@@ -71,11 +71,11 @@ function errorsOf(message: unknown, pointer: string): ProblemError[] {
 }
 
 interface UnknownField extends ProblemError {
-  /** As `X-Ignored-Fields` has it. */
+  /** As in `X-Ignored-Fields`. */
   name: string;
 }
 
-/** All of them, which are fewer than the values that a body may have. */
+/** All unknown fields; the limit on a body's values bounds them. */
 function unknownFields(body: object, messages: readonly unknown[]): UnknownField[] {
   const unknown: UnknownField[] = [];
   for (const name of Object.keys(body)) {
@@ -100,14 +100,14 @@ function unknownFields(body: object, messages: readonly unknown[]): UnknownField
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Aborts when the connection is closed before the answer was written: nobody will read it. */
+/** Aborts when the connection closes before the response was written, so that nobody will read it. */
 export function disconnectSignal(response: HttpResponse): AbortSignal {
-  const going = new AbortController();
-  if (response.destroyed) going.abort();
+  const disconnected = new AbortController();
+  if (response.destroyed) disconnected.abort();
   response.once('close', () => {
-    if (!response.writableFinished) going.abort();
+    if (!response.writableFinished) disconnected.abort();
   });
-  return going.signal;
+  return disconnected.signal;
 }
 
 const invalid = (pointer: string, detail: string): Failure => invalidRequest([{ pointer, detail }]);
@@ -119,14 +119,14 @@ export function readTurns({ messages }: ChatRequest): Turn[] {
   return turns;
 }
 
-/** How much room a conversation takes up, in bytes of UTF-8, its roles and marks left out. */
+/** The size of a conversation's texts, in bytes of UTF-8. */
 export const bytesOf = (turns: readonly Turn[]): number =>
   turns.reduce((total, { content }) => total + Buffer.byteLength(content), 0);
 
-/** Model names become parts of providers' URLs: no dots that climb, nothing that needs escaping. */
+/** Model names become parts of providers' URLs: no `..`, and nothing that needs escaping. */
 const modelName = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}$/;
 
-/** Gives the model's name back; throws `invalid_request` for what cannot be one. */
+/** Returns the model's name; throws `invalid_request` for what cannot be one. */
 export function checkModel(model: string | undefined): string | undefined {
   if (model === undefined || modelName.test(model)) return model;
   throw invalid('X-LLM-Model', 'is not a model name');

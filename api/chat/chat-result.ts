@@ -8,14 +8,14 @@ import { modelNotAllowed } from './pools/pool-registry.js';
 /** A finished (`ok`) reply or one cut at the token limit (`truncated`). */
 export type Completion = Extract<Outcome, { text: string }>;
 
-/** The reply, or throws the failure that the outcome stands for; where there is none, the deadline has passed. */
-export function toCompletion(record: JobResult, provider: ProviderId): Completion {
-  if (record.state !== 'settled') throw new Failure('timeout', { provider });
-  if (isCompletion(record.outcome)) return record.outcome;
-  throw toFailure(record.outcome, provider);
+/** The reply; throws the failure that the outcome stands for, and `timeout` where there is no outcome yet. */
+export function toCompletion(result: JobResult, provider: ProviderId): Completion {
+  if (result.state !== 'settled') throw new Failure('timeout', { provider });
+  if (isCompletion(result.outcome)) return result.outcome;
+  throw toFailure(result.outcome, provider);
 }
 
-/** As `toCompletion`, for an outcome that was there before the command; the failure says so in its headers. */
+/** As `toCompletion`, for an outcome that is older than the command; the failure says so in its headers. */
 export function replay(outcome: Outcome, provider: ProviderId): Completion {
   if (isCompletion(outcome)) return outcome;
   const { code, facts } = toFailure(outcome, provider);
@@ -26,7 +26,7 @@ export function replay(outcome: Outcome, provider: ProviderId): Completion {
 export const isCompletion = (outcome: Outcome): outcome is Completion =>
   outcome.kind === 'ok' || outcome.kind === 'truncated';
 
-/** What those are told who ask for a reply that will not come. */
+/** The failure that an outcome without a reply means to its caller. */
 export function toFailure(outcome: Exclude<Outcome, Completion>, provider: ProviderId): Failure {
   switch (outcome.kind) {
     case 'blocked':
@@ -36,27 +36,27 @@ export function toFailure(outcome: Exclude<Outcome, Completion>, provider: Provi
       return new Failure('internal', { provider, detail: 'The chat was cancelled.', retryable: false });
     case 'failed': {
       const { code, retryable, retryAfterMs } = outcome;
-      // The only thing a worker can find wrong with a request; usually the pool's heartbeat has told before.
+      // Its model is the only thing that a worker finds wrong with a request, usually after the heartbeats did.
       if (code === 'invalid_request') return modelNotAllowed(provider);
       return new Failure(code, { provider, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) });
     }
   }
 }
 
-/** Where a stored chat stands, by what the records say of its job. */
+/** The status of a stored chat; `deadline` and `now` are milliseconds since the epoch. */
 export function statusOf(
-  record: JobResult,
+  result: JobResult,
   { deadline, now }: { deadline: number; now: number },
 ): ChatStatus {
-  if (record.state === 'settled') return endOf(record.outcome);
-  // A worker that is alive may yet write down how it ended, but takes no longer than that.
-  if (record.state === 'running' && now < deadline + resultTimeoutMs) return 'running';
+  if (result.state === 'settled') return endOf(result.outcome);
+  // A live worker may still record the outcome, but takes no longer than this.
+  if (result.state === 'running' && now < deadline + resultTimeoutMs) return 'running';
   return now < deadline ? 'queued' : 'expired';
 }
 
 function endOf(outcome: Outcome): ChatStatus {
   if (isCompletion(outcome)) return 'completed';
   if (outcome.kind === 'cancelled') return 'cancelled';
-  // A worker that finds the deadline over says so; by then the chat has been shown as expired.
+  // The outcome of a worker that found the deadline over; by then the chat was shown as expired.
   return outcome.kind === 'failed' && outcome.code === 'timeout' ? 'expired' : 'failed';
 }

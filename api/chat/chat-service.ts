@@ -1,177 +1,222 @@
 import { Failure } from '../../shared/failures.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import { admit } from './admission.js';
-import {
-  type Attempt,
-  type ChatCommand,
-  isStored,
-  jobOwnerOf,
-  type Reply,
-  type ResolvedChat,
-  type RunningAttempt,
-} from './chat-command.js';
+import { type ChatCommand, type ChatReply, isStored, jobOwnerOf, type ResolvedChat } from './chat-command.js';
 import { replay, statusOf, toCompletion } from './chat-result.js';
-import { createDetachedChats } from './detached-chats.js';
-import { clockMarginMs, type Entry } from './idempotent-entry.js';
+import { DetachedChats } from './detached-chats.js';
+import { type Admission, clockMarginMs } from './idempotent-entry.js';
 import type { JobClient, NewJob } from './jobs/job-client.js';
 import type { JobResult } from './jobs/job-results.js';
 import type { PendingJob, PendingReplies } from './jobs/pending-replies.js';
-import { createRefCounts } from './jobs/ref-count.js';
 import type { CountedJob } from './pools/outstanding-jobs.js';
 import type { StoredChats } from './stored-chats.js';
 
-/** Turns questions into jobs and waits for what becomes of them. */
-export interface ChatService {
-  /** Throws a `Failure` for everything expected; settles when the caller's patience ends at the latest. */
-  createChat(command: ChatCommand): Promise<Reply>;
-}
+type Jobs = Pick<JobClient, 'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed'>;
 
 interface ChatServiceDeps {
-  /** The channels to the workers, once the queue's store has been reached. */
-  link: () => JobClient | undefined;
+  /** The way to the workers; undefined until the queue's store was reached. */
+  jobClient: () => Jobs | undefined;
   pendingReplies: PendingReplies;
-  storedChats: StoredChats;
-  /** How long a caller waits who does not say, in milliseconds. */
+  storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'>;
+  /** How long a caller waits that does not say so, in milliseconds. */
   timeoutMs: number;
-  /** How long the job may take of a caller who does not wait, in milliseconds. */
+  /** How long the job of an asynchronous chat may take, in milliseconds. */
   maxMs: number;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
 }
 
-export function createChatService(deps: ChatServiceDeps): ChatService {
-  const { link, pendingReplies, storedChats, timeoutMs, maxMs, now = Date.now } = deps;
-  const detachedChats = createDetachedChats(pendingReplies);
-  const counted = createRefCounts<CountedJob>();
-  return {
-    createChat: async (command) => {
-      const { storeOptions, waitMs, provider } = command;
-      const open = link();
-      if (open === undefined) throw new Failure('queue_unavailable');
-      const { waitUntil, deadline } = timesOf(command);
-      const entry: Entry = { deadline, admit: () => admit(open, command, deadline - now()) };
-      const opened = isStored(command) ? await storedChats.open(command, entry) : await enter(command, entry);
-      storeOptions?.onResolved(opened.chat.id);
-      if (opened.outcome)
-        return { kind: 'answered', answer: replay(opened.outcome, provider), isReplayed: true };
-      // After the chat's own deadline there is nothing to wait for, but that was set by another clock.
-      const task = { ...opened, waitUntil: Math.min(waitUntil, opened.chat.deadline + clockMarginMs) };
-      const record = await carryOut(open, command, task);
-      const isInTime = record.state === 'settled' && waitMs !== undefined;
-      if (storeOptions?.isAsync && !isInTime) return accepted(record, task, now());
-      return { kind: 'answered', answer: toCompletion(record, provider), isReplayed: false };
-    },
-  };
+/** A command's job, added or being added. */
+interface Attempt {
+  readonly command: ChatCommand;
+  readonly jobs: Jobs;
+  readonly chat: ResolvedChat['chat'];
+  readonly job: PendingJob;
+  /** Until when the caller waits, in milliseconds since the epoch. */
+  readonly waitUntil: number;
+  readonly counted: CountedJob;
+  /** Adds the job, once more if need be: a job whose id is there already is not added. */
+  readonly add: () => Promise<void>;
+  /** The first add. */
+  readonly added: Promise<void>;
+}
 
-  /** Until when the caller waits and the job may take, in milliseconds since the epoch; throws `timeout` when that is over. */
-  function timesOf({ storeOptions, waitMs, elapsedMs = 0, provider }: ChatCommand) {
+/** A store that is well answers in a few milliseconds, and the caller's deadline has passed already. */
+const finalReadMs = 25;
+
+/** Has chats done by the workers: each becomes a job, whose reply is waited for here. */
+export class ChatService {
+  readonly #deps: ChatServiceDeps;
+  readonly #now: () => number;
+  readonly #detachedChats: DetachedChats;
+
+  constructor(deps: ChatServiceDeps) {
+    this.#deps = deps;
+    this.#now = deps.now ?? Date.now;
+    this.#detachedChats = new DetachedChats(deps.pendingReplies);
+  }
+
+  /** The command's reply, at the latest when the caller stops waiting. Throws a `Failure` for everything expected. */
+  async createChat(command: ChatCommand): Promise<ChatReply> {
+    const jobs = this.#deps.jobClient();
+    if (jobs === undefined) throw new Failure('queue_unavailable');
+    const { deadline, waitUntil } = this.#resolveDeadline(command);
+    const admit = () => this.#admit(command, { jobs, deadline });
+    const { chat, outcome } = await this.#resolveChat(command, { deadline, admit });
+    command.storeOptions?.onResolved(chat.id);
+    if (outcome)
+      return { kind: 'completed', completion: replay(outcome, command.provider), isReplayed: true };
+    const attempt = this.#addJob(command, { jobs, chat, waitUntil });
+    const result = await this.#awaitResult(attempt);
+    return this.#toReply(attempt, result);
+  }
+
+  /**
+   * Until when the caller waits and the job may take, in milliseconds since the epoch; throws `timeout` when the latter is over.
+   */
+  #resolveDeadline({ storeOptions, waitMs, elapsedMs = 0, provider }: ChatCommand) {
+    const { timeoutMs, maxMs } = this.#deps;
+    const isAsync = storeOptions?.isAsync ?? false;
     // Times in records are whole milliseconds.
-    const askedAt = Math.round(now() - elapsedMs);
-    const waitUntil = askedAt + (waitMs ?? (storeOptions?.isAsync ? 0 : timeoutMs));
-    const deadline = storeOptions?.isAsync ? askedAt + maxMs : waitUntil;
-    if (deadline <= now()) throw new Failure('timeout', { provider });
+    const startedAt = Math.round(this.#now() - elapsedMs);
+    const waitUntil = startedAt + (waitMs ?? (isAsync ? 0 : timeoutMs));
+    const deadline = isAsync ? startedAt + maxMs : waitUntil;
+    if (deadline <= this.#now()) throw new Failure('timeout', { provider });
     return { waitUntil, deadline };
   }
 
-  /** Has the job done and waits for its outcome, as long as the caller does. */
-  async function carryOut(open: JobClient, command: ChatCommand, task: Attempt): Promise<JobResult> {
-    const { chat } = task;
-    const job = { jobId: chat.id, provider: command.provider, isStored: isStored(command) };
-    const counting = counted(job.jobId, () => open.pools.recordAdded(jobOwnerOf(command)));
-    const add = () => open.add(job.jobId, { ...jobOf(command, chat), level: counting.level });
-    const adding = add();
-    adding.catch(() => {
-      // After its deadline nobody makes a call for it.
-      if (now() < chat.deadline) cancelRefused(open, command, job);
-    });
-    let goesOn = false;
+  /** Throws what `PoolRegistry.admit` throws for a new job, and `queue_unavailable` when it is the store that is down. */
+  async #admit(command: ChatCommand, { jobs, deadline }: { jobs: Jobs; deadline: number }): Promise<void> {
+    const timeoutMs = deadline - this.#now();
     try {
-      const outcome = await outcomeOf(open, command, { ...task, job, add, adding });
-      const record = outcome ? ({ state: 'settled', outcome } as const) : await finalRead(open, job);
-      goesOn = record.state !== 'settled';
-      return record;
+      jobs.pools.admit(jobOwnerOf(command), { timeoutMs, model: command.model });
     } catch (error) {
-      goesOn = command.gone.aborted;
+      // Heartbeats do not arrive while the store is down either, which is another failure than a dead pool.
+      if (error instanceof Failure && error.code === 'provider_unavailable')
+        await withTimeout(timeoutMs, jobs.check()).catch((cause) => {
+          throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
+        });
+      throw error;
+    }
+  }
+
+  /** A new chat, once it was admitted, or the stored one that the command's key stands for. */
+  async #resolveChat(command: ChatCommand, admission: Admission): Promise<ResolvedChat> {
+    if (isStored(command)) return this.#deps.storedChats.open(command, admission);
+    await admission.admit();
+    throwIfDisconnected(command);
+    return { chat: { id: command.requestId, deadline: admission.deadline }, isNew: true };
+  }
+
+  /** Counts the job as outstanding, and begins to add it; a chat that is joined has it added again, should it have been lost. */
+  #addJob(
+    command: ChatCommand,
+    { jobs, chat, waitUntil }: Pick<Attempt, 'jobs' | 'chat' | 'waitUntil'>,
+  ): Attempt {
+    const job = { jobId: chat.id, provider: command.provider, isStored: isStored(command) };
+    const counted = jobs.pools.recordAdded(job.jobId, jobOwnerOf(command));
+    const add = () => jobs.add(job.jobId, { ...toNewJob(command, chat), level: counted.level });
+    const attempt: Attempt = {
+      ...{ command, jobs, chat, job, counted, add, added: add() },
+      // A joined chat ends at its own deadline, which another process's clock has set.
+      waitUntil: Math.min(waitUntil, chat.deadline + clockMarginMs),
+    };
+    attempt.added.catch(() => this.#cancelUnconfirmed(attempt));
+    return attempt;
+  }
+
+  /** The store may take the job all the same, or later, while nobody waits for it, unless its key is sent again. */
+  #cancelUnconfirmed({ command: { storeOptions }, jobs, chat, job }: Attempt): void {
+    // After its deadline no worker makes a call for it.
+    if (this.#now() >= chat.deadline) return;
+    if (storeOptions === undefined) jobs.cancelUnconfirmed(job);
+    else if (storeOptions.key === undefined)
+      this.#deps.storedChats.cancelUnconfirmed({ owner: storeOptions.owner, id: chat.id });
+  }
+
+  /** What has become of the job when its reply is there, or the caller stops waiting. */
+  async #awaitResult(attempt: Attempt): Promise<JobResult> {
+    let isUnfinished = false;
+    try {
+      const outcome = await this.#awaitOutcome(attempt);
+      const result = outcome ? ({ state: 'settled', outcome } as const) : await finalRead(attempt);
+      isUnfinished = result.state !== 'settled';
+      return result;
+    } catch (error) {
+      isUnfinished = attempt.command.signal.aborted;
       throw error;
     } finally {
-      if (goesOn && isStored(command)) {
-        const ended = detachedChats.leave(job, { deadline: chat.deadline, adding });
-        command.storeOptions.onDetached(ended);
-        void ended.then(counting.release);
-      } else counting.release();
+      this.#release(attempt, { isUnfinished });
     }
   }
 
-  /** The store may have taken the job all the same, or take it later: nobody is waiting for it, unless the key is sent again. */
-  function cancelRefused(open: JobClient, { storeOptions }: ChatCommand, job: PendingJob): void {
-    if (storeOptions === undefined) open.cancelUnconfirmed(job);
-    else if (storeOptions.key === undefined)
-      storedChats.abandon({ owner: storeOptions.owner, id: job.jobId });
-  }
-
-  /** Waits for the outcome of a job that is being added; undefined when the caller stops waiting first. */
-  async function outcomeOf(
-    open: JobClient,
-    command: ChatCommand,
-    doing: RunningAttempt,
-  ): Promise<Outcome | undefined> {
-    const { job, waitUntil, add, adding } = doing;
-    const { gone, storeOptions } = command;
-    const waiting = pendingReplies.wait(job, waitUntil);
-    if (gone.aborted) waiting.leave();
-    gone.addEventListener('abort', waiting.leave);
+  /** The outcome that the job's message brings; undefined when the caller stops waiting first. */
+  async #awaitOutcome({ command, jobs, job, waitUntil, add, added }: Attempt): Promise<Outcome | undefined> {
+    const { signal, storeOptions } = command;
+    const wait = this.#deps.pendingReplies.wait(job, waitUntil);
+    if (signal.aborted) wait.leave();
+    signal.addEventListener('abort', wait.leave);
     try {
-      const added = adding.then(() => waiting.onLost(() => void add().catch(() => undefined)));
-      // The deadline, or the caller's going, also ends the wait for a store that is slow to take the job.
-      const outcome = await Promise.race([waiting.outcome, added.then(() => waiting.outcome)]);
+      const confirmed = added.then(() => wait.onLost(() => void add().catch(() => undefined)));
+      // So the deadline or a disconnect also ends the wait for a store that is slow to take the job.
+      const outcome = await Promise.race([wait.outcome, confirmed.then(() => wait.outcome)]);
       if (outcome !== undefined) return outcome;
-      // Only now is there something to take back.
-      if (gone.aborted && !storeOptions)
-        void adding.then(
-          () => open.cancel(job),
+      // A job that is cancelled before it is there would be added after that.
+      if (signal.aborted && !storeOptions)
+        void added.then(
+          () => jobs.cancel(job),
           () => undefined,
         );
-      throwIfAborted(command);
-      // What is not in the queue is not accepted.
-      if (storeOptions?.isAsync) await adding;
+      throwIfDisconnected(command);
+      // A chat is accepted once the queue has its job.
+      if (storeOptions?.isAsync) await added;
       return undefined;
     } finally {
-      gone.removeEventListener('abort', waiting.leave);
-      waiting.leave();
+      signal.removeEventListener('abort', wait.leave);
+      wait.leave();
     }
+  }
+
+  /** Counts the job no longer, but for a stored chat that goes on without its request: that counts until it ends. */
+  #release(
+    { command, chat, job, added, counted }: Attempt,
+    { isUnfinished }: { isUnfinished: boolean },
+  ): void {
+    if (isUnfinished && isStored(command)) {
+      const ended = this.#detachedChats.follow(job, { deadline: chat.deadline, added });
+      command.storeOptions.onDetached(ended);
+      void ended.then(counted.release);
+    } else counted.release();
+  }
+
+  #toReply({ command, chat: { id, deadline } }: Attempt, result: JobResult): ChatReply {
+    const { storeOptions, waitMs, provider } = command;
+    const isInTime = result.state === 'settled' && waitMs !== undefined;
+    if (storeOptions?.isAsync && !isInTime)
+      return { kind: 'accepted', id, status: statusOf(result, { deadline, now: this.#now() }) };
+    return { kind: 'completed', completion: toCompletion(result, provider), isReplayed: false };
   }
 }
 
-/** A chat that is not kept ends with its request. */
-async function enter(command: ChatCommand, { deadline, admit }: Entry): Promise<ResolvedChat> {
-  await admit();
-  throwIfAborted(command);
-  return { chat: { id: command.requestId, deadline }, isNew: true };
+/** Nobody reads the reply to a request whose client has disconnected. */
+function throwIfDisconnected({ signal, provider }: ChatCommand): void {
+  if (signal.aborted) throw new Failure('timeout', { provider });
 }
 
-const accepted = (record: JobResult, { chat: { id, deadline } }: Attempt, now: number): Reply => ({
-  kind: 'accepted',
-  id,
-  status: statusOf(record, { deadline, now }),
-});
+/** No message has brought an outcome in time: the records may have it, if they can be read at once. */
+const finalRead = ({ jobs, job }: Attempt): Promise<JobResult> =>
+  withTimeout(finalReadMs, jobs.read(job)).catch(() => ({ state: 'unknown' }));
 
-/** What becomes of a request whose caller has gone is read by nobody. */
-function throwIfAborted({ gone, provider }: ChatCommand): void {
-  if (gone.aborted) throw new Failure('timeout', { provider });
-}
-
-/** A store that is well answers in a few milliseconds; the caller's deadline has passed already. */
-const finalReadMs = 25;
-
-/** Nobody has told of an outcome in time: the records may know better, if they answer at once. */
-const finalRead = (link: JobClient, job: PendingJob): Promise<JobResult> =>
-  withTimeout(finalReadMs, link.read(job)).catch(() => ({ state: 'unknown' }));
-
-function jobOf(
+function toNewJob(
   { provider, model, turns, storeOptions }: ChatCommand,
-  { deadline, keptUntil }: ResolvedChat['chat'],
-): Omit<NewJob, 'level'> {
-  const optional = { ...(model !== undefined && { model }), ...(keptUntil !== undefined && { keptUntil }) };
-  return { provider, turns, deadline, isAsync: storeOptions?.isAsync ?? false, ...optional };
+  { deadline, expiresAt }: ResolvedChat['chat'],
+): NewJob {
+  return {
+    provider,
+    turns,
+    deadline,
+    isAsync: storeOptions?.isAsync ?? false,
+    ...(model !== undefined && { model }),
+    ...(expiresAt !== undefined && { keptUntil: expiresAt }),
+  };
 }

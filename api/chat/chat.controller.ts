@@ -20,19 +20,19 @@ import { readJsonBody } from '../http/json-body.js';
 import { markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
 import { elapsedMsOf, requestIdOf } from '../http/problem.js';
 import { bytesOf, checkChatRequest, checkModel, disconnectSignal, readTurns } from './chat-request.js';
-import { addressOf, answerHeaders, sendAccepted } from './chat-response.js';
+import { completionHeaders, pathOfChat, sendAccepted } from './chat-response.js';
 import type { ChatService } from './chat-service.js';
 import type { UserLimits } from './user-limits.js';
 
 /** What `POST /chat` needs of the application. */
 export interface ChatDeps {
-  chatService: ChatService;
+  chatService: Pick<ChatService, 'createChat'>;
   limits: UserLimits;
-  /** Longest deadline a caller may ask for, in seconds. */
+  /** The longest `wait` that a caller may ask for, in seconds. */
   maxWaitS: number;
 }
 
-/** What the generated route knows of who asks. */
+/** A request after its credentials were checked. */
 type AuthenticatedRequest = HttpRequest & { readonly user: Caller };
 
 @Route('chat')
@@ -45,7 +45,7 @@ export class ChatController extends Controller {
   /**
    * Sends the conversation to the provider that `X-LLM` names and returns its reply as one text. Fields besides `messages`, and
    * besides `role` and `content` of a message, are ignored and named in `X-Ignored-Fields`. With an
-   * `Idempotency-Key` or `Prefer: respond-async` the chat is kept: it goes on when the client goes, and can be read at
+   * `Idempotency-Key` or `Prefer: respond-async` the chat is stored: it goes on when the client disconnects, and can be read at
    * `/chat/{id}`, as `Content-Location` has it; the id is the `X-Request-Id` of the request that began it.
    *
    * @summary Chat with a language model
@@ -83,7 +83,7 @@ export class ChatController extends Controller {
     'X-Ignored-Fields': string;
     /** `true` when the reply was there before the request. */
     'Idempotency-Replayed': string;
-    /** Path of the chat, where it is kept. */
+    /** Path of the chat, if it is stored. */
     'Content-Location': string;
   }>('200', 'The reply')
   @Response<
@@ -178,9 +178,9 @@ export class ChatController extends Controller {
     const { user } = request;
     const turns = readTurns(body);
     const load = { user: user.id, bytes: bytesOf(turns) };
-    const onDetached = (ended: Promise<unknown>) => limits.hold(load, ended);
-    // Set here, so that problems have it too.
-    const onResolved = (id: string) => void response.set('Content-Location', addressOf(id, response));
+    const onDetached = (ended: Promise<unknown>) => limits.countUntil(load, ended);
+    // Set on the response, so that problems carry it as well.
+    const onResolved = (id: string) => void response.set('Content-Location', pathOfChat(id, response));
     const command = {
       requestId: requestIdOf(response),
       user: user.id,
@@ -189,15 +189,15 @@ export class ChatController extends Controller {
       turns,
       waitMs: waitS && waitS * 1000,
       elapsedMs: elapsedMsOf(response),
-      gone: disconnectSignal(response),
+      signal: disconnectSignal(response),
       storeOptions:
         isAsync || key !== undefined ? { owner: user, key, isAsync, onResolved, onDetached } : undefined,
     };
     const reply = await limits.run(load, () => chatService.createChat(command));
     if (reply.kind === 'accepted') return sendAccepted(response, reply, applied);
-    const headers = answerHeaders(reply.answer, provider);
+    const headers = completionHeaders(reply.completion, provider);
     for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);
     if (reply.isReplayed) this.setHeader('Idempotency-Replayed', 'true');
-    return { response: reply.answer.text };
+    return { response: reply.completion.text };
   }
 }

@@ -1,27 +1,29 @@
 import type { PendingJob, PendingReplies } from './jobs/pending-replies.js';
 
-/** The stored chats that go on without the requests that have left them. */
-export interface DetachedChats {
-  /**
-   * Resolves when the chat has ended, or at its deadline; at once when the queue does not take its job, and for every
-   * request but the first: it counts once, however many have left it.
-   */
-  leave(job: PendingJob, options: { deadline: number; adding: Promise<void> }): Promise<void>;
-}
+/** The stored chats that go on without a request; each counts once, however many requests have left it. */
+export class DetachedChats {
+  readonly #pendingReplies: PendingReplies;
+  readonly #jobIds = new Set<string>();
 
-export function createDetachedChats(pendingReplies: Pick<PendingReplies, 'wait'>): DetachedChats {
-  const jobIds = new Set<string>();
-  const ended = async (job: PendingJob, deadline: number) => {
-    if (jobIds.has(job.jobId)) return;
-    jobIds.add(job.jobId);
-    await pendingReplies.wait(job, deadline, { isBackground: true }).outcome;
-    jobIds.delete(job.jobId);
-  };
-  return {
-    leave: (job, { deadline, adding }) =>
-      adding.then(
-        () => ended(job, deadline),
-        () => undefined,
-      ),
-  };
+  constructor(pendingReplies: PendingReplies) {
+    this.#pendingReplies = pendingReplies;
+  }
+
+  /**
+   * Resolves when the chat has ended, at its deadline (milliseconds since the epoch) at the latest; at once when its job could not
+   * be added, or another request has left the chat before.
+   */
+  async follow(
+    job: PendingJob,
+    { deadline, added }: { deadline: number; added: Promise<void> },
+  ): Promise<void> {
+    const isAdded = await added.then(
+      () => true,
+      () => false,
+    );
+    if (!isAdded || this.#jobIds.has(job.jobId)) return;
+    this.#jobIds.add(job.jobId);
+    await this.#pendingReplies.wait(job, deadline, { isBackground: true }).outcome;
+    this.#jobIds.delete(job.jobId);
+  }
 }

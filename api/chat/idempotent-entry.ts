@@ -8,9 +8,9 @@ import { type ChatRecords, type IdempotencyKey, isOwnedBy } from './chat-records
 import { statusOf } from './chat-result.js';
 import type { JobResult } from './jobs/job-results.js';
 
-/** How a command that begins a chat gets in. */
-export interface Entry {
-  /** Of the job, should the command begin a chat; in milliseconds since the epoch. */
+/** How a new chat is admitted. */
+export interface Admission {
+  /** Of its job, in milliseconds since the epoch. */
   deadline: number;
   /** Throws when a new job would not be done in time. */
   admit: () => Promise<void>;
@@ -18,88 +18,109 @@ export interface Entry {
 
 interface IdempotentEntryDeps {
   records: ChatRecords;
-  /** Throws `queue_unavailable` without a store. */
-  recordOf: (chat: StoredChat) => Promise<JobResult>;
+  /** What has become of the chat's job; throws `queue_unavailable` without a store. */
+  readResult: (chat: StoredChat) => Promise<JobResult>;
   /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
   now: () => number;
 }
 
-/** So often a key may turn out to stand for a chat that has failed meanwhile, before its caller is told to try again. */
+/** Attempts to claim a key whose chat keeps failing concurrently, before giving up. */
 const maxAttempts = 5;
 /** A store that has not answered by then counts as down. */
 const openTimeoutMs = 2500;
-/** The clocks of two machines may differ by this much: past the deadline by one, the job may be under way by the other. */
+/** How much the clocks of two machines may differ: past the deadline by one, the job may be running by the other. */
 export const clockMarginMs = 5000;
 
-/**
- * The chat that a command begins, once it was admitted, or the one that its key stands for. Throws `idempotency_key_reused`
- * when that one is of another request, what `admit` throws, and `timeout` when the deadline passes first.
- */
-export function createIdempotentEntry({ records, recordOf, resultTtlMs, now }: IdempotentEntryDeps) {
-  /** Written down before its key: a key always leads to a chat. */
-  const begin = async (command: StoredChatCommand, { deadline, admit }: Entry): Promise<StoredChat> => {
-    await admit();
-    const chat = describe(command, { createdAt: now(), deadline, keptUntil: deadline + resultTtlMs });
-    await records.writeChat(chat);
-    return chat;
-  };
-  /** The chat that a key stands for; undefined when another attempt is due. */
-  const join = async (command: StoredChatCommand, id: string): Promise<ResolvedChat | undefined> => {
-    const chat = await records.readChat(id);
-    if (chat === undefined || !isOwnedBy(chat, command.storeOptions.owner)) return undefined;
-    if (chat.requestHash !== hashOf(command)) throw new Failure('idempotency_key_reused');
-    const record = await recordOf(chat);
-    if (record.state !== 'settled') return isUnderWay(chat, record) ? { chat, isNew: false } : undefined;
-    const { outcome } = record;
-    const mayPass = outcome.kind === 'failed' && outcome.retryable;
-    return mayPass ? undefined : { chat, isNew: false, outcome };
-  };
-  const isUnderWay = (chat: StoredChat, record: JobResult): boolean => {
-    // A job that is not there is nowhere being done.
-    const marginMs = record.state === 'unknown' ? 0 : clockMarginMs;
-    return statusOf(record, { deadline: chat.deadline + marginMs, now: now() }) !== 'expired';
-  };
-  const resolveByKey = async (
+/** Creates the stored chats of commands, and joins them with those that send the same `Idempotency-Key`. */
+export class IdempotentEntry {
+  readonly #deps: IdempotentEntryDeps;
+
+  constructor(deps: IdempotentEntryDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * A new chat, once it was admitted, or the one that the command's key stands for. Throws `idempotency_key_reused` when that
+   * one is of another request, what `admit` throws, and `timeout` when the deadline passes first.
+   */
+  open(command: StoredChatCommand, admission: Admission): Promise<ResolvedChat> {
+    const { provider, storeOptions } = command;
+    const { owner, key } = storeOptions;
+    const leftMs = admission.deadline - this.#deps.now();
+    const resolving =
+      key === undefined
+        ? this.#create(command, admission).then((chat) => resolved(chat, { isNew: true }))
+        : this.#claimKey(command, { owner: owner.name, key }, admission);
+    const tooLate = () => new Failure(leftMs > openTimeoutMs ? 'queue_unavailable' : 'timeout', { provider });
+    return withTimeout(Math.min(leftMs, openTimeoutMs), resolving, tooLate);
+  }
+
+  /** Joins the chat that the key stands for, or has the key stand for a new one. */
+  async #claimKey(
     command: StoredChatCommand,
     key: IdempotencyKey,
-    entry: Entry,
-  ): Promise<ResolvedChat> => {
-    /** Begun, and certainly not what the key stands for. */
-    let unused: StoredChat | undefined;
+    admission: Admission,
+  ): Promise<ResolvedChat> {
+    const { records } = this.#deps;
+    /** Created, but not what the key stands for. */
+    let unclaimed: StoredChat | undefined;
     try {
       for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-        const id = await records.readKeyIndex(key);
-        const joined = id === undefined ? undefined : await join(command, id);
+        const previousId = await records.readKeyIndex(key);
+        const joined = previousId === undefined ? undefined : await this.#join(command, previousId);
         if (joined) return joined;
-        const chat: StoredChat = unused ?? (await begin(command, entry));
-        unused = undefined;
-        if (await records.point(key, chat, id)) return { chat, isNew: true };
-        unused = chat;
+        const chat: StoredChat = unclaimed ?? (await this.#create(command, admission));
+        unclaimed = undefined;
+        if (await records.writeKeyIndex(key, chat, previousId)) return resolved(chat, { isNew: true });
+        unclaimed = chat;
       }
       throw new Failure('internal', { retryable: true });
     } finally {
-      if (unused) await records.forgetChat(unused).catch(() => undefined);
+      if (unclaimed) await records.deleteChat(unclaimed).catch(() => undefined);
     }
-  };
-  const resolveNow = async (command: StoredChatCommand, entry: Entry): Promise<ResolvedChat> => {
-    const { owner, key } = command.storeOptions;
-    if (key !== undefined) return resolveByKey(command, { owner: owner.name, key }, entry);
-    return { chat: await begin(command, entry), isNew: true };
-  };
+  }
 
-  return (command: StoredChatCommand, entry: Entry): Promise<ResolvedChat> => {
-    const { provider } = command;
-    const leftMs = entry.deadline - now();
-    const timeoutFailure = () =>
-      new Failure(leftMs > openTimeoutMs ? 'queue_unavailable' : 'timeout', { provider });
-    return withTimeout(Math.min(leftMs, openTimeoutMs), resolveNow(command, entry), timeoutFailure);
-  };
+  /** The chat of this id; undefined when another attempt is due. */
+  async #join(command: StoredChatCommand, id: string): Promise<ResolvedChat | undefined> {
+    const { records, readResult } = this.#deps;
+    const chat = await records.readChat(id);
+    if (chat === undefined || !isOwnedBy(chat, command.storeOptions.owner)) return undefined;
+    if (chat.requestHash !== hashOf(command)) throw new Failure('idempotency_key_reused');
+    const result = await readResult(chat);
+    if (result.state !== 'settled')
+      return this.#isUnderWay(chat, result) ? resolved(chat, { isNew: false }) : undefined;
+    const { outcome } = result;
+    const isTransient = outcome.kind === 'failed' && outcome.retryable;
+    return isTransient ? undefined : { ...resolved(chat, { isNew: false }), outcome };
+  }
+
+  #isUnderWay(chat: StoredChat, result: JobResult): boolean {
+    // A job that does not exist runs nowhere.
+    const marginMs = result.state === 'unknown' ? 0 : clockMarginMs;
+    const options = { deadline: chat.deadline + marginMs, now: this.#deps.now() };
+    return statusOf(result, options) !== 'expired';
+  }
+
+  /** Recorded before its key, so that a key always leads to a chat. */
+  async #create(command: StoredChatCommand, { deadline, admit }: Admission): Promise<StoredChat> {
+    await admit();
+    const { records, resultTtlMs, now } = this.#deps;
+    const chat = describe(command, { createdAt: now(), deadline, keptUntil: deadline + resultTtlMs });
+    await records.writeChat(chat);
+    return chat;
+  }
 }
 
-type Times = Pick<StoredChat, 'createdAt' | 'deadline' | 'keptUntil'>;
+const resolved = ({ id, deadline, keptUntil }: StoredChat, { isNew }: { isNew: boolean }): ResolvedChat => ({
+  chat: { id, deadline, expiresAt: keptUntil },
+  isNew,
+});
 
-function describe(command: StoredChatCommand, times: Times): StoredChat {
+function describe(
+  command: StoredChatCommand,
+  times: Pick<StoredChat, 'createdAt' | 'deadline' | 'keptUntil'>,
+): StoredChat {
   const { requestId: id, provider, model, storeOptions } = command;
   const requestHash = hashOf(command);
   return {
@@ -114,7 +135,7 @@ function describe(command: StoredChatCommand, times: Times): StoredChat {
   };
 }
 
-/** Equal for requests that ask the same, however their bodies are written. */
+/** Equal for requests with the same content, however their bodies are written. */
 const hashOf = ({ provider, model, turns }: ChatCommand): string =>
   createHash('sha256')
     .update(JSON.stringify([provider, model ?? null, turns]))

@@ -26,7 +26,7 @@ import type { StoredChats } from './stored-chats.js';
 
 /** What the operations on stored chats need of the application. */
 export interface StoredChatsDeps {
-  storedChats: StoredChats;
+  storedChats: Pick<StoredChats, 'read' | 'cancel'>;
 }
 
 /** A request after its credentials were checked. */
@@ -59,11 +59,11 @@ export class StoredChatsController extends Controller {
   @Middlewares(checkUuidParam)
   @SuccessResponse<{ 'X-Request-Id': string }>('200', 'The chat', 'application/json')
   async getChat(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<Chat> {
-    const { chat, record, status } = await this.deps.storedChats.read({
+    const { chat, result, status } = await this.deps.storedChats.read({
       owner: request.user,
       id: id.toLowerCase(),
     });
-    return represent(chat, record, status);
+    return represent(chat, result, status);
   }
 
   /**
@@ -82,14 +82,14 @@ export class StoredChatsController extends Controller {
   }
 }
 
-function represent(chat: StoredChat, record: JobResult, status: ChatStatus): Chat {
+function represent(chat: StoredChat, result: JobResult, status: ChatStatus): Chat {
   const { id, provider, model, createdAt } = chat;
   const begun = { id, status, provider, ...(model && { model }), createdAt: toTime(createdAt) };
-  // Named for the request that failed, which is the one that began the chat.
+  // With the id of the request that failed, which is the one that began the chat.
   const failed = (failure: Failure) => ({ error: toProblem(failure, id) });
   if (status === 'expired') return { ...begun, ...failed(new Failure('timeout', { provider })) };
-  if (record.state !== 'settled') return begun;
-  const { outcome, settledAt } = record;
+  if (result.state !== 'settled') return begun;
+  const { outcome, settledAt } = result;
   const ended = { ...begun, ...(settledAt !== undefined && { completedAt: toTime(settledAt) }) };
   if (isCompletion(outcome)) return { ...ended, model: outcome.model, response: outcome.text };
   if (outcome.kind === 'cancelled') return ended;

@@ -2,7 +2,7 @@ import { type RateLimiterAbstract, RateLimiterMemory } from 'rate-limiter-flexib
 import { Failure } from '../../shared/failures.js';
 import { consume } from '../access/rate-limit.js';
 
-/** Who asks, and how much is asked. */
+/** What a request costs its user. */
 export interface UserLoad {
   /** Id of the user. */
   readonly user: string;
@@ -11,15 +11,15 @@ export interface UserLoad {
 }
 
 interface UserLimitOptions {
-  /** Requests of a user at once; undefined means any number. */
+  /** Requests that a user may have in flight; undefined means any number. */
   maxInFlight?: () => number | undefined;
-  /** Requests of a user within one window; undefined means any number. */
+  /** Requests that a user may make in one window; undefined means any number. */
   maxPerWindow?: number | undefined;
-  /** A window begins with a request and lasts so long, in seconds. */
+  /** How long a window lasts, in seconds; it begins with a request. */
   windowSeconds?: number;
-  /** Bytes of a user's conversations at once; a single one may be larger. */
+  /** Bytes that a user's conversations in flight may have; a single one may be larger. */
   maxBytes?: number;
-  /** Bytes of everybody's conversations at once. */
+  /** Bytes that all conversations in flight may have. */
   maxBytesInAll?: number;
 }
 
@@ -28,13 +28,13 @@ interface Usage {
   bytes: number;
 }
 
-/** Nobody knows when one of the requests in flight ends; most end soon. */
-const tryAgainMs = 1000;
+/** When a request in flight ends is unknown; most end soon. */
+const retryAfterMs = 1000;
 const nothing: Readonly<Usage> = { inFlight: 0, bytes: 0 };
 
 /**
- * How much one user may ask of this process, whatever the others do; counted in this process. A request that is refused
- * because of those in flight counts as none: a client that comes again every second uses up nothing.
+ * Limits each user's requests to this process, which counts them alone. A request that is refused because of those in flight
+ * does not count towards the rate: a client that tries again every second uses up nothing.
  */
 export class UserLimits {
   readonly #options: UserLimitOptions;
@@ -50,8 +50,8 @@ export class UserLimits {
   }
 
   /**
-   * Does the work for the user. Throws `rate_limited` when the user is over a limit, `overloaded` when all users together
-   * have as many bytes here as there may be.
+   * Runs the work for the user. Throws `rate_limited` when the user is over a limit, `overloaded` when the conversations of all
+   * users are.
    */
   async run<T>(load: UserLoad, work: () => Promise<T>): Promise<T> {
     this.#refuseIfOver(load);
@@ -64,8 +64,8 @@ export class UserLimits {
     }
   }
 
-  /** Counts something of the user's that goes on after its request as in flight until it has ended; never throws. */
-  hold(load: UserLoad, ended: Promise<unknown>): void {
+  /** Counts a chat that goes on after its request as in flight until it has ended; never throws. */
+  countUntil(load: UserLoad, ended: Promise<unknown>): void {
     this.#enter(load);
     void ended.catch(() => undefined).then(() => this.#leave(load));
   }
@@ -74,11 +74,11 @@ export class UserLimits {
     const { maxInFlight, maxBytes = Number.POSITIVE_INFINITY, maxBytesInAll } = this.#options;
     const usage = this.#usage.get(user) ?? nothing;
     const isOver = usage.inFlight >= (maxInFlight?.() ?? Number.POSITIVE_INFINITY);
-    // One that is larger than the limit is let in alone: the largest body is another limit.
-    const isLarge = usage.inFlight > 0 && usage.bytes + bytes > maxBytes;
-    if (isOver || isLarge) throw new Failure('rate_limited', { retryAfterMs: tryAgainMs });
+    // One that alone is larger than the limit is let in: the size of a body has its own limit.
+    const isTooLarge = usage.inFlight > 0 && usage.bytes + bytes > maxBytes;
+    if (isOver || isTooLarge) throw new Failure('rate_limited', { retryAfterMs });
     if (this.#bytesInAll > 0 && this.#bytesInAll + bytes > (maxBytesInAll ?? Number.POSITIVE_INFINITY))
-      throw new Failure('overloaded', { retryAfterMs: tryAgainMs });
+      throw new Failure('overloaded', { retryAfterMs });
   }
 
   #enter({ user, bytes }: UserLoad): void {
@@ -89,7 +89,7 @@ export class UserLimits {
 
   #leave({ user, bytes }: UserLoad): void {
     const usage = this.#usage.get(user) ?? nothing;
-    // Whoever asks for nothing takes up no memory.
+    // A user without requests takes up no memory.
     if (usage.inFlight <= 1) this.#usage.delete(user);
     else this.#usage.set(user, { inFlight: usage.inFlight - 1, bytes: usage.bytes - bytes });
     this.#bytesInAll -= bytes;

@@ -1,17 +1,17 @@
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { ChatCommand, Reply } from '../../api/chat/chat-command.js';
+import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
 import { Failure } from '../../shared/failures.js';
 import { type ChatApp, startChatApp } from '../support/chat-app.js';
 import { userNamed } from '../support/identities.js';
 import { patience } from '../support/patience.js';
 
 let app: ChatApp;
-/** What the chatService does with the next command. */
-let answer: ((gone: AbortSignal, command: ChatCommand) => Promise<Reply>) | undefined;
+/** What the chat service does with the next command. */
+let answer: ((signal: AbortSignal, command: ChatCommand) => Promise<ChatReply>) | undefined;
 beforeAll(async () => {
-  app = await startChatApp({ answer: (command) => answer?.(command.gone, command) });
+  app = await startChatApp({ answer: (command) => answer?.(command.signal, command) });
 });
 afterAll(() => app.close());
 
@@ -126,10 +126,10 @@ describe('fields that nothing reads', () => {
   });
 });
 
-const accepted: Reply = { kind: 'accepted', id: 'the-id', status: 'queued' };
-const replayed: Reply = {
-  kind: 'answered',
-  answer: { kind: 'ok', text: 'Again', model: 'm', queueMs: 0, providerMs: 0 },
+const accepted: ChatReply = { kind: 'accepted', id: 'the-id', status: 'queued' };
+const replayed: ChatReply = {
+  kind: 'completed',
+  completion: { kind: 'ok', text: 'Again', model: 'm', queueMs: 0, providerMs: 0 },
   isReplayed: true,
 };
 
@@ -270,13 +270,13 @@ describe('a client', () => {
   it('is not taken for gone once it was answered, also when it closes the connection then', async () => {
     await (await app.post({ headers: { Connection: 'close' } })).text();
     await (await app.post({})).text();
-    expect(app.questions.at(-2)?.gone.aborted).toBe(false);
-    expect(app.questions.at(-1)?.gone.aborted).toBe(false);
+    expect(app.questions.at(-2)?.signal.aborted).toBe(false);
+    expect(app.questions.at(-1)?.signal.aborted).toBe(false);
   });
 });
 
 describe('the time that a body takes', () => {
-  it('is told to the chatService', async () => {
+  it('counts as time that the request has taken', async () => {
     const startedAt = performance.now();
     const { port } = new URL(app.url);
     const socket = connect(Number(port), '127.0.0.1');

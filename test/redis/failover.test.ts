@@ -34,8 +34,8 @@ async function underLoad({ books, redis, begin, end }: Failover): Promise<string
   // The last ones came when all was well again.
   expectCodes(replies.slice(-20), ['ok']);
   expect(awayMs).toBeLessThan(takenOverMs);
-  const putBack = books.deployment.logs().match(/is put back/g)?.length ?? 0;
-  return `serves ${awayMs} ms after it went; ${putBack} jobs were put back`;
+  const reEnqueued = books.deployment.logs().match(/lost job added again/g)?.length ?? 0;
+  return `serves ${awayMs} ms after it went; ${reEnqueued} jobs were added again`;
 }
 
 const rules = { id: 'R2', stores: ['redis'], onTopologies: true, callsPerRequest: 2 } as const;

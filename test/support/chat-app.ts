@@ -1,9 +1,9 @@
 import { createLoginLimiter } from '../../api/access/login-limiter.js';
 import { createApp } from '../../api/app.js';
 import { createFeeds } from '../../api/blog/feeds.js';
-import type { ChatCommand, Reply } from '../../api/chat/chat-command.js';
+import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
 import type { Completion } from '../../api/chat/chat-result.js';
-import { createStoredChats } from '../../api/chat/stored-chats.js';
+import { StoredChats } from '../../api/chat/stored-chats.js';
 import { openDatabase } from '../../db/database/client.js';
 import { createPostStore } from '../../db/posts/posts.js';
 import { parseConfig } from '../../shared/config/config.js';
@@ -35,7 +35,7 @@ const authorization = `Basic ${btoa('user:secret')}`;
 export async function startChatApp({
   answer = () => undefined,
 }: {
-  answer?: (command: ChatCommand) => Reply | Promise<Reply> | undefined;
+  answer?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
 } = {}): Promise<ChatApp> {
   const questions: ChatCommand[] = [];
   const recording = createRecordingLog();
@@ -52,7 +52,7 @@ export async function startChatApp({
         return (await answer(command)) ?? hello;
       },
     },
-    storedChats: createStoredChats({ records: store.records, link: () => undefined, resultTtlMs: 1 }),
+    storedChats: new StoredChats({ records: store.records, jobClient: () => undefined, resultTtlMs: 1 }),
     blogs: { posts, basePath: '', pages: noPages },
     feeds: { feeds: createFeeds({ title: 'Blog', baseUrl: 'http://localhost', render: noContent, posts }) },
     authentication: {
@@ -101,4 +101,4 @@ export async function startChatApp({
 const noContent = async () => ({ html: '', final: true });
 const noPages = { edition: '', render: async () => ({ html: '', csp: '', final: true }) };
 const text: Completion = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 };
-const hello: Reply = { kind: 'answered', answer: text, isReplayed: false };
+const hello: ChatReply = { kind: 'completed', completion: text, isReplayed: false };

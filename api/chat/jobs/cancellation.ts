@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Job, type Queue } from 'bullmq';
+import PQueue from 'p-queue';
 import type { ProviderId } from '../../../shared/contract.js';
 import type { ApiInstruments } from '../../../shared/metrics/instruments.js';
 import { type Cancel, type ChatJobPayload, type Reply, topics } from '../../../shared/protocol/messages.js';
@@ -7,24 +8,7 @@ import { writtenVersion } from '../../../shared/protocol/version.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import type { Relay } from '../../../shared/queue/relay.js';
 import type { Log } from '../../../shared/runtime/log.js';
-import { createErrand } from './errand.js';
 import type { PendingJob } from './pending-replies.js';
-
-/** Calls off jobs that nobody waits for any more. */
-export interface Cancellation {
-  /**
-   * Begins to call off a job whose add has been answered; never throws. That of a stored chat may be called off any number of
-   * times: nothing is done unless it is queued or running, and every API process is told.
-   */
-  cancel(job: PendingJob): void;
-  /**
-   * Begins to call off a job whose add was not answered, which the store may still execute; never throws. The pools are told as
-   * soon as the store allows it, within a minute.
-   */
-  cancelUnconfirmed(job: PendingJob): void;
-  /** Resolves when everything called off so far has been told and taken back. */
-  flush(): Promise<void>;
-}
 
 interface CancellationDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
@@ -34,155 +18,167 @@ interface CancellationDeps {
   log: Log;
 }
 
-/** Ids in one message; with a UUID each it stays far within what the relay takes. */
+/** `unconfirmedAt`: when the wait for its add ended, by `performance.now()`. */
+type CancelledJob = PendingJob & { readonly unconfirmedAt?: number };
+
+/** Ids in one message; with a UUID each it stays far below what the relay takes. */
 const maxIdsPerMessage = 1000;
-/** Jobs looked at, or taken back, at once: thousands of callers may go at the same time, and others need the store meanwhile. */
+/** Jobs read or removed at once: thousands of callers may disconnect together, and others need the store meanwhile. */
 const maxConcurrent = 10;
-/** The pools are told again of a refused job after this long, when they could not be. */
+/** After how long a cancel that could not be published for an unconfirmed job is published again. */
 const republishMs = 1000;
-/** So long they remember it themselves, and whoever starts meanwhile hears of it; few deadlines are later. */
+/** For how long it is: pools remember a cancel as long themselves, and few deadlines are later. */
 const republishForMs = 60_000;
-/** A running job cannot be removed, but ends by itself in this time when its worker has heard of it. */
+/** A running job cannot be removed, but ends within this time once its worker has received the cancel. */
 const abortGraceMs = 1000;
 
 /**
- * The pools are told first, because a running call costs money as long as it runs; those who go while one message is on
- * its way are told of together in the next. Then each job is removed from its queue; one that is running and will not
- * end gets a deadline that is over.
+ * Cancels jobs that nobody waits for any more, in this order:
+ * 1. the job of a stored chat is read first: nothing is done unless it is queued or running;
+ * 2. the cancel is published to the pools, because a running call costs money as long as it runs, and for stored chats to
+ *    every API process; jobs that are cancelled while a message is on its way share the next one;
+ * 3. the job is removed from its queue;
+ * 4. one that runs on after `abortGraceMs` gets a deadline that is over.
  */
-export function createCancellation(deps: CancellationDeps): Cancellation {
-  const { queueOf, store, relay, metrics, log } = deps;
-  /** Ids of the jobs that are being called off: nobody has it done twice at a time. */
-  const underWay = new Set<string>();
-  const toLookAt: PendingJob[] = [];
-  const untold: CancelledJob[] = [];
-  const toTakeBack: Entry[] = [];
+export class Cancellation {
+  readonly #deps: CancellationDeps;
+  /** Ids of the jobs that are being cancelled, so that concurrent requests for one job cause one cancel. */
+  readonly #underWay = new Set<string>();
+  readonly #unread: PendingJob[] = [];
+  readonly #unpublished: CancelledJob[] = [];
+  readonly #reads = new PQueue({ concurrency: 1 });
+  readonly #publications = new PQueue({ concurrency: 1 });
+  readonly #removals = new PQueue({ concurrency: maxConcurrent });
+
+  constructor(deps: CancellationDeps) {
+    this.#deps = deps;
+  }
+
+  /** Begins to cancel a job whose add was confirmed; never throws. That of a stored chat may be cancelled any number of times. */
+  cancel(job: PendingJob): void {
+    if (!this.#claim(job)) return;
+    if (job.isStored) {
+      this.#unread.push(job);
+      void this.#reads.add(() => this.#readBatch());
+    } else this.#start(job);
+  }
+
+  /**
+   * Begins to cancel a job whose add was not confirmed, which the store may still execute; never throws. The cancel is published
+   * as soon as the store allows it, within a minute.
+   */
+  cancelUnconfirmed(job: PendingJob): void {
+    if (!this.#claim(job)) return;
+    const { store, queueOf } = this.#deps;
+    // Redis executes the commands of one connection in order: right behind its add, nobody has taken the job yet.
+    if (store.kind === 'redis')
+      void queueOf(job.provider)
+        .remove(job.jobId)
+        .catch(() => undefined);
+    this.#start({ ...job, unconfirmedAt: performance.now() });
+  }
+
+  /** Resolves when everything cancelled so far was published and, unless it runs, removed. */
+  async flush(): Promise<void> {
+    await this.#reads.onIdle();
+    await this.#publications.onIdle();
+    await this.#removals.onIdle();
+  }
+
+  /** False when the job is being cancelled already. */
+  #claim({ jobId }: PendingJob): boolean {
+    if (this.#underWay.has(jobId)) return false;
+    this.#underWay.add(jobId);
+    return true;
+  }
+
+  async #readBatch(): Promise<void> {
+    if (this.#unread.length === 0) return;
+    await nextTurn();
+    const jobs = this.#unread.splice(0, maxConcurrent);
+    const unfinished = await Promise.all(jobs.map((job) => this.#isUnfinished(job)));
+    for (const [n, job] of jobs.entries()) {
+      if (unfinished[n]) this.#start(job);
+      else this.#underWay.delete(job.jobId);
+    }
+  }
+
+  /** A job that cannot be read may be running. */
+  async #isUnfinished({ provider, jobId }: PendingJob): Promise<boolean> {
+    const { store, queueOf } = this.#deps;
+    const [job] = await store.readJobs(queueOf(provider), [jobId]).catch(() => []);
+    return job === undefined || !['completed', 'failed', 'unknown'].includes(job.state);
+  }
+
+  #start(job: CancelledJob): void {
+    const kind = job.unconfirmedAt !== undefined ? 'refused' : job.isStored ? 'asked' : 'caller_gone';
+    this.#deps.metrics.cancels.inc({ provider: job.provider, kind });
+    this.#enqueue(job);
+  }
+
+  #enqueue(job: CancelledJob): void {
+    this.#unpublished.push(job);
+    void this.#publications.add(() => this.#publishBatch());
+  }
+
+  async #publishBatch(): Promise<void> {
+    if (this.#unpublished.length === 0) return;
+    // Jobs that are cancelled in the same turn share a message.
+    await nextTurn();
+    const jobs = this.#unpublished.splice(0, maxIdsPerMessage);
+    const byProvider = Map.groupBy(jobs, ({ provider }) => provider);
+    const stored = jobs.filter(({ isStored }) => isStored).map(({ jobId }) => ({ jobId }));
+    await Promise.all([
+      ...[...byProvider].map(([provider, cancelled]) => this.#publishCancel(provider, cancelled)),
+      // Whoever misses this reads the outcome's record.
+      stored.length > 0 && this.#publish(topics.storedResult, { v: writtenVersion, settled: stored }),
+    ]);
+    for (const job of jobs) void this.#removals.add(() => this.#remove(job, { isLast: false }));
+  }
+
+  async #publishCancel(provider: ProviderId, jobs: readonly CancelledJob[]): Promise<void> {
+    const jobIds = jobs.map(({ jobId }) => jobId);
+    if (await this.#publish(topics.cancel(provider), { v: writtenVersion, jobIds })) return;
+    const since = performance.now() - republishForMs;
+    const unconfirmed = jobs.filter(
+      ({ unconfirmedAt }) => unconfirmedAt !== undefined && unconfirmedAt > since,
+    );
+    const republish = () => {
+      for (const job of unconfirmed) this.#enqueue(job);
+    };
+    if (unconfirmed.length > 0) setTimeout(republish, republishMs).unref();
+  }
 
   /** False when the store does not take the message. */
-  const tell = (topic: string, message: Cancel | Reply): Promise<boolean> =>
-    relay.publish(topic, message).then(
-      () => true,
-      (err) => {
-        log.debug({ err, topic }, 'cancels not published');
-        return false;
-      },
-    );
-  const tellPools = async (provider: ProviderId, jobs: CancelledJob[]) => {
-    const jobIds = jobs.map(({ jobId }) => jobId);
-    if (await tell(topics.cancel(provider), { v: writtenVersion, jobIds })) return;
-    const since = performance.now() - republishForMs;
-    const refused = jobs.filter(({ refusedAt }) => refusedAt !== undefined && refusedAt > since);
-    if (refused.length > 0) setTimeout(() => callOffAgain(refused), republishMs).unref();
-  };
-  const tellSome = async () => {
-    // So that those who go in the same moment are told of together.
-    await nextTurn();
-    const jobs = untold.splice(0, maxIdsPerMessage);
-    const byProvider = Map.groupBy(jobs, ({ provider }) => provider);
-    const told: Promise<unknown>[] = [...byProvider].map(([provider, its]) => tellPools(provider, its));
-    // Whoever is not told looks at the record.
-    const settled = jobs.filter(({ isStored }) => isStored).map(({ jobId }) => ({ jobId }));
-    if (settled.length > 0) told.push(tell(topics.storedResult, { v: writtenVersion, settled }));
-    await Promise.all(told);
-  };
-  const telling = createErrand(() => untold.length > 0, tellSome);
-  const takeBack = async (entry: Entry) => {
-    const { provider, jobId } = entry.job;
-    const queue = queueOf(provider);
-    const isRemoved = (await queue.remove(jobId)) === 1;
-    if (isRemoved) underWay.delete(jobId);
-    else if (entry.isLast) {
-      await endDeadline(queue, jobId);
-      underWay.delete(jobId);
-    } else setTimeout(() => startTakingBack({ ...entry, isLast: true }), abortGraceMs).unref();
-  };
-  const giveUp = (job: PendingJob, err: unknown) => {
-    underWay.delete(job.jobId);
-    log.debug({ err, ...job }, 'job not taken back');
-  };
-  const takeSomeBack = async () => {
-    await telling.done();
-    const batch = toTakeBack
-      .splice(0, maxConcurrent)
-      .map((entry) => takeBack(entry).catch((err) => giveUp(entry.job, err)));
-    await Promise.all(batch);
-  };
-  const takingBack = createErrand(() => toTakeBack.length > 0, takeSomeBack);
-  const startTakingBack = (entry: Entry) => {
-    toTakeBack.push(entry);
-    takingBack.start();
-  };
-
-  const startCallingOff = (job: CancelledJob) => {
-    untold.push(job);
-    telling.start();
-    startTakingBack({ job, isLast: false });
-  };
-  const callOff = (job: CancelledJob) => {
-    const kind = job.refusedAt !== undefined ? 'refused' : job.isStored ? 'asked' : 'caller_gone';
-    metrics.cancels.inc({ provider: job.provider, kind });
-    startCallingOff(job);
-  };
-  const callOffAgain = (jobs: CancelledJob[]) => {
-    for (const job of jobs) startCallingOff(job);
-  };
-  const lookAtSome = async () => {
-    await nextTurn();
-    const looks = toLookAt
-      .splice(0, maxConcurrent)
-      .map(async (job) => ({ job, goesOn: await isUnfinished(store, queueOf(job.provider), job.jobId) }));
-    for (const { job, goesOn } of await Promise.all(looks)) {
-      if (goesOn) callOff(job);
-      else underWay.delete(job.jobId);
+  async #publish(topic: string, message: Cancel | Reply): Promise<boolean> {
+    try {
+      await this.#deps.relay.publish(topic, message);
+      return true;
+    } catch (err) {
+      this.#deps.log.debug({ err, topic }, 'cancels not published');
+      return false;
     }
-  };
-  const looking = createErrand(() => toLookAt.length > 0, lookAtSome);
+  }
 
-  return {
-    cancel: (job) => {
-      if (underWay.has(job.jobId)) return;
-      underWay.add(job.jobId);
-      if (!job.isStored) return callOff(job);
-      toLookAt.push(job);
-      looking.start();
-    },
-    cancelUnconfirmed: (job) => {
-      if (underWay.has(job.jobId)) return;
-      underWay.add(job.jobId);
-      // Redis executes in order what comes on one connection: right behind its add the job is gone before anybody takes it.
-      if (store.kind === 'redis')
-        void queueOf(job.provider)
-          .remove(job.jobId)
-          .catch(() => undefined);
-      callOff({ ...job, refusedAt: performance.now() });
-    },
-    flush: async () => {
-      await looking.done();
-      await Promise.all([telling.done(), takingBack.done()]);
-    },
-  };
+  async #remove(job: CancelledJob, { isLast }: { isLast: boolean }): Promise<void> {
+    const { provider, jobId } = job;
+    try {
+      const queue = this.#deps.queueOf(provider);
+      const isRemoved = (await queue.remove(jobId)) === 1;
+      if (!isRemoved && !isLast) {
+        const removeLast = () => this.#removals.add(() => this.#remove(job, { isLast: true }));
+        setTimeout(removeLast, abortGraceMs).unref();
+        return;
+      }
+      if (!isRemoved) await endDeadline(queue, jobId);
+    } catch (err) {
+      this.#deps.log.debug({ err, ...job }, 'cancelled job not removed');
+    }
+    this.#underWay.delete(jobId);
+  }
 }
 
-/** `refusedAt`: when its add was given up, by `performance.now()`. */
-type CancelledJob = PendingJob & { readonly refusedAt?: number };
-
-interface Entry {
-  readonly job: CancelledJob;
-  /** Whether it has had time to end since it was told of. */
-  readonly isLast: boolean;
-}
-
-/** A job that the store does not tell of may be running. */
-async function isUnfinished(
-  store: Pick<QueueStore, 'readJobs'>,
-  queue: Queue<ChatJobPayload>,
-  jobId: string,
-): Promise<boolean> {
-  const [job] = await store.readJobs(queue, [jobId]).catch(() => []);
-  return job === undefined || !['completed', 'failed', 'unknown'].includes(job.state);
-}
-
-/** Should the worker die that runs the job, the next one finds its deadline over, and makes no call. */
+/** Should the worker that runs the job die, the next one finds the deadline over and makes no call. */
 async function endDeadline(queue: Queue<ChatJobPayload>, jobId: string): Promise<void> {
   const job = await Job.fromId<ChatJobPayload>(queue, jobId);
   await job?.updateData({ ...job.data, deadline: 0 });

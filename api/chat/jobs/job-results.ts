@@ -16,144 +16,156 @@ import { withTimeout } from '../../../shared/runtime/with-timeout.js';
 import type { PendingJob, PendingReplies } from './pending-replies.js';
 import { refuseNewer } from './version-guard.js';
 
-/** What the records say of a job: `unknown` when there is none, for it was never added or is gone. */
+/** What the records say of a job: `unknown` when there is none, because it was never added or has expired. */
 export type JobResult =
   | { readonly state: 'queued' | 'running' | 'unknown' }
   | { readonly state: 'settled'; readonly outcome: Outcome; readonly settledAt?: number };
 
-/** The jobs' records, which are the truth about their outcomes, looked at for everyone who waits. */
-export interface JobResults {
-  /**
-   * What the records say of one job; a job that broke or was given up has ended as `internal`. What it says of the end of a
-   * stored chat stays so until the chat's records end. Throws within three seconds when the store does not answer.
-   */
-  read(job: PendingJob): Promise<JobResult>;
-  /** Settles the waiters of those of these jobs that have an outcome, and gives those that the store does not know. */
-  look(jobs: PendingJob[]): Promise<PendingJob[]>;
-  /** Looks no more. */
-  stop(): void;
-}
-
-interface RecordsDeps {
+interface JobResultsDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
   store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;
   pendingReplies: PendingReplies;
   log: Log;
 }
 
-/** The records of those who wait are looked at this often, in case a telling was lost: those of the patient by turns. */
+/** How often the records of pending jobs are read, in case a message was lost. */
 const pollIntervalMs = 1000;
-/** Who waits since less than this is most likely still to be told. */
+/** The message for a wait that began less than this ago is most likely still to come. */
 const messageDelayMs = 100;
-/** Jobs asked for in one command, so that none holds the store up for more than a millisecond or two. */
+/** Jobs read in one command, so that none holds up the store for more than a millisecond or two. */
 const pollBatch = 250;
-/** A store that has not said it all by then counts as down. */
+/** A store that has not answered by then counts as down. */
 const readTimeoutMs = 2500;
 
-/** Looks once a second, and not again before the last look has ended. */
-export function watchJobResults({ queueOf, store, pendingReplies, log }: RecordsDeps): JobResults {
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const readBatch = (provider: ProviderId, jobs: readonly PendingJob[]) =>
-    withTimeout(readTimeoutMs, readRecords(jobs, { queue: queueOf(provider), store }));
-  const read = async (job: PendingJob) => {
-    const [record] = await readBatch(job.provider, [job]);
-    if (record?.status === 'fulfilled') return record.value;
-    throw record?.reason;
-  };
-  /** Gives those that the store does not know. */
-  const pollBatchOf = async (provider: ProviderId, jobs: readonly PendingJob[]) => {
-    const askedAt = store.now();
-    const records = await readBatch(provider, jobs);
-    return jobs.filter((job, n) => {
-      const record = records[n];
-      // One that cannot be read says nothing of the others.
-      if (record?.status !== 'fulfilled')
-        log.debug({ err: record?.reason, jobId: job.jobId }, 'record could not be read');
-      else if (record.value.state === 'settled') pendingReplies.settle(job.jobId, record.value.outcome);
-      else if (record.value.state === 'unknown') return true;
-      else pendingReplies.seen(job.jobId, askedAt);
-      return false;
-    });
-  };
-  const pollProvider = async (provider: ProviderId, jobs: readonly PendingJob[]) => {
-    const unknown: PendingJob[] = [];
-    for (let start = 0; start < jobs.length; start += pollBatch) {
-      const looking = pollBatchOf(provider, jobs.slice(start, start + pollBatch));
-      unknown.push(...(await looking.catch((err) => logUnread(err, provider))));
-    }
-    return unknown;
-  };
-  const logUnread = (err: unknown, provider: ProviderId): PendingJob[] => {
-    log.debug({ err, provider }, 'records could not be read');
-    return [];
-  };
-  const look = async (jobs: PendingJob[]) => {
-    const byProvider = [...Map.groupBy(jobs, ({ provider }) => provider)];
-    const unknown = await Promise.all(byProvider.map(([provider, its]) => pollProvider(provider, its)));
-    return unknown.flat();
-  };
-  const watch = async () => {
-    for (let turn = 0; !signal.aborted; turn += 1) {
+/** Reads the records of jobs, which are the truth about their outcomes; messages only make them known sooner. */
+export class JobResults {
+  readonly #deps: JobResultsDeps;
+  readonly #stopping = new AbortController();
+
+  constructor(deps: JobResultsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Polls for everyone who waits, once a second and never two polls at once, until `stop`. */
+  start(): void {
+    void this.#pollUntilStopped();
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  /**
+   * What the records say of one job; a job that broke or was given up has ended as `internal`. The end of a stored chat, once
+   * read, stays the same until its records expire. Throws within three seconds when the store does not answer.
+   */
+  async read(job: PendingJob): Promise<JobResult> {
+    const [result] = await this.#readBatch(job.provider, [job]);
+    if (result?.status === 'fulfilled') return result.value;
+    throw result?.reason;
+  }
+
+  /** Settles those who wait for one of these jobs that has an outcome, and returns the jobs that the store does not know. */
+  async poll(jobs: readonly PendingJob[]): Promise<PendingJob[]> {
+    const byProvider = Map.groupBy(jobs, ({ provider }) => provider);
+    const lost = await Promise.all(
+      [...byProvider].map(([provider, own]) => this.#pollProvider(provider, own)),
+    );
+    return lost.flat();
+  }
+
+  async #pollUntilStopped(): Promise<void> {
+    const { pendingReplies, store, log } = this.#deps;
+    const { signal } = this.#stopping;
+    for (let pollSlot = 0; !signal.aborted; pollSlot += 1) {
       await delay(pollIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
       if (signal.aborted) return;
-      const unknown = await look(pendingReplies.waiting({ since: store.now() - messageDelayMs, turn }));
-      for (const { jobId } of unknown)
-        if (pendingReplies.vanished(jobId)) log.warn({ jobId }, 'job has vanished and is put back');
+      const since = store.now() - messageDelayMs;
+      for (const { jobId } of await this.poll(pendingReplies.pending({ since, pollSlot })))
+        if (pendingReplies.markLost(jobId)) log.warn({ jobId }, 'lost job added again');
     }
-  };
-  void watch();
-  return { read, look, stop: () => stopping.abort() };
+  }
+
+  async #pollProvider(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PendingJob[]> {
+    const lost: PendingJob[] = [];
+    for (let start = 0; start < jobs.length; start += pollBatch)
+      lost.push(...(await this.#pollBatch(provider, jobs.slice(start, start + pollBatch))));
+    return lost;
+  }
+
+  async #pollBatch(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PendingJob[]> {
+    const { pendingReplies, store, log } = this.#deps;
+    const readAt = store.now();
+    const results = await this.#readBatch(provider, jobs).catch((err) => {
+      log.debug({ err, provider }, 'job records could not be read');
+      return undefined;
+    });
+    if (results === undefined) return [];
+    return jobs.filter(({ jobId }, n) => {
+      const result = results[n];
+      // A record that cannot be read says nothing about the others.
+      if (result?.status !== 'fulfilled')
+        log.debug({ err: result?.reason, jobId }, 'job record could not be read');
+      else if (result.value.state === 'settled') pendingReplies.settle(jobId, result.value.outcome);
+      else if (result.value.state === 'unknown') return true;
+      else pendingReplies.recordSeen(jobId, readAt);
+      return false;
+    });
+  }
+
+  #readBatch(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PromiseSettledResult<JobResult>[]> {
+    const source = { queue: this.#deps.queueOf(provider), store: this.#deps.store };
+    return withTimeout(readTimeoutMs, readRecords(jobs, source));
+  }
 }
 
 interface Source {
   queue: Queue<ChatJobPayload>;
-  store: RecordsDeps['store'];
+  store: JobResultsDeps['store'];
 }
 
 /**
- * What the records say of each of these jobs of a queue, in their order. The jobs come first: a stored chat that was cancelled
- * has an outcome before its job is removed, so one that is not there has its outcome.
+ * What the records say of each of these jobs of one queue, in their order. The jobs are read before the outcomes: a stored chat
+ * that was cancelled has an outcome before its job is removed, so a job that is missing has its outcome.
  */
 async function readRecords(
   jobs: readonly PendingJob[],
   { queue, store }: Source,
 ): Promise<PromiseSettledResult<JobResult>[]> {
-  const stored = await store.readJobs(
+  const queued = await store.readJobs(
     queue,
     jobs.map(({ jobId }) => jobId),
   );
-  const kept = jobs.filter(({ isStored }) => isStored).map(({ jobId }) => jobId);
-  const texts = await store.records.readAll(kept.map(resultKey));
-  const outcomes = new Map(kept.map((jobId, n) => [jobId, texts[n]]));
+  const storedIds = jobs.filter(({ isStored }) => isStored).map(({ jobId }) => jobId);
+  const texts = await store.records.readAll(storedIds.map(resultKey));
+  const outcomes = new Map(storedIds.map((jobId, n) => [jobId, texts[n]]));
   return Promise.allSettled(
     jobs.map(async (job, n) => {
-      const outcome = decodeOutcomeRecord(outcomes.get(job.jobId));
-      return outcome ?? toJobResult(job, stored[n] ?? { state: 'unreadable' }, { queue, store });
+      const result = decodeResultRecord(outcomes.get(job.jobId));
+      return result ?? toJobResult(job, queued[n] ?? { state: 'unreadable' }, { queue, store });
     }),
   );
 }
 
 async function toJobResult(
   { jobId, isStored }: PendingJob,
-  stored: StoredJob,
-  source: Source,
+  job: StoredJob,
+  { queue, store }: Source,
 ): Promise<JobResult> {
-  if (stored.state === 'unreadable') throw new Error('what is there is no job');
-  if (stored.state !== 'completed' && stored.state !== 'failed') return { state: stored.state };
-  const outcome = stored.state === 'failed' ? givenUpOutcome : readable(stored.returnValue);
+  if (job.state === 'unreadable') throw new Error('what is there is no job');
+  if (job.state !== 'completed' && job.state !== 'failed') return { state: job.state };
+  const outcome = job.state === 'failed' ? givenUpOutcome : decodeResult(job.returnValue);
   if (!isStored) return { state: 'settled', outcome };
-  // It would be recorded.
-  if (stored.state === 'completed') refuseNewer(stored.returnValue);
-  const job = await Job.fromId<ChatJobPayload>(source.queue, jobId);
-  if (job?.data.keptUntil === undefined) return { state: 'settled', outcome };
-  // Its worker could not record it, and the job's own record is gone in a minute.
-  const ended = { jobId, outcome, settledAt: stored.finishedOn, keptUntil: job.data.keptUntil };
-  return recordOutcome(source.store, ended);
+  // Otherwise the guess of `decodeResult` would be recorded.
+  if (job.state === 'completed') refuseNewer(job.returnValue);
+  const expiresAt = (await Job.fromId<ChatJobPayload>(queue, jobId))?.data.keptUntil;
+  if (expiresAt === undefined) return { state: 'settled', outcome };
+  // Its worker could not record the outcome, and the job's own record expires in a minute.
+  return recordResult(store, { jobId, outcome, settledAt: job.finishedOn, expiresAt });
 }
 
-/** Undefined where there is none. */
-function decodeOutcomeRecord(text: string | undefined): JobResult | undefined {
+/** Undefined when there is no record. */
+function decodeResultRecord(text: string | undefined): JobResult | undefined {
   if (text === undefined) return undefined;
   refuseNewer(text);
   try {
@@ -164,27 +176,29 @@ function decodeOutcomeRecord(text: string | undefined): JobResult | undefined {
   }
 }
 
-interface Ended {
+interface SettledJob {
   readonly jobId: string;
   readonly outcome: Outcome;
+  /** Milliseconds since the epoch, as is `expiresAt`. */
   readonly settledAt: number;
-  readonly keptUntil: number;
+  readonly expiresAt: number;
 }
 
-/** Writes down how a stored chat ended, unless somebody has meanwhile, and gives what counts. */
-async function recordOutcome({ now, records }: RecordsDeps['store'], ended: Ended): Promise<JobResult> {
-  const { jobId, outcome, settledAt, keptUntil } = ended;
+/** Records how a stored chat ended, unless somebody did meanwhile, and returns the result that counts. */
+async function recordResult(
+  { now, records }: JobResultsDeps['store'],
+  settled: SettledJob,
+): Promise<JobResult> {
+  const { jobId, outcome, settledAt, expiresAt } = settled;
+  const result: JobResult = { state: 'settled', outcome, settledAt };
   const value = encodeStoredResult(outcome, settledAt);
-  const ttlMs = Math.max(1, Math.ceil(keptUntil - now()));
-  if (await records.create(resultKey(jobId), { value, ttlMs }))
-    return { state: 'settled', outcome, settledAt };
-  return (
-    decodeOutcomeRecord(await records.read(resultKey(jobId))) ?? { state: 'settled', outcome, settledAt }
-  );
+  const ttlMs = Math.max(1, Math.ceil(expiresAt - now()));
+  if (await records.create(resultKey(jobId), { value, ttlMs })) return result;
+  return decodeResultRecord(await records.read(resultKey(jobId))) ?? result;
 }
 
-/** The outcome as a worker wrote it down; one that cannot be read is a job that broke, or is worth another attempt. */
-export function readable(outcome: unknown): Outcome {
+/** The outcome as a worker encoded it; one that cannot be read means that the job broke, or is worth another attempt. */
+export function decodeResult(outcome: unknown): Outcome {
   try {
     return decodeOutcome(outcome);
   } catch {

@@ -2,7 +2,7 @@ import type { ProviderId } from '../../../shared/contract.js';
 import { jobRecordTtlMs } from '../../../shared/protocol/messages.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 
-/** A job somebody waits for. */
+/** A job that somebody waits for. */
 export interface PendingJob {
   readonly jobId: string;
   readonly provider: ProviderId;
@@ -12,125 +12,141 @@ export interface PendingJob {
 
 /** One caller's wait for a job. */
 export interface Wait {
-  /** The outcome, or `undefined` when the deadline passes first, or who waits leaves. */
+  /** The outcome, or `undefined` when the deadline passes or the caller leaves first. */
   readonly outcome: Promise<Outcome | undefined>;
   /** Stops waiting, as if the deadline had passed. */
   leave(): void;
-  /** Has this done, once at most, when the store does not know the job; to be said when its add has been answered. */
+  /** Registers what to do, at most once, when the store does not know the job; to be called once its add was confirmed. */
   onLost(reEnqueue: () => void): void;
-}
-
-/** Where requests wait for the outcome of their job; several may wait for one, and each is settled exactly once. */
-export interface PendingReplies {
-  /**
-   * Waits until the deadline, in milliseconds since the epoch, at the latest. A patient wait is one that no connection is
-   * held for: should its telling be lost, it is enough to find that out a little later.
-   */
-  wait(job: PendingJob, deadline: number, options?: { isBackground: boolean }): Wait;
-  /** Settles everyone who waits for this job. */
-  settle(jobId: string, outcome: Outcome): void;
-  /** Settles everyone who waits. */
-  settleAll(outcome: Outcome): void;
-  /** Notes that the store knew this job, in milliseconds since the epoch. */
-  seen(jobId: string, at: number): void;
-  /**
-   * Tells those who wait for this job that the store does not know it, and whether any of them puts it back: not when it was
-   * last known so long ago that it may have ended since, and its record with it.
-   */
-  vanished(jobId: string): boolean;
-  /** The job of this id, if somebody waits for it. */
-  find(jobId: string): PendingJob | undefined;
-  /**
-   * The jobs somebody waits for; with `since` (milliseconds since the epoch) only those waited for since before it, and with
-   * `turn`, which is one more at each look, of those with patient waits alone the few whose turn it is.
-   */
-  waiting(options?: { since?: number; turn?: number }): PendingJob[];
 }
 
 interface Waiter {
   readonly job: PendingJob;
+  /** When the wait began, in milliseconds since the epoch. */
   readonly since: number;
-  /** In which of `backgroundSlots` it is looked at; a wait that is not patient is in all of them. */
-  readonly turn?: number | undefined;
+  /** Which of the `backgroundSlots` polls includes it; a wait in the foreground is in every poll. */
+  readonly pollSlot: number | undefined;
   readonly settle: (outcome: Outcome | undefined) => void;
   reEnqueue?: (() => void) | undefined;
-  /** When the store knew the job, in milliseconds since the epoch. */
+  /** When the store last knew the job, in milliseconds since the epoch. */
   lastSeenAt?: number;
 }
 
-/** The record of a job that has ended is still there after this time: a little less than it is kept. */
+/** The record of a job that has ended still exists after this time: a little less than its lifetime. */
 const recordAliveMs = jobRecordTtlMs - 10_000;
-/** A patient wait is looked at once in this many looks; each look has its share of them, so that there is no burst. */
+/** A background wait is polled once in this many polls; the waits are spread over them, so that none is a burst. */
 const backgroundSlots = 15;
 
-/** `now` is the clock of the deadlines, in milliseconds since the epoch. */
-export function createPendingReplies(now: () => number = Date.now): PendingReplies {
-  const byJob = new Map<string, Set<Waiter>>();
-  let backgroundWaits = 0;
-  const everyone = () => [...byJob.values()].flatMap((waiters) => [...waiters]);
-  const settle = (jobId: string, outcome: Outcome) => {
-    for (const waiter of byJob.get(jobId) ?? []) waiter.settle(outcome);
-  };
-  const enter = (waiter: Waiter) => {
+/** Where requests wait for the outcome of their job. Several may wait for one job, and each is settled exactly once. */
+export class PendingReplies {
+  readonly #now: () => number;
+  readonly #waitersByJob = new Map<string, Set<Waiter>>();
+  #backgroundWaits = 0;
+
+  /** `now` is the clock of the deadlines, in milliseconds since the epoch. */
+  constructor(now: () => number = Date.now) {
+    this.#now = now;
+  }
+
+  /**
+   * Waits until the deadline at the latest, in milliseconds since the epoch. No connection is held for a background wait: if
+   * the message with its outcome is lost, it may notice a little later.
+   */
+  wait(job: PendingJob, deadline: number, { isBackground = false } = {}): Wait {
+    const { promise, resolve } = Promise.withResolvers<Outcome | undefined>();
+    const since = this.#now();
+    const leave = () => waiter.settle(undefined);
+    const timer = setTimeout(leave, Math.max(0, deadline - since));
+    const waiter: Waiter = {
+      job,
+      since,
+      pollSlot: isBackground ? this.#backgroundWaits++ % backgroundSlots : undefined,
+      settle: (outcome) => {
+        clearTimeout(timer);
+        this.#remove(waiter);
+        resolve(outcome);
+      },
+    };
+    this.#insert(waiter);
+    const onLost = (reEnqueue: () => void) => {
+      waiter.reEnqueue = reEnqueue;
+      waiter.lastSeenAt = this.#now();
+    };
+    return { outcome: promise, leave, onLost };
+  }
+
+  /** Settles everyone who waits for this job. */
+  settle(jobId: string, outcome: Outcome): void {
+    for (const waiter of this.#waitersOf(jobId)) waiter.settle(outcome);
+  }
+
+  /** Settles everyone who waits. */
+  settleAll(outcome: Outcome): void {
+    for (const jobId of [...this.#waitersByJob.keys()]) this.settle(jobId, outcome);
+  }
+
+  /** Records that the store knew this job at this time, in milliseconds since the epoch. */
+  recordSeen(jobId: string, lastSeenAt: number): void {
+    for (const waiter of this.#waitersOf(jobId)) waiter.lastSeenAt = lastSeenAt;
+  }
+
+  /**
+   * Reports that the store does not know this job; true when one of those who wait adds it again. Nobody does when it was last
+   * seen so long ago that it may have ended since, and its record expired.
+   */
+  markLost(jobId: string): boolean {
+    const since = this.#now() - recordAliveMs;
+    const ready = [...this.#waitersOf(jobId)].filter(
+      ({ reEnqueue, lastSeenAt = 0 }) => reEnqueue !== undefined && lastSeenAt > since,
+    );
+    for (const waiter of ready) {
+      waiter.reEnqueue?.();
+      waiter.reEnqueue = undefined;
+    }
+    return ready.length > 0;
+  }
+
+  /** The job of this id, if somebody waits for it. */
+  find(jobId: string): PendingJob | undefined {
+    const [waiter] = this.#waitersOf(jobId);
+    return waiter?.job;
+  }
+
+  /**
+   * The jobs that somebody waits for. With `since` (milliseconds since the epoch) only those whose wait began before it. With
+   * `pollSlot`, which counts the polls, jobs that only background waits are for come up once in `backgroundSlots` polls.
+   */
+  pending({
+    since = Number.POSITIVE_INFINITY,
+    pollSlot,
+  }: {
+    since?: number;
+    pollSlot?: number;
+  } = {}): PendingJob[] {
+    const isDue = (waiter: Waiter) =>
+      pollSlot === undefined ||
+      waiter.pollSlot === undefined ||
+      waiter.pollSlot === pollSlot % backgroundSlots;
+    const waiters = [...this.#waitersByJob.values()].flatMap((waiters) => [...waiters]);
+    const due = waiters.filter((waiter) => waiter.since < since && isDue(waiter));
+    return [...new Map(due.map(({ job }) => [job.jobId, job])).values()];
+  }
+
+  #waitersOf(jobId: string): ReadonlySet<Waiter> {
+    return this.#waitersByJob.get(jobId) ?? none;
+  }
+
+  #insert(waiter: Waiter): void {
     const { jobId } = waiter.job;
-    byJob.set(jobId, (byJob.get(jobId) ?? new Set()).add(waiter));
-  };
-  const forget = (waiter: Waiter) => {
+    this.#waitersByJob.set(jobId, (this.#waitersByJob.get(jobId) ?? new Set()).add(waiter));
+  }
+
+  #remove(waiter: Waiter): void {
     const { jobId } = waiter.job;
-    const waiters = byJob.get(jobId);
+    const waiters = this.#waitersByJob.get(jobId);
     waiters?.delete(waiter);
-    if (waiters?.size === 0) byJob.delete(jobId);
-  };
-  return {
-    wait: (job, deadline, { isBackground } = { isBackground: false }) => {
-      const { promise, resolve } = Promise.withResolvers<Outcome | undefined>();
-      const since = now();
-      const leave = () => waiter.settle(undefined);
-      const timer = setTimeout(leave, Math.max(0, deadline - since));
-      const waiter: Waiter = {
-        job,
-        since,
-        ...(isBackground && { turn: backgroundWaits++ % backgroundSlots }),
-        settle: (outcome) => {
-          clearTimeout(timer);
-          forget(waiter);
-          resolve(outcome);
-        },
-      };
-      enter(waiter);
-      const onLost = (reEnqueue: () => void) => {
-        waiter.reEnqueue = reEnqueue;
-        waiter.lastSeenAt = now();
-      };
-      return { outcome: promise, leave, onLost };
-    },
-    settle,
-    settleAll: (outcome) => {
-      for (const jobId of [...byJob.keys()]) settle(jobId, outcome);
-    },
-    seen: (jobId, at) => {
-      for (const waiter of byJob.get(jobId) ?? []) waiter.lastSeenAt = at;
-    },
-    vanished: (jobId) => {
-      const since = now() - recordAliveMs;
-      const ready = [...(byJob.get(jobId) ?? [])].filter(
-        ({ reEnqueue, lastSeenAt = 0 }) => reEnqueue !== undefined && lastSeenAt > since,
-      );
-      for (const waiter of ready) {
-        waiter.reEnqueue?.();
-        waiter.reEnqueue = undefined;
-      }
-      return ready.length > 0;
-    },
-    find: (jobId) => {
-      const [waiter] = byJob.get(jobId) ?? [];
-      return waiter?.job;
-    },
-    waiting: ({ since = Number.POSITIVE_INFINITY, turn } = {}) => {
-      const isDue = (waiter: Waiter) =>
-        turn === undefined || waiter.turn === undefined || waiter.turn === turn % backgroundSlots;
-      const jobs = everyone().filter((waiter) => waiter.since < since && isDue(waiter));
-      return [...new Map(jobs.map(({ job }) => [job.jobId, job])).values()];
-    },
-  };
+    if (waiters?.size === 0) this.#waitersByJob.delete(jobId);
+  }
 }
+
+const none: ReadonlySet<Waiter> = new Set();

@@ -6,7 +6,7 @@ import {
   type WaitingByLevel,
 } from '../../../shared/queue/priority.js';
 
-/** Whose job, and of which kind: users' shares are kept for each provider, and apart for asynchronous chats. */
+/** Whose job it is, and of which kind: each provider has its own shares of users, and its asynchronous chats others. */
 export interface JobOwner {
   readonly provider: ProviderId;
   /** Id of the user. */
@@ -17,12 +17,19 @@ export interface JobOwner {
 /** A job that is counted as outstanding until it is released. */
 export interface CountedJob {
   readonly level: ShareLevel;
-  /** To be called once, when the job has settled. */
-  release(): void;
+  /** To be called once by each who had the job counted, when the job has settled or its request leaves it. */
+  readonly release: () => void;
+}
+
+interface OutstandingJob {
+  readonly owner: JobOwner;
+  readonly level: ShareLevel;
+  /** How many have had it counted and not released it. */
+  holders: number;
 }
 
 interface Share {
-  /** The user's outstanding jobs. */
+  /** How many of the user's jobs are outstanding. */
   jobs: number;
   /** Of the user's latest job. */
   level: ShareLevel;
@@ -31,17 +38,18 @@ interface Share {
 type Levels = { -readonly [Kind in keyof WaitingByLevel]: number[] };
 
 /**
- * A user's jobs keep the level until a quarter of them is left: were it to follow each job that ends, new ones would
- * overtake the user's own older ones.
+ * A user's level falls only when a quarter of the jobs is left: if it fell with each job that ends, the user's new jobs would
+ * overtake the older ones.
  */
 const levelsBeforeReturn = 2;
 
-/** The jobs that this API process has added and that have not settled, queued and running: the basis of fair share. */
+/** The jobs that this API process has added and that have not settled, queued and running: the basis of fair shares. */
 export class OutstandingJobs {
+  readonly #jobs = new Map<string, OutstandingJob>();
   readonly #shares = new Map<string, Share>();
   readonly #levels = new Map<ProviderId, Levels>();
 
-  /** The level that the owner's next job would have. */
+  /** The level of the owner's next job. */
   nextLevel(owner: JobOwner): ShareLevel {
     const share = this.#shares.get(keyOf(owner));
     if (share === undefined) return 0;
@@ -50,25 +58,36 @@ export class OutstandingJobs {
     return isNear ? share.level : level;
   }
 
-  /** Counts a job as outstanding. */
-  add(owner: JobOwner): CountedJob {
-    const level = this.nextLevel(owner);
-    const key = keyOf(owner);
-    const jobs = (this.#shares.get(key)?.jobs ?? 0) + 1;
-    this.#shares.set(key, { jobs, level });
-    this.#count(owner, level, 1);
-    return { level, release: () => this.#release(owner, level) };
+  /** Counts a job as outstanding; one that several requests wait for counts once, until the last of them releases it. */
+  add(jobId: string, owner: JobOwner): CountedJob {
+    const job = this.#jobs.get(jobId) ?? this.#begin(jobId, owner);
+    job.holders += 1;
+    return { level: job.level, release: () => this.#release(jobId, job) };
   }
 
-  /** How many there are of a provider, by their level. */
+  /** How many jobs of a provider are outstanding, by their level. */
   of(provider: ProviderId): WaitingByLevel {
     return this.#levels.get(provider) ?? none;
   }
 
-  #release(owner: JobOwner, level: ShareLevel): void {
+  #begin(jobId: string, owner: JobOwner): OutstandingJob {
+    const job = { owner, level: this.nextLevel(owner), holders: 0 };
+    const key = keyOf(owner);
+    const jobs = (this.#shares.get(key)?.jobs ?? 0) + 1;
+    this.#shares.set(key, { jobs, level: job.level });
+    this.#count(owner, job.level, 1);
+    this.#jobs.set(jobId, job);
+    return job;
+  }
+
+  #release(jobId: string, job: OutstandingJob): void {
+    job.holders -= 1;
+    if (job.holders > 0) return;
+    this.#jobs.delete(jobId);
+    const { owner, level } = job;
     const key = keyOf(owner);
     const share = this.#shares.get(key);
-    // Who has nothing outstanding takes up no memory.
+    // A user without outstanding jobs takes up no memory.
     if (share === undefined || share.jobs <= 1) this.#shares.delete(key);
     else share.jobs -= 1;
     this.#count(owner, level, -1);

@@ -5,25 +5,8 @@ import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { type CountedJob, type JobOwner, OutstandingJobs } from './outstanding-jobs.js';
 import { estimateWaitMs, type LivePool } from './wait-estimate.js';
 
-/** What this API process knows of the pools, from their heartbeats. */
-export interface PoolRegistry {
-  onHeartbeat(heartbeat: PoolHeartbeat): void;
-  /** To be called when the store was found away: what was not heard meanwhile tells nothing. */
-  recordOutage(): void;
-  /** Counts a job of our own as outstanding until it is released, and gives the level that it is added with. */
-  recordAdded(owner: JobOwner): CountedJob;
-  /** Jobs that all live pools can run at once, over all providers; undefined while none is known. */
-  places(): number | undefined;
-  /**
-   * Throws `provider_unavailable` when no live worker would take the job or call its model, `overloaded` when the wait
-   * predicted from the backlog is longer than `timeoutMs`, `provider_rate_limited` when it is only because the provider
-   * makes every pool wait with this model, `invalid_request` when no pool has a model for it, or may be asked for the one
-   * it names. An asynchronous request comes after all others, and what its user has outstanding already comes before it.
-   */
-  admit(owner: JobOwner, request: Admission): void;
-}
-
-interface Admission {
+/** When a job has to be done, and by which model. */
+interface JobRequirements {
   timeoutMs: number;
   /** The model that the request names, if it does. */
   model: string | undefined;
@@ -31,77 +14,111 @@ interface Admission {
 
 interface LastHeartbeat {
   readonly heartbeat: PoolHeartbeat;
+  /** When it arrived, by the registry's clock. */
   readonly at: number;
 }
 
-/** Three missed heartbeats and a little: a worker that is silent this long does not count. */
+interface RegistryOptions {
+  /** When heartbeats began to arrive, by `now`. */
+  since: number;
+  /** A clock that never jumps, in milliseconds. */
+  now?: () => number;
+}
+
+/** Three missed heartbeats and a little: a worker that is silent for this long does not count. */
 const heartbeatTtlMs = 3500;
 
 /**
- * `now` is a clock that never jumps, in milliseconds, and `since` when heartbeats began to arrive. Until every live worker must have been
- * heard of once, and again after an outage of the store, a pool of which nobody is known who goes on gets the benefit of
- * the doubt.
+ * What this API process knows of the pools: their last heartbeats, and its own outstanding jobs. Until every live worker must
+ * have sent a heartbeat, and again after an outage of the store, a provider without a known worker is assumed to have one.
  */
-export function createPoolRegistry(options: { since: number; now?: () => number }): PoolRegistry {
-  const { now = () => performance.now() } = options;
-  let { since } = options;
-  const heartbeats = new Map<ProviderId, Map<string, LastHeartbeat>>();
-  const outstanding = new OutstandingJobs();
+export class PoolRegistry {
+  readonly #now: () => number;
+  readonly #heartbeats = new Map<ProviderId, Map<string, LastHeartbeat>>();
+  readonly #outstanding = new OutstandingJobs();
+  #since: number;
 
-  const heardOf = (provider: ProviderId): Map<string, LastHeartbeat> => {
-    const workers = heartbeats.get(provider) ?? new Map<string, LastHeartbeat>();
-    for (const [name, { at }] of workers) if (now() - at > heartbeatTtlMs) workers.delete(name);
-    return workers;
-  };
-  const live = (provider: ProviderId, model: string | undefined): LivePool[] =>
-    [...heardOf(provider).values()].map(({ heartbeat, at }) =>
-      toLivePool(heartbeat, { model, ageMs: now() - at }),
+  constructor({ since, now = () => performance.now() }: RegistryOptions) {
+    this.#since = since;
+    this.#now = now;
+  }
+
+  onHeartbeat(heartbeat: PoolHeartbeat): void {
+    // Expired ones are dropped here as well: workers come and go under new names although nobody asks for anything.
+    const workers = this.#workersOf(heartbeat.provider);
+    this.#heartbeats.set(heartbeat.provider, workers);
+    if (heartbeat.state === 'stopped') workers.delete(heartbeat.worker);
+    else workers.set(heartbeat.worker, { heartbeat, at: this.#now() });
+  }
+
+  /** To be called when the store was found to be down: heartbeats that did not arrive meanwhile mean nothing. */
+  recordOutage(): void {
+    this.#since = this.#now();
+  }
+
+  /** Counts a job of this process as outstanding until it is released; its level becomes its priority. */
+  recordAdded(jobId: string, owner: JobOwner): CountedJob {
+    return this.#outstanding.add(jobId, owner);
+  }
+
+  /** How many jobs all live pools can run at once, over all providers; undefined while none is known. */
+  totalConcurrency(): number | undefined {
+    const pools = [...this.#heartbeats.keys()].flatMap((provider) => [...this.#workersOf(provider).values()]);
+    if (pools.length === 0) return undefined;
+    return pools.reduce((total, { heartbeat }) => total + heartbeat.concurrency, 0);
+  }
+
+  /**
+   * Throws unless a new job would be done in time:
+   * - `provider_unavailable` when no live worker would take it or call its model;
+   * - `invalid_request` when no pool may call the model it names, or has a default one if it names none;
+   * - `overloaded` when the wait estimated from the backlog is longer than `timeoutMs`. Asynchronous jobs come after all others,
+   *   and a user's after those that the user has outstanding;
+   * - `provider_rate_limited` when it is only so because every pool holds the model back for its provider's limits.
+   */
+  admit(owner: JobOwner, { timeoutMs, model }: JobRequirements): void {
+    const { provider, isAsync } = owner;
+    const live = this.#livePools(provider, model);
+    if (live.length === 0 && this.#now() - this.#since < heartbeatTtlMs) return;
+    const able = poolsFor(model, { provider, live });
+    const own = this.#outstanding.of(provider);
+    const waitMs = estimateWaitMs(able, { own, isAsync, level: this.#outstanding.nextLevel(owner) });
+    if (waitMs <= timeoutMs) return;
+    const heldMs = Math.min(...able.map((pool) => pool.heldMs));
+    if (heldMs > 0 && waitMs - heldMs <= timeoutMs)
+      throw new Failure('provider_rate_limited', { provider, retryAfterMs: heldMs });
+    throw new Failure('overloaded', { provider, retryAfterMs: waitMs - timeoutMs });
+  }
+
+  #livePools(provider: ProviderId, model: string | undefined): LivePool[] {
+    return [...this.#workersOf(provider).values()].map(({ heartbeat, at }) =>
+      toLivePool(heartbeat, { model, ageMs: this.#now() - at }),
     );
+  }
 
-  return {
-    onHeartbeat: (heartbeat) => {
-      // Here as well: workers come and go under new names although nobody asks for anything.
-      const workers = heardOf(heartbeat.provider);
-      heartbeats.set(heartbeat.provider, workers);
-      if (heartbeat.state === 'stopped') workers.delete(heartbeat.worker);
-      else workers.set(heartbeat.worker, { heartbeat, at: now() });
-    },
-    recordOutage: () => {
-      since = now();
-    },
-    recordAdded: (owner) => outstanding.add(owner),
-    places: () => {
-      const pools = [...heartbeats.keys()].flatMap((provider) => [...heardOf(provider).values()]);
-      return pools.length === 0
-        ? undefined
-        : pools.reduce((total, { heartbeat }) => total + heartbeat.concurrency, 0);
-    },
-    admit: (owner, { timeoutMs, model }) => {
-      const { provider, isAsync } = owner;
-      const heartbeats = live(provider, model);
-      const taking = heartbeats.filter(({ state }) => state !== 'paused');
-      if (taking.length === 0) {
-        if (heartbeats.length === 0 && now() - since < heartbeatTtlMs) return;
-        throw new Failure('provider_unavailable', { provider });
-      }
-      if (!taking.some((pool) => serves(pool, model))) throw modelNotAllowed(provider);
-      const calling = taking.filter(({ openForMs }) => openForMs === 0);
-      if (calling.length === 0) throw unavailable(provider, taking);
-      const waitMs = estimateWaitMs(calling, {
-        own: outstanding.of(provider),
-        isAsync,
-        level: outstanding.nextLevel(owner),
-      });
-      if (waitMs <= timeoutMs) return;
-      const heldMs = Math.min(...calling.map((pool) => pool.heldMs));
-      if (heldMs > 0 && waitMs - heldMs <= timeoutMs)
-        throw new Failure('provider_rate_limited', { provider, retryAfterMs: heldMs });
-      throw new Failure('overloaded', { provider, retryAfterMs: waitMs - timeoutMs });
-    },
-  };
+  /** The workers whose last heartbeat has not expired. */
+  #workersOf(provider: ProviderId): Map<string, LastHeartbeat> {
+    const workers = this.#heartbeats.get(provider) ?? new Map<string, LastHeartbeat>();
+    for (const [name, { at }] of workers) if (this.#now() - at > heartbeatTtlMs) workers.delete(name);
+    return workers;
+  }
 }
 
-/** The release before does not tell the name of its default model: then the worker decides. */
+/** Those of the live pools that would call the model; throws as `PoolRegistry.admit` when there is none. */
+function poolsFor(
+  model: string | undefined,
+  { provider, live }: { provider: ProviderId; live: readonly LivePool[] },
+): LivePool[] {
+  const unpaused = live.filter(({ state }) => state !== 'paused');
+  if (unpaused.length === 0) throw new Failure('provider_unavailable', { provider });
+  if (!unpaused.some((pool) => serves(pool, model))) throw modelNotAllowed(provider);
+  const closed = unpaused.filter(({ openForMs }) => openForMs === 0);
+  if (closed.length > 0) return closed;
+  const retryAfterMs = Math.min(...unpaused.map(({ openForMs }) => openForMs));
+  throw new Failure('provider_unavailable', { provider, retryAfterMs });
+}
+
+/** The previous release does not send the name of its default model: then the worker decides. */
 function serves(heartbeat: PoolHeartbeat, model: string | undefined): boolean {
   if (model === undefined) return heartbeat.hasDefaultModel;
   return (
@@ -113,26 +130,20 @@ function toLivePool(
   heartbeat: PoolHeartbeat,
   { model, ageMs }: { model: string | undefined; ageMs: number },
 ): LivePool {
-  const asked = model ?? heartbeat.defaultModel;
-  const circuit = heartbeat.breakers?.find((breaker) => breaker.model !== null && breaker.model === asked);
+  const called = model ?? heartbeat.defaultModel;
+  const breaker = heartbeat.breakers?.find((each) => each.model !== null && each.model === called);
   const leftMs = (ms = 0) => Math.max(0, ms - ageMs);
   return {
     ...heartbeat,
     heldMs: Math.max(
       leftMs(heartbeat.heldForMs),
-      circuit?.state === 'limited' ? leftMs(circuit.nextProbeMs) : 0,
+      breaker?.state === 'limited' ? leftMs(breaker.nextProbeMs) : 0,
     ),
-    openForMs: circuit?.state === 'open' ? leftMs(circuit.nextProbeMs) : 0,
+    openForMs: breaker?.state === 'open' ? leftMs(breaker.nextProbeMs) : 0,
   };
 }
 
-const unavailable = (provider: ProviderId, pools: LivePool[]): Failure =>
-  new Failure('provider_unavailable', {
-    provider,
-    retryAfterMs: Math.min(...pools.map(({ openForMs }) => openForMs)),
-  });
-
-/** For a request that names a model which callers may not, or none to a provider without a default one. */
+/** For a request that names a model that callers may not use, or none to a provider without a default one. */
 export const modelNotAllowed = (provider: ProviderId): Failure =>
   new Failure('invalid_request', {
     provider,

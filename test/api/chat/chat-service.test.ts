@@ -1,10 +1,10 @@
 import { getEventListeners } from 'node:events';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChatCommand } from '../../../api/chat/chat-command.js';
-import { type ChatService, createChatService } from '../../../api/chat/chat-service.js';
+import { ChatService } from '../../../api/chat/chat-service.js';
 import type { JobClient } from '../../../api/chat/jobs/job-client.js';
-import { createPendingReplies, type PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
-import { createPoolRegistry } from '../../../api/chat/pools/pool-registry.js';
+import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
+import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
 import type { StoredChats } from '../../../api/chat/stored-chats.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
@@ -12,51 +12,45 @@ import { userNamed } from '../../support/identities.js';
 
 const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 };
 
-/** What was asked of the link, in order; the add is answered when the test says so. */
+/** What was asked of the job client, in order; the add is confirmed when the test says so. */
 let asked: string[];
 let adding: PromiseWithResolvers<void>;
 let pendingReplies: PendingReplies;
 let chatService: ChatService;
-let going: AbortController;
+let client: AbortController;
 
 beforeEach(() => {
   asked = [];
   adding = Promise.withResolvers();
-  pendingReplies = createPendingReplies();
-  going = new AbortController();
-  const link: JobClient = {
-    pools: createPoolRegistry({ since: performance.now() }),
+  pendingReplies = new PendingReplies();
+  client = new AbortController();
+  const jobs: Pick<JobClient, 'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed'> = {
+    pools: new PoolRegistry({ since: performance.now() }),
     check: async () => {},
     add: (jobId) => {
       asked.push(`add ${jobId}`);
       return adding.promise;
     },
     read: async () => ({ state: 'unknown' }),
-    measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }),
     cancel: ({ jobId }) => void asked.push(`cancel ${jobId}`),
-    cancelUnconfirmed: ({ jobId }) => void asked.push(`call off ${jobId}`),
-    cancelStored: () => {},
-    close: async () => {},
+    cancelUnconfirmed: ({ jobId }) => void asked.push(`cancel unconfirmed ${jobId}`),
   };
-  chatService = createChatService({
-    link: () => link,
+  chatService = new ChatService({
+    jobClient: () => jobs,
     pendingReplies,
-    storedChats: begins,
+    storedChats,
     timeoutMs: 60_000,
     maxMs: 60_000,
   });
 });
 
-const refused = () => Promise.reject(new Failure('not_found'));
-/** Every kept command begins a chat. */
-const begins: StoredChats = {
+/** Every command for a stored chat creates one. */
+const storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'> = {
   open: async ({ requestId }, { deadline, admit }) => {
     await admit();
-    return { chat: { id: requestId, deadline, keptUntil: deadline + 1 }, isNew: true };
+    return { chat: { id: requestId, deadline, expiresAt: deadline + 1 }, isNew: true };
   },
-  read: refused,
-  cancel: refused,
-  abandon: ({ owner, id }) => void asked.push(`abandon ${id} of ${owner.name}`),
+  cancelUnconfirmed: ({ owner, id }) => void asked.push(`cancel unconfirmed ${id} of ${owner.name}`),
 };
 
 const ask = (command: Partial<ChatCommand> = {}) =>
@@ -66,58 +60,58 @@ const ask = (command: Partial<ChatCommand> = {}) =>
     provider: 'openai',
     model: 'm',
     turns: [{ role: 'user', content: 'Hello' }],
-    gone: going.signal,
+    signal: client.signal,
     ...command,
   });
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const timeout = expect.objectContaining({ code: 'timeout' });
-const nothingIsKept = () => {
-  expect(pendingReplies.waiting()).toEqual([]);
-  expect(getEventListeners(going.signal, 'abort')).toEqual([]);
+const nothingIsLeft = () => {
+  expect(pendingReplies.pending()).toEqual([]);
+  expect(getEventListeners(client.signal, 'abort')).toEqual([]);
 };
 
-describe('ask', () => {
-  it('calls nothing off for a caller who goes with the answer', async () => {
+describe('createChat', () => {
+  it('cancels nothing for a client that disconnects after the reply', async () => {
     const answer = ask();
     adding.resolve();
     await turn();
     pendingReplies.settle('one', ok);
-    expect(await answer).toEqual({ kind: 'answered', answer: ok, isReplayed: false });
-    nothingIsKept();
-    going.abort();
+    expect(await answer).toEqual({ kind: 'completed', completion: ok, isReplayed: false });
+    nothingIsLeft();
+    client.abort();
     await turn();
     expect(asked).toEqual(['add one']);
   });
 
-  it('adds nothing for a caller who has gone already', async () => {
-    going.abort();
+  it('adds nothing for a client that has disconnected already', async () => {
+    client.abort();
     await expect(ask()).rejects.toEqual(timeout);
-    nothingIsKept();
+    nothingIsLeft();
     expect(asked).toEqual([]);
   });
 
-  it('calls the job off when the caller goes', async () => {
+  it('cancels the job when the client disconnects', async () => {
     const answer = ask();
     adding.resolve();
     await turn();
-    going.abort();
+    client.abort();
     await expect(answer).rejects.toEqual(timeout);
-    nothingIsKept();
+    nothingIsLeft();
     expect(asked).toEqual(['add one', 'cancel one']);
   });
 
-  // A job called off before it is there would be added after that.
+  // A job that is cancelled before it is there would be added after that.
   it.each([
     ['resolve', 'cancel'],
-    ['reject', 'call off'],
+    ['reject', 'cancel unconfirmed'],
   ] as const)(
-    'does not wait for a slow add when the caller goes, but calls it off only then (%s)',
+    'does not wait for a slow add when the client disconnects, but cancels the job only after it (%s)',
     async (how, done) => {
       const answer = ask();
       await turn();
-      going.abort();
+      client.abort();
       await expect(answer).rejects.toEqual(timeout);
-      nothingIsKept();
+      nothingIsLeft();
       expect(asked).toEqual(['add one']);
       adding[how]();
       await turn();
@@ -125,17 +119,17 @@ describe('ask', () => {
     },
   );
 
-  it('calls off a job that is refused, for the store may take it all the same', async () => {
+  it('cancels a job whose add failed, because the store may take it all the same', async () => {
     const answer = ask();
     adding.reject(new Failure('queue_unavailable'));
     await expect(answer).rejects.toEqual(expect.objectContaining({ code: 'queue_unavailable' }));
-    nothingIsKept();
-    expect(asked).toEqual(['add one', 'call off one']);
+    nothingIsLeft();
+    expect(asked).toEqual(['add one', 'cancel unconfirmed one']);
   });
 
   it('does not wait for a slow add past the deadline that the caller named', async () => {
     await expect(ask({ waitMs: 20 })).rejects.toEqual(timeout);
-    nothingIsKept();
+    nothingIsLeft();
     adding.reject(new Failure('queue_unavailable'));
     await turn();
     expect(asked).toEqual(['add one']);
@@ -145,34 +139,34 @@ describe('ask', () => {
     await expect(ask({ waitMs: 60_000, elapsedMs: 59_980 })).rejects.toEqual(timeout);
     expect(asked).toEqual(['add one']);
     await expect(ask({ elapsedMs: 60_000 })).rejects.toEqual(timeout);
-    nothingIsKept();
+    nothingIsLeft();
     expect(asked).toEqual(['add one']);
   });
 
-  it('keeps nothing of a request whose add failed', async () => {
+  it('leaves nothing behind of a request whose add failed', async () => {
     const answer = ask();
     adding.reject(new Failure('queue_unavailable'));
     await expect(answer).rejects.toMatchObject({ code: 'queue_unavailable' });
-    nothingIsKept();
+    nothingIsLeft();
   });
 
-  it('puts a job back once that vanished, but not before its add was answered', async () => {
+  it('adds a lost job again once, but not before its add was confirmed', async () => {
     const answer = ask();
     await turn();
-    pendingReplies.vanished('one');
+    pendingReplies.markLost('one');
     adding.resolve();
     await turn();
     expect(asked).toEqual(['add one']);
-    pendingReplies.vanished('one');
-    pendingReplies.vanished('one');
+    pendingReplies.markLost('one');
+    pendingReplies.markLost('one');
     expect(asked).toEqual(['add one', 'add one']);
     pendingReplies.settle('one', ok);
     await answer;
-    nothingIsKept();
+    nothingIsLeft();
   });
 });
 
-describe('ask, for a caller who may come back', () => {
+describe('createChat, of a stored chat', () => {
   const onDetached = vi.fn();
   beforeEach(() => void onDetached.mockReset());
   /** The chat went on without its request, and ends now. */
@@ -186,7 +180,7 @@ describe('ask, for a caller who may come back', () => {
   const storeOptions = { owner: userNamed('me'), key: 'k', isAsync: false, onResolved, onDetached };
   const isAsync = { ...storeOptions, isAsync: true };
 
-  it('says which chat it is before anything becomes of it', async () => {
+  it('reports the id of the chat before anything becomes of it', async () => {
     const answer = ask({ storeOptions });
     await turn();
     expect(onResolved).toHaveBeenCalledExactlyOnceWith('one');
@@ -195,14 +189,14 @@ describe('ask, for a caller who may come back', () => {
     await answer;
   });
 
-  it('calls nothing off when the caller goes', async () => {
+  it('cancels nothing when the client disconnects', async () => {
     const answer = ask({ storeOptions });
     adding.resolve();
     await turn();
-    going.abort();
+    client.abort();
     await expect(answer).rejects.toEqual(timeout);
     await end();
-    nothingIsKept();
+    nothingIsLeft();
     expect(asked).toEqual(['add one']);
   });
 
@@ -212,20 +206,21 @@ describe('ask, for a caller who may come back', () => {
     adding.resolve();
     expect(await answer).toEqual({ kind: 'accepted', id: 'one', status: 'queued' });
     await end();
-    nothingIsKept();
+    nothingIsLeft();
   });
 
-  it('waits patiently for a chat that goes on without its request', async () => {
-    const lookedAt = (turns: number[]) => turns.filter((turn) => pendingReplies.waiting({ turn }).length > 0);
-    const turns = Array.from({ length: 15 }, (_, index) => index);
+  it('polls rarely for a chat that goes on without its request', async () => {
+    const polledIn = (slots: number[]) =>
+      slots.filter((pollSlot) => pendingReplies.pending({ pollSlot }).length > 0);
+    const slots = Array.from({ length: 15 }, (_, index) => index);
     const answer = ask({ storeOptions: isAsync, waitMs: 20 });
     adding.resolve();
     await turn();
-    expect(lookedAt(turns)).toEqual(turns);
+    expect(polledIn(slots)).toEqual(slots);
     await answer;
-    expect(lookedAt(turns)).toHaveLength(1);
+    expect(polledIn(slots)).toHaveLength(1);
     await end();
-    nothingIsKept();
+    nothingIsLeft();
   });
 
   it('accepts nothing that the queue has not taken', async () => {
@@ -233,24 +228,24 @@ describe('ask, for a caller who may come back', () => {
     adding.reject(new Failure('queue_unavailable'));
     await expect(answer).rejects.toMatchObject({ code: 'queue_unavailable' });
     expect(onDetached).not.toHaveBeenCalled();
-    nothingIsKept();
-    // Without a key nobody can come back for it.
+    nothingIsLeft();
+    // Without a key nobody can come back for the chat.
     expect(asked).toEqual(['add one']);
     adding = Promise.withResolvers();
     const keyless = ask({ storeOptions: { ...isAsync, key: undefined } });
     adding.reject(new Failure('queue_unavailable'));
     await expect(keyless).rejects.toMatchObject({ code: 'queue_unavailable' });
-    expect(asked).toEqual(['add one', 'add one', 'abandon one of me']);
+    expect(asked).toEqual(['add one', 'add one', 'cancel unconfirmed one of me']);
   });
 
-  it('answers who waits for a while when the reply comes meanwhile, and accepts when it does not', async () => {
+  it('replies to a caller that waits for a while when the reply comes meanwhile, and accepts when it does not', async () => {
     adding.resolve();
     const soon = ask({ storeOptions: isAsync, waitMs: 60_000 });
     await turn();
     pendingReplies.settle('one', ok);
-    expect(await soon).toEqual({ kind: 'answered', answer: ok, isReplayed: false });
+    expect(await soon).toEqual({ kind: 'completed', completion: ok, isReplayed: false });
     expect(await ask({ storeOptions: isAsync, waitMs: 20 })).toMatchObject({ kind: 'accepted' });
     await end();
-    nothingIsKept();
+    nothingIsLeft();
   });
 });

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ResolvedChat, StoredChatCommand } from '../../../api/chat/chat-command.js';
-import { type JobClient, openJobClient } from '../../../api/chat/jobs/job-client.js';
-import { createPendingReplies } from '../../../api/chat/jobs/pending-replies.js';
-import { createStoredChats, type StoredChats } from '../../../api/chat/stored-chats.js';
+import { JobClient } from '../../../api/chat/jobs/job-client.js';
+import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
+import { StoredChats } from '../../../api/chat/stored-chats.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import { encodeOutcome, givenUpOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
@@ -37,7 +37,7 @@ const me = userNamed('me');
 
 let database: Awaited<ReturnType<typeof startEmptyDatabase>>;
 let store: QueueStore;
-let link: JobClient;
+let jobs: JobClient;
 let queue: Queue;
 let chats: StoredChats;
 /** Milliseconds since the epoch, for the rules alone. */
@@ -50,9 +50,9 @@ beforeAll(async () => {
   await migrateQueueStore(config);
   store = openQueueStore(config, log);
   expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
-  link = await openJobClient({
+  jobs = await JobClient.open({
     store,
-    pendingReplies: createPendingReplies(),
+    pendingReplies: new PendingReplies(),
     metrics: apiInstruments.metrics,
     log,
   });
@@ -60,16 +60,16 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await queue?.close();
-  await link?.close();
+  await jobs?.close();
   await store?.close();
   await database?.stop();
 });
 beforeEach(() => {
   now = Date.now();
   admissions = 0;
-  chats = createStoredChats({
+  chats = new StoredChats({
     records: store.records,
-    link: () => link,
+    jobClient: () => jobs,
     resultTtlMs: 60_000,
     now: () => now,
   });
@@ -81,7 +81,7 @@ const command = (key: string | undefined, differs: Partial<StoredChatCommand> = 
   provider: 'openai',
   model: undefined,
   turns: [{ role: 'user', content: 'Hello' }],
-  gone: new AbortController().signal,
+  signal: new AbortController().signal,
   storeOptions: { owner: me, key, isAsync: false, onResolved: () => undefined, onDetached: () => undefined },
   ...differs,
 });
@@ -96,8 +96,8 @@ const end = (id: string, outcome: Outcome) =>
   store.records.create(resultKey(id), { value: encodeStoredResult(outcome, now), ttlMs: 60_000 });
 /** Adds the chat's job. */
 const add = async ({ chat }: ResolvedChat) => {
-  const { id, deadline, keptUntil = 0 } = chat;
-  await link.add(id, { provider: 'openai', turns: command(undefined).turns, deadline, keptUntil });
+  const { id, deadline, expiresAt = 0 } = chat;
+  await jobs.add(id, { provider: 'openai', turns: command(undefined).turns, deadline, keptUntil: expiresAt });
 };
 const take = async (id: string) => {
   expect(await queue.remove(id)).toBe(1);
@@ -107,7 +107,7 @@ const work = async (opened: ResolvedChat, process: () => Promise<string>) => {
   await add(opened);
   const worker = store.createWorker(queueName('openai'), process, {});
   const { jobId, provider } = { jobId: opened.chat.id, provider: 'openai' as const };
-  const state = async () => (await link.read({ jobId, provider })).state;
+  const state = async () => (await jobs.read({ jobId, provider })).state;
   await vi.waitUntil(async () => (await state()) === 'settled', patience);
   await worker.close();
 };
@@ -135,12 +135,12 @@ const run = async (opened: ResolvedChat) => {
 const notFound = expect.objectContaining({ code: 'not_found' });
 
 describe('open', () => {
-  it('begins a chat for each command without a key, once it was admitted', async () => {
+  it('creates a chat for each command without a key, once it was admitted', async () => {
     const [one, two] = [command(undefined), command(undefined, { model: 'm' })];
     expect(await open(one)).toMatchObject({ isNew: true, chat: { id: one.requestId } });
     expect(await open(two)).toMatchObject({ isNew: true, chat: { id: two.requestId } });
     expect(admissions).toBe(2);
-    const { chat, record } = await chats.read({ owner: me, id: two.requestId });
+    const { chat, result } = await chats.read({ owner: me, id: two.requestId });
     expect(chat).toMatchObject({
       owner: 'me',
       ownerId: me.id,
@@ -148,10 +148,10 @@ describe('open', () => {
       model: 'm',
       keptUntil: now + 70_000,
     });
-    expect(record).toEqual({ state: 'unknown' });
+    expect(result).toEqual({ state: 'unknown' });
   });
 
-  it('keeps nothing of a command that is not admitted', async () => {
+  it('stores nothing of a command that is not admitted', async () => {
     const asked = command(randomUUID());
     const admit = () => Promise.reject(new Error('full'));
     await expect(chats.open(asked, { deadline: now + 1000, admit })).rejects.toThrow('full');
@@ -159,20 +159,20 @@ describe('open', () => {
     expect(await open(asked)).toMatchObject({ isNew: true });
   });
 
-  it('joins the chat that the key stands for, whoever would be admitted', async () => {
+  it('joins the chat that the key stands for without an admission', async () => {
     const key = randomUUID();
     const first = await open(command(key));
     expect(await open(command(key))).toEqual({ chat: first.chat, isNew: false });
     expect(admissions).toBe(1);
   });
 
-  it('begins one chat when many come at once with one key', async () => {
+  it('creates one chat when many commands with one key come at once', async () => {
     const key = randomUUID();
     const asked = Array.from({ length: 20 }, () => command(key));
     const opened = await Promise.all(asked.map(open));
     expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
     expect(new Set(opened.map(({ chat }) => chat.id)).size).toBe(1);
-    // What the others had begun is nobody's.
+    // The chats that the others had created are deleted.
     const ids = asked.map(({ requestId }) => requestId).filter((id) => id !== opened[0]?.chat.id);
     const found = await Promise.allSettled(ids.map((id) => chats.read({ owner: me, id })));
     expect(found.filter(({ status }) => status === 'fulfilled')).toEqual([]);
@@ -189,7 +189,7 @@ describe('open', () => {
     await expect(open(command(key, differs))).rejects.toMatchObject({ code: 'idempotency_key_reused' });
   });
 
-  it("takes another user's key for another key", async () => {
+  it('does not share a key with another user', async () => {
     const key = randomUUID();
     await open(command(key));
     const storeOptions = { ...command(key).storeOptions, owner: userNamed('you') };
@@ -210,7 +210,7 @@ describe('open', () => {
     expect(admissions).toBe(1);
   });
 
-  it('makes one more attempt after a failure that may pass, however many want it', async () => {
+  it('makes one more attempt after a transient failure, however many commands come', async () => {
     const key = randomUUID();
     const { chat } = await open(command(key));
     await end(chat.id, failed(true));
@@ -222,7 +222,7 @@ describe('open', () => {
     expect(await open(command(key))).toMatchObject({ outcome: ok });
   });
 
-  it('leaves nothing behind of a command that is refused for its key after it had begun a chat', async () => {
+  it('leaves nothing behind of a command that is refused for its key after it had created a chat', async () => {
     const key = randomUUID();
     const asked = Array.from({ length: 10 }, (_, n) => command(key, { model: `m${n}` }));
     const opened = await Promise.allSettled(asked.map(open));
@@ -277,7 +277,7 @@ describe('open', () => {
     expect(again.chat.id).not.toBe(chat.id);
   });
 
-  it('takes a key for another one that was of an earlier user of the same name', async () => {
+  it('does not share a key with an earlier user of the same name', async () => {
     const key = randomUUID();
     const { chat } = await open(command(key));
     const storeOptions = { ...command(key).storeOptions, owner: { ...me, id: 'given again' } };
@@ -290,9 +290,9 @@ describe('open', () => {
     });
   });
 
-  it('says so when the store cannot be asked', async () => {
+  it('throws queue_unavailable when the store cannot be read', async () => {
     const records = { ...store.records, read: () => Promise.reject(new Error('down')) };
-    chats = createStoredChats({ records, link: () => link, resultTtlMs: 60_000 });
+    chats = new StoredChats({ records, jobClient: () => jobs, resultTtlMs: 60_000 });
     await expect(open(command(randomUUID()))).rejects.toMatchObject({ code: 'queue_unavailable' });
   });
 });
@@ -301,13 +301,13 @@ describe('read', () => {
   it('shows a chat and its outcome to its owner alone', async () => {
     const { chat } = await open(command(undefined));
     await end(chat.id, ok);
-    const { record } = await chats.read({ owner: me, id: chat.id });
-    expect(record).toEqual({ state: 'settled', outcome: ok, settledAt: now });
+    const { result } = await chats.read({ owner: me, id: chat.id });
+    expect(result).toEqual({ state: 'settled', outcome: ok, settledAt: now });
     await expect(chats.read({ owner: userNamed('you'), id: chat.id })).rejects.toEqual(notFound);
     await expect(chats.read({ owner: me, id: randomUUID() })).rejects.toEqual(notFound);
   });
 
-  it('hides a chat from who has been given the name of its owner', async () => {
+  it('hides a chat from a later user with the name of its owner', async () => {
     const { chat } = await open(command(undefined));
     const namesake = { owner: { ...me, id: 'given again' }, id: chat.id };
     await expect(chats.read(namesake)).rejects.toEqual(notFound);
@@ -315,7 +315,7 @@ describe('read', () => {
     expect(await chats.read({ owner: { ...me, name: 'renamed' }, id: chat.id })).toBeDefined();
   });
 
-  it('shows what the release before has recorded to whose name it was then', async () => {
+  it("shows a chat that the previous release recorded to whoever had its owner's name then", async () => {
     const { chat } = await open(command(undefined));
     const { ownerId: _, ...older } = decodeStoredChat((await store.records.read(chatKey(chat.id))) ?? '');
     const id = randomUUID();
@@ -335,30 +335,30 @@ describe('read, of a chat whose worker could not record the outcome', () => {
     const opened = await open(command(undefined));
     await work(opened, process);
     const name = { owner: me, id: opened.chat.id };
-    const { record } = await chats.read(name);
-    expect(record).toEqual({ state: 'settled', outcome, settledAt: expect.any(Number) });
+    const { result } = await chats.read(name);
+    expect(result).toEqual({ state: 'settled', outcome, settledAt: expect.any(Number) });
     await take(name.id);
     await chats.cancel(name);
-    expect((await chats.read(name)).record).toEqual(record);
+    expect((await chats.read(name)).result).toEqual(result);
   });
 });
 
-describe('a chat that a newer release has written down', () => {
+describe('a chat that a newer release has recorded', () => {
   const newer = { code: 'internal', retryable: true };
-  const inNewerWords = (id: string, key: string) =>
+  const recordAsNewer = (id: string, key: string) =>
     store.records.create(key, { value: JSON.stringify({ v: 2, id }), ttlMs: 60_000 });
 
-  it('is not taken for one that is not there: whoever asks shall ask again', async () => {
+  it('is not reported as missing: the failure is retryable', async () => {
     const id = randomUUID();
-    await inNewerWords(id, chatKey(id));
+    await recordAsNewer(id, chatKey(id));
     await expect(chats.read({ owner: me, id })).rejects.toMatchObject(newer);
     await expect(chats.cancel({ owner: me, id })).rejects.toMatchObject(newer);
   });
 
-  it('gets no other end than the one that is written down', async () => {
+  it('gets no other outcome than the recorded one', async () => {
     const asked = command('by a newer release');
     const { chat } = await open(asked);
-    await inNewerWords(chat.id, resultKey(chat.id));
+    await recordAsNewer(chat.id, resultKey(chat.id));
     await expect(chats.read({ owner: me, id: chat.id })).rejects.toMatchObject(newer);
     await expect(open(asked)).rejects.toMatchObject(newer);
     expect(admissions).toBe(1);
@@ -376,12 +376,12 @@ describe('a chat that a newer release has written down', () => {
 });
 
 describe('cancel', () => {
-  it('does not take back what the job says, also when nobody has recorded it', async () => {
+  it('does not replace the outcome of the job, also when nobody has recorded it', async () => {
     const opened = await open(command(undefined));
     await work(opened, async () => encodeOutcome(ok));
     const name = { owner: me, id: opened.chat.id };
     await chats.cancel(name);
-    expect((await chats.read(name)).record).toMatchObject({ outcome: ok });
+    expect((await chats.read(name)).result).toMatchObject({ outcome: ok });
   });
 
   it('changes nothing about a chat that has expired', async () => {
@@ -389,7 +389,7 @@ describe('cancel', () => {
     const name = { owner: me, id: chat.id };
     now += 10_000;
     await chats.cancel(name);
-    expect((await chats.read(name)).record).toEqual({ state: 'unknown' });
+    expect((await chats.read(name)).result).toEqual({ state: 'unknown' });
   });
 
   it('ends a chat that still runs at its deadline', async () => {
@@ -398,7 +398,7 @@ describe('cancel', () => {
     const running = await run(opened);
     now += 10_000;
     await chats.cancel(name);
-    expect((await chats.read(name)).record).toMatchObject({ outcome: { kind: 'cancelled' } });
+    expect((await chats.read(name)).result).toMatchObject({ outcome: { kind: 'cancelled' } });
     await running.end();
   });
 
@@ -406,10 +406,10 @@ describe('cancel', () => {
     const { chat } = await open(command(undefined));
     const name = { owner: me, id: chat.id };
     await expect(chats.cancel({ ...name, owner: userNamed('you') })).rejects.toEqual(notFound);
-    expect((await chats.read(name)).record).toEqual({ state: 'unknown' });
+    expect((await chats.read(name)).result).toEqual({ state: 'unknown' });
     await chats.cancel(name);
     await chats.cancel(name);
-    expect((await chats.read(name)).record).toMatchObject({ outcome: { kind: 'cancelled' } });
+    expect((await chats.read(name)).result).toMatchObject({ outcome: { kind: 'cancelled' } });
     await expect(chats.cancel({ owner: me, id: randomUUID() })).rejects.toEqual(notFound);
   });
 
@@ -418,6 +418,6 @@ describe('cancel', () => {
     const name = { owner: me, id: chat.id };
     await end(chat.id, ok);
     await chats.cancel(name);
-    expect((await chats.read(name)).record).toMatchObject({ outcome: ok });
+    expect((await chats.read(name)).result).toMatchObject({ outcome: ok });
   });
 });

@@ -16,14 +16,14 @@ function occupy(limits: UserLimits, load = one) {
 }
 
 describe('UserLimits', () => {
-  it('refuses nothing unless it is told to', async () => {
+  it('refuses nothing without limits', async () => {
     const limits = new UserLimits({});
     const places = Array.from({ length: 1000 }, () => occupy(limits));
     for (const { answer } of places) answer();
     expect(await Promise.all(places.map(({ ended }) => ended))).toEqual(Array(1000).fill('answered'));
   });
 
-  it('lets a user have so many requests at once, and tells the next to come again in a second', async () => {
+  it('lets a user have so many requests in flight, and lets the next one retry after a second', async () => {
     const limits = new UserLimits({ maxInFlight: () => 2 });
     const places = [occupy(limits), occupy(limits)];
     const work = vi.fn(nothing);
@@ -50,11 +50,11 @@ describe('UserLimits', () => {
     for (const { answer } of [staying, second]) answer();
   });
 
-  it('counts what goes on after its request until it has ended, well or not', async () => {
+  it('counts a chat that goes on after its request until it has ended, successfully or not', async () => {
     const limits = new UserLimits({ maxInFlight: () => 1 });
     for (const end of ['resolve', 'reject'] as const) {
       const going = Promise.withResolvers<void>();
-      await limits.run(one, async () => limits.hold(one, going.promise));
+      await limits.run(one, async () => limits.countUntil(one, going.promise));
       await expect(limits.run(one, nothing)).rejects.toEqual(limited);
       going[end]();
       await vi.waitFor(() => limits.run(one, nothing), patience);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type JobClient, openJobClient } from '../../../api/chat/jobs/job-client.js';
-import { createPendingReplies } from '../../../api/chat/jobs/pending-replies.js';
+import { JobClient } from '../../../api/chat/jobs/job-client.js';
+import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
 import { createQueueGauges, type QueueGauges } from '../../../api/operations/queue-gauges.js';
 import { type ApiInstruments, openInstruments } from '../../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../../shared/metrics/metrics.js';
@@ -108,9 +108,9 @@ describe.each(stores)('createQueueGauges on $name', (choice) => {
   let link: JobClient;
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
-    const pendingReplies = createPendingReplies();
+    const pendingReplies = new PendingReplies();
     const { metrics } = openInstruments(apiMetrics);
-    link = await openJobClient({ store: shared.store, pendingReplies, metrics, log });
+    link = await JobClient.open({ store: shared.store, pendingReplies, metrics, log });
   });
   afterAll(async () => {
     await link?.close();

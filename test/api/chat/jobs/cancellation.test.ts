@@ -1,6 +1,6 @@
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Cancellation, createCancellation } from '../../../../api/chat/jobs/cancellation.js';
+import { Cancellation } from '../../../../api/chat/jobs/cancellation.js';
 import { parseConfig } from '../../../../shared/config/config.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   relay = createRecordingRelay();
-  cancellation = createCancellation({
+  cancellation = new Cancellation({
     queueOf: () => queue,
     store,
     relay,
@@ -40,15 +40,15 @@ beforeEach(() => {
   });
 });
 
-const kept = (jobId: string) => ({ jobId, provider: 'openai', isStored: true }) as const;
+const storedJob = (jobId: string) => ({ jobId, provider: 'openai', isStored: true }) as const;
 const add = (jobId: string) => queue.add('chat', {}, { jobId });
-const told = (...jobIds: string[]) => [
+const messagesFor = (...jobIds: string[]) => [
   { topic: topics.cancel('openai'), message: { v: 1, jobIds } },
   { topic: topics.storedResult, message: { v: 1, settled: jobIds.map((jobId) => ({ jobId })) } },
 ];
 
 describe('cancelUnconfirmed', () => {
-  it('tells the pools again until the store takes the message', async () => {
+  it('publishes the cancel again until the store takes the message', async () => {
     const publish = vi.spyOn(relay, 'publish').mockRejectedValueOnce(new Error('away'));
     cancellation.cancelUnconfirmed({ jobId: 'refused', provider: 'openai' });
     await cancellation.flush();
@@ -68,20 +68,20 @@ describe('cancelUnconfirmed', () => {
 });
 
 describe('cancel, of a stored chat', () => {
-  it('tells of all that are called off together in one message to the pools and one to the API', async () => {
+  it('publishes all that are cancelled together in one message to the pools and one to the API', async () => {
     const jobIds = ['one', 'two', 'three'];
     await Promise.all(jobIds.map(add));
-    for (const jobId of jobIds) cancellation.cancel(kept(jobId));
+    for (const jobId of jobIds) cancellation.cancel(storedJob(jobId));
     await cancellation.flush();
-    expect(relay.told).toEqual(told(...jobIds));
+    expect(relay.told).toEqual(messagesFor(...jobIds));
     expect(await queue.getWaitingCount()).toBe(0);
   });
 
-  it('does it once for any number who ask at the same time', async () => {
-    await add('asked-often');
-    for (let n = 0; n < 10; n += 1) cancellation.cancel(kept('asked-often'));
+  it('happens once however many ask at the same time', async () => {
+    await add('cancelled-often');
+    for (let n = 0; n < 10; n += 1) cancellation.cancel(storedJob('cancelled-often'));
     await cancellation.flush();
-    expect(relay.told).toEqual(told('asked-often'));
+    expect(relay.told).toEqual(messagesFor('cancelled-often'));
   });
 
   it('does nothing to a job that is gone or has ended, and does it for one that is there again', async () => {
@@ -90,14 +90,14 @@ describe('cancel, of a stored chat', () => {
     await add('ended');
     await completed;
     await worker.close();
-    cancellation.cancel(kept('ended'));
-    cancellation.cancel(kept('gone'));
+    cancellation.cancel(storedJob('ended'));
+    cancellation.cancel(storedJob('gone'));
     await cancellation.flush();
     expect(relay.told).toEqual([]);
     expect(await queue.getJobState('ended')).toBe('completed');
     await add('gone');
-    cancellation.cancel(kept('gone'));
+    cancellation.cancel(storedJob('gone'));
     await cancellation.flush();
-    expect(relay.told).toEqual(told('gone'));
+    expect(relay.told).toEqual(messagesFor('gone'));
   });
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type JobClient, openJobClient } from '../../../../api/chat/jobs/job-client.js';
-import { watchJobResults } from '../../../../api/chat/jobs/job-results.js';
-import { createPendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
+import { JobClient } from '../../../../api/chat/jobs/job-client.js';
+import { JobResults } from '../../../../api/chat/jobs/job-results.js';
+import { PendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
 import { parseConfig } from '../../../../shared/config/config.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../../../shared/protocol/outcome.js';
@@ -16,12 +16,12 @@ import { patience, patienceMs } from '../../../support/patience.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 import { openWire, type Wire } from '../../../support/wire.js';
 
-const pendingReplies = createPendingReplies();
+const pendingReplies = new PendingReplies();
 const { log } = createRecordingLog();
 let postgres: TestDatabase;
 let wire: Wire;
 let store: QueueStore;
-let link: JobClient;
+let client: JobClient;
 
 beforeAll(async () => {
   postgres = await startEmptyDatabase();
@@ -31,10 +31,10 @@ beforeAll(async () => {
   url.port = String(wire.port);
   store = openQueueStore(parseConfig({ DATABASE_URL: url.href }, 'migrate'), log);
   await store.whenReady(AbortSignal.timeout(patienceMs));
-  link = await openJobClient({ store, pendingReplies, metrics: apiInstruments.metrics, log });
+  client = await JobClient.open({ store, pendingReplies, metrics: apiInstruments.metrics, log });
 });
 afterAll(async () => {
-  await link.close();
+  await client.close();
   await store.close();
   await wire.close();
   await postgres.stop();
@@ -43,60 +43,59 @@ afterAll(async () => {
 const job = { provider: 'openai', turns: [{ role: 'user', content: 'Hi' }] } as const;
 const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 };
 const later = () => Date.now() + 10_000;
-const add = (jobId: string) => link.add(jobId, { ...job, turns: [...job.turns], deadline: later() });
+const add = (jobId: string) => client.add(jobId, { ...job, turns: [...job.turns], deadline: later() });
 
-describe('openJobClient', () => {
-  it('finds the outcome in the record when nobody tells of it', async () => {
-    const outcome = pendingReplies.wait({ jobId: 'untold', provider: 'openai' }, later()).outcome;
-    await add('untold');
+describe('JobClient', () => {
+  it('finds the outcome in the record when its message is lost', async () => {
+    const outcome = pendingReplies.wait({ jobId: 'unpublished', provider: 'openai' }, later()).outcome;
+    await add('unpublished');
     const worker = store.createWorker(queueName('openai'), async () => encodeOutcome(ok), {});
     expect(await outcome).toEqual(ok);
-    const record = await link.read({ jobId: 'untold', provider: 'openai' });
+    const record = await client.read({ jobId: 'unpublished', provider: 'openai' });
     expect(record).toEqual({ state: 'settled', outcome: ok });
     await worker.close();
   });
 
-  it('looks at the record of a stored chat when it is told that one has ended', async () => {
-    const job = { jobId: 'kept', provider: 'openai', isStored: true } as const;
+  it('reads the record of a stored chat when a message says that it has ended', async () => {
+    const job = { jobId: 'stored', provider: 'openai', isStored: true } as const;
     const waiting = pendingReplies.wait(job, later());
-    await store.records.create(resultKey('kept'), { value: encodeStoredResult(ok, 1000), ttlMs: 60_000 });
+    await store.records.create(resultKey('stored'), { value: encodeStoredResult(ok, 1000), ttlMs: 60_000 });
     const relay = await openRelay(store, { name: 'test', log });
-    await relay.publish(topics.storedResult, { v: 1, settled: [{ jobId: 'kept' }] });
+    await relay.publish(topics.storedResult, { v: 1, settled: [{ jobId: 'stored' }] });
     expect(await waiting.outcome).toEqual(ok);
-    expect(await link.read(job)).toEqual({ state: 'settled', outcome: ok, settledAt: 1000 });
+    expect(await client.read(job)).toEqual({ state: 'settled', outcome: ok, settledAt: 1000 });
     await relay.close();
   });
 
-  it('says of a job that it is queued, or that it is not known', async () => {
-    await link.add('queued', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
-    expect(await link.read({ jobId: 'queued', provider: 'vertexai' })).toEqual({ state: 'queued' });
-    expect(await link.read({ jobId: 'unheard', provider: 'vertexai' })).toEqual({ state: 'unknown' });
+  it('reads that a job is queued, or unknown', async () => {
+    await client.add('queued', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
+    expect(await client.read({ jobId: 'queued', provider: 'vertexai' })).toEqual({ state: 'queued' });
+    expect(await client.read({ jobId: 'never-added', provider: 'vertexai' })).toEqual({ state: 'unknown' });
   });
 
-  it('lets a job that vanished be put back once its waiter should have been told of it', async () => {
-    const vanished = Promise.withResolvers<number>();
+  it('has a lost job added again once the message of its outcome should have come', async () => {
+    const lost = Promise.withResolvers<number>();
     const startedAt = Date.now();
     const waiting = pendingReplies.wait({ jobId: 'gone', provider: 'openai' }, later());
-    waiting.onLost(() => vanished.resolve(Date.now() - startedAt));
-    expect(await vanished.promise).toBeGreaterThanOrEqual(100);
+    waiting.onLost(() => lost.resolve(Date.now() - startedAt));
+    expect(await lost.promise).toBeGreaterThanOrEqual(100);
     waiting.leave();
   });
 
-  it('looks at all records, also when one of them cannot be read', async () => {
+  it('reads all records, also when one of them cannot be read', async () => {
     await store.records.create(resultKey('of-a-newer'), { value: '{"v":2}', ttlMs: 60_000 });
     const queue = store.createQueue(queueName('bedrock'));
-    const jobRecords = watchJobResults({ queueOf: () => queue, store, pendingReplies, log });
+    const results = new JobResults({ queueOf: () => queue, store, pendingReplies, log });
     const lost = { jobId: 'lost', provider: 'bedrock', isStored: true } as const;
-    expect(await jobRecords.look([{ ...lost, jobId: 'of-a-newer' }, lost])).toEqual([lost]);
-    jobRecords.stop();
+    expect(await results.poll([{ ...lost, jobId: 'of-a-newer' }, lost])).toEqual([lost]);
     await queue.close();
   });
 
-  it('notes that it has seen the job of who waits', async () => {
-    const seen = vi.spyOn(pendingReplies, 'seen');
+  it('records that it has seen a pending job', async () => {
+    const seen = vi.spyOn(pendingReplies, 'recordSeen');
     const startedAt = Date.now();
     const waiting = pendingReplies.wait({ jobId: 'seen', provider: 'vertexai' }, later());
-    await link.add('seen', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
+    await client.add('seen', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
     await vi.waitUntil(() => seen.mock.calls.length > 0, patience);
     const [jobId, at] = seen.mock.calls[0] ?? [];
     expect(jobId).toBe('seen');
@@ -109,18 +108,18 @@ describe('openJobClient', () => {
     const jobs = ['odd', 'even'].map(
       (jobId) => pendingReplies.wait({ jobId, provider: 'bedrock' }, later()).outcome,
     );
-    const told = Promise.withResolvers<string>();
+    const replyTo = Promise.withResolvers<string>();
     const worker = store.createWorker(
       queueName('openai'),
       async ({ data }) => {
-        told.resolve(data.replyTo);
+        replyTo.resolve(data.replyTo);
         return encodeOutcome(ok);
       },
       {},
     );
     await add('to-learn-the-address');
     const relay = await openRelay(store, { name: 'test', log });
-    await relay.publish(topics.reply(await told.promise), {
+    await relay.publish(topics.reply(await replyTo.promise), {
       v: 1,
       settled: [
         { jobId: 'odd', outcome: '{"kind":"unheard of"}' },
@@ -133,10 +132,10 @@ describe('openJobClient', () => {
   });
 
   it.each([true, false])(
-    'reads no longer than three seconds when the store falls silent (kept: %s)',
+    'reads no longer than three seconds when the store falls silent (stored: %s)',
     async (isStored) => {
       wire.freeze();
-      const reading = link.read({ jobId: 'silent', provider: 'openai', isStored });
+      const reading = client.read({ jobId: 'silent', provider: 'openai', isStored });
       expect(await msUntilFailed(reading)).toBeLessThan(3000);
       wire.thaw();
     },

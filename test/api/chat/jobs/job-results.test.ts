@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { watchJobResults } from '../../../../api/chat/jobs/job-results.js';
-import { createPendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
+import { JobResults } from '../../../../api/chat/jobs/job-results.js';
+import { PendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
 import { parseConfig } from '../../../../shared/config/config.js';
 import { queueName } from '../../../../shared/protocol/messages.js';
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
@@ -13,7 +13,7 @@ import { findStores, freshStore } from '../../../support/stores.js';
 const choice = (await findStores()).find(({ name }) => name === 'redis');
 const waiters = 5000;
 
-describe('a look at the records of those who wait', () => {
+describe('poll', () => {
   if (choice?.servedBy === undefined) return it.skip(`(${choice?.missing})`);
 
   let url: string;
@@ -35,18 +35,17 @@ describe('a look at the records of those who wait', () => {
   it(`takes less than a tenth of a second of Redis' processor for ${waiters} jobs`, async () => {
     const { log } = createRecordingLog();
     const queue = store.createQueue(queueName('openai'));
-    const pendingReplies = createPendingReplies();
-    const records = watchJobResults({ queueOf: () => queue, store, pendingReplies, log });
+    const pendingReplies = new PendingReplies();
+    const results = new JobResults({ queueOf: () => queue, store, pendingReplies, log });
     const jobs = Array.from({ length: waiters }, (_, n) => ({
       jobId: `job-${n}`,
       provider: 'openai' as const,
     }));
     const data = { turns: 'x'.repeat(2000) };
     await queue.addBulk(jobs.map(({ jobId }) => ({ name: 'chat', data, opts: { jobId } })));
-    records.stop();
     const redis = new Redis(url);
     const before = await cpuMs(redis);
-    expect(await records.look(jobs)).toEqual([]);
+    expect(await results.poll(jobs)).toEqual([]);
 
     expect((await cpuMs(redis)) - before).toBeLessThan(100);
     redis.disconnect();

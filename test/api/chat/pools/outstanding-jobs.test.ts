@@ -4,13 +4,19 @@ import { countAll } from '../../../../shared/queue/priority.js';
 
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
 let jobs: OutstandingJobs;
+let added: number;
 
 beforeEach(() => {
   jobs = new OutstandingJobs();
+  added = 0;
 });
 
+const addOne = (owner = me): CountedJob => {
+  added += 1;
+  return jobs.add(`job ${added}`, owner);
+};
 const addMany = (count: number, owner = me): CountedJob[] =>
-  Array.from({ length: count }, () => jobs.add(owner));
+  Array.from({ length: count }, () => addOne(owner));
 const releaseAll = (counted: readonly CountedJob[]) => {
   for (const job of counted) job.release();
 };
@@ -32,12 +38,27 @@ describe('OutstandingJobs', () => {
   it("does not let a user's new job overtake the older ones when a few have ended", () => {
     const counted = addMany(100);
     releaseAll(counted.slice(0, 60));
-    expect(jobs.add(me).level).toBe(7);
+    expect(addOne().level).toBe(7);
     releaseAll(counted.slice(60, 90));
-    expect(jobs.add(me).level).toBe(4);
+    expect(addOne().level).toBe(4);
   });
 
-  it('forgets who has nothing outstanding', () => {
+  it('counts a job once until the last of those who wait for it releases it', () => {
+    const first = jobs.add('joined', me);
+    const second = jobs.add('joined', { ...me, user: 'another' });
+    expect([first.level, second.level]).toEqual([0, 0]);
+    expect(countAll(jobs.of('openai').waitedFor)).toBe(1);
+    first.release();
+    expect(jobs.nextLevel(me)).toBe(1);
+    second.release();
+    expect(countAll(jobs.of('openai').waitedFor)).toBe(0);
+    const again = jobs.add('joined', me);
+    expect(countAll(jobs.of('openai').waitedFor)).toBe(1);
+    again.release();
+    expect(jobs.nextLevel(me)).toBe(0);
+  });
+
+  it('forgets a user without outstanding jobs', () => {
     releaseAll(addMany(100));
     expect(jobs.nextLevel(me)).toBe(0);
     expect(countAll(jobs.of('openai').waitedFor)).toBe(0);

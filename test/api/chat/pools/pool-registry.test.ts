@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createPoolRegistry, type PoolRegistry } from '../../../../api/chat/pools/pool-registry.js';
+import type { JobOwner } from '../../../../api/chat/pools/outstanding-jobs.js';
+import { PoolRegistry } from '../../../../api/chat/pools/pool-registry.js';
 import type { Failure } from '../../../../shared/failures.js';
 import type { PoolHeartbeat } from '../../../../shared/protocol/messages.js';
 
@@ -10,9 +12,10 @@ let pools: PoolRegistry;
 
 beforeEach(() => {
   nowMs = startMs;
-  pools = createPoolRegistry({ since: startMs, now: () => nowMs });
+  pools = new PoolRegistry({ since: startMs, now: () => nowMs });
 });
 
+const addJob = (owner: JobOwner) => pools.recordAdded(randomUUID(), owner);
 const heartbeat = (changes: Partial<PoolHeartbeat> = {}) =>
   pools.onHeartbeat({
     v: 1,
@@ -210,8 +213,8 @@ describe('the predicted wait', () => {
 
   it('counts our own jobs at once, and each until it has settled', () => {
     heartbeat();
-    const settled = Array.from({ length: 109 }, () => pools.recordAdded(me));
-    for (let n = 0; n < 500; n += 1) pools.recordAdded({ ...me, provider: 'bedrock' });
+    const settled = Array.from({ length: 109 }, () => addJob(me));
+    for (let n = 0; n < 500; n += 1) addJob({ ...me, provider: 'bedrock' });
     expect(verdict({ timeoutMs: 12_100 })).toBe('admitted');
     expect(verdict({ timeoutMs: 12_099 })).toBe('overloaded');
     for (const { release } of settled) release();
@@ -228,8 +231,8 @@ describe('the predicted wait', () => {
 
   it('counts our own asynchronous jobs for who waits as far as they may be running', () => {
     heartbeat();
-    const settled = Array.from({ length: 104 }, () => pools.recordAdded({ ...me, isAsync: true }));
-    for (let n = 0; n < 5; n += 1) settled.push(pools.recordAdded(me));
+    const settled = Array.from({ length: 104 }, () => addJob({ ...me, isAsync: true }));
+    for (let n = 0; n < 5; n += 1) settled.push(addJob(me));
     expect(verdict({ timeoutMs: 1210 })).toBe('admitted');
     expect(verdict({ timeoutMs: 1209 })).toBe('overloaded');
     expect(verdict({ timeoutMs: 12_100, isAsync: true })).toBe('admitted');
@@ -240,7 +243,7 @@ describe('the predicted wait', () => {
 
   it('leaves out what is taken after the newcomer, because its user has more outstanding', () => {
     heartbeat({ inFlight: 10, waiting: 500, waitingByLevel: [1, 1, 2, 4, 8, 16, 32, 64, 128, 244] });
-    for (let n = 0; n < 500; n += 1) pools.recordAdded(me);
+    for (let n = 0; n < 500; n += 1) addJob(me);
     expect(verdict({ timeoutMs: 30_000 })).toBe('overloaded');
     expect(verdict({ timeoutMs: 1320, user: 'another' })).toBe('admitted');
     expect(verdict({ timeoutMs: 1319, user: 'another' })).toBe('overloaded');
@@ -249,7 +252,7 @@ describe('the predicted wait', () => {
   it('leaves out asynchronous jobs of those who have more for one who has none', () => {
     const waitingAsyncByLevel = [1, 1, 2, 4, 8, 16, 32, 64, 72];
     heartbeat({ inFlight: 10, waitingAsync: 200, waitingAsyncByLevel });
-    for (let n = 0; n < 200; n += 1) pools.recordAdded({ ...me, isAsync: true });
+    for (let n = 0; n < 200; n += 1) addJob({ ...me, isAsync: true });
     expect(verdict({ timeoutMs: 20_000, isAsync: true })).toBe('overloaded');
     expect(verdict({ timeoutMs: 1320, isAsync: true, user: 'another' })).toBe('admitted');
   });
@@ -325,12 +328,12 @@ describe('a pool that is held back', () => {
 
 describe('places', () => {
   it('is what all live pools can do at once, and unknown while nobody is', () => {
-    expect(pools.places()).toBeUndefined();
+    expect(pools.totalConcurrency()).toBeUndefined();
     heartbeat();
     heartbeat({ worker: 'two', provider: 'bedrock', concurrency: 5 });
-    expect(pools.places()).toBe(15);
+    expect(pools.totalConcurrency()).toBe(15);
     nowMs += 10_000;
-    expect(pools.places()).toBeUndefined();
+    expect(pools.totalConcurrency()).toBeUndefined();
   });
 });
 

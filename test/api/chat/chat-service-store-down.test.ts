@@ -1,57 +1,63 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ChatCommand } from '../../api/chat/chat-command.js';
-import { type ChatService, createChatService } from '../../api/chat/chat-service.js';
-import { type JobClient, openJobClient } from '../../api/chat/jobs/job-client.js';
-import { createPendingReplies, type PendingReplies } from '../../api/chat/jobs/pending-replies.js';
-import { createStoredChats, type StoredChats } from '../../api/chat/stored-chats.js';
-import { userNamed } from '../support/identities.js';
-import { withLag } from '../support/lateness.js';
-import { apiInstruments } from '../support/metrics.js';
-import { patience, patienceMs } from '../support/patience.js';
-import { createRecordingLog } from '../support/recording-log.js';
-import { type SharedStore, startSharedStore } from '../support/shared-store.js';
-import { findStores } from '../support/stores.js';
+import type { ChatCommand } from '../../../api/chat/chat-command.js';
+import { ChatService } from '../../../api/chat/chat-service.js';
+import { JobClient } from '../../../api/chat/jobs/job-client.js';
+import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
+import { StoredChats } from '../../../api/chat/stored-chats.js';
+import { userNamed } from '../../support/identities.js';
+import { withLag } from '../../support/lateness.js';
+import { apiInstruments } from '../../support/metrics.js';
+import { patience, patienceMs } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
+import { findStores } from '../../support/stores.js';
 
 const stores = await findStores();
 const { log } = createRecordingLog();
 
-describe.each(stores)('the chatService and a store in trouble: $name', (choice) => {
+describe.each(stores)('ChatService while the store is down: $name', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   let shared: SharedStore;
   let pendingReplies: PendingReplies;
-  let link: JobClient;
+  let jobs: JobClient;
   let storedChats: StoredChats;
   let chatService: ChatService;
-  let going: AbortController;
+  let client: AbortController;
   /** What happens as a job is about to be added. */
   let beforeAdd: (() => void) | undefined;
   const onDetached = vi.fn();
 
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
-    pendingReplies = createPendingReplies();
-    link = await openJobClient({ store: shared.store, pendingReplies, metrics: apiInstruments.metrics, log });
+    pendingReplies = new PendingReplies();
+    jobs = await JobClient.open({
+      store: shared.store,
+      pendingReplies,
+      metrics: apiInstruments.metrics,
+      log,
+    });
     const { records } = shared.store;
-    storedChats = createStoredChats({ records, link: () => link, resultTtlMs: 60_000 });
-    const add: JobClient['add'] = (...job) => {
+    storedChats = new StoredChats({ records, jobClient: () => jobs, resultTtlMs: 60_000 });
+    const add = jobs.add.bind(jobs);
+    vi.spyOn(jobs, 'add').mockImplementation((...job) => {
       beforeAdd?.();
-      return link.add(...job);
-    };
+      return add(...job);
+    });
     const deps = { pendingReplies, storedChats, timeoutMs: 20_000, maxMs: 60_000 };
-    chatService = createChatService({ ...deps, link: () => ({ ...link, add }) });
+    chatService = new ChatService({ ...deps, jobClient: () => jobs });
   });
   afterAll(async () => {
     shared?.wire.thaw();
-    await link?.close();
+    await jobs?.close();
     await shared?.stop();
   });
   beforeEach(() => {
-    going = new AbortController();
+    client = new AbortController();
     onDetached.mockReset();
-    // There is no worker here, and for a while nobody says so.
-    link.pools.recordOutage();
+    // There is no worker here; after an outage that is not known for a while.
+    jobs.pools.recordOutage();
   });
   afterEach(async () => {
     beforeAdd = undefined;
@@ -59,13 +65,13 @@ describe.each(stores)('the chatService and a store in trouble: $name', (choice) 
     expect(await shared.store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   });
 
-  const kept = (storeOptions: { key?: string; isAsync?: boolean }): ChatCommand => ({
+  const storedCommand = (storeOptions: { key?: string; isAsync?: boolean }): ChatCommand => ({
     requestId: randomUUID(),
     user: 'me',
     provider: 'openai',
     model: 'm',
     turns: [{ role: 'user', content: 'Hello' }],
-    gone: going.signal,
+    signal: client.signal,
     storeOptions: {
       owner: userNamed('me'),
       key: undefined,
@@ -87,23 +93,23 @@ describe.each(stores)('the chatService and a store in trouble: $name', (choice) 
     return { code, tookMs: performance.now() - startedAt - lagMs };
   };
 
-  it('keeps nobody past the deadline who sends a key', async () => {
+  it('does not keep a request with a key past its deadline', async () => {
     shared.wire.freeze();
     const { code, tookMs } = await timed(
-      chatService.createChat({ ...kept({ key: randomUUID() }), waitMs: 500 }),
+      chatService.createChat({ ...storedCommand({ key: randomUUID() }), waitMs: 500 }),
     );
     expect(code).toBe('timeout');
     expect(tookMs).toBeLessThan(1500);
   });
 
-  it.each([{ key: 'k' }, { isAsync: true }])('says within three seconds that it is away: %o', async (how) => {
+  it.each([{ key: 'k' }, { isAsync: true }])('fails within three seconds: %o', async (how) => {
     shared.wire.freeze();
-    const { code, tookMs } = await timed(chatService.createChat(kept(how)));
+    const { code, tookMs } = await timed(chatService.createChat(storedCommand(how)));
     expect(code).toBe('queue_unavailable');
     expect(tookMs).toBeLessThan(3000);
   });
 
-  it('reads and cancels no longer than three seconds', async () => {
+  it('fails to read and to cancel within three seconds', async () => {
     shared.wire.freeze();
     const name = { owner: userNamed('me'), id: randomUUID() };
     for (const { code, tookMs } of await Promise.all([
@@ -117,58 +123,58 @@ describe.each(stores)('the chatService and a store in trouble: $name', (choice) 
 
   it('cancels an asynchronous chat that was refused although the store has taken its job', async () => {
     beforeAdd = shared.wire.holdAnswers;
-    const command = kept({ isAsync: true });
+    const command = storedCommand({ isAsync: true });
     await expect(chatService.createChat(command)).rejects.toMatchObject({ code: 'queue_unavailable' });
     shared.wire.thaw();
     const job = { jobId: command.requestId, provider: 'openai' } as const;
     const outcome = async () => {
-      const { record } = await storedChats
+      const { result } = await storedChats
         .read({ owner: userNamed('me'), id: job.jobId })
-        .catch(() => ({ record: null }));
-      return record?.state === 'settled' && record.outcome.kind;
+        .catch(() => ({ result: null }));
+      return result?.state === 'settled' && result.outcome.kind;
     };
     await vi.waitUntil(async () => (await outcome()) === 'cancelled', patience);
-    await vi.waitUntil(async () => (await link.read(job)).state === 'unknown', patience);
+    await vi.waitUntil(async () => (await jobs.read(job)).state === 'unknown', patience);
     expect(onDetached).not.toHaveBeenCalled();
   });
 
-  it('counts a chat as going on that is accepted from who joins it after its first add has failed', async () => {
+  it('counts a chat as detached that was joined and accepted after its first add had failed', async () => {
     const key = randomUUID();
-    const noted = vi.spyOn(link.pools, 'recordAdded');
+    const counted = vi.spyOn(jobs.pools, 'recordAdded');
     beforeAdd = shared.wire.freeze;
-    await expect(chatService.createChat(kept({ key, isAsync: true }))).rejects.toMatchObject({
+    await expect(chatService.createChat(storedCommand({ key, isAsync: true }))).rejects.toMatchObject({
       code: 'queue_unavailable',
     });
     expect(onDetached).not.toHaveBeenCalled();
     beforeAdd = undefined;
     shared.wire.thaw();
     expect(await shared.store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
-    const again = await chatService.createChat(kept({ key, isAsync: true }));
+    const again = await chatService.createChat(storedCommand({ key, isAsync: true }));
     expect(again).toMatchObject({ kind: 'accepted' });
     expect(onDetached).toHaveBeenCalledOnce();
     const first = ended();
-    // Whoever asks once more is accepted as well, and takes up nothing.
-    expect(await chatService.createChat(kept({ key, isAsync: true }))).toEqual(again);
+    // One more request with the key is accepted as well, and takes up nothing.
+    expect(await chatService.createChat(storedCommand({ key, isAsync: true }))).toEqual(again);
     await ended();
-    // Of the three the first has ended, and the others are one job.
-    expect(noted).toHaveBeenCalledTimes(2);
-    noted.mockRestore();
+    // The first is no longer counted, and the two others are one job: none has another outstanding before it.
+    expect(counted.mock.results.map(({ value }) => value.level)).toEqual([0, 0, 0]);
+    counted.mockRestore();
     const id = again.kind === 'accepted' ? again.id : '';
     await storedChats.cancel({ owner: userNamed('me'), id });
     await first;
-    expect(pendingReplies.waiting()).toEqual([]);
+    expect(pendingReplies.pending()).toEqual([]);
   });
 
-  it('counts nothing as going on that its caller has left and the store has not taken', async () => {
+  it('counts nothing as detached that its client has left and the store has not taken', async () => {
     beforeAdd = () => {
       shared.wire.freeze();
-      going.abort();
+      client.abort();
     };
-    const { code } = await timed(chatService.createChat(kept({ key: randomUUID() })));
+    const { code } = await timed(chatService.createChat(storedCommand({ key: randomUUID() })));
     expect(code).toBe('timeout');
-    expect(pendingReplies.waiting()).toEqual([]);
+    expect(pendingReplies.pending()).toEqual([]);
     const { tookMs } = await timed(ended());
     expect(tookMs).toBeLessThan(3000);
-    expect(pendingReplies.waiting()).toEqual([]);
+    expect(pendingReplies.pending()).toEqual([]);
   });
 });
