@@ -7,9 +7,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY . .
 # What only a checkout runs (npm start) stays behind; the simulator goes along.
-RUN node dev/build.mjs \
-  && find dist/dev -mindepth 1 -maxdepth 1 ! -name simulator -exec rm -r {} + \
-  && find dist -name '*.map' -delete
+RUN node dev/build.mjs && rm dist/programs/start.js
 
 FROM node:24-bookworm-slim AS dependencies
 WORKDIR /app
@@ -28,7 +26,9 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY bin bin
-COPY --from=build /app/dist dist
+COPY --from=build /app/dist/.inputs.sha256 dist/
+COPY --from=build /app/dist/programs dist/programs
+COPY --from=build /app/dist/db/migrations dist/db/migrations
 # By number: a cluster that refuses root cannot look up names. Nothing here belongs to this user, nothing is ever written.
 USER 1000:1000
 EXPOSE 3000 3001 3003

@@ -1,4 +1,4 @@
-// Builds dist/ once per change of the sources: generated routes and OpenAPI document, then JavaScript. Any number may
+// Builds dist/ once per change of the sources: generated routes and OpenAPI document, JavaScript, bundled programs. Any number may
 // start at once, as the lines of a Procfile do: one builds, the others wait for it and find nothing left to do.
 // Plain JavaScript, because it runs before anything is compiled; of TypeScript it imports what Node can strip.
 import { spawn } from 'node:child_process';
@@ -40,6 +40,8 @@ function digestInputs() {
     'tsoa.json',
     'package.json',
     'package-lock.json',
+    'dev/build.mjs',
+    'dev/bundle.mjs',
   ]) {
     hash
       .update(path)
@@ -75,6 +77,8 @@ async function build(digest) {
   rmSync(unfinished, { recursive: true, force: true });
   await run('tsoa', 'spec-and-routes');
   await run('tsc', '-p', 'tsconfig.build.json', '--outDir', unfinished);
+  const { bundlePrograms } = await import('./bundle.mjs');
+  await bundlePrograms(unfinished);
   cpSync(join(root, 'db', 'migrations'), join(unfinished, 'db', 'migrations'), { recursive: true });
   writeFileSync(join(unfinished, stampName), digest);
 }

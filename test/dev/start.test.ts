@@ -184,7 +184,7 @@ describe('npm start', { timeout }, () => {
     const place = await openPlace(test);
     const killed = place.start();
     await killed.up;
-    const programs = killed.family().filter(({ command }) => command.includes('/dist/'));
+    const programs = killed.family().filter(({ command }) => command.includes('/dist/programs/'));
     const server = serverPid(place.dataDir);
     killed.signal('SIGKILL');
     const next = place.start();
@@ -194,7 +194,7 @@ describe('npm start', { timeout }, () => {
     expect(serverPid(place.dataDir)).toBe(server);
 
     const family = next.family();
-    const api = family.find(({ command }) => command.includes('/dist/api/'));
+    const api = family.find(({ command }) => command.includes('/dist/programs/api.js'));
     process.kill(api?.pid ?? Number.NaN, 'SIGKILL');
     expect(await next.ended).toMatchObject({
       code: 1,

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-const program = new URL('../../../dist/dev/simulator/main.js', import.meta.url);
+const program = new URL('../../../dist/programs/simulator.js', import.meta.url);
 
 /** Starts the built program with an IPC channel; it says there where it listens. */
 function start(...args: string[]): ChildProcess {
