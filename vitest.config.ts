@@ -1,56 +1,184 @@
-import { defineConfig } from 'vitest/config';
-import { findStores } from './test/support/stores.js';
-import { StoresReporter } from './test/support/stores-reporter.js';
+import { globSync, readFileSync } from 'node:fs';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+import { FaultsReporter } from './test/faults/support/faults-reporter.js';
+import { findRedisTopologies, findStores } from './test/support/stores.js';
+import { type Suite, SuitesReporter } from './test/support/suites-reporter.js';
 
-/** The catalogue of faults always has the embedded PostgreSQL. */
 const stores = await findStores();
+const topologies = findRedisTopologies();
+const served = stores.flatMap(({ name, servedBy }) => (servedBy ? [name] : []));
+const servedTopologies = topologies.flatMap(({ name, servedBy }) => (servedBy ? [name] : []));
 
+const wholePath = ['test/system/**/*.test.ts'];
 /** What keeps the processors busy for long; beside it, what has to happen within a time would be late. */
 const laborious = ['test/fuzz/**/*.test.ts', 'test/db/post-explain.test.ts', 'test/db/post-search.test.ts'];
+/** How a release is built, packed, started, backed up and followed by the next one. */
+const release = [
+  'test/dev/{build,install-scripts,start}.test.ts',
+  'test/dev/{postgres,release}/**/*.test.ts',
+  'test/{operations,tls}/**/*.test.ts',
+];
+const releaseOnStore = ['test/system/{procfile,release,upgrade}.test.ts'];
+/** What these check is a tenth of a second, or takes a whole machine: nothing else runs beside them. */
+const faultsAlone = ['deadlines', 'cancel', 'many-leave', 'wave'].map(
+  (name) => `test/faults/${name}.test.ts`,
+);
+const scaling = 'test/deployment/scaling.test.ts';
 
-/**
- * `parts` holds everything that does not depend on the queue's store; the whole-path suite in test/system runs once on
- * Redis and once on PostgreSQL, and `laborious` when all others are done. The faults have a run of their own: vitest.faults.config.ts.
- */
+/** Starts programs, or changes what all code in a process sees: gets a process of its own. */
+const needsProcess =
+  /node:child_process|support\/(deployment|command-line|redis-process|redis-topologies)\.js|vi\.(mock|stubEnv)/;
+const others = globSync('test/**/*.test.ts', {
+  exclude: [...laborious, ...release, 'test/{system,faults,redis,deployment}/**'],
+});
+const programs = others.filter((file) => needsProcess.test(readFileSync(file, 'utf8')));
+const parts = others.filter((file) => !programs.includes(file));
+
+const postgres = 'test/support/start-postgres.ts';
+const withStore = [postgres, 'test/support/start-store.ts'];
+/** Where most of the time tests wait, more run at once than there are processors on a small machine. */
+const waiting = { maxWorkers: 4 };
+
+type ProjectOptions = TestProjectInlineConfiguration['test'] & { order: number };
+
+function project({ order, ...test }: ProjectOptions): TestProjectInlineConfiguration {
+  return { extends: true, test: { ...test, sequence: { groupOrder: order } } };
+}
+
+/** Catalogue cases on one store: most wait for seconds that have to pass, so those of all stores run at once. */
+const faults = (store: string, index: number) => [
+  project({
+    name: `${store} faults`,
+    include: ['test/faults/**/*.test.ts'],
+    exclude: faultsAlone,
+    globalSetup: withStore,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    maxWorkers: 3,
+    order: 10,
+  }),
+  project({
+    name: `${store} faults alone`,
+    include: faultsAlone,
+    globalSetup: withStore,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    maxWorkers: 1,
+    order: 11 + index,
+  }),
+];
+
+/** Whole path, worker deaths and failovers on several Redis servers. */
+const onTopology = (store: string) => [
+  project({
+    name: store,
+    include: wholePath,
+    // The release before this one knows of one server alone.
+    exclude: ['test/system/upgrade.test.ts'],
+    globalSetup: withStore,
+    maxWorkers: 6,
+    order: 20,
+  }),
+  project({
+    name: `${store} faults`,
+    include: ['test/redis/**/*.test.ts', 'test/faults/{workers,store-trouble}.test.ts'],
+    globalSetup: withStore,
+    maxWorkers: 3,
+    order: 21,
+  }),
+];
+
+const embedded = 'embedded-postgres';
+const projects = {
+  tests: [
+    // Nothing is loaded twice: these files share the modules of their process.
+    project({
+      name: 'parts',
+      include: parts,
+      isolate: false,
+      globalSetup: [postgres],
+      maxWorkers: 2,
+      order: 0,
+    }),
+    project({ name: 'programs', include: programs, globalSetup: [postgres], ...waiting, order: 1 }),
+    project({
+      name: embedded,
+      include: wholePath,
+      exclude: releaseOnStore,
+      globalSetup: withStore,
+      ...waiting,
+      order: 1,
+    }),
+    project({ name: 'laborious', include: laborious, globalSetup: [postgres], maxWorkers: 2, order: 2 }),
+  ],
+  release: [
+    project({ name: 'release', include: release, globalSetup: [postgres], ...waiting, order: 3 }),
+    ...served.map((store) =>
+      project({
+        name: `${store} release`,
+        include: releaseOnStore,
+        globalSetup: withStore,
+        ...waiting,
+        order: 3,
+      }),
+    ),
+    ...served
+      .filter((store) => store !== embedded)
+      .map((name) =>
+        project({
+          name,
+          include: wholePath,
+          exclude: releaseOnStore,
+          globalSetup: withStore,
+          ...waiting,
+          order: 3,
+        }),
+      ),
+  ],
+  faults: served.flatMap(faults),
+  'redis-topologies': servedTopologies.flatMap(onTopology),
+  deployment: [
+    project({
+      name: 'deployment',
+      include: ['test/deployment/**/*.test.ts'],
+      exclude: [scaling],
+      globalSetup: ['test/deployment/support/build-image.ts'],
+      testTimeout: 60_000,
+      hookTimeout: 240_000,
+      order: 30,
+    }),
+    project({
+      name: 'containers',
+      include: [scaling],
+      globalSetup: ['test/deployment/support/build-image.ts'],
+      testTimeout: 60_000,
+      hookTimeout: 240_000,
+      order: 31,
+    }),
+  ],
+};
+
+const suite = (name: keyof typeof projects, title: string, on: Suite['stores'] = []): Suite => ({
+  name,
+  title,
+  projects: projects[name].map(({ test }) => String(test?.name)),
+  stores: on,
+});
+const suites = [
+  suite('tests', 'Tests', stores),
+  suite('release', 'Release', stores),
+  suite('faults', 'Faults', stores),
+  suite('redis-topologies', 'Redis on several servers', topologies),
+  suite('deployment', 'Deployment'),
+];
+
+/** All suites: package.json's scripts choose the projects of one, and vitest without a choice runs everything. */
 export default defineConfig({
   test: {
     // Far more than any test takes: on a machine with too much to do everything takes many times as long.
     testTimeout: 180_000,
     hookTimeout: 180_000,
-    // Most of the time tests wait for programs, so more run at once than there are processors on a small machine.
-    maxWorkers: 4,
-    reporters: ['default', new StoresReporter(stores)],
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: 'parts',
-          include: ['test/**/*.test.ts'],
-          exclude: ['test/system/**', 'test/faults/**', 'test/redis/**', 'test/deployment/**', ...laborious],
-          globalSetup: ['test/support/start-postgres.ts'],
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'laborious',
-          include: laborious,
-          globalSetup: ['test/support/start-postgres.ts'],
-          sequence: { groupOrder: 1 },
-        },
-      },
-      ...stores
-        .filter(({ servedBy }) => servedBy !== undefined)
-        .map(({ name }) => ({
-          extends: true as const,
-          test: {
-            name,
-            include: ['test/system/**/*.test.ts'],
-            globalSetup: ['test/support/start-postgres.ts', 'test/support/start-store.ts'],
-            sequence: { groupOrder: 0 },
-          },
-        })),
-    ],
+    reporters: ['default', new FaultsReporter(), new SuitesReporter(suites)],
+    projects: Object.values(projects).flat(),
   },
 });

@@ -48,12 +48,15 @@ fault(
     const limited = await books.chat({ model });
     expect(codeOf(limited)).toBe('provider_rate_limited');
     expect(limited.headers.get('retry-after')).toBe('3600');
+    expect(limited.body).toMatchObject({ provider: 'openai', retryable: true });
     expect(limited.tookMs).toBeLessThan(1000);
     await eventually(async () => {
       const refused = await books.chat({ model, headers: { Prefer: 'wait=1' } });
       expect(codeOf(refused)).toBe('provider_rate_limited');
       expect(refused.tookMs).toBeLessThan(500);
-      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      const retryAfter = Number(refused.headers.get('retry-after'));
+      expect(retryAfter).toBeGreaterThan(30);
+      expect(retryAfter).toBeLessThanOrEqual(60);
     });
     expect((await books.chat({ provider: 'anthropic' })).status).toBe(200);
     expect((await books.chat({})).status).toBe(200);

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { freePort } from '../../dev/free-port.js';
+import { withLag } from '../support/lateness.js';
 import { codeOf } from './support/balance.js';
 import { eventually, expectCodes, timed } from './support/expectations.js';
 import { fault } from './support/fault.js';
@@ -70,8 +71,12 @@ fault(
     await books.deployment.simulator.waitForCall(({ model, id }) => model === asked.model && id > first.id);
     await books.kill(await books.jobs.workerOf('openai'));
     await startWorker();
-    const reply = await asked.reply;
+    const startedAt = performance.now();
+    const { result: reply, lagMs } = await withLag(() => asked.reply);
     expect(codeOf(reply)).toBe('internal');
+    expect(reply.body.retryable).toBe(true);
+    // The lock, and the two checks that it takes to call a job stalled; its caller would wait for thirty seconds.
+    expect(performance.now() - startedAt).toBeLessThan(lockMs + 2000 + 5000 + lagMs);
     expect((await books.chat()).status).toBe(200);
     return `given up after two starts: 500 internal after ${Math.round(reply.tookMs)} ms; the third worker serves`;
   },

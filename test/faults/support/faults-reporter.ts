@@ -1,5 +1,4 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
 import type { Reporter, TestCase } from 'vitest/node';
 import { storeOf } from '../../support/stores.js';
 import type { Balance } from './balance.js';
@@ -14,9 +13,6 @@ interface Told extends FaultRecord {
 /** Tells of every case what was injected, what came out and whether the books balance; all of them again at the end. */
 export class FaultsReporter implements Reporter {
   readonly #told: Told[] = [];
-
-  /** The file of all cases, for programs to read. */
-  constructor(private readonly file: string) {}
 
   onTestCaseResult(test: TestCase): void {
     const { fault } = test.meta();
@@ -47,8 +43,9 @@ export class FaultsReporter implements Reporter {
     const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
     const lines = rows.map((row) => row.map((cell, n) => cell.padEnd(widths[n] ?? 0)).join('  '));
     process.stdout.write(`\nFaults and their books\n  ${lines.join('\n  ')}\n`);
-    mkdirSync(dirname(this.file), { recursive: true });
-    writeFileSync(this.file, `${JSON.stringify(this.#told, undefined, 2)}\n`);
+    mkdirSync('test-results', { recursive: true });
+    const kind = this.#told.some(({ store }) => store.startsWith('redis-')) ? '-redis-topologies' : '';
+    writeFileSync(`test-results/fault-cases${kind}.json`, `${JSON.stringify(this.#told, undefined, 2)}\n`);
   }
 }
 
