@@ -7,7 +7,7 @@ import type { Log } from '../../shared/runtime/log.js';
 import { requestIdOf } from '../http/problem.js';
 import type { Login, LoginLimiter } from './login-limiter.js';
 
-/** Who is asking, once their credentials have been checked: the same user by Basic and by any of their tokens. */
+/** The authenticated user of a request: the same one by Basic and by any of their tokens. */
 export interface Caller extends UserIdentity {
   readonly scopes: readonly Scope[];
 }
@@ -22,17 +22,17 @@ export const callerOf = ({ user }: AuthenticatedRequest): Caller => user as Call
 export const mayWrite = ({ user }: AuthenticatedRequest): boolean =>
   user?.scopes.includes('blogs:write') ?? false;
 
-/** What the generated routes check credentials with; they find it in `app.locals.authentication`. */
+/** Checks credentials for the generated routes, which find it in `app.locals.authentication`. */
 export interface Authentication {
-  /** Takes the same time whether the name, the secret or neither is right. */
+  /** Takes the same time whichever of the two is wrong. */
   checkUser(name: string, secret: string): UserIdentity | undefined;
-  /** Whether there is a user of the name, so that it can be no secret. */
+  /** Whether a user has this name, so that it is safe to log. */
   userExists(name: string): boolean;
-  /** Whether `checkUser` knows everybody; until then a failed check proves nothing. */
+  /** Whether `checkUser` knows all users; until then a failed check proves nothing. */
   usersLoaded(): boolean;
   checkToken(token: string): Promise<Caller | undefined>;
   loginLimiter: LoginLimiter;
-  /** For Basic until the users are loaded: what fails then may be right, and shall count for nothing afterwards. */
+  /** For Basic until the users are loaded: credentials that fail by then may be right, and must not count later. */
   earlyLimiter: LoginLimiter;
   log: Log;
   /** Whether posts may be read without credentials. */
@@ -40,9 +40,9 @@ export interface Authentication {
 }
 
 /**
- * Called by the generated routes before anything of the request is read; what it gives becomes `request.user`, which
- * is undefined for a reader who sent no credentials and needs none. `basic` is HTTP Basic (RFC 7617, UTF-8) for chat
- * users, `bearer` an access token (RFC 6750) with all of the scopes.
+ * The generated routes call it before they read anything of the request; the result becomes `request.user`, which is
+ * undefined for an anonymous reader. `basic` is HTTP Basic (RFC 7617, UTF-8) for chat users, `bearer` an access token
+ * (RFC 6750) with all of the scopes. Throws `unauthorized`, `insufficient_scope` or `rate_limited`.
  */
 export async function expressAuthentication(
   request: Request,
@@ -51,7 +51,7 @@ export async function expressAuthentication(
 ): Promise<Caller | undefined> {
   const authentication = request.app.locals.authentication as Authentication;
   if (securityName === 'basic') return asChatUser(request, authentication);
-  // The scopes are those that the controllers name.
+  // The scopes come from the controllers.
   if (securityName === 'bearer') return asTokenOwner(request, authentication, scopes as Scope[]);
   throw new TypeError('unknown security scheme');
 }
@@ -67,9 +67,9 @@ async function asChatUser(request: Request, authentication: Authentication): Pro
   const isLoaded = usersLoaded();
   const refused = (failure: Failure): never => {
     const user = credentials && userExists(credentials.name) ? credentials.name : undefined;
-    // Said whatever the name is: another answer to the first user's would tell that it is theirs.
-    const told = isLoaded ? failure : new Failure('internal', notLoaded);
-    return refuse(request, authentication, { failure: told, user });
+    // The same for every name: a different answer would reveal the first user's name.
+    const answer = isLoaded ? failure : new Failure('internal', notLoaded);
+    return refuse(request, authentication, { failure: answer, user });
   };
   const user = await logIn(
     { address: request.ip, credentials: sent.join() },
@@ -81,27 +81,27 @@ async function asChatUser(request: Request, authentication: Authentication): Pro
   return user ? { ...user, scopes: ['chat'] } : refused(unauthorized(basicChallenge));
 }
 
-interface Checking<T> {
+interface CredentialCheck<T> {
   limiter: LoginLimiter;
   check: () => T | undefined | Promise<T | undefined>;
 }
 
-/** Whom the check finds; throws what the limiter and the check throw. */
-async function logIn<T>(login: Login, { limiter, check }: Checking<T>): Promise<T | undefined> {
+/** The result of the check; throws what the limiter and the check throw. */
+async function logIn<T>(login: Login, { limiter, check }: CredentialCheck<T>): Promise<T | undefined> {
   await limiter.admit(login);
   const found = await check();
-  if (found === undefined) await limiter.countFailure(login);
-  else limiter.noteSuccess(login);
+  if (found === undefined) await limiter.recordFailure(login);
+  else limiter.recordSuccess(login);
   return found;
 }
 
 interface Refusal {
   failure: Failure;
-  /** Who it was, where that is certain to be a user's name: a secret may have been sent in its place. */
+  /** Only if it is certainly a user's name: clients may send a secret in its place. */
   user?: string | undefined;
 }
 
-/** Throws the failure, and has the log say who has met it. */
+/** Throws the failure after logging who was refused. */
 function refuse(request: Request, { log }: Authentication, { failure, user }: Refusal): never {
   const requestId = request.res && requestIdOf(request.res);
   log.info({ requestId, code: failure.code, address: request.ip, user }, 'login refused');
@@ -136,18 +136,18 @@ async function asTokenOwner(
   return refuse(request, authentication, { failure: insufficient(scopes), user: caller.name });
 }
 
-/** A database that is away refuses nobody. */
+/** An unavailable database is an error, but no refusal. */
 const isRefusal = (error: unknown): error is Failure =>
   error instanceof Failure && error.code === 'rate_limited';
 
-/** Whoever may write may read. */
+/** Write access includes read access. */
 const allows = ({ scopes }: Caller, wanted: Scope): boolean =>
   scopes.includes(wanted) || (wanted === 'blogs:read' && scopes.includes('blogs:write'));
 
-/** The name and the secret may be 512 characters of four bytes each, in base64, and no more. */
+/** Enough for a name and a secret of 512 characters in all, four bytes each, in base64. */
 const maxHeader = 4096;
 
-/** What follows the scheme in a header that was sent once. Node itself would silently go by the first of several. */
+/** What follows the scheme, if the header was sent exactly once; Node would silently use the first of several. */
 function credentialsOf([header, ...more]: string[], pattern: RegExp): string | undefined {
   if (header === undefined || more.length > 0 || header.length > maxHeader) return undefined;
   return pattern.exec(header)?.[1];
@@ -166,13 +166,13 @@ function parseBasic(sent: string[]): { name: string; secret: string } | undefine
 
 const unauthorized = (challenge: string): Failure =>
   new Failure('unauthorized', {
-    detail: challenge.startsWith('Basic') ? wantsUser : wantsToken,
+    detail: challenge.startsWith('Basic') ? needsUser : needsToken,
     headers: { 'WWW-Authenticate': challenge },
   });
 
-const wantsUser =
+const needsUser =
   'This address takes the name and the secret of a chat user (HTTP Basic), and they are missing or wrong.';
-const wantsToken =
+const needsToken =
   'This address takes an access token (Authorization: Bearer …), and it is missing, wrong, expired or revoked.';
 
 const insufficient = (scopes: readonly Scope[]): Failure =>

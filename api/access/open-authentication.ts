@@ -7,9 +7,9 @@ import type { Log } from '../../shared/runtime/log.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { Authentication } from './authentication.js';
-import { createLoginLimiter } from './login-limiter.js';
+import { LoginLimiter } from './login-limiter.js';
 import { createTokenAuthenticator } from './token-authenticator.js';
-import { createUserDirectory } from './user-directory.js';
+import { UserDirectory } from './user-directory.js';
 
 interface AuthenticationDeps {
   database: Database;
@@ -17,13 +17,13 @@ interface AuthenticationDeps {
   lifecycle: Lifecycle;
 }
 
-/** An authentication that loads its users in the background. */
+/** Loads its users in the background. */
 export interface OpenAuthentication extends Authentication {
-  /** Resolves when the first attempt to load them is over, well or not. */
+  /** Resolves when the first attempt to load them has succeeded or failed. */
   readonly attempted: Promise<void>;
 }
 
-/** Who may use this server: those whom the environment names, who need no database, and those in the database. */
+/** Knows the user of the environment, who needs no database, and the users and tokens in the database. */
 export function openAuthentication(
   config: Config,
   { database, log, lifecycle }: AuthenticationDeps,
@@ -32,7 +32,7 @@ export function openAuthentication(
   const user = firstUser(config);
   const users = lifecycle.opened(
     'user directory',
-    createUserDirectory({
+    new UserDirectory({
       first: user && { user, secret },
       users: createUserStore(database),
       database,
@@ -51,20 +51,20 @@ export function openAuthentication(
     userExists: (name) => users.has(name),
     usersLoaded: () => users.loaded,
     checkToken,
-    loginLimiter: createLoginLimiter(),
-    earlyLimiter: createLoginLimiter(),
+    loginLimiter: new LoginLimiter(),
+    earlyLimiter: new LoginLimiter(),
     log,
     publicReads: config.BLOG_READS === 'public',
   };
 }
 
-/** Whom the credentials of the environment stand for; undefined when it has none. */
+/** The user of the environment's credentials; undefined when it has none. */
 const firstUser = (config: Config): UserIdentity | undefined =>
   config.CHAT_USERNAME || config.BLOG_TOKEN ? firstUserOf(defaultOwner(config)) : undefined;
 
 /**
- * Throws `StartupError` when there are no credentials at all: a server that nobody can use is a mistake that is better
- * told now. A database that is away may know somebody.
+ * Throws `StartupError` when there are no credentials at all: a server that nobody can use is a mistake. It starts when
+ * the database is unavailable, which may know somebody.
  */
 export async function refuseWithoutCredentials(
   config: Config,
@@ -73,10 +73,10 @@ export async function refuseWithoutCredentials(
   if (config.CHAT_USERNAME || config.BLOG_TOKEN) return;
   try {
     const lists = Promise.all([createUserStore(database).list(), createTokenStore(database).list()]);
-    const [users, tokens] = await withTimeout(patienceMs, lists);
-    if (users.some(({ hasSecret }) => hasSecret) || tokens.some(isGood)) return;
+    const [users, tokens] = await withTimeout(timeoutMs, lists);
+    if (users.some(({ hasSecret }) => hasSecret) || tokens.some(isActive)) return;
   } catch (error) {
-    log.warn({ err: error }, 'cannot see yet whether there are users or tokens');
+    log.warn({ err: error }, 'cannot check yet whether there are users or tokens');
     return;
   }
   throw new StartupError(
@@ -85,9 +85,9 @@ export async function refuseWithoutCredentials(
   );
 }
 
-/** A start must not wait for a silent database. */
-const patienceMs = 2000;
+/** The start must not hang with the database. */
+const timeoutMs = 2000;
 
 /** Neither revoked nor expired. */
-const isGood = ({ revokedAt, expiresAt }: TokenInfo): boolean =>
+const isActive = ({ revokedAt, expiresAt }: TokenInfo): boolean =>
   revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > Date.now());

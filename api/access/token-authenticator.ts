@@ -5,23 +5,23 @@ import type { Scope } from '../../shared/contract.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { Caller } from './authentication.js';
 
-/** Gives whom an access token stands for; throws `Failure('database_unavailable')`. */
+/** The caller that an access token belongs to; throws `Failure('database_unavailable')`. */
 export type TokenAuthenticator = (token: string) => Promise<Caller | undefined>;
 
-interface TokenCheckDeps {
-  /** The user of the environment, and the token of any form that it names, if it does. */
+interface TokenAuthenticatorDeps {
+  /** The user of the environment, and its token, which may have any form. */
   first: { user: UserIdentity; token: string | undefined } | undefined;
   tokens: Pick<TokenStore, 'find' | 'markUsed'>;
   log: Log;
 }
 
 /**
- * Checks access tokens. The first one needs no database; the others are looked up at every request, so that
- * revoking one is effective at once, and by their digest, so that the time of the search tells nothing about a token.
+ * Checks access tokens. The first user's token needs no database. All others are looked up for every request, so that
+ * revoking one takes effect at once, and by digest, so that the duration of the query reveals nothing about a token.
  */
-export function createTokenAuthenticator({ first, tokens, log }: TokenCheckDeps): TokenAuthenticator {
+export function createTokenAuthenticator({ first, tokens, log }: TokenAuthenticatorDeps): TokenAuthenticator {
   const known = first?.token ? digestOf(first.token) : undefined;
-  const recordUse = createUseNote({ tokens, log });
+  const recordUse = createUseRecorder({ tokens, log });
   return async (token) => {
     const digest = digestOf(token);
     if (first && known && sameDigest(digest, known)) return { ...first.user, scopes: firstScopes };
@@ -36,15 +36,18 @@ export function createTokenAuthenticator({ first, tokens, log }: TokenCheckDeps)
 
 const firstScopes: readonly Scope[] = ['blogs:write', 'blogs:read'];
 
-/** Notes a use in the background: the caller neither waits for it nor fails with it. A burst of uses is noted once. */
-function createUseNote({ tokens, log }: Pick<TokenCheckDeps, 'tokens' | 'log'>): (id: string) => void {
-  const underWay = new Set<string>();
+/** Records a use in the background: the caller neither waits for it nor fails with it. A burst of uses is recorded once. */
+function createUseRecorder({
+  tokens,
+  log,
+}: Pick<TokenAuthenticatorDeps, 'tokens' | 'log'>): (id: string) => void {
+  const recording = new Set<string>();
   return (id) => {
-    if (underWay.has(id)) return;
-    underWay.add(id);
+    if (recording.has(id)) return;
+    recording.add(id);
     tokens
       .markUsed(id)
-      .catch((err) => log.warn({ err, token: id }, 'could not note the use of a token'))
-      .finally(() => underWay.delete(id));
+      .catch((err) => log.warn({ err, token: id }, 'could not record the use of a token'))
+      .finally(() => recording.delete(id));
   };
 }

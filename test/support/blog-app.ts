@@ -1,6 +1,6 @@
 import express, { Router } from 'express';
 import type { Caller } from '../../api/access/authentication.js';
-import { createLoginLimiter } from '../../api/access/login-limiter.js';
+import { LoginLimiter } from '../../api/access/login-limiter.js';
 import { BlogsController, type BlogsDeps } from '../../api/blog/blogs.controller.js';
 import { RegisterRoutes } from '../../api/generated/routes.js';
 import { Controllers } from '../../api/http/controllers.js';
@@ -74,8 +74,8 @@ export async function startBlogApp({
     checkToken: async (token: string) => callers[token],
     userExists: () => false,
     usersLoaded: () => true,
-    loginLimiter: createLoginLimiter(),
-    earlyLimiter: createLoginLimiter(),
+    loginLimiter: new LoginLimiter(),
+    earlyLimiter: new LoginLimiter(),
     log: recording.log,
     publicReads,
   };

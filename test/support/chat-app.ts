@@ -1,4 +1,4 @@
-import { createLoginLimiter } from '../../api/access/login-limiter.js';
+import { LoginLimiter } from '../../api/access/login-limiter.js';
 import { createApp } from '../../api/app.js';
 import { createFeeds } from '../../api/blog/feeds.js';
 import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
@@ -60,8 +60,8 @@ export async function startChatApp({
       checkToken: async () => undefined,
       userExists: () => false,
       usersLoaded: () => true,
-      loginLimiter: createLoginLimiter(),
-      earlyLimiter: createLoginLimiter(),
+      loginLimiter: new LoginLimiter(),
+      earlyLimiter: new LoginLimiter(),
       log: recording.log,
       publicReads: true,
     },

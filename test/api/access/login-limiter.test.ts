@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { createLoginLimiter } from '../../../api/access/login-limiter.js';
+import { LoginLimiter } from '../../../api/access/login-limiter.js';
 import { counterOf } from '../../../api/access/rate-limit.js';
 import { Failure } from '../../../shared/failures.js';
 import { patience } from '../../support/patience.js';
@@ -9,16 +9,16 @@ const from = (address: string, credentials = 'Basic eDp5') => ({ address, creden
 const limited = expect.objectContaining({ code: 'rate_limited' });
 
 /** Counts failures until one is too many; how many were not. */
-async function failUntilLimited(limiter: ReturnType<typeof createLoginLimiter>, address: string) {
+async function failUntilLimited(limiter: LoginLimiter, address: string) {
   for (let count = 0; ; count++) {
-    const failure = await limiter.countFailure(from(address)).catch((error: Failure) => error);
+    const failure = await limiter.recordFailure(from(address)).catch((error: Failure) => error);
     if (failure) return { count, failure };
   }
 }
 
-describe('createLoginLimiter', () => {
+describe('LoginLimiter', () => {
   it('lets 30 failures of a client pass within a minute, and says how long to wait then', async () => {
-    const { count, failure } = await failUntilLimited(createLoginLimiter(), '192.0.2.1');
+    const { count, failure } = await failUntilLimited(new LoginLimiter(), '192.0.2.1');
     expect(count).toBe(30);
     expect(failure).toBeInstanceOf(Failure);
     expect(failure).toMatchObject({ code: 'rate_limited', status: 429 });
@@ -27,20 +27,20 @@ describe('createLoginLimiter', () => {
   });
 
   it('counts for each client alone', async () => {
-    const limiter = createLoginLimiter();
+    const limiter = new LoginLimiter();
     await failUntilLimited(limiter, '192.0.2.1');
-    await expect(limiter.countFailure(from('192.0.2.2'))).resolves.toBeUndefined();
-    await expect(limiter.countFailure(from('192.0.2.1'))).rejects.toEqual(limited);
+    await expect(limiter.recordFailure(from('192.0.2.2'))).resolves.toBeUndefined();
+    await expect(limiter.recordFailure(from('192.0.2.1'))).rejects.toEqual(limited);
   });
 
   it('begins again when the window is over, however many failures came in it', async () => {
-    const limiter = createLoginLimiter({ most: 2, windowSeconds: 0.05 });
+    const limiter = new LoginLimiter({ maxFailures: 2, windowSeconds: 0.05 });
     await failUntilLimited(limiter, '192.0.2.1');
-    await vi.waitFor(() => limiter.countFailure(from('192.0.2.1')), { ...patience, interval: 5 });
+    await vi.waitFor(() => limiter.recordFailure(from('192.0.2.1')), { ...patience, interval: 5 });
   });
 
   it('admits one attempt after another from an address with too many failures, and not many who wait', async () => {
-    const limiter = createLoginLimiter({ most: 1, paceMs: 30 });
+    const limiter = new LoginLimiter({ maxFailures: 1, intervalMs: 30 });
     await failUntilLimited(limiter, '192.0.2.1');
     const startedAt = performance.now();
     const ends = await Promise.all(
@@ -57,28 +57,28 @@ describe('createLoginLimiter', () => {
   });
 
   it('bounds how many wait in all', async () => {
-    const limiter = createLoginLimiter({ most: 0, paceMs: 30 });
+    const limiter = new LoginLimiter({ maxFailures: 0, intervalMs: 30 });
     const addresses = Array.from({ length: 3000 }, (_, n) => `10.0.${n >> 8}.${n & 255}`);
-    await Promise.allSettled(addresses.map((address) => limiter.countFailure(from(address))));
+    await Promise.allSettled(addresses.map((address) => limiter.recordFailure(from(address))));
     const ends = await Promise.allSettled(addresses.map((address) => limiter.admit(from(address))));
     expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1000);
   });
 
   it('admits at once what was accepted from the address, until it fails', async () => {
-    const limiter = createLoginLimiter({ most: 1, paceMs: 3_600_000 });
-    limiter.noteSuccess(from('192.0.2.1', 'good'));
+    const limiter = new LoginLimiter({ maxFailures: 1, intervalMs: 3_600_000 });
+    limiter.recordSuccess(from('192.0.2.1', 'good'));
     await failUntilLimited(limiter, '192.0.2.1');
     await limiter.admit(from('192.0.2.1', 'good'));
     await limiter.admit(from('::ffff:192.0.2.1', 'good'));
-    await limiter.countFailure(from('192.0.2.1', 'good')).catch(() => undefined);
+    await limiter.recordFailure(from('192.0.2.1', 'good')).catch(() => undefined);
     const isAdmitted = limiter.admit(from('192.0.2.1', 'good')).then(() => true);
     expect(await Promise.race([isAdmitted, Promise.resolve('waits')])).toBe('waits');
   });
 
   it('forgets the oldest of very many who were accepted', async () => {
-    const limiter = createLoginLimiter({ most: 1, paceMs: 20 });
+    const limiter = new LoginLimiter({ maxFailures: 1, intervalMs: 20 });
     const accepted = Array.from({ length: 10_001 }, (_, n) => from('192.0.2.1', `good ${n}`));
-    for (const login of accepted) limiter.noteSuccess(login);
+    for (const login of accepted) limiter.recordSuccess(login);
     await failUntilLimited(limiter, '192.0.2.1');
     const startedAt = performance.now();
     for (const login of accepted.slice(-200)) await limiter.admit(login);
@@ -91,8 +91,8 @@ describe('createLoginLimiter', () => {
   it('does not keep the process alive', async () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     const before = timers();
-    const limiter = createLoginLimiter({ most: 0 });
-    await limiter.countFailure(from('192.0.2.1')).catch(() => undefined);
+    const limiter = new LoginLimiter({ maxFailures: 0 });
+    await limiter.recordFailure(from('192.0.2.1')).catch(() => undefined);
     void limiter.admit(from('192.0.2.1'));
     expect(timers()).toBe(before);
   });

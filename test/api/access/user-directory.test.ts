@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createUserDirectory } from '../../../api/access/user-directory.js';
+import { UserDirectory } from '../../../api/access/user-directory.js';
 import { createUserStore, type UserDigest } from '../../../db/access/users.js';
 import { openDatabase } from '../../../db/database/client.js';
 import { digestOf } from '../../../shared/access-token.js';
@@ -20,7 +20,7 @@ const userOf = (name: string, secret: string): UserDigest => ({
 });
 
 /** A directory over loads that the test brings to an end, and a database that speaks when the test says so. */
-type First = Parameters<typeof createUserDirectory>[0]['first'];
+type First = ConstructorParameters<typeof UserDirectory>[0]['first'];
 
 function startByHand(options: { first: First } = { first }) {
   const loads: PromiseWithResolvers<UserDigest[]>[] = [];
@@ -31,7 +31,7 @@ function startByHand(options: { first: First } = { first }) {
   };
   let hooks = { onListen: () => {}, onNotify: () => {} };
   const recording = createRecordingLog();
-  const directory = createUserDirectory({
+  const directory = new UserDirectory({
     first: options.first,
     users: { digests },
     database: {
@@ -43,8 +43,11 @@ function startByHand(options: { first: First } = { first }) {
   });
   onTestFinished(() => directory.close());
   return {
-    ...directory,
     directory,
+    attempted: directory.attempted,
+    check: (...credentials: Parameters<UserDirectory['check']>) => directory.check(...credentials),
+    has: (name: string) => directory.has(name),
+    close: () => directory.close(),
     loads,
     recording,
     notify: () => hooks.onNotify(),
@@ -52,7 +55,7 @@ function startByHand(options: { first: First } = { first }) {
   };
 }
 
-describe('createUserDirectory, loads by hand', () => {
+describe('UserDirectory, loads by hand', () => {
   it('knows the first user before anything is loaded, and says that it does not know the others', async () => {
     const { directory, check, loads, attempted } = startByHand();
     expect(check(first.user.name, first.secret)).toEqual(first.user);
@@ -163,7 +166,7 @@ describe('createUserDirectory, loads by hand', () => {
   });
 });
 
-describe('createUserDirectory, with the database', () => {
+describe('UserDirectory, with the database', () => {
   const { log, text } = createRecordingLog();
   const otherProcess = openDatabase({ url, poolSize: 1, log });
   afterAll(async () => {
@@ -176,28 +179,29 @@ describe('createUserDirectory, with the database', () => {
     const secret = 'a secret that appears nowhere else';
     await store.add({ name: 'early', secretHash: digestOf(secret) });
     const users = createUserStore(database);
-    const { check, attempted, close } = createUserDirectory({ first, users, database, log });
-    onTestFinished(close);
-    await attempted;
-    expect(check('early', secret)).toMatchObject({ name: 'early' });
+    const directory = new UserDirectory({ first, users, database, log });
+    const check = (name: string) => directory.check(name, secret);
+    onTestFinished(() => directory.close());
+    await directory.attempted;
+    expect(check('early')).toMatchObject({ name: 'early' });
 
     // Well below the time after which it would load by itself.
     const soon = { timeout: 5000, interval: 5 };
     await store.add({ name: 'late', secretHash: digestOf(secret) });
-    await vi.waitFor(() => expect(check('late', secret)).toMatchObject({ name: 'late' }), soon);
+    await vi.waitFor(() => expect(check('late')).toMatchObject({ name: 'late' }), soon);
     await store.remove('early');
-    await vi.waitFor(() => expect(check('early', secret)).toBeUndefined(), soon);
+    await vi.waitFor(() => expect(check('early')).toBeUndefined(), soon);
 
     await database.close();
-    expect(check('late', secret)).toMatchObject({ name: 'late' });
+    expect(check('late')).toMatchObject({ name: 'late' });
     expect(text()).not.toContain(secret);
   });
 
   it('serves the first user when the database was never there', async () => {
     const away = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log });
     const users = createUserStore(away);
-    const directory = createUserDirectory({ first, users, database: away, log });
-    onTestFinished(directory.close);
+    const directory = new UserDirectory({ first, users, database: away, log });
+    onTestFinished(() => directory.close());
     await directory.attempted;
     expect(directory.check(first.user.name, first.secret)).toEqual(first.user);
     expect(directory.loaded).toBe(false);

@@ -1,7 +1,7 @@
 import express, { Router } from 'express';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Caller } from '../../../api/access/authentication.js';
-import { createLoginLimiter } from '../../../api/access/login-limiter.js';
+import { LoginLimiter } from '../../../api/access/login-limiter.js';
 import { FeedsController } from '../../../api/blog/feeds.controller.js';
 import { createFeeds } from '../../../api/blog/feeds.js';
 import { createMarkdownRenderer, type Rendering } from '../../../api/blog/rendering/markdown.js';
@@ -61,7 +61,7 @@ beforeAll(async () => {
   app.locals.authentication = {
     checkUser: () => undefined,
     checkToken: async (token: string) => readers[token],
-    loginLimiter: createLoginLimiter(),
+    loginLimiter: new LoginLimiter(),
     log,
     get publicReads() {
       return publicReads;
