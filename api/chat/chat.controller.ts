@@ -54,9 +54,9 @@ export class ChatController extends Controller {
    * @param prefer `wait=N` sets the deadline of this request, in whole seconds (RFC 7240). `respond-async` answers 202 at once,
    * or after `wait=N` if the reply is not there by then. `handling=strict` refuses fields that nothing reads. Other preferences are
    * ignored.
-   * @param idempotencyKey 1 to 255 visible ASCII characters: requests with the same key share one run and its reply; it makes one
-   * call of the provider, another one if that fails in a way that may pass, and at most four if a worker dies. A run that failed in such a
-   * way is not repeated to them, but tried again.
+   * @param idempotencyKey 1 to 255 visible ASCII characters: requests with the same key share one chat and its reply. The chat calls the
+   * provider once, again if the call fails transiently, and at most four times if workers die. A chat that failed transiently is
+   * not replayed; the next request with its key tries again.
    */
   @Post()
   @OperationId('chat')
@@ -81,7 +81,7 @@ export class ChatController extends Controller {
     'Preference-Applied': string;
     /** Fields of the body and of messages (`messages/*\/…`) that nothing reads, percent-encoded, twenty at most. */
     'X-Ignored-Fields': string;
-    /** `true` when the reply was there before the request. */
+    /** `true` when the reply is older than the request. */
     'Idempotency-Replayed': string;
     /** Path of the chat, if it is stored. */
     'Content-Location': string;

@@ -6,7 +6,7 @@ let app: ChatApp;
 let isAccepting = false;
 const accepted = { kind: 'accepted', id: 'the-id', status: 'queued' } as const;
 beforeAll(async () => {
-  app = await startChatApp({ answer: () => (isAccepting ? accepted : undefined) });
+  app = await startChatApp({ reply: () => (isAccepting ? accepted : undefined) });
 });
 afterAll(() => app.close());
 

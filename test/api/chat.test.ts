@@ -9,9 +9,9 @@ import { patience } from '../support/patience.js';
 
 let app: ChatApp;
 /** What the chat service does with the next command. */
-let answer: ((signal: AbortSignal, command: ChatCommand) => Promise<ChatReply>) | undefined;
+let reply: ((signal: AbortSignal, command: ChatCommand) => Promise<ChatReply>) | undefined;
 beforeAll(async () => {
-  app = await startChatApp({ answer: (command) => answer?.(command.signal, command) });
+  app = await startChatApp({ reply: (command) => reply?.(command.signal, command) });
 });
 afterAll(() => app.close());
 
@@ -19,11 +19,11 @@ const credentials = { Authorization: `Basic ${btoa('user:secret')}` };
 const prefer = (value: string) => ({ headers: { Prefer: value } });
 
 describe('Prefer', () => {
-  it('sets the deadline with wait, and the answer says so', async () => {
+  it('sets the deadline with wait, and the response says so', async () => {
     const { status, headers } = await app.post(prefer('return=minimal, wait=7'));
     expect(status).toBe(200);
     expect(headers.get('preference-applied')).toBe('wait=7');
-    expect(app.questions.at(-1)).toMatchObject({ waitMs: 7000, storeOptions: undefined });
+    expect(app.commands.at(-1)).toMatchObject({ waitMs: 7000, storeOptions: undefined });
   });
 
   it.each(['handling=lenient', 'respond-async=no', 'return=minimal', ''])(
@@ -32,7 +32,7 @@ describe('Prefer', () => {
       const { status, headers } = await app.post(prefer(value));
       expect(status).toBe(200);
       expect(headers.get('preference-applied')).toBeNull();
-      expect(app.questions.at(-1)).toMatchObject({ waitMs: undefined, storeOptions: undefined });
+      expect(app.commands.at(-1)).toMatchObject({ waitMs: undefined, storeOptions: undefined });
     },
   );
 
@@ -46,10 +46,10 @@ describe('Prefer', () => {
     });
   });
 
-  it('is told of in problems too, once it was accepted', async () => {
-    answer = () => Promise.reject(new Failure('timeout'));
+  it('is named in problems as well, once it was accepted', async () => {
+    reply = () => Promise.reject(new Failure('timeout'));
     const response = await app.post(prefer('wait=7'));
-    answer = undefined;
+    reply = undefined;
     expect(response.status).toBe(500);
     expect(response.headers.get('preference-applied')).toBe('wait=7');
   });
@@ -59,20 +59,20 @@ const post = (body: object, value = '') =>
   app.post({ body: JSON.stringify(body), headers: { Prefer: value } });
 
 describe('fields that nothing reads', () => {
-  const said = { role: 'user', content: 'Hi' };
+  const message = { role: 'user', content: 'Hi' };
 
   it('are named, of the body and of its messages, and nothing is where there are none', async () => {
     const body = {
       model: 'gpt',
       stream: true,
-      messages: [said, { ...said, name: 'a' }, { ...said, name: 'b' }],
+      messages: [message, { ...message, name: 'a' }, { ...message, name: 'b' }],
     };
     const { status, headers } = await post(body);
     expect(status).toBe(200);
     expect(headers.get('x-ignored-fields')).toBe('model, stream, messages/*/name');
     expect(headers.get('preference-applied')).toBeNull();
-    expect(app.questions.at(-1)?.turns).toEqual([said, said, said]);
-    expect((await post({ messages: [said] })).headers.get('x-ignored-fields')).toBeNull();
+    expect(app.commands.at(-1)?.turns).toEqual([message, message, message]);
+    expect((await post({ messages: [message] })).headers.get('x-ignored-fields')).toBeNull();
   });
 
   it('are named where they may explain a failure', async () => {
@@ -83,21 +83,22 @@ describe('fields that nothing reads', () => {
 
   it('are escaped, cut and counted', async () => {
     const odd = { 'a, b': 1, 'ä\r\nX-Evil: 1': 1, ['k'.repeat(500_000)]: 1, '': 1 };
-    const { headers } = await post({ ...odd, messages: [said] });
+    const { headers } = await post({ ...odd, messages: [message] });
     const name = 'k'.repeat(60);
     expect(headers.get('x-ignored-fields')).toBe(`a%2C%20b, %C3%A4%0D%0AX-Evil%3A%201, ${name}..., ""`);
     const many = Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`${'k'.repeat(55)}${n}`, 1]));
-    const listed = (await post({ messages: [{ ...said, ...many }] })).headers.get('x-ignored-fields') ?? '';
+    const listed =
+      (await post({ messages: [{ ...message, ...many }] })).headers.get('x-ignored-fields') ?? '';
     expect(listed.split(', ')).toHaveLength(21);
     expect(listed).toMatch(/, \.\.\.$/);
     expect(listed.length).toBeLessThan(1600);
   });
 
   it('are refused under handling=strict, with what else is wrong', async () => {
-    const asked = app.questions.length;
+    const before = app.commands.length;
     const messages = [
       { role: 'tool', content: 'Hi' },
-      { ...said, 'a/b~c': 'secret' },
+      { ...message, 'a/b~c': 'secret' },
     ];
     const response = await post({ temperature: 0.1, messages }, 'handling=strict');
     expect(response.headers.get('preference-applied')).toBe('handling=strict');
@@ -111,16 +112,16 @@ describe('fields that nothing reads', () => {
         { pointer: '/messages/1/a~1b~0c', detail: 'is not a field of a message' },
       ],
     });
-    expect(app.questions).toHaveLength(asked);
+    expect(app.commands).toHaveLength(before);
   });
 
   it('are no reason to refuse anything else under handling=strict', async () => {
-    const { status, headers } = await post({ messages: [said] }, 'handling=Strict, wait=7');
+    const { status, headers } = await post({ messages: [message] }, 'handling=Strict, wait=7');
     expect(status).toBe(200);
     expect(headers.get('preference-applied')).toBe('handling=strict, wait=7');
-    answer = async () => accepted;
-    const later = await post({ messages: [said] }, 'respond-async, handling=strict');
-    answer = undefined;
+    reply = async () => accepted;
+    const later = await post({ messages: [message] }, 'respond-async, handling=strict');
+    reply = undefined;
     expect(later.status).toBe(202);
     expect(later.headers.get('preference-applied')).toBe('handling=strict, respond-async');
   });
@@ -138,9 +139,9 @@ describe('Prefer: respond-async', () => {
     ['respond-async', undefined, 'respond-async'],
     ['wait=7, respond-async', 7000, 'respond-async, wait=7'],
   ])('as %s is answered with 202 and where the chat is', async (value, waitMs, applied) => {
-    answer = async () => accepted;
+    reply = async () => accepted;
     const response = await app.post(prefer(value));
-    answer = undefined;
+    reply = undefined;
     expect(response.status).toBe(202);
     expect(response.headers.get('location')).toBe('/chat/the-id');
     expect(response.headers.get('preference-applied')).toBe(applied);
@@ -151,13 +152,13 @@ describe('Prefer: respond-async', () => {
       isAsync: true,
       onDetached: expect.any(Function),
     };
-    expect(app.questions.at(-1)).toMatchObject({ waitMs, storeOptions });
+    expect(app.commands.at(-1)).toMatchObject({ waitMs, storeOptions });
   });
 
-  it('names the base that was asked', async () => {
-    answer = async () => accepted;
+  it('names the base path of the request', async () => {
+    reply = async () => accepted;
     const response = await app.post({ ...prefer('respond-async'), path: '/v1/chat' });
-    answer = undefined;
+    reply = undefined;
     expect(response.headers.get('location')).toBe('/v1/chat/the-id');
   });
 
@@ -174,26 +175,26 @@ describe('Content-Location', () => {
   it.each([
     ['the reply', 200, () => Promise.resolve(replayed)],
     ['a failure', 500, () => Promise.reject(new Failure('timeout'))],
-  ])('says with %s where the chat is', async (_, status, reply) => {
-    answer = (_gone, { storeOptions }) => {
+  ])('comes with %s and says where the chat is', async (_, status, settle) => {
+    reply = (_signal, { storeOptions }) => {
       storeOptions?.onResolved('the-id');
-      return reply();
+      return settle();
     };
     const response = await app.post({ headers, path: '/v1/chat' });
-    answer = undefined;
+    reply = undefined;
     expect(response.status).toBe(status);
     expect(response.headers.get('content-location')).toBe('/v1/chat/the-id');
   });
 
-  it('is not sent for a chat that is not kept', async () => {
+  it('is not sent for a chat that is not stored', async () => {
     expect((await app.post({})).headers.get('content-location')).toBeNull();
   });
 });
 
 describe('Idempotency-Key', () => {
-  it('goes along with who has sent it', async () => {
+  it('reaches the chat service with its owner', async () => {
     await app.post({ headers: { 'Idempotency-Key': '~'.repeat(255) } });
-    expect(app.questions.at(-1)?.storeOptions).toMatchObject({
+    expect(app.commands.at(-1)?.storeOptions).toMatchObject({
       owner: userNamed('user'),
       key: '~'.repeat(255),
       isAsync: false,
@@ -207,14 +208,14 @@ describe('Idempotency-Key', () => {
     expect(await response.json()).toMatchObject({ code: 'invalid_request', errors });
   });
 
-  it('is said to have been replayed, of replies and of failures', async () => {
-    answer = async () => replayed;
+  it('marks replayed replies and failures', async () => {
+    reply = async () => replayed;
     const ok = await app.post({ headers: { 'Idempotency-Key': 'k' } });
     expect([ok.status, ok.headers.get('idempotency-replayed')]).toEqual([200, 'true']);
-    answer = () =>
+    reply = () =>
       Promise.reject(new Failure('content_blocked', { headers: { 'Idempotency-Replayed': 'true' } }));
     const failed = await app.post({ headers: { 'Idempotency-Key': 'k' } });
-    answer = undefined;
+    reply = undefined;
     expect([failed.status, failed.headers.get('idempotency-replayed')]).toEqual([500, 'true']);
   });
 });
@@ -230,7 +231,7 @@ describe('/chat/{id}', () => {
     }
   });
 
-  it('wants credentials before anything else, and knows two methods', async () => {
+  it('requires credentials before anything else, and has two methods', async () => {
     const address = `${app.url}/chat/${crypto.randomUUID()}`;
     expect((await fetch(address)).status).toBe(401);
     expect((await fetch(address, { method: 'DELETE' })).status).toBe(401);
@@ -238,7 +239,7 @@ describe('/chat/{id}', () => {
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD, DELETE']);
   });
 
-  it('cannot be read while there is no way to the queue', async () => {
+  it('cannot be read while the queue is not connected', async () => {
     const response = await fetch(`${app.url}/chat/${crypto.randomUUID()}`, { headers: credentials });
     expect([response.status, await response.json()]).toEqual([
       500,
@@ -248,30 +249,32 @@ describe('/chat/{id}', () => {
 });
 
 describe('a client', () => {
-  it('is known to have gone when its connection closes before the answer', async () => {
-    const asked = Promise.withResolvers<AbortSignal>();
-    answer = (gone) => {
-      asked.resolve(gone);
-      return new Promise((_, reject) => gone.addEventListener('abort', () => reject(new Failure('timeout'))));
+  it('aborts the command when it disconnects before the response', async () => {
+    const received = Promise.withResolvers<AbortSignal>();
+    reply = (signal) => {
+      received.resolve(signal);
+      return new Promise((_, reject) =>
+        signal.addEventListener('abort', () => reject(new Failure('timeout'))),
+      );
     };
-    const leaving = new AbortController();
-    const response = app.post({ signal: leaving.signal }).catch((error: Error) => error.name);
-    const gone = await asked.promise;
-    expect(gone.aborted).toBe(false);
-    leaving.abort();
+    const client = new AbortController();
+    const response = app.post({ signal: client.signal }).catch((error: Error) => error.name);
+    const signal = await received.promise;
+    expect(signal.aborted).toBe(false);
+    client.abort();
     expect(await response).toBe('AbortError');
     await new Promise((resolve) => {
-      if (gone.aborted) resolve(undefined);
-      gone.addEventListener('abort', resolve);
+      if (signal.aborted) resolve(undefined);
+      signal.addEventListener('abort', resolve);
     });
-    answer = undefined;
+    reply = undefined;
   });
 
-  it('is not taken for gone once it was answered, also when it closes the connection then', async () => {
+  it('aborts nothing once it has its response, also when it closes the connection then', async () => {
     await (await app.post({ headers: { Connection: 'close' } })).text();
     await (await app.post({})).text();
-    expect(app.questions.at(-2)?.signal.aborted).toBe(false);
-    expect(app.questions.at(-1)?.signal.aborted).toBe(false);
+    expect(app.commands.at(-2)?.signal.aborted).toBe(false);
+    expect(app.commands.at(-1)?.signal.aborted).toBe(false);
   });
 });
 
@@ -290,7 +293,7 @@ describe('the time that a body takes', () => {
     socket.write(body);
     const said = Buffer.concat(await socket.toArray()).toString();
     expect(said).toMatch(/^HTTP\/1\.1 200/);
-    const { elapsedMs } = app.questions.at(-1) ?? {};
+    const { elapsedMs } = app.commands.at(-1) ?? {};
     expect(elapsedMs).toBeGreaterThan(100);
     expect(elapsedMs).toBeLessThan(performance.now() - startedAt);
   });
@@ -309,9 +312,9 @@ describe('the line of the log for a request', () => {
   };
 
   it('says with which code the request failed', async () => {
-    answer = () => Promise.reject(new Failure('overloaded'));
+    reply = () => Promise.reject(new Failure('overloaded'));
     const failed = await app.post({});
-    answer = undefined;
+    reply = undefined;
     expect(await lineOf(failed)).toMatchObject({ status: 500, code: 'overloaded' });
     expect(await lineOf(await app.post({ body: '{' }))).toMatchObject({ status: 400, code: 'invalid_json' });
     const refused = await app.post({ headers: { Authorization: 'Basic none' } });

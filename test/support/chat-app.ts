@@ -14,10 +14,10 @@ import { userNamed } from './identities.js';
 import { createRecordingLog } from './recording-log.js';
 import { serve } from './serve.js';
 
-/** The HTTP application alone: what gets through to the chatService is kept and answered at once. */
+/** The HTTP application alone: a chat service in its place records each command and replies at once. */
 export interface ChatApp {
   readonly url: string;
-  readonly questions: ChatCommand[];
+  readonly commands: ChatCommand[];
   /** Everything logged so far. */
   logs(): string;
   post(call: {
@@ -31,13 +31,13 @@ export interface ChatApp {
 
 const authorization = `Basic ${btoa('user:secret')}`;
 
-/** `answer` may throw what the chatService throws; where it gives nothing, the answer is a greeting. */
+/** `reply` may throw what the chat service throws; where it returns nothing, the reply is a greeting. */
 export async function startChatApp({
-  answer = () => undefined,
+  reply = () => undefined,
 }: {
-  answer?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
+  reply?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
 } = {}): Promise<ChatApp> {
-  const questions: ChatCommand[] = [];
+  const commands: ChatCommand[] = [];
   const recording = createRecordingLog();
   // Nothing listens on port 1: no part of these tests reaches the stores.
   const config = parseConfig({ REDIS_URL: 'redis://127.0.0.1:1' }, 'config');
@@ -48,8 +48,8 @@ export async function startChatApp({
     config,
     chatService: {
       createChat: async (command) => {
-        questions.push(command);
-        return (await answer(command)) ?? hello;
+        commands.push(command);
+        return (await reply(command)) ?? hello;
       },
     },
     storedChats: new StoredChats({ records: store.records, jobClient: () => undefined, resultTtlMs: 1 }),
@@ -76,7 +76,7 @@ export async function startChatApp({
   const server = await serve(app);
   return {
     url: server.url,
-    questions,
+    commands,
     logs: recording.text,
     post: ({ body = '{"messages":[{"content":"Hello"}]}', headers, path = '/chat', signal }) =>
       fetch(`${server.url}${path}`, {
