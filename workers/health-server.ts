@@ -13,16 +13,16 @@ interface HealthServerDeps {
   instruments: Pick<WorkerInstruments, 'scrape'>;
   lifecycle: Lifecycle;
   /** Whether the pools take jobs. */
-  working: () => boolean;
+  isWorking: () => boolean;
 }
 
-/** Serves `/livez`, `/readyz` and `/metrics` for whoever watches this worker. */
+/** Serves `/livez`, `/readyz` and `/metrics` of this worker; closed with the lifecycle. Throws when the port cannot be used. */
 export async function openHealthServer({
   config,
   store,
   instruments,
   lifecycle,
-  working,
+  isWorking,
 }: HealthServerDeps): Promise<void> {
   const server = createServer((request, response) => {
     const answer = (status: number, body: object) =>
@@ -34,7 +34,7 @@ export async function openHealthServer({
     else if (lifecycle.stopping.aborted) answer(503, { status: 'draining' });
     else {
       void store.check().then(
-        () => answer(working() ? 200 : 503, describe(store, working() ? 'ok' : 'starting')),
+        () => answer(isWorking() ? 200 : 503, describe(store, isWorking() ? 'ok' : 'starting')),
         (error: unknown) => answer(503, describe(store, 'failing', reasonOf(error))),
       );
     }

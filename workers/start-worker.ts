@@ -41,7 +41,7 @@ export async function work(config: Config): Promise<void> {
   const instruments = openInstruments(workerMetrics);
   instruments.metrics.buildInfo.set({ release }, 1);
   let pools: Pool[] | undefined;
-  await openHealthServer({ config, store, instruments, lifecycle, working: () => pools !== undefined });
+  await openHealthServer({ config, store, instruments, lifecycle, isWorking: () => pools !== undefined });
   if (!(await store.whenReady(lifecycle.stopping))) return;
   lifecycle.opened('pruner', startPruner({ store, log }), (pruner) => pruner.stop());
   pools = await startPools({ config, store, instruments, log, lifecycle }).catch((error) => {

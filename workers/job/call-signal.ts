@@ -1,6 +1,6 @@
 import { Failure } from '../../shared/failures.js';
 
-/** The signal of one provider call, and how to let go of its timer and listeners once the call is over. */
+/** The signal of one provider call; `release` ends its timer and listeners once the call is over. */
 export interface CallSignal {
   readonly signal: AbortSignal;
   release(): void;
@@ -13,7 +13,7 @@ interface CallLimits {
   deadline: number;
   /** The clock of the deadline. */
   now?: (() => number) | undefined;
-  /** Ends the job before its time. */
+  /** The job's own signal. */
   stop: AbortSignal;
 }
 

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import { brokenOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import {
@@ -9,6 +8,7 @@ import {
 } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
+import { retry } from '../../shared/runtime/retry.js';
 import { Cancelled } from './active-jobs.js';
 
 interface StoredResultsDeps {
@@ -19,6 +19,9 @@ interface StoredResultsDeps {
   /** How long to retry while the store is unavailable, in milliseconds. */
   timeoutMs?: number;
 }
+
+/** Between two tries. */
+const pauseMs = 250;
 
 /** A job, as far as its result goes. */
 interface StoredJob {
@@ -100,35 +103,19 @@ export class StoredResult {
     }
   }
 
+  /** Retries while the store is unavailable, until the job is aborted. */
   async #retry<T>(
-    call: () => Promise<T>,
-    { giveUpAt, fallback }: { giveUpAt: number; fallback: T },
-  ): Promise<T> {
+    work: () => Promise<T>,
+    { giveUpAt, fallback }: { giveUpAt: number; fallback: Awaited<T> },
+  ): Promise<Awaited<T>> {
     const { jobId, log, now, signal } = this.#deps;
+    throwIfLost(signal);
     try {
-      return await whileUnavailable(call, { giveUpAt, now, signal });
+      return await retry(work, { pauseMs, maxMs: Math.max(0, giveUpAt - now()), signal });
     } catch (err) {
       throwIfLost(signal);
       log.warn({ err, jobId }, 'stored result unavailable');
       return fallback;
-    }
-  }
-}
-
-const pauseMs = 250;
-
-/** Tries again while the store is unavailable; once the job is aborted, no more than one time. */
-async function whileUnavailable<T>(
-  call: () => Promise<T>,
-  { giveUpAt, now, signal }: { giveUpAt: number; now: () => number; signal: AbortSignal },
-): Promise<T> {
-  for (;;) {
-    throwIfLost(signal);
-    try {
-      return await call();
-    } catch (error) {
-      if (signal.aborted || now() >= giveUpAt) throw error;
-      await delay(pauseMs, undefined, { signal }).catch(() => undefined);
     }
   }
 }

@@ -238,7 +238,7 @@ describe('Breaker', () => {
   });
 });
 
-describe('a call that its caller cuts', () => {
+describe('a call that its caller ends', () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
@@ -271,8 +271,8 @@ describe('a call that its caller cuts', () => {
 
   it.each([
     ['deadline', new Failure('timeout')],
-    ['going', new Cancelled()],
-  ])('counts after three times the usual silence, by its %s', async (_, reason) => {
+    ['cancel', new Cancelled()],
+  ])('counts after three times the usual time, ended by its %s', async (_, reason) => {
     await answerAfter(1000);
     await cut({ afterMs: 2900, count: 20, reason });
     expect(breaker.state).toBe('closed');
@@ -280,7 +280,7 @@ describe('a call that its caller cuts', () => {
     expect(changes).toContain('open');
   });
 
-  it('counts after a second at the soonest, however fast the provider usually is', async () => {
+  it('counts after a second at the earliest, however fast the provider usually is', async () => {
     await answerAfter(10);
     await cut({ afterMs: 850, count: 20 });
     expect(breaker.state).toBe('closed');
@@ -305,7 +305,7 @@ describe('a call that its caller cuts', () => {
   });
 
   it.each(['provider_rejected', 'provider_rate_limited'] as const)(
-    'begins its row again when the provider answers %s',
+    'counts from zero again when the provider answers %s',
     async (code) => {
       for (let n = 0; n < 4; n += 1) {
         await cut({ afterMs: 3000, count: 9 });
@@ -321,7 +321,7 @@ describe('a call that its caller cuts', () => {
     expect(breaker.state).toBe('closed');
   });
 
-  it('says nothing when it was cut for a reason of ours', async () => {
+  it('says nothing when it was aborted for a reason of ours', async () => {
     await answerAfter(10);
     await cut({ afterMs: 5000, count: 20, reason: new LockLost() });
     await cut({ afterMs: 5000, count: 20, reason: new Failure('provider_unavailable') });

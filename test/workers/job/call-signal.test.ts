@@ -70,12 +70,12 @@ describe('openCallSignal', () => {
 
   it('causes no warning, however many calls there are at once', async () => {
     const warnings: Error[] = [];
-    const note = (warning: Error) => void warnings.push(warning);
-    process.on('warning', note);
+    const record = (warning: Error) => void warnings.push(warning);
+    process.on('warning', record);
     const stopping = new AbortController();
     for (let n = 0; n < 100; n += 1) open({ timeoutMs: 60_000, inMs: 60_000, stop: stopping.signal });
     await new Promise((resolve) => setImmediate(resolve));
-    process.off('warning', note);
+    process.off('warning', record);
     expect(warnings).toEqual([]);
   });
 });
