@@ -18,9 +18,9 @@ import { withTimeout } from '../../runtime/with-timeout.js';
 import { parsePostgresUrl } from '../../urls/postgres-url.js';
 import { Misconfiguration, type QueueDepth, type RecordStore, type StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
+import { recoveringBackends } from './postgres-backend.js';
 import { readJobs } from './postgres-jobs.js';
 import { openPostgresPool } from './postgres-pool.js';
-import { blockingBackends } from './postgres-reconnect.js';
 
 /** Opens the queue's store in PostgreSQL; its schema is made by `migratePostgresStore`. */
 export function openPostgresStore(url: string, log: Log, clock: StoreClock): StoreParts {
@@ -41,7 +41,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
   const recordsPool = openPostgresPool(url, { max: recordConnections, session, log });
   const { pool, connection } = queuePool;
   const { connection: urgent } = urgentPool;
-  const postgres = withBackend(blockingBackends(urgent));
+  const postgres = withBackend(recoveringBackends(urgent));
   return {
     kind: 'postgres',
     records: openRecords(recordsPool.pool),

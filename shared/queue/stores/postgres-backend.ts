@@ -1,0 +1,74 @@
+import { assertSchemaCompatibility, ConnectionClosedError, createPostgresBackend, type PgPool } from 'bullmq';
+import { retry } from '../../runtime/retry.js';
+
+type CreateBackend = typeof createPostgresBackend;
+type Backend = ReturnType<CreateBackend>;
+
+/** Makes BullMQ's backends for queues and workers; they recover from an outage and renew locks over a pool of their own. */
+export const recoveringBackends =
+  (renewals: PgPool): CreateBackend =>
+  (name, options, ...others) => {
+    const backend = createRecoveringBackend(name, options, ...others);
+    renewLocksWith(() => createRecoveringBackend(name, { ...options, connection: renewals }), backend);
+    return backend;
+  };
+
+const createRecoveringBackend: CreateBackend = (...settings) => {
+  const backend = createPostgresBackend(...settings);
+  recheckSchema(backend);
+  retryCompletion(backend);
+  return backend;
+};
+
+/** Renews locks over another backend, opened on first use: behind a thousand jobs that complete at once they would expire. */
+function renewLocksWith(open: () => Backend, backend: Backend): void {
+  let renewing: Backend | undefined;
+  backend.extendLocks = (...locks) => {
+    renewing ??= open().on('error', (error) => backend.emit('error', error));
+    return renewing.extendLocks(...locks);
+  };
+  const close = backend.close.bind(backend);
+  backend.close = async (...options) => {
+    await Promise.all([close(...options), renewing?.close(...options)]);
+  };
+}
+
+/**
+ * Checks the schema again after a failure. BullMQ checks it once, before the first use, and remembers a failure too: a queue or
+ * worker opened during an outage would never work.
+ */
+function recheckSchema(backend: Backend): void {
+  const { connection } = backend;
+  let ready: Promise<void> | undefined;
+  const check = async () => {
+    try {
+      await assertSchemaCompatibility(connection.pool, connection.schema);
+    } catch (error) {
+      ready = undefined;
+      throw error;
+    }
+  };
+  connection.waitUntilReady = () => {
+    ready ??= check();
+    return ready;
+  };
+  // BullMQ's own step names the connection, which never fails once the schema is good: what it remembers is a success.
+  const nameConnection = backend.waitUntilReady.bind(backend);
+  backend.waitUntilReady = async () => {
+    await connection.waitUntilReady();
+    await nameConnection();
+  };
+}
+
+const completionPauseMs = 200;
+
+/**
+ * Stores a result again when the connection was lost, until that succeeds or the process ends. A worker that is closing tries
+ * only once: it would fail the job or leave it to others, although its call was answered.
+ */
+function retryCompletion(backend: Backend): void {
+  const complete = backend.moveToCompleted.bind(backend);
+  const shouldRetry = (error: unknown) => error instanceof ConnectionClosedError && !backend.closing;
+  backend.moveToCompleted = (...result) =>
+    retry(() => complete(...result), { pauseMs: completionPauseMs, shouldRetry });
+}
