@@ -37,8 +37,8 @@ export async function identifyPosts(
   transfer: PostImport,
   checked: readonly CheckedPost[],
 ): Promise<{ posts: NamedPost[]; problems: string[] }> {
-  const holders = await transfer.holders(checked.flatMap((post) => Object.values(slugsOf(post))));
-  const slugged = giveSlugs(checked, holders);
+  const owners = await transfer.slugOwners(checked.flatMap((post) => Object.values(slugsOf(post))));
+  const slugged = giveSlugs(checked, owners);
   const problems = [
     ...findRepeated('id', slugged, ({ checked }) => checked.post.id),
     ...findRepeated('slug', slugged, ({ slug }) => slug),
@@ -48,10 +48,10 @@ export async function identifyPosts(
   return { posts: slugged.map((post) => ({ name: post.checked.name, post: identify(post) })), problems };
 }
 
-const identify = ({ checked: { post }, slug, holder }: SluggedPost): ImportedPost => ({
+const identify = ({ checked: { post }, slug, owner }: SluggedPost): ImportedPost => ({
   ...post,
   slug,
-  id: post.id ?? holder?.id,
+  id: post.id ?? owner?.id,
 });
 
 function findRepeated(
@@ -72,10 +72,10 @@ function findRepeated(
 /** Posts whose slug is that of another post in the database. */
 function findHeld(slugged: readonly SluggedPost[]): string[] {
   const ids = new Set(slugged.map(({ checked }) => checked.post.id));
-  return slugged.flatMap(({ checked: { name, post }, holder }) => {
-    if (holder === undefined) return [];
-    const isOwn = post.id === undefined ? !ids.has(holder.id) : holder.id === post.id;
-    return isOwn ? [] : [`${name}: slug: belongs to the post ${holder.id}`];
+  return slugged.flatMap(({ checked: { name, post }, owner }) => {
+    if (owner === undefined) return [];
+    const isOwn = post.id === undefined ? !ids.has(owner.id) : owner.id === post.id;
+    return isOwn ? [] : [`${name}: slug: belongs to the post ${owner.id}`];
   });
 }
 
@@ -85,8 +85,8 @@ function findHeld(slugged: readonly SluggedPost[]): string[] {
  */
 async function findMetByChance(transfer: PostImport, slugged: readonly SluggedPost[]): Promise<string[]> {
   const met = slugged.filter(
-    ({ checked, holder }) =>
-      checked.slug === undefined && checked.post.id === undefined && holder?.path === null,
+    ({ checked, owner }) =>
+      checked.slug === undefined && checked.post.id === undefined && owner?.path === null,
   );
   const differing = new Set<SluggedPost>();
   await doSeveral(met, async (post) => {
@@ -94,7 +94,7 @@ async function findMetByChance(transfer: PostImport, slugged: readonly SluggedPo
   });
   return met.flatMap((post) =>
     differing.has(post)
-      ? `${post.checked.name}: its title or file name makes the slug of the post ${post.holder?.id}, which came from no file; to write over that post give this one its id, else another slug`
+      ? `${post.checked.name}: its title or file name makes the slug of the post ${post.owner?.id}, which came from no file; to write over that post give this one its id, else another slug`
       : [],
   );
 }

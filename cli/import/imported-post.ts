@@ -45,7 +45,7 @@ export interface CheckedPost {
   givenTitle: string | null;
   fallbackTitle: string | null;
   /** Eight hexadecimal digits that tell its slug from others, the same at every import. */
-  mark: string;
+  suffix: string;
   unused: readonly string[];
 }
 
@@ -107,7 +107,7 @@ function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: s
     slug: data.slug ?? undefined,
     givenTitle: raw.fields.has('title') ? (data.title ?? null) : null,
     fallbackTitle,
-    mark: id?.slice(-8) ?? markOf(source?.path ?? content),
+    suffix: id?.slice(-8) ?? suffixOf(source?.path ?? content),
     unused: unusedOf(raw),
     post: {
       id,
@@ -160,4 +160,5 @@ const isWellFormed = (input: Record<string, unknown>): boolean =>
     .flat()
     .every((value) => typeof value !== 'string' || value.isWellFormed());
 
-const markOf = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex').slice(0, 8);
+const suffixOf = (text: string): string =>
+  createHash('sha256').update(text, 'utf8').digest('hex').slice(0, 8);

@@ -124,7 +124,7 @@ async function find(database: Database, secretHash: Buffer): Promise<TokenGrant 
   const fields = { id, secretHash: tokens.secretHash, user, scopes, usedRecently };
   const [row] = await database.run(
     (db) => db.select(fields).from(tokens).innerJoin(users, eq(users.id, tokens.userId)).where(good),
-    'look-up',
+    'auth',
   );
   return row;
 }

@@ -89,7 +89,7 @@ export function createUserStore(database: Database, actor = unknownActor): UserS
     },
     digests: () => {
       const { id, name, createdAt, secretHash } = users;
-      return database.run((db) => db.select({ id, name, createdAt, secretHash }).from(users), 'upkeep');
+      return database.run((db) => db.select({ id, name, createdAt, secretHash }).from(users), 'background');
     },
   };
 }

@@ -1,7 +1,19 @@
 import postgres from 'postgres';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { isCertificateError } from '../../shared/urls/store-certificates.js';
 
-/** Tells the database's trouble (away, silent, full, not migrated) from that of a query. */
+/** A time limit of ours has passed, or we have closed the connection. */
+export class DatabaseTimeout extends Error {
+  override readonly name = 'DatabaseTimeout';
+
+  constructor(readonly code: 'NO_ANSWER' | 'NO_FREE_CONNECTION' | 'CONNECTION_ENDED') {
+    super(code);
+  }
+}
+
+/** Returns the result of the work, or throws `DatabaseTimeout` after `ms` milliseconds; the work goes on. */
+export const answerWithin = <T>(ms: number, work: Promise<T>): Promise<T> =>
+  withTimeout(ms, work, () => new DatabaseTimeout('NO_ANSWER'));
 
 /** The code of an error or of the nearest of its causes that has one: an SQLSTATE, or a word of Node or postgres.js. */
 export function codeOf(error: unknown): string | undefined {

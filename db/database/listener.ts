@@ -1,20 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Log } from '../../shared/runtime/log.js';
+import { retry } from '../../shared/runtime/retry.js';
 import type { PostgresAddress } from '../../shared/urls/postgres-url.js';
 import { openConnection } from './connection.js';
-import { answerWithin } from './database-timeout.js';
 import { sql } from './drizzle.js';
-import { codeOf } from './errors.js';
+import { answerWithin, codeOf } from './errors.js';
 
-/** What to do while listening to a channel. */
+/** Called while listening to a channel. */
 export interface ListenHooks {
-  /** Called each time that listening has begun: what was told before then was missed. */
+  /** Called each time listening has begun: earlier notifications were missed. */
   onListen: () => void;
   /** Called at each NOTIFY. */
   onNotify: () => void;
 }
 
-/** Listens to one channel until it is closed. */
+/** Listens to one channel until closed. */
 export interface Listener {
   close(): Promise<void>;
 }
@@ -30,10 +30,15 @@ const betweenAttemptsMs = 500;
 const heartbeatMs = 3000;
 const answerMs = 2000;
 
-/** Listens on a connection of its own, and again whenever it is lost or silent. Never throws. */
+/** Listens on a connection of its own, and reconnects whenever it is lost or silent. Never throws. */
 export function startListening(options: ListenerOptions): Listener {
   const closing = new AbortController();
-  const listening = listenAgainAndAgain(options, closing.signal);
+  const listening = retry(() => listenOnce(options, closing.signal), {
+    pauseMs: betweenAttemptsMs,
+    randomize: true,
+    signal: closing.signal,
+    onFailure: (error) => options.log.debug({ code: codeOf(error) }, 'not listening to the database'),
+  }).catch(() => undefined);
   return {
     close: async () => {
       closing.abort();
@@ -42,20 +47,7 @@ export function startListening(options: ListenerOptions): Listener {
   };
 }
 
-async function listenAgainAndAgain(options: ListenerOptions, closing: AbortSignal): Promise<void> {
-  while (!closing.aborted) {
-    try {
-      await listenOnce(options, closing);
-    } catch (error) {
-      if (!closing.aborted) options.log.debug({ code: codeOf(error) }, 'not listening to the database');
-    }
-    await delay(betweenAttemptsMs * (1 + Math.random()), undefined, { signal: closing }).catch(
-      () => undefined,
-    );
-  }
-}
-
-/** Ends with an error: when the connection is lost, does not answer a heartbeat, or listening shall end. */
+/** Always ends with an error: the connection is lost, does not answer a heartbeat, or listening is closed. */
 async function listenOnce(
   { address, channel, hooks }: ListenerOptions,
   closing: AbortSignal,

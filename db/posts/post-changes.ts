@@ -39,16 +39,16 @@ export function createPostChanges({
 }: PostChangesDeps): Pick<PostStore, 'replace' | 'patch' | 'remove'> {
   return {
     replace: (id, { slug, ...values }, expected) =>
-      update(database.together(), {
+      update(database.withSharedDeadline(), {
         id,
         values,
         slug: slug === undefined ? slugOfTitle(values.title, id) : slugAsGiven(slug),
         expected,
       }),
     patch: (id, changes, expected) =>
-      patch({ statements: database.together(), read }, { id, changes, expected }),
+      patch({ statements: database.withSharedDeadline(), read }, { id, changes, expected }),
     remove: async (id, expected) => {
-      const statements = database.together();
+      const statements = database.withSharedDeadline();
       const [row] = await statements.run((db) =>
         db.delete(posts).where(asExpected(id, expected)).returning({ id: posts.id }),
       );
@@ -90,7 +90,7 @@ async function remakeSlug(deps: ChangeDeps, wanted: Omit<Update, 'slug'>): Promi
   }
 }
 
-/** A slug made from the title that another write takes at the same moment is given up for the spare one. */
+/** A slug made from the title that another write takes at the same moment is given up for the fallback. */
 async function update(statements: Statements, wanted: Update): Promise<Change> {
   try {
     return await tryUpdate(statements, wanted);
@@ -98,8 +98,8 @@ async function update(statements: Statements, wanted: Update): Promise<Change> {
     const { slug } = wanted;
     if (slug === undefined || !isUniqueViolation(error, 'posts_slug')) throw error;
     // Without the cause, whose message quotes the post.
-    if (slug.wanted === slug.spare) throw new Failure('slug_taken');
-    return update(statements, { ...wanted, slug: slugAsGiven(slug.spare) });
+    if (slug.wanted === slug.fallback) throw new Failure('slug_taken');
+    return update(statements, { ...wanted, slug: slugAsGiven(slug.fallback) });
   }
 }
 
@@ -112,7 +112,7 @@ async function tryUpdate(statements: Statements, { id, values, slug, expected }:
     };
     if (values.status === 'published') changes.publishedAt = sql`coalesce(${posts.publishedAt}, now())`;
     if (slug !== undefined) {
-      const held = sql`${posts.slug} in (${slug.wanted}, ${slug.spare})`;
+      const held = sql`${posts.slug} in (${slug.wanted}, ${slug.fallback})`;
       changes.slug = sql`case when ${held} then ${posts.slug} else ${freeSlug(db, slug)} end`;
     }
     return db.update(posts).set(changes).where(asExpected(id, expected)).returning(postColumns);

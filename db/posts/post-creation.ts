@@ -23,7 +23,7 @@ export function createPostCreation(database: Database): PostStore['create'] {
   const insertion = oncePerConnection(prepareInsertion);
 
   return async (fields, request) => {
-    const statements = database.together();
+    const statements = database.withSharedDeadline();
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       const values = toValues(fields, request, attempt);
       const [row] = await statements.run((db) => insertion(db).execute(values));
@@ -38,12 +38,12 @@ export function createPostCreation(database: Database): PostStore['create'] {
 
 function toValues(fields: PostFields, request: PostRequest | undefined, attempt: number) {
   const id = uuidv7();
-  const { wanted, spare } = slugFor(fields, id);
+  const { wanted, fallback } = slugFor(fields, id);
   return {
     ...fields,
     id,
-    slug: attempt === 1 ? wanted : spare,
-    spareSlug: spare,
+    slug: attempt === 1 ? wanted : fallback,
+    fallbackSlug: fallback,
     owner: request?.user.name ?? null,
     key: request?.key ?? null,
     hash: request?.hash ?? null,
@@ -63,7 +63,7 @@ function prepareInsertion(db: Drizzle) {
       content: given('content'),
       author: given('author'),
       tags: given('tags'),
-      slug: freeSlug(db, { wanted: given('slug'), spare: given('spareSlug') }),
+      slug: freeSlug(db, { wanted: given('slug'), fallback: given('fallbackSlug') }),
       status: given('status'),
       publishedAt: sql`case when ${given('status')} = 'published' then now() end`,
       idempotencyOwner: given('owner'),

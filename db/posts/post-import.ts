@@ -55,7 +55,7 @@ export interface PostImport extends PostExport {
   /** The ids among these of posts that have another version than their file was imported as, if they came from one. */
   changedSinceImport(ids: readonly string[]): Promise<Set<string>>;
   /** The posts that have these slugs, by slug. */
-  holders(slugs: readonly string[]): Promise<Map<string, SlugOwner>>;
+  slugOwners(slugs: readonly string[]): Promise<Map<string, SlugOwner>>;
   /** Notes that the file that a post came from stands for this version now. */
   markExported(id: string, file: PostSource & { version: number }): Promise<void>;
 }
@@ -74,7 +74,7 @@ export function createPostImport(database: Database): PostImport {
       return row.stale ? 'stale' : 'different';
     },
     changedSinceImport: (ids) => changedSinceImport(database, ids),
-    holders: (slugs) => holders(database, slugs),
+    slugOwners: (slugs) => slugOwners(database, slugs),
     markExported: async (id, file) => {
       await database.run((db) => db.update(postSources).set(file).where(eq(postSources.postId, id)));
     },
@@ -188,7 +188,7 @@ async function changedSinceImport(database: Database, ids: readonly string[]): P
 
 const slugsAtOnce = 1000;
 
-async function holders(database: Database, slugs: readonly string[]): Promise<Map<string, SlugOwner>> {
+async function slugOwners(database: Database, slugs: readonly string[]): Promise<Map<string, SlugOwner>> {
   const found = new Map<string, SlugOwner>();
   for (let start = 0; start < slugs.length; start += slugsAtOnce) {
     const some = inArray(posts.slug, slugs.slice(start, start + slugsAtOnce));
@@ -199,7 +199,7 @@ async function holders(database: Database, slugs: readonly string[]): Promise<Ma
         .leftJoin(postSources, eq(postSources.postId, posts.id))
         .where(some),
     );
-    for (const { slug, ...holder } of rows) found.set(slug, holder);
+    for (const { slug, ...owner } of rows) found.set(slug, owner);
   }
   return found;
 }

@@ -30,7 +30,7 @@ export function createPostLists(database: Database): Pick<PostStore, 'list' | 'n
       return { posts: rows.map(toPost), next };
     },
     newest: async (count) => {
-      const rows = await database.run((db) => newest(db).execute({ count }), 'look-up');
+      const rows = await database.run((db) => newest(db).execute({ count }), 'feed');
       return rows.map((row) => ({ ...row, updatedAt: row.updatedAt.toISOString() }));
     },
   };

@@ -3,33 +3,33 @@ import type { Drizzle } from '../database/client.js';
 import { alias, eq, exists, type Placeholder, type SQL, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
 
-/** What a post is to be called in addresses, and what instead when another post is called that. */
+/** The slug of a post, and the one it gets when another post has that. */
 export interface Slug {
   wanted: string;
-  /** The same as `wanted` where there is no other way to call the post. */
-  spare: string;
+  /** The same as `wanted` where there is no alternative. */
+  fallback: string;
 }
 
 /** The slug that a post gets from its title: ASCII letters, digits and hyphens, at most 89 characters. */
 export function slugOfTitle(title: string | null, id: string): Slug {
-  const mark = id.slice(-markLength);
+  const suffix = id.slice(-suffixLength);
   const words = shorten(slugify(title ?? '', { decamelize: false }));
-  if (words === '') return slugAsGiven(`post-${mark}`);
-  return { wanted: words, spare: `${words}-${mark}` };
+  if (words === '') return slugAsGiven(`post-${suffix}`);
+  return { wanted: words, fallback: `${words}-${suffix}` };
 }
 
-/** A slug that is wanted as it is. */
-export const slugAsGiven = (slug: string): Slug => ({ wanted: slug, spare: slug });
+/** A slug without an alternative. */
+export const slugAsGiven = (slug: string): Slug => ({ wanted: slug, fallback: slug });
 
 /** The SQL for a slug that is free at the time of its statement; only the unique index knows whether it stays so. */
-export function freeSlug(db: Drizzle, { wanted, spare }: Record<keyof Slug, string | Placeholder>): SQL {
+export function freeSlug(db: Drizzle, { wanted, fallback }: Record<keyof Slug, string | Placeholder>): SQL {
   const other = alias(posts, 'other');
   const taken = exists(db.select({ one: sql`1` }).from(other).where(eq(other.slug, wanted)));
-  return sql`case when ${taken} then ${spare} else ${wanted} end`;
+  return sql`case when ${taken} then ${fallback} else ${wanted} end`;
 }
 
 /** The last hexadecimal digits of a UUIDv7 are random. */
-const markLength = 8;
+const suffixLength = 8;
 const maxCharacters = 80;
 
 /** Cut behind a whole word, unless the first one is too long by itself. */

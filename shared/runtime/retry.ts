@@ -6,6 +6,8 @@ export interface RetryOptions {
   pauseMs: number;
   /** With it the pauses double, up to this many milliseconds; without it all are equal. */
   maxPauseMs?: number;
+  /** Multiplies each pause by a random factor from 1 to 2, so that processes do not retry at the same moment. */
+  randomize?: boolean;
   /** How often the work is tried at most, the first time included. */
   maxTries?: number;
   /** No pause goes on for longer than this after the start, in milliseconds; one last try follows. */
@@ -65,7 +67,8 @@ class FailedTry extends Error {
 }
 
 function optionsOfPRetry(options: RetryOptions): Options {
-  const { pauseMs, maxPauseMs, maxTries = Number.POSITIVE_INFINITY, maxMs, signal, unref = false } = options;
+  const { pauseMs, maxPauseMs, maxTries = Number.POSITIVE_INFINITY, maxMs, signal } = options;
+  const { randomize = false, unref = false } = options;
   // Without a try p-retry rejects when the signal has aborted already.
   if (signal?.aborted) return { retries: 0 };
   return {
@@ -75,6 +78,7 @@ function optionsOfPRetry(options: RetryOptions): Options {
     ...(maxPauseMs !== undefined && { maxTimeout: maxPauseMs }),
     ...(maxMs !== undefined && { maxRetryTime: maxMs }),
     ...(signal && { signal }),
+    randomize,
     unref,
     // It is asked last, when nothing else ends the retrying.
     shouldRetry: ({ error, attemptNumber }) => {

@@ -20,7 +20,7 @@ const transfer = createPostImport(database);
 const files = { 'a.md': '---\ntitle: A\n---\nold', 'b.md': '---\ntitle: B\n---\nold' };
 
 async function idOf(slug: string): Promise<string> {
-  return (await transfer.holders([slug])).get(slug)?.id ?? '';
+  return (await transfer.slugOwners([slug])).get(slug)?.id ?? '';
 }
 
 async function edit(slug: string, changes: PostChanges): Promise<string> {

@@ -44,7 +44,7 @@ beforeAll(async () => {
   const logQuery = (text: string, values: unknown[]) => void sent.push({ text, values });
   const db = drizzle(client, { logger: { logQuery } });
   const run: Database['run'] = async (query) => await query(db);
-  store = createPostStore({ ...database, run, together: () => ({ run }) });
+  store = createPostStore({ ...database, run, withSharedDeadline: () => ({ run }) });
   await seed();
 }, 120_000);
 

@@ -18,7 +18,7 @@ const environment = { DATABASE_URL: url };
 const store = createPostStore(database);
 
 const idOf = async (slug: string): Promise<string> =>
-  (await createPostImport(database).holders([slug])).get(slug)?.id ?? 'none';
+  (await createPostImport(database).slugOwners([slug])).get(slug)?.id ?? 'none';
 const change = async (slug: string, changes: PostChanges) => store.patch(await idOf(slug), changes);
 const remove = async (slug: string) => store.remove(await idOf(slug));
 

@@ -30,7 +30,7 @@ async function contents(): Promise<Record<string, string>> {
 }
 
 async function idOf(slug: string): Promise<string | undefined> {
-  return (await transfer.holders([slug])).get(slug)?.id;
+  return (await transfer.slugOwners([slug])).get(slug)?.id;
 }
 
 describe('a post that came from no file', () => {

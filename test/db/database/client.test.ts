@@ -173,7 +173,7 @@ describe('run', () => {
     const { database, logText } = open({ ...patientLimits, poolSize: 1 });
 
     // Without the limit there would be an answer.
-    const failed = await failure(database.run((db) => db.execute(sql`select pg_sleep(1.5)`), 'look-up'));
+    const failed = await failure(database.run((db) => db.execute(sql`select pg_sleep(1.5)`), 'auth'));
 
     expect(failed).toMatchObject({ code, reason: 'NO_ANSWER' });
     expect(failed.ms).toBeGreaterThan(950);
@@ -233,7 +233,7 @@ describe('run, for searches', () => {
   });
 });
 
-describe('run, for upkeep', () => {
+describe('run, in the background', () => {
   it('does not wait for those who serve requests', async () => {
     const { database } = open(patientLimits);
     const { held, release } = await holdBack();
@@ -248,11 +248,11 @@ describe('run, for upkeep', () => {
   });
 });
 
-describe('together', () => {
+describe('withSharedDeadline', () => {
   it('gives statements that follow one another the time of one', async () => {
     const { database, logText } = open({ poolSize: 1, waitMs: patientLimits.waitMs });
     await one(database);
-    const statements = database.together();
+    const statements = database.withSharedDeadline();
     const sleepOn = (seconds: number) => statements.run((db) => db.execute(sql`select pg_sleep(${seconds})`));
     const givenUp = { code, reason: 'NO_ANSWER' };
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type ConnectionPool, createConnectionPool } from '../../../db/database/connection-pool.js';
+import { ConnectionPool } from '../../../db/database/connection-pool.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { codeOf } from '../../../db/database/errors.js';
 import { parsePostgresUrl } from '../../../shared/urls/postgres-url.js';
@@ -26,7 +26,7 @@ afterAll(async () => {
 function open({ lifetimeMs = 60_000 } = {}): ConnectionPool {
   const address = parsePostgresUrl(server.url);
   const { log } = createRecordingLog();
-  const pool = createConnectionPool({ address, size: 2, waitMs: 1000, answerMs: 3000, lifetimeMs, log });
+  const pool = new ConnectionPool({ address, size: 2, waitMs: 1000, answerMs: 3000, lifetimeMs, log });
   onTestFinished(() => pool.close());
   return pool;
 }

@@ -290,17 +290,17 @@ describe('pages', () => {
   });
 });
 
-describe('holders', () => {
+describe('slugOwners', () => {
   it('finds who has a slug and its file, among more slugs than fit into one statement', async () => {
     await transfer.store(imported({ id, source: { path: 'a/b.md', head: '' } }));
     await transfer.store(imported({ id: otherId, slug: 'other' }));
     const others = Array.from({ length: 2500 }, (_, number) => `free-${number}`);
-    expect(await transfer.holders([...others, 'title', 'other'])).toEqual(
+    expect(await transfer.slugOwners([...others, 'title', 'other'])).toEqual(
       new Map([
         ['title', { id, path: 'a/b.md' }],
         ['other', { id: otherId, path: null }],
       ]),
     );
-    expect(await transfer.holders([])).toEqual(new Map());
+    expect(await transfer.slugOwners([])).toEqual(new Map());
   });
 });

@@ -17,7 +17,7 @@ describe('slugOfTitle', () => {
   });
 
   it('adds the last eight digits of the id when another post has it', () => {
-    expect(slugOfTitle('Hello', id).spare).toBe('hello-2e3f4a5b');
+    expect(slugOfTitle('Hello', id).fallback).toBe('hello-2e3f4a5b');
   });
 
   it.each([[null], [''], [' '], ['---'], ['日本語'], ['‮']])('of %j is made from the id alone', (title) => {

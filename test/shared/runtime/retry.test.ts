@@ -3,6 +3,7 @@ import { type RetryOptions, retry } from '../../../shared/runtime/retry.js';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
+afterEach(() => void vi.restoreAllMocks());
 
 /** Retries work that fails with the thrown values in turn and then succeeds; gives the times of the tries, in milliseconds. */
 function start(thrown: readonly unknown[], options: RetryOptions) {
@@ -36,6 +37,14 @@ describe('retry', () => {
     await vi.runAllTimersAsync();
     expect(await settled).toEqual({ value: 'done' });
     expect(triedAt).toEqual([0, 100, 300, 600, 900]);
+  });
+
+  it('makes the pauses random, up to twice as long, where asked to', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0.5);
+    const { settled, triedAt } = start(failures(2), { pauseMs: 100, randomize: true });
+    await vi.runAllTimersAsync();
+    expect(await settled).toEqual({ value: 'done' });
+    expect(triedAt).toEqual([0, 150, 300]);
   });
 
   it('throws the last error when all tries have failed', async () => {

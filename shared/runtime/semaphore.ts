@@ -1,0 +1,72 @@
+/** How long to wait for a permit. */
+export interface AcquireOptions {
+  /** How long to wait, in milliseconds. */
+  waitMs: number;
+  /** Asked when that is over: how many milliseconds to wait longer. 0 or less ends the waiting, as does its absence. */
+  extendMs?: () => number;
+  /** The error to throw when the waiting ends without a permit. */
+  timeoutError: () => Error;
+}
+
+/** A counting semaphore with a bounded wait; whoever has waited longest is served first. */
+export class Semaphore {
+  readonly #waiting = new Set<() => void>();
+  #free: number;
+
+  constructor(permits: number) {
+    this.#free = permits;
+  }
+
+  /** Runs the work while holding a permit; at once when one is free. Throws the timeout error when none is free in time. */
+  async run<T>(work: () => Promise<T>, options: AcquireOptions): Promise<T> {
+    if (!this.#takeFree()) await this.#wait(options);
+    try {
+      return await work();
+    } finally {
+      this.#release();
+    }
+  }
+
+  /** Takes a permit and returns what gives it back, to be called once. Throws the timeout error when none is free in time. */
+  async acquire(options: AcquireOptions): Promise<() => void> {
+    if (!this.#takeFree()) await this.#wait(options);
+    return () => this.#release();
+  }
+
+  #takeFree(): boolean {
+    if (this.#free === 0) return false;
+    this.#free -= 1;
+    return true;
+  }
+
+  #release(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) this.#free += 1;
+    else next();
+  }
+
+  #wait({ waitMs, extendMs = () => 0, timeoutError }: AcquireOptions): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    let timer: NodeJS.Timeout;
+    // Leaving the queue and settling are one step: a permit handed to somebody who has left would be lost.
+    const leave = (settle: () => void) => {
+      clearTimeout(timer);
+      this.#waiting.delete(admit);
+      settle();
+    };
+    const admit = () => leave(resolve);
+    const expire = () => {
+      if (!this.#waiting.has(admit)) return;
+      const leftMs = extendMs();
+      if (leftMs > 0) wait(leftMs);
+      else leave(() => reject(timeoutError()));
+    };
+    const wait = (ms: number) => {
+      // When this process itself was too busy, what has arrived meanwhile is handled first and may release a permit.
+      timer = setTimeout(() => setImmediate(expire), ms);
+    };
+    wait(waitMs);
+    this.#waiting.add(admit);
+    return promise;
+  }
+}
