@@ -78,7 +78,7 @@ describe.skipIf(inject('store').topology !== 'cluster')('a store on a cluster', 
       )
       .toBe('CLUSTERDOWN');
     // As BullMQ does for a worker whose blocking read has not come back.
-    const connection = connectRedis(parseRedisUrl(cluster.url), 'patient').on('error', () => undefined);
+    const connection = connectRedis(parseRedisUrl(cluster.url), 'blocking').on('error', () => undefined);
     await once(connection, 'ready');
     connection.disconnect();
     await connection.connect();

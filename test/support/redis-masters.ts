@@ -14,7 +14,7 @@ export interface OpenRedis {
 /** Connects to what the URL names, as it is now: who comes after a failover is not among the masters. */
 export async function openRedis(url: string): Promise<OpenRedis> {
   const address = parseRedisUrl(url);
-  const redis = connectRedis(address, 'patient');
+  const redis = connectRedis(address, 'blocking');
   redis.on('error', () => undefined);
   await once(redis, 'ready');
   const masters = redis instanceof Cluster ? redis.nodes('master') : [redis];

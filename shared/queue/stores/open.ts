@@ -1,27 +1,27 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Worker } from 'bullmq';
 import type { Config } from '../../config/config.js';
 import type { Log } from '../../runtime/log.js';
+import { retry } from '../../runtime/retry.js';
 import { singleFlight } from '../../runtime/single-flight.js';
 import { withTimeout } from '../../runtime/with-timeout.js';
 import { Misconfiguration, type QueueStore, reasonOf, type StoreParts } from '../queue-store.js';
 import { StoreClock } from './clock-skew.js';
 import { migratePostgresStore, openPostgresStore } from './postgres.js';
 import { openRedisStore } from './redis.js';
-import { startWhenFetched } from './start-when-fetched.js';
 import { watchStore } from './store-watch.js';
 
 /**
- * Opens the store that the configuration names. Never throws for an unreachable one: `check` tells. `now` is this
+ * Opens the store that the configuration names. Does not throw when it is unreachable, which `check` reports. `now` is this
  * machine's clock, in milliseconds since the epoch.
  */
 export function openQueueStore(config: Config, log: Log, now: () => number = Date.now): QueueStore {
   const clock = new StoreClock(now);
   const parts = openParts(config, log, clock);
-  const look = async () => {
+  const findDefect = async () => {
     const defect = await withTimeout(checkTimeoutMs, parts.findDefect());
     if (defect !== undefined) throw new Misconfiguration(defect);
   };
-  const check = singleFlight(look, { apartMs: checksApartMs });
+  const check = singleFlight(findDefect, { apartMs: checksApartMs });
   const closing = new AbortController();
   let watching: Promise<void> | undefined;
   return {
@@ -29,7 +29,7 @@ export function openQueueStore(config: Config, log: Log, now: () => number = Dat
     now: clock.now,
     check,
     whenReady: async (signal) => {
-      const isReady = await until(check, signal, watching ? undefined : log);
+      const isReady = await untilReady(check, signal, watching ? undefined : log);
       if (isReady) watching ??= watchStore({ check, log, signal: closing.signal });
       return isReady;
     },
@@ -50,7 +50,7 @@ export async function migrateQueueStore(config: Config): Promise<void> {
 }
 
 const checkTimeoutMs = 2500;
-/** Anybody may ask for it, as often as they like. */
+/** Anybody may ask for a check, as often as they like. */
 const checksApartMs = 50;
 const checkIntervalMs = 250;
 
@@ -60,7 +60,7 @@ function openParts(config: Config, log: Log, clock: StoreClock): StoreParts {
   throw new TypeError('neither REDIS_URL nor DATABASE_URL is set');
 }
 
-/** BullMQ reports connection trouble as events; unheard, they would end the process. */
+/** BullMQ emits connection errors as events; without a listener they would end the process. */
 function logged<T extends { on(event: 'error', listener: (error: Error) => void): unknown }>(
   part: T,
   log: Log,
@@ -69,19 +69,38 @@ function logged<T extends { on(event: 'error', listener: (error: Error) => void)
   return part;
 }
 
-/** Logs why it waits, once for every reason: a wrong password looks like an outage otherwise. */
-async function until(check: () => Promise<void>, signal: AbortSignal, log?: Log): Promise<boolean> {
-  const told = new Set<string>();
-  while (!signal.aborted) {
-    try {
-      await check();
-      return true;
-    } catch (error) {
-      const reason = reasonOf(error);
-      if (!told.has(reason)) log?.warn({ reason }, 'waiting for the queue store');
-      told.add(reason);
-      await delay(checkIntervalMs, undefined, { signal }).catch(() => undefined);
-    }
-  }
-  return false;
+/** Logs each reason for waiting once: a wrong password looks like an outage otherwise. False when the signal aborts first. */
+async function untilReady(check: () => Promise<void>, signal: AbortSignal, log?: Log): Promise<boolean> {
+  const logged = new Set<string>();
+  const onFailure = (error: unknown) => {
+    const reason = reasonOf(error);
+    if (!logged.has(reason)) log?.warn({ reason }, 'waiting for the queue store');
+    logged.add(reason);
+  };
+  if (signal.aborted) return false;
+  const checking = retry(check, { pauseMs: checkIntervalMs, signal, onFailure });
+  return checking.then(
+    () => true,
+    () => false,
+  );
+}
+
+/** What BullMQ keeps to itself of how a worker takes jobs; a test fails when it is no longer so. */
+interface MainLoop {
+  /** Jobs that have been taken, and those that run. */
+  mainLoopQueue: { numQueued(): number } | null;
+  /** Asked before each fetch. */
+  isRateLimited(): boolean;
+}
+
+/**
+ * Has a worker start each job before it fetches another. BullMQ fetches one after the other as many as it may run, and
+ * then starts them all: behind a burst the first job waits for the last one's fetch, holding a lock that nobody renews
+ * (with thousands it ran out), and the calls of all begin in one turn of the event loop.
+ */
+function startWhenFetched(worker: Worker): Worker {
+  const loop = worker as unknown as MainLoop;
+  const isRateLimited = loop.isRateLimited.bind(worker);
+  loop.isRateLimited = () => (loop.mainLoopQueue?.numQueued() ?? 0) > 0 || isRateLimited();
+  return worker;
 }

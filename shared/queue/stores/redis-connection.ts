@@ -8,11 +8,11 @@ export type RedisConnection = Redis | Cluster;
  * What becomes of a command while its server cannot be reached: `impatient` ones fail within two seconds, without which an
  * add() would hang while Redis is down or frozen; `patient` ones wait, as blocking reads must.
  */
-export type Patience = 'impatient' | 'patient';
+export type OutageMode = 'fail-fast' | 'blocking';
 
 /** Connects, and keeps connecting; the caller listens to `error`. */
-export function connectRedis(address: RedisAddress, patience: Patience): RedisConnection {
-  const redis = connectTo(address, patience);
+export function connectRedis(address: RedisAddress, mode: OutageMode): RedisConnection {
+  const redis = connectTo(address, mode);
   if (redis instanceof Cluster) redis.on('+node', allowManyRefusals);
   else allowManyRefusals(redis);
   return redis;
@@ -23,14 +23,14 @@ function allowManyRefusals(redis: Redis): void {
   redis.on('connect', () => redis.stream.setMaxListeners(0));
 }
 
-function connectTo(address: RedisAddress, patience: Patience): RedisConnection {
+function connectTo(address: RedisAddress, mode: OutageMode): RedisConnection {
   switch (address.topology) {
     case 'single':
-      return connectSingle(address, patience);
+      return connectSingle(address, mode);
     case 'sentinel':
-      return connectWatched(address, patience);
+      return connectWatched(address, mode);
     case 'cluster':
-      return connectCluster(address, patience);
+      return connectCluster(address, mode);
   }
 }
 
@@ -49,9 +49,9 @@ export const maxBlockMs = 2000;
 const socketTimeout = 4000;
 
 const tunings = {
-  impatient: { maxRetriesPerRequest: 1, commandTimeout: 2000, socketTimeout },
-  patient: { maxRetriesPerRequest: null, socketTimeout },
-} as const satisfies Record<Patience, RedisOptions>;
+  'fail-fast': { maxRetriesPerRequest: 1, commandTimeout: 2000, socketTimeout },
+  blocking: { maxRetriesPerRequest: null, socketTimeout },
+} as const satisfies Record<OutageMode, RedisOptions>;
 
 /**
  * Once more, elsewhere: who answers like this is a replica. It was the master until now; or it is of a cluster whose masters'
@@ -59,27 +59,27 @@ const tunings = {
  */
 const reconnectOnError = ({ message }: Error): false | 2 => (message.includes('READONLY') ? 2 : false);
 
-const optionsOf = ({ credentials, tls, database }: SingleRedis | WatchedRedis, patience: Patience) => ({
+const optionsOf = ({ credentials, tls, database }: SingleRedis | WatchedRedis, mode: OutageMode) => ({
   ...credentials,
   ...(tls && { tls }),
-  ...tunings[patience],
-  enableOfflineQueue: patience === 'patient',
+  ...tunings[mode],
+  enableOfflineQueue: mode === 'blocking',
   db: database,
   retryStrategy,
   reconnectOnError,
   connectTimeout,
 });
 
-const connectSingle = (address: SingleRedis, patience: Patience): Redis =>
-  new Redis({ ...address.nodes[0], ...optionsOf(address, patience) });
+const connectSingle = (address: SingleRedis, mode: OutageMode): Redis =>
+  new Redis({ ...address.nodes[0], ...optionsOf(address, mode) });
 
 /** A Sentinel that says nothing is passed over. */
 const sentinelCommandTimeout = 1000;
 
-function connectWatched(address: WatchedRedis, patience: Patience): Redis {
+function connectWatched(address: WatchedRedis, mode: OutageMode): Redis {
   const { nodes, masterName, sentinelCredentials: known, tls } = address;
   return new Redis({
-    ...optionsOf(address, patience),
+    ...optionsOf(address, mode),
     sentinels: [...nodes],
     name: masterName,
     ...(known.username && { sentinelUsername: known.username }),
@@ -99,22 +99,22 @@ function connectWatched(address: WatchedRedis, patience: Patience): Redis {
  */
 const slotsRefreshInterval = 2000;
 
-const connectCluster = ({ nodes, credentials, tls }: ClusteredRedis, patience: Patience): Cluster =>
+const connectCluster = ({ nodes, credentials, tls }: ClusteredRedis, mode: OutageMode): Cluster =>
   new Cluster([...nodes], {
     redisOptions: {
       ...credentials,
       ...(tls && { tls }),
-      ...tunings[patience],
+      ...tunings[mode],
       reconnectOnError,
       connectTimeout,
     },
-    enableOfflineQueue: patience === 'patient',
+    enableOfflineQueue: mode === 'blocking',
     // With it connect() would never settle when a part has no master at that moment, and a worker of BullMQ wait for it for ever.
     enableReadyCheck: false,
     clusterRetryStrategy: retryStrategy,
     slotsRefreshInterval,
     // A failover takes longer than the default of sixteen tries, 100 ms apart.
-    ...(patience === 'patient' && { maxRedirections: Number.POSITIVE_INFINITY }),
+    ...(mode === 'blocking' && { maxRedirections: Number.POSITIVE_INFINITY }),
     // Certificates are for names: an address in the place of one would not match.
     ...(tls && { dnsLookup: (name, callback) => callback(null, name) }),
   });

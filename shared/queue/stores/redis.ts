@@ -1,13 +1,12 @@
 import { Queue, Relay, Worker } from 'bullmq';
 import type { Result } from 'ioredis';
 import type { Log } from '../../runtime/log.js';
-import { parseRedisUrl } from '../../urls/redis-url.js';
+import { parseRedisUrl, type RedisAddress } from '../../urls/redis-url.js';
 import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
-import { connectRedis, maxBlockMs, type Patience, type RedisConnection } from './redis-connection.js';
+import { connectRedis, maxBlockMs, type OutageMode, type RedisConnection } from './redis-connection.js';
 import { findRedisMisconfiguration } from './redis-defects.js';
 import { defineReadJobs, readJobs } from './redis-jobs.js';
-import { namesOfKeys } from './redis-keys.js';
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -24,14 +23,14 @@ declare module 'ioredis' {
 export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreParts {
   const address = parseRedisUrl(url);
   const keys = namesOfKeys(address);
-  const connect = (patience: Patience): RedisConnection => {
-    const redis = connectRedis(address, patience);
+  const connect = (mode: OutageMode): RedisConnection => {
+    const redis = connectRedis(address, mode);
     redis.on('error', (error) => log.debug({ err: error }, 'redis connection'));
     return redis;
   };
-  const producer = connect('impatient');
+  const producer = connect('fail-fast');
   // Shared by workers and relay.
-  const patient = connect('patient');
+  const blocking = connect('blocking');
   producer.defineCommand('measureQueue', { numberOfKeys: 4, lua: measureScript });
   defineReadJobs(producer);
   const queueSettings = {
@@ -50,20 +49,45 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
       return new BriefWorker(name, processor, {
         ...options,
         prefix,
-        connection: patient,
+        connection: blocking,
         runRetryDelay,
         drainDelay,
       });
     },
     createRelay: (options) =>
-      new Relay({ ...options, prefix: keys.relayPrefix, connection: patient, blockTimeout: maxBlockMs }),
+      new Relay({ ...options, prefix: keys.relayPrefix, connection: blocking, blockTimeout: maxBlockMs }),
     readJobs: (queue, jobIds) => readJobs(producer, queue, jobIds),
     measure: (queue) => measure(producer, queue),
     forgetEvents: (queue) => forgetEvents(producer, queue),
     close: async () => {
       producer.disconnect();
-      patient.disconnect();
+      blocking.disconnect();
     },
+  };
+}
+
+/** Names of the keys of one deployment. */
+interface RedisKeys {
+  /** BullMQ's prefix for this queue. */
+  queuePrefix(queue: string): string;
+  /** BullMQ's prefix for the relay, which keeps a namespace in one slot by itself. */
+  readonly relayPrefix: string;
+  /** The key of a record; each is used alone, so a cluster may spread them. */
+  record(key: string): string;
+}
+
+/**
+ * A cluster places keys by what is in braces: one queue must be in one place, for a script sees nothing else, and the
+ * providers' queues are spread over the masters (these words put four queues and the relay on all of three). Elsewhere there are
+ * no braces, as there were none before: other names would strand the jobs of a running deployment.
+ */
+export function namesOfKeys({ topology, prefix }: Pick<RedisAddress, 'topology' | 'prefix'>): RedisKeys {
+  const start = prefix ?? 'bull';
+  const recordStart = prefix ?? 'quillgate';
+  return {
+    queuePrefix: (queue) => (topology === 'cluster' ? `${start}:{quillgate:${queue}}` : start),
+    relayPrefix: start,
+    record: (key) => `${recordStart}:record:${key}`,
   };
 }
 

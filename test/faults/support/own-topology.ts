@@ -1,6 +1,6 @@
 import { inject } from 'vitest';
 import { queueName } from '../../../shared/protocol/messages.js';
-import { namesOfKeys } from '../../../shared/queue/stores/redis-keys.js';
+import { namesOfKeys } from '../../../shared/queue/stores/redis.js';
 import type { RedisProcess } from '../../support/redis-process.js';
 import { type RedisTopology, startTopology } from '../../support/redis-topologies.js';
 import type { StoreServer } from '../../support/stores.js';

@@ -5,7 +5,7 @@ import { freePort } from '../../../../dev/free-port.js';
 import {
   connectRedis,
   maxBlockMs,
-  type Patience,
+  type OutageMode,
   type RedisConnection,
 } from '../../../../shared/queue/stores/redis-connection.js';
 import { parseRedisUrl } from '../../../../shared/urls/redis-url.js';
@@ -59,8 +59,8 @@ async function wireTo(port: number): Promise<Wire> {
   return wire;
 }
 
-async function connect(url: string, patience: Patience): Promise<RedisConnection> {
-  const redis = connectRedis(parseRedisUrl(url), patience);
+async function connect(url: string, mode: OutageMode): Promise<RedisConnection> {
+  const redis = connectRedis(parseRedisUrl(url), mode);
   redis.on('error', () => undefined);
   onTestFinished(() => redis.disconnect());
   await once(redis, 'ready');
@@ -74,9 +74,9 @@ describe.skipIf(findRedisBinary() === undefined).each(Object.entries(topologies)
   it('replaces a connection that has died without a word, and only then', async () => {
     const { url, wire } = await start();
     const [patient, blocking, impatient] = await Promise.all([
-      connect(url, 'patient'),
-      connect(url, 'patient'),
-      connect(url, 'impatient'),
+      connect(url, 'blocking'),
+      connect(url, 'blocking'),
+      connect(url, 'fail-fast'),
     ]);
     const connections = [patient, blocking, impatient];
     let closed = 0;
@@ -103,7 +103,7 @@ describe.skipIf(findRedisBinary() === undefined)('to a server that became a repl
   it('warns of no leak, however many commands it refuses', async () => {
     const server = await startServer();
     const url = `redis://127.0.0.1:${server.port}`;
-    const redis = await connect(url, 'impatient');
+    const redis = await connect(url, 'fail-fast');
     const warnings: Error[] = [];
     const warn = (warning: Error) => void warnings.push(warning);
     process.on('warning', warn);

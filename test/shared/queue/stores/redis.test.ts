@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { namesOfKeys } from '../../../../shared/queue/stores/redis-keys.js';
+import { namesOfKeys } from '../../../../shared/queue/stores/redis.js';
 
 describe('namesOfKeys', () => {
   it.each(['single', 'sentinel'] as const)('are what they always were (%s)', (topology) => {
