@@ -3,25 +3,25 @@ import type { Request } from 'express';
 
 type Constructor<T> = abstract new (...args: never[]) => T;
 
-/** Makes controllers, one for each request, from what the application was built with. */
+/** Creates a controller for each request, from the dependencies of the application. */
 export class Controllers {
-  readonly #makers = new Map<unknown, () => unknown>();
+  readonly #factories = new Map<unknown, () => unknown>();
 
-  add<T>(controller: Constructor<T>, make: () => T): this {
-    this.#makers.set(controller, make);
+  add<T>(controller: Constructor<T>, create: () => T): this {
+    this.#factories.set(controller, create);
     return this;
   }
 
   get<T>(controller: Constructor<T>): T {
-    const make = this.#makers.get(controller) as (() => T) | undefined;
-    if (make === undefined) throw new TypeError(`no maker for ${controller.name}`);
-    return make();
+    const create = this.#factories.get(controller) as (() => T) | undefined;
+    if (create === undefined) throw new TypeError(`no factory for ${controller.name}`);
+    return create();
   }
 }
 
 /**
- * Asked by the generated routes. The makers are in `app.locals`, so that there is no container and no module-level
- * state, and a test can build an application of its own.
+ * The generated routes get their controllers here. The factories are in `app.locals`: no module-level state, and a test
+ * can build its own application.
  */
 export const iocContainer: IocContainerFactory<Request> = (request): IocContainer => {
   const controllers = request.app.locals.controllers as Controllers;

@@ -5,9 +5,8 @@ const maxMs = 10_000;
 const maxBytes = 16_777_216;
 
 /**
- * Reads the rest of a body that is of no use any more, and drops it: a connection that is closed while the client is
- * still sending takes the answer with it. A client that pauses for 2 s, takes more than 10 s or sends more than
- * 16 MiB is cut off.
+ * Reads and discards the rest of a body: closing the connection while the client is still sending would lose the
+ * answer. Cuts off a client that pauses for 2 s, takes more than 10 s or sends more than 16 MiB.
  */
 export function drainRequest(request: Request): void {
   if (request.complete) return;

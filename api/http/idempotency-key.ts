@@ -1,8 +1,8 @@
 import { invalidRequest } from './validation.js';
 
 /**
- * The `Idempotency-Key` header as it was sent. Throws `invalid_request` unless it is 1 to 255 visible ASCII characters;
- * one that is repeated never is, because Node joins the values with a blank.
+ * The `Idempotency-Key` header as it was sent. Throws `invalid_request` unless it is 1 to 255 visible ASCII characters.
+ * A repeated header is invalid, too: Node joins the values with a blank.
  */
 export function readIdempotencyKey(header: string | undefined): string | undefined {
   if (header === undefined || /^[\x21-\x7e]{1,255}$/.test(header)) return header;

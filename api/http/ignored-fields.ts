@@ -1,9 +1,9 @@
-/** What may be told of fields that a request has and nobody reads: their names, which the caller has chosen, cut and escaped. */
+/** Names of ignored fields, which the caller has chosen: shortened and escaped for headers and JSON pointers. */
 
-/** Fields that one answer names. */
+/** Fields that one answer lists. */
 const maxFieldsListed = 20;
 
-/** The value of `X-Ignored-Fields`: fields as `fieldName` gives them, each once; three dots stand for what was left out. */
+/** The value of `X-Ignored-Fields`: names from `fieldName`, each once; three dots stand for those left out. */
 export function listFields(names: Iterable<string>): string {
   const listed = new Set<string>();
   for (const name of names) {
@@ -16,7 +16,7 @@ export function listFields(names: Iterable<string>): string {
 /** A name, percent-encoded, for a header. */
 export const fieldName = (name: string): string => shorten(name, encodeURIComponent) || '""';
 
-/** A name as a step of a JSON pointer (RFC 6901). */
+/** A name as a reference token of a JSON pointer (RFC 6901). */
 export const pointerStep = (name: string): string =>
   shorten(name, (character) => pointerEscapes.get(character) ?? character);
 
@@ -27,7 +27,7 @@ const pointerEscapes = new Map([
 
 const maxName = 60;
 
-/** The name with each character escaped, cut between two of them where it gets too long. */
+/** The name with each character escaped, shortened to `maxName` without cutting an escape. */
 function shorten(name: string, encode: (character: string) => string): string {
   let shortened = '';
   for (const character of name) {

@@ -4,43 +4,43 @@ import { TurnQueue } from './turn-queue.js';
 
 /** Limits of a JSON body. */
 export interface BodyLimits {
-  /** Bytes, after any Content-Encoding is undone. */
+  /** Bytes, after decoding any Content-Encoding. */
   maxBytes: number;
   /** Levels of objects and arrays. */
   maxDepth: number;
-  /** Members of all objects and arrays together; what is empty counts as one. */
+  /** Members of all objects and arrays together; an empty one counts as one. */
   maxValues: number;
 }
 
 /**
- * Reads a JSON body into `request.body`, or throws: `unsupported_media_type` unless it is sent in UTF-8 as
- * application/json, with PATCH also as application/merge-patch+json (RFC 7396), `payload_too_large`, `invalid_json`
- * when it is malformed (RFC 8259, a byte order mark included), `invalid_request` when it nests too deeply, has too many
- * values, or has text that is not well-formed Unicode.
+ * Reads a JSON body into `request.body`. Throws `unsupported_media_type` unless it is application/json in UTF-8, or for
+ * PATCH application/merge-patch+json (RFC 7396); `payload_too_large`; `invalid_json` when it is malformed (RFC 8259; a
+ * byte order mark, too); `invalid_request` when it nests too deeply, has too many values, or contains text that is not
+ * well-formed Unicode.
  */
 export function jsonBody({ maxBytes, ...treeLimits }: BodyLimits): RequestHandler {
   const largeBodies = new TurnQueue(1);
   const readBytes = express.raw({ type: () => true, limit: maxBytes });
   return (request, response, next) => {
     checkMediaType(request);
-    // The reader would first wait for all of it.
+    // The reader would wait for the whole body first.
     if (Number(request.headers['content-length']) > maxBytes) throw new Failure('payload_too_large');
     const answer = atMostOnce(next);
     whenLongerThan(maxBytes, request, () => answer(new Failure('payload_too_large')));
     readBytes(request, response, (error?: unknown) => {
       if (error) return answer(toFailure(error));
       const parse = () => parseInto(request, treeLimits, answer);
-      // What a gzip bomb becomes counts, not what was sent.
+      // The decoded size counts: a gzip bomb is small on the wire.
       if (request.body instanceof Uint8Array && request.body.length > largeBytes) largeBodies.run(parse);
       else parse();
     });
   };
 }
 
-/** A body of this size takes a millisecond to check, parse and pass on: one in each turn of the event loop. */
+/** A body of this size takes a millisecond to check and parse, so each turn of the event loop handles one. */
 const largeBytes = 65_536;
 
-/** The reader's own refusal comes only with the end of the body, which may never come. */
+/** The reader itself refuses only at the end of the body, which may never come. */
 function whenLongerThan(maxBytes: number, request: Request, refuse: () => void): void {
   let bytes = 0;
   const count = (chunk: Buffer) => {
@@ -61,13 +61,13 @@ function atMostOnce(next: NextFunction): NextFunction {
   };
 }
 
-/** The application's own reader, for routes that only know the request; see `app.locals.jsonBody`. */
+/** The application's reader (`app.locals.jsonBody`), for generated routes, which know only the request. */
 export const readJsonBody = (request: Request, response: Response, next: NextFunction): void => {
   const read = request.app.locals.jsonBody as RequestHandler;
   void read(request, response, next);
 };
 
-/** The reader's errors, and those of whatever undoes a Content-Encoding for it, carry the HTTP status they stand for. */
+/** The errors of the reader, and of its decoders, carry an HTTP status. */
 function toFailure(error: unknown): Failure {
   const status = error instanceof Error && 'status' in error ? error.status : undefined;
   if (status === 413) return new Failure('payload_too_large');
@@ -83,14 +83,14 @@ function checkMediaType({ method, headers: { 'content-type': contentType = '' } 
   throw new Failure('unsupported_media_type', method === 'PATCH' ? { headers: acceptPatch } : {});
 }
 
-/** Which kinds of patch there are, as RFC 5789 (2.2) wants a refusal to tell. */
+/** The accepted patch formats, which a refusal should list (RFC 5789, 2.2). */
 const acceptPatch = { 'Accept-Patch': 'application/merge-patch+json, application/json' };
 
 type TreeLimits = Pick<BodyLimits, 'maxDepth' | 'maxValues'>;
 
 function parseInto(request: Request, limits: TreeLimits, next: NextFunction): void {
   try {
-    // A request without a body has nothing there.
+    // Undefined for a request without a body.
     const bytes = request.body instanceof Uint8Array ? request.body : Buffer.alloc(0);
     checkTree(bytes, limits);
     const value = parse(bytes);
@@ -116,15 +116,15 @@ const opening = new Set(Buffer.from('[{'));
 const closing = new Set(Buffer.from(']}'));
 
 /**
- * Before the parser, which takes a third of a second for a megabyte of keys or of brackets: what is refused here costs a look at
- * each byte. A body that is no JSON may be refused for what it would have been. What is empty counts as one value.
+ * Checks the limits before parsing, because the parser takes a third of a second for a megabyte of keys or brackets;
+ * this reads each byte once. Malformed JSON may be refused for its size or depth instead.
  */
 function checkTree(bytes: Uint8Array, { maxDepth, maxValues }: TreeLimits): void {
   let depth = 0;
   let values = 0;
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at] as number;
-    if (byte === quote) at = endOfText(bytes, at + 1);
+    if (byte === quote) at = endOfString(bytes, at + 1);
     else if (byte === comma) values++;
     else if (closing.has(byte)) depth--;
     else if (opening.has(byte)) {
@@ -135,14 +135,14 @@ function checkTree(bytes: Uint8Array, { maxDepth, maxValues }: TreeLimits): void
   }
 }
 
-/** Where the text ends that begins here. */
-function endOfText(bytes: Uint8Array, start: number): number {
+/** The index of the closing quote of the string whose content begins at `start`. */
+function endOfString(bytes: Uint8Array, start: number): number {
   let at = start;
   while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
   return at;
 }
 
-/** Whether every text and key is. Escapes alone can make a lone surrogate: the decoder has seen to the rest. */
+/** Whether every string and key is well-formed. Only escapes can make a lone surrogate: the decoder refuses all else. */
 function isWellFormed(value: unknown): boolean {
   if (typeof value === 'string') return value.isWellFormed();
   if (typeof value !== 'object' || value === null) return true;

@@ -1,13 +1,13 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Clients that pipeline at all send a few requests at once. */
+/** Clients that pipeline at all send only a few requests at once. */
 const maxUnanswered = 32;
 
 /**
- * The requests of one connection, each of which is begun when the one before it has been answered: a server may treat at most
- * safe methods in parallel (RFC 9112, 9.3.2), and one connection shall take no more than one connection's share. A
- * connection with more than 32 requests that wait for their answers is destroyed.
+ * Handles the requests of one connection one after the other: a server may process only safe methods in parallel
+ * (RFC 9112, 9.3.2), and a connection must not get more than one connection's share. Destroys a connection with more
+ * than 32 unanswered requests.
  */
 export class Pipeline {
   readonly #socket: Socket;
@@ -21,18 +21,18 @@ export class Pipeline {
     this.#handle = handle;
   }
 
-  /** Whether nothing that was asked waits for its answer. */
+  /** Whether every request has been answered. */
   get isIdle(): boolean {
     return this.#unanswered === 0;
   }
 
-  /** The answer to the last request that has come. */
+  /** The answer to the latest request. */
   get latest(): ServerResponse | undefined {
     return this.#latest;
   }
 
   add(request: IncomingMessage, response: ServerResponse): void {
-    // What was read together with the request that was one too many.
+    // Requests that were read together with the one that exceeded the limit.
     if (this.#socket.destroyed) return;
     this.#latest = response;
     this.#unanswered++;
@@ -49,13 +49,13 @@ export class Pipeline {
   #answered(): void {
     this.#unanswered--;
     const [next] = this.#waiting;
-    // Not at once: with answers that are there at once, a row of requests would hold up everybody else.
+    // In a later turn: a sequence of requests with immediate answers would block all other connections.
     if (next) setImmediate(() => this.#next());
   }
 
   #next(): void {
     const next = this.#waiting.shift();
-    // The answer before it was the connection's last: nobody will get another one.
+    // The previous answer closed the connection: no other one can be sent.
     if (next === undefined || next[1].socket === null || this.#socket.destroyed) this.#waiting.length = 0;
     else this.#begin(...next);
   }

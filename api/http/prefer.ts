@@ -2,8 +2,8 @@ import type { Response as HttpResponse } from 'express';
 import { Failure } from '../../shared/failures.js';
 
 /**
- * The value of a preference in a `Prefer` header (RFC 7240, 2), without its quotes and parameters; empty when it has
- * none, undefined when it is not there. `name` in lower case. Where it is repeated, the first one counts.
+ * The value of a preference in a `Prefer` header (RFC 7240, 2), without quotes and parameters; empty when it has no
+ * value, undefined when it is absent. `name` is in lower case. The first of repeated preferences counts.
  */
 export function preferenceOf(header: string | undefined, name: string): string | undefined {
   for (const preference of header?.match(listItems) ?? []) {
@@ -14,7 +14,7 @@ export function preferenceOf(header: string | undefined, name: string): string |
   return undefined;
 }
 
-// A quoted string may hold what otherwise separates; one that is not closed takes all the rest.
+// A quoted string may contain separators; an unclosed one extends to the end.
 const listItems = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
 const parts = /(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/g;
 
@@ -22,8 +22,8 @@ const unquoted = (value: string): string =>
   /^"(?:[^"\\]|\\.)*"$/.test(value) ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value;
 
 /**
- * How many seconds a caller is willing to wait, from `Prefer: wait=N` (RFC 7240, 4.3); undefined when it does not say.
- * Throws `invalid_request` unless they are whole and between 1 and `maxS`.
+ * How many seconds the caller is willing to wait: `Prefer: wait=N` (RFC 7240, 4.3); undefined without the preference.
+ * Throws `invalid_request` unless it is a whole number from 1 to `maxS`.
  */
 export function readWait(header: string | undefined, maxS: number): number | undefined {
   const value = preferenceOf(header, 'wait');
@@ -34,11 +34,11 @@ export function readWait(header: string | undefined, maxS: number): number | und
   throw new Failure('invalid_request', { errors: [{ pointer: 'Prefer', detail }] });
 }
 
-/** Whether a caller wants no connection held until the reply is there: `Prefer: respond-async` (RFC 7240, 4.1). */
+/** Whether the caller wants an immediate 202 instead of the reply: `Prefer: respond-async` (RFC 7240, 4.1). */
 export const prefersAsync = (header: string | undefined): boolean =>
   preferenceOf(header, 'respond-async') === '';
 
-/** Whether a caller wants a request with fields that nobody reads to be refused: `Prefer: handling=strict` (RFC 7240, 4.4). */
+/** Whether the caller wants requests with unknown fields refused: `Prefer: handling=strict` (RFC 7240, 4.4). */
 export const prefersStrict = (header: string | undefined): boolean =>
   preferenceOf(header, 'handling')?.toLowerCase() === 'strict';
 
@@ -48,7 +48,7 @@ interface Applied {
   waitS?: number | undefined;
 }
 
-/** Tells in `Preference-Applied` (RFC 7240, 3) all that was applied; to be called again when more is. */
+/** Lists the applied preferences in `Preference-Applied` (RFC 7240, 3); each call replaces the list. */
 export function markApplied(response: HttpResponse, { isStrict, isAsync, waitS }: Applied): void {
   const applied = [
     ...(isStrict ? ['handling=strict'] : []),

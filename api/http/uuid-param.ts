@@ -3,7 +3,7 @@ import { Failure } from '../../shared/failures.js';
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** The stores fail on ids that are no UUIDs, or hold them in vain; there is nothing at such an address. */
+/** Throws `not_found` unless the `id` of the path is a UUID: the stores would fail on other ids. */
 export function checkUuidParam({ params: { id } }: Request, _response: Response, next: NextFunction): void {
   if (typeof id !== 'string' || !uuid.test(id)) throw new Failure('not_found');
   next();

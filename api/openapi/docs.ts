@@ -5,12 +5,12 @@ import { extname, join } from 'node:path';
 import { type RequestHandler, Router } from 'express';
 import { methodNotAllowed } from '../http/problem.js';
 
-/** What the page needs of Swagger UI. */
+/** The files of Swagger UI that the page needs. */
 const assets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'];
 
-/** `/openapi.json`, and `/docs`: the same as a page, served from here alone. Both are public. */
+/** Serves `/openapi.json` and `/docs`, the same as a page without external resources. Both are public. */
 export function docsRouter(document: object): Router {
-  // Its main module would evaluate the whole page's code in this process: 40 MB for the name of a folder.
+  // The package's main module would evaluate the code of the whole page in this process: 40 MB for a folder name.
   const folder = (createRequire(import.meta.url)('swagger-ui-dist/absolute-path.js') as () => string)();
   const pages: Record<string, RequestHandler> = {
     '/openapi.json': sendText('json', JSON.stringify(document)),
@@ -25,15 +25,15 @@ export function docsRouter(document: object): Router {
   return router;
 }
 
-/** Sends bytes that were made once. */
+/** Encodes the text once. */
 function sendText(type: string, text: string): RequestHandler {
   const bytes = Buffer.from(text);
   return (_request, response) => void response.type(type).send(bytes);
 }
 
 /**
- * Sends the whole file whatever is asked of it: a range or a precondition that does not fit is no error of ours. From
- * memory: a file that is open for an answer stays open when the connection ends before that answer's turn.
+ * Always sends the whole file, ignoring ranges and preconditions. From memory: an open file would stay open when the
+ * connection ends before the answer's turn.
  */
 function sendAsset(name: string, bytes: Buffer): RequestHandler {
   const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 16)}"`;
@@ -55,7 +55,7 @@ const page = `<!doctype html>
 <script src="/docs/start.js"></script>
 `;
 
-/** Swagger UI takes "no credentials will do" for "authorized", and shows a closed lock on what is open to everybody. */
+/** Swagger UI mistakes optional credentials for authorized ones and would show a closed lock on public operations. */
 const start = `SwaggerUIBundle({
   url: '/openapi.json',
   dom_id: '#api',

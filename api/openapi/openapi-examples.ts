@@ -1,4 +1,4 @@
-/** What the page offers to send, and what comes back: real values, by the name of the schema. */
+/** Realistic examples of requests and answers, by the name of the schema. */
 const chatId = '6f9d0c1e-4b7a-4f3e-9a51-2c8d7e6b5a40';
 const post = {
   title: 'Hello',

@@ -4,7 +4,7 @@ import type { FailureCode } from '../../shared/failures.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import { failureCodeOf } from '../http/problem.js';
 
-/** Counts requests by what became of them; to stand before the routes of either interface. */
+/** Count requests by outcome; mount them before the routes of chat and blog. */
 export interface RequestCounts {
   readonly chat: RequestHandler;
   readonly blog: RequestHandler;
@@ -12,7 +12,7 @@ export interface RequestCounts {
 
 type Metrics = Pick<ApiInstruments['metrics'], 'chatRequests' | 'chatRequestsInFlight' | 'blogRequests'>;
 
-/** Here and not in the controllers, which see neither who is refused before them nor who goes before the answer. */
+/** Not in the controllers, which see neither requests refused before them nor clients that disconnect. */
 export function createRequestCounts(metrics: Metrics): RequestCounts {
   for (const provider of ['none', ...providerIds] as const) metrics.chatRequestsInFlight.set({ provider }, 0);
   const countChat: RequestHandler = (request, response, next) => {
@@ -28,16 +28,16 @@ export function createRequestCounts(metrics: Metrics): RequestCounts {
     response.once('close', () => metrics.blogRequests.inc({ code: codeOf(response) }));
     next();
   };
-  return { chat: Router({ caseSensitive: true }).use('/chat', ifAsked(countChat)), blog };
+  return { chat: Router({ caseSensitive: true }).use('/chat', ifCreating(countChat)), blog };
 }
 
-/** Not a route of its own, which would have Express answer OPTIONS. */
-const ifAsked =
+/** Not a route, because Express would then answer OPTIONS. */
+const ifCreating =
   (handler: RequestHandler): RequestHandler =>
   (request, response, next) =>
     request.method === 'POST' && request.path === '/' ? handler(request, response, next) : next();
 
-/** Of what a caller sent, one of the known words or nothing. */
+/** The known provider in the header, else `none`: a label must not come from the caller. */
 const providerOf = (sent: readonly string[] = []): ProviderId | 'none' =>
   providerIds.find((id) => sent.length === 1 && sent[0] === id) ?? 'none';
 
