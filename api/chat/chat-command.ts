@@ -59,7 +59,6 @@ export interface ResolvedChat {
     /** When the records of a stored chat expire. */
     readonly expiresAt?: number;
   };
-  readonly isNew: boolean;
   /** Present when the chat had ended before the command came. */
   readonly outcome?: Outcome;
 }

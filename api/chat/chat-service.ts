@@ -105,7 +105,7 @@ export class ChatService {
     if (isStored(command)) return this.#deps.storedChats.open(command, admission);
     await admission.admit();
     throwIfDisconnected(command);
-    return { chat: { id: command.requestId, deadline: admission.deadline }, isNew: true };
+    return { chat: { id: command.requestId, deadline: admission.deadline } };
   }
 
   /** Counts the job as outstanding, and begins to add it; a chat that is joined has it added again, should it have been lost. */

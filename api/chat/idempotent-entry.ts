@@ -50,7 +50,7 @@ export class IdempotentEntry {
     const leftMs = admission.deadline - this.#deps.now();
     const resolving =
       key === undefined
-        ? this.#create(command, admission).then((chat) => resolved(chat, { isNew: true }))
+        ? this.#create(command, admission).then(toResolvedChat)
         : this.#claimKey(command, { owner: owner.name, key }, admission);
     const tooLate = () => new Failure(leftMs > openTimeoutMs ? 'queue_unavailable' : 'timeout', { provider });
     return withTimeout(Math.min(leftMs, openTimeoutMs), resolving, tooLate);
@@ -72,7 +72,7 @@ export class IdempotentEntry {
         if (joined) return joined;
         const chat: StoredChat = unclaimed ?? (await this.#create(command, admission));
         unclaimed = undefined;
-        if (await records.writeKeyIndex(key, chat, previousId)) return resolved(chat, { isNew: true });
+        if (await records.writeKeyIndex(key, chat, previousId)) return toResolvedChat(chat);
         unclaimed = chat;
       }
       throw new Failure('internal', { retryable: true });
@@ -88,11 +88,10 @@ export class IdempotentEntry {
     if (chat === undefined || !isOwnedBy(chat, command.storeOptions.owner)) return undefined;
     if (chat.requestHash !== hashOf(command)) throw new Failure('idempotency_key_reused');
     const result = await readResult(chat);
-    if (result.state !== 'settled')
-      return this.#isUnderWay(chat, result) ? resolved(chat, { isNew: false }) : undefined;
+    if (result.state !== 'settled') return this.#isUnderWay(chat, result) ? toResolvedChat(chat) : undefined;
     const { outcome } = result;
     const isTransient = outcome.kind === 'failed' && outcome.retryable;
-    return isTransient ? undefined : { ...resolved(chat, { isNew: false }), outcome };
+    return isTransient ? undefined : { ...toResolvedChat(chat), outcome };
   }
 
   #isUnderWay(chat: StoredChat, result: JobResult): boolean {
@@ -112,9 +111,8 @@ export class IdempotentEntry {
   }
 }
 
-const resolved = ({ id, deadline, keptUntil }: StoredChat, { isNew }: { isNew: boolean }): ResolvedChat => ({
+const toResolvedChat = ({ id, deadline, keptUntil }: StoredChat): ResolvedChat => ({
   chat: { id, deadline, expiresAt: keptUntil },
-  isNew,
 });
 
 function describe(

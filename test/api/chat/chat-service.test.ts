@@ -48,7 +48,7 @@ beforeEach(() => {
 const storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'> = {
   open: async ({ requestId }, { deadline, admit }) => {
     await admit();
-    return { chat: { id: requestId, deadline, expiresAt: deadline + 1 }, isNew: true };
+    return { chat: { id: requestId, deadline, expiresAt: deadline + 1 } };
   },
   cancelUnconfirmed: ({ owner, id }) => void asked.push(`cancel unconfirmed ${id} of ${owner.name}`),
 };

@@ -85,13 +85,15 @@ const command = (key: string | undefined, differs: Partial<StoredChatCommand> = 
   storeOptions: { owner: me, key, isAsync: false, onResolved: () => undefined, onDetached: () => undefined },
   ...differs,
 });
-const open = (asked: StoredChatCommand) =>
-  chats.open(asked, {
+const open = async (asked: StoredChatCommand) => {
+  const resolved = await chats.open(asked, {
     deadline: now + 10_000,
     admit: async () => {
       admissions += 1;
     },
   });
+  return { ...resolved, isNew: resolved.chat.id === asked.requestId };
+};
 const end = (id: string, outcome: Outcome) =>
   store.records.create(resultKey(id), { value: encodeStoredResult(outcome, now), ttlMs: 60_000 });
 /** Adds the chat's job. */

@@ -1,11 +1,11 @@
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
-import { Failure } from '../../shared/failures.js';
-import { type ChatApp, startChatApp } from '../support/chat-app.js';
-import { userNamed } from '../support/identities.js';
-import { patience } from '../support/patience.js';
+import type { ChatCommand, ChatReply } from '../../../api/chat/chat-command.js';
+import { Failure } from '../../../shared/failures.js';
+import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { userNamed } from '../../support/identities.js';
+import { patience } from '../../support/patience.js';
 
 let app: ChatApp;
 /** What the chat service does with the next command. */
