@@ -208,10 +208,11 @@ const finalRead = ({ jobs, job }: Attempt): Promise<JobResult> =>
   withTimeout(finalReadMs, jobs.read(job)).catch(() => ({ state: 'unknown' }));
 
 function toNewJob(
-  { provider, model, turns, storeOptions }: ChatCommand,
+  { user, provider, model, turns, storeOptions }: ChatCommand,
   { deadline, expiresAt }: ResolvedChat['chat'],
 ): NewJob {
   return {
+    user,
     provider,
     turns,
     deadline,

@@ -3,12 +3,14 @@ import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import { workCodes } from '../../shared/metrics/metrics.js';
+import type { CallStats } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { FinishReason } from '../providers/provider.js';
 import { Cancelled, LockLost } from './active-jobs.js';
 import type { Breaker, BreakerState } from './breaker.js';
 import type { Circuits } from './circuits.js';
 import type { LoadTracker } from './load-tracker.js';
+import { type CallEnd, RecentCalls } from './recent-calls.js';
 
 interface ObservedPool {
   settings: { readonly current: Pick<PoolSettings, 'concurrency'> };
@@ -23,6 +25,7 @@ type WorkCode = (typeof workCodes)[number];
 export class PoolMetrics {
   readonly #instruments: Omit<WorkerInstruments, 'scrape'>;
   readonly #provider: ProviderId;
+  readonly #recentCalls = new RecentCalls();
 
   constructor(instruments: Omit<WorkerInstruments, 'scrape'>, provider: ProviderId) {
     this.#instruments = instruments;
@@ -45,7 +48,9 @@ export class PoolMetrics {
     const { callDuration, calls } = this.#instruments.metrics;
     const startedAt = performance.now();
     const record = (code: WorkCode) => {
-      callDuration.observe({ provider }, (performance.now() - startedAt) / 1000);
+      const tookMs = performance.now() - startedAt;
+      this.#recentCalls.record(endOf(code), tookMs);
+      callDuration.observe({ provider }, tookMs / 1000);
       calls.inc({ provider, kind: isRetry ? 'retry' : 'first', code });
     };
     try {
@@ -56,6 +61,11 @@ export class PoolMetrics {
       record(codeOfError(error));
       throw error;
     }
+  }
+
+  /** The calls of the last minute; undefined when there were none. */
+  get callStats(): CallStats | undefined {
+    return this.#recentCalls.stats;
   }
 
   recordOutcome(outcome: Outcome): void {
@@ -88,6 +98,12 @@ export class PoolMetrics {
   #countJob(code: WorkCode): void {
     this.#instruments.metrics.jobs.inc({ provider: this.#provider, code });
   }
+}
+
+function endOf(code: WorkCode): CallEnd {
+  if (code === 'ok' || code === 'content_blocked') return 'reply';
+  if (code === 'provider_rate_limited') return 'limit';
+  return code === 'provider_error' || code === 'provider_timeout' ? 'fault' : 'other';
 }
 
 function codeOfError(error: unknown): WorkCode {

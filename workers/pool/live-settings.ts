@@ -6,6 +6,7 @@ import type { PoolSettings } from '../../shared/config/pool-settings.js';
  */
 export class LiveSettings {
   #current: PoolSettings;
+  #version = 1;
   readonly #listeners: (() => void)[] = [];
 
   constructor(initial: PoolSettings) {
@@ -16,9 +17,15 @@ export class LiveSettings {
     return this.#current;
   }
 
+  /** Grows by one with each change, from 1 when the process starts. */
+  get version(): number {
+    return this.#version;
+  }
+
   /** Replaces all settings, then calls the listeners in the order in which they came. */
   replace(next: PoolSettings): void {
     this.#current = next;
+    this.#version += 1;
     for (const listener of this.#listeners) listener();
   }
 

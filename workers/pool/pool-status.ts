@@ -1,9 +1,12 @@
+import { hostname } from 'node:os';
 import type { ModelBreaker, PoolHeartbeat } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { countAll, type WaitingByLevel } from '../../shared/queue/priority.js';
+import { release } from '../../shared/runtime/release.js';
 import type { Breaker } from '../job/breaker.js';
 import type { Circuits } from '../job/circuits.js';
 import type { LoadTracker } from '../job/load-tracker.js';
+import type { PoolMetrics } from '../job/pool-metrics.js';
 import type { Slots } from '../job/slots.js';
 import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
@@ -13,7 +16,7 @@ import type { PoolThrottle } from './pool-throttle.js';
 
 interface DescribedPool {
   provider: Pick<Provider, 'id'>;
-  settings: Pick<LiveSettings, 'current'>;
+  settings: Pick<LiveSettings, 'current' | 'version'>;
   workerName: string;
   account: Pick<Breaker, 'state' | 'nextProbeMs'>;
   circuits: Pick<Circuits, 'describe'>;
@@ -22,6 +25,7 @@ interface DescribedPool {
   throttle: Pick<PoolThrottle, 'concurrency'>;
   load: Pick<LoadTracker, 'inFlight' | 'meanJobMs' | 'oldestJobMs'>;
   backlog: Pick<Backlog, 'count'>;
+  metrics: Pick<PoolMetrics, 'callStats'>;
 }
 
 const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' } as const;
@@ -38,6 +42,7 @@ export async function describePool({
   throttle,
   load,
   backlog,
+  metrics,
 }: DescribedPool): Promise<PoolHeartbeat> {
   const state = () => (clock.isOff ? 'paused' : poolStates[account.state]);
   // Parked jobs do not make the others wait longer.
@@ -46,6 +51,7 @@ export async function describePool({
   const waiting = await backlog.count({ hasRoom });
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
   const { model: defaultModel, models } = settings.current;
+  const { callStats } = metrics;
   const breakers = [...describeAccount(account), ...circuits.describe()];
   return {
     v: writtenVersion,
@@ -61,6 +67,10 @@ export async function describePool({
     ...(models && { models: [...models] }),
     ...(load.oldestJobMs !== undefined && { oldestJobMs: load.oldestJobMs }),
     ...(breakers.length > 0 && { breakers }),
+    ...(callStats && { calls: callStats }),
+    settingsVersion: settings.version,
+    release,
+    host: hostname(),
   };
 }
 

@@ -150,7 +150,7 @@ export class PoolWorker {
     metrics.recordOutcome(outcome);
     const { kind, queueMs, providerMs } = outcome;
     const code = kind === 'failed' ? outcome.code : kind;
-    log.info({ jobId: id, outcome: code, queueMs, providerMs }, 'job completed');
+    log.info({ jobId: id, ...userOf(job), outcome: code, queueMs, providerMs }, 'job completed');
     return encodeOutcome(outcome);
   }
 
@@ -191,7 +191,8 @@ export class PoolWorker {
       mayRequeue: () => this.#requeue.isFirst(id),
       storedResult: this.#storedResults.of({ id, expiresAt: chatJob.keptUntil }, signal),
       stop: signal,
-      onFailure: (failure) => log.warn({ jobId: id, ...describeFailure(failure) }, 'job failed'),
+      onFailure: (failure) =>
+        log.warn({ jobId: id, ...userOf(job), ...describeFailure(failure) }, 'job failed'),
     });
   }
 
@@ -222,6 +223,11 @@ export class PoolWorker {
     for (const jobId of jobIds) this.#unsettled.delete(jobId);
   }
 }
+
+const withUser = z.object({ user: z.string() });
+
+/** Id of the user whose job it is, which a job of the release before does not name. */
+const userOf = ({ data }: QueuedJob): { user?: string } => withUser.safeParse(data).data ?? {};
 
 /** What operators need to know of an expected failure: whose fault it was, in the provider's words; no stack. */
 function describeFailure({ code, cause }: Failure): object {

@@ -82,7 +82,7 @@ export class Pool {
     const throttle = new PoolThrottle({ worker, settings, breaker: account, load, slots, clock });
     this.#throttle = throttle;
     const describe = () =>
-      describePool({ ...deps, account, circuits, slots, clock, throttle, load, backlog });
+      describePool({ ...deps, account, circuits, slots, clock, throttle, load, backlog, metrics });
     this.#heartbeat = new Heartbeat({ relay, describe, log });
     settings.onChange(() => this.#onSettings());
   }

@@ -14,6 +14,7 @@ const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, provide
 
 /** What was asked of the job client, in order; the add is confirmed when the test says so. */
 let asked: string[];
+let users: (string | undefined)[];
 let adding: PromiseWithResolvers<void>;
 let pendingReplies: PendingReplies;
 let chatService: ChatService;
@@ -21,13 +22,15 @@ let client: AbortController;
 
 beforeEach(() => {
   asked = [];
+  users = [];
   adding = Promise.withResolvers();
   pendingReplies = new PendingReplies();
   client = new AbortController();
   const jobs: Pick<JobClient, 'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed'> = {
     pools: new PoolRegistry({ since: performance.now() }),
     check: async () => {},
-    add: (jobId) => {
+    add: (jobId, { user }) => {
+      users.push(user);
       asked.push(`add ${jobId}`);
       return adding.promise;
     },
@@ -81,6 +84,15 @@ describe('createChat', () => {
     client.abort();
     await turn();
     expect(asked).toEqual(['add one']);
+  });
+
+  it('has the job carry the id of the user', async () => {
+    const answer = ask({ user: 'somebody' });
+    adding.resolve();
+    await turn();
+    pendingReplies.settle('one', ok);
+    await answer;
+    expect(users).toEqual(['somebody']);
   });
 
   it('adds nothing for a client that has disconnected already', async () => {

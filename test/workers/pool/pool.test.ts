@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { openInstruments } from '../../../shared/metrics/instruments.js';
@@ -6,6 +7,7 @@ import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import { encodeChatJob, type PoolHeartbeat, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { release } from '../../../shared/runtime/release.js';
 import { LiveSettings } from '../../../workers/pool/live-settings.js';
 import { Pool } from '../../../workers/pool/pool.js';
 import type { Provider, ProviderRequest } from '../../../workers/providers/provider.js';
@@ -119,6 +121,16 @@ describe.each(stores)('Pool on $name', (choice) => {
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(full), patience);
     gate.resolve();
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ inFlight: 0, waiting: 0 }), patience);
+  });
+
+  it('publishes which release and settings it runs, where, and how the calls of the last minute went', async () => {
+    gate.resolve();
+    await Promise.all([add(), add()]);
+    const calls = { count: 2, errorRate: 0, rateLimitRate: 0, latencyMs: expect.anything() };
+    const first = { release, host: hostname(), settingsVersion: 1, calls };
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(first), patience);
+    settings.replace({ ...settings.current });
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ settingsVersion: 2 }), patience);
   });
 
   it('takes more jobs at once when the concurrency grows, and fewer when it shrinks', async () => {
