@@ -11,14 +11,20 @@ const servedTopologies = topologies.flatMap(({ name, servedBy }) => (servedBy ? 
 
 const wholePath = ['test/system/**/*.test.ts'];
 /** What keeps the processors busy for long; beside it, what has to happen within a time would be late. */
-const laborious = ['test/fuzz/**/*.test.ts', 'test/db/post-explain.test.ts', 'test/db/post-search.test.ts'];
+const laborious = ['test/fuzz/**/*.test.ts', 'test/db/post-search.test.ts'];
+/** The plans of a hundred thousand posts. */
+const laboriousRelease = ['test/db/post-explain.test.ts'];
 /** How a release is built, packed, started, backed up and followed by the next one. */
 const release = [
   'test/dev/{build,install-scripts,start}.test.ts',
   'test/dev/{postgres,release}/**/*.test.ts',
   'test/{operations,tls}/**/*.test.ts',
 ];
-const releaseOnStore = ['test/system/{procfile,release,upgrade}.test.ts'];
+const releaseOnStore = [
+  'test/system/{procfile,release,upgrade}.test.ts',
+  // A deployment for each test, or seconds that have to pass.
+  'test/system/{database-down,metrics,rate-limits,real-providers,upkeep,worker-faults}.test.ts',
+];
 /** What these check is a tenth of a second, or takes a whole machine: nothing else runs beside them. */
 const faultsAlone = ['deadlines', 'cancel', 'many-leave', 'wave'].map(
   (name) => `test/faults/${name}.test.ts`,
@@ -29,7 +35,7 @@ const scaling = 'test/deployment/scaling.test.ts';
 const needsProcess =
   /node:child_process|support\/(deployment|command-line|redis-process|redis-topologies)\.js|vi\.(mock|stubEnv)/;
 const others = globSync('test/**/*.test.ts', {
-  exclude: [...laborious, ...release, 'test/{system,faults,redis,deployment}/**'],
+  exclude: [...laborious, ...laboriousRelease, ...release, 'test/{system,faults,redis,deployment}/**'],
 });
 const programs = others.filter((file) => needsProcess.test(readFileSync(file, 'utf8')));
 const parts = others.filter((file) => !programs.includes(file));
@@ -113,6 +119,13 @@ const projects = {
   ],
   release: [
     project({ name: 'release', include: release, globalSetup: [postgres], ...waiting, order: 3 }),
+    project({
+      name: 'laborious release',
+      include: laboriousRelease,
+      globalSetup: [postgres],
+      maxWorkers: 2,
+      order: 4,
+    }),
     ...served.map((store) =>
       project({
         name: `${store} release`,

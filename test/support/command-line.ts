@@ -15,8 +15,13 @@ const launcher = resolve('bin/quillgate');
 /** Runs `quillgate` as an operator does, in a folder without a configuration, and waits until it has ended. */
 export function quillgate(args: string[], environment: Record<string, string>): Promise<Ran> {
   const cwd = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
   return new Promise((done) => {
-    const options = { cwd, env: { PATH: process.env.PATH, ...environment }, timeout: 120_000 };
+    const options = {
+      cwd,
+      env: { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }), ...environment },
+      timeout: 120_000,
+    };
     execFile(launcher, args, options, (error, stdout, stderr) => {
       rmSync(cwd, { recursive: true });
       const code = error === null ? 0 : Number(error.code);

@@ -131,6 +131,8 @@ describe('retry', () => {
     const { settled } = start(failures(1), { pauseMs: 100, unref });
     await vi.advanceTimersByTimeAsync(50);
     const timers: NodeJS.Timeout[] = setTimer.mock.results.map(({ value }) => value);
+    // While the clock is a false one: whoever restored it later would take time away from everybody.
+    setTimer.mockRestore();
     expect(timers.map((timer) => timer.hasRef())).toEqual([!unref]);
     await vi.runAllTimersAsync();
     expect(await settled).toEqual({ value: 'done' });
