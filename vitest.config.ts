@@ -60,7 +60,7 @@ const faults = (store: string, index: number) => [
     globalSetup: withStore,
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    maxWorkers: 3,
+    ...waiting,
     order: 10,
   }),
   project({
