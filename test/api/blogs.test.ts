@@ -494,7 +494,7 @@ describe('PATCH /blogs/{id}', () => {
     expect(problem.errors?.map((error) => error.pointer)).toEqual([pointer]);
   });
 
-  it('refuses other kinds of patches and tells which there are', async () => {
+  it('refuses other kinds of patches and lists the supported ones', async () => {
     const other = { 'Content-Type': 'application/json-patch+json' };
     const { status, headers } = await write('PATCH', await create({}), [], other);
     expect(status).toBe(415);
@@ -586,7 +586,7 @@ describe('who may do what', () => {
   });
 });
 
-describe('a blog whose reads are closed, and whose database is away', () => {
+describe('a blog whose reads are closed, and whose database is unavailable', () => {
   let closed: BlogApp;
   beforeAll(async () => {
     closed = await startBlogApp({ publicReads: false, databaseIsAway: true });

@@ -178,7 +178,7 @@ describe('an address of the blog', () => {
 });
 
 describe('what is logged', () => {
-  it('tells of requests, and nothing of posts, queries and tokens', async () => {
+  it('shows requests, and nothing of posts, queries and tokens', async () => {
     const canary = 'canary27182';
     const { id } = await create({ title: canary, content: canary, tags: [canary], author: canary });
     await blog(`?q=${canary}&tag=${canary}`);

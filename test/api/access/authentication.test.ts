@@ -307,7 +307,7 @@ describe('expressAuthentication', () => {
     }
   });
 
-  it('looks at few guesses beyond the limit, and at none of those who would wait for long', async () => {
+  it('checks few guesses beyond the limit, and none that would wait for long', async () => {
     let looked = 0;
     const checkUser = () => {
       looked += 1;
@@ -325,7 +325,7 @@ describe('expressAuthentication', () => {
     expect(looked).toBeLessThan(20 + (performance.now() - startedAt) / intervalMs);
   });
 
-  it('notes who was refused and from where, and a name only if it is a user’s', async () => {
+  it('logs who was refused and from where, and a name only if it is a user’s', async () => {
     const { ask: askNoted, recording } = await start({
       loginLimiter: new LoginLimiter({ maxFailures: 2, intervalMs: 10 }),
     });
@@ -384,7 +384,7 @@ describe('expressAuthentication', () => {
     expect((await askEarly('/chat', `Basic ${encode(`${name}:x`)}`)).status).toBe(401);
   });
 
-  it('lets a failure of the check through as what it is', async () => {
+  it('passes an error of the check on unchanged', async () => {
     const { ask: askFailing } = await start({
       checkToken: () => Promise.reject(new Error('database on fire')),
       loginLimiter: new LoginLimiter({ maxFailures: 0 }),

@@ -17,7 +17,7 @@ async function failUntilLimited(limiter: LoginLimiter, address: string) {
 }
 
 describe('LoginLimiter', () => {
-  it('lets 30 failures of a client pass within a minute, and says how long to wait then', async () => {
+  it('allows 30 failures of a client within a minute, and then says how long to wait', async () => {
     const { count, failure } = await failUntilLimited(new LoginLimiter(), '192.0.2.1');
     expect(count).toBe(30);
     expect(failure).toBeInstanceOf(Failure);

@@ -25,7 +25,7 @@ async function statusesOf(count: number, ...call: Parameters<typeof ask>): Promi
 }
 
 describe('limitAnonymousReads', () => {
-  it('lets so many pass in ten seconds, and says how long to wait then', async () => {
+  it('allows this many in ten seconds, and then says how long to wait', async () => {
     expect(await statusesOf(19, '192.0.2.1')).toEqual(Array(19).fill(200));
     expect((await ask('192.0.2.1', { method: 'HEAD' })).status).toBe(200);
     const refused = await ask('192.0.2.1');

@@ -54,7 +54,7 @@ describe('createTokenAuthenticator, without the database', () => {
     expect(await createTokenAuthenticator({ first, tokens, log })(makeAccessToken())).toBeUndefined();
   });
 
-  it('notes the use once while it is being noted, and only logs when that fails', async () => {
+  it('records a burst of uses once, and only logs a failure to record it', async () => {
     const token = makeAccessToken();
     const grant = {
       id: 'i',
@@ -78,7 +78,7 @@ describe('createTokenAuthenticator, without the database', () => {
     expect(markUsed).toHaveBeenCalledTimes(2);
   });
 
-  it('does not note what was noted within the minute', async () => {
+  it('does not record a use that was recorded within the minute', async () => {
     const token = makeAccessToken();
     const grant = {
       id: 'i',
@@ -143,7 +143,7 @@ describe('createTokenAuthenticator, with the database', () => {
     expect(await check(token)).toBeUndefined();
   });
 
-  it('notes when the token was used', async () => {
+  it('records when the token was used', async () => {
     const tokens = createTokenStore(database);
     const { token, id } = await createToken();
     const check = createCheck();

@@ -69,7 +69,7 @@ describe('UserDirectory, loads by hand', () => {
     expect(check(first.user.name, first.secret)).toEqual(first.user);
   });
 
-  it('tells users from each other, byte for byte', async () => {
+  it('distinguishes users byte for byte', async () => {
     const { check, loads, attempted } = startByHand();
     loads[0]?.resolve([userOf('Zoë', 'a:b'), userOf('bob', ''), userOf('__proto__', 'c')]);
     await attempted;
@@ -99,7 +99,7 @@ describe('UserDirectory, loads by hand', () => {
     expect(check(first.user.name, 'neither')).toBeUndefined();
   });
 
-  it('lets nobody in who has no secret', async () => {
+  it('refuses users without a secret', async () => {
     const { check, loads, attempted } = startByHand({ first: { ...first, secret: undefined } });
     const withoutSecret = { ...userNamed('tokens alone'), secretHash: Buffer.alloc(0) };
     loads[0]?.resolve([withoutSecret]);
@@ -119,7 +119,7 @@ describe('UserDirectory, loads by hand', () => {
     expect(check('', '')).toBeUndefined();
   });
 
-  it('loads again what was told while it was loading, and one at a time', async () => {
+  it('loads again after a notification during a load, one load at a time', async () => {
     const { check, loads, attempted, notify, listening } = startByHand();
     listening();
     notify();
@@ -133,7 +133,7 @@ describe('UserDirectory, loads by hand', () => {
     expect(check('alice', 'a')).toBeUndefined();
   });
 
-  it('keeps what it knows while loading fails, and says so once', async () => {
+  it('keeps the users while loading fails, and logs that once', async () => {
     const { check, loads, attempted, notify, recording } = startByHand();
     loads[0]?.resolve([userOf('alice', 'a')]);
     await attempted;
@@ -174,7 +174,7 @@ describe('UserDirectory, with the database', () => {
     await stop();
   });
 
-  it('follows what another process adds and removes, and keeps its users when the database goes', async () => {
+  it('follows what another process adds and removes, and keeps its users when the database closes', async () => {
     const store = createUserStore(otherProcess);
     const secret = 'a secret that appears nowhere else';
     await store.add({ name: 'early', secretHash: digestOf(secret) });

@@ -256,7 +256,7 @@ describe('the feeds', () => {
     expect(rendered).toEqual(['three']);
   });
 
-  it('are tried again after the database was away', async () => {
+  it('are tried again after the database was unavailable', async () => {
     await publish();
     beforeList = () => Promise.reject(new Failure('database_unavailable'));
     expect(await get('/feed.xml')).toMatchObject({ status: 503 });

@@ -130,7 +130,7 @@ describe('checkPost', () => {
     },
   );
 
-  it('tells everything that is wrong at once, and quotes nothing', async () => {
+  it('lists all errors at once, and quotes nothing', async () => {
     const { text, body } = await send({ content: 7, title: ['canary'], tags: ['canary\0'], slug: 'CANARY' });
     expect((body as Problem).errors?.map(({ pointer }) => pointer)).toEqual([
       '/content',
@@ -175,7 +175,7 @@ describe('unknown fields', () => {
     return sent.headers.get('x-ignored-fields');
   };
 
-  it('are not told of where there are none', async () => {
+  it('are not listed when there are none', async () => {
     expect(await ignoredOf({ content })).toBeNull();
   });
 
@@ -225,7 +225,7 @@ describe('Prefer: handling=strict', () => {
     ]);
   });
 
-  it('tells at most 20 errors of 100,000', async () => {
+  it('lists at most 20 errors of 100,000', async () => {
     const keys = Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`key${n}`, n]));
     expect(await errorsOf({ content, ...keys }, { headers: strict })).toHaveLength(20);
   });
@@ -264,7 +264,7 @@ describe('the media type of a patch', () => {
     expect((await send({ title: 'T' }, { method: 'PATCH', type })).body).toEqual({ title: 'T' });
   });
 
-  it('may be no other, and the answer tells which', async () => {
+  it('must be supported, and the answer lists which are', async () => {
     const { status, headers } = await send({}, { method: 'PATCH', type: 'application/json-patch+json' });
     expect(status).toBe(415);
     expect(headers.get('accept-patch')).toBe('application/merge-patch+json, application/json');

@@ -119,7 +119,7 @@ describe('createPostPages', () => {
     expect(await htmlOf({ tags: [] })).not.toContain('<ul');
   });
 
-  it('shows a text that cannot be rendered as it was written, and tells whether it may be later', async () => {
+  it('shows the source of a text that cannot be rendered, and says whether it may be later', async () => {
     const content = '<script>alert(1)</script>';
     for (const final of [true, false]) {
       const written = createPostPages({

@@ -94,7 +94,7 @@ describe('checkPostQuery', () => {
     expect(check(query)).toEqual([{ pointer, detail }]);
   });
 
-  it('tells everything that is wrong, quotes nothing, and no more than 20 errors', () => {
+  it('lists all errors, at most 20, and quotes nothing', () => {
     const errors = check('?limit=canary&envelope=canary&cursor=canary&tag=%00canary');
     expect(errors.map(({ pointer }) => pointer)).toEqual(['limit', 'cursor', 'tag', 'envelope']);
     expect(JSON.stringify(errors)).not.toContain('canary');
@@ -172,7 +172,7 @@ describe('toPostFilter', () => {
 });
 
 describe('nextQuery', () => {
-  it('keeps what the list was asked for, and goes on from the cursor', () => {
+  it('keeps the parameters of the list, and continues from the cursor', () => {
     const query = { limit: 2, cursor: 'old', tag: 'a&b', author: 'ä <x>', q: '', envelope: true };
     const sent = { ...query, unknown: 'x' };
     expect(nextQuery(sent, 'new')).toBe('limit=2&tag=a%26b&author=%C3%A4+%3Cx%3E&envelope=true&cursor=new');

@@ -63,7 +63,7 @@ describe('sendPost', () => {
     expect(expectedVersions(etag)).toEqual([{ version: 7, updatedAt: post.updatedAt }]);
   });
 
-  it('lets nobody keep a page that will be another one later', async () => {
+  it('forbids caching of a page that will be different later', async () => {
     pages = createPages('one', false);
     const { status, headers } = await get(html);
     expect(status).toBe(200);

@@ -49,7 +49,7 @@ describe('ApiServer', () => {
     expect(await saidTo(`GET /never HTTP/1.1\r\nHost: x\r\n\r\n${unreadable}`)).toBe('');
   });
 
-  it('lets go of a client that does not read its answer', async () => {
+  it('disconnects a client that does not read its answer', async () => {
     const socket = connect(port, '127.0.0.1');
     socket.write('GET /long HTTP/1.1\r\nHost: x\r\n\r\n');
     const [request] = (await once(listening, 'request')) as [IncomingMessage];

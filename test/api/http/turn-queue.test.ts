@@ -25,7 +25,7 @@ it('has room again in the next turn', async () => {
   expect(queueMany(turns, 3)).toEqual([0, 1]);
 });
 
-it('lets nothing that comes later overtake what waits', async () => {
+it('starts no later task before one that waits', async () => {
   const turns = new TurnQueue(1);
   const order: string[] = [];
   for (const name of ['first', 'second', 'third']) turns.run(() => void order.push(name));

@@ -75,7 +75,7 @@ describe('readyz', () => {
     expect(JSON.stringify(answer)).not.toMatch(/canary|127\.0\.0\.1/);
   });
 
-  it('tells a defect that an operator has to mend', async () => {
+  it('names a misconfiguration that an operator has to correct', async () => {
     const check = () => Promise.reject(new Misconfiguration('set the policy'));
     store = { ...unreachable, check };
     expect(await ask('/readyz')).toMatchObject({

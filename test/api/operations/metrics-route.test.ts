@@ -34,7 +34,7 @@ describe('metricsPage', () => {
     expect(performance.now() - startedAt).toBeGreaterThan(1900);
   });
 
-  it('goes on after a scrape that failed', async () => {
+  it('continues after a scrape that failed', async () => {
     fails = true;
     expect((await fetch(`${server.url}/metrics`)).status).toBe(500);
     fails = false;

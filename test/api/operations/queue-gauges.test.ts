@@ -69,7 +69,7 @@ describe('createQueueGauges', () => {
     expect(asked).toBe(8);
   });
 
-  it('takes its series away when the store fails, and brings them back', async () => {
+  it('removes its series while the store fails, and restores them', async () => {
     await ofQueue();
     nowMs += 1000;
     measure = () => Promise.reject(new Error('away'));
@@ -79,12 +79,12 @@ describe('createQueueGauges', () => {
     expect(await ofQueue()).toEqual(series(0, 0, 0));
   });
 
-  it('tells no age below zero when the clock of another API process is ahead', async () => {
+  it('shows no age below zero when the clock of another API process is ahead', async () => {
     measure = async () => ({ waiting: 1, active: 0, oldestAddedAt: nowMs + 500 });
     expect(await ofQueue()).toEqual(series(1, 0, 0));
   });
 
-  it('waits for one look at a time, and not for long', async () => {
+  it('waits for one measurement at a time, and not for long', async () => {
     const hanging = Promise.withResolvers<QueueDepth>();
     measure = () => hanging.promise;
     // Without a bound it would be for ever.
@@ -94,7 +94,7 @@ describe('createQueueGauges', () => {
     await vi.waitFor(async () => expect(await ofQueue()).toEqual(series(1, 0, 0)), patience);
   });
 
-  it('says that the store is away before it was ever reached', async () => {
+  it('shows the store as down before it was ever reached', async () => {
     instruments = openInstruments(apiMetrics);
     gauge(() => undefined);
     expect(await ofQueue()).toEqual({ up: 0 });

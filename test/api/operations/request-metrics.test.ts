@@ -76,7 +76,7 @@ describe('createRequestCounts', () => {
     );
   });
 
-  it('shows a request as in flight until its caller has gone', async () => {
+  it('shows a request as in flight until its caller has disconnected', async () => {
     const going = new AbortController();
     const asked = ask('/chat?how=hang', 'vertexai', 'POST', going.signal).catch(() => undefined);
     await arrived.promise;

@@ -204,7 +204,7 @@ describe('createMarkdownRenderer', () => {
     expect(await render('a[^n] ^[b]')).toBe('<p>a[^n] ^[b]</p>\n');
   });
 
-  it('tells search engines and other windows nothing about links, written or bare', async () => {
+  it('sets `rel` on links, written or bare, for search engines and other windows', async () => {
     const link = '<a href="https://a.example/b?c&amp;d" rel="nofollow noopener">';
     expect(await render('[a](https://a.example/b?c&d "")')).toContain(link);
     expect(await render('see https://a.example/b?c&d')).toContain(link);

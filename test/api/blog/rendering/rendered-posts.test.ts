@@ -65,7 +65,7 @@ describe('createRenderedPosts', () => {
     expect(texts).toHaveLength(1);
   });
 
-  it('keeps what was asked for last, within its memory', async () => {
+  it('caches the most recently used, within its memory', async () => {
     const { texts, render } = createPosts({ maxBytes: 5000 });
     const [first, second, third] = ['x', 'y', 'z'].map((letter) => ({
       ...post,
@@ -78,7 +78,7 @@ describe('createRenderedPosts', () => {
     expect(texts.map(([letter]) => letter)).toEqual(['x', 'y', 'z', 'y']);
   });
 
-  it('keeps nothing that is larger than its memory', async () => {
+  it('caches nothing that is larger than its memory', async () => {
     const { texts, render } = createPosts({ maxBytes: 5000 });
     const long = { ...post, id: 'long', content: 'a'.repeat(2500) };
     for (const asked of [long, post, long]) await render(asked);
