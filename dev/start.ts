@@ -6,7 +6,13 @@ import { createLog } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
 import { banner, originOf } from './banner.js';
 import { type SpawnedProgram, spawnChild } from './child-program.js';
-import { blogToken, chatCredentials, writePrivateFile } from './credentials.js';
+import {
+  type BlogToken,
+  blogToken,
+  type ChatCredentials,
+  chatCredentials,
+  writePrivateFile,
+} from './credentials.js';
 import { occupyDataDir } from './data-dir.js';
 import { freePort } from './free-port.js';
 import { rotateLogs } from './log-rotation.js';
@@ -65,10 +71,15 @@ async function localConfig(environment: Environment): Promise<Config> {
   };
 }
 
+interface StartDeps {
+  lifecycle: Lifecycle;
+  report: StartReport;
+}
+
 async function startEverything(
   config: Config,
   environment: Environment,
-  { lifecycle, report }: { lifecycle: Lifecycle; report: StartReport },
+  { lifecycle, report }: StartDeps,
 ): Promise<void> {
   const dataDir = await occupyDataDir(config.DATA_DIR);
   lifecycle.opened('data folder', dataDir, (open) => open.release());
@@ -77,13 +88,7 @@ async function startEverything(
   await refuseUnusablePorts(config, { withSimulator });
   const credentials = chatCredentials(config);
   const blog = blogToken(config);
-  if (!config.DATABASE_URL) report.begin(`Preparing PostgreSQL, with its data in ${config.DATA_DIR}/`);
-  const postgres = config.DATABASE_URL ? undefined : await ownPostgres(config.DATA_DIR, lifecycle);
-  const databaseUrl = config.DATABASE_URL ?? postgres?.url ?? '';
-  report.begin('Bringing the database up to date');
-  await prepareStores(config, databaseUrl);
-  // For the command line, which would not find the embedded PostgreSQL: its port is another one at every start.
-  writePrivateFile(join(config.DATA_DIR, 'database-url'), `${databaseUrl}\n`);
+  const { postgres, databaseUrl } = await prepareDatabase(config, { lifecycle, report });
 
   const logs = ['api', 'worker', 'simulator'].map((name) => join(dataDir.logs, `${name}.log`));
   const rotation = rotateLogs([...logs, join(config.DATA_DIR, 'postgres.log')]);
@@ -91,28 +96,14 @@ async function startEverything(
   report.begin(
     `Starting ${withSimulator ? 'the API, the worker and the simulator' : 'the API and the worker'}`,
   );
-  const run = programRunner({
-    environment,
-    logDir: dataDir.logs,
-    graceMs: config.SHUTDOWN_GRACE_MS,
-    lifecycle,
-  });
+  const graceMs = config.SHUTDOWN_GRACE_MS;
+  const run = programRunner({ environment, logDir: dataDir.logs, graceMs, lifecycle });
   const simulator = withSimulator ? run('simulator', {}, ['--port', `${config.SIMULATOR_PORT}`]) : undefined;
   const simulatorUrl = simulator ? `http://127.0.0.1:${await simulator.listening}` : config.SIMULATOR_URL;
-  const common = {
-    HOST: config.HOST,
-    PORT: String(config.PORT),
-    DATABASE_URL: databaseUrl,
-    CHAT_USERNAME: credentials.username,
-    CHAT_PASSWORD: credentials.password,
-    CHAT_BASE_URL: config.CHAT_BASE_URL,
-    CHAT_BASE_URL_ALT: config.CHAT_BASE_URL_ALT,
-    BLOG_BASE_URL: config.BLOG_BASE_URL,
-    BLOG_TOKEN: blog.token,
-  };
+  const variables = variablesOf({ ...config, DATABASE_URL: databaseUrl }, credentials, blog);
   // Everything runs here, and the banner says who is simulated.
-  const worker = run('worker', { ...common, SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' });
-  const api = run('api', common);
+  const worker = run('worker', { ...variables, SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' });
+  const api = run('api', variables);
   const parts = [api, worker, ...(simulator ? [simulator] : []), ...(postgres ? [postgres] : [])];
   await Promise.race([Promise.all([api.ready, worker.ready]), failWhenOneEnds(parts)]);
   stopWhenOneEnds(parts, lifecycle);
@@ -123,6 +114,34 @@ async function startEverything(
   report.up();
   process.stdout.write(banner(facts));
 }
+
+/** Starts PostgreSQL unless the environment names one, and brings the database and the queue's store up to date. */
+async function prepareDatabase(
+  config: Config,
+  { lifecycle, report }: StartDeps,
+): Promise<{ postgres: EmbeddedPostgres | undefined; databaseUrl: string }> {
+  if (!config.DATABASE_URL) report.begin(`Preparing PostgreSQL, with its data in ${config.DATA_DIR}/`);
+  const postgres = config.DATABASE_URL ? undefined : await ownPostgres(config.DATA_DIR, lifecycle);
+  const databaseUrl = config.DATABASE_URL ?? postgres?.url ?? '';
+  report.begin('Bringing the database up to date');
+  await prepareStores(config, databaseUrl);
+  // For the command line, which could not find the embedded PostgreSQL: its port changes at every start.
+  writePrivateFile(join(config.DATA_DIR, 'database-url'), `${databaseUrl}\n`);
+  return { postgres, databaseUrl };
+}
+
+/** What the API and the worker do not take from the environment as it is. */
+const variablesOf = (config: Config, credentials: ChatCredentials, blog: BlogToken): Environment => ({
+  HOST: config.HOST,
+  PORT: String(config.PORT),
+  DATABASE_URL: config.DATABASE_URL,
+  CHAT_USERNAME: credentials.username,
+  CHAT_PASSWORD: credentials.password,
+  CHAT_BASE_URL: config.CHAT_BASE_URL,
+  CHAT_BASE_URL_ALT: config.CHAT_BASE_URL_ALT,
+  BLOG_BASE_URL: config.BLOG_BASE_URL,
+  BLOG_TOKEN: blog.token,
+});
 
 interface Surroundings {
   environment: Environment;

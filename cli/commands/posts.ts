@@ -1,16 +1,15 @@
+import { Presets, SingleBar } from 'cli-progress';
 import { createPostImport, type PostImport } from '../../db/posts/post-import.js';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { isAway, withDatabase } from '../database.js';
-import { exportToFolder, type FilesBefore } from '../export/export-folder.js';
+import { describeStrays, exportToFolder, type FilesBefore, removeStrays } from '../export/export-folder.js';
 import { exportToJson } from '../export/export-json.js';
-import { describeStrays, removeStrays } from '../export/export-strays.js';
-import { ownerWhereNoneIsNamed } from '../first-name.js';
+import { ownerByDefault } from '../identities.js';
 import { findStale, identifyPosts, type NamedPost } from '../import/import-identities.js';
 import { type ImportResult, storePosts } from '../import/import-run.js';
 import { type CheckedPost, checkRawPost } from '../import/imported-post.js';
 import { printable, readPosts } from '../import/post-files.js';
-import { showProgress } from '../output/progress.js';
 
 /**
  * `quillgate posts import`: checks every post first, and stores none when one is wrong. Throws `StartupError` with
@@ -22,7 +21,7 @@ export async function importPosts(
   path: string,
   { force = false }: { force?: boolean } = {},
 ): Promise<void> {
-  const author = ownerWhereNoneIsNamed(parseConfig(environment, 'command'));
+  const author = ownerByDefault(parseConfig(environment, 'command'));
   const checked = await readChecked(path, author);
   const result = await withDatabase(environment, async (database) => {
     const transfer = createPostImport(database);
@@ -128,7 +127,7 @@ export async function exportPosts(
         progress.advance();
       };
       const to = { transfer, path, force, onPost };
-      const defaultAuthor = ownerWhereNoneIsNamed(config);
+      const defaultAuthor = ownerByDefault(config);
       if (toJson) await exportToJson(to).finally(progress.stop);
       else before = await exportToFolder({ ...to, full, defaultAuthor }).finally(progress.stop);
     });
@@ -139,4 +138,29 @@ export async function exportPosts(
   process.stderr.write(`${count} ${count === 1 ? 'post' : 'posts'} exported to ${printable(path)}.\n`);
   if (before !== undefined && before.ofNoPost.length > 0)
     process.stderr.write(prune ? await removeStrays(path, before) : describeStrays(before));
+}
+
+/** How far a command has got. */
+interface Progress {
+  advance(): void;
+  /** Removes the bar; the command reports the result. */
+  stop(): void;
+}
+
+/** Shows a bar on standard error when that is a terminal, and nothing otherwise. */
+function showProgress(total: number): Progress {
+  if (!process.stderr.isTTY) return { advance: () => undefined, stop: () => undefined };
+  const bar = new SingleBar(
+    {
+      format: '{bar} {value}/{total} posts, {eta_formatted} left',
+      stream: process.stderr,
+      clearOnComplete: true,
+      // Its signal handler would keep the first Ctrl-C from ending the program.
+      gracefulExit: false,
+      linewrap: null,
+    },
+    Presets.shades_classic,
+  );
+  bar.start(total, 0);
+  return { advance: () => bar.increment(), stop: () => bar.stop() };
 }

@@ -3,12 +3,10 @@ import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { Environment } from '../../shared/config/config.js';
 import { reservedScopes, type Scope, scopes } from '../../shared/contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
-import { actor } from '../actor.js';
 import { withDatabase } from '../database.js';
-import { parseExpiry } from '../expiry.js';
-import { ownerWhereNoneIsNamed } from '../first-name.js';
-import { checkName } from '../name.js';
+import { actor, checkName, ownerByDefault } from '../identities.js';
 import { renderTable } from '../output/table.js';
+import { parseTime } from '../output/time.js';
 
 interface CreateOptions {
   owner?: string;
@@ -25,7 +23,7 @@ export async function createToken(environment: Environment, options: CreateOptio
   const secret = makeAccessToken();
   const { id, owner, createdAt, ...info } = await withDatabase(environment, (database, config) =>
     createTokenStore(database, actor()).create({
-      owner: checkName(options.owner ?? ownerWhereNoneIsNamed(config)),
+      owner: checkName(options.owner ?? ownerByDefault(config)),
       scopes: granted,
       expiresAt,
       secretHash: digestOf(secret),
@@ -94,4 +92,26 @@ function readExpiry(text: string): Date | undefined {
   } catch (error) {
     throw new StartupError(`--expires ${error instanceof RangeError ? error.message : 'cannot be read'}.`);
   }
+}
+
+const unitsMs = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/**
+ * The expiry of a new token: `30m`, `12h` or `90d` from now, a time in the future (a day alone means its start in UTC), or
+ * undefined for `never`. Throws `RangeError` with a message that does not quote the text.
+ */
+export function parseExpiry(text: string, now: Date): Date | undefined {
+  if (text === 'never') return undefined;
+  const end = afterSpan(text, now) ?? parseTime(text);
+  if (end === undefined)
+    throw new RangeError('must be like 30m, 12h or 90d, a day (2030-12-31), a time (RFC 3339), or never');
+  const time = new Date(end);
+  if (time <= now) throw new RangeError('must be in the future');
+  return time;
+}
+
+function afterSpan(text: string, now: Date): number | undefined {
+  const [, amount, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
+  if (amount === undefined) return undefined;
+  return now.getTime() + Number(amount) * unitsMs[unit as keyof typeof unitsMs];
 }

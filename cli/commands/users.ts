@@ -3,10 +3,8 @@ import { digestOf, makeUserSecret } from '../../shared/access-token.js';
 import type { Environment } from '../../shared/config/config.js';
 import { type UserRole, userRoles } from '../../shared/contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
-import { actor } from '../actor.js';
 import { withDatabase } from '../database.js';
-import { firstName } from '../first-name.js';
-import { checkName } from '../name.js';
+import { actor, checkName, firstName } from '../identities.js';
 import { renderTable } from '../output/table.js';
 
 interface PrintOptions {

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { lstat, mkdir, open, readdir, readFile } from 'node:fs/promises';
+import { lstat, mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PostSource } from '../../db/posts/post-export.js';
 import type { PostImport } from '../../db/posts/post-import.js';
@@ -54,6 +54,24 @@ export async function exportToFolder(to: FolderExport): Promise<FilesBefore> {
     }
   }
   return { count: before.length, ofNoPost: before.filter((path) => !paths.isClaimed(path)) };
+}
+
+/** Explains the files that belong to no post. */
+export const describeStrays = ({ ofNoPost }: FilesBefore): string =>
+  `Markdown files there that belong to no post: ${ofNoPost.length}. An import would make posts of them; --prune removes them.\n`;
+
+/**
+ * Removes the files that belong to no post and lists them. Throws `StartupError` when one cannot be removed, and removes none
+ * when no file belongs to a post, as in a folder that has nothing to do with these posts.
+ */
+export async function removeStrays(folder: string, { count, ofNoPost }: FilesBefore): Promise<string> {
+  if (ofNoPost.length === count)
+    throw new StartupError(
+      `Nothing was removed: none of the Markdown files that were in ${printable(folder)} (${count}) belongs to a post.`,
+    );
+  for (const path of ofNoPost) await written(join(folder, path), rm(join(folder, path)));
+  const names = ofNoPost.map((path) => `  ${printable(path)}\n`).join('');
+  return `Markdown files removed that belonged to no post: ${ofNoPost.length}\n${names}`;
 }
 
 /**

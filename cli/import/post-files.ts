@@ -1,10 +1,12 @@
 import { constants, type Dirent } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
+import posix from 'node:path/posix';
+import { titleOfMarkdown } from '../../api/blog/rendering/markdown-title.js';
 import { StartupError } from '../../shared/runtime/program.js';
+import { parseTime } from '../output/time.js';
 import { findMisplaced, readFrontMatter, splitFile } from './front-matter.js';
-import { impliedBy } from './implied-fields.js';
-import { fieldNames, type RawPost } from './imported-post.js';
+import { fieldNames, type ImpliedFields, type RawPost } from './imported-post.js';
 
 /** The posts that were found, and what kept others from being read, in words that do not quote the files. */
 export interface FoundPosts {
@@ -102,6 +104,28 @@ export function parseMarkdown(path: string, text: string): ParsedFile {
   };
   return { post, problems };
 }
+
+/**
+ * What a Markdown file says about its post without front matter, as Jekyll has it: a name like `2019-03-04-my-post.md`
+ * begins with the day and is a title, and what is in the folder `_drafts` is not published. A heading of the first level
+ * with which the text begins is the better title.
+ */
+function impliedBy(path: string, content: string): ImpliedFields {
+  const [, day, words] = /^(\d{4}-\d{2}-\d{2})-(.+)$/u.exec(posix.basename(path, '.md')) ?? [];
+  const isDated = day !== undefined && parseTime(day) !== undefined;
+  return {
+    title: titleOfMarkdown(content) ?? (isDated && words !== undefined ? titleOfName(words) : null),
+    day: isDated ? day : undefined,
+    isInDrafts: posix.dirname(path).toLowerCase().split('/').includes('_drafts'),
+  };
+}
+
+const titleOfName = (words: string): string =>
+  words
+    .split('-')
+    .filter((word) => word !== '')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join(' ');
 
 async function readJson(path: string): Promise<FoundPosts> {
   const name = printable(path);

@@ -20,13 +20,21 @@ export interface Examined {
   readonly verdict: Refusal | { readonly turns: readonly Turn[]; readonly behaviour: Behaviour };
 }
 
+/** A request as it was received. */
+interface ReceivedRequest {
+  readonly head: RequestHead;
+  /** With its query. */
+  readonly url: string;
+  readonly bytes: Buffer;
+}
+
 /** The provider a request is addressed to, if any. */
 export function findFormat(head: RequestHead): WireFormat | undefined {
   return formats.find((format) => format.owns(head));
 }
 
 /** Holds a request against its provider's rules in the provider's order: address, credentials, JSON, shape, model. */
-export function examine(format: WireFormat, head: RequestHead, url: string, bytes: Buffer): Examined {
+export function examine(format: WireFormat, { head, url, bytes }: ReceivedRequest): Examined {
   const { method, headers } = head;
   const body = parseJson(bytes);
   const route = format.route(head);

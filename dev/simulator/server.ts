@@ -5,7 +5,6 @@ import type { Call } from './call.js';
 import { CallLog } from './call-log.js';
 import { control, isControlPath, nothingHere } from './control.js';
 import { examine, findFormat } from './intake.js';
-import { readBody } from './read-body.js';
 import type { RequestHead } from './wire-format.js';
 
 /** A running simulator. */
@@ -79,7 +78,11 @@ class Session {
     const format = findFormat(head);
     const body = await readBody(request);
     if (format === undefined) return nothingHere(response, head);
-    const { facts, content, verdict } = examine(format, head, request.url ?? '', body ?? Buffer.alloc(0));
+    const { facts, content, verdict } = examine(format, {
+      head,
+      url: request.url ?? '',
+      bytes: body ?? Buffer.alloc(0),
+    });
     const call = this.calls.record(facts, content);
     response.on('close', () => this.#close(call, response));
     if (body === undefined) return refuse({ call, response }, format.errors.status(413));
@@ -109,6 +112,28 @@ function readHead({ method = '', url = '', headers }: IncomingMessage): RequestH
   const mark = url.indexOf('?');
   if (mark === -1) return { method, path: url, query: emptyQuery, headers };
   return { method, path: url.slice(0, mark), query: new URLSearchParams(url.slice(mark)), headers };
+}
+
+const maxBodyBytes = 32 * 1024 * 1024;
+
+/** The body of a request, or `undefined` if it is too large (32 MiB). Rejects when the client goes away first. */
+function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= maxBodyBytes) chunks.push(chunk);
+      else chunks.length = 0;
+    });
+    request.on('end', () => resolve(bytes > maxBodyBytes ? undefined : whole(chunks)));
+    request.on('error', reject);
+  });
+}
+
+function whole(chunks: Buffer[]): Buffer {
+  const [first] = chunks;
+  return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
 }
 
 function listen(server: Server, port: number, host: string): Promise<void> {

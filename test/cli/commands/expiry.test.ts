@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseExpiry } from '../../cli/expiry.js';
+import { parseExpiry } from '../../../cli/commands/tokens.js';
 
 const now = new Date('2026-11-20T12:00:00Z');
 
