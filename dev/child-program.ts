@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { type Announcement, StartupError } from '../shared/runtime/program.js';
+import { type ParentMessage, StartupError } from '../shared/runtime/program.js';
 
 /** A program of ours that runs as a child process and may not be up yet. */
 export interface SpawnedProgram {
@@ -10,7 +10,7 @@ export interface SpawnedProgram {
   readonly listening: Promise<number>;
   /** Resolves when the program can serve; rejects when it ends before. */
   readonly ready: Promise<void>;
-  /** Resolves with what there is to say when the program ends, wanted or not. */
+  /** Resolves with a message when the program ends, expected or not. */
   readonly ended: Promise<string>;
   /** Resolves with the exit code when the program ends, with null when a signal ended it. */
   readonly exitCode: Promise<number | null>;
@@ -41,8 +41,8 @@ export async function startChild(options: ChildProgramOptions): Promise<ChildPro
 }
 
 /**
- * Starts a program. Its IPC channel tells it when this process is gone, however that happened, and it stops then.
- * A Ctrl-C in the terminal does not reach it, so that whoever started it can stop it in order.
+ * Starts a program. Its IPC channel closes when this process ends, however that happens, and the program stops then.
+ * A Ctrl-C in the terminal does not reach it, so that its parent can stop it in order.
  */
 export function spawnChild({
   name,
@@ -62,9 +62,9 @@ export function spawnChild({
   closeSync(log);
   const ended = endOf(child, `${name} ended unexpectedly; its log is ${logFile}`);
   const failed = ended.then((reason) => Promise.reject(new StartupError(reason)));
-  const listening = Promise.race([announced(child, 'listening'), failed]).then(({ port }) => port);
-  const ready = Promise.race([announced(child, 'ready'), failed]).then(() => undefined);
-  // Whoever does not wait for them learns of the end from `ended`.
+  const listening = Promise.race([received(child, 'listening'), failed]).then(({ port }) => port);
+  const ready = Promise.race([received(child, 'ready'), failed]).then(() => undefined);
+  // Nobody needs to wait for both: `ended` reports the end, too.
   for (const step of [listening, ready]) step.catch(() => undefined);
   return {
     name,
@@ -88,14 +88,14 @@ const endOf = (child: ChildProcess, reason: string): Promise<string> =>
     child.once('error', () => resolve(reason));
   });
 
-function announced<T extends Announcement['type']>(
+function received<T extends ParentMessage['type']>(
   child: ChildProcess,
   type: T,
-): Promise<Extract<Announcement, { type: T }>> {
+): Promise<Extract<ParentMessage, { type: T }>> {
   return new Promise((resolve) => {
     child.on('message', (message) => {
-      const announcement = message as Announcement;
-      if (announcement.type === type) resolve(announcement as Extract<Announcement, { type: T }>);
+      const sent = message as ParentMessage;
+      if (sent.type === type) resolve(sent as Extract<ParentMessage, { type: T }>);
     });
   });
 }

@@ -28,13 +28,13 @@ export function isAccessToken(text: string): boolean {
 /** A new secret of a chat user: 32 random base62 characters. */
 export const makeUserSecret = (): string => randomBase62();
 
-/** SHA-256 of the text in UTF-8; what is stored of a secret, and what secrets are compared by. */
+/** SHA-256 of the text in UTF-8: secrets are stored and compared as this digest. */
 export const digestOf = (secret: string): Buffer => hash('sha256', secret, 'buffer');
 
-/** Compares two digests in a time that does not tell where they differ. */
+/** Compares two digests in constant time. */
 export const sameDigest = (a: Buffer, b: Buffer): boolean => a.length === b.length && timingSafeEqual(a, b);
 
-/** `randomInt` draws again rather than favour some characters. */
+/** `randomInt` rejects values that would favour some characters. */
 const randomBase62 = (): string =>
   Array.from({ length: randomLength }, () => alphabet.charAt(randomInt(alphabet.length))).join('');
 

@@ -10,11 +10,11 @@ export function toTurns(messages: readonly Message[]): Turn[] {
     .filter((turn) => !isBlank(turn.content));
 }
 
-// Wider than /\S/: providers refuse texts that show nothing, and they disagree on what white space is (Python's
-// `isspace` counts U+001C to U+001F, JavaScript's `\s` does not), so whatever nobody can see counts as blank.
+// Wider than /\S/: providers refuse texts without a visible character and disagree on white space (Python's
+// `isspace` includes U+001C to U+001F, JavaScript's `\s` does not), so every invisible character counts as blank.
 const visibleCharacter = /[^\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
 
-/** Whether a text shows nothing: only white space, control and invisible format characters. */
+/** Whether a text has only white space, control and invisible format characters. */
 export function isBlank(text: string): boolean {
   return !visibleCharacter.test(text);
 }

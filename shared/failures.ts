@@ -3,13 +3,13 @@ import type { ProblemCode, ProblemError, ProviderId } from './contract.js';
 /** The `code` of a problem: why a request failed. */
 export type FailureCode = ProblemCode;
 
-/** What is fixed about a failure: its HTTP status, its words, and whether the same request may succeed later. */
+/** The fixed part of a failure: its HTTP status, its texts, and whether the same request may succeed later. */
 interface FailureKind {
   readonly status: number;
   readonly title: string;
   readonly detail: string;
   readonly retryable: boolean;
-  /** How long to wait before trying again, in milliseconds, where waiting helps and nothing better is known. */
+  /** Default delay before a retry, in milliseconds, where waiting helps. */
   readonly retryAfterMs: number | undefined;
 }
 
@@ -127,7 +127,7 @@ export const failureKinds = {
 export const failureCodes = Object.keys(failureKinds) as [FailureCode, ...FailureCode[]];
 
 interface FailureFacts {
-  /** Says more than the table does; must never quote the caller or the provider. */
+  /** Replaces the table's text; must never quote the caller or the provider. */
   detail?: string;
   /** Another HTTP status than the code's, where a specification asks for one. */
   status?: number;
@@ -136,12 +136,12 @@ interface FailureFacts {
   retryable?: boolean;
   /** How long to wait before trying again, in milliseconds. */
   retryAfterMs?: number;
-  /** Extra response headers that the HTTP status demands (`Allow`, `WWW-Authenticate`). */
+  /** Extra response headers that the HTTP status requires (`Allow`, `WWW-Authenticate`). */
   headers?: Record<string, string>;
   cause?: unknown;
 }
 
-/** An expected failure. Thrown where it is noticed; ends as a problem at the API or as an outcome in a worker. */
+/** An expected failure. The API turns it into a problem, a worker into an outcome. */
 export class Failure extends Error {
   override readonly name = 'Failure';
   readonly status: number;

@@ -1,12 +1,12 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import type { apiMetrics, MetricDefinition, MetricTable, workerMetrics } from './metrics.js';
 
-/** The metrics of one process: what counts takes `metrics`, what serves `/metrics` takes `scrape`. */
+/** The metrics of one process: `metrics` to record values, `scrape` to serve `/metrics`. */
 export interface Instruments<Table extends MetricTable> {
   readonly metrics: { readonly [Key in keyof Table]: InstrumentOf<Table[Key]> };
-  /** Sets counters and histograms to 0 for every value of their labels, so that the first event is an increase; `of` narrows them. */
+  /** Sets counters and histograms to 0 for every combination of label values, so that the first event is an increase; `of` narrows them. */
   startAtZero(of?: Readonly<Record<string, string>>): void;
-  /** Has `refresh` called at every scrape, which waits for it: it sets gauges, and must not fail. */
+  /** Registers a function that every scrape calls and awaits to set gauges; it must not fail. */
   onScrape(refresh: () => void | Promise<void>): void;
   /** Everything in Prometheus's text format. */
   scrape(): Promise<{ contentType: string; text: string }>;
@@ -15,7 +15,7 @@ export interface Instruments<Table extends MetricTable> {
 export type ApiInstruments = Instruments<typeof apiMetrics>;
 export type WorkerInstruments = Instruments<typeof workerMetrics>;
 
-/** Labels and their values, as the definition has them. */
+/** The labels of a definition, each with one of its values. */
 type LabelsOf<Definition extends MetricDefinition> = {
   readonly [Label in keyof Definition['labels']]: Definition['labels'][Label][number];
 };

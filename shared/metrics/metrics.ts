@@ -3,11 +3,11 @@ import { failureCodes } from '../failures.js';
 import { release } from '../runtime/release.js';
 
 /**
- * Every metric of ours, and nothing but that: `instruments.ts` opens them, `docs/metrics.md` is generated from them. A label
- * has the values that stand here and no others: what a caller sent is never one.
+ * Every metric of ours: `instruments.ts` opens them, `docs/metrics.md` is generated from them. A label has only the values
+ * listed here, never one that a caller sent.
  */
 
-/** What is fixed about a metric; `labels` are the values that each label can have. */
+/** The definition of a metric; `labels` lists the possible values of each label. */
 export interface MetricDefinition {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -21,10 +21,10 @@ export interface MetricDefinition {
 export type MetricTable = Readonly<Record<string, MetricDefinition>>;
 
 const provider = providerIds;
-/** As a request names it; `none` where it names none that there is. */
+/** The provider as the request names it; `none` when it names no known one. */
 const wantedProvider = ['none', ...providerIds] as const;
 const answerCode = ['ok', 'accepted', 'client_closed', ...failureCodes] as const;
-/** What can become of a job, and of one call; whatever else a job ends with counts as `internal`. */
+/** Outcomes of a job and of a single call; any other end of a job counts as `internal`. */
 export const workCodes = [
   'ok',
   'cancelled',
@@ -46,7 +46,7 @@ const waitBuckets = [
 ];
 const callBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 13, 20, 30, 45, 60, 120, 300, 600, 1800, 3600];
 
-/** Told by every process, so that a rollout can be watched. */
+/** Exported by every process, so that a rollout can be watched. */
 const buildInfo = {
   name: 'quillgate_build_info',
   type: 'gauge',
@@ -54,7 +54,7 @@ const buildInfo = {
   labels: { release: [release] },
 } as const;
 
-/** What an API process tells. The three of the queue are the same for all processes: take their `max`. */
+/** The metrics of an API process. The three of the queue are the same for all processes: take their `max`. */
 export const apiMetrics = {
   buildInfo,
   queueUp: {
@@ -101,7 +101,7 @@ export const apiMetrics = {
   },
 } as const satisfies MetricTable;
 
-/** What a worker process tells, of each pool that it runs. */
+/** The metrics of a worker process, for each pool that it runs. */
 export const workerMetrics = {
   buildInfo,
   jobs: {

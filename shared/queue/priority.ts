@@ -1,18 +1,18 @@
 /**
- * The order in which a provider's jobs are taken. BullMQ takes jobs without a priority (0) first, then those of priority 1, 2, …;
- * jobs of one priority in the order they came.
+ * The order in which a provider's jobs run. BullMQ takes jobs without a priority (0) first, then those of priority 1, 2, …;
+ * jobs of one priority in the order they were added.
  *
  * Fair share: each doubling of the jobs that a user has outstanding puts the user's next one a priority further back, so a
- * flood delays its sender alone. Jobs of asynchronous chats come after all that a caller waits for.
+ * flood delays only its sender. Jobs of asynchronous chats come after all jobs that a caller waits for.
  */
 
-/** Whose turn it is: 0 for a user's first outstanding job, 1 for the second, 2 up to the fourth, 3 up to the eighth, … */
+/** A user's share: 0 for a user's first outstanding job, 1 for the second, 2 up to the fourth, 3 up to the eighth, … */
 export type ShareLevel = number;
 
-/** From 32,769 outstanding jobs on a user's jobs all have the last level. */
+/** Reached at 32,769 outstanding jobs of a user. */
 export const maxShareLevel: ShareLevel = 16;
 
-/** Far from those of the callers who wait, so that there is room for more levels. */
+/** Leaves room for more levels of jobs that a caller waits for. */
 const firstAsyncPriority = 100;
 
 const shareLevels = Array.from({ length: maxShareLevel + 1 }, (_, level) => level);
@@ -20,7 +20,7 @@ const shareLevels = Array.from({ length: maxShareLevel + 1 }, (_, level) => leve
 /** The level of a user's n-th outstanding job, counted from 1. */
 export const levelOfNth = (n: number): ShareLevel => Math.min(maxShareLevel, 32 - Math.clz32(n - 1));
 
-/** BullMQ's priority of a job; 0 is none. */
+/** BullMQ's priority of a job; 0 means none. */
 export const priorityOf = (level: ShareLevel, { isAsync }: { isAsync: boolean }): number =>
   isAsync ? firstAsyncPriority + level : level;
 
@@ -32,12 +32,12 @@ export interface WaitingByLevel {
   readonly async: readonly number[];
 }
 
-/** What of BullMQ's queue counts its waiting jobs. */
+/** The part of BullMQ's queue that counts waiting jobs. */
 interface CountingQueue {
   getCountsPerPriority(priorities: number[]): Promise<Record<string, number>>;
 }
 
-/** Counts a queue's waiting jobs, one command whatever their number. Rejects when the store cannot be asked. */
+/** Counts a queue's waiting jobs with one command. Rejects when the store is unavailable. */
 export async function countWaiting(queue: CountingQueue): Promise<WaitingByLevel> {
   const kinds = [{ isAsync: false }, { isAsync: true }];
   const priorities = kinds.map((kind) => shareLevels.map((level) => priorityOf(level, kind)));
@@ -46,7 +46,7 @@ export async function countWaiting(queue: CountingQueue): Promise<WaitingByLevel
   return { waitedFor, async };
 }
 
-/** How many of these jobs are taken before one of this level that is added now. */
+/** How many of these jobs run before a job of this level that is added now. */
 export const countUpTo = (byLevel: readonly number[], level: ShareLevel): number =>
   byLevel.slice(0, level + 1).reduce((total, count) => total + count, 0);
 

@@ -5,16 +5,16 @@ import type { Log } from '../runtime/log.js';
 import { withTimeout } from '../runtime/with-timeout.js';
 import type { QueueStore } from './queue-store.js';
 
-/** What removes from the queue's store whatever nobody needs any more. */
+/** Removes expired data from the queue's store. */
 export interface Pruner {
   stop(): Promise<void>;
 }
 
-interface UpkeepDeps {
+interface PrunerDeps {
   store: QueueStore;
   /**
-   * The longest deadline that this process gives, in milliseconds: after it jobs that nobody finished are removed. Absent in a
-   * process that gives none and so knows of none: it leaves them alone.
+   * The longest deadline of a job that this process adds, in milliseconds: unfinished jobs are removed after it. A process that
+   * adds none leaves it out and does not remove them.
    */
   maxMs?: number;
   log: Log;
@@ -23,44 +23,44 @@ interface UpkeepDeps {
 type Queue = ReturnType<QueueStore['createQueue']>;
 
 /** All in milliseconds. */
-interface UpkeepTimes {
+interface PrunerTimes {
   everyMs?: number;
-  /** How long the records of finished jobs are kept. */
+  /** How long finished jobs are stored. */
   keptMs?: number;
-  /** How much longer than the longest deadline a job is kept that nobody finished. */
+  /** How much longer than the longest deadline unfinished jobs are stored. */
   marginMs?: number;
 }
 
 /**
- * Prompts and answers must not outlive their time, but BullMQ removes old records only when another job finishes, and
- * jobs that no worker takes and events never. So API and worker processes look after all queues, now and then: of those
- * that remove the same whoever takes the lease, one at a time and not again before half the time has passed. The store must be
- * ready; what fails is done the next time, and keeps nothing else from being done.
+ * Removes prompts and answers when their time is over. BullMQ removes finished jobs only when another one finishes, and never
+ * removes events or jobs that no worker takes. So API and worker processes prune all queues periodically; a lease lets only one
+ * of those that remove the same do so, and not again before half the period has passed. The store must be ready. What fails
+ * is tried again in the next period and does not stop the rest.
  */
-export function startPruner({ store, maxMs, log }: UpkeepDeps, times: UpkeepTimes = {}): Pruner {
+export function startPruner({ store, maxMs, log }: PrunerDeps, times: PrunerTimes = {}): Pruner {
   const { everyMs = 10_000, keptMs = jobRecordTtlMs, marginMs = 60_000 } = times;
   const queues = providerIds.map((id) => store.createQueue(queueName(id)));
   const stopping = new AbortController();
 
-  const tidy = async (queue: Queue) => {
+  const prune = async (queue: Queue) => {
     for (const state of finished) await removeOlder(queue, state, keptMs);
     if (maxMs !== undefined)
       for (const state of unfinished) await removeOlder(queue, state, maxMs + marginMs);
-    // Last, because removing is an event as well.
+    // Last, because each removal adds an event.
     await store.forgetEvents(queue);
   };
-  const tidyAll = async () => {
-    for (const queue of queues) await attempt(() => tidy(queue));
+  const pruneAll = async () => {
+    for (const queue of queues) await attempt(() => prune(queue));
     await attempt(() => store.records.removeEnded());
   };
   const attempt = (work: () => Promise<void>) => work().catch((err) => log.debug({ err }, 'prune failed'));
   const lease = leaseKey(maxMs === undefined ? 'ended' : 'all');
-  /** The store ends the lease by itself, so the death of its holder delays nothing for long. */
-  const isOurTurn = () =>
+  /** The lease expires by itself, so a process that dies with it delays little. */
+  const hasLease = () =>
     store.records.create(lease, { value: '', ttlMs: Math.ceil(everyMs / 2) }).catch(() => false);
   const run = async () => {
     while (await pause(everyMs * (0.5 + Math.random()), stopping.signal)) {
-      if (await isOurTurn()) await tidyAll();
+      if (await hasLease()) await pruneAll();
     }
   };
   const running = run();
@@ -76,20 +76,20 @@ export function startPruner({ store, maxMs, log }: UpkeepDeps, times: UpkeepTime
   };
 }
 
-/** What a process removes: records of ended jobs and events, or unfinished jobs as well. */
+/** One lease for processes that remove finished jobs and events, another for those that also remove unfinished jobs. */
 const leaseKey = (removes: 'ended' | 'all'): string => `lease.upkeep.${removes}`;
 
-/** How long the store may take to let go. */
+/** Maximum time to close the queues. */
 const closingMs = 1000;
-/** So that no command holds the store up for long. */
+/** Keeps each command short. */
 const maxAtOnce = 1000;
-/** More than this waits for the next time. */
+/** The rest waits for the next period. */
 const maxBatches = 100;
 
 const finished = ['completed', 'failed'] as const;
 /**
- * No queue is ever paused. A job is left active when the last worker died with it, and delayed while it waits for a worker
- * of the newer release that added it.
+ * No queue is ever paused. A job stays active when the last worker died with it, and delayed while it waits for a worker of
+ * the newer release that added it.
  */
 const unfinished = ['wait', 'prioritized', 'delayed', 'active'] as const;
 

@@ -5,24 +5,24 @@ import { withTimeout } from '../runtime/with-timeout.js';
 import type { QueueStore } from './queue-store.js';
 
 /**
- * Telling between processes: at most once and never replayed, so it never is the only carrier of anything. Our own
- * small interface over BullMQ's Relay, which is still called experimental.
+ * Messages between processes, delivered at most once and never replayed, so nothing may depend on them alone. A small
+ * interface over BullMQ's Relay, which is still marked experimental.
  */
 export interface Relay {
-  /** Resolves once the message is on its way to everyone who listens now; rejects when the store is down. */
+  /** Resolves once the message is on its way to the current subscribers; rejects when the store is down. */
   publish(topic: string, message: object): Promise<void>;
   /**
-   * Calls the listener with every message of the topic (or pattern: `*` one segment, `>` the rest) that parses. Of those that
-   * do not, which a newer release may send, the first is noted in the log.
+   * Calls the listener with every message of the topic (or pattern: `*` one segment, `>` the rest) that parses. A newer release
+   * may send others: the first is logged as a warning.
    */
   subscribe<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Larger messages are refused by `publish`; 512 KiB is the Relay's own bound. */
+/** `publish` rejects larger messages; 512 KiB is the Relay's own limit. */
 export const maxMessageBytes = 512 * 1024;
 
-/** A node that lost its registration (its store was wiped or unreachable) is back after one heartbeat. */
+/** A node that lost its registration (its store was wiped or unreachable) registers again within one heartbeat. */
 const heartbeatInterval = 2000;
 const leaseDuration = 15_000;
 
@@ -40,7 +40,7 @@ export async function openRelay(
     leaseDuration,
     maxMessageSize: maxMessageBytes,
   });
-  // Leaving takes a word with the store, which may be gone; its lease ends by itself.
+  // Closing removes the lease from the store; when that is down, the lease expires by itself.
   const close = () => withTimeout(closingMs, relay.close()).catch(() => undefined);
   await relay.waitUntilReady().catch(async (error) => {
     await close();
@@ -51,13 +51,13 @@ export async function openRelay(
       await relay.publish(topic, message);
     },
     subscribe: async (topic, schema, listener) => {
-      let isNoted = false;
+      let isLogged = false;
       await relay.subscribe(topic, ({ data }) => {
         const parsed = schema.safeParse(data);
         if (parsed.success) return listener(parsed.data);
-        const level = isNoted ? 'debug' : 'warn';
+        const level = isLogged ? 'debug' : 'warn';
         log[level]({ topic, isNewer: isNewer(data) }, 'relay message that cannot be read ignored');
-        isNoted = true;
+        isLogged = true;
       });
     },
     close,

@@ -3,8 +3,8 @@ import type { Log } from './log.js';
 type Release = () => Promise<void> | void;
 
 /**
- * What a program has opened, and how to close it again. Whatever opens something registers its release on the same
- * line; `close` runs the releases in reverse order, once, and goes on past one that fails.
+ * The resources a program has opened. Each is registered with its release on the line that opens it; `close` runs the releases
+ * once, in reverse order, and continues when one fails.
  */
 export class Lifecycle {
   readonly #releases: { name: string; release: Release }[] = [];
@@ -16,7 +16,7 @@ export class Lifecycle {
 
   constructor(private readonly log: Log) {}
 
-  /** Registers how to close what has just been opened, and gives it back; what comes late is closed at once. */
+  /** Registers a resource with its release and returns it; one that is opened during closing is closed at once. */
   opened<T>(name: string, resource: T, release: (resource: T) => Promise<void> | void): T {
     this.#releases.push({ name, release: () => release(resource) });
     if (this.#closing) this.#closing = this.#closing.then(() => this.#closeAll());
@@ -29,7 +29,7 @@ export class Lifecycle {
     return this.#closing;
   }
 
-  /** Also waits for what comes late. */
+  /** Also waits for resources that are opened during closing. */
   async #closeToTheEnd(): Promise<void> {
     let closing: Promise<void> | undefined;
     while (closing !== this.#closing || closing === undefined) {
@@ -50,7 +50,7 @@ export class Lifecycle {
   }
 
   /**
-   * Closes everything and exits 0 on SIGTERM, SIGINT, SIGHUP, or when the process that started this one is gone (its
+   * Closes everything and exits 0 on SIGTERM, SIGINT, SIGHUP, or when the parent process ends (the
    * IPC channel closes). Exits 1 when that takes longer than `graceMs`, or after an unexpected error.
    */
   closeOnSignals({ graceMs }: { graceMs: number }): void {
@@ -61,7 +61,7 @@ export class Lifecycle {
       setTimeout(() => process.exit(1), graceMs).unref();
       void this.#closeToTheEnd().then(() => process.exit(exitCode));
     };
-    // For good: npm repeats the Ctrl-C that the terminal has sent us already, and a signal nobody listens to kills.
+    // `on`, not `once`: npm repeats the Ctrl-C of the terminal, and a signal without a listener kills.
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, end);
     process.once('disconnect', () => end('parent gone'));
     if (process.connected === false) end('parent gone');

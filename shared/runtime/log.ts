@@ -11,7 +11,7 @@ export function createLog({ program, level }: { program: string; level: string }
     timestamp: pino.stdTimeFunctions.isoTime,
     serializers: { err: (error: unknown) => describeError(error) },
     hooks: {
-      // Without words of its own a line would get those of the error in it.
+      // A line without a message would get that of its error.
       logMethod([first, ...words], log) {
         const fields = first instanceof Error ? { err: first } : first;
         log.apply(this, words.length === 0 && typeof fields === 'object' ? [fields, ''] : [fields, ...words]);
@@ -20,7 +20,7 @@ export function createLog({ program, level }: { program: string; level: string }
   });
 }
 
-/** The lines of a stack that name places in files, without the message above them, which can quote anything. */
+/** The frames of a stack, without the message above them, which can quote anything. */
 export function stackFrames(error: Error): string[] {
   const lines = (error.stack ?? '').replace(error.message, '').split('\n');
   return lines.filter((line) => framePattern.test(line));
@@ -31,8 +31,8 @@ const framePattern = /^ {4}at (?:.* \(|async )?(?:file:\/\/\/|node:|\/)\S+:\d+:\
 const deepestCause = 5;
 
 /**
- * Messages of errors can carry a prompt, a key or a URL with a password; causes are described the same way. Codes and
- * words that an error names itself by, and an HTTP status, are kept.
+ * Error messages can contain a prompt, a key or a URL with a password, and are left out; names, codes and an HTTP status are
+ * logged. Causes are described the same way.
  */
 function describeError(error: unknown, depth = 0): object {
   if (!(error instanceof Error)) return { type: typeof error };

@@ -2,14 +2,14 @@ import { constants } from 'node:os';
 import { ConfigError, type Environment, readEnvironment } from '../config/config.js';
 import { stackFrames } from './log.js';
 
-/** Thrown by a program that cannot start for a reason that its message, safe to show, tells in full. */
+/** Thrown by a program that cannot start; its message gives the reason and is safe to show. */
 export class StartupError extends Error {
   override readonly name = 'StartupError';
 }
 
 /**
- * Runs one of our programs. What keeps it from starting goes to stderr, and the exit code is 1: configuration problems
- * with their names, anything else without its message, because libraries put addresses and passwords into those.
+ * Runs one of our programs. When it cannot start, the reason goes to stderr and the exit code is 1: configuration problems with
+ * their variables, other errors without their messages, because libraries put addresses and passwords into those.
  */
 export async function runProgram(program: (environment: Environment) => Promise<void> | void): Promise<void> {
   if (process.pid === 1)
@@ -23,8 +23,8 @@ export async function runProgram(program: (environment: Environment) => Promise<
 }
 
 /**
- * The first process of a container has no default action for signals: until the program listens itself, and for one that
- * never does, `docker stop` would have to kill.
+ * The first process of a container has no default action for signals: without this, `docker stop` would have to kill a program
+ * that does not listen for them, or not yet.
  */
 function endUnlessAwaited(signal: NodeJS.Signals): void {
   if (process.listenerCount(signal) === 1) process.exit(128 + constants.signals[signal]);
@@ -37,14 +37,14 @@ function describe(error: unknown): string {
   return [`${error.name}${code}`, ...stackFrames(error)].join('\n');
 }
 
-/** Where a program wants to listen, and the name of the variable that says at which port. */
+/** An address to listen on, and the name of the variable that sets its port. */
 export interface ListenAddress {
   variable: string;
   port: number;
   host: string;
 }
 
-/** What an error of `listen` means to who has set the address, as `StartupError`; any other error as it is. */
+/** Turns an error of `listen` that the configured address causes into a `StartupError`; returns others as they are. */
 export function explainListenError(error: unknown, { variable, port, host }: ListenAddress): unknown {
   const words = new Map([
     ['EADDRINUSE', `${variable}=${port}: something else listens there; stop it or set another port`],
@@ -55,10 +55,10 @@ export function explainListenError(error: unknown, { variable, port, host }: Lis
   return words === undefined ? error : new StartupError(words, { cause: error });
 }
 
-/** What a program tells a parent that spawned it with an IPC channel: where it listens, then that it can serve. */
-export type Announcement = { type: 'listening'; port: number } | { type: 'ready' };
+/** Messages to a parent that spawned the program with an IPC channel: where it listens, then that it can serve. */
+export type ParentMessage = { type: 'listening'; port: number } | { type: 'ready' };
 
-/** Tells the parent process; does nothing for a program that was started without an IPC channel, or is left alone. */
-export function notifyParent(announcement: Announcement): void {
-  if (process.connected) process.send?.(announcement);
+/** Sends a message to the parent process; does nothing without an IPC channel, or when that is closed. */
+export function notifyParent(message: ParentMessage): void {
+  if (process.connected) process.send?.(message);
 }

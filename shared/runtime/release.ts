@@ -1,4 +1,4 @@
 import manifest from '../../package.json' with { type: 'json' };
 
-/** The release of Quillgate that runs; the API's version, which the OpenAPI document has, is another. */
+/** The release of Quillgate; the version of the API, in the OpenAPI document, is a different one. */
 export const release: string = manifest.version;

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * Work that all who ask for it while it is under way share. It begins again no sooner than `apartMs` milliseconds after it last
- * began, and whoever asks earlier waits for that: nobody is given an older result, and however many ask, the work is bounded.
+ * Shares one run of the work among all callers that ask during it. Runs begin at least `apartMs` milliseconds apart, and a caller
+ * in between waits for the next: no caller gets an older result, and the load is bounded whatever the number of callers.
  */
 export function singleFlight<T>(work: () => Promise<T>, { apartMs }: { apartMs: number }): () => Promise<T> {
   let underWay: Promise<T> | undefined;

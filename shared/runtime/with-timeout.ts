@@ -1,6 +1,5 @@
 /**
- * The result of the work, or a rejection when it takes longer than `ms` milliseconds, with the error of `tooLate`; the
- * work itself goes on.
+ * Returns the result of the work, or rejects with the error of `tooLate` after `ms` milliseconds; the work itself goes on.
  */
 export function withTimeout<T>(ms: number, work: Promise<T>, tooLate = noAnswer): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();

@@ -4,14 +4,14 @@ import { StoreUrlError } from './store-url-error.js';
 
 /**
  * What a PostgreSQL URL says about TLS: `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, in libpq's meaning
- * (PostgreSQL's manual, 32.19), but for two things. `prefer` is `require`, so that nobody on the way can have
- * everything sent in clear. And where nothing is said nothing is encrypted, as with every client for Node.
+ * (PostgreSQL's manual, 32.19), with two exceptions. `prefer` means `require`, so that nobody in between can force plain text.
+ * And without a parameter nothing is encrypted, as with every client for Node.
  */
 
 const modes = ['disable', 'prefer', 'require', 'no-verify', 'verify-ca', 'verify-full'] as const;
 type Mode = (typeof modes)[number];
 
-/** The options for `tls.connect`, false for no TLS. Reads the files that are named. Throws `StoreUrlError`. */
+/** The options for `tls.connect`, false for no TLS. Reads the named files. Throws `StoreUrlError`. */
 export function tlsOptionsOf(
   parameters: ReadonlyMap<string, string>,
   host: string,
@@ -22,13 +22,13 @@ export function tlsOptionsOf(
   if (root === 'system' && mode !== 'verify-full')
     throw new StoreUrlError('must have sslmode=verify-full with sslrootcert=system');
   const options = { ...authorities(root), ...ownCertificate(parameters) };
-  // libpq verifies wherever it has something to verify with.
+  // libpq verifies whenever it has a root certificate.
   const verifies = mode.startsWith('verify-') || (root !== undefined && mode !== 'no-verify');
   if (!verifies) return { ...options, rejectUnauthorized: false };
   return {
     ...options,
     rejectUnauthorized: true,
-    // Said here, because the clients do not agree on what a server has to be named that has an address alone.
+    // Set here, because the clients disagree on the expected name of a server that is given by address.
     checkServerIdentity: (_name, certificate) =>
       mode === 'verify-full' ? checkServerIdentity(host, certificate) : undefined,
   };

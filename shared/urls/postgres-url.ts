@@ -4,9 +4,9 @@ import { StoreUrlError } from './store-url-error.js';
 import { decode, parametersOf, readPort, refuse } from './store-url-parts.js';
 
 /**
- * The one reader of `DATABASE_URL`. The clients we use read the same URL differently, and take what they do not know
- * for settings of the session, before ours; so they get what was read here instead. The parameters are those of
- * libpq (PostgreSQL's manual, 32.1.2).
+ * The only parser of `DATABASE_URL`. Our two clients parse the same URL differently, and take unknown parameters for settings of
+ * the session that precede ours; so they get the result of this parser instead. The parameters are those of libpq
+ * (PostgreSQL's manual, 32.1.2).
  */
 
 /** Where a PostgreSQL server is and how to talk to it, in names that pg and postgres.js share. */
@@ -21,7 +21,7 @@ export interface PostgresAddress {
   ssl: ConnectionOptions | false;
 }
 
-/** Reads a `postgres://` URL, and the files of certificates that it names. Throws `StoreUrlError`. */
+/** Parses a `postgres://` URL and reads the certificates that it names. Throws `StoreUrlError`. */
 export function parsePostgresUrl(text: string): PostgresAddress {
   const url = readUrl(text);
   const parameters = parametersOf(url.search);
@@ -37,7 +37,7 @@ export function parsePostgresUrl(text: string): PostgresAddress {
     ...(user && { user }),
     ...(password && { password }),
     ...(database && { database }),
-    // As libpq has it: what stays on the machine is not encrypted.
+    // As in libpq, a Unix socket is not encrypted.
     ssl: host.startsWith('/') ? false : tlsOptionsOf(parameters, host),
   };
 }
@@ -46,7 +46,7 @@ function readUrl(text: string): URL {
   if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text))
     throw new StoreUrlError('must be a postgres:// URL');
   const url = new URL(text);
-  // What was read as parameters can be the end of a password then, so not even names may be told.
+  // The parameters can be the end of a password then, so not even their names may be shown.
   if (/[@#]/.test(url.pathname + url.search + url.hash))
     throw new StoreUrlError('must have the characters @ / ? # percent-encoded in user and password');
   return url;
@@ -56,7 +56,7 @@ const supported = new Set('host port user password dbname sslmode ssl sslrootcer
 
 const whatever = /^/;
 
-/** What is left out, as long as it has such a value: we do it anyway, never do it, or have a limit of our own. */
+/** Parameters that are ignored when they have such a value: we do so anyway, never do so, or have our own limit. */
 const harmless = new Map([
   ['application_name', whatever],
   ['channel_binding', whatever],

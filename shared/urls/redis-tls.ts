@@ -3,8 +3,8 @@ import { authorities, ownCertificate } from './store-certificates.js';
 import { StoreUrlError } from './store-url-error.js';
 
 /**
- * What a Redis URL says about TLS, in the words of PostgreSQL's. The scheme says whether; `sslmode` says what is
- * asked of the servers' certificates, everything unless told otherwise; `sslrootcert`, `sslcert` and `sslkey` are files.
+ * The TLS options of a Redis URL, with PostgreSQL's parameters. The scheme turns TLS on; `sslmode` says how the servers'
+ * certificates are verified, fully by default; `sslrootcert`, `sslcert` and `sslkey` are files.
  */
 
 export type RedisTls = Pick<
@@ -14,7 +14,7 @@ export type RedisTls = Pick<
 
 const modes = ['verify-full', 'verify-ca', 'no-verify'] as const;
 
-/** The options for `tls.connect`, undefined for no TLS. Reads the files that are named. Throws `StoreUrlError`. */
+/** The options for `tls.connect`, undefined for no TLS. Reads the named files. Throws `StoreUrlError`. */
 export function redisTlsOf(
   parameters: ReadonlyMap<string, string>,
   isEncrypted: boolean,
@@ -32,7 +32,7 @@ export function redisTlsOf(
     ...authorities(parameters.get('sslrootcert')),
     ...ownCertificate(parameters),
     rejectUnauthorized: mode !== 'no-verify',
-    // Servers that are found by their addresses often show a certificate for a name.
+    // Servers given by address often have a certificate for a name.
     ...(mode === 'verify-ca' && { checkServerIdentity: () => undefined }),
   };
 }

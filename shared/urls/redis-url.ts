@@ -3,15 +3,15 @@ import { StoreUrlError } from './store-url-error.js';
 import { decode, parametersOf, readPort, refuse } from './store-url-parts.js';
 
 /**
- * The one reader of `REDIS_URL`:
+ * The only parser of `REDIS_URL`:
  *
  *     redis://[user:password@]host[:port][/database]
  *     redis-sentinel://[user:password@]sentinel[:port][,sentinel…]/master[/database]
  *     redis-cluster://[user:password@]node[:port][,node…]
  *
  * `rediss` in place of `redis` encrypts every connection, to the Sentinels too. User and password are those of the Redis
- * servers; `sentinel_user` and `sentinel_password` are those of the Sentinels, where they have their own. `prefix` begins every
- * key, so that several deployments can share what has no databases. For `sslmode` and certificates see `redis-tls.ts`.
+ * servers; `sentinel_user` and `sentinel_password` are those of the Sentinels, if they have their own. `prefix` begins every
+ * key, so that several deployments can share a cluster, which has no databases. For `sslmode` and certificates see `redis-tls.ts`.
  */
 
 export interface RedisNode {
@@ -29,7 +29,7 @@ interface Shared {
   readonly nodes: readonly RedisNode[];
   readonly credentials: RedisCredentials;
   readonly tls: RedisTls | undefined;
-  /** What every key begins with, when it is not for us to say. */
+  /** The beginning of every key, unless it is ours to choose. */
   readonly prefix: string | undefined;
 }
 
@@ -40,7 +40,7 @@ export interface SingleRedis extends Shared {
   readonly database: number;
 }
 
-/** A master with replicas, which the Sentinels know by its name. */
+/** A master with replicas, found by its name through the Sentinels. */
 export interface WatchedRedis extends Shared {
   readonly topology: 'sentinel';
   readonly masterName: string;
@@ -48,7 +48,7 @@ export interface WatchedRedis extends Shared {
   readonly sentinelCredentials: RedisCredentials;
 }
 
-/** Several masters with a part of the keys each; some of the nodes tell of the others. */
+/** Several masters with a part of the keys each; the nodes given here name the others. */
 export interface ClusteredRedis extends Shared {
   readonly topology: 'cluster';
 }
@@ -56,7 +56,7 @@ export interface ClusteredRedis extends Shared {
 /** Where Redis is and how to talk to it. */
 export type RedisAddress = SingleRedis | WatchedRedis | ClusteredRedis;
 
-/** Reads one of the URLs above, and the files of certificates that it names. Throws `StoreUrlError`. */
+/** Parses one of the URLs above and reads the certificates that it names. Throws `StoreUrlError`. */
 export function parseRedisUrl(text: string): RedisAddress {
   const { topology, isEncrypted, authority, path, search } = split(text);
   const parameters = parametersOf(search);
@@ -82,7 +82,7 @@ export function parseRedisUrl(text: string): RedisAddress {
         ...shared,
       };
     case 'cluster':
-      // Written by habit, and true.
+      // /0 is accepted: it is the only database of a cluster.
       if (readDatabase(path) !== 0)
         throw new StoreUrlError('must name no database: a cluster has none but 0');
       return { topology, nodes: hosts.map(readNode(6379)), ...shared };
@@ -104,7 +104,7 @@ const topologies = new Map([
 const form =
   /^redis(?<s>s?)(?<kind>|-sentinel|-cluster):\/\/(?<authority>[^/?#]*)(?<path>[^?#]*)(?<search>[^#]*)/;
 
-/** Not with `URL`, which takes one host alone. */
+/** `URL` cannot do this: it allows one host only. */
 function split(text: string) {
   const { s, kind, authority = '', path = '', search = '' } = form.exec(text)?.groups ?? {};
   const topology = topologies.get(kind as '' | '-sentinel' | '-cluster');
@@ -112,7 +112,7 @@ function split(text: string) {
     throw new StoreUrlError(
       'must be a redis://, redis-sentinel:// or redis-cluster:// URL, or one with rediss for TLS',
     );
-  // What was read as the path can be the end of a password then, so nothing more may be told.
+  // The path can be the end of a password then, so it may not be shown.
   if (/[@#]/.test(path + search) || text.includes('#'))
     throw new StoreUrlError('must have the characters @ / ? # percent-encoded in user and password');
   return { topology, isEncrypted: s === 's', authority, path, search };
@@ -160,7 +160,7 @@ function readDatabase(path: string): number {
   throw new StoreUrlError('must have as database a number');
 }
 
-/** Braces would decide where a cluster has the keys. */
+/** No braces, by which a cluster chooses the slot of a key. */
 function readPrefix(prefix: string | undefined): string | undefined {
   if (prefix === undefined || /^[\w.-]{1,64}$/.test(prefix)) return prefix;
   throw new StoreUrlError('must have as prefix up to 64 letters, digits and . _ -');

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, createSecureContext, getCACertificates } from 'node:tls';
 import { StoreUrlError } from './store-url-error.js';
 
-/** Certificates: those that the URL of a store names, read from their files, which may throw `StoreUrlError`, and its servers'. */
+/** Reads the certificates that the URL of a store names; all readers throw `StoreUrlError`. */
 
-/** Of `sslrootcert`: the authorities that are trusted. Those of Node, with NODE_EXTRA_CA_CERTS, unless others are named. */
+/** The trusted authorities, from `sslrootcert`; by default those of Node, with NODE_EXTRA_CA_CERTS. */
 export function authorities(root: string | undefined): Pick<ConnectionOptions, 'ca'> {
   if (root === undefined) return {};
   if (root === 'system') return { ca: [...getCACertificates('default'), ...getCACertificates('system')] };
@@ -14,7 +14,7 @@ export function authorities(root: string | undefined): Pick<ConnectionOptions, '
   return { ca };
 }
 
-/** Of `sslcert` and `sslkey`: what the server knows us by, where it asks for a certificate. */
+/** Our certificate for servers that ask for one, from `sslcert` and `sslkey`. */
 export function ownCertificate(
   parameters: ReadonlyMap<string, string>,
 ): Pick<ConnectionOptions, 'cert' | 'key'> {
@@ -27,7 +27,7 @@ export function ownCertificate(
   return own;
 }
 
-/** Whether this is a code by which OpenSSL and Node say what they have against a server's certificate. */
+/** Whether OpenSSL or Node use this error code for a server certificate that they do not trust. */
 export const isCertificateError = (code: string): boolean =>
   /CERT|^(UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA)/.test(code);
 

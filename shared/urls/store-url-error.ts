@@ -1,4 +1,4 @@
-/** Thrown for the URL of a store that cannot be used; the message tells names of parameters, and never a value. */
+/** Thrown for an invalid URL of a store; the message may name parameters, but never quotes a value. */
 export class StoreUrlError extends Error {
   override readonly name = 'StoreUrlError';
 }

@@ -1,6 +1,6 @@
 import { StoreUrlError } from './store-url-error.js';
 
-/** What the URLs of all stores have in common. Each function throws `StoreUrlError`. */
+/** Parsing that the URLs of all stores share. Each function throws `StoreUrlError`. */
 
 /** The parameters of a query (`?name=value&…`), decoded; a later one wins. */
 export function parametersOf(search: string): ReadonlyMap<string, string> {
@@ -25,13 +25,13 @@ export function decode(text: string): string {
   }
 }
 
-/** A port that can be connected to. */
+/** Parses a port number from 1 to 65535. */
 export function readPort(text: string): number {
   if (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535) return Number(text);
   throw new StoreUrlError('must have a port from 1 to 65535');
 }
 
-/** Throws with the names of these parameters, if there are any. */
+/** Throws for unsupported parameters, if there are any, with their names. */
 export function refuse(names: readonly string[]): void {
   if (names.length === 0) return;
   const shown = names.map((name) => (/^\w{1,40}$/.test(name) ? name : 'one with an odd name'));

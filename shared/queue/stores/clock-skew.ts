@@ -1,4 +1,4 @@
-/** A look at the store's clock; all in milliseconds since the epoch. */
+/** One reading of the store's clock; all in milliseconds since the epoch. */
 interface ClockReading {
   /** By our clock. */
   askedAt: number;
@@ -7,10 +7,13 @@ interface ClockReading {
   storeAt: number;
 }
 
-/** Processes of the release before compare deadlines by their own clocks, and BullMQ in PostgreSQL locks; more than this apart, jobs are given up or kept wrongly. */
+/**
+ * Processes of the previous release compare deadlines by their own clocks, and BullMQ does so with locks in PostgreSQL: with more
+ * skew, jobs are given up or kept wrongly.
+ */
 const maxApartMs = 2000;
 
-/** What is wrong with the clocks, if they are surely too far apart: the store has read its own at any time in between. */
+/** Describes the clock skew when it is certainly too large: the store may have read its clock at any time in between. */
 export function findClockSkew({ askedAt, answeredAt, storeAt }: ClockReading): string | undefined {
   const apartMs = storeAt - (askedAt + answeredAt) / 2;
   if (Math.abs(apartMs) - (answeredAt - askedAt) / 2 <= maxApartMs) return undefined;
@@ -20,15 +23,15 @@ export function findClockSkew({ askedAt, answeredAt, storeAt }: ClockReading): s
 }
 
 /**
- * The store's time, as this process knows it: each look at the store's clock corrects it, and between the looks it goes by a clock
- * that never jumps. So deadlines and ages are the same for all processes, whatever their machines' clocks say meanwhile.
+ * The store's time as this process knows it: each reading of the store's clock corrects it, and a monotonic clock advances it in
+ * between. So deadlines and ages are the same for all processes, whatever the clocks of their machines say.
  */
 export class StoreClock {
   readonly #machineNow: () => number;
-  /** The store's time less `performance.now()`, and what it may be off by; unknown before the first look. */
-  #offset: { ms: number; offByMs: number } | undefined;
+  /** The store's time minus `performance.now()`, and its maximum error; unknown before the first reading. */
+  #offset: { ms: number; errorMs: number } | undefined;
 
-  /** `machineNow` is this machine's clock, in milliseconds since the epoch, which counts until the store's is known. */
+  /** `machineNow` is this machine's clock, in milliseconds since the epoch, used until the store's time is known. */
   constructor(machineNow: () => number = Date.now) {
     this.#machineNow = machineNow;
   }
@@ -37,24 +40,24 @@ export class StoreClock {
   readonly now = (): number =>
     Math.round(this.#offset === undefined ? this.#machineNow() : performance.now() + this.#offset.ms);
 
-  /** Takes note of what the store's clock says, and gives what is wrong with this machine's, as `findClockSkew` does. */
-  async look(readStore: () => Promise<number>): Promise<string | undefined> {
+  /** Corrects the time by the store's clock and returns the skew of this machine's clock, as `findClockSkew` does. */
+  async sync(readStore: () => Promise<number>): Promise<string | undefined> {
     const [askedAt, startedAt] = [this.#machineNow(), performance.now()];
     const storeAt = await readStore();
     const tookMs = performance.now() - startedAt;
-    this.#correct({ ms: storeAt - startedAt - tookMs / 2, offByMs: tookMs / 2 });
+    this.#correct({ ms: storeAt - startedAt - tookMs / 2, errorMs: tookMs / 2 });
     return findClockSkew({ askedAt, answeredAt: this.#machineNow(), storeAt });
   }
 
-  /** A look that took long knows less, and counts only where it contradicts. */
-  #correct(seen: { ms: number; offByMs: number }): void {
+  /** A slow reading is less exact and counts only where it contradicts the known offset. */
+  #correct(seen: { ms: number; errorMs: number }): void {
     const known = this.#offset;
-    const contradicts = known === undefined || Math.abs(seen.ms - known.ms) > seen.offByMs + known.offByMs;
-    if (contradicts || seen.offByMs <= known.offByMs) this.#offset = seen;
-    // Clocks drift apart: what was known exactly is known less so at each look.
-    else this.#offset = { ms: known.ms, offByMs: known.offByMs + driftMs };
+    const contradicts = known === undefined || Math.abs(seen.ms - known.ms) > seen.errorMs + known.errorMs;
+    if (contradicts || seen.errorMs <= known.errorMs) this.#offset = seen;
+    // Clocks drift: the known offset becomes less exact with each reading.
+    else this.#offset = { ms: known.ms, errorMs: known.errorMs + driftMs };
   }
 }
 
-/** Between two looks, which are seconds apart: quartz is off by less than a tenth of a millisecond a second. */
+/** Between two readings, which are seconds apart: quartz drifts by less than a tenth of a millisecond per second. */
 const driftMs = 1;

@@ -85,18 +85,18 @@ async function untilReady(check: () => Promise<void>, signal: AbortSignal, log?:
   );
 }
 
-/** What BullMQ keeps to itself of how a worker takes jobs; a test fails when it is no longer so. */
+/** Private parts of BullMQ's worker; a test fails when they change. */
 interface MainLoop {
-  /** Jobs that have been taken, and those that run. */
+  /** Fetched jobs and running jobs. */
   mainLoopQueue: { numQueued(): number } | null;
   /** Asked before each fetch. */
   isRateLimited(): boolean;
 }
 
 /**
- * Has a worker start each job before it fetches another. BullMQ fetches one after the other as many as it may run, and
- * then starts them all: behind a burst the first job waits for the last one's fetch, holding a lock that nobody renews
- * (with thousands it ran out), and the calls of all begin in one turn of the event loop.
+ * Makes a worker start each job before it fetches the next. BullMQ fetches as many jobs as it may run and then starts them
+ * all: in a burst the first job waits for the last fetch, with a lock that nobody renews (with thousands of jobs it expired),
+ * and all calls begin in one turn of the event loop.
  */
 function startWhenFetched(worker: Worker): Worker {
   const loop = worker as unknown as MainLoop;

@@ -6,8 +6,8 @@ import type { QueryQueue } from './query-queue.js';
 const lostConnection = /^(08...|57P0[123])$/;
 
 /**
- * Makes a pool reject as BullMQ expects it when a connection is lost, and gives it back. BullMQ stores an outcome again after
- * such errors, of which it knows only Redis' own; after any other one it fails the job, although its call was answered.
+ * Makes a pool reject with BullMQ's own error when a connection is lost, and returns it. After such an error BullMQ stores a
+ * result again, but it knows only those of Redis; after any other it fails the job, although its call was answered.
  */
 export function withConnectionErrorsNamed(pool: pg.Pool, queries: QueryQueue): PgPool {
   // The same object: BullMQ describes the part of pg.Pool it uses in types of its own that pg's overloads do not match.
@@ -23,7 +23,7 @@ export function withConnectionErrorsNamed(pool: pg.Pool, queries: QueryQueue): P
   return connection;
 }
 
-/** What the server did not say itself happened on the way to it. */
+/** An error that the server did not send itself happened on the way to it. */
 const isLostConnection = (error: unknown): error is Error =>
   error instanceof pg.DatabaseError ? lostConnection.test(error.code ?? '') : error instanceof Error;
 

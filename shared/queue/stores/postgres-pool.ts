@@ -8,11 +8,11 @@ import { parsePostgresUrl } from '../../urls/postgres-url.js';
 import { withConnectionErrorsNamed } from './postgres-errors.js';
 import { QueryQueue } from './query-queue.js';
 
-/** What differs from pool to pool. */
+/** The options that differ between pools. */
 interface PoolOptions {
-  /** Connections at most. */
+  /** Maximum number of connections. */
   max: number;
-  /** Of these, how many are only to be listened on. */
+  /** How many of them only listen for notifications. */
   listeners?: number;
   /** Settings of each session, by their names in PostgreSQL. */
   session: Record<string, string>;
@@ -29,7 +29,7 @@ export interface PostgresPool {
 const connectTimeoutMs = 2000;
 const closingMs = 1000;
 
-/** Opens a pool that replaces its connections, also those that die without a word. It connects when it is used. */
+/** Opens a pool that replaces dead connections, also silent ones. It connects on first use. */
 export function openPostgresPool(
   url: string,
   { max, listeners = 0, session, log }: PoolOptions,
@@ -46,11 +46,11 @@ export function openPostgresPool(
     maxLifetimeSeconds: 1700 + Math.round(200 * Math.random()),
     application_name: 'quillgate',
   });
-  const unheard = (error: Error) => log.debug({ err: error }, 'postgres connection');
-  pool.on('error', unheard);
-  // BullMQ takes some out of the pool without listening to them, and nobody's error ends the process.
-  pool.on('connect', (client) => client.on('error', unheard));
-  // Every queue, worker and relay of a process listens to it: more than Node takes for usual.
+  const logError = (error: Error) => log.debug({ err: error }, 'postgres connection');
+  pool.on('error', logError);
+  // BullMQ takes clients out of the pool without listening for errors, which would end the process.
+  pool.on('connect', (client) => client.on('error', logError));
+  // Every queue, worker and relay of a process listens to it: more than Node's default limit.
   pool.setMaxListeners(0);
   endSilentConnections(pool);
   return {
@@ -59,19 +59,19 @@ export function openPostgresPool(
       pool,
       new QueryQueue({ concurrency: max - listeners, silentMs: connectTimeoutMs }),
     ),
-    // It waits for every query, and a silent server answers none.
+    // `end` waits for every query, and a silent server answers none.
     close: () => withTimeout(closingMs, pool.end()).catch(() => undefined),
   };
 }
 
-/** A connection that has been in use for so long is asked for a sign of life, and again after as long: some listen for ever. */
+/** Period of the heartbeat of a connection in use: some listen for ever. */
 const heartbeatMs = 2000;
-/** One that has said nothing by then is dead. It bounds every query: none of ours takes six seconds. */
+/** A connection that receives nothing for so long is dead. This bounds every query: none of ours takes six seconds. */
 const heartbeatAnswerMs = 4000;
 
 /**
- * Ends connections on which nothing comes back, as when a firewall has forgotten them: TCP itself gives up after a quarter of an
- * hour, and a connection that only listens sends nothing that could go unanswered. Whatever is under way on them fails.
+ * Ends connections that receive nothing, as when a firewall has forgotten them: TCP itself gives up after a quarter of an hour,
+ * and a connection that only listens sends nothing that could go unanswered. Their queries fail.
  */
 function endSilentConnections(pool: pg.Pool): void {
   const idle = new Set<pg.PoolClient>();
@@ -87,10 +87,10 @@ function endSilentConnections(pool: pg.Pool): void {
   const heartbeat = async (client: pg.PoolClient) => {
     const heartbeat = heartbeats.get(client);
     const answers = await isAnswering(client);
-    // It may have been given back meanwhile, and be in use again.
+    // It may have been released meanwhile and be in use again.
     if (heartbeats.get(client) !== heartbeat) return;
     if (answers) return watch(client);
-    // What one has met, those that nobody uses at the moment would meet too.
+    // The idle connections lead to the same server.
     for (const silent of [client, ...idle]) socketOf(silent)?.destroy(new Error('the connection is silent'));
   };
   pool.on('acquire', (client) => {
@@ -104,13 +104,13 @@ function endSilentConnections(pool: pg.Pool): void {
   pool.on('remove', forget);
 }
 
-/** Whether the server says anything: to a question of ours, which it may also refuse, or to the one that it has got already. */
+/** Whether the server sends anything: an answer to our query, even an error, or to the one under way. */
 async function isAnswering(client: pg.PoolClient): Promise<boolean> {
   const before = socketOf(client)?.bytesRead;
   const isReady = 'readyForQuery' in client && client.readyForQuery === true;
   const asked = isReady ? client.query('select 1').catch(() => undefined) : new Promise(() => undefined);
   await withTimeout(heartbeatAnswerMs, asked).catch(() => undefined);
-  // Where this process itself was too busy, the answer has arrived and was not looked at.
+  // When this process itself was too busy, the answer may have arrived without having been handled.
   await nextTurn();
   return socketOf(client)?.bytesRead !== before;
 }

@@ -22,7 +22,7 @@ import { recoveringBackends } from './postgres-backend.js';
 import { readJobs } from './postgres-jobs.js';
 import { openPostgresPool } from './postgres-pool.js';
 
-/** Opens the queue's store in PostgreSQL; its schema is made by `migratePostgresStore`. */
+/** Opens the queue's store in PostgreSQL; `migratePostgresStore` creates its schema. */
 export function openPostgresStore(url: string, log: Log, clock: StoreClock): StoreParts {
   const session = { search_path: schema };
   const unflushed = { ...session, synchronous_commit: 'off' };
@@ -68,17 +68,17 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
 }
 
 /**
- * Of queues. A NOTIFY holds a lock of the whole database from before its commit until after it, and each add, completion
- * and message has one: with a flush to the disk in between they would happen one after the other, at the pace of the disk. So
- * here PostgreSQL may forget the last moments before a crash of its own, as Redis may with `appendfsync everysec`.
+ * For queues. A NOTIFY locks the whole database from before its commit until after it, and each add, completion and message has
+ * one: with a flush to the disk in between they would run one after the other, at the pace of the disk. So PostgreSQL may forget
+ * the last moments before a crash of its own here, as Redis may with `appendfsync everysec`.
  */
 const queueConnections = 12;
 /**
- * Of what must not wait behind jobs, however many are added or end: messages, among them heartbeats, renewals of locks, and the look
- * whether the store is well. One of them listens.
+ * For what must not wait behind jobs, however many are added or finish: messages (heartbeats among them), lock renewals and
+ * checks of the store. One of them listens.
  */
 const urgentConnections = 4;
-/** Of the records, which are flushed: what they promise outlives a crash. */
+/** For records, which are flushed: their promises outlive a crash. */
 const recordConnections = 4;
 
 /** Brings BullMQ's schema and the table of records up to date; any number may do so at once. Throws `Misconfiguration`. */
@@ -98,19 +98,19 @@ export async function migratePostgresStore(url: string): Promise<void> {
 const schema = 'bullmq';
 const table = `${schema}.quillgate_records`;
 /**
- * A main loop that failed tries again after this long; the default of 15 s would be felt as an outage. It is short because no
- * command waits for a connection to come back, as on Redis.
+ * Milliseconds before a failed main loop tries again; the default of 15 s would be an outage by itself. Shorter than with Redis,
+ * because no command waits for a connection to come back.
  */
 const runRetryDelay = 200;
 
-/** Sent as one text it is one transaction. "If not exists" alone fails when two look at once: hence the lock. */
+/** One query text is one transaction. "If not exists" alone fails when two run it at once: hence the lock. */
 const makeRecords = `
   select pg_advisory_xact_lock(hashtext('${table}'));
   create table if not exists ${table} (key text primary key, value text not null, ends_at timestamptz not null);
   create index if not exists quillgate_records_ends_at on ${table} (ends_at)`;
 
 const missing = 'the schema is missing or older than this release: run quillgate migrate';
-/** BullMQ's schema names the oldest major version of its that may work with it. */
+/** BullMQ's schema names the oldest major version of BullMQ that may work with it. */
 const tooNew = 'the schema is of a newer release that this one cannot work with: upgrade this program';
 
 async function findDefect(connection: PgPool, clock: StoreClock): Promise<string | undefined> {
@@ -118,8 +118,8 @@ async function findDefect(connection: PgPool, clock: StoreClock): Promise<string
     const found = await assertSchemaCompatibility(connection, schema);
     if (found < LATEST_SCHEMA_VERSION) return missing;
     let isMissing = false;
-    const defect = await clock.look(async () => {
-      const { rows } = await connection.query(lookAround);
+    const defect = await clock.sync(async () => {
+      const { rows } = await connection.query(readStoreState);
       isMissing = Boolean(rows[0]?.missing);
       return Number(rows[0]?.now);
     });
@@ -132,13 +132,13 @@ async function findDefect(connection: PgPool, clock: StoreClock): Promise<string
 }
 
 const serverMs = `(extract(epoch from clock_timestamp()) * 1000)::bigint`;
-const lookAround = `select to_regclass('${table}') is null as missing, ${serverMs} as now`;
+const readStoreState = `select to_regclass('${table}') is null as missing, ${serverMs} as now`;
 
-/** A worker whose clock was ahead has left a time before which nobody looks for abandoned jobs. */
+/** A worker whose clock was ahead may have stored a time in the future before which nobody checks for stalled jobs. */
 const removeFutureCheck = `
   delete from ${schema}.meta where queue = $1 and field = 'stalled-check' and value::bigint > ${serverMs}`;
 
-/** BullMQ trims this table to 10,000 events a queue while it completes a job, which must never wait for us. */
+/** BullMQ trims this table while it completes a job, which must never wait for us: locked rows are skipped. */
 const removeEvents = `
   delete from ${schema}.event where (queue, id) in
   (select queue, id from ${schema}.event where queue = $1 for update skip locked)`;
@@ -155,7 +155,7 @@ async function measure(pool: pg.Pool, queue: string): Promise<QueueDepth> {
   };
 }
 
-/** In two, because there is an index for each of the two states: those that have ended are not looked at. */
+/** Two subqueries, because each state has its own index: finished jobs are not read. */
 const countJobs = `
   select * from
   (select count(*) as waiting, min(added_at_ms) as oldest from ${schema}.job where queue = $1 and state = 'waiting') as queued,
@@ -164,7 +164,7 @@ const countJobs = `
 const recordTimeoutMs = 2500;
 const maxRemovedAtOnce = 1000;
 
-/** A record that has ended is absent, whether it has been removed or not. The server's clock is the only one asked. */
+/** An expired record counts as absent, removed or not. Only the server's clock is used. */
 function openRecords(pool: pg.Pool): RecordStore {
   const query = (text: string, values: unknown[]) =>
     withTimeout(recordTimeoutMs, pool.query<{ key: string; value: string }>(text, values));
@@ -197,7 +197,7 @@ const createRecord = `
 const replaceRecord = `
   update ${table} set value = $2, ends_at = ${end}
   where key = $1 and value = $4 and ends_at > clock_timestamp()`;
-/** In portions, so that none takes long; what another process is removing is left to it. */
+/** In batches, so that none takes long; rows that another process is removing are skipped. */
 const removeEndedRecords = `
   delete from ${table} where key in
   (select key from ${table} where ends_at <= now() order by ends_at limit $1 for update skip locked)`;

@@ -1,16 +1,16 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { ClusteredRedis, RedisAddress, SingleRedis, WatchedRedis } from '../../urls/redis-url.js';
 
-/** Speaks to one server, to the master that the Sentinels name, or to whichever master of a cluster has the key. */
+/** A connection to one server, to the master that the Sentinels name, or to the masters of a cluster. */
 export type RedisConnection = Redis | Cluster;
 
 /**
- * What becomes of a command while its server cannot be reached: `impatient` ones fail within two seconds, without which an
- * add() would hang while Redis is down or frozen; `patient` ones wait, as blocking reads must.
+ * What happens to a command while its server is unreachable: `fail-fast` ones fail within two seconds, or an add() would hang
+ * while Redis is down or frozen; `blocking` ones wait, as blocking reads must.
  */
 export type OutageMode = 'fail-fast' | 'blocking';
 
-/** Connects, and keeps connecting; the caller listens to `error`. */
+/** Connects, and reconnects without end; the caller listens to `error`. */
 export function connectRedis(address: RedisAddress, mode: OutageMode): RedisConnection {
   const redis = connectTo(address, mode);
   if (redis instanceof Cluster) redis.on('+node', allowManyRefusals);
@@ -18,7 +18,7 @@ export function connectRedis(address: RedisAddress, mode: OutageMode): RedisConn
   return redis;
 }
 
-/** ioredis listens once more for the end of the socket with each command that `reconnectOnError` answers: Node would warn of a leak. */
+/** ioredis adds a listener to the socket for each command that `reconnectOnError` retries: Node would warn of a leak. */
 function allowManyRefusals(redis: Redis): void {
   redis.on('connect', () => redis.stream.setMaxListeners(0));
 }
@@ -36,15 +36,15 @@ function connectTo(address: RedisAddress, mode: OutageMode): RedisConnection {
 
 const connectTimeout = 2000;
 
-/** Reconnects within half a second; BullMQ's own strategy was measured to come back 18 s late. */
+/** Reconnects within half a second; BullMQ's own strategy was measured to reconnect 18 s late. */
 const retryStrategy = (attempt: number): number => Math.min(50 * 2 ** attempt, 500) + Math.random() * 50;
 
-/** The longest blocking read on a connection; the longer of BullMQ's own are cut to this. */
+/** The longest blocking read on a connection; BullMQ's longer ones are cut to this. */
 export const maxBlockMs = 2000;
 
 /**
- * A connection on which no byte comes for so long, in milliseconds, although an answer is due, is replaced, as when a firewall
- * has forgotten it: TCP itself gives up after a quarter of an hour. It is twice what a command may take or a read may block.
+ * A connection that receives no byte for so many milliseconds while an answer is due is replaced, as when a firewall has
+ * forgotten it: TCP itself gives up after a quarter of an hour. It is twice what a command may take or a read may block.
  */
 const socketTimeout = 4000;
 
@@ -54,8 +54,8 @@ const tunings = {
 } as const satisfies Record<OutageMode, RedisOptions>;
 
 /**
- * Once more, elsewhere: who answers like this is a replica. It was the master until now; or it is of a cluster whose masters'
- * connections have all ended, so that ioredis tried any node: replicas do not redirect scripts, but run them and refuse to write.
+ * Reconnects and sends the command again when a replica answered. It was the master until now; or all connections to the masters
+ * of a cluster have ended, so that ioredis tried any node: replicas run scripts instead of redirecting them, and refuse to write.
  */
 const reconnectOnError = ({ message }: Error): false | 2 => (message.includes('READONLY') ? 2 : false);
 
@@ -73,7 +73,7 @@ const optionsOf = ({ credentials, tls, database }: SingleRedis | WatchedRedis, m
 const connectSingle = (address: SingleRedis, mode: OutageMode): Redis =>
   new Redis({ ...address.nodes[0], ...optionsOf(address, mode) });
 
-/** A Sentinel that says nothing is passed over. */
+/** A Sentinel that does not answer in time is skipped. */
 const sentinelCommandTimeout = 1000;
 
 function connectWatched(address: WatchedRedis, mode: OutageMode): Redis {
@@ -87,15 +87,15 @@ function connectWatched(address: WatchedRedis, mode: OutageMode): Redis {
     ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls }),
     sentinelRetryStrategy: retryStrategy,
     sentinelCommandTimeout,
-    // Of a master that fell silent, without which a connection to it would wait for as long as the system does.
+    // For a master that fell silent: a connection to it would otherwise wait until TCP gives up.
     failoverDetector: true,
     sentinelReconnectStrategy: retryStrategy,
   });
 }
 
 /**
- * How often the nodes are asked who has which keys. A connection that ends or a redirection says so at once; of a master that
- * fell silent nothing else does.
+ * How often the nodes are asked who has which keys. A closed connection or a redirection tells at once; nothing else does so for
+ * a master that fell silent.
  */
 const slotsRefreshInterval = 2000;
 
@@ -109,12 +109,12 @@ const connectCluster = ({ nodes, credentials, tls }: ClusteredRedis, mode: Outag
       connectTimeout,
     },
     enableOfflineQueue: mode === 'blocking',
-    // With it connect() would never settle when a part has no master at that moment, and a worker of BullMQ wait for it for ever.
+    // With it connect() would never settle while a shard has no master, and a worker of BullMQ would wait for ever.
     enableReadyCheck: false,
     clusterRetryStrategy: retryStrategy,
     slotsRefreshInterval,
     // A failover takes longer than the default of sixteen tries, 100 ms apart.
     ...(mode === 'blocking' && { maxRedirections: Number.POSITIVE_INFINITY }),
-    // Certificates are for names: an address in the place of one would not match.
+    // Certificates are for names: an address would not match.
     ...(tls && { dnsLookup: (name, callback) => callback(null, name) }),
   });

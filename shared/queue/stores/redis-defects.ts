@@ -24,7 +24,7 @@ export async function findRedisMisconfiguration(
   }
 }
 
-/** A connection refuses commands while it is being made. Throws why it could not be made. */
+/** A connection rejects commands until it is established. Throws the reason when it cannot be. */
 async function untilSettled(connection: RedisConnection): Promise<void> {
   if (connection.status !== 'connecting' && connection.status !== 'connect') return;
   const settled = new AbortController();
@@ -41,7 +41,7 @@ async function mastersOf(connection: RedisConnection): Promise<Redis[]> {
 }
 
 async function findDefect(redis: Redis, clock: StoreClock): Promise<string | undefined> {
-  return (await clock.look(() => timeOf(redis))) ?? (await findEviction(redis));
+  return (await clock.sync(() => timeOf(redis))) ?? (await findEviction(redis));
 }
 
 async function timeOf(redis: Redis): Promise<number> {
@@ -58,7 +58,7 @@ async function findEviction(redis: Redis): Promise<string | undefined> {
 
 const handshakeTimeoutMs = 1000;
 
-/** What TLS has against one of the servers that the address names: of that ioredis tells nothing. */
+/** The TLS error of one of the servers that the address names, which ioredis does not report. */
 async function findTlsError({ tls, nodes }: RedisAddress): Promise<Error | undefined> {
   if (tls === undefined) return undefined;
   const errors = await Promise.all(nodes.map((node) => shakeHands(node, tls)));

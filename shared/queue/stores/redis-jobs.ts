@@ -15,7 +15,7 @@ type EndedJob = readonly [finishedOn: string, failed: 0 | 1, returnValue: string
 
 /**
  * BullMQ's own `getState` reads the whole lists of waiting and active jobs for each job. A job's hash and lock say as much: it
- * is running while somebody holds its lock. What is no hash is nothing that BullMQ wrote, and says nothing of the others. All
+ * is running while a worker holds its lock. A key that is no hash was not written by BullMQ and does not affect the others. All
  * keys begin with the first one, so they are in one slot of a cluster.
  */
 const script = `
@@ -30,7 +30,7 @@ const script = `
   end
   return found`;
 
-/** Gives the connection what `readJobs` needs. */
+/** Defines on the connection the command that `readJobs` needs. */
 export function defineReadJobs(redis: RedisConnection): void {
   redis.defineCommand('readJobs', { numberOfKeys: 1, lua: script });
 }
@@ -53,7 +53,7 @@ function toStoredJob(found: Found): StoredJob {
   return { state: 'completed', finishedOn: Number(finishedOn), returnValue: parse(returnValue) };
 }
 
-/** BullMQ stores what a job gives as JSON; anything else is as good as nothing. */
+/** BullMQ stores the return value of a job as JSON; anything else counts as none. */
 function parse(json: string | null): unknown {
   try {
     return JSON.parse(json ?? 'null');

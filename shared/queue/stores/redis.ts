@@ -19,7 +19,7 @@ declare module 'ioredis' {
   }
 }
 
-/** Opens the queue's store in Redis, wherever the URL says that its servers are. */
+/** Opens the queue's store in Redis: a single server, Sentinel or a cluster. */
 export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreParts {
   const address = parseRedisUrl(url);
   const keys = namesOfKeys(address);
@@ -29,7 +29,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
     return redis;
   };
   const producer = connect('fail-fast');
-  // Shared by workers and relay.
+  // Shared by the workers and the relay.
   const blocking = connect('blocking');
   producer.defineCommand('measureQueue', { numberOfKeys: 4, lua: measureScript });
   defineReadJobs(producer);
@@ -70,16 +70,16 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
 interface RedisKeys {
   /** BullMQ's prefix for this queue. */
   queuePrefix(queue: string): string;
-  /** BullMQ's prefix for the relay, which keeps a namespace in one slot by itself. */
+  /** BullMQ's prefix for the relay, which itself keeps a namespace in one slot. */
   readonly relayPrefix: string;
   /** The key of a record; each is used alone, so a cluster may spread them. */
   record(key: string): string;
 }
 
 /**
- * A cluster places keys by what is in braces: one queue must be in one place, for a script sees nothing else, and the
- * providers' queues are spread over the masters (these words put four queues and the relay on all of three). Elsewhere there are
- * no braces, as there were none before: other names would strand the jobs of a running deployment.
+ * A cluster places keys by the text in braces: the keys of one queue must be in one slot, as scripts require, while the
+ * providers' queues are spread over the masters (these names put four queues and the relay on all of three). Without a cluster
+ * there are no braces: other names than before would strand the jobs of a running deployment.
  */
 export function namesOfKeys({ topology, prefix }: Pick<RedisAddress, 'topology' | 'prefix'>): RedisKeys {
   const start = prefix ?? 'bull';
@@ -91,25 +91,25 @@ export function namesOfKeys({ topology, prefix }: Pick<RedisAddress, 'topology' 
   };
 }
 
-/** While jobs are delayed BullMQ's own would wait for up to ten seconds on a connection that may have died. */
+/** While jobs are delayed, BullMQ's own worker would block for up to ten seconds on a connection that may be dead. */
 class BriefWorker extends Worker {
   override get maximumBlockTimeout(): number {
     return maxBlockMs / 1000;
   }
 }
 
-/** A main loop that failed tries again after this long; the default of 15 s would be felt as an outage. */
+/** Milliseconds before a failed main loop tries again; the default of 15 s would be an outage by itself. */
 const runRetryDelay = 500;
 
 /**
- * An idle worker looks after this many seconds at the latest. Redis wakes one of them for a job, and when that one is frozen
- * the others learn of the job only by looking; PostgreSQL wakes all.
+ * An idle worker checks for jobs at least every so many seconds. Redis wakes one worker for a job, and when that one is frozen
+ * the others find the job only by such a check; PostgreSQL wakes all.
  */
 const drainDelay = 1;
 
 /**
- * From then on every job that is added trims the stream to nothing, in place of BullMQ's 10,000 events, so that it takes up no
- * memory under load. What follows the last trim stays until the next call. BullMQ's own `trimEvents` is approximate.
+ * Also makes every job that is added trim the stream to nothing, instead of to BullMQ's 10,000 events, so that it takes no memory
+ * under load. Events after the last trim stay until the next call. BullMQ's own `trimEvents` is approximate.
  */
 async function forgetEvents(redis: RedisConnection, queue: Queue): Promise<void> {
   await redis.hset(queue.toKey('meta'), 'opts.maxLenEvents', 0);
@@ -117,8 +117,8 @@ async function forgetEvents(redis: RedisConnection, queue: Queue): Promise<void>
 }
 
 /**
- * Gives the lengths and when the job at either head was added, or 0. The keys of a queue are in one slot of a cluster, those of
- * its jobs, which begin with the last key, too.
+ * Returns the lengths and when the job at either head was added, or 0. The keys of a queue and of its jobs, which begin with
+ * the last key, are in one slot of a cluster.
  */
 const measureScript = `
   local function addedAt(id) return tonumber(id and redis.call('HGET', KEYS[4] .. id, 'timestamp') or 0) end
@@ -137,7 +137,7 @@ async function measure(redis: RedisConnection, queue: Queue): Promise<QueueDepth
   return { waiting, active, oldestAddedAt: addedAt.length > 0 ? Math.min(...addedAt) : undefined };
 }
 
-/** Gives 1 when the record was what the caller had read. One key per command: the keys of a cluster are spread. */
+/** Returns 1 when the record was the expected one. One key per command, because records are spread over a cluster. */
 const replaceScript = `
   if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
   redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
@@ -148,7 +148,7 @@ function openRecords(redis: RedisConnection, named: (key: string) => string): Re
   const read = async (key: string) => (await redis.get(named(key))) ?? undefined;
   return {
     read,
-    // One by one: those of a cluster are in many places. They are on their way together.
+    // One command each, because records are spread over a cluster; they are pipelined.
     readAll: (keys) => Promise.all(keys.map(read)),
     create: async (key, { value, ttlMs }) => (await redis.set(named(key), value, 'PX', ttlMs, 'NX')) === 'OK',
     replace: async (key, { expected, value, ttlMs }) =>

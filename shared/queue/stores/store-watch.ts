@@ -6,20 +6,20 @@ interface StoreWatch {
   /** See `QueueStore`. */
   check(): Promise<void>;
   log: Log;
-  /** Ends it. */
+  /** Ends the watch. */
   signal: AbortSignal;
 }
 
-/** Also what makes the loss of a connection known that nobody has used since. */
+/** Also detects the loss of an idle connection. */
 const intervalMs = 1000;
 const intervalWhileUnavailableMs = 250;
-/** Connections are replaced in less: of that nobody needs to hear. */
+/** Connections are replaced in less time, which is not worth a warning. */
 const noticeableMs = 1000;
 
 /** Logs one warning when the store becomes unavailable and one when it is back, until the signal aborts. */
 export async function watchStore({ check, log, signal }: StoreWatch): Promise<void> {
   let since: number | undefined;
-  let isTold = false;
+  let isLogged = false;
   const pause = () =>
     delay(since === undefined ? intervalMs : intervalWhileUnavailableMs, true, { signal, ref: false });
   while (await pause().catch(() => false)) {
@@ -28,14 +28,14 @@ export async function watchStore({ check, log, signal }: StoreWatch): Promise<vo
     if (signal.aborted) return;
     const unavailableMs = Math.round(performance.now() - (since ?? askedAt));
     if (reason === undefined) {
-      if (isTold) log.warn({ unavailableMs }, 'the queue store is available again');
+      if (isLogged) log.warn({ unavailableMs }, 'the queue store is available again');
       since = undefined;
-      isTold = false;
+      isLogged = false;
       continue;
     }
     since ??= askedAt;
-    if (isTold || unavailableMs < noticeableMs) continue;
+    if (isLogged || unavailableMs < noticeableMs) continue;
     log.warn({ reason }, 'the queue store is unavailable');
-    isTold = true;
+    isLogged = true;
   }
 }

@@ -19,25 +19,25 @@ describe('StoreClock', () => {
   it("goes by the store's from then on, whatever this machine's does", async () => {
     let offsetMs = 1_000_000;
     const clock = new StoreClock(() => performance.now() + offsetMs);
-    expect(await clock.look(async () => performance.now() + 1_001_000)).toBeUndefined();
+    expect(await clock.sync(async () => performance.now() + 1_001_000)).toBeUndefined();
     offsetMs -= 120_000;
     expect(off(clock, 1_001_000)).toBeLessThan(50);
-    expect(await clock.look(async () => performance.now() + 1_001_000)).toMatch(/121\.\d s behind/);
+    expect(await clock.sync(async () => performance.now() + 1_001_000)).toMatch(/121\.\d s behind/);
     expect(off(clock, 1_001_000)).toBeLessThan(50);
   });
 
   it('is not misled by a look that took long, but follows the store when it jumps', async () => {
     const clock = new StoreClock();
-    await clock.look(async () => performance.now() + 5000);
+    await clock.sync(async () => performance.now() + 5000);
     const slow = async (offsetMs: number) => {
       const read = performance.now() + offsetMs;
       // The store has read its clock at once, and its answer was late.
       vi.advanceTimersByTime(100);
       return read;
     };
-    await clock.look(() => slow(5000));
+    await clock.sync(() => slow(5000));
     expect(off(clock, 5000)).toBeLessThan(40);
-    await clock.look(() => slow(9000));
+    await clock.sync(() => slow(9000));
     expect(off(clock, 9000)).toBeLessThan(200);
   });
 });
