@@ -8,10 +8,10 @@ import { StartupError } from '../shared/runtime/program.js';
 import { parsePostgresUrl } from '../shared/urls/postgres-url.js';
 import { StoreUrlError } from '../shared/urls/store-url-error.js';
 
-/** How many statements a command runs at once, and so its connections. */
+/** Statements, and so connections, that a command uses at once. */
 const statementsAtOnce = 8;
 
-/** A command can wait, and the line to a database that is elsewhere can be slow. */
+/** A command can wait, and the connection to a remote database can be slow. */
 const answerMs = 30_000;
 
 /**
@@ -31,7 +31,7 @@ export async function withDatabase<T>(
     await assertUsable(database);
     return await command(database, config);
   } catch (error) {
-    if (!isAway(error)) throw error;
+    if (!isUnavailable(error)) throw error;
     throw new StartupError(
       'The database stopped answering; what the command was to do may or may not be done.',
     );
@@ -41,10 +41,10 @@ export async function withDatabase<T>(
 }
 
 /** Whether the error says that the database cannot be reached. */
-export const isAway = (error: unknown): boolean =>
+export const isUnavailable = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'database_unavailable';
 
-/** Works on all items, on as many at once as there are connections. Rejects when one of them does. */
+/** Works on all items, as many at once as there are connections. Rejects when one of them does. */
 export async function doSeveral<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const waiting = items.values();
   const workOn = async () => {
@@ -63,7 +63,7 @@ function findDatabase({ DATABASE_URL, DATA_DIR }: Config): string {
   return DATABASE_URL ?? readDatabaseFile(join(DATA_DIR, 'database-url'));
 }
 
-/** `npm start` leaves the address of its own database there. */
+/** `npm start` writes the address of its own database to this file. */
 function readDatabaseFile(path: string): string {
   try {
     const url = readFileSync(path, 'utf8').trim();

@@ -19,7 +19,7 @@ import {
 
 const bytes = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 const searchVector = customType<{ data: string }>({ dataType: () => 'tsvector' });
-/** To the millisecond, as JavaScript and the answers have it, so that a cursor finds its exact place again. */
+/** To the millisecond, as in JavaScript and in responses, so that a cursor finds its exact place again. */
 const time = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' });
 
 /** Blog posts. */
@@ -44,7 +44,7 @@ export const posts = pgTable(
     search: searchVector('search')
       .notNull()
       .generatedAlwaysAs((): SQL => sql`post_search_vector(title, content)`),
-    /** Owner of the token that created it, and what the request was known by; both null without Idempotency-Key. */
+    /** Owner of the token that created the post, and the key of the request; both null without Idempotency-Key. */
     idempotencyOwner: text('idempotency_owner'),
     idempotencyKey: text('idempotency_key'),
     /** SHA-256 of the request that created it. */
@@ -66,12 +66,12 @@ export const posts = pgTable(
   ],
 );
 
-/** Where an imported post came from, so that an export gives back the file as it was while the post is unchanged. */
+/** The file of an imported post, so that an export returns it as it was while the post is unchanged. */
 export const postSources = pgTable('post_sources', {
   postId: uuid('post_id')
     .primaryKey()
     .references(() => posts.id, { onDelete: 'cascade' }),
-  /** The post's version that the file stands for. */
+  /** The version of the post in the file. */
   version: integer('version').notNull(),
   /** Relative to the imported folder, with `/`. */
   path: text('path').notNull(),
@@ -112,7 +112,7 @@ export const tokens = pgTable('tokens', {
   revokedAt: time('revoked_at'),
 });
 
-/** What operators have done to users and tokens; written by the statement that does it, and never changed. */
+/** The operators' changes of users and tokens; written by the statement of the change, and never changed. */
 export const audit = pgTable('audit', {
   id: uuid('id').primaryKey().defaultRandom(),
   /** To the microsecond: the entries are ordered by it. */

@@ -17,13 +17,13 @@ interface Facts {
 
 const reachedAsLocalhost = new Set(['127.0.0.1', '0.0.0.0', '::', '::1', 'localhost']);
 
-/** Where this machine reaches what listens on the host and port. */
+/** The address at which this machine reaches a server on the host and port. */
 export function originOf({ HOST, PORT }: Pick<Config, 'HOST' | 'PORT'>): string {
   if (reachedAsLocalhost.has(HOST)) return `http://localhost:${PORT}`;
   return `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
 }
 
-/** What `npm start` says once everything runs. */
+/** The text of `npm start` once everything runs. */
 export function banner(facts: Facts): string {
   const { config, workerPort, simulatorUrl, credentials, blog, logDir } = facts;
   const origin = originOf(config);
@@ -58,7 +58,7 @@ Ctrl-C stops everything; the data stays.
 `;
 }
 
-/** The path is added to the base's own, which may end on a slash. */
+/** Appends the path to that of the base, which may end with a slash. */
 const urlUnder = (base: string, path: string): string => `${base.replace(/\/+$/, '')}${path}`;
 
 function describe(id: ProviderId, facts: Facts): string {
@@ -93,6 +93,6 @@ function blogCurls({ config, blog }: Facts): string[] {
   ];
 }
 
-/** The address from this machine, whatever public address the base is. */
+/** The address from this machine instead of the public one. */
 const fromHere = (config: Config, base: string, path: string): string =>
   urlUnder(`${originOf(config)}${new URL(base).pathname}`, path);

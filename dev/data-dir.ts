@@ -4,19 +4,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ConfigError } from '../shared/config/config.js';
 import { withLock } from './lock.js';
 
-const patienceMs = 1000;
+const timeoutMs = 1000;
 
-/** A data folder that is ours alone. */
+/** A data folder that no other start uses. */
 export interface DataDir {
   /** Folder of the programs' logs. */
   readonly logs: string;
-  /** Leaves the folder to the next start. */
+  /** Lets the next start use the folder. */
   release(): void;
 }
 
 /**
- * Makes the data folder unless it is there and keeps other starts away from it, because the one that stops first
- * would stop the other's PostgreSQL too. A killed start keeps nobody away. Throws `ConfigError`.
+ * Creates the data folder if it is missing and locks it against other starts, because the one that stops first would stop the
+ * other's PostgreSQL too. The lock ends with the process, even when it is killed. Throws `ConfigError`.
  */
 export async function occupyDataDir(path: string): Promise<DataDir> {
   const logs = join(path, 'logs');
@@ -25,7 +25,7 @@ export async function occupyDataDir(path: string): Promise<DataDir> {
     mkdirSync(logs, { recursive: true });
     const occupied = await Promise.race([
       lockUntil(released, join(path, 'start.lock')),
-      delay(patienceMs, false),
+      delay(timeoutMs, false),
     ]);
     if (occupied) return { logs, release };
   } catch (cause) {
@@ -37,7 +37,7 @@ export async function occupyDataDir(path: string): Promise<DataDir> {
   ]);
 }
 
-/** Resolves when the lock is ours, and gives it up when the promise resolves. */
+/** Resolves when it holds the lock, and releases that when the promise resolves. */
 const lockUntil = (released: Promise<void>, path: string): Promise<true> =>
   new Promise((resolve, reject) => {
     const hold = () => {

@@ -1,12 +1,12 @@
 import { copyFileSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
 
-/** What `npm start` keeps of each log: this many bytes, and as many in each of two older files. */
+/** Maximum size of each log of `npm start`, and of each of two older files. */
 const maxBytes = 10_000_000;
 const everyMs = 5000;
 
 /**
- * Keeps logs from growing without end while it runs. They are copied and then emptied, because the programs hold them open
- * to append: a line written between the two is lost.
+ * Rotates logs periodically. They are copied and then truncated, because the programs keep them open to append: a line written
+ * in between is lost.
  */
 export function rotateLogs(files: readonly string[]): { stop(): void } {
   const timer = setInterval(() => {
@@ -16,7 +16,7 @@ export function rotateLogs(files: readonly string[]): { stop(): void } {
   return { stop: () => clearInterval(timer) };
 }
 
-/** Moves what a log holds into `<file>.1`, and that into `<file>.2`, when it has grown beyond this size. */
+/** Moves the content of a log to `<file>.1`, and that to `<file>.2`, when it is larger than this. */
 export function rotateLog(file: string, limitBytes: number): void {
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (size <= limitBytes) return;
@@ -25,7 +25,7 @@ export function rotateLog(file: string, limitBytes: number): void {
     if (statSync(`${file}.1`, { throwIfNoEntry: false })) renameSync(`${file}.1`, `${file}.2`);
     copyFileSync(file, `${file}.1`);
   } catch {
-    // On a full disk there is no room for the copy; emptying the log is what makes room.
+    // A full disk has no room for the copy; truncating the log makes room.
   }
   truncateSync(file);
 }

@@ -2,15 +2,15 @@ import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, ConfigError } from '../shared/config/config.js';
 
-/** The programs of a killed start notice within this time that it is gone. */
-const patienceMs = 8000;
+/** The programs of a killed start stop within this time. */
+const timeoutMs = 8000;
 const checkEveryMs = 100;
-/** What `localhost` may mean to a client. */
+/** The addresses that `localhost` may have for a client. */
 const loopbacks = ['127.0.0.1', '::1'];
 
 /**
- * Throws `ConfigError` unless the configured ports can be listened on, all of them. Waits for a port that is taken,
- * because the programs of a start that was killed need a moment to notice and stop.
+ * Throws `ConfigError` unless all configured ports are free. Waits for a port that is taken, because the programs of a killed
+ * start need a moment to stop.
  */
 export async function refuseUnusablePorts(
   { PORT, METRICS_PORT, WORKER_PORT, SIMULATOR_PORT }: Config,
@@ -34,7 +34,7 @@ export async function refuseUnusablePorts(
 }
 
 async function takenPorts(ports: Map<string, number>): Promise<string[]> {
-  const until = Date.now() + patienceMs;
+  const until = Date.now() + timeoutMs;
   for (;;) {
     const taken: string[] = [];
     for (const [name, port] of ports) if (await isTaken(port)) taken.push(`${name}=${port}`);

@@ -1,28 +1,28 @@
 import yoctoSpinner from 'yocto-spinner';
 
-/** Says what a command is doing to whoever waits for it, one stage after another. */
+/** Shows what a command is doing, one stage after another. */
 export interface Stages {
-  /** The stage before has succeeded, and this one begins. */
+  /** Begins a stage; the one before has succeeded. */
   begin(text: string): void;
-  /** The stage before is given up, and this one begins. */
+  /** Begins a stage; the one before is abandoned. */
   turnTo(text: string): void;
-  /** The stage has succeeded; `text` tells what there is to say of that. */
+  /** The stage has succeeded; `text` replaces its own. */
   succeed(text?: string): void;
-  /** The stage has failed; `text` tells what there is to say of that. */
+  /** The stage has failed; `text` replaces its own. */
   fail(text?: string): void;
 }
 
 /** Shows stages with a spinner where the stream is a terminal, and as plain lines where it is a file or a pipe. */
 export function showStages(stream: NodeJS.WriteStream = process.stderr): Stages {
-  // A terminal that was closed, a reader that has gone: no reason for the command to end otherwise than in order.
+  // A closed terminal or reader must not end the command: it shuts down in order.
   stream.on('error', () => undefined);
   return stream.isTTY ? onTerminal(stream) : inLines(stream);
 }
 
 function onTerminal(stream: NodeJS.WriteStream): Stages {
-  // Its handler of signals would end the program before it has stopped what it has started.
+  // Its signal handler would end the program before it has stopped its children.
   const spinner = yoctoSpinner({ stream, handleSignals: false });
-  // Gives the terminal its cursor back, however the program comes to its end.
+  // Restores the cursor of the terminal however the program ends.
   process.once('exit', () => spinner.stop());
   return {
     begin: (text) => void spinner.success().start(text),

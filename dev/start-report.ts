@@ -4,13 +4,13 @@ import type { Stages } from './stages.js';
 interface StartReportOptions {
   stages: Stages;
   config: Pick<Config, 'DATA_DIR' | 'DATABASE_URL' | 'REDIS_URL'>;
-  /** How long requests in flight may take when it stops. */
+  /** Time for requests in flight during a stop, in milliseconds. */
   stopWithinMs: number;
 }
 
 /**
- * What `npm start` says of itself: its stages until all is up, that it stops, and where the data is then. A start that
- * fails says why, and nothing of stopping.
+ * The progress of `npm start`: its stages until everything runs, then that it stops, and where the data is. A failed start
+ * reports the reason only.
  */
 export class StartReport {
   readonly #options: StartReportOptions;
@@ -20,7 +20,7 @@ export class StartReport {
     this.#options = options;
   }
 
-  /** What was begun before may still go on for a while when it is told to stop. */
+  /** Ignored once it is stopping: a stage may still be under way then. */
   begin(stage: string): void {
     if (this.#state === 'starting') this.#options.stages.begin(stage);
   }

@@ -6,11 +6,11 @@ import { migrateQueueStore, openQueueStore } from '../shared/queue/stores/open.j
 import { createLog } from '../shared/runtime/log.js';
 import { isCertificateError } from '../shared/urls/store-certificates.js';
 
-const patienceMs = 5000;
+const timeoutMs = 5000;
 
 /**
- * Brings the database and the queue's store up to date and sees that they can be used, so that a wrong address is
- * named here and the programs do not wait for it for ever. Throws `ConfigError` for what the configuration names.
+ * Migrates the database and the queue's store and checks that they can be used, so that a wrong address is reported here instead
+ * of the programs waiting for it for ever. Throws `ConfigError` for stores that the configuration names.
  */
 export async function prepareStores(config: Config, databaseUrl: string): Promise<void> {
   const complete = { ...config, DATABASE_URL: databaseUrl };
@@ -26,7 +26,7 @@ async function prepareQueueStore(config: Config): Promise<void> {
   await migrateQueueStore(config);
   const store = openQueueStore(config, createLog({ program: 'start', level: 'silent' }));
   try {
-    if (!(await store.whenReady(AbortSignal.timeout(patienceMs)))) await store.check();
+    if (!(await store.whenReady(AbortSignal.timeout(timeoutMs)))) await store.check();
   } finally {
     await store.close();
   }
@@ -34,12 +34,12 @@ async function prepareQueueStore(config: Config): Promise<void> {
 
 interface Named {
   variable: string | undefined;
-  /** What may be shown of a failure: messages of libraries can quote the address and its password. */
+  /** Describes a failure: messages of libraries can quote the address and its password. */
   reasonOf: (error: unknown) => string;
   work: Promise<unknown>;
 }
 
-/** Says which variable a failure comes from; without one it is the embedded part's, and passed on as it is. */
+/** Names the variable that a failure comes from; without one, the embedded store failed, and its error is passed on. */
 async function named({ variable, reasonOf, work }: Named): Promise<void> {
   try {
     await work;

@@ -2,7 +2,7 @@ import { Presets, SingleBar } from 'cli-progress';
 import { createPostImport, type PostImport } from '../../db/posts/post-import.js';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
 import { StartupError } from '../../shared/runtime/program.js';
-import { isAway, withDatabase } from '../database.js';
+import { isUnavailable, withDatabase } from '../database.js';
 import { describeStrays, exportToFolder, type FilesBefore, removeStrays } from '../export/export-folder.js';
 import { exportToJson } from '../export/export-json.js';
 import { ownerByDefault } from '../identities.js';
@@ -54,7 +54,7 @@ async function identify(
     if (!force) refuseAny(await findStale(transfer, posts));
     return posts;
   } catch (error) {
-    if (isAway(error)) throw new StartupError('Nothing was imported: the database stopped answering.');
+    if (isUnavailable(error)) throw new StartupError('Nothing was imported: the database stopped answering.');
     throw error;
   }
 }

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import type { PostSource } from '../../db/posts/post-export.js';
 import type { PostImport } from '../../db/posts/post-import.js';
 import { StartupError } from '../../shared/runtime/program.js';
-import { isAway } from '../database.js';
+import { isUnavailable } from '../database.js';
 import { splitFile } from '../import/front-matter.js';
 import { listMarkdown, printable } from '../import/post-files.js';
 import { headOf } from './export-head.js';
 import { createExportPaths } from './export-paths.js';
 
-/** What an export writes, and where to. */
+/** The options of an export. */
 export interface Export {
   transfer: PostImport;
   path: string;
@@ -49,7 +49,7 @@ export async function exportToFolder(to: FolderExport): Promise<FilesBefore> {
       const head = headOf({ post, path, source: full ? null : source, defaultAuthor });
       const isRenewed = !full && source?.isCurrent === false && (await holds(join(root, path), source));
       await folder.write(path, head + post.content);
-      if (isRenewed) await note(transfer.markExported(post.id, { version: post.version, path, head }));
+      if (isRenewed) await record(transfer.markExported(post.id, { version: post.version, path, head }));
       onPost();
     }
   }
@@ -83,10 +83,10 @@ async function holds(path: string, { head }: PostSource): Promise<boolean> {
   return text !== undefined && splitFile(text).head === head;
 }
 
-/** A database that can only be read is good enough for an export. */
-async function note(marking: Promise<void>): Promise<void> {
+/** An export works with a read-only database, too. */
+async function record(marking: Promise<void>): Promise<void> {
   await marking.catch((error: unknown) => {
-    if (!isAway(error)) throw error;
+    if (!isUnavailable(error)) throw error;
   });
 }
 

@@ -1,17 +1,17 @@
 import { postgresErrorOf } from '../../db/database/errors.js';
 import type { Imported, ImportedPost, PostImport } from '../../db/posts/post-import.js';
 import { Failure } from '../../shared/failures.js';
-import { doSeveral, isAway } from '../database.js';
+import { doSeveral, isUnavailable } from '../database.js';
 import { describeStale, type NamedPost } from './import-identities.js';
 
-/** What came of every post. */
+/** The result of every post. */
 export interface ImportResult {
   counts: Record<Imported, number>;
-  /** Posts that the database did not take, with the reason; the others were gone on with. */
+  /** Posts that the database rejected, with the reason; the import went on with the others. */
   refused: string[];
   /** Posts for which the database gave no answer: stored or not. */
   uncertain: string[];
-  /** How many were not tried any more, because the database was away or in trouble too often. */
+  /** How many were not tried, because the database was unavailable or failed too often. */
   untried: number;
 }
 
@@ -20,15 +20,15 @@ interface ImportRun {
   posts: readonly NamedPost[];
   /** Whether to write over posts that were changed since their files were read. */
   force?: boolean;
-  /** Whether the database can be worked with. */
+  /** Whether the database is available. */
   isThere: () => Promise<boolean>;
   onDone: () => void;
 }
 
-/** So many posts that meet trouble in a database that is there are trouble for every post. */
-const maxTroubles = 20;
+/** So many failures of an available database would meet every post. */
+const maxFailures = 20;
 
-/** Stores the posts, several at once, until all are done or the database is away. */
+/** Stores the posts, several at once, until all are done or the database is unavailable. */
 export async function storePosts({
   transfer,
   posts,
@@ -42,7 +42,7 @@ export async function storePosts({
     uncertain: [],
     untried: posts.length,
   };
-  let troubles = 0;
+  let failures = 0;
   let stopped = false;
   await doSeveral(posts, async ({ name, post }) => {
     if (stopped) return;
@@ -50,19 +50,19 @@ export async function storePosts({
     try {
       result.counts[await transfer.store(post, { force })]++;
     } catch (error) {
-      if (isAway(error) && !wasAnswered(error)) result.uncertain.push(name);
+      if (isUnavailable(error) && !wasAnswered(error)) result.uncertain.push(name);
       else result.refused.push(`${name}: ${reasonOf(error, post)}`);
-      if (isAway(error)) stopped = ++troubles === maxTroubles || !(await isThere()) || stopped;
+      if (isUnavailable(error)) stopped = ++failures === maxFailures || !(await isThere()) || stopped;
     }
     onDone();
   });
   return result;
 }
 
-/** An error that ends the statement alone is PostgreSQL's word that nothing of it was done. */
+/** After an error that ends only the statement, PostgreSQL has done nothing of it. */
 const wasAnswered = (error: unknown): boolean => postgresErrorOf(error)?.severity === 'ERROR';
 
-/** Messages of the database hold what was to be stored. */
+/** Without the database's message, which quotes the post. */
 function reasonOf(error: unknown, post: ImportedPost): string {
   if (error instanceof Failure && error.code === 'slug_taken') return 'slug: belongs to another post';
   if (error instanceof Failure && error.code === 'precondition_failed') return describeStale(post.id);

@@ -6,7 +6,7 @@ import { and, asc, eq, gt, isNull, lt, or, sql } from '../database/drizzle.js';
 import { tokens, users } from '../schema.js';
 import type { UserIdentity } from './users.js';
 
-/** An access token as the operators see it; times are RFC 3339 in UTC. */
+/** An access token as operators see it; times are RFC 3339 in UTC. */
 export interface TokenInfo {
   /** UUIDv7; says nothing about the token itself. */
   id: string;
@@ -20,20 +20,20 @@ export interface TokenInfo {
   revokedAt: string | null;
 }
 
-/** What a token that is good at this moment allows, and to whom. */
+/** The grant of a valid token: its scopes and its user. */
 export interface TokenGrant {
   id: string;
   /** SHA-256 of the token. */
   secretHash: Buffer;
   user: UserIdentity;
   scopes: Scope[];
-  /** Whether the last use was noted within the minute. */
+  /** Whether a use was recorded within the last minute. */
   usedRecently: boolean;
 }
 
 /** What a new token is stored with. */
 export interface NewToken {
-  /** Name of its user, who is made where there is none: without a secret. */
+  /** Name of its user; a missing user is created without a secret. */
   owner: string;
   scopes: Scope[];
   /** Undefined: never. */
@@ -47,23 +47,23 @@ export interface TokenStore {
   create(token: NewToken): Promise<TokenInfo>;
   /** Finds a token that is neither expired, by the database's clock, nor revoked. */
   find(secretHash: Buffer): Promise<TokenGrant | undefined>;
-  /** Notes a use, at most once a minute. */
+  /** Records a use, at most once a minute. */
   markUsed(id: string): Promise<void>;
   /** Oldest first; the expired and revoked ones too. */
   list(): Promise<TokenInfo[]>;
-  /** False when there is no such token; one that was revoked before keeps its time. */
+  /** False when there is no such token; a token that is revoked already keeps its time. */
   revoke(id: string): Promise<boolean>;
 }
 
-const noted = sql`now() - interval '1 minute'`;
+const recently = sql`now() - interval '1 minute'`;
 
-/** The `actor` is whom the audit names for changes. */
+/** The audit names `actor` for all changes. */
 export function createTokenStore(database: Database, actor = unknownActor): TokenStore {
   return {
     create: (token) => create(database, actor, token),
     find: (secretHash) => find(database, secretHash),
     markUsed: async (id) => {
-      const stale = or(isNull(tokens.lastUsedAt), lt(tokens.lastUsedAt, noted));
+      const stale = or(isNull(tokens.lastUsedAt), lt(tokens.lastUsedAt, recently));
       const used = { lastUsedAt: sql`now()` };
       await database.run((db) =>
         db
@@ -87,8 +87,8 @@ async function create(database: Database, actor: string, token: NewToken): Promi
   const [row] = await database.run((db) => {
     const created = db.$with('created').as(db.insert(tokens).values(values).returning());
     const targets = sql`select id, owner from ${created}`;
-    const noted = db.$with('noted', {}).as(auditOf({ actor, action: 'tokens.create', targets }));
-    return db.with(created, noted).select().from(created);
+    const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'tokens.create', targets }));
+    return db.with(created, audited).select().from(created);
   });
   if (row === undefined) throw new TypeError('an insert gave no row back');
   return toInfo(row);
@@ -106,8 +106,8 @@ async function revoke(database: Database, actor: string, id: string): Promise<bo
         .returning({ id: tokens.id, owner: tokens.owner }),
     );
     const targets = sql`select id, owner from ${revoked}`;
-    const noted = db.$with('noted', {}).as(auditOf({ actor, action: 'tokens.revoke', targets }));
-    return db.with(revoked, noted).select({ id: tokens.id }).from(tokens).where(isToken);
+    const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'tokens.revoke', targets }));
+    return db.with(revoked, audited).select({ id: tokens.id }).from(tokens).where(isToken);
   });
   return row !== undefined;
 }
@@ -119,7 +119,7 @@ async function find(database: Database, secretHash: Buffer): Promise<TokenGrant 
     or(isNull(tokens.expiresAt), gt(tokens.expiresAt, sql`now()`)),
   );
   const { id, scopes } = tokens;
-  const usedRecently = sql<boolean>`coalesce(${tokens.lastUsedAt} >= ${noted}, false)`;
+  const usedRecently = sql<boolean>`coalesce(${tokens.lastUsedAt} >= ${recently}, false)`;
   const user = { id: users.id, name: users.name, createdAt: users.createdAt };
   const fields = { id, secretHash: tokens.secretHash, user, scopes, usedRecently };
   const [row] = await database.run(

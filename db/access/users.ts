@@ -5,9 +5,9 @@ import type { Database } from '../database/client.js';
 import { asc, eq, exists, isNull, sql } from '../database/drizzle.js';
 import { tokens, users } from '../schema.js';
 
-/** A user as the operators see it. */
+/** A user as operators see it. */
 export interface UserInfo {
-  /** UUID; another one when the name is given again after a removal. */
+  /** UUID; a name that is given again after a removal gets another one. */
   id: string;
   name: string;
   role: UserRole;
@@ -17,7 +17,7 @@ export interface UserInfo {
   createdAt: string;
 }
 
-/** Whom a secret or a token stands for. */
+/** The user of a secret or a token. */
 export interface UserIdentity {
   id: string;
   name: string;
@@ -25,8 +25,8 @@ export interface UserIdentity {
 }
 
 /**
- * The user that the environment names. Every process has to know them without the database, and be of one mind at every start, so the
- * id is made from the name, and the name counts as theirs since ever.
+ * The user that the environment names. Every process must know the same id at every start without the database, so the id is made
+ * from the name, and the user counts as the oldest with that name.
  */
 export const firstUserOf = (name: string): UserIdentity => ({
   id: uuidv5(name, firstUsers),
@@ -34,7 +34,7 @@ export const firstUserOf = (name: string): UserIdentity => ({
   createdAt: new Date(0),
 });
 
-/** The namespace of their ids (RFC 9562, 5.5): a UUID that was drawn for it. */
+/** The namespace of these ids (RFC 9562, 5.5): a random UUID. */
 const firstUsers = '3f0c4f2e-5a44-4c0b-9a83-0f3c7a1d7b1e';
 
 /** What a user's secret is checked against. */
@@ -55,8 +55,8 @@ export interface NewUser {
 /** The users in Postgres. Everything may throw `Failure('database_unavailable')`. */
 export interface UserStore {
   /**
-   * Gives the user's id. A user of this name who has only tokens gets the secret, and the role if one is given; undefined when
-   * there is one with a secret, who then stays as is.
+   * Returns the user's id. A user of this name who has only tokens gets the secret, and the role if one is given; undefined when
+   * there is one with a secret, who stays unchanged.
    */
   add(user: NewUser): Promise<string | undefined>;
   /** Removes the user and revokes the access tokens that the name owns; without such a user nothing happens. */
@@ -66,13 +66,13 @@ export interface UserStore {
   digests(): Promise<UserDigest[]>;
 }
 
-/** The channel on which every change of the users is told, with no payload, once it is committed. */
+/** The channel that is notified, without a payload, of every committed change of the users. */
 export const usersChannel = 'quillgate_users';
 
 /** In the same statement as the change, so that neither happens without the other. */
-const tell = sql<string>`pg_notify(${usersChannel}, '')`;
+const notify = sql<string>`pg_notify(${usersChannel}, '')`;
 
-/** The `actor` is whom the audit names for changes. */
+/** The audit names `actor` for all changes. */
 export function createUserStore(database: Database, actor = unknownActor): UserStore {
   return {
     add: (user) => add(database, actor, user),
@@ -105,8 +105,8 @@ async function add(database: Database, actor: string, user: NewUser): Promise<st
         .returning({ id: users.id }),
     );
     const targets = sql`select id, ${user.name}::text from ${added}`;
-    const noted = db.$with('noted', {}).as(auditOf({ actor, action: 'users.add', targets }));
-    return db.with(added, noted).select({ id: added.id, tell }).from(added);
+    const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'users.add', targets }));
+    return db.with(added, audited).select({ id: added.id, notify }).from(added);
   });
   return row?.id;
 }
@@ -125,8 +125,8 @@ async function remove(database: Database, actor: string, name: string) {
         )
         .returning({ id: tokens.id }),
     );
-    const noted = db
-      .$with('noted', {})
+    const audited = db
+      .$with('audited', {})
       .as(auditOf({ actor, action: 'users.remove', targets: sql`select id, ${name}::text from ${removed}` }));
     const revocations = db
       .$with('revocations', {})
@@ -134,8 +134,8 @@ async function remove(database: Database, actor: string, name: string) {
         auditOf({ actor, action: 'tokens.revoke', targets: sql`select id, ${name}::text from ${revoked}` }),
       );
     return db
-      .with(removed, revoked, noted, revocations)
-      .select({ tell, tokensRevoked: sql<number>`(select count(*)::int from ${revoked})` })
+      .with(removed, revoked, audited, revocations)
+      .select({ notify, tokensRevoked: sql<number>`(select count(*)::int from ${revoked})` })
       .from(removed);
   });
   return { removed: row !== undefined, tokensRevoked: row?.tokensRevoked ?? 0 };

@@ -3,7 +3,7 @@ import type { Log } from '../../shared/runtime/log.js';
 import { singleFlight } from '../../shared/runtime/single-flight.js';
 import { type PostgresAddress, parsePostgresUrl } from '../../shared/urls/postgres-url.js';
 import { ConnectionPool, type Query } from './connection-pool.js';
-import { codeOf, errorOf, isDatabaseError, postgresErrorOf, schemaMissing, statementCut } from './errors.js';
+import { codeOf, errorOf, isDatabaseError, postgresErrorOf, queryCanceled, schemaMissing } from './errors.js';
 import { type Listener, type ListenHooks, startListening } from './listener.js';
 import { findSchemaAge, type SchemaAge } from './migrate.js';
 
@@ -130,7 +130,7 @@ class PostgresDatabase implements Database {
 /** A failed search must not look like an outage, nor be repeated at once. */
 function factsOf(error: unknown, purpose: Purpose): { detail?: string; retryAfterMs?: number } {
   const code = purpose === 'search' ? codeOf(error) : undefined;
-  if (code === statementCut)
+  if (code === queryCanceled)
     return { detail: 'The search took too long: make it narrower.', retryAfterMs: 60_000 };
   if (code === 'NO_FREE_CONNECTION') return { detail: 'Too many searches are running at the moment.' };
   return {};

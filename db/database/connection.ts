@@ -3,23 +3,23 @@ import postgres from 'postgres';
 import type { PostgresAddress } from '../../shared/urls/postgres-url.js';
 import { drizzle, type PostgresJsDatabase } from './drizzle.js';
 
-/** Drizzle's query builder on postgres.js. In raw SQL only arrays of text come as arrays, and times are strings. */
+/** Drizzle's query builder on postgres.js. Raw SQL returns only arrays of text as arrays, and times as strings. */
 export type Drizzle = PostgresJsDatabase<Record<string, never>>;
 
-/** One connection to a database, opened by its first query. Once lost it stays so, and queries on it fail. */
+/** One connection to a database, opened by its first query. It does not reconnect: once lost, its queries fail. */
 export interface Connection {
   readonly db: Drizzle;
-  /** Lets queries end for so long, in milliseconds, fails the others, and ends the connection. Never rejects. */
+  /** Waits up to `graceMs` milliseconds for queries, fails the others and ends the connection. Never rejects. */
   close(graceMs: number): Promise<void>;
 }
 
 interface ConnectionOptions {
   address: PostgresAddress;
-  /** How long opening it may take, in milliseconds. */
+  /** Maximum time to connect, in milliseconds. */
   connectTimeoutMs: number;
-  /** Ends it when it had nothing to do for so long, in milliseconds. */
+  /** Ends the connection when it has been idle for so long, in milliseconds. */
   idleTimeoutMs?: number;
-  /** PostgreSQL's settings for the session, as texts: postgres.js leaves out a number that is 0. */
+  /** PostgreSQL's settings for the session, as texts: postgres.js drops the number 0. */
   session: { application_name: string } & Record<string, string>;
   /** Called at each NOTIFY of a channel that the session listens to. */
   onNotify?: () => void;
@@ -27,10 +27,10 @@ interface ConnectionOptions {
   onLost?: () => void;
 }
 
-/** Prepares a connection to the database at the address: everything of postgres.js that we use. */
+/** Prepares a connection to the database at the address; the only use of postgres.js. */
 export function openConnection(options: ConnectionOptions): Connection {
   const { address, connectTimeoutMs, idleTimeoutMs, session, onNotify, onLost = () => undefined } = options;
-  const line = openLine(address, onLost);
+  const socket = openSocketOnce(address, onLost);
   const settings: postgres.Options<typeof types> & Unlisted = {
     ...address,
     max: 1,
@@ -38,11 +38,11 @@ export function openConnection(options: ConnectionOptions): Connection {
     idle_timeout: idleTimeoutMs && idleTimeoutMs / 1000,
     max_lifetime: null,
     keep_alive: keepAliveSeconds,
-    // Asked for on each new connection, and where that query fails its rejection is handled by nobody.
+    // postgres.js would query the types on each connection, and nothing handles the rejection of that query.
     fetch_types: false,
     types,
     connection: { TimeZone: 'UTC', ...session },
-    socket: line.open,
+    socket: socket.open,
     onnotice: () => undefined,
     onnotify: onNotify,
     onclose: onLost,
@@ -52,8 +52,8 @@ export function openConnection(options: ConnectionOptions): Connection {
     db: drizzle(client),
     close: async (graceMs) => {
       await client.end({ timeout: graceMs / 1000 });
-      // It has said goodbye and waits for the server's, which a silent one does not send.
-      line.close();
+      // `end` waits for the server to close the socket, which a silent one does not do.
+      socket.close();
     },
   };
 }
@@ -66,7 +66,7 @@ interface Unlisted {
   onnotify: (() => void) | undefined;
 }
 
-/** Drizzle's own reading of arrays loses backslashes, so it gets arrays that have been read. */
+/** Drizzle's own array parser loses backslashes, so it gets parsed arrays. */
 const types = {
   textArray: {
     to: 1009,
@@ -83,34 +83,34 @@ const types = {
 const quote = (text: string): string => `"${text.replace(/["\\]/g, '\\$&')}"`;
 
 /**
- * The socket of a connection. There is only ever one: postgres.js would open another when it is lost, and fail the
- * next query with the error that ended the last (https://github.com/porsager/postgres/issues/1223); and dial for ever,
- * without a pause, where connections are accepted and closed at once, as proxies of a dead server do.
+ * Opens the socket of a connection, only once: postgres.js would open another when it is lost, and fail the next query with the
+ * error that ended the last (https://github.com/porsager/postgres/issues/1223). And where connections are accepted and closed
+ * at once, as by the proxy of a dead server, it would reconnect for ever without a pause.
  */
-function openLine({ host, port, ssl }: PostgresAddress, onLost: () => void) {
-  let line: Socket | undefined;
+function openSocketOnce({ host, port, ssl }: PostgresAddress, onLost: () => void) {
+  let socket: Socket | undefined;
   let used = false;
   return {
     open: (): Socket => {
       if (used) throw Object.assign(new Error('the connection is lost'), { code: 'CONNECTION_CLOSED' });
       used = true;
-      line = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
-      line.once('end', onLost).once('error', onLost);
-      if (ssl) refuseWithoutTls(line);
-      // postgres.js looks here for the name to tell the server.
-      return Object.assign(line, { host });
+      socket = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
+      socket.once('end', onLost).once('error', onLost);
+      if (ssl) refuseWithoutTls(socket);
+      // postgres.js takes the server name for TLS from here.
+      return Object.assign(socket, { host });
     },
     close: () => {
       used = true;
-      line?.destroy();
+      socket?.destroy();
     },
   };
 }
 
-/** The first byte is the server's answer to whether it has TLS; postgres.js begins with TLS whatever it is. */
-function refuseWithoutTls(line: Socket): void {
-  line.once('data', ([answer]) => {
+/** The first byte says whether the server offers TLS; postgres.js starts TLS whatever it says. */
+function refuseWithoutTls(socket: Socket): void {
+  socket.once('data', ([answer]) => {
     if (answer !== 'S'.charCodeAt(0))
-      line.destroy(Object.assign(new Error('no TLS'), { code: 'TLS_NOT_OFFERED' }));
+      socket.destroy(Object.assign(new Error('no TLS'), { code: 'TLS_NOT_OFFERED' }));
   });
 }

@@ -15,34 +15,34 @@ export class DatabaseTimeout extends Error {
 export const answerWithin = <T>(ms: number, work: Promise<T>): Promise<T> =>
   withTimeout(ms, work, () => new DatabaseTimeout('NO_ANSWER'));
 
-/** The code of an error or of the nearest of its causes that has one: an SQLSTATE, or a word of Node or postgres.js. */
+/** The code of an error or of its nearest cause with one: an SQLSTATE, or a code of Node or postgres.js. */
 export function codeOf(error: unknown): string | undefined {
   return chainOf(error)
     .map((link) => ('code' in link ? link.code : undefined))
     .find((code) => typeof code === 'string');
 }
 
-/** What PostgreSQL itself has answered; undefined when the error is not its own. */
+/** The error that PostgreSQL itself sent; undefined for any other. */
 export const postgresErrorOf = (error: unknown): postgres.PostgresError | undefined =>
   chainOf(error).find((link) => link instanceof postgres.PostgresError);
 
-/** Whether a query failed for a reason that lies in the database or on the way to it, so that it may succeed later. */
+/** Whether a query failed because of the database or the connection to it, so that it may succeed later. */
 export function isDatabaseError(error: unknown): boolean {
   const answered = postgresErrorOf(error);
-  if (answered) return endsConnection(answered) || troubleStates.test(answered.code);
+  if (answered) return endsConnection(answered) || databaseStates.test(answered.code);
   return connectionCodes.test(codeOf(error) ?? '');
 }
 
-/** Whether a query failed in a way that leaves its connection good. */
+/** Whether the connection of a failed query can still be used. */
 export function keepsConnection(error: unknown): boolean {
   const answered = postgresErrorOf(error);
   if (answered === undefined || endsConnection(answered)) return false;
-  return !troubleStates.test(answered.code) || statementStates.test(answered.code);
+  return !databaseStates.test(answered.code) || statementStates.test(answered.code);
 }
 
 /**
- * Whether a query met what every connection to this server would meet, while a new one may lead to another: after a
- * failover the old server may go on as one that can only be read.
+ * Whether every connection to this server would meet the same error, while a new one may lead to another server: after a
+ * failover the old one may continue as read-only.
  */
 export function concernsServer(error: unknown): boolean {
   const answered = postgresErrorOf(error);
@@ -52,13 +52,13 @@ export function concernsServer(error: unknown): boolean {
   );
 }
 
-/** What is wrong with the database, in words that are safe to show: messages can hold its address and a query. */
+/** Describes an error of the database in words that are safe to show: its own message can contain the address and a query. */
 export function errorOf(error: unknown): string {
   const code = codeOf(error);
-  return `the database ${wordsFor(error, code)}${code === undefined ? '' : ` (${code})`}`;
+  return `the database ${describe(error, code)}${code === undefined ? '' : ` (${code})`}`;
 }
 
-function wordsFor(error: unknown, code = ''): string {
+function describe(error: unknown, code = ''): string {
   const answered = postgresErrorOf(error);
   if (answered && endsConnection(answered)) return 'refuses or ends the connection';
   if (code === readOnly) return 'is read-only';
@@ -69,16 +69,16 @@ function wordsFor(error: unknown, code = ''): string {
 
 const endsConnection = ({ severity }: postgres.PostgresError): boolean => severity !== 'ERROR';
 
-/** SQLSTATE of a table or schema that is not there. */
+/** SQLSTATE of a missing table or schema. */
 export const undefinedTable = '42P01';
 
-/** SQLSTATE of a statement that was cut, by the time limit or by an operator. */
-export const statementCut = '57014';
+/** SQLSTATE of a statement cancelled by the time limit or an operator. */
+export const queryCanceled = '57014';
 
 const readOnly = '25006';
 const tooManyConnections = '53300';
 
-/** What to tell people whose database lacks what this version needs. */
+/** For a database that lacks migrations of this release. */
 export const schemaMissing = 'the schema is missing or older than this release: run quillgate migrate';
 
 /**
@@ -86,9 +86,9 @@ export const schemaMissing = 'the schema is missing or older than this release: 
  * shut down or starting up (57), its disk (58); no such database, read-only as a replica is, serialisation, deadlock,
  * a lock that others hold, schema missing.
  */
-const troubleStates = /^(08|28|53|57|58|3D000|25006|40001|40P01|55P03|42P01)/;
+const databaseStates = /^(08|28|53|57|58|3D000|25006|40001|40P01|55P03|42P01)/;
 
-/** Those of them that are about the one statement alone. */
+/** Those that concern only the one statement. */
 const statementStates = /^(57014|40001|40P01|55P03)$/;
 
 /** Codes of the system (but not Node's own, ERR_…), of postgres.js, of this folder, of Node's streams and of TLS. */
@@ -97,7 +97,7 @@ const connectionCodes =
 
 const deepestCause = 5;
 
-/** The error and its causes: Drizzle wraps what postgres.js throws, and Node what it met at several addresses. */
+/** The error and its causes: Drizzle wraps the errors of postgres.js, and Node those of several addresses. */
 function chainOf(error: unknown, depth = 0): Error[] {
   if (!(error instanceof Error) || depth === deepestCause) return [];
   const members: unknown[] = error instanceof AggregateError ? error.errors : [];

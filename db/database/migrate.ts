@@ -15,7 +15,7 @@ const migrationLock = 5_142_077_301;
 
 const connectTimeoutMs = 5000;
 const closingMs = 1000;
-const patienceMs = 2000;
+const noticeAfterMs = 2000;
 
 /**
  * Brings the schema up to date. Any number of processes may do so at once, and `onWait` is called in one that has
@@ -56,7 +56,7 @@ async function takeLock(db: Drizzle, onWait: () => void): Promise<void> {
   const attempt = sql`select pg_try_advisory_lock(${migrationLock}) as taken`;
   const [row] = await db.execute<{ taken: boolean }>(attempt);
   if (row?.taken) return;
-  const waiting = setTimeout(onWait, patienceMs);
+  const waiting = setTimeout(onWait, noticeAfterMs);
   try {
     await db.execute(sql`select pg_advisory_lock(${migrationLock})`);
   } finally {

@@ -13,7 +13,6 @@ interface PostChangesDeps {
   read: PostReader;
 }
 
-/** What one change is made with. */
 interface ChangeDeps {
   statements: Statements;
   read: PostReader;
@@ -30,8 +29,8 @@ interface Update {
 }
 
 /**
- * Changes and removes posts. What a caller expects is a condition of the very statement that writes, so of two
- * writes that expect the same one happens; only a write that did not happen is followed by a look why.
+ * Changes and removes posts. The expected versions are a condition of the statement that writes, so only one of two writes that
+ * expect the same version happens; a write that did not happen is followed by a read of the reason.
  */
 export function createPostChanges({
   database,
@@ -79,7 +78,7 @@ async function keep(
   return { kind: 'changed', post };
 }
 
-/** The title has to be read first; should the post change in between, its slug would be of a title it no longer has. */
+/** Reads the title first, and again when the post changes in between: the slug would be that of an old title. */
 async function remakeSlug(deps: ChangeDeps, wanted: Omit<Update, 'slug'>): Promise<Change> {
   for (;;) {
     const kept = await keep(deps, wanted);
@@ -90,7 +89,7 @@ async function remakeSlug(deps: ChangeDeps, wanted: Omit<Update, 'slug'>): Promi
   }
 }
 
-/** A slug made from the title that another write takes at the same moment is given up for the fallback. */
+/** When another write takes the slug at the same moment, the fallback is used. */
 async function update(statements: Statements, wanted: Update): Promise<Change> {
   try {
     return await tryUpdate(statements, wanted);

@@ -8,16 +8,15 @@ import { oncePerConnection, postColumns, toPost } from './post-rows.js';
 import type { PostFields, PostRequest, PostStore } from './post-store.js';
 import { freeSlug, type Slug, slugAsGiven, slugOfTitle } from './slug.js';
 
-/** With every attempt a slug made from the title becomes another one, so that the second is nearly always the last. */
+/** Each attempt has another fallback slug, so that the second is nearly always the last. */
 const maxAttempts = 3;
 
 /**
  * Creates posts:
  * 1. The post is inserted, unless its slug or its request is known already.
- * 2. When it was the request, the answer is the post that the request made. This is asked first, because the repeat
- *    of a request with a slug finds that slug taken, too: by its own first post. A key of somebody who had the user's name
- *    before is taken from the post, and the insertion tried again.
- * 3. When it was a slug made from the title, somebody has just taken it: again, with another.
+ * 2. If the request is known, its post is returned. This is checked first, because a repeated request with a slug finds that slug
+ *    taken, too: by its own post. A key of a previous user of the same name is removed from the post, and the insertion repeated.
+ * 3. If the slug was made from the title, another post has just taken it: the insertion is repeated with another slug.
  */
 export function createPostCreation(database: Database): PostStore['create'] {
   const insertion = oncePerConnection(prepareInsertion);
@@ -76,8 +75,8 @@ function prepareInsertion(db: Drizzle) {
 }
 
 /**
- * The post that the key stands for. It is kept with the name of its user, as the release before knows it; a post that is older than the
- * user is of somebody who had the name before, and loses the key.
+ * The post of the idempotency key. The key is stored with the user's name, as in the previous release; a post older than the user
+ * belongs to a previous user of that name, and loses the key.
  */
 async function findFirst(
   statements: Statements,

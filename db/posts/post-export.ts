@@ -19,11 +19,11 @@ export interface ExportedPost {
 }
 
 export interface ExportedSource extends PostSource {
-  /** Whether the post is as it was imported, so that the file still stands for it. */
+  /** Whether the post is unchanged since its import, so that the file still equals it. */
   isCurrent: boolean;
 }
 
-/** Every post on its way out, drafts included. Everything may throw `Failure('database_unavailable')`. */
+/** Exports all posts, drafts included. Everything may throw `Failure('database_unavailable')`. */
 export interface PostExport {
   count(): Promise<number>;
   /** The files that posts came from: path by the post's id. */
@@ -32,7 +32,7 @@ export interface PostExport {
   pages(): AsyncGenerator<ExportedPost[]>;
 }
 
-/** Reads every post, in statements that each answer with little. */
+/** Reads all posts, in statements with small results. */
 export function createPostExport(database: Database): PostExport {
   return {
     count: async () => {
@@ -55,7 +55,7 @@ export function createPostExport(database: Database): PostExport {
 /** Every UUID but this one is greater. */
 const minId = '00000000-0000-0000-0000-000000000000';
 
-/** The rows in the order of their ids: after each page those behind its last row, until there are none. */
+/** The rows in the order of their ids, page by page. */
 async function* walk<Row extends { id: string }>(read: (after: string) => Promise<Row[]>) {
   for (let rows = await read(minId); rows.length > 0; rows = await read(rows.at(-1)?.id ?? minId)) yield rows;
 }
@@ -71,12 +71,12 @@ const pathsAfter = (db: Drizzle, after: string) =>
     .limit(pathsAtOnce);
 
 const postsAtOnce = 200;
-/** Bytes of text after which a page ends: over a slow line it has to arrive before we give up on the database. */
+/** Bytes of text after which a page ends: it must arrive over a slow connection before the statement times out. */
 const maxBytesPerPage = 1024 * 1024;
 
 const isSource = eq(postSources.postId, posts.id);
 
-/** One page. The lengths are stored with the texts: only the texts that are sent are unpacked. */
+/** One page. PostgreSQL stores lengths with the texts, so only the returned texts are decompressed. */
 function postsAfter(db: Drizzle, after: string) {
   const sized = db
     .select({

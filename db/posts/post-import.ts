@@ -27,7 +27,7 @@ export interface ImportedPost {
   source: PostSource | undefined;
 }
 
-/** What storing a post came to. */
+/** The result of storing a post. */
 export type Imported = 'created' | 'changed' | 'unchanged';
 
 /** The post that has a slug. */
@@ -37,10 +37,10 @@ export interface SlugOwner {
   path: string | null;
 }
 
-/** How a post to be stored stands to the one that is there. */
+/** How a post to be stored compares to the stored one. */
 export type Comparison = 'missing' | 'same' | 'different' | 'stale';
 
-/** Posts on their way in and out, drafts included. Everything may throw `Failure('database_unavailable')`. */
+/** Imports and exports posts, drafts included. Everything may throw `Failure('database_unavailable')`. */
 export interface PostImport extends PostExport {
   /**
    * Creates or changes a post, or finds it equal and leaves it alone. Throws `Failure('slug_taken')`, and, unless it is
@@ -48,7 +48,7 @@ export interface PostImport extends PostExport {
    */
   store(post: ImportedPost, options?: { force: boolean }): Promise<Imported>;
   /**
-   * What storing a post would come to. A post is stale when storing it would change one that was changed since: one that
+   * The result that storing a post would have. A post is stale when storing it would change one that was changed since: one that
    * has neither the version that its file was imported as nor the version that is given, where one of the two is known.
    */
   compare(post: ImportedPost): Promise<Comparison>;
@@ -56,7 +56,7 @@ export interface PostImport extends PostExport {
   changedSinceImport(ids: readonly string[]): Promise<Set<string>>;
   /** The posts that have these slugs, by slug. */
   slugOwners(slugs: readonly string[]): Promise<Map<string, SlugOwner>>;
-  /** Notes that the file that a post came from stands for this version now. */
+  /** Records that the post's file now holds this version. */
   markExported(id: string, file: PostSource & { version: number }): Promise<void>;
 }
 
@@ -82,7 +82,7 @@ export function createPostImport(database: Database): PostImport {
   };
 }
 
-/** The second attempt sees what another writer did between the statement's look and its write. */
+/** A second attempt sees what another writer did between the statement's read and its write. */
 const maxAttempts = 5;
 
 async function store(database: Database, post: ImportedPost, force: boolean): Promise<Imported> {
@@ -102,7 +102,7 @@ async function store(database: Database, post: ImportedPost, force: boolean): Pr
 }
 
 /**
- * What is given, and the post that has its id, if there is one. A later time of change than the post has counts as a
+ * SQL for the given post and the stored post with its id, if there is one. A later time of change than the post has counts as a
  * difference; an earlier one does not, because people who edit an exported file leave it as it is.
  */
 function compared({ source, ...post }: ImportedPost): SQL {

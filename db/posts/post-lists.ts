@@ -7,7 +7,7 @@ import type { PostFilter, PostStore } from './post-store.js';
 /** Bytes of content after which a page ends, so that a few clients with long posts cannot fill the memory. */
 const maxBytesPerPage = 2 * 1024 * 1024;
 
-// Written out, never a parameter: a plan for any status could not use the index that has published posts alone.
+// A literal, not a parameter: a generic plan could not use the partial index of published posts.
 const isPublished = sql`${posts.status} = 'published'`;
 const newestFirst = [desc(posts.sortedAt), desc(posts.id)];
 
@@ -36,7 +36,7 @@ export function createPostLists(database: Database): Pick<PostStore, 'list' | 'n
   };
 }
 
-/** One page: the database itself leaves out what makes it too long, and says of each post whether another follows. */
+/** One page: the database leaves out what makes it too long, and says for each post whether another follows. */
 function pageOf(db: Drizzle, filter: PostFilter) {
   const found = db
     .select({ ...postColumns, sortedAt: posts.sortedAt })
@@ -49,7 +49,7 @@ function pageOf(db: Drizzle, filter: PostFilter) {
   const measured = db
     .select({
       ...found._.selectedFields,
-      // The length is stored with the text: nothing is unpacked for it.
+      // PostgreSQL stores the length with the text: nothing is decompressed for it.
       bytesBefore: sql`coalesce(sum(octet_length(${found.content})) over (${before}), 0)`.as('bytes_before'),
       more: sql<boolean>`lead(${found.id}) over (${before}) is not null`.as('more'),
     })
@@ -62,12 +62,12 @@ function pageOf(db: Drizzle, filter: PostFilter) {
     .where(sql`${bytesBefore} < ${maxBytesPerPage}`)
     .orderBy(desc(measured.sortedAt), desc(measured.id))
     .limit(filter.limit);
-  // A tag or a word can be in every post or in one, so a plan for any of them would be a bad one: these are planned
-  // for their values. The others are planned once for each connection.
+  // A tag or a word can be in every post or in one, so a generic plan would be bad: searches are planned for their values,
+  // all other lists once per connection.
   return isSearch(filter) ? page : page.prepare('posts').execute();
 }
 
-/** Whether no index has the posts in the order of the page, so that many may be read for a few. */
+/** Whether no index has the order of the page, so that many posts may be read for a few. */
 const isSearch = ({ tag, search }: PostFilter): boolean => tag !== undefined || search !== undefined;
 
 function conditionsOf({ after, tag, author, search, drafts }: PostFilter): (SQL | undefined)[] {

@@ -4,7 +4,7 @@ import { posts } from '../schema.js';
 import { oncePerConnection, postColumns, toPost } from './post-rows.js';
 import type { PostStore } from './post-store.js';
 
-/** Reads a post as `PostStore.get` does, by statements that may have others beside them. */
+/** Reads a post like `PostStore.get`, on statements that may share a deadline with others. */
 export type PostReader = (
   statements: Statements,
   ...question: Parameters<PostStore['get']>

@@ -2,7 +2,7 @@ import type { Post } from '../../shared/contract.js';
 import type { Drizzle } from '../database/client.js';
 import { posts } from '../schema.js';
 
-/** What an answer shows of a post. Never the search vector, which takes more room than the text. */
+/** The columns of a response. Not the search vector, which is larger than the text. */
 export const postColumns = {
   id: posts.id,
   title: posts.title,
@@ -17,12 +17,12 @@ export const postColumns = {
   version: posts.version,
 };
 
-/** What an ETag is made of. */
+/** The columns of an ETag. */
 export const versionColumns = { id: posts.id, version: posts.version, updatedAt: posts.updatedAt };
 
 type PostRow = Pick<typeof posts.$inferSelect, keyof typeof postColumns>;
 
-/** A post as the contract has it; what else the row holds is left out. */
+/** The post of the contract; other columns of the row are dropped. */
 export function toPost(row: PostRow): Post {
   return {
     id: row.id,
@@ -39,7 +39,7 @@ export function toPost(row: PostRow): Post {
   };
 }
 
-/** Builds a query once for every connection, because Drizzle takes longer to build one than to run it. */
+/** Builds a query once per connection, because building takes Drizzle longer than running. */
 export function oncePerConnection<Query>(build: (db: Drizzle) => Query): (db: Drizzle) => Query {
   const built = new WeakMap<Drizzle, Query>();
   return (db) => {

@@ -1,7 +1,7 @@
 import type { Post, PostStatus } from '../../shared/contract.js';
 import type { UserIdentity } from '../access/users.js';
 
-/** Everything a caller can decide about a post. */
+/** The fields of a post that a caller sets. */
 export interface PostFields {
   content: string;
   title: string | null;
@@ -12,18 +12,18 @@ export interface PostFields {
   status: PostStatus;
 }
 
-/** What is to change of a post; what is absent stays. */
+/** The fields to change; absent ones stay. */
 export interface PostChanges extends Partial<Omit<PostFields, 'slug'>> {
   /** Null: made from the title again. */
   slug?: string | null;
 }
 
-/** What a request that creates a post is known by when it comes again. */
+/** Identifies a request that creates a post, to recognise it when it is repeated. */
 export interface PostRequest {
-  /** Whose access token it was sent with: keys of different users have nothing to do with each other. */
+  /** The owner of its access token: each user has a namespace of keys. */
   user: UserIdentity;
   key: string;
-  /** SHA-256 of everything in the request that decides about the post. */
+  /** SHA-256 of everything in the request that determines the post. */
   hash: Buffer;
 }
 
@@ -34,10 +34,10 @@ export interface PostVersion {
   updatedAt: string;
 }
 
-/** What a caller believes a post's version to be. */
+/** The version of a post that a caller expects. */
 export type PostVersionMark = Pick<PostVersion, 'version' | 'updatedAt'>;
 
-/** How a write with an expectation can end that did not happen. */
+/** Why a write with an expected version did not happen. */
 export type Unchanged = { kind: 'missing' } | { kind: 'stale'; current: PostVersion };
 
 export type Change = { kind: 'changed'; post: Post } | Unchanged;
@@ -52,7 +52,7 @@ export interface Position {
 
 /** Which posts a page shows; conditions that are absent hold for every post. */
 export interface PostFilter {
-  /** Most posts on the page. */
+  /** Maximum number of posts on the page. */
   limit: number;
   after?: Position;
   tag?: string;
