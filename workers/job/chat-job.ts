@@ -16,7 +16,7 @@ import { type RetryBudget, withOneRetry } from './retry.js';
 import type { Slot } from './slots.js';
 import type { StoredResult } from './stored-results.js';
 
-/** What a chat job works with; all but the last five are shared by a provider's jobs in a process. */
+/** What a chat job works with; all but the last five are shared by the jobs of a pool. */
 export interface ChatJobDeps {
   provider: Provider;
   settings: PoolSettings;
@@ -42,14 +42,15 @@ export interface ChatJobDeps {
 
 /**
  * Answers one conversation. In order:
- * 1. a stored chat that has ended already, here or elsewhere, is not answered again;
- * 2. a job nobody waits for any more, or that comes too late to be answered in time, makes no call;
- * 3. the model is settled, and has to be one that callers may name;
+ * 1. a stored chat that has ended already, here or elsewhere, keeps its outcome;
+ * 2. a job that was cancelled, or that comes too late to be answered in time, makes no call;
+ * 3. the model is the job's or the pool's, and has to be one that callers may name;
  * 4. the provider is called through the model's circuit, with one retry at most, never past the deadline;
  * 5. whatever happened becomes an outcome;
- * 6. that of a stored chat is recorded, unless another was recorded meanwhile, which then counts.
+ * 6. that of a stored chat is recorded, unless another one was recorded meanwhile, which then counts.
  *
- * `enqueuedAt` is in milliseconds since the epoch. Throws `NotBegun` for a job that goes back to its queue, and nothing else that is expected; what it throws is recorded nowhere.
+ * `enqueuedAt` is in milliseconds since the epoch. Throws `NotBegun` for a job that goes back to its queue, and what nobody
+ * expected; neither is recorded as an outcome.
  */
 export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJobDeps): Promise<Outcome> {
   const earlier = await deps.storedResult?.find(job.deadline);
@@ -69,7 +70,7 @@ class JobTimes {
     readonly deps: Pick<ChatJobDeps, 'metrics' | 'now'>,
   ) {}
 
-  /** The wait for its model belongs to the queue. */
+  /** The wait for a model counts as time in the queue. */
   begin(): void {
     if (this.#startedAt !== undefined) return;
     this.#startedAt = this.#now();
@@ -79,7 +80,7 @@ class JobTimes {
   get timings(): Timings {
     const now = this.#now();
     const startedAt = this.#startedAt ?? now;
-    // An API process of the release before this one has its own clock.
+    // The release before has enqueued it by the clock of its own machine.
     return { queueMs: Math.max(0, startedAt - this.enqueuedAt), providerMs: now - startedAt };
   }
 
@@ -114,11 +115,11 @@ interface Attempt {
   request: ModelRequest;
   kind: CallKind;
   deadline: number;
-  /** Called when nothing more is waited for. */
+  /** Called when the wait for the model and for a slot is over. */
   onBegin: () => void;
 }
 
-/** A job that has not been sent anywhere goes back to the queue, for a worker that reaches the provider. */
+/** A job whose call never left goes back to the queue, for a worker that reaches the provider. */
 async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps): Promise<ProviderReply> {
   const { request, kind, deadline, onBegin } = attempt;
   const { account, metrics, slot, stop } = deps;
@@ -143,8 +144,8 @@ function throwIfCancelled(job: ChatJob, { now, stop }: { now: () => number; stop
 }
 
 /**
- * A job that has waited for most of its time and has less than half of a usual call left would most likely be cut short, and paid
- * for. One that has hardly waited is tried: its caller knows better how long its call may take.
+ * A job that has waited for most of its time, and has less than half of a usual call left, would most likely be paid for and cut
+ * short. One that has hardly waited is tried: its caller knows better how long the call may take.
  */
 function throwIfTooLate(
   { waitedMs, leftMs }: { waitedMs: number; leftMs: number },
