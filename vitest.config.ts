@@ -101,6 +101,7 @@ const projects = {
     project({
       name: 'parts',
       include: parts,
+      setupFiles: ['test/support/shared-process.ts'],
       isolate: false,
       globalSetup: [postgres],
       maxWorkers: 2,
