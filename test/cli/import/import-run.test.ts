@@ -76,7 +76,7 @@ describe('storePosts', () => {
   it('knows what was stored when every connection is lost in the middle, and a repeat does the rest', async () => {
     const posts = makePosts(200);
     const other = openDatabase({ url, poolSize: 1, log: createRecordingLog().log });
-    onTestFinished(other.close);
+    onTestFinished(() => other.close());
     const terminate = sql`
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`;
@@ -101,7 +101,7 @@ describe('storePosts', () => {
   it('stops when the database is gone', async () => {
     const server = await startTestDatabase({ ownServer: true });
     const from = openDatabase({ url: server.url, poolSize: 8, log: createRecordingLog().log });
-    onTestFinished(from.close);
+    onTestFinished(() => from.close());
     let done = 0;
     let stopped: Promise<void> | undefined;
     const onDone = () => {
