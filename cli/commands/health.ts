@@ -2,7 +2,7 @@ import { type Config, type Environment, parseConfig } from '../../shared/config/
 import { StartupError } from '../../shared/runtime/program.js';
 
 /** Longest wait for an answer; a health check that hangs is an answer too. */
-const patienceMs = 4000;
+const timeoutMs = 4000;
 
 /**
  * `quillgate health`, for the health checks of containers: asks the API or the worker that listens here, whichever it
@@ -25,7 +25,7 @@ export async function checkHealth(environment: Environment, { ready }: { ready?:
 async function ask({ HOST }: Config, port: number, path: string): Promise<Response | undefined> {
   const host = addressHere.get(HOST) ?? HOST;
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`;
-  return fetch(url, { signal: AbortSignal.timeout(patienceMs) }).catch(() => undefined);
+  return fetch(url, { signal: AbortSignal.timeout(timeoutMs) }).catch(() => undefined);
 }
 
 /** Where this machine reaches who listens on every address. */

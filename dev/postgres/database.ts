@@ -3,7 +3,7 @@ import pg from 'pg';
 /** Of a server that may be somebody else's, or not be up. */
 const answerTimeoutMs = 2_000;
 /** Of ours, which is up: a busy machine is no reason to give up. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 /** Condition names of PostgreSQL's manual, appendix A. */
 const invalidCatalogName = '3D000';
@@ -37,7 +37,7 @@ export function urlOfDatabase(url: string, name: string): string {
 export async function createDatabase(url: string, name: string): Promise<string> {
   try {
     const statement = `CREATE DATABASE ${pg.escapeIdentifier(name)}`;
-    await query(urlOfDatabase(url, 'postgres'), statement, patienceMs);
+    await query(urlOfDatabase(url, 'postgres'), statement, timeoutMs);
   } catch (error) {
     // The second one is what the loser of two simultaneous creations gets.
     if (![duplicateDatabase, uniqueViolation].includes(conditionOf(error))) throw error;

@@ -47,14 +47,14 @@ export function discardMisleadingPidFile(cluster: string): void {
 /** Ends the marked postmaster, gently at first, and waits until it is gone. Does nothing when it is gone already. */
 export async function stopPostmaster(pid: number, mark: string): Promise<void> {
   const steps = [
-    { signal: 'SIGINT', patienceMs: 5_000 }, // fast: rolls back, writes a checkpoint
-    { signal: 'SIGQUIT', patienceMs: 7_000 }, // immediate: kills its children after 5 s; the next start recovers
-    { signal: 'SIGKILL', patienceMs: 3_000 }, // for a stopped (SIGSTOP) process, which heeds nothing else
+    { signal: 'SIGINT', timeoutMs: 5_000 }, // fast: rolls back, writes a checkpoint
+    { signal: 'SIGQUIT', timeoutMs: 7_000 }, // immediate: kills its children after 5 s; the next start recovers
+    { signal: 'SIGKILL', timeoutMs: 3_000 }, // for a stopped (SIGSTOP) process, which heeds nothing else
   ] as const;
-  for (const { signal, patienceMs } of steps) {
+  for (const { signal, timeoutMs } of steps) {
     if (!isMarked(pid, mark)) return;
     sendSignal(pid, signal);
-    if (await isGoneWithin(patienceMs, pid, mark)) return;
+    if (await isGoneWithin(timeoutMs, pid, mark)) return;
   }
   throw new Error(`PostgreSQL's process ${pid} does not end`);
 }
@@ -64,8 +64,8 @@ export async function whenGone(pid: number, mark: string): Promise<void> {
   while (isMarked(pid, mark)) await delay(watchMs, undefined, { ref: false });
 }
 
-async function isGoneWithin(patienceMs: number, pid: number, mark: string): Promise<boolean> {
-  const giveUpAt = Date.now() + patienceMs;
+async function isGoneWithin(timeoutMs: number, pid: number, mark: string): Promise<boolean> {
+  const giveUpAt = Date.now() + timeoutMs;
   while (isMarked(pid, mark)) {
     if (Date.now() > giveUpAt) return false;
     await delay(pollMs);
