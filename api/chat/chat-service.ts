@@ -41,7 +41,7 @@ interface Attempt {
   readonly added: Promise<void>;
 }
 
-/** A store that is well answers in a few milliseconds, and the caller's deadline has passed already. */
+/** Short: the caller's deadline has passed, and a healthy store answers in a few milliseconds. */
 const finalReadMs = 25;
 
 /** Has chats done by the workers: each becomes a job, whose reply is waited for here. */
@@ -125,7 +125,7 @@ export class ChatService {
     return attempt;
   }
 
-  /** The store may take the job all the same, or later, while nobody waits for it, unless its key is sent again. */
+  /** The store may still take the job although nobody waits for it; with a key, a repeated request may join it. */
   #cancelUnconfirmed({ command: { storeOptions }, jobs, chat, job }: Attempt): void {
     // After its deadline no worker makes a call for it.
     if (this.#now() >= chat.deadline) return;
@@ -158,7 +158,7 @@ export class ChatService {
     signal.addEventListener('abort', wait.leave);
     try {
       const confirmed = added.then(() => wait.onLost(() => void add().catch(() => undefined)));
-      // So the deadline or a disconnect also ends the wait for a store that is slow to take the job.
+      // A refused add rejects at once; the deadline or a disconnect ends the wait for a slow one.
       const outcome = await Promise.race([wait.outcome, confirmed.then(() => wait.outcome)]);
       if (outcome !== undefined) return outcome;
       // A job that is cancelled before it is there would be added after that.

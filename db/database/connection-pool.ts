@@ -58,8 +58,8 @@ export class ConnectionPool {
   async run<T>(query: Query<T>, { answerMs = Infinity, slow = false }: StatementLimits = {}): Promise<T> {
     const until = performance.now() + Math.min(answerMs, this.#options.answerMs);
     const leftMs = () => until - performance.now();
-    // A statement whose time is over is better not sent.
-    if (leftMs() <= 0) throw new DatabaseTimeout('NO_ANSWER');
+    // A statement whose time is over is better not sent; timers may end a millisecond early.
+    if (leftMs() < 1) throw new DatabaseTimeout('NO_ANSWER');
     const waitMs = Math.min(this.#options.waitMs, leftMs());
     const release = await (slow ? this.#acquireSlow(waitMs) : this.#acquire(this.#free, waitMs));
     // Released when the query has ended, which can be after its caller has got a timeout.

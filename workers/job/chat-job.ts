@@ -119,13 +119,13 @@ interface Attempt {
   onBegin: () => void;
 }
 
-/** A job whose call never left goes back to the queue, for a worker that reaches the provider. */
+/** A job whose call never reached the provider goes back to the queue, for a worker that reaches the provider. */
 async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps): Promise<ProviderReply> {
   const { request, kind, deadline, onBegin } = attempt;
   const { account, metrics, slot, stop } = deps;
   try {
     return await circuit.run({ deadline, stop, slot }, kind, () => {
-      if (!kind.isRetry && isClosed(account)) throw new NotBegun();
+      if (!kind.isRetry && refusesCalls(account)) throw new NotBegun();
       onBegin();
       return account.run(() => metrics.watchCall(() => callOnce(request, { ...deps, deadline }), kind));
     });
@@ -135,7 +135,7 @@ async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps
   }
 }
 
-const isClosed = ({ state, isProbing }: ChatJobDeps['account']): boolean =>
+const refusesCalls = ({ state, isProbing }: ChatJobDeps['account']): boolean =>
   state === 'open' || (state === 'half-open' && isProbing);
 
 function throwIfCancelled(job: ChatJob, { now, stop }: { now: () => number; stop: AbortSignal }): void {

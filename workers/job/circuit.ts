@@ -95,7 +95,7 @@ export class Circuit {
     this.#calling.add(slot);
     try {
       do {
-        await this.#whenOpen(caller, kind);
+        await this.#whenCallsMayBegin(caller, kind);
         await slot.take();
         // Calls may be forbidden again by the time the job has a slot.
       } while (this.#blockedMs > 0);
@@ -156,7 +156,7 @@ export class Circuit {
     }
   }
 
-  async #whenOpen(caller: Caller, kind: CallKind): Promise<void> {
+  async #whenCallsMayBegin(caller: Caller, kind: CallKind): Promise<void> {
     if (this.#trial === caller.slot) this.#trial = undefined;
     if (this.#waiters.size === 0 && this.#admits(caller.slot)) return;
     if (this.#isClosing && !kind.isRetry) throw new NotBegun();
