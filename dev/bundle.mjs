@@ -24,6 +24,8 @@ const external = [
   /^pg(-native)?$/,
   /^drizzle-orm/,
   /^swagger-ui-dist/,
+  // Finds its native part beside itself; it is optional.
+  /^msgpackr-extract/,
 ];
 
 /** Writes the programs to `programs/` in the folder of compiled JavaScript. */

@@ -61,7 +61,8 @@ export class LoadTracker {
       kind === 'failed' && (outcome.code === 'timeout' || outcome.code === 'provider_timeout');
     const isAnswered = kind !== 'failed' && kind !== 'cancelled';
     const mean = this.#meanJobMs;
-    if (providerMs === 0 || !(isAnswered || (isTimeout && providerMs > mean))) return;
+    // The store's clock, by which this was measured, may step back.
+    if (providerMs <= 0 || !(isAnswered || (isTimeout && providerMs > mean))) return;
     this.#meanJobMs = mean === 0 ? providerMs : mean + (providerMs - mean) * weight;
   }
 }

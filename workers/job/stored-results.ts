@@ -114,9 +114,22 @@ export class StoredResult {
       return await retry(work, { pauseMs, maxMs: Math.max(0, giveUpAt - now()), signal });
     } catch (err) {
       throwIfLost(signal);
+      // The abort may have ended a pause: the store may be back, and nobody tries after this.
+      const last = signal.aborted ? await attempt(work) : undefined;
+      if (last) return last.value;
+      throwIfLost(signal);
       log.warn({ err, jobId }, 'stored result unavailable');
       return fallback;
     }
+  }
+}
+
+/** The value of the work; undefined when that fails. */
+async function attempt<T>(work: () => Promise<T>): Promise<{ value: Awaited<T> } | undefined> {
+  try {
+    return { value: await work() };
+  } catch {
+    return undefined;
   }
 }
 

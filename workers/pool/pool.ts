@@ -84,7 +84,6 @@ export class Pool {
     const describe = () =>
       describePool({ ...deps, account, circuits, slots, clock, throttle, load, backlog, metrics });
     this.#heartbeat = new Heartbeat({ relay, describe, log });
-    settings.onChange(() => this.#onSettings());
   }
 
   get id(): ProviderId {
@@ -94,6 +93,8 @@ export class Pool {
   /** Takes jobs, and resolves once that has been published; the store must be ready. */
   async start(): Promise<void> {
     await this.#worker.start();
+    // Not before: to apply settings resumes BullMQ's worker, which would take jobs before their cancels are listened for.
+    this.#deps.settings.onChange(() => this.#onSettings());
     this.#clock.start();
     await Promise.all([this.#subscribeToLimits(), this.#heartbeat.start()]);
   }

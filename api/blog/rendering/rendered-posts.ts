@@ -29,20 +29,21 @@ export function createRenderedPosts({ renderer, log, maxBytes = 16_777_216 }: Re
   const cache = new LRUCache<string, Rendering, Post>({
     maxSize: maxBytes,
     sizeCalculation: sizeOf,
-    // A rendering that is evicted while it runs still answers those who wait for it.
+    // A rendering that is evicted while it runs still answers those who wait for it, if it returns something.
     ignoreFetchAbort: true,
     fetchMethod: async (_key, _stale, { context: { id, version, content } }) => {
       const rendering = await renderer.render(content);
       if (rendering.kind === 'refused') log.warn({ post: id, version }, 'a post is too costly to render');
-      // Undefined is not cached: the next request tries again.
-      return rendering.kind === 'busy' ? undefined : rendering;
+      return rendering;
     },
   });
   return async (post) => {
     const key = `${post.id} ${post.version} ${post.updatedAt}`;
     const rendering = await cache.fetch(key, { context: post });
     if (rendering?.kind === 'rendered') return { html: rendering.html, final: true };
-    return { html: `<pre>${escapeHtml(post.content)}</pre>`, final: rendering !== undefined };
+    // The next request tries again.
+    if (rendering?.kind === 'busy') cache.delete(key);
+    return { html: `<pre>${escapeHtml(post.content)}</pre>`, final: rendering?.kind === 'refused' };
   };
 }
 

@@ -155,6 +155,25 @@ describe.each(stores)('stored results in $name', (choice) => {
     expect(levels()).toEqual([40]);
   });
 
+  it('tries once more when the job is aborted while it waits for the store', async () => {
+    const failed = Promise.withResolvers<void>();
+    let isDown = true;
+    const create: RecordStore['create'] = async (...record) => {
+      if (!isDown) return shared.store.records.create(...record);
+      failed.resolve();
+      throw new Error('down');
+    };
+    const recording = open({ records: { ...shared.store.records, create }, timeoutMs: ttlMs }).record(
+      outcome,
+    );
+    await failed.promise;
+    isDown = false;
+    stop.abort(new Cancelled());
+    expect(await recording).toEqual(outcome);
+    expect((await recorded())?.outcome).toEqual(outcome);
+    expect(logged.lines).toEqual([]);
+  });
+
   it('writes nothing of a job that was lost, before or while it waits for the store', async () => {
     const lost = new Error('lost');
     await cut();

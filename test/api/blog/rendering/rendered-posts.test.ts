@@ -101,6 +101,20 @@ describe('createRenderedPosts', () => {
     expect(await render(post)).toEqual({ html: 'A <B>', final: true });
   });
 
+  it('answers whoever waits for a rendering that others have pushed out of the cache meanwhile', async () => {
+    const [first, second, third] = [1, 2, 3].map(() => Promise.withResolvers<Rendering>());
+    const waiting = [first, second, third];
+    const renderer = { render: async () => (await waiting.shift()?.promise) ?? { kind: 'busy' as const } };
+    const render = createRenderedPosts({ renderer, log: createRecordingLog().log, maxBytes: 1000 });
+    const [one, two, three] = [1, 2, 3].map((version) => render({ ...post, version }));
+    second?.resolve({ kind: 'rendered', html: 'x'.repeat(300) });
+    await two;
+    third?.resolve({ kind: 'rendered', html: 'y'.repeat(300) });
+    await three;
+    first?.resolve({ kind: 'busy' });
+    expect(await one).toEqual({ html: '<pre>a &lt;b&gt;</pre>', final: false });
+  });
+
   it('tries again what failed', async () => {
     const { render } = createPosts({ outcomes: [new Error('failed')] });
     await expect(render(post)).rejects.toThrow('failed');
