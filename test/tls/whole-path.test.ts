@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { prepareStores } from '../../dev/stores.js';
 import { parseConfig } from '../../shared/config/config.js';
 import { reasonOf } from '../../shared/queue/queue-store.js';
@@ -10,6 +10,7 @@ import { makeAuthority } from '../support/certificates.js';
 import { startEmptyDatabase, type TestDatabase } from '../support/database.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
 import { offerTls, query } from '../support/offered-tls.js';
+import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { findRedisBinary } from '../support/redis-binary.js';
 import { type RedisCertificates, type RedisProcess, startRedisProcess } from '../support/redis-process.js';
@@ -140,15 +141,16 @@ describe.skipIf(findRedisBinary() === undefined)('Redis with rediss://', () => {
   it.each(['cluster', 'sentinel'] as const)('carries a queue on a %s', async (kind) => {
     const topology = await startTopology[kind]({ certificates });
     onTestFinished(topology.stop);
-    const at = async (url: string, patienceMs: number) => {
+    const open = (url: string) => {
       const store = openQueueStore(parseConfig({ REDIS_URL: url }, 'config'), createRecordingLog().log);
-      const isReady = await store.whenReady(AbortSignal.timeout(patienceMs));
-      const reason = isReady ? undefined : await store.check().catch(reasonOf);
-      if (isReady) await store.createQueue('chat-openai').add('chat', {}, { jobId: 'a-job' });
-      await store.close();
-      return reason ?? 'ready';
+      onTestFinished(() => store.close());
+      return store;
     };
-    expect(await at(topology.url, 5000)).toBe('ready');
-    expect(await at(topology.url.replace('authority.crt', 'stranger.crt'), 500)).toMatch(untrusted);
+    const store = open(topology.url);
+    expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
+    await store.createQueue('chat-openai').add('chat', {}, { jobId: 'a-job' });
+    const mistrusting = open(topology.url.replace('authority.crt', 'stranger.crt'));
+    const reason = () => mistrusting.check().then(() => 'ready', reasonOf);
+    await vi.waitFor(async () => expect(await reason()).toMatch(untrusted), patience);
   });
 });
