@@ -11,11 +11,11 @@ import type { PendingJob, PendingReplies } from './jobs/pending-replies.js';
 import type { CountedJob } from './pools/outstanding-jobs.js';
 import type { StoredChats } from './stored-chats.js';
 
-type Jobs = Pick<JobClient, 'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed'>;
+type Client = Pick<JobClient, 'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed'>;
 
 interface ChatServiceDeps {
   /** The way to the workers; undefined until the queue's store was reached. */
-  jobClient: () => Jobs | undefined;
+  jobClient: () => Client | undefined;
   pendingReplies: PendingReplies;
   storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'>;
   /** How long a caller waits that does not say so, in milliseconds. */
@@ -29,7 +29,7 @@ interface ChatServiceDeps {
 /** A command's job, added or being added. */
 interface Attempt {
   readonly command: ChatCommand;
-  readonly jobs: Jobs;
+  readonly jobClient: Client;
   readonly chat: ResolvedChat['chat'];
   readonly job: PendingJob;
   /** Until when the caller waits, in milliseconds since the epoch. */
@@ -58,15 +58,15 @@ export class ChatService {
 
   /** The command's reply, at the latest when the caller stops waiting. Throws a `Failure` for everything expected. */
   async createChat(command: ChatCommand): Promise<ChatReply> {
-    const jobs = this.#deps.jobClient();
-    if (jobs === undefined) throw new Failure('queue_unavailable');
+    const jobClient = this.#deps.jobClient();
+    if (jobClient === undefined) throw new Failure('queue_unavailable');
     const { deadline, waitUntil } = this.#resolveDeadline(command);
-    const admit = () => this.#admit(command, { jobs, deadline });
+    const admit = () => this.#admit(command, { jobClient, deadline });
     const { chat, outcome } = await this.#resolveChat(command, { deadline, admit });
     command.storeOptions?.onResolved(chat.id);
     if (outcome)
       return { kind: 'completed', completion: replay(outcome, command.provider), isReplayed: true };
-    const attempt = this.#addJob(command, { jobs, chat, waitUntil });
+    const attempt = this.#addJob(command, { jobClient, chat, waitUntil });
     const result = await this.#awaitResult(attempt);
     return this.#toReply(attempt, result);
   }
@@ -86,14 +86,17 @@ export class ChatService {
   }
 
   /** Throws what `PoolRegistry.admit` throws for a new job, and `queue_unavailable` when it is the store that is down. */
-  async #admit(command: ChatCommand, { jobs, deadline }: { jobs: Jobs; deadline: number }): Promise<void> {
+  async #admit(
+    command: ChatCommand,
+    { jobClient, deadline }: { jobClient: Client; deadline: number },
+  ): Promise<void> {
     const timeoutMs = deadline - this.#now();
     try {
-      jobs.pools.admit(jobOwnerOf(command), { timeoutMs, model: command.model });
+      jobClient.pools.admit(jobOwnerOf(command), { timeoutMs, model: command.model });
     } catch (error) {
       // Heartbeats do not arrive while the store is down either, which is another failure than a dead pool.
       if (error instanceof Failure && error.code === 'provider_unavailable')
-        await withTimeout(timeoutMs, jobs.check()).catch((cause) => {
+        await withTimeout(timeoutMs, jobClient.check()).catch((cause) => {
           throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
         });
       throw error;
@@ -111,13 +114,13 @@ export class ChatService {
   /** Counts the job as outstanding, and begins to add it; a chat that is joined has it added again, should it have been lost. */
   #addJob(
     command: ChatCommand,
-    { jobs, chat, waitUntil }: Pick<Attempt, 'jobs' | 'chat' | 'waitUntil'>,
+    { jobClient, chat, waitUntil }: Pick<Attempt, 'jobClient' | 'chat' | 'waitUntil'>,
   ): Attempt {
     const job = { jobId: chat.id, provider: command.provider, isStored: isStored(command) };
-    const counted = jobs.pools.recordAdded(job.jobId, jobOwnerOf(command));
-    const add = () => jobs.add(job.jobId, { ...toNewJob(command, chat), level: counted.level });
+    const counted = jobClient.pools.recordAdded(job.jobId, jobOwnerOf(command));
+    const add = () => jobClient.add(job.jobId, { ...toNewJob(command, chat), level: counted.level });
     const attempt: Attempt = {
-      ...{ command, jobs, chat, job, counted, add, added: add() },
+      ...{ command, jobClient, chat, job, counted, add, added: add() },
       // A joined chat ends at its own deadline, which another process's clock has set.
       waitUntil: Math.min(waitUntil, chat.deadline + clockMarginMs),
     };
@@ -126,10 +129,10 @@ export class ChatService {
   }
 
   /** The store may still take the job although nobody waits for it; with a key, a repeated request may join it. */
-  #cancelUnconfirmed({ command: { storeOptions }, jobs, chat, job }: Attempt): void {
+  #cancelUnconfirmed({ command: { storeOptions }, jobClient, chat, job }: Attempt): void {
     // After its deadline no worker makes a call for it.
     if (this.#now() >= chat.deadline) return;
-    if (storeOptions === undefined) jobs.cancelUnconfirmed(job);
+    if (storeOptions === undefined) jobClient.cancelUnconfirmed(job);
     else if (storeOptions.key === undefined)
       this.#deps.storedChats.cancelUnconfirmed({ owner: storeOptions.owner, id: chat.id });
   }
@@ -151,7 +154,14 @@ export class ChatService {
   }
 
   /** The outcome that the job's message brings; undefined when the caller stops waiting first. */
-  async #awaitOutcome({ command, jobs, job, waitUntil, add, added }: Attempt): Promise<Outcome | undefined> {
+  async #awaitOutcome({
+    command,
+    jobClient,
+    job,
+    waitUntil,
+    add,
+    added,
+  }: Attempt): Promise<Outcome | undefined> {
     const { signal, storeOptions } = command;
     const wait = this.#deps.pendingReplies.wait(job, waitUntil);
     if (signal.aborted) wait.leave();
@@ -164,7 +174,7 @@ export class ChatService {
       // A job that is cancelled before it is there would be added after that.
       if (signal.aborted && !storeOptions)
         void added.then(
-          () => jobs.cancel(job),
+          () => jobClient.cancel(job),
           () => undefined,
         );
       throwIfDisconnected(command);
@@ -204,8 +214,8 @@ function throwIfDisconnected({ signal, provider }: ChatCommand): void {
 }
 
 /** No message has brought an outcome in time: the records may have it, if they can be read at once. */
-const finalRead = ({ jobs, job }: Attempt): Promise<JobResult> =>
-  withTimeout(finalReadMs, jobs.read(job)).catch(() => ({ state: 'unknown' }));
+const finalRead = ({ jobClient, job }: Attempt): Promise<JobResult> =>
+  withTimeout(finalReadMs, jobClient.read(job)).catch(() => ({ state: 'unknown' }));
 
 function toNewJob(
   { user, provider, model, turns, storeOptions }: ChatCommand,

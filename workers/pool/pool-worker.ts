@@ -88,7 +88,7 @@ export class PoolWorker {
     this.#requeue = new Requeue(log, store.now);
     this.#storedResults = new StoredResults({ records: store.records, log, now: store.now });
     this.#replies = new ReplyPublisher({ relay, storedResults: this.#storedResults, log });
-    const run = (job: QueuedJob, token?: string) => this.#run(job, token);
+    const run = (job: QueuedJob, token?: string) => this.#process(job, token);
     this.bullWorker = store.createWorker(queueName(provider.id), run, {
       name: workerName,
       autorun: false,
@@ -140,12 +140,12 @@ export class PoolWorker {
       .on('lockRenewalFailed', (jobIds) => this.#onLocksLost(jobIds));
   }
 
-  async #run(job: QueuedJob, token?: string): Promise<string> {
+  async #process(job: QueuedJob, token?: string): Promise<string> {
     const { load, metrics, log } = this.#deps;
     const { id = '' } = job;
     this.#unsettled.add(id);
-    const answer = (signal: AbortSignal) => this.#answer({ job, token, signal });
-    const outcome = await load.track(() => this.#jobs.run(id, answer));
+    const work = (signal: AbortSignal) => this.#runInSlot({ job, token, signal });
+    const outcome = await load.track(() => this.#jobs.run(id, work));
     load.recordOutcome(outcome);
     metrics.recordOutcome(outcome);
     const { kind, queueMs, providerMs } = outcome;
@@ -155,9 +155,9 @@ export class PoolWorker {
   }
 
   /** Throws `HandedBack` when the job has gone back to its queue. */
-  async #answer({ job, token, signal }: ActiveJob): Promise<Outcome> {
-    const { id = '', timestamp: addedAt, priority = 0 } = job;
-    const slot = this.#deps.slots.open({ priority, addedAt });
+  async #runInSlot({ job, token, signal }: ActiveJob): Promise<Outcome> {
+    const { id = '', timestamp: enqueuedAt, priority = 0 } = job;
+    const slot = this.#deps.slots.open({ priority, addedAt: enqueuedAt });
     try {
       if (isNewer(job.data)) {
         this.#unsettled.delete(id);
@@ -175,10 +175,10 @@ export class PoolWorker {
 
   async #runChatJob(job: QueuedJob, { slot, signal }: { slot: Slot; signal: AbortSignal }): Promise<Outcome> {
     const { provider, settings, store, account, circuits, load, metrics, log } = this.#deps;
-    const { id = '', timestamp: addedAt } = job;
+    const { id = '', timestamp: enqueuedAt } = job;
     const chatJob = chatJobSchema.parse(job.data);
     await slot.take();
-    return await runChatJob(chatJob, addedAt, {
+    return await runChatJob(chatJob, enqueuedAt, {
       provider,
       settings: settings.current,
       account,
