@@ -26,7 +26,7 @@ const releaseOnStore = [
   'test/system/{database-down,metrics,rate-limits,real-providers,upkeep,worker-faults}.test.ts',
 ];
 /** What these check is a tenth of a second, or takes a whole machine: nothing else runs beside them. */
-const faultsAlone = ['deadlines', 'cancel', 'many-leave', 'wave'].map(
+const faultsAlone = ['deadlines', 'cancel', 'fairness', 'many-leave', 'wave'].map(
   (name) => `test/faults/${name}.test.ts`,
 );
 const scaling = 'test/deployment/scaling.test.ts';
