@@ -24,7 +24,7 @@ import { ReplyPublisher } from '../job/reply-publisher.js';
 import { RetryBudget } from '../job/retry.js';
 import type { Slot, Slots } from '../job/slots.js';
 import { StoredResults } from '../job/stored-results.js';
-import { ProviderCallError } from '../providers/error-classification.js';
+import { describeFailure } from '../providers/error-classification.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
 import { type RequeuableJob, Requeue } from './requeue.js';
@@ -228,13 +228,6 @@ const withUser = z.object({ user: z.string() });
 
 /** Id of the user whose job it is, which a job of the release before does not name. */
 const userOf = ({ data }: QueuedJob): { user?: string } => withUser.safeParse(data).data ?? {};
-
-/** What operators need to know of an expected failure: whose fault it was, in the provider's words; no stack. */
-function describeFailure({ code, cause }: Failure): object {
-  if (!(cause instanceof ProviderCallError)) return { code };
-  const { name: error, status, word } = cause;
-  return { code, error, status, word };
-}
 
 /** Characters of a conversation that are worth a command of their own; shorter ones stay as long as the job's record. */
 const longConversation = 16_384;

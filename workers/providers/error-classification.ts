@@ -166,3 +166,10 @@ function systemCode(error: unknown): unknown {
   if (!(error instanceof Error)) return undefined;
   return systemCode(error.cause) ?? (error as NodeJS.ErrnoException).code;
 }
+
+/** What operators need to know of an expected failure: whose fault it was, in the provider's words; no stack. */
+export function describeFailure({ code, cause }: Failure): object {
+  if (!(cause instanceof ProviderCallError)) return { code };
+  const { name: error, status, word } = cause;
+  return { code, error, status, word };
+}
