@@ -10,7 +10,7 @@ import type { Log } from '../shared/runtime/log.js';
 import type { Authentication } from './access/authentication.js';
 import { limitAnonymousReads } from './access/rate-limit.js';
 import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
-import { FeedsController, type FeedsDeps } from './blog/feeds.controller.js';
+import { FeedsController, type FeedsControllerDeps } from './blog/feeds.controller.js';
 import { postInput, postPatch } from './blog/post-body.js';
 import { postQuery } from './blog/post-query.js';
 import { ChatController } from './chat/chat.controller.js';
@@ -35,7 +35,7 @@ export interface AppDeps {
   chatService: Pick<ChatService, 'createChat'>;
   storedChats: StoredChats;
   blogs: BlogsDeps;
-  feeds: FeedsDeps;
+  feeds: FeedsControllerDeps;
   authentication: Authentication;
   store: QueueStore;
   database: Pick<Database, 'check'>;

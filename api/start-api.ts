@@ -83,12 +83,12 @@ interface ApiDeps {
   lifecycle: Lifecycle;
 }
 
-interface Chat extends Pick<AppDeps, 'chatService' | 'storedChats'> {
+interface ChatParts extends Pick<AppDeps, 'chatService' | 'storedChats'> {
   pendingReplies: PendingReplies;
   jobClient: () => JobClient | undefined;
 }
 
-function openChat(config: Config, deps: ApiDeps): Chat {
+function openChat(config: Config, deps: ApiDeps): ChatParts {
   const { store, instruments } = deps;
   const { now } = store;
   const pendingReplies = new PendingReplies(now);

@@ -33,7 +33,7 @@ export async function listAudit(database: Database, limit: number): Promise<Audi
 /** Whoever changes users or tokens, where nobody was named. */
 export const unknownActor = 'unknown';
 
-interface Change {
+interface AuditedChange {
   actor: string;
   action: AuditAction;
   /** A query of the ids and names of what is changed. */
@@ -41,6 +41,6 @@ interface Change {
 }
 
 /** A part of the statement that makes the change, so that neither happens without the other. */
-export const auditOf = ({ actor, action, targets }: Change): SQL =>
+export const auditOf = ({ actor, action, targets }: AuditedChange): SQL =>
   sql`insert into ${audit} (actor, action, target_id, target_name)
     select ${actor}::text, ${action}::text, target.id, target.name from (${targets}) as target (id, name)`;

@@ -12,15 +12,14 @@ export interface Caller extends UserIdentity {
   readonly scopes: readonly Scope[];
 }
 
-/** A request whose credentials have been checked; `user` is undefined for an anonymous reader. */
-export type AuthenticatedRequest = Request & { readonly user?: Caller };
+/** A request of an operation that requires credentials, after they have been checked. */
+export type AuthenticatedRequest = Request & { readonly user: Caller };
 
-/** The caller of an operation that requires credentials. */
-export const callerOf = ({ user }: AuthenticatedRequest): Caller => user as Caller;
+/** A request of an operation that may be public; `user` is undefined for an anonymous reader. */
+export type ReaderRequest = Request & { readonly user?: Caller };
 
 /** Whether the caller may write posts, and therefore see drafts. */
-export const mayWrite = ({ user }: AuthenticatedRequest): boolean =>
-  user?.scopes.includes('blogs:write') ?? false;
+export const mayWrite = ({ user }: ReaderRequest): boolean => user?.scopes.includes('blogs:write') ?? false;
 
 /** Checks credentials for the generated routes, which find it in `app.locals.authentication`. */
 export interface Authentication {
@@ -95,14 +94,14 @@ async function logIn<T>(login: Login, { limiter, check }: CredentialCheck<T>): P
   return found;
 }
 
-interface Refusal {
+interface LoginRefusal {
   failure: Failure;
   /** Only if it is certainly a user's name: clients may send a secret in its place. */
   user?: string | undefined;
 }
 
 /** Throws the failure after logging who was refused. */
-function refuse(request: Request, { log }: Authentication, { failure, user }: Refusal): never {
+function refuse(request: Request, { log }: Authentication, { failure, user }: LoginRefusal): never {
   const requestId = request.res && requestIdOf(request.res);
   log.info({ requestId, code: failure.code, address: request.ip, user }, 'login refused');
   throw failure;

@@ -24,7 +24,7 @@ import type { PostStore } from '../../db/posts/post-store.js';
 import type * as contract from '../../shared/contract.js';
 import type { PostInput, PostPage, PostPatch, Problem } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { type AuthenticatedRequest, callerOf, mayWrite } from '../access/authentication.js';
+import { type AuthenticatedRequest, mayWrite, type ReaderRequest } from '../access/authentication.js';
 import { readJsonBody } from '../http/json-body.js';
 import { checkUuidParam } from '../http/uuid-param.js';
 import { checkPost, postInput, postPatch, toPostChanges, toPostFields, toPostRequest } from './post-body.js';
@@ -92,7 +92,7 @@ export class BlogsController extends Controller {
     @Header('Idempotency-Key') idempotencyKey?: string,
     @Header('Prefer') _prefer?: string,
   ): Promise<contract.Post> {
-    const user = callerOf(request);
+    const { user } = request;
     const fields = toPostFields(body, user.name);
     const identity = toPostRequest({ user, key: idempotencyKey, fields });
     const { post, replayed } = await this.deps.posts.create(fields, identity);
@@ -117,7 +117,7 @@ export class BlogsController extends Controller {
     Vary: string;
   }>('200', 'One page of posts: an array, or an object with `envelope=true`', 'application/json')
   async listPosts(
-    @Request() request: AuthenticatedRequest,
+    @Request() request: ReaderRequest,
     @Queries() query: PostQuery,
   ): Promise<contract.Post[] | PostPage> {
     const filter = toPostFilter(query, { drafts: mayWrite(request) });
@@ -149,7 +149,7 @@ export class BlogsController extends Controller {
   @Response<void, { ETag: string }>('304', 'Not modified')
   @Response<Problem>('404', 'No such post')
   async getPost(
-    @Request() request: AuthenticatedRequest,
+    @Request() request: ReaderRequest,
     @Path() id: string,
     @Header('If-None-Match') _ifNoneMatch?: string,
   ): Promise<contract.Post> {
@@ -190,7 +190,7 @@ export class BlogsController extends Controller {
     @Header('If-Match') ifMatch?: string,
     @Header('Prefer') _prefer?: string,
   ): Promise<contract.Post> {
-    const fields = toPostFields(body, callerOf(request).name);
+    const fields = toPostFields(body, request.user.name);
     const change = await this.deps.posts.replace(id, fields, expectedVersions(ifMatch));
     return answerWrite(request, requireSuccess(change).post);
   }
@@ -225,7 +225,7 @@ export class BlogsController extends Controller {
     @Header('If-Match') ifMatch?: string,
     @Header('Prefer') _prefer?: string,
   ): Promise<contract.Post> {
-    const changes = toPostChanges(body, callerOf(request).name);
+    const changes = toPostChanges(body, request.user.name);
     const change = await this.deps.posts.patch(id, changes, expectedVersions(ifMatch));
     return answerWrite(request, requireSuccess(change).post);
   }

@@ -19,7 +19,7 @@ import { isNotModified } from './post-etag.js';
 import { cacheHeaders } from './post-representations.js';
 
 /** What the operations on feeds are built from. */
-export interface FeedsDeps {
+export interface FeedsControllerDeps {
   feeds: Feeds;
 }
 
@@ -33,7 +33,7 @@ export interface FeedsDeps {
 @Response<Problem>('500', 'Server error')
 @Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
 export class FeedsController extends Controller {
-  constructor(private readonly deps: FeedsDeps) {
+  constructor(private readonly deps: FeedsControllerDeps) {
     super();
   }
 

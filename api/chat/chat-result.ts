@@ -12,13 +12,13 @@ export type Completion = Extract<Outcome, { text: string }>;
 export function toCompletion(result: JobResult, provider: ProviderId): Completion {
   if (result.state !== 'settled') throw new Failure('timeout', { provider });
   if (isCompletion(result.outcome)) return result.outcome;
-  throw toFailure(result.outcome, provider);
+  throw outcomeToFailure(result.outcome, provider);
 }
 
 /** As `toCompletion`, for an outcome that is older than the command; the failure says so in its headers. */
 export function replay(outcome: Outcome, provider: ProviderId): Completion {
   if (isCompletion(outcome)) return outcome;
-  const { code, facts } = toFailure(outcome, provider);
+  const { code, facts } = outcomeToFailure(outcome, provider);
   throw new Failure(code, { ...facts, headers: { 'Idempotency-Replayed': 'true' } });
 }
 
@@ -27,7 +27,7 @@ export const isCompletion = (outcome: Outcome): outcome is Completion =>
   outcome.kind === 'ok' || outcome.kind === 'truncated';
 
 /** The failure that an outcome without a reply means to its caller. */
-export function toFailure(outcome: Exclude<Outcome, Completion>, provider: ProviderId): Failure {
+export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider: ProviderId): Failure {
   switch (outcome.kind) {
     case 'blocked':
       return new Failure('content_blocked', { provider });

@@ -12,9 +12,9 @@ import {
   SuccessResponse,
   Tags,
 } from '@tsoa/runtime';
-import type { Request as HttpRequest, Response as HttpResponse } from 'express';
+import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatRequest, ChatResponse, Problem, ProviderId } from '../../shared/contract.js';
-import type { Caller } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/authentication.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { readJsonBody } from '../http/json-body.js';
 import { markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
@@ -25,20 +25,17 @@ import type { ChatService } from './chat-service.js';
 import type { UserLimits } from './user-limits.js';
 
 /** What `POST /chat` needs of the application. */
-export interface ChatDeps {
+export interface ChatControllerDeps {
   chatService: Pick<ChatService, 'createChat'>;
   limits: UserLimits;
   /** The longest `wait` that a caller may ask for, in seconds. */
   maxWaitS: number;
 }
 
-/** A request after its credentials were checked. */
-type AuthenticatedRequest = HttpRequest & { readonly user: Caller };
-
 @Route('chat')
 @Tags('chat')
 export class ChatController extends Controller {
-  constructor(private readonly deps: ChatDeps) {
+  constructor(private readonly deps: ChatControllerDeps) {
     super();
   }
 

@@ -13,24 +13,20 @@ import {
   SuccessResponse,
   Tags,
 } from '@tsoa/runtime';
-import type { Request as HttpRequest } from 'express';
 import type { Chat, ChatStatus, Problem } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
-import type { Caller } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/authentication.js';
 import { toProblem } from '../http/problem.js';
 import { checkUuidParam } from '../http/uuid-param.js';
-import { isCompletion, toFailure } from './chat-result.js';
+import { isCompletion, outcomeToFailure } from './chat-result.js';
 import type { JobResult } from './jobs/job-results.js';
 import type { StoredChats } from './stored-chats.js';
 
 /** What the operations on stored chats need of the application. */
-export interface StoredChatsDeps {
+export interface StoredChatsControllerDeps {
   storedChats: Pick<StoredChats, 'read' | 'cancel'>;
 }
-
-/** A request after its credentials were checked. */
-type AuthenticatedRequest = HttpRequest & { readonly user: Caller };
 
 @Route('chat')
 @Tags('chat')
@@ -42,7 +38,7 @@ type AuthenticatedRequest = HttpRequest & { readonly user: Caller };
 @Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>('429', 'Too many failed logins')
 @Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>('500', 'Server error')
 export class StoredChatsController extends Controller {
-  constructor(private readonly deps: StoredChatsDeps) {
+  constructor(private readonly deps: StoredChatsControllerDeps) {
     super();
   }
 
@@ -93,7 +89,7 @@ function represent(chat: StoredChat, result: JobResult, status: ChatStatus): Cha
   const ended = { ...begun, ...(settledAt !== undefined && { completedAt: toTime(settledAt) }) };
   if (isCompletion(outcome)) return { ...ended, model: outcome.model, response: outcome.text };
   if (outcome.kind === 'cancelled') return ended;
-  return { ...ended, ...failed(toFailure(outcome, provider)) };
+  return { ...ended, ...failed(outcomeToFailure(outcome, provider)) };
 }
 
 const toTime = (ms: number): string => new Date(ms).toISOString();

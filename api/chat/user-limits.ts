@@ -23,14 +23,14 @@ interface UserLimitOptions {
   maxBytesInAll?: number;
 }
 
-interface Usage {
+interface LoadInFlight {
   inFlight: number;
   bytes: number;
 }
 
 /** When a request in flight ends is unknown; most end soon. */
 const retryAfterMs = 1000;
-const nothing: Readonly<Usage> = { inFlight: 0, bytes: 0 };
+const nothing: Readonly<LoadInFlight> = { inFlight: 0, bytes: 0 };
 
 /**
  * Limits each user's requests to this process, which counts them alone. A request that is refused because of those in flight
@@ -39,7 +39,7 @@ const nothing: Readonly<Usage> = { inFlight: 0, bytes: 0 };
 export class UserLimits {
   readonly #options: UserLimitOptions;
   readonly #rate: RateLimiterAbstract | undefined;
-  readonly #usage = new Map<string, Usage>();
+  readonly #usage = new Map<string, LoadInFlight>();
   #bytesInAll = 0;
 
   constructor(options: UserLimitOptions) {

@@ -28,7 +28,7 @@ export function jsonBody({ maxBytes, ...treeLimits }: BodyLimits): RequestHandle
     const answer = atMostOnce(next);
     whenLongerThan(maxBytes, request, () => answer(new Failure('payload_too_large')));
     readBytes(request, response, (error?: unknown) => {
-      if (error) return answer(toFailure(error));
+      if (error) return answer(toBodyFailure(error));
       const parse = () => parseInto(request, treeLimits, answer);
       // The decoded size counts: a gzip bomb is small on the wire.
       if (request.body instanceof Uint8Array && request.body.length > largeBytes) largeBodies.run(parse);
@@ -68,7 +68,7 @@ export const readJsonBody = (request: Request, response: Response, next: NextFun
 };
 
 /** The errors of the reader, and of its decoders, carry an HTTP status. */
-function toFailure(error: unknown): Failure {
+function toBodyFailure(error: unknown): Failure {
   const status = error instanceof Error && 'status' in error ? error.status : undefined;
   if (status === 413) return new Failure('payload_too_large');
   if (status === 415) return new Failure('unsupported_media_type');

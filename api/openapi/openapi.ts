@@ -26,7 +26,7 @@ interface Schema {
   allOf?: { $ref: string }[];
   example?: unknown;
 }
-interface Answer {
+interface ResponseObject {
   headers?: Record<string, { required?: boolean; description?: string; schema?: unknown }>;
   content?: Record<string, { schema: unknown }>;
 }
@@ -34,7 +34,7 @@ interface Operation {
   security?: Record<string, string[]>[];
   parameters?: { name: string; in: string; schema: Schema }[];
   requestBody?: { content: Record<string, unknown> };
-  responses: Record<string, Answer>;
+  responses: Record<string, ResponseObject>;
 }
 interface Info {
   version: string;

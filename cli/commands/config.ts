@@ -7,7 +7,7 @@ interface PrintOptions {
 
 /** `quillgate config`: see its options; throws `ConfigError` when the configuration in force has problems. */
 export function printConfig(environment: Environment, { envExample, table }: PrintOptions): void {
-  const text = envExample ? renderEnvExample() : table ? renderTable() : renderInForce(environment);
+  const text = envExample ? renderEnvExample() : table ? renderVariableTable() : renderInForce(environment);
   process.stdout.write(text);
 }
 
@@ -43,7 +43,7 @@ export function renderEnvExample(): string {
 }
 
 /** The table of `docs/configuration.md`. */
-export function renderTable(): string {
+export function renderVariableTable(): string {
   const rows = variables.map(
     ({ name, description, preset }) =>
       `| \`${name}\` | ${preset === undefined ? '–' : `\`${preset}\``} | ${description} |`,

@@ -7,8 +7,8 @@ import {
   optional,
   publicationFields,
   publicationProblems,
+  publicationStatus,
   publicationTimeOf,
-  statusOf,
   time,
 } from './publication.js';
 
@@ -50,7 +50,7 @@ export interface CheckedPost {
 }
 
 /** What came of a check; the problems are in words that do not quote the file. */
-export type CheckResult = ({ kind: 'checked' } & CheckedPost) | { kind: 'wrong'; problems: string[] };
+export type PostCheck = ({ kind: 'checked' } & CheckedPost) | { kind: 'wrong'; problems: string[] };
 
 /** Leaves room for every change that a post can still see. */
 const greatestVersion = 999_999_999;
@@ -89,7 +89,7 @@ export const fieldNames: ReadonlySet<string> = new Set(
  * Checks a post by the rules of the API, so that nothing gets in that it would refuse. `defaultAuthor` is for a new post
  * that names no author.
  */
-export function checkRawPost(raw: RawPost, defaultAuthor: string): CheckResult {
+export function checkRawPost(raw: RawPost, defaultAuthor: string): PostCheck {
   const input = toInput(raw);
   const { data, error } = schema.safeParse(input);
   const problems =
@@ -116,7 +116,7 @@ function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: s
       author: data.author ?? undefined,
       defaultAuthor,
       tags: data.tags ?? [],
-      status: statusOf(data),
+      status: publicationStatus(data),
       publishedAt: publicationTimeOf(data),
       createdAt,
       updatedAt,

@@ -52,24 +52,27 @@ type PublicationWords = Partial<z.output<z.ZodObject<typeof publicationFields>>>
 };
 
 /** What the words come to. */
-export const statusOf = ({ status, draft, published, isInDrafts }: PublicationWords): PostStatus =>
+export const publicationStatus = ({ status, draft, published, isInDrafts }: PublicationWords): PostStatus =>
   status ?? (draft || published === false || isInDrafts ? 'draft' : 'published');
 
 /** When the words say that the post was published. */
 export const publicationTimeOf = ({ publishedAt, publishDate, date }: PublicationWords): string | undefined =>
   publishedAt ?? publishDate?.time ?? date?.time;
 
-interface Problem {
+interface PublicationProblem {
   field: string;
   message: string;
 }
 
 /** What is wrong with the words together. */
-export function publicationProblems(words: PublicationWords): Problem[] {
-  return [...contradictions(words), ...(statusOf(words) === 'published' ? reasonsToHide(words) : [])];
+export function publicationProblems(words: PublicationWords): PublicationProblem[] {
+  return [
+    ...contradictions(words),
+    ...(publicationStatus(words) === 'published' ? reasonsToHide(words) : []),
+  ];
 }
 
-function* contradictions({ status, draft, published }: PublicationWords): Generator<Problem> {
+function* contradictions({ status, draft, published }: PublicationWords): Generator<PublicationProblem> {
   const isDraft = status == null ? undefined : status === 'draft';
   if (isDraft !== undefined && draft === !isDraft) yield { field: 'draft', message: 'contradicts status' };
   if (isDraft !== undefined && published === isDraft)
@@ -79,7 +82,7 @@ function* contradictions({ status, draft, published }: PublicationWords): Genera
 }
 
 /** Who says `status: published` in our words wants it. */
-function* reasonsToHide(words: PublicationWords): Generator<Problem> {
+function* reasonsToHide(words: PublicationWords): Generator<PublicationProblem> {
   if (words.status === 'published') return;
   const now = new Date().toISOString();
   for (const field of ['publishDate', 'date'] as const) {

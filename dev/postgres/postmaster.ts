@@ -40,7 +40,7 @@ export async function startOrAdopt(
   installation: Installation,
   urlOfPort: (port: number) => string,
 ): Promise<AnsweringPostmaster> {
-  const attempt: Attempt = { startedAt: Date.now(), launch: undefined };
+  const attempt: StartAttempt = { startedAt: Date.now(), launch: undefined };
   try {
     while (Date.now() < attempt.startedAt + readyWithinMs) {
       const answering = await takeStep(attempt, installation, urlOfPort);
@@ -56,7 +56,7 @@ export async function startOrAdopt(
 
 /** Looks at the cluster and does what its state calls for; gives the postmaster once it answers. */
 async function takeStep(
-  attempt: Attempt,
+  attempt: StartAttempt,
   installation: Installation,
   urlOfPort: (port: number) => string,
 ): Promise<AnsweringPostmaster | undefined> {
@@ -73,7 +73,7 @@ async function takeStep(
   return undefined;
 }
 
-interface Attempt {
+interface StartAttempt {
   startedAt: number;
   launch: Launch | undefined;
 }

@@ -70,7 +70,7 @@ export const resultMessageSchema = z.object({
   ),
 });
 
-export type Reply = z.output<typeof resultMessageSchema>;
+export type ResultMessage = z.output<typeof resultMessageSchema>;
 
 /** Published on `cancel.<provider>` when nobody waits for these jobs any more. */
 export const cancelSchema = z.object({ v: version, jobIds: z.array(z.string()) });

@@ -40,7 +40,7 @@ const storedResultSchema = z.object({
 });
 
 /** How a stored chat ended, and when, in milliseconds since the epoch. */
-export type StoredResult = z.output<typeof storedResultSchema>;
+type StoredResultRecord = z.output<typeof storedResultSchema>;
 
 /** So long an outcome waits for a store that is away, in milliseconds: a restart or a failover takes a few seconds. */
 export const resultTimeoutMs = 10_000;
@@ -68,4 +68,5 @@ export const encodeStoredResult = (outcome: Outcome, at: number): string =>
   >);
 
 /** Reads what `encodeStoredResult` wrote. Throws for anything else. */
-export const decodeStoredResult = (text: string): StoredResult => jsonText(storedResultSchema).parse(text);
+export const decodeStoredResult = (text: string): StoredResultRecord =>
+  jsonText(storedResultSchema).parse(text);

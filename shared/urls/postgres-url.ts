@@ -1,7 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import { tlsOptionsOf } from './postgres-tls.js';
 import { StoreUrlError } from './store-url-error.js';
-import { decode, parametersOf, readPort, refuse } from './store-url-parts.js';
+import { decodePart, parametersOf, readPort, refuseParameters } from './store-url-parts.js';
 
 /**
  * The only parser of `DATABASE_URL`. Our two clients parse the same URL differently, and take unknown parameters for settings of
@@ -26,11 +26,11 @@ export function parsePostgresUrl(text: string): PostgresAddress {
   const url = readUrl(text);
   const parameters = parametersOf(url.search);
   refuseUnsupported(parameters);
-  const host = parameters.get('host') || decode(url.hostname).replace(/^\[|\]$/g, '') || 'localhost';
+  const host = parameters.get('host') || decodePart(url.hostname).replace(/^\[|\]$/g, '') || 'localhost';
   if (host.includes(',')) throw new StoreUrlError('must name one host alone');
-  const user = parameters.get('user') || decode(url.username);
-  const password = parameters.get('password') || decode(url.password);
-  const database = parameters.get('dbname') || decode(url.pathname.slice(1));
+  const user = parameters.get('user') || decodePart(url.username);
+  const password = parameters.get('password') || decodePart(url.password);
+  const database = parameters.get('dbname') || decodePart(url.pathname.slice(1));
   return {
     host,
     port: readPort(parameters.get('port') || url.port || '5432'),
@@ -81,5 +81,5 @@ function refuseUnsupported(parameters: ReadonlyMap<string, string>): void {
   const refused = [...parameters].filter(
     ([name, value]) => !supported.has(name) && harmless.get(name)?.test(value) !== true,
   );
-  refuse(refused.map(([name]) => name));
+  refuseParameters(refused.map(([name]) => name));
 }

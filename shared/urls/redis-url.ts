@@ -1,6 +1,6 @@
 import { type RedisTls, redisTlsOf } from './redis-tls.js';
 import { StoreUrlError } from './store-url-error.js';
-import { decode, parametersOf, readPort, refuse } from './store-url-parts.js';
+import { decodePart, parametersOf, readPort, refuseParameters } from './store-url-parts.js';
 
 /**
  * The only parser of `REDIS_URL`:
@@ -60,7 +60,7 @@ export type RedisAddress = SingleRedis | WatchedRedis | ClusteredRedis;
 export function parseRedisUrl(text: string): RedisAddress {
   const { topology, isEncrypted, authority, path, search } = split(text);
   const parameters = parametersOf(search);
-  refuse([...parameters.keys()].filter((name) => !supported[topology].has(name)));
+  refuseParameters([...parameters.keys()].filter((name) => !supported[topology].has(name)));
   const { hosts, ...credentials } = readAuthority(authority);
   const shared = {
     credentials,
@@ -122,7 +122,7 @@ function readAuthority(authority: string): RedisCredentials & { hosts: string[] 
   const end = authority.lastIndexOf('@');
   const [user = '', ...password] = authority.slice(0, Math.max(0, end)).split(':');
   return {
-    ...credentialsOf(decode(user), decode(password.join(':'))),
+    ...credentialsOf(decodePart(user), decodePart(password.join(':'))),
     hosts: authority.slice(end + 1).split(','),
   };
 }
@@ -151,7 +151,7 @@ function only([node, ...others]: RedisNode[]): RedisNode {
 function readMaster(path: string): Pick<WatchedRedis, 'masterName' | 'database'> {
   const [, name = '', ...database] = path.split('/');
   if (name === '') throw new StoreUrlError('must name the master after the Sentinels: /mymaster');
-  return { masterName: decode(name), database: readDatabase(`/${database.join('/')}`) };
+  return { masterName: decodePart(name), database: readDatabase(`/${database.join('/')}`) };
 }
 
 function readDatabase(path: string): number {

@@ -11,13 +11,13 @@ export function parametersOf(search: string): ReadonlyMap<string, string> {
   return new Map(
     pairs.map((pair) => {
       const [name = '', ...value] = pair.split('=');
-      return [decode(name), decode(value.join('='))];
+      return [decodePart(name), decodePart(value.join('='))];
     }),
   );
 }
 
 /** Undoes percent-encoding. */
-export function decode(text: string): string {
+export function decodePart(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -32,7 +32,7 @@ export function readPort(text: string): number {
 }
 
 /** Throws for unsupported parameters, if there are any, with their names. */
-export function refuse(names: readonly string[]): void {
+export function refuseParameters(names: readonly string[]): void {
   if (names.length === 0) return;
   const shown = names.map((name) => (/^\w{1,40}$/.test(name) ? name : 'one with an odd name'));
   throw new StoreUrlError(`has parameters that are not supported: ${shown.join(', ')}`);

@@ -10,7 +10,7 @@ export class NotBegun extends Error {
 }
 
 /** A job that wants to call a model. */
-export interface Caller {
+export interface CallingJob {
   /** When whoever asked stops waiting, in milliseconds since the epoch. */
   readonly deadline: number;
   /** Ends the job's wait. */
@@ -35,7 +35,7 @@ export interface CircuitOptions {
   publishLimit: (cooldownMs: number) => void;
 }
 
-interface Waiter extends Caller, CallKind {
+interface Waiter extends CallingJob, CallKind {
   begin(): void;
   reject(reason: unknown): void;
 }
@@ -89,17 +89,17 @@ export class Circuit {
    * Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, the `Failure` for which it cannot
    * begin in time, or whatever the call throws.
    */
-  async run<T>(caller: Caller, kind: CallKind, call: (onReply: () => void) => Promise<T>): Promise<T> {
+  async run<T>(job: CallingJob, kind: CallKind, call: (onReply: () => void) => Promise<T>): Promise<T> {
     if (kind.isRetry && this.#breaker.state !== 'closed') throw new Failure('provider_unavailable');
-    const { slot } = caller;
+    const { slot } = job;
     this.#calling.add(slot);
     try {
       do {
-        await this.#whenCallsMayBegin(caller, kind);
+        await this.#whenCallsMayBegin(job, kind);
         await slot.take();
         // Calls may be forbidden again by the time the job has a slot.
       } while (this.#blockedMs > 0);
-      caller.stop.throwIfAborted();
+      job.stop.throwIfAborted();
       return await this.#watch(slot, () =>
         this.#breaker.run((onReply) => this.#cooldown.watch(() => call(onReply), kind)),
       );
@@ -156,25 +156,25 @@ export class Circuit {
     }
   }
 
-  async #whenCallsMayBegin(caller: Caller, kind: CallKind): Promise<void> {
-    if (this.#trial === caller.slot) this.#trial = undefined;
-    if (this.#waiters.size === 0 && this.#admits(caller.slot)) return;
+  async #whenCallsMayBegin(job: CallingJob, kind: CallKind): Promise<void> {
+    if (this.#trial === job.slot) this.#trial = undefined;
+    if (this.#waiters.size === 0 && this.#admits(job.slot)) return;
     if (this.#isClosing && !kind.isRetry) throw new NotBegun();
-    this.#throwIfTooLate(caller);
+    this.#throwIfTooLate(job);
     if (!kind.isRetry && !this.#options.hasRoom()) throw this.#refusal();
-    caller.slot.park();
+    job.slot.park();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiter: Waiter = { ...caller, ...kind, begin: resolve, reject };
-    const onStop = () => reject(caller.stop.reason);
-    const timer = setTimeout(() => reject(new Failure('timeout')), caller.deadline - this.#now());
+    const waiter: Waiter = { ...job, ...kind, begin: resolve, reject };
+    const onStop = () => reject(job.stop.reason);
+    const timer = setTimeout(() => reject(new Failure('timeout')), job.deadline - this.#now());
     this.#waiters.add(waiter);
-    caller.stop.addEventListener('abort', onStop);
-    if (caller.stop.aborted) onStop();
+    job.stop.addEventListener('abort', onStop);
+    if (job.stop.aborted) onStop();
     try {
       await promise;
     } finally {
       clearTimeout(timer);
-      caller.stop.removeEventListener('abort', onStop);
+      job.stop.removeEventListener('abort', onStop);
       this.#waiters.delete(waiter);
     }
   }
@@ -186,7 +186,7 @@ export class Circuit {
     return true;
   }
 
-  #throwIfTooLate({ deadline }: Caller): void {
+  #throwIfTooLate({ deadline }: CallingJob): void {
     const blockedMs = this.#blockedMs;
     if (blockedMs > 0 && this.#now() + blockedMs >= deadline) throw this.#refusal();
   }

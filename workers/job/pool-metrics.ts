@@ -10,7 +10,7 @@ import { Cancelled, LockLost } from './active-jobs.js';
 import type { Breaker, BreakerState } from './breaker.js';
 import type { Circuits } from './circuits.js';
 import type { LoadTracker } from './load-tracker.js';
-import { type CallEnd, RecentCalls } from './recent-calls.js';
+import { type CallResult, RecentCalls } from './recent-calls.js';
 
 interface ObservedPool {
   settings: { readonly current: Pick<PoolSettings, 'concurrency'> };
@@ -49,7 +49,7 @@ export class PoolMetrics {
     const startedAt = performance.now();
     const record = (code: WorkCode) => {
       const tookMs = performance.now() - startedAt;
-      this.#recentCalls.record(endOf(code), tookMs);
+      this.#recentCalls.record(callResultOf(code), tookMs);
       callDuration.observe({ provider }, tookMs / 1000);
       calls.inc({ provider, kind: isRetry ? 'retry' : 'first', code });
     };
@@ -100,7 +100,7 @@ export class PoolMetrics {
   }
 }
 
-function endOf(code: WorkCode): CallEnd {
+function callResultOf(code: WorkCode): CallResult {
   if (code === 'ok' || code === 'content_blocked') return 'reply';
   if (code === 'provider_rate_limited') return 'limit';
   return code === 'provider_error' || code === 'provider_timeout' ? 'fault' : 'other';

@@ -1,10 +1,10 @@
 import type { CallStats } from '../../shared/protocol/messages.js';
 
 /** How a call ended: with a reply, by the provider's fault, with a 429, or in a way that tells nothing of the provider. */
-export type CallEnd = 'reply' | 'fault' | 'limit' | 'other';
+export type CallResult = 'reply' | 'fault' | 'limit' | 'other';
 
 interface RecentCall {
-  readonly end: CallEnd;
+  readonly result: CallResult;
   readonly tookMs: number;
   readonly endedAt: number;
 }
@@ -24,8 +24,8 @@ export class RecentCalls {
     this.#now = now;
   }
 
-  record(end: CallEnd, tookMs: number): void {
-    this.#calls.push({ end, tookMs, endedAt: this.#now() });
+  record(result: CallResult, tookMs: number): void {
+    this.#calls.push({ result, tookMs, endedAt: this.#now() });
     if (this.#calls.length > 2 * maxCalls) this.#forget();
   }
 
@@ -34,8 +34,9 @@ export class RecentCalls {
     this.#forget();
     const calls = this.#calls;
     if (calls.length === 0) return undefined;
-    const share = (end: CallEnd) => calls.filter((call) => call.end === end).length / calls.length;
-    const replies = calls.filter(({ end }) => end === 'reply').map(({ tookMs }) => tookMs);
+    const share = (result: CallResult) =>
+      calls.filter((call) => call.result === result).length / calls.length;
+    const replies = calls.filter(({ result }) => result === 'reply').map(({ tookMs }) => tookMs);
     return {
       count: calls.length,
       errorRate: share('fault'),

@@ -1,4 +1,4 @@
-import { chatJobSchema, type Reply, topics } from '../../shared/protocol/messages.js';
+import { chatJobSchema, type ResultMessage, topics } from '../../shared/protocol/messages.js';
 import { encodeOutcome, givenUpOutcome } from '../../shared/protocol/outcome.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import type { Relay } from '../../shared/queue/relay.js';
@@ -20,7 +20,7 @@ interface EndedJob {
 /** The part of a job's data that is read here; a job that failed may have any. */
 const addressSchema = chatJobSchema.pick({ replyTo: true, keptUntil: true });
 
-type ResultMessage = Reply['settled'][number];
+type SettledJob = ResultMessage['settled'][number];
 
 /** Longer outcomes are left to the job's record: the relay refuses messages over 512 KiB, escapes included. */
 const maxOutcomeChars = 80_000;
@@ -28,14 +28,14 @@ const maxOutcomeChars = 80_000;
 const maxMessageChars = maxOutcomeChars;
 
 /**
- * Publishes how a job ended to the API process that waits for it; the job's record says the same to a process that missed
- * it. For a stored chat it informs every API process, since any of them may have a caller who has come back. Jobs that
+ * Publishes how a job ended on the topic of the API process that waits for it; the job's record says the same to a process that
+ * missed it. For a stored chat it informs every API process, since any of them may have a caller who has come back. Jobs that
  * end in the same turn of the event loop share one message to each process.
  */
 export class ReplyPublisher {
   readonly #deps: ReplyPublisherDeps;
   /** By topic. */
-  readonly #unpublished = new Map<string, ResultMessage[]>();
+  readonly #unpublished = new Map<string, SettledJob[]>();
   /** What `flush` waits for. */
   readonly #recording = new Set<Promise<void>>();
   readonly #publishing = new Set<Promise<void>>();
@@ -45,7 +45,7 @@ export class ReplyPublisher {
   }
 
   /** `outcome` is as `encodeOutcome` writes it. */
-  publish({ id = '', data }: EndedJob, outcome: string): void {
+  publishOutcome({ id = '', data }: EndedJob, outcome: string): void {
     // An API process that waits for a job without an address finds its record.
     const { data: address } = addressSchema.safeParse(data);
     if (address === undefined) return;
@@ -71,10 +71,10 @@ export class ReplyPublisher {
     const expiresAt = addressSchema.safeParse(job.data).data?.keptUntil;
     const storedResult = this.#deps.storedResults.of({ id: job.id, expiresAt });
     const outcome = (await storedResult?.record(givenUpOutcome)) ?? givenUpOutcome;
-    this.publish(job, encodeOutcome(outcome));
+    this.publishOutcome(job, encodeOutcome(outcome));
   }
 
-  #add(topic: string, result: ResultMessage): void {
+  #add(topic: string, result: SettledJob): void {
     if (this.#unpublished.size === 0) setImmediate(() => this.#publishAll());
     const others = this.#unpublished.get(topic);
     if (others === undefined) this.#unpublished.set(topic, [result]);
@@ -87,9 +87,9 @@ export class ReplyPublisher {
     this.#unpublished.clear();
   }
 
-  #publishBatch(topic: string, settled: ResultMessage[]): void {
+  #publishBatch(topic: string, settled: SettledJob[]): void {
     const { relay, log } = this.#deps;
-    const message: Reply = { v: writtenVersion, settled };
+    const message: ResultMessage = { v: writtenVersion, settled };
     const publishing = relay
       .publish(topic, message)
       .catch((err) => log.debug({ err, jobIds: settled.map(({ jobId }) => jobId) }, 'results not published'))
@@ -98,8 +98,8 @@ export class ReplyPublisher {
   }
 }
 
-function inBatches(results: ResultMessage[]): ResultMessage[][] {
-  const batches: ResultMessage[][] = [];
+function inBatches(results: SettledJob[]): SettledJob[][] {
+  const batches: SettledJob[][] = [];
   let size = Number.POSITIVE_INFINITY;
   for (const result of results) {
     size += result.outcome?.length ?? 0;

@@ -24,7 +24,7 @@ interface StoredResultsDeps {
 const pauseMs = 250;
 
 /** A job, as far as its result goes. */
-interface StoredJob {
+interface JobReference {
   id?: string | undefined;
   /** When its result is removed, in milliseconds since the epoch; undefined for an ordinary job. */
   expiresAt?: number | undefined;
@@ -40,7 +40,7 @@ export class StoredResults {
 
   /** The result of this job, undefined for an ordinary one; `signal` is the job's. */
   of(
-    { id: jobId = '', expiresAt }: StoredJob,
+    { id: jobId = '', expiresAt }: JobReference,
     signal = new AbortController().signal,
   ): StoredResult | undefined {
     return expiresAt === undefined

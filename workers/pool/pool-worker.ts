@@ -68,7 +68,8 @@ const closingMs = 1000;
  * 2. the job waits for a slot;
  * 3. `runChatJob` answers it; a job that has made no call may go back to the queue;
  * 4. BullMQ stores the outcome in the job's record;
- * 5. the outcome is published to the API process that waits for it.
+ * 5. the outcome is published on `reply.<api>`, to which the `JobClient` of the API process that added the job subscribes: it
+ *    settles the caller's wait in `PendingReplies`.
  */
 export class PoolWorker {
   /** BullMQ's worker; it takes jobs once this one has started. */
@@ -198,7 +199,7 @@ export class PoolWorker {
 
   #onCompleted(job: Job<ChatJobPayload>, outcome: string): void {
     this.#onEnded(job);
-    this.#replies.publish(job, outcome);
+    this.#replies.publishOutcome(job, outcome);
   }
 
   /** A job ended in an unexpected error, or was given up; BullMQ may know no more of it than that. */

@@ -60,7 +60,7 @@ type ProviderFailureCode = Extract<
  * Classifies an error of an SDK by what the provider answered; without an answer it is a `provider_error`. A failure of
  * our own, which the SDK may have wrapped in its errors, stays what it is.
  */
-export function toFailure(error: unknown, facts: ErrorFacts, nowMs = Date.now()): Failure {
+export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.now()): Failure {
   const own = ownFailure(error);
   if (own) return own;
   const name = nameOf(error);

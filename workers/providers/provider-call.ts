@@ -1,5 +1,5 @@
 import { isBlank } from '../../shared/conversation.js';
-import { type ErrorFacts, toFailure, unusableAnswer } from './error-classification.js';
+import { classifyError, type ErrorFacts, unusableAnswer } from './error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest, Usage } from './provider.js';
 
 /** What an adapter reads out of an answer, or out of one piece of a streamed answer. */
@@ -44,7 +44,7 @@ export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore
     return await Promise.race([aborted.promise, reading]);
   } catch (error) {
     signal.throwIfAborted();
-    throw toFailure(error, call.readError(error));
+    throw classifyError(error, call.readError(error));
   } finally {
     signal.removeEventListener('abort', abort);
     over.abort(callIsOver);

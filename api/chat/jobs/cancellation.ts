@@ -3,7 +3,12 @@ import { Job, type Queue } from 'bullmq';
 import PQueue from 'p-queue';
 import type { ProviderId } from '../../../shared/contract.js';
 import type { ApiInstruments } from '../../../shared/metrics/instruments.js';
-import { type Cancel, type ChatJobPayload, type Reply, topics } from '../../../shared/protocol/messages.js';
+import {
+  type Cancel,
+  type ChatJobPayload,
+  type ResultMessage,
+  topics,
+} from '../../../shared/protocol/messages.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import type { Relay } from '../../../shared/queue/relay.js';
@@ -150,7 +155,7 @@ export class Cancellation {
   }
 
   /** False when the store does not take the message. */
-  async #publish(topic: string, message: Cancel | Reply): Promise<boolean> {
+  async #publish(topic: string, message: Cancel | ResultMessage): Promise<boolean> {
     try {
       await this.#deps.relay.publish(topic, message);
       return true;

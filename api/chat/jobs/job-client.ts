@@ -10,7 +10,7 @@ import {
   jobRecordTtlMs,
   poolHeartbeatSchema,
   queueName,
-  type Reply,
+  type ResultMessage,
   resultMessageSchema,
   topics,
 } from '../../../shared/protocol/messages.js';
@@ -140,7 +140,7 @@ export class JobClient {
 
   async #subscribe(): Promise<void> {
     const { relay } = this.#channels;
-    const onResult = (message: Reply) => this.#onResult(message);
+    const onResult = (message: ResultMessage) => this.#onResult(message);
     await relay.subscribe(topics.allPools, poolHeartbeatSchema, (heartbeat) =>
       this.pools.onHeartbeat(heartbeat),
     );
@@ -149,7 +149,7 @@ export class JobClient {
   }
 
   /** A message without an outcome says that there is one to be read. */
-  #onResult({ settled }: Reply): void {
+  #onResult({ settled }: ResultMessage): void {
     const unread: PendingJob[] = [];
     for (const { jobId, outcome } of settled) {
       const job = this.#pendingReplies.find(jobId);

@@ -1,24 +1,24 @@
 import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
 
-interface ErrorFacts {
+interface ErrorFields {
   type?: string;
   param?: string;
   code?: string;
 }
 
 /** An error in OpenAI's shape (https://platform.openai.com/docs/guides/error-codes). */
-export function openAiError(status: number, message: string, facts: ErrorFacts = {}): Refusal {
-  return jsonRefusal(status, openAiErrorBody(message, facts));
+export function openAiError(status: number, message: string, fields: ErrorFields = {}): Refusal {
+  return jsonRefusal(status, openAiErrorBody(message, fields));
 }
 
 /** The body of an error, as it also appears within a stream. */
-export function openAiErrorBody(message: string, facts: ErrorFacts = {}): object {
-  const { type = 'invalid_request_error', param = null, code = null } = facts;
+export function openAiErrorBody(message: string, fields: ErrorFields = {}): object {
+  const { type = 'invalid_request_error', param = null, code = null } = fields;
   return { error: { message, type, param, code } };
 }
 
 const serverError = { type: 'server_error' };
-const byStatus: Record<number, [message: string, facts: ErrorFacts]> = {
+const byStatus: Record<number, [message: string, fields: ErrorFields]> = {
   400: ['The request was rejected by the simulator as asked.', {}],
   401: [
     'Incorrect API key provided: sim-****. You can find your API key at https://platform.openai.com/account/api-keys.',
@@ -60,9 +60,9 @@ export const openAiErrors: ErrorBodies = {
       code: 'model_not_found',
     }),
   status(status) {
-    const [message, facts] = byStatus[status] ??
+    const [message, fields] = byStatus[status] ??
       byStatus[status < 500 ? 400 : 500] ?? ['Unknown error.', serverError];
-    return openAiError(status, message, facts);
+    return openAiError(status, message, fields);
   },
   notReady: () =>
     openAiError(

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Reply, resultMessageSchema } from '../../../shared/protocol/messages.js';
+import { type ResultMessage, resultMessageSchema } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { ReplyPublisher } from '../../../workers/job/reply-publisher.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
@@ -35,14 +35,14 @@ const storedJob = (id: string, replyTo = 'node') => ({
 });
 const reply = (text: string): Outcome => ({ kind: 'ok', text, model: 'm', queueMs: 1, providerMs: 2 });
 /** What was published on a topic, as it arrives. */
-const publishedOn = (topic: string): Reply['settled'] =>
+const publishedOn = (topic: string): ResultMessage['settled'] =>
   relay.told
     .filter((told) => told.topic === topic)
     .flatMap(({ message }) => resultMessageSchema.parse(JSON.parse(JSON.stringify(message))).settled);
 
-describe('publish', () => {
+describe('publishOutcome', () => {
   it('publishes the outcome to the API process that waits, without being flushed', async () => {
-    replies.publish(job('one'), encodeOutcome(reply('canary')));
+    replies.publishOutcome(job('one'), encodeOutcome(reply('canary')));
     await relay.toldAtLeast(1);
     const [result] = publishedOn('reply.node');
     expect(result?.jobId).toBe('one');
@@ -51,13 +51,13 @@ describe('publish', () => {
   });
 
   it('publishes what ends at once in one message to each process, and what ends later in another', async () => {
-    for (const id of ['one', 'two', 'three']) replies.publish(job(id), encodeOutcome(reply(id)));
-    replies.publish(job('other', 'elsewhere'), encodeOutcome(reply('other')));
+    for (const id of ['one', 'two', 'three']) replies.publishOutcome(job(id), encodeOutcome(reply(id)));
+    replies.publishOutcome(job('other', 'elsewhere'), encodeOutcome(reply('other')));
     await relay.toldAtLeast(2);
     expect(relay.told.map(({ topic }) => topic)).toEqual(['reply.node', 'reply.elsewhere']);
     expect(publishedOn('reply.node').map(({ jobId }) => jobId)).toEqual(['one', 'two', 'three']);
     expect(publishedOn('reply.elsewhere').map(({ jobId }) => jobId)).toEqual(['other']);
-    replies.publish(job('four'), encodeOutcome(reply('four')));
+    replies.publishOutcome(job('four'), encodeOutcome(reply('four')));
     await relay.toldAtLeast(3);
     expect(publishedOn('reply.node').map(({ jobId }) => jobId)).toEqual(['one', 'two', 'three', 'four']);
   });
@@ -81,7 +81,7 @@ describe('publish', () => {
     ];
     const ids = lengths.map((length, n) => `${n}-${length}`);
     for (const [n, length] of lengths.entries()) {
-      replies.publish(job(ids[n] ?? ''), encodeOutcome(reply(character.repeat(length))));
+      replies.publishOutcome(job(ids[n] ?? ''), encodeOutcome(reply(character.repeat(length))));
     }
     await replies.flush();
     const published = publishedOn('reply.node');
@@ -91,11 +91,11 @@ describe('publish', () => {
   });
 });
 
-describe('publish, of stored chats', () => {
+describe('publishOutcome, of stored chats', () => {
   it('informs every API process as well, without outcomes', async () => {
-    replies.publish(storedJob('one', 'a'), encodeOutcome(reply('one')));
-    replies.publish(storedJob('two', 'b'), encodeOutcome(reply('two')));
-    replies.publish(job('ordinary', 'a'), encodeOutcome(reply('ordinary')));
+    replies.publishOutcome(storedJob('one', 'a'), encodeOutcome(reply('one')));
+    replies.publishOutcome(storedJob('two', 'b'), encodeOutcome(reply('two')));
+    replies.publishOutcome(job('ordinary', 'a'), encodeOutcome(reply('ordinary')));
     await replies.flush();
     expect(publishedOn('reply.kept')).toEqual([{ jobId: 'one' }, { jobId: 'two' }]);
     expect(publishedOn('reply.a').map(({ jobId }) => jobId)).toEqual(['one', 'ordinary']);
@@ -133,8 +133,8 @@ describe('flush', () => {
     const publishing = [first.promise, second.promise];
     const slowRelay = { ...relay, publish: () => publishing.shift() ?? Promise.resolve() };
     const slow = new ReplyPublisher({ relay: slowRelay, storedResults: storedResults(), log: logged.log });
-    slow.publish(job('one', 'a'), encodeOutcome(reply('a')));
-    slow.publish(job('two', 'b'), encodeOutcome(reply('b')));
+    slow.publishOutcome(job('one', 'a'), encodeOutcome(reply('a')));
+    slow.publishOutcome(job('two', 'b'), encodeOutcome(reply('b')));
     const order: string[] = [];
     const flushed = slow.flush().then(() => order.push('flushed'));
     first.reject(new Error('the store is down'));

@@ -6,7 +6,7 @@ import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import { LoadTracker } from '../../../workers/job/load-tracker.js';
 import { Slots } from '../../../workers/job/slots.js';
 import { PoolWorker } from '../../../workers/pool/pool-worker.js';
-import { toFailure } from '../../../workers/providers/error-classification.js';
+import { classifyError } from '../../../workers/providers/error-classification.js';
 import type { Provider } from '../../../workers/providers/provider.js';
 import { openCircuits } from '../../support/circuits.js';
 import { poolMetrics } from '../../support/metrics.js';
@@ -133,7 +133,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     const refusing: Provider = {
       ...provider,
       run: async () => {
-        throw toFailure(new TypeError('secret'), { status: 400, words: ['context_length_exceeded'] });
+        throw classifyError(new TypeError('secret'), { status: 400, words: ['context_length_exceeded'] });
       },
     };
     await start(refusing);

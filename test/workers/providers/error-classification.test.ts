@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { ProviderCallError, toFailure } from '../../../workers/providers/error-classification.js';
+import { classifyError, ProviderCallError } from '../../../workers/providers/error-classification.js';
 
 const code = (status: number | undefined, ...words: string[]) =>
-  toFailure(new Error('x'), { status, words }).code;
+  classifyError(new Error('x'), { status, words }).code;
 const nowMs = Date.parse('2026-11-20T12:00:00Z');
 const retryAfterMs = (headers: Record<string, string>, status = 429) =>
-  toFailure(new Error('x'), { status, header: (name) => headers[name] }, nowMs).facts.retryAfterMs;
+  classifyError(new Error('x'), { status, header: (name) => headers[name] }, nowMs).facts.retryAfterMs;
 
-describe('toFailure', () => {
+describe('classifyError', () => {
   it.each([400, 401, 402, 403, 404, 405, 410, 413, 415, 422, 451, 499])(
     'takes a %i for a refusal',
     (status) => {
@@ -18,7 +18,7 @@ describe('toFailure', () => {
   it.each([undefined, 200, 408, 409, 500, 501, 502, 503, 504, 529])(
     'takes a %s for an error to retry',
     (status) => {
-      const failure = toFailure(new Error('x'), { status });
+      const failure = classifyError(new Error('x'), { status });
       expect([failure.code, failure.retryable]).toEqual(['provider_error', true]);
     },
   );
@@ -59,7 +59,7 @@ describe('toFailure', () => {
   it('keeps name, status and word of the error, and nothing it quotes', () => {
     const secret = 'sk-secret at https://provider.example';
     const error = new TypeError(secret, { cause: Object.assign(new Error(secret), { code: 'ECONNRESET' }) });
-    const failure = toFailure(error, { status: 500, words: [secret] });
+    const failure = classifyError(error, { status: 500, words: [secret] });
     expect(failure.facts.cause).toEqual(new ProviderCallError('TypeError', 500, 'ECONNRESET'));
     expect(JSON.stringify(failure) + String((failure.cause as Error).stack)).not.toContain('secret');
   });
