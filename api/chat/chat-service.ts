@@ -3,7 +3,6 @@ import type { Outcome } from '../../shared/protocol/outcome.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { type ChatCommand, type ChatReply, isStored, jobOwnerOf, type ResolvedChat } from './chat-command.js';
 import { replay, statusOf, toCompletion } from './chat-result.js';
-import { DetachedChats } from './detached-chats.js';
 import { type Admission, clockMarginMs } from './idempotent-entry.js';
 import type { JobClient, NewJob } from './jobs/job-client.js';
 import type { JobResult } from './jobs/job-results.js';
@@ -27,7 +26,7 @@ interface ChatServiceDeps {
 }
 
 /** A command's job, added or being added. */
-interface Attempt {
+interface SubmittedJob {
   readonly command: ChatCommand;
   readonly jobClient: Client;
   readonly chat: ResolvedChat['chat'];
@@ -48,12 +47,10 @@ const finalReadMs = 25;
 export class ChatService {
   readonly #deps: ChatServiceDeps;
   readonly #now: () => number;
-  readonly #detachedChats: DetachedChats;
 
   constructor(deps: ChatServiceDeps) {
     this.#deps = deps;
     this.#now = deps.now ?? Date.now;
-    this.#detachedChats = new DetachedChats(deps.pendingReplies);
   }
 
   /** The command's reply, at the latest when the caller stops waiting. Throws a `Failure` for everything expected. */
@@ -66,9 +63,9 @@ export class ChatService {
     command.storeOptions?.onResolved(chat.id);
     if (outcome)
       return { kind: 'completed', completion: replay(outcome, command.provider), isReplayed: true };
-    const attempt = this.#addJob(command, { jobClient, chat, waitUntil });
-    const result = await this.#awaitResult(attempt);
-    return this.#toReply(attempt, result);
+    const submitted = this.#addJob(command, { jobClient, chat, waitUntil });
+    const result = await this.#awaitResult(submitted);
+    return this.#toReply(submitted, result);
   }
 
   /**
@@ -114,22 +111,22 @@ export class ChatService {
   /** Counts the job as outstanding, and begins to add it; a chat that is joined has it added again, should it have been lost. */
   #addJob(
     command: ChatCommand,
-    { jobClient, chat, waitUntil }: Pick<Attempt, 'jobClient' | 'chat' | 'waitUntil'>,
-  ): Attempt {
+    { jobClient, chat, waitUntil }: Pick<SubmittedJob, 'jobClient' | 'chat' | 'waitUntil'>,
+  ): SubmittedJob {
     const job = { jobId: chat.id, provider: command.provider, isStored: isStored(command) };
     const counted = jobClient.pools.recordAdded(job.jobId, jobOwnerOf(command));
     const add = () => jobClient.add(job.jobId, { ...toNewJob(command, chat), level: counted.level });
-    const attempt: Attempt = {
+    const submitted: SubmittedJob = {
       ...{ command, jobClient, chat, job, counted, add, added: add() },
       // A joined chat ends at its own deadline, which another process's clock has set.
       waitUntil: Math.min(waitUntil, chat.deadline + clockMarginMs),
     };
-    attempt.added.catch(() => this.#cancelUnconfirmed(attempt));
-    return attempt;
+    submitted.added.catch(() => this.#cancelUnconfirmed(submitted));
+    return submitted;
   }
 
   /** The store may still take the job although nobody waits for it; with a key, a repeated request may join it. */
-  #cancelUnconfirmed({ command: { storeOptions }, jobClient, chat, job }: Attempt): void {
+  #cancelUnconfirmed({ command: { storeOptions }, jobClient, chat, job }: SubmittedJob): void {
     // After its deadline no worker makes a call for it.
     if (this.#now() >= chat.deadline) return;
     if (storeOptions === undefined) jobClient.cancelUnconfirmed(job);
@@ -138,18 +135,18 @@ export class ChatService {
   }
 
   /** What has become of the job when its reply is there, or the caller stops waiting. */
-  async #awaitResult(attempt: Attempt): Promise<JobResult> {
+  async #awaitResult(submitted: SubmittedJob): Promise<JobResult> {
     let isUnfinished = false;
     try {
-      const outcome = await this.#awaitOutcome(attempt);
-      const result = outcome ? ({ state: 'settled', outcome } as const) : await finalRead(attempt);
+      const outcome = await this.#awaitOutcome(submitted);
+      const result = outcome ? ({ state: 'settled', outcome } as const) : await finalRead(submitted);
       isUnfinished = result.state !== 'settled';
       return result;
     } catch (error) {
-      isUnfinished = attempt.command.signal.aborted;
+      isUnfinished = submitted.command.signal.aborted;
       throw error;
     } finally {
-      this.#release(attempt, { isUnfinished });
+      this.#release(submitted, { isUnfinished });
     }
   }
 
@@ -161,7 +158,7 @@ export class ChatService {
     waitUntil,
     add,
     added,
-  }: Attempt): Promise<Outcome | undefined> {
+  }: SubmittedJob): Promise<Outcome | undefined> {
     const { signal, storeOptions } = command;
     const wait = this.#deps.pendingReplies.wait(job, waitUntil);
     if (signal.aborted) wait.leave();
@@ -189,17 +186,21 @@ export class ChatService {
 
   /** Counts the job no longer, but for a stored chat that goes on without its request: that counts until it ends. */
   #release(
-    { command, chat, job, added, counted }: Attempt,
+    { command, chat, job, added, counted }: SubmittedJob,
     { isUnfinished }: { isUnfinished: boolean },
   ): void {
     if (isUnfinished && isStored(command)) {
-      const ended = this.#detachedChats.follow(job, { deadline: chat.deadline, added });
+      const { pendingReplies } = this.#deps;
+      const ended = added.then(
+        () => pendingReplies.waitInBackground(job, chat.deadline),
+        () => undefined,
+      );
       command.storeOptions.onDetached(ended);
       void ended.then(counted.release);
     } else counted.release();
   }
 
-  #toReply({ command, chat: { id, deadline } }: Attempt, result: JobResult): ChatReply {
+  #toReply({ command, chat: { id, deadline } }: SubmittedJob, result: JobResult): ChatReply {
     const { storeOptions, waitMs, provider } = command;
     const isInTime = result.state === 'settled' && waitMs !== undefined;
     if (storeOptions?.isAsync && !isInTime)
@@ -214,7 +215,7 @@ function throwIfDisconnected({ signal, provider }: ChatCommand): void {
 }
 
 /** No message has brought an outcome in time: the records may have it, if they can be read at once. */
-const finalRead = ({ jobClient, job }: Attempt): Promise<JobResult> =>
+const finalRead = ({ jobClient, job }: SubmittedJob): Promise<JobResult> =>
   withTimeout(finalReadMs, jobClient.read(job)).catch(() => ({ state: 'unknown' }));
 
 function toNewJob(

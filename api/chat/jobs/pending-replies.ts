@@ -48,11 +48,22 @@ export class PendingReplies {
     this.#now = now;
   }
 
+  /** Waits until the deadline at the latest, in milliseconds since the epoch. */
+  wait(job: PendingJob, deadline: number): Wait {
+    return this.#wait(job, deadline, undefined);
+  }
+
   /**
-   * Waits until the deadline at the latest, in milliseconds since the epoch. No connection is held for a background wait: if
-   * the message with its outcome is lost, it may notice a little later.
+   * Waits for a job that goes on without a request, until the deadline at the latest; resolves at once when it is waited for in
+   * the background already. If the message with the outcome is lost, it may notice a little later than `wait`.
    */
-  wait(job: PendingJob, deadline: number, { isBackground = false } = {}): Wait {
+  async waitInBackground(job: PendingJob, deadline: number): Promise<void> {
+    const others = [...this.#waitersOf(job.jobId)];
+    if (others.some(({ pollSlot }) => pollSlot !== undefined)) return;
+    await this.#wait(job, deadline, this.#backgroundWaits++ % backgroundSlots).outcome;
+  }
+
+  #wait(job: PendingJob, deadline: number, pollSlot: number | undefined): Wait {
     const { promise, resolve } = Promise.withResolvers<Outcome | undefined>();
     const since = this.#now();
     const leave = () => waiter.settle(undefined);
@@ -60,7 +71,7 @@ export class PendingReplies {
     const waiter: Waiter = {
       job,
       since,
-      pollSlot: isBackground ? this.#backgroundWaits++ % backgroundSlots : undefined,
+      pollSlot,
       settle: (outcome) => {
         clearTimeout(timer);
         this.#remove(waiter);

@@ -93,9 +93,9 @@ describe('PendingReplies', () => {
   });
 
   it('lists each background wait in one of fifteen polls, with its share of them, and the others in every poll', () => {
-    for (let n = 0; n < 150; n += 1) replies.wait(job(`background ${n}`), later(), { isBackground: true });
+    for (let n = 0; n < 150; n += 1) void replies.waitInBackground(job(`background ${n}`), later());
     replies.wait(job('one'), later());
-    replies.wait(job('joined'), later(), { isBackground: true });
+    void replies.waitInBackground(job('joined'), later());
     replies.wait(job('joined'), later());
     const polls = Array.from({ length: 15 }, (_, n) =>
       replies.pending({ pollSlot: n + 30 }).map(({ jobId }) => jobId),
@@ -106,6 +106,16 @@ describe('PendingReplies', () => {
     }
     expect(new Set(polls.flat()).size).toBe(152);
     expect(replies.pending()).toHaveLength(152);
+  });
+
+  it('waits for a job in the background once, however often it is asked to', async () => {
+    const first = replies.waitInBackground(job('one'), later());
+    await replies.waitInBackground(job('one'), later());
+    expect(replies.pending()).toEqual([job('one')]);
+    replies.settle('one', blocked);
+    await first;
+    void replies.waitInBackground(job('one'), later());
+    expect(replies.pending()).toEqual([job('one')]);
   });
 
   it('settles everybody who waits for the job, but for those who have left', async () => {
