@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { type Database, openDatabase } from '../db/database/client.js';
-import { createPostStore } from '../db/posts/posts.js';
+import { PostStore } from '../db/posts/post-store.js';
 import type { Config } from '../shared/config/config.js';
 import { type ApiInstruments, openInstruments } from '../shared/metrics/instruments.js';
 import { apiMetrics } from '../shared/metrics/metrics.js';
@@ -139,7 +139,7 @@ function connectWhenReady(
 
 function openBlog(config: Config, { database, lifecycle, log }: ApiDeps): Pick<AppDeps, 'blogs' | 'feeds'> {
   const { BLOG_BASE_URL: baseUrl, BLOG_TITLE: title, BLOG_IMAGES: images } = config;
-  const posts = createPostStore(database);
+  const posts = new PostStore(database);
   const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());
   const render = createRenderedPosts({ renderer, log });
   const basePath = new URL(baseUrl).pathname.replace(/\/$/, '');

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { PostStore, PostVersion } from '../../db/posts/post-store.js';
+import type { PostVersion } from '../../db/posts/post-rows.js';
+import type { PostStore } from '../../db/posts/post-store.js';
 import type { Post } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { type FeedEntry, type FeedFormat, type FeedSource, feedDocuments } from './feed-formats.js';

@@ -1,4 +1,5 @@
-import type { Change, PostVersionMark, Removal, Unchanged } from '../../db/posts/post-store.js';
+import type { Change, Removal, Unchanged } from '../../db/posts/post-changes.js';
+import type { PostRevision } from '../../db/posts/post-rows.js';
 import { Failure } from '../../shared/failures.js';
 import { invalidRequest } from '../http/validation.js';
 
@@ -6,7 +7,7 @@ import { invalidRequest } from '../http/validation.js';
  * The strong entity tag (RFC 9110, 8.8.3) of a version of a post: as JSON, or with the suffix `-md` or
  * `-html-<edition of the page>` as another representation.
  */
-export function etagOf({ version, updatedAt }: PostVersionMark, suffix = ''): string {
+export function etagOf({ version, updatedAt }: PostRevision, suffix = ''): string {
   return `"${version}-${Date.parse(updatedAt).toString(36)}${suffix}"`;
 }
 
@@ -21,7 +22,7 @@ export function isNotModified(ifNoneMatch: string | undefined, etag: string): bo
  * The versions in `If-Match` (RFC 9110, 13.1.1), one of which must be current for a write; undefined when any will do.
  * The tag of any representation stands for its version. Throws `invalid_request` unless the header is a list of tags.
  */
-export function expectedVersions(ifMatch: string | undefined): readonly PostVersionMark[] | undefined {
+export function expectedVersions(ifMatch: string | undefined): readonly PostRevision[] | undefined {
   if (ifMatch === undefined) return undefined;
   const tags = parseTags(ifMatch);
   if (tags === undefined) {
@@ -58,7 +59,7 @@ function parseTags(header: string): string[] | '*' | undefined {
 }
 
 /** A weak tag, or one that this server never sent, matches no version. */
-function toVersion(tag: string): PostVersionMark[] {
+function toVersion(tag: string): PostRevision[] {
   const [, version, milliseconds] =
     /^"([1-9]\d{0,9})-(-?[0-9a-z]{1,10})(?:-md|-html(?:-[0-9a-z]{1,16})?)?"$/.exec(tag) ?? [];
   if (version === undefined || milliseconds === undefined) return [];

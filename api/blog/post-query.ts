@@ -1,6 +1,6 @@
 import type { NextFunction, Request, Response } from 'express';
 import { z } from 'zod';
-import type { Position, PostFilter } from '../../db/posts/post-store.js';
+import type { Position, PostFilter } from '../../db/posts/post-lists.js';
 import type { ProblemError } from '../../shared/contract.js';
 import { isBlank } from '../../shared/conversation.js';
 import { invalidRequest, text } from '../http/validation.js';

@@ -1,24 +1,27 @@
 import type { Post } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { type Database, isUniqueViolation, type Statements } from '../database/client.js';
+import { isUniqueViolation, type Statements } from '../database/client.js';
 import { and, eq, or, type PgUpdateSetSource, type SQL, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
-import type { PostReader } from './post-reader.js';
-import { postColumns, toPost, versionColumns } from './post-rows.js';
-import type { Change, PostChanges, PostStore, PostVersionMark, Unchanged } from './post-store.js';
+import type { PostFields } from './post-creation.js';
+import { type PostRevision, type PostVersion, postColumns, toPost, versionColumns } from './post-rows.js';
 import { freeSlug, type Slug, slugAsGiven, slugOfTitle } from './slug.js';
 
-interface PostChangesDeps {
-  database: Database;
-  read: PostReader;
+/** The fields to change; absent ones stay. */
+export interface PostChanges extends Partial<Omit<PostFields, 'slug'>> {
+  /** Null: made from the title again. */
+  slug?: string | null;
 }
 
-interface ChangeDeps {
-  statements: Statements;
-  read: PostReader;
-}
+/** The versions of a post that a caller expects; undefined: any. */
+export type Expected = readonly PostRevision[] | undefined;
 
-type Expected = readonly PostVersionMark[] | undefined;
+/** Why a write with an expected version did not happen. */
+export type Unchanged = { kind: 'missing' } | { kind: 'stale'; current: PostVersion };
+
+export type Change = { kind: 'changed'; post: Post } | Unchanged;
+
+export type Removal = { kind: 'removed' } | Unchanged;
 
 interface Update {
   id: string;
@@ -28,69 +31,8 @@ interface Update {
   expected: Expected;
 }
 
-/**
- * Changes and removes posts. The expected versions are a condition of the statement that writes, so only one of two writes that
- * expect the same version happens; a write that did not happen is followed by a read of the reason.
- */
-export function createPostChanges({
-  database,
-  read,
-}: PostChangesDeps): Pick<PostStore, 'replace' | 'patch' | 'remove'> {
-  return {
-    replace: (id, { slug, ...values }, expected) =>
-      update(database.withSharedDeadline(), {
-        id,
-        values,
-        slug: slug === undefined ? slugOfTitle(values.title, id) : slugAsGiven(slug),
-        expected,
-      }),
-    patch: (id, changes, expected) =>
-      patch({ statements: database.withSharedDeadline(), read }, { id, changes, expected }),
-    remove: async (id, expected) => {
-      const statements = database.withSharedDeadline();
-      const [row] = await statements.run((db) =>
-        db.delete(posts).where(asExpected(id, expected)).returning({ id: posts.id }),
-      );
-      return row === undefined ? whyUnchanged(statements, id, expected) : { kind: 'removed' };
-    },
-  };
-}
-
-async function patch(
-  deps: ChangeDeps,
-  { id, changes, expected }: { id: string; changes: PostChanges; expected: Expected },
-): Promise<Change> {
-  const { slug, ...values } = changes;
-  if (Object.values(changes).every((value) => value === undefined)) return keep(deps, { id, expected });
-  if (slug === undefined) return update(deps.statements, { id, values, slug, expected });
-  if (slug !== null) return update(deps.statements, { id, values, slug: slugAsGiven(slug), expected });
-  if (values.title === undefined) return remakeSlug(deps, { id, values, expected });
-  return update(deps.statements, { id, values, slug: slugOfTitle(values.title, id), expected });
-}
-
-async function keep(
-  { statements, read }: ChangeDeps,
-  { id, expected }: Pick<Update, 'id' | 'expected'>,
-): Promise<Change> {
-  const post = await read(statements, id, { drafts: true });
-  if (post === undefined) return { kind: 'missing' };
-  if (!isExpected(post, expected)) return { kind: 'stale', current: toVersion(post) };
-  return { kind: 'changed', post };
-}
-
-/** Reads the title first, and again when the post changes in between: the slug would be that of an old title. */
-async function remakeSlug(deps: ChangeDeps, wanted: Omit<Update, 'slug'>): Promise<Change> {
-  for (;;) {
-    const kept = await keep(deps, wanted);
-    if (kept.kind !== 'changed') return kept;
-    const slug = slugOfTitle(kept.post.title, wanted.id);
-    const change = await update(deps.statements, { ...wanted, slug, expected: [kept.post] });
-    if (change.kind !== 'stale') return change;
-  }
-}
-
-/** When another write takes the slug at the same moment, the fallback is used. */
-async function update(statements: Statements, wanted: Update): Promise<Change> {
+/** Updates a post. When another write takes the slug at the same moment, the fallback is used. */
+export async function updatePost(statements: Statements, wanted: Update): Promise<Change> {
   try {
     return await tryUpdate(statements, wanted);
   } catch (error) {
@@ -98,7 +40,7 @@ async function update(statements: Statements, wanted: Update): Promise<Change> {
     if (slug === undefined || !isUniqueViolation(error, 'posts_slug')) throw error;
     // Without the cause, whose message quotes the post.
     if (slug.wanted === slug.fallback) throw new Failure('slug_taken');
-    return update(statements, { ...wanted, slug: slugAsGiven(slug.fallback) });
+    return updatePost(statements, { ...wanted, slug: slugAsGiven(slug.fallback) });
   }
 }
 
@@ -119,23 +61,55 @@ async function tryUpdate(statements: Statements, { id, values, slug, expected }:
   return row === undefined ? whyUnchanged(statements, id, expected) : { kind: 'changed', post: toPost(row) };
 }
 
-function asExpected(id: string, expected: Expected): SQL | undefined {
+/** The condition of a write: the post exists and has one of the expected versions. */
+export function asExpected(id: string, expected: Expected): SQL | undefined {
   const hasId = eq(posts.id, id);
   if (expected === undefined) return hasId;
-  const marks = expected.map(({ version, updatedAt }) =>
+  const revisions = expected.map(({ version, updatedAt }) =>
     and(eq(posts.version, version), eq(posts.updatedAt, new Date(updatedAt))),
   );
-  return and(hasId, or(...marks) ?? sql`false`);
+  return and(hasId, or(...revisions) ?? sql`false`);
 }
 
-async function whyUnchanged(statements: Statements, id: string, expected: Expected): Promise<Unchanged> {
+/** Finds out why a write with that condition changed nothing. */
+export async function whyUnchanged(
+  statements: Statements,
+  id: string,
+  expected: Expected,
+): Promise<Unchanged> {
   if (expected === undefined) return { kind: 'missing' };
   const [row] = await statements.run((db) => db.select(versionColumns).from(posts).where(eq(posts.id, id)));
   if (row === undefined) return { kind: 'missing' };
   return { kind: 'stale', current: { ...row, updatedAt: row.updatedAt.toISOString() } };
 }
 
-const isExpected = (post: Post, expected: Expected): boolean =>
-  expected?.some((mark) => mark.version === post.version && mark.updatedAt === post.updatedAt) ?? true;
+/**
+ * Makes the slug of a post from its title again. Reads the title first, and again when the post changes in between: the slug would
+ * be that of an old title.
+ */
+export async function remakeSlug(statements: Statements, update: Omit<Update, 'slug'>): Promise<Change> {
+  for (;;) {
+    const found = await findExpected(statements, update);
+    if (found.kind !== 'changed') return found;
+    const slug = slugOfTitle(found.post.title, update.id);
+    const change = await updatePost(statements, { ...update, slug, expected: [found.post] });
+    if (change.kind !== 'stale') return change;
+  }
+}
 
-const toVersion = ({ id, version, updatedAt }: Post) => ({ id, version, updatedAt });
+/** The outcome of a change that changes nothing: the post as it is. */
+export async function findExpected(
+  statements: Statements,
+  { id, expected }: Pick<Update, 'id' | 'expected'>,
+): Promise<Change> {
+  const [row] = await statements.run((db) => db.select(postColumns).from(posts).where(eq(posts.id, id)));
+  if (row === undefined) return { kind: 'missing' };
+  const post = toPost(row);
+  return isExpected(post, expected)
+    ? { kind: 'changed', post }
+    : { kind: 'stale', current: { id, version: post.version, updatedAt: post.updatedAt } };
+}
+
+const isExpected = (post: Post, expected: Expected): boolean =>
+  expected?.some(({ version, updatedAt }) => version === post.version && updatedAt === post.updatedAt) ??
+  true;

@@ -1,41 +1,35 @@
 import { v7 as uuidv7 } from 'uuid';
-import type { Post } from '../../shared/contract.js';
+import type { Post, PostStatus } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import type { Database, Drizzle, Statements } from '../database/client.js';
+import type { UserIdentity } from '../access/users.js';
+import type { Drizzle, Statements } from '../database/client.js';
 import { and, eq, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
-import { oncePerConnection, postColumns, toPost } from './post-rows.js';
-import type { PostFields, PostRequest, PostStore } from './post-store.js';
+import { postColumns, toPost } from './post-rows.js';
 import { freeSlug, type Slug, slugAsGiven, slugOfTitle } from './slug.js';
 
-/** Each attempt has another fallback slug, so that the second is nearly always the last. */
-const maxAttempts = 3;
-
-/**
- * Creates posts:
- * 1. The post is inserted, unless its slug or its request is known already.
- * 2. If the request is known, its post is returned. This is checked first, because a repeated request with a slug finds that slug
- *    taken, too: by its own post. A key of a previous user of the same name is removed from the post, and the insertion repeated.
- * 3. If the slug was made from the title, another post has just taken it: the insertion is repeated with another slug.
- */
-export function createPostCreation(database: Database): PostStore['create'] {
-  const insertion = oncePerConnection(prepareInsertion);
-
-  return async (fields, request) => {
-    const statements = database.withSharedDeadline();
-    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
-      const values = toValues(fields, request, attempt);
-      const [row] = await statements.run((db) => insertion(db).execute(values));
-      if (row !== undefined) return { post: toPost(row), replayed: false };
-      const first = request && (await findFirst(statements, request));
-      if (first?.isOwn) return { post: first.post, replayed: true };
-      if (first === undefined && fields.slug !== undefined) break;
-    }
-    throw new Failure('slug_taken');
-  };
+/** The fields of a post that a caller sets. */
+export interface PostFields {
+  content: string;
+  title: string | null;
+  author: string;
+  tags: string[];
+  /** Undefined: made from the title. */
+  slug: string | undefined;
+  status: PostStatus;
 }
 
-function toValues(fields: PostFields, request: PostRequest | undefined, attempt: number) {
+/** Identifies a request that creates a post, to recognise it when it is repeated. */
+export interface PostRequest {
+  /** The owner of its access token: each user has a namespace of keys. */
+  user: UserIdentity;
+  key: string;
+  /** SHA-256 of everything in the request that determines the post. */
+  hash: Buffer;
+}
+
+/** The values of `insertPost` for the first or a later attempt to create a post. */
+export function toValues(fields: PostFields, request: PostRequest | undefined, attempt: number) {
   const id = uuidv7();
   const { wanted, fallback } = slugFor(fields, id);
   return {
@@ -52,7 +46,8 @@ function toValues(fields: PostFields, request: PostRequest | undefined, attempt:
 const slugFor = ({ slug, title }: PostFields, id: string): Slug =>
   slug === undefined ? slugOfTitle(title, id) : slugAsGiven(slug);
 
-function prepareInsertion(db: Drizzle) {
+/** Inserts a post, unless its slug or its idempotency key is taken. */
+export function insertPost(db: Drizzle) {
   const given = sql.placeholder;
   return db
     .insert(posts)
@@ -78,7 +73,7 @@ function prepareInsertion(db: Drizzle) {
  * The post of the idempotency key. The key is stored with the user's name, as in the previous release; a post older than the user
  * belongs to a previous user of that name, and loses the key.
  */
-async function findFirst(
+export async function findFirst(
   statements: Statements,
   { user, key, hash }: PostRequest,
 ): Promise<{ post: Post; isOwn: boolean } | undefined> {

@@ -1,43 +1,44 @@
-import type { Database, Drizzle } from '../database/client.js';
+import type { Drizzle } from '../database/client.js';
 import { and, arrayContains, desc, eq, type SQL, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
-import { oncePerConnection, postColumns, toPost, versionColumns } from './post-rows.js';
-import type { PostFilter, PostStore } from './post-store.js';
+import { isPublished, postColumns, versionColumns } from './post-rows.js';
+
+/** A place in the list: behind the post that has these. */
+export interface Position {
+  sortedAt: Date;
+  id: string;
+}
+
+/** Which posts a page shows; conditions that are absent hold for every post. */
+export interface PostFilter {
+  /** Maximum number of posts on the page. */
+  limit: number;
+  after?: Position;
+  tag?: string;
+  author?: string;
+  /** Words, `"a phrase"`, `-word` and `or`, as people type them into a search engine. */
+  search?: string;
+  /** Whether drafts are shown too. */
+  drafts: boolean;
+}
 
 /** Bytes of content after which a page ends, so that a few clients with long posts cannot fill the memory. */
 const maxBytesPerPage = 2 * 1024 * 1024;
 
-// A literal, not a parameter: a generic plan could not use the partial index of published posts.
-const isPublished = sql`${posts.status} = 'published'`;
 const newestFirst = [desc(posts.sortedAt), desc(posts.id)];
 
-export function createPostLists(database: Database): Pick<PostStore, 'list' | 'newest'> {
-  const newest = oncePerConnection((db) =>
-    db
-      .select(versionColumns)
-      .from(posts)
-      .where(isPublished)
-      .orderBy(...newestFirst)
-      .limit(sql.placeholder('count'))
-      .prepare('newest-posts'),
-  );
-
-  return {
-    list: async (filter) => {
-      const rows = await database.run((db) => pageOf(db, filter), isSearch(filter) ? 'search' : 'request');
-      const last = rows.at(-1);
-      const next = last?.more ? { sortedAt: last.sortedAt, id: last.id } : undefined;
-      return { posts: rows.map(toPost), next };
-    },
-    newest: async (count) => {
-      const rows = await database.run((db) => newest(db).execute({ count }), 'feed');
-      return rows.map((row) => ({ ...row, updatedAt: row.updatedAt.toISOString() }));
-    },
-  };
-}
+/** The versions of the newest published posts. */
+export const selectNewest = (db: Drizzle) =>
+  db
+    .select(versionColumns)
+    .from(posts)
+    .where(isPublished)
+    .orderBy(...newestFirst)
+    .limit(sql.placeholder('count'))
+    .prepare('newest-posts');
 
 /** One page: the database leaves out what makes it too long, and says for each post whether another follows. */
-function pageOf(db: Drizzle, filter: PostFilter) {
+export function selectPage(db: Drizzle, filter: PostFilter) {
   const found = db
     .select({ ...postColumns, sortedAt: posts.sortedAt })
     .from(posts)
@@ -68,7 +69,7 @@ function pageOf(db: Drizzle, filter: PostFilter) {
 }
 
 /** Whether no index has the order of the page, so that many posts may be read for a few. */
-const isSearch = ({ tag, search }: PostFilter): boolean => tag !== undefined || search !== undefined;
+export const isSearch = ({ tag, search }: PostFilter): boolean => tag !== undefined || search !== undefined;
 
 function conditionsOf({ after, tag, author, search, drafts }: PostFilter): (SQL | undefined)[] {
   return [

@@ -1,5 +1,6 @@
 import type { Post } from '../../shared/contract.js';
 import type { Drizzle } from '../database/client.js';
+import { sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
 
 /** The columns of a response. Not the search vector, which is larger than the text. */
@@ -19,6 +20,19 @@ export const postColumns = {
 
 /** The columns of an ETag. */
 export const versionColumns = { id: posts.id, version: posts.version, updatedAt: posts.updatedAt };
+
+/** One version of one post: what an ETag is made of. */
+export interface PostVersion {
+  id: string;
+  version: number;
+  updatedAt: string;
+}
+
+/** What tells a version of a post from others of it. */
+export type PostRevision = Pick<PostVersion, 'version' | 'updatedAt'>;
+
+/** A literal, not a parameter: a generic plan could not use the partial index of published posts. */
+export const isPublished = sql`${posts.status} = 'published'`;
 
 type PostRow = Pick<typeof posts.$inferSelect, keyof typeof postColumns>;
 

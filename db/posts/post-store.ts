@@ -1,88 +1,119 @@
-import type { Post, PostStatus } from '../../shared/contract.js';
-import type { UserIdentity } from '../access/users.js';
+import type { Post } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import type { Database } from '../database/client.js';
+import { and, eq, sql } from '../database/drizzle.js';
+import { posts } from '../schema.js';
+import {
+  asExpected,
+  type Change,
+  type Expected,
+  findExpected,
+  type PostChanges,
+  type Removal,
+  remakeSlug,
+  updatePost,
+  whyUnchanged,
+} from './post-changes.js';
+import { findFirst, insertPost, type PostFields, type PostRequest, toValues } from './post-creation.js';
+import { isSearch, type Position, type PostFilter, selectNewest, selectPage } from './post-lists.js';
+import { isPublished, oncePerConnection, type PostVersion, postColumns, toPost } from './post-rows.js';
+import { slugAsGiven, slugOfTitle } from './slug.js';
 
-/** The fields of a post that a caller sets. */
-export interface PostFields {
-  content: string;
-  title: string | null;
-  author: string;
-  tags: string[];
-  /** Undefined: made from the title. */
-  slug: string | undefined;
-  status: PostStatus;
-}
+/** Each attempt has another fallback slug, so that the second is nearly always the last. */
+const maxCreationAttempts = 3;
 
-/** The fields to change; absent ones stay. */
-export interface PostChanges extends Partial<Omit<PostFields, 'slug'>> {
-  /** Null: made from the title again. */
-  slug?: string | null;
-}
-
-/** Identifies a request that creates a post, to recognise it when it is repeated. */
-export interface PostRequest {
-  /** The owner of its access token: each user has a namespace of keys. */
-  user: UserIdentity;
-  key: string;
-  /** SHA-256 of everything in the request that determines the post. */
-  hash: Buffer;
-}
-
-/** One version of one post: what an ETag is made of. */
-export interface PostVersion {
-  id: string;
-  version: number;
-  updatedAt: string;
-}
-
-/** The version of a post that a caller expects. */
-export type PostVersionMark = Pick<PostVersion, 'version' | 'updatedAt'>;
-
-/** Why a write with an expected version did not happen. */
-export type Unchanged = { kind: 'missing' } | { kind: 'stale'; current: PostVersion };
-
-export type Change = { kind: 'changed'; post: Post } | Unchanged;
-
-export type Removal = { kind: 'removed' } | Unchanged;
-
-/** A place in the list: behind the post that has these. */
-export interface Position {
-  sortedAt: Date;
-  id: string;
-}
-
-/** Which posts a page shows; conditions that are absent hold for every post. */
-export interface PostFilter {
-  /** Maximum number of posts on the page. */
-  limit: number;
-  after?: Position;
-  tag?: string;
-  author?: string;
-  /** Words, `"a phrase"`, `-word` and `or`, as people type them into a search engine. */
-  search?: string;
-  /** Whether drafts are shown too. */
-  drafts: boolean;
-}
+const hasId = eq(posts.id, sql.placeholder('id'));
 
 /**
- * The posts in Postgres; one statement for every write. Ids are well-formed UUIDs, texts well-formed Unicode without
- * NUL. Without an expectation (`expected`) a write always happens; with one, when it names the post's version.
+ * The posts in PostgreSQL; one statement for every write. Ids are well-formed UUIDs, texts well-formed Unicode without
+ * NUL. The expected versions are a condition of the statement that writes, so only one of two writes that expect the same
+ * version happens; a write that did not happen is followed by a read of the reason. Without them a write always happens.
  * Everything may throw `Failure('database_unavailable')`, and what sets a slug `Failure('slug_taken')`.
  */
-export interface PostStore {
+export class PostStore {
+  readonly #database: Database;
+  readonly #selectAny = oncePerConnection((db) =>
+    db.select(postColumns).from(posts).where(hasId).prepare('post'),
+  );
+  readonly #selectPublished = oncePerConnection((db) =>
+    db.select(postColumns).from(posts).where(and(hasId, isPublished)).prepare('published-post'),
+  );
+  readonly #selectNewest = oncePerConnection(selectNewest);
+  readonly #insert = oncePerConnection(insertPost);
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Undefined also for a draft when drafts are not to be seen. */
+  async get(id: string, { drafts }: { drafts: boolean }): Promise<Post | undefined> {
+    const select = drafts ? this.#selectAny : this.#selectPublished;
+    const [row] = await this.#database.run((db) => select(db).execute({ id }));
+    return row && toPost(row);
+  }
+
+  /** Newest first. A page of long posts has fewer than asked for; `next` is undefined on the last page alone. */
+  async list(filter: PostFilter): Promise<{ posts: Post[]; next: Position | undefined }> {
+    const purpose = isSearch(filter) ? 'search' : 'request';
+    const rows = await this.#database.run((db) => selectPage(db, filter), purpose);
+    const last = rows.at(-1);
+    const next = last?.more ? { sortedAt: last.sortedAt, id: last.id } : undefined;
+    return { posts: rows.map(toPost), next };
+  }
+
+  /** The newest published posts without their contents, newest first. */
+  async newest(count: number): Promise<PostVersion[]> {
+    const rows = await this.#database.run((db) => this.#selectNewest(db).execute({ count }), 'feed');
+    return rows.map((row) => ({ ...row, updatedAt: row.updatedAt.toISOString() }));
+  }
+
   /**
    * A request that is known already gives the post it made, as it is now. Throws `Failure('idempotency_key_reused')`
    * when the key is known and the hash is another.
+   *
+   * 1. The post is inserted, unless its slug or its request is known already.
+   * 2. If the request is known, its post is returned. This is checked first, because a repeated request with a slug finds that
+   *    slug taken, too: by its own post. A key of a previous user of the same name is removed from the post, and the insertion
+   *    repeated.
+   * 3. If the slug was made from the title, another post has just taken it: the insertion is repeated with another slug.
    */
-  create(fields: PostFields, request?: PostRequest): Promise<{ post: Post; replayed: boolean }>;
-  /** Undefined also for a draft when drafts are not to be seen. */
-  get(id: string, options: { drafts: boolean }): Promise<Post | undefined>;
-  /** Newest first. A page of long posts has fewer than asked for; `next` is undefined on the last page alone. */
-  list(filter: PostFilter): Promise<{ posts: Post[]; next: Position | undefined }>;
-  /** The newest published posts without their contents, newest first. */
-  newest(count: number): Promise<PostVersion[]>;
+  async create(fields: PostFields, request?: PostRequest): Promise<{ post: Post; replayed: boolean }> {
+    const statements = this.#database.withSharedDeadline();
+    for (let attempt = 1; attempt <= maxCreationAttempts; attempt++) {
+      const values = toValues(fields, request, attempt);
+      const [row] = await statements.run((db) => this.#insert(db).execute(values));
+      if (row !== undefined) return { post: toPost(row), replayed: false };
+      const first = request && (await findFirst(statements, request));
+      if (first?.isOwn) return { post: first.post, replayed: true };
+      if (first === undefined && fields.slug !== undefined) break;
+    }
+    throw new Failure('slug_taken');
+  }
+
   /** A slug made from the title stays while the title gives the same. */
-  replace(id: string, fields: PostFields, expected?: readonly PostVersionMark[]): Promise<Change>;
+  replace(id: string, fields: PostFields, expected?: Expected): Promise<Change> {
+    const { slug: given, ...values } = fields;
+    const slug = given === undefined ? slugOfTitle(values.title, id) : slugAsGiven(given);
+    return updatePost(this.#database.withSharedDeadline(), { id, values, slug, expected });
+  }
+
   /** No changes make no new version. */
-  patch(id: string, changes: PostChanges, expected?: readonly PostVersionMark[]): Promise<Change>;
-  remove(id: string, expected?: readonly PostVersionMark[]): Promise<Removal>;
+  patch(id: string, changes: PostChanges, expected?: Expected): Promise<Change> {
+    const statements = this.#database.withSharedDeadline();
+    if (Object.values(changes).every((value) => value === undefined))
+      return findExpected(statements, { id, expected });
+    const { slug: given, ...values } = changes;
+    if (given === undefined) return updatePost(statements, { id, values, slug: undefined, expected });
+    if (given !== null) return updatePost(statements, { id, values, slug: slugAsGiven(given), expected });
+    if (values.title === undefined) return remakeSlug(statements, { id, values, expected });
+    return updatePost(statements, { id, values, slug: slugOfTitle(values.title, id), expected });
+  }
+
+  async remove(id: string, expected?: Expected): Promise<Removal> {
+    const statements = this.#database.withSharedDeadline();
+    const [row] = await statements.run((db) =>
+      db.delete(posts).where(asExpected(id, expected)).returning({ id: posts.id }),
+    );
+    return row === undefined ? whyUnchanged(statements, id, expected) : { kind: 'removed' };
+  }
 }

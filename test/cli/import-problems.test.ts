@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createPostImport } from '../../db/posts/post-import.js';
-import { createPostStore } from '../../db/posts/posts.js';
+import { PostStore } from '../../db/posts/post-store.js';
 import { openTestDatabase } from '../support/database.js';
 import { complaintOf, forgetPosts, importFrom } from './post-commands.js';
 import { plant } from './post-trees.js';
@@ -12,7 +12,7 @@ const { database, url, stop } = await openTestDatabase();
 afterAll(stop);
 beforeEach(() => forgetPosts(database));
 const environment = { DATABASE_URL: url };
-const store = createPostStore(database);
+const store = new PostStore(database);
 const transfer = createPostImport(database);
 const id = '01890a5d-ac96-774b-bcce-b302099a8057';
 

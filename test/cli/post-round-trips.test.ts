@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { etagOf, expectedVersions } from '../../api/blog/post-etag.js';
-import type { PostFields } from '../../db/posts/post-store.js';
-import { createPostStore } from '../../db/posts/posts.js';
+import type { PostFields } from '../../db/posts/post-creation.js';
+import { PostStore } from '../../db/posts/post-store.js';
 import { openTestDatabase } from '../support/database.js';
 import { exportJson, exportTree, forgetPosts, importFrom } from './post-commands.js';
 import { plant, readTree } from './post-trees.js';
@@ -10,7 +10,7 @@ const { database, url, stop } = await openTestDatabase();
 afterAll(stop);
 beforeEach(() => forgetPosts(database));
 const environment = { DATABASE_URL: url };
-const store = createPostStore(database);
+const store = new PostStore(database);
 
 /** As people, editors and other programs write them. */
 const files = {

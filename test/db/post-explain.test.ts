@@ -2,8 +2,8 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../db/database/client.js';
 import { drizzle } from '../../db/database/drizzle.js';
-import type { PostFilter, PostStore } from '../../db/posts/post-store.js';
-import { createPostStore } from '../../db/posts/posts.js';
+import type { PostFilter } from '../../db/posts/post-lists.js';
+import { PostStore } from '../../db/posts/post-store.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 import { userNamed } from '../support/identities.js';
 import { createRecordingLog } from '../support/recording-log.js';
@@ -44,7 +44,7 @@ beforeAll(async () => {
   const logQuery = (text: string, values: unknown[]) => void sent.push({ text, values });
   const db = drizzle(client, { logger: { logQuery } });
   const run: Database['run'] = async (query) => await query(db);
-  store = createPostStore({ ...database, run, withSharedDeadline: () => ({ run }) });
+  store = new PostStore({ ...database, run, withSharedDeadline: () => ({ run }) });
   await seed();
 }, 120_000);
 

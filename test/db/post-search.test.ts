@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../db/database/client.js';
-import type { PostStore } from '../../db/posts/post-store.js';
-import { createPostStore } from '../../db/posts/posts.js';
+import { PostStore } from '../../db/posts/post-store.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { fields } from './post-stores.js';
@@ -15,7 +14,7 @@ let store: PostStore;
 beforeAll(async () => {
   server = await startTestDatabase();
   database = openDatabase({ url: server.url, poolSize: 2, log: createRecordingLog().log });
-  store = createPostStore(database);
+  store = new PostStore(database);
 });
 
 afterAll(async () => {

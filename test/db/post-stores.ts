@@ -1,8 +1,8 @@
 import postgres from 'postgres';
 import { expect, vi } from 'vitest';
 import { openDatabase } from '../../db/database/client.js';
-import type { PostFields, PostStore } from '../../db/posts/post-store.js';
-import { createPostStore } from '../../db/posts/posts.js';
+import type { PostFields } from '../../db/posts/post-creation.js';
+import { PostStore } from '../../db/posts/post-store.js';
 import { patientLimits, startTestDatabase } from '../support/database.js';
 import { patience } from '../support/patience.js';
 import { waitingLocks } from '../support/postgres-server.js';
@@ -28,7 +28,7 @@ export async function openPostStores(): Promise<PostStores> {
   const { log } = createRecordingLog();
   const open = () => openDatabase({ url: server.url, poolSize: parallel / 2, log, ...patientLimits });
   const databases = [open(), open()] as const;
-  const [store, otherStore] = [createPostStore(databases[0]), createPostStore(databases[1])];
+  const [store, otherStore] = [new PostStore(databases[0]), new PostStore(databases[1])];
   return {
     store,
     otherStore,

@@ -3,8 +3,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTokenStore } from '../../db/access/tokens.js';
 import { type Database, openDatabase } from '../../db/database/client.js';
-import type { PostFields } from '../../db/posts/post-store.js';
-import { createPostStore } from '../../db/posts/posts.js';
+import type { PostFields } from '../../db/posts/post-creation.js';
+import { PostStore } from '../../db/posts/post-store.js';
 import { Failure } from '../../shared/failures.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 import { userNamed } from '../support/identities.js';
@@ -66,7 +66,7 @@ async function writeOnce(key?: string): Promise<{ end: string; ms: number }> {
   const hash = createHash('sha256').update('x').digest();
   try {
     await createTokenStore(database).find(secretHash);
-    await createPostStore(database).create(
+    await new PostStore(database).create(
       fields,
       key === undefined ? undefined : { user: userNamed('Wanda'), key, hash },
     );

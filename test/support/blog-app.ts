@@ -7,7 +7,7 @@ import { Controllers } from '../../api/http/controllers.js';
 import { jsonBody } from '../../api/http/json-body.js';
 import { notFound, problemHandler } from '../../api/http/problem.js';
 import { openDatabase } from '../../db/database/client.js';
-import { createPostStore } from '../../db/posts/posts.js';
+import { PostStore } from '../../db/posts/post-store.js';
 import type { Post, Problem } from '../../shared/contract.js';
 import { openTestDatabase } from './database.js';
 import { userNamed } from './identities.js';
@@ -63,7 +63,7 @@ export async function startBlogApp({
   const { database, stop } = await (databaseIsAway ? openNoDatabase() : openTestDatabase());
   const app = express().disable('x-powered-by').disable('etag');
   const deps: BlogsDeps = {
-    posts: createPostStore(database),
+    posts: new PostStore(database),
     basePath: '/base',
     pages,
   };

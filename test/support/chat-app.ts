@@ -5,7 +5,7 @@ import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
 import type { Completion } from '../../api/chat/chat-result.js';
 import { StoredChats } from '../../api/chat/stored-chats.js';
 import { openDatabase } from '../../db/database/client.js';
-import { createPostStore } from '../../db/posts/posts.js';
+import { PostStore } from '../../db/posts/post-store.js';
 import { parseConfig } from '../../shared/config/config.js';
 import { openInstruments } from '../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../shared/metrics/metrics.js';
@@ -43,7 +43,7 @@ export async function startChatApp({
   const config = parseConfig({ REDIS_URL: 'redis://127.0.0.1:1' }, 'config');
   const store = openQueueStore(config, recording.log);
   const database = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log: recording.log });
-  const posts = createPostStore(database);
+  const posts = new PostStore(database);
   const app = createApp({
     config,
     chatService: {

@@ -9,8 +9,8 @@ import { createRenderedPosts } from '../../../api/blog/rendering/rendered-posts.
 import { RegisterRoutes } from '../../../api/generated/routes.js';
 import { Controllers } from '../../../api/http/controllers.js';
 import { problemHandler } from '../../../api/http/problem.js';
-import type { PostFields, PostStore } from '../../../db/posts/post-store.js';
-import { createPostStore } from '../../../db/posts/posts.js';
+import type { PostFields } from '../../../db/posts/post-creation.js';
+import { PostStore } from '../../../db/posts/post-store.js';
 import { posts as postsTable } from '../../../db/schema.js';
 import { Failure } from '../../../shared/failures.js';
 import { openTestDatabase } from '../../support/database.js';
@@ -23,7 +23,7 @@ let opened: Awaited<ReturnType<typeof openTestDatabase>>;
 let store: PostStore;
 beforeAll(async () => {
   opened = await openTestDatabase();
-  store = createPostStore(opened.database);
+  store = new PostStore(opened.database);
 });
 afterAll(() => opened?.stop());
 

@@ -1,8 +1,8 @@
 import postgres from 'postgres';
 import type { Database } from '../../../db/database/client.js';
 import { drizzle } from '../../../db/database/drizzle.js';
-import type { Position, PostFilter, PostStore } from '../../../db/posts/post-store.js';
-import { createPostStore } from '../../../db/posts/posts.js';
+import type { Position, PostFilter } from '../../../db/posts/post-lists.js';
+import { PostStore } from '../../../db/posts/post-store.js';
 import type { Explanation } from './results.js';
 import type { Seeded } from './seed.js';
 
@@ -18,7 +18,7 @@ export async function explainQueries(url: string, seeded: Seeded): Promise<Expla
   const client = postgres(url, { max: 1, fetch_types: false, onnotice: () => undefined });
   const db = drizzle(client, { logger: { logQuery } });
   const database: Pick<Database, 'run'> = { run: async (query) => await query(db) };
-  const store = createPostStore(database as Database);
+  const store = new PostStore(database as Database);
   try {
     const explanations: Explanation[] = [];
     for (const [query, ask] of queries(seeded, await walkTo(farPage, store))) {

@@ -2,9 +2,9 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { exportPosts } from '../../../cli/commands/posts.js';
+import type { PostChanges } from '../../../db/posts/post-changes.js';
 import { createPostImport } from '../../../db/posts/post-import.js';
-import type { PostChanges } from '../../../db/posts/post-store.js';
-import { createPostStore } from '../../../db/posts/posts.js';
+import { PostStore } from '../../../db/posts/post-store.js';
 import { postSources } from '../../../db/schema.js';
 import { openTestDatabase } from '../../support/database.js';
 import { collectOutput } from '../output.js';
@@ -15,7 +15,7 @@ const { database, url, stop } = await openTestDatabase();
 afterAll(stop);
 beforeEach(() => forgetPosts(database));
 const environment = { DATABASE_URL: url };
-const store = createPostStore(database);
+const store = new PostStore(database);
 
 const idOf = async (slug: string): Promise<string> =>
   (await createPostImport(database).slugOwners([slug])).get(slug)?.id ?? 'none';

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import type { PostFields } from '../../../db/posts/post-creation.js';
 import { createPostImport } from '../../../db/posts/post-import.js';
-import type { PostFields } from '../../../db/posts/post-store.js';
-import { createPostStore } from '../../../db/posts/posts.js';
+import { PostStore } from '../../../db/posts/post-store.js';
 import { openTestDatabase } from '../../support/database.js';
 import { complaintOf, forgetPosts, importFrom } from '../post-commands.js';
 import { plant } from '../post-trees.js';
@@ -11,7 +11,7 @@ const { database, url, stop } = await openTestDatabase();
 afterAll(stop);
 beforeEach(() => forgetPosts(database));
 const environment = { DATABASE_URL: url };
-const store = createPostStore(database);
+const store = new PostStore(database);
 const transfer = createPostImport(database);
 
 const fields: PostFields = {

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { openDatabase } from '../../../db/database/client.js';
 import { type SQL, sql } from '../../../db/database/drizzle.js';
 import { migrateDatabase } from '../../../db/database/migrate.js';
-import { createPostStore } from '../../../db/posts/posts.js';
+import { PostStore } from '../../../db/posts/post-store.js';
 import { freePort } from '../../../dev/free-port.js';
 import { startEmptyDatabase, type TestDatabase } from '../../support/database.js';
 import { createDatabase } from '../../support/postgres-server.js';
@@ -89,7 +89,7 @@ describe('migrateDatabase', () => {
 
     const database = open(tenants);
     expect((await database.check()).migrations.status).toBe('ok');
-    const store = createPostStore(database);
+    const store = new PostStore(database);
     const { post } = await store.create(fields({ content: 'A durable queue' }));
     const found = await store.list({ limit: 2, drafts: false, search: 'queues' });
     expect(found.posts).toEqual([post]);

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Change, PostChanges, PostFields, PostStore } from '../../../db/posts/post-store.js';
+import type { Change, PostChanges } from '../../../db/posts/post-changes.js';
+import type { PostFields } from '../../../db/posts/post-creation.js';
+import type { PostStore } from '../../../db/posts/post-store.js';
 import type { Post } from '../../../shared/contract.js';
 import { failure, fields, openPostStores, type PostStores, parallel } from '../post-stores.js';
 

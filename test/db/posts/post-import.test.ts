@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { sql } from '../../../db/database/drizzle.js';
 import { createPostImport, type ImportedPost } from '../../../db/posts/post-import.js';
-import { createPostStore } from '../../../db/posts/posts.js';
+import { PostStore } from '../../../db/posts/post-store.js';
 import type { Post } from '../../../shared/contract.js';
 import { openTestDatabase } from '../../support/database.js';
 import { patience } from '../../support/patience.js';
@@ -11,7 +11,7 @@ afterAll(stop);
 beforeEach(() => database.run((db) => db.execute(sql`truncate posts cascade`)));
 
 const transfer = createPostImport(database);
-const posts = createPostStore(database);
+const posts = new PostStore(database);
 
 const id = '01890a5d-ac96-774b-bcce-b302099a8057';
 const otherId = '01890a5d-ac96-774b-bcce-b302099a8058';

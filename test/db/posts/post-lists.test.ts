@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../../db/database/client.js';
 import { sql } from '../../../db/database/drizzle.js';
-import type { PostFields, PostFilter, PostStore } from '../../../db/posts/post-store.js';
-import { createPostStore } from '../../../db/posts/posts.js';
+import type { PostFields } from '../../../db/posts/post-creation.js';
+import type { PostFilter } from '../../../db/posts/post-lists.js';
+import { PostStore } from '../../../db/posts/post-store.js';
 import type { Post } from '../../../shared/contract.js';
 import { startTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -14,7 +15,7 @@ let store: PostStore;
 beforeAll(async () => {
   server = await startTestDatabase();
   database = openDatabase({ url: server.url, poolSize: 4, log: createRecordingLog().log });
-  store = createPostStore(database);
+  store = new PostStore(database);
 });
 
 beforeEach(async () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PostFields, PostStore } from '../../../db/posts/post-store.js';
+import type { PostFields } from '../../../db/posts/post-creation.js';
+import type { PostStore } from '../../../db/posts/post-store.js';
 import type { Post } from '../../../shared/contract.js';
 import { userNamed } from '../../support/identities.js';
 import { failure, fields, openPostStores, type PostStores, parallel } from '../post-stores.js';
