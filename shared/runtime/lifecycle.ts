@@ -1,13 +1,11 @@
 import type { Log } from './log.js';
 
-type Release = () => Promise<void> | void;
-
 /**
  * The resources a program has opened. Each is registered with its release on the line that opens it; `close` runs the releases
  * once, in reverse order, and continues when one fails.
  */
 export class Lifecycle {
-  readonly #releases: { name: string; release: Release }[] = [];
+  #resources = new AsyncDisposableStack();
   readonly #stopping = new AbortController();
   #closing: Promise<void> | undefined;
 
@@ -18,35 +16,33 @@ export class Lifecycle {
 
   /** Registers a resource with its release and returns it; one that is opened during closing is closed at once. */
   opened<T>(name: string, resource: T, release: (resource: T) => Promise<void> | void): T {
-    this.#releases.push({ name, release: () => release(resource) });
-    if (this.#closing) this.#closing = this.#closing.then(() => this.#closeAll());
+    if (this.#resources.disposed) this.#resources = new AsyncDisposableStack();
+    this.#resources.defer(async () => {
+      try {
+        await release(resource);
+      } catch (error) {
+        this.log.error({ err: error, resource: name }, 'could not be closed');
+      }
+      // What was opened during this release may need what was opened before, which is closed next.
+      await this.#resources.disposeAsync();
+    });
+    if (this.stopping.aborted) void this.close();
     return resource;
   }
 
-  /** Closes everything, last opened first. */
+  /** Closes everything, last opened first, also what is opened meanwhile. */
   close(): Promise<void> {
+    this.#stopping.abort();
     this.#closing ??= this.#closeAll();
     return this.#closing;
   }
 
-  /** Also waits for resources that are opened during closing. */
-  async #closeToTheEnd(): Promise<void> {
-    let closing: Promise<void> | undefined;
-    while (closing !== this.#closing || closing === undefined) {
-      closing = this.close();
-      await closing;
-    }
-  }
-
   async #closeAll(): Promise<void> {
-    this.#stopping.abort();
-    for (let last = this.#releases.pop(); last !== undefined; last = this.#releases.pop()) {
-      try {
-        await last.release();
-      } catch (error) {
-        this.log.error({ err: error, resource: last.name }, 'could not be closed');
-      }
-    }
+    do {
+      await this.#resources.disposeAsync();
+      // What has been opened since lies in a stack of its own.
+    } while (!this.#resources.disposed);
+    this.#closing = undefined;
   }
 
   /**
@@ -59,7 +55,7 @@ export class Lifecycle {
       if (this.stopping.aborted) return;
       this.log.info({ reason }, 'stopping');
       setTimeout(() => process.exit(1), graceMs).unref();
-      void this.#closeToTheEnd().then(() => process.exit(exitCode));
+      void this.close().then(() => process.exit(exitCode));
     };
     // `on`, not `once`: npm repeats the Ctrl-C of the terminal, and a signal without a listener kills.
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, end);

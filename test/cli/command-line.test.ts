@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { resolve } from 'node:path';
+import { chmodSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { isAccessToken } from '../../shared/access-token.js';
 import { startTestDatabase } from '../support/database.js';
@@ -23,6 +24,22 @@ function quillgate(
   const options = { cwd: makeFolder(), env: { PATH: process.env.PATH, ...environment } };
   return new Promise((done) => {
     execFile(launcher, args, options, (error, stdout, stderr) => {
+      done({ code: error === null ? 0 : Number(error.code), stdout, stderr });
+    });
+  });
+}
+
+/** Runs a copy of the launcher that has no packages beside it, on a machine whose Node is of this version. */
+function launchOn(version: string | undefined): Promise<Ran> {
+  const node = version === undefined ? 'exit 127' : `echo ${version}`;
+  const folder = plant({
+    'bin/node': `#!/bin/sh\n${node}\n`,
+    'copy/bin/quillgate': readFileSync(launcher, 'utf8'),
+  });
+  chmodSync(join(folder, 'bin/node'), 0o755);
+  const env = { PATH: `${join(folder, 'bin')}:/usr/bin:/bin` };
+  return new Promise((done) => {
+    execFile('sh', [join(folder, 'copy/bin/quillgate'), 'api'], { env }, (error, stdout, stderr) => {
       done({ code: error === null ? 0 : Number(error.code), stdout, stderr });
     });
   });
@@ -91,5 +108,23 @@ describe('quillgate', () => {
     expect(none.stderr).toBe(
       'There is no database to work on: set DATABASE_URL, or run npm start here, which leaves its own address in .data/database-url.\n',
     );
+  });
+
+  it.each([
+    ['v20.19.5', 'v20.19.5'],
+    [undefined, 'none'],
+  ])(
+    'says in a line that it needs a newer Node, where the lockfile brings none: %s',
+    async (version, named) => {
+      expect(await launchOn(version)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `quillgate needs Node 24 or newer, and this machine has ${named}.\n`,
+      });
+    },
+  );
+
+  it.each(['v24.0.0', 'v26.1.0'])('goes on with the Node of the machine: %s', async (version) => {
+    expect((await launchOn(version)).stderr).toMatch(/^There is no api in dist/);
   });
 });

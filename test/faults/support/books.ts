@@ -37,7 +37,7 @@ const profile = { CHAT_TIMEOUT_MS: '6000', WORKER_LOCK_MS: '3000', WORKER_STALLE
 /** Opens the books of one case. */
 export function openBooks(id: string): Books {
   const killed = new Set<ChildProgram>();
-  const releases: (() => Promise<void> | void)[] = [];
+  const resources = new AsyncDisposableStack();
   let deployment: Deployment | undefined;
   let jobs: JobBoard | undefined;
   const running = (): Deployment => {
@@ -75,7 +75,7 @@ export function openBooks(id: string): Books {
       process.kill(program.pid, 'SIGKILL');
       await program.exitCode;
     },
-    release: (step) => void releases.push(step),
+    release: (step) => resources.defer(step),
     close: async (options) => {
       try {
         if (deployment === undefined) return undefined;
@@ -83,7 +83,7 @@ export function openBooks(id: string): Books {
       } finally {
         await jobs?.close();
         await deployment?.stop();
-        for (const release of releases.toReversed()) await release();
+        await resources.disposeAsync();
       }
     },
   };

@@ -75,11 +75,15 @@ describe('Lifecycle', () => {
     expect(closed).toEqual(['only']);
   });
 
-  it('closes what is opened while it closes', async () => {
-    open('first', () => void open('late'));
-    open('second');
+  it('closes what is opened while it closes, before what was there already', async () => {
+    open('first', () => void open('last'));
+    open('second', () => {
+      open('late');
+      open('later');
+    });
+    open('third');
     await lifecycle.close();
-    expect(closed).toEqual(['second', 'first', 'late']);
+    expect(closed).toEqual(['third', 'second', 'later', 'late', 'first', 'last']);
   });
 
   // A start that is slower than the stop leaves its resources open; only the exit of the process ends them.
