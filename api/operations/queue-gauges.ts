@@ -1,6 +1,7 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import type { QueueDepth } from '../../shared/queue/queue-store.js';
+import { singleFlight } from '../../shared/runtime/single-flight.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 
 /** The state of the queue store, as metrics. */
@@ -23,33 +24,19 @@ interface QueueGaugesDeps {
 
 type Depths = readonly (readonly [ProviderId, QueueDepth])[];
 
-/** The store is measured at most once a second, however many scrapes there are. */
-const freshMs = 1000;
 /** No scrape waits longer than this for the store. */
 const timeoutMs = 1000;
 
 /**
  * Measured in the store and not taken from the heartbeats of the pools: whatever scales the pools from zero must see the
  * waiting jobs when there is no pool. One measurement at a time: while one hangs, every scrape waits for it up to the timeout.
+ * `metricsPage` scrapes once a second at most, however many ask.
  */
 export function createQueueGauges({ metrics, source, now = Date.now }: QueueGaugesDeps): QueueGauges {
-  let latest: { depths: Depths | undefined; at: number } | undefined;
-  let measuring: Promise<Depths | undefined> | undefined;
-
-  const measure = async (): Promise<Depths | undefined> => {
-    const depths = await measureAll(source()).catch(() => undefined);
-    latest = { depths, at: now() };
-    measuring = undefined;
-    return depths;
-  };
-  const currentDepths = async (): Promise<Depths | undefined> => {
-    if (latest !== undefined && now() - latest.at < freshMs) return latest.depths;
-    measuring ??= measure();
-    return withTimeout(timeoutMs, measuring).catch(() => undefined);
-  };
+  const measure = singleFlight(() => measureAll(source()), { apartMs: 0 });
   return {
     refresh: async () => {
-      const depths = await currentDepths();
+      const depths = await withTimeout(timeoutMs, measure()).catch(() => undefined);
       const at = now();
       metrics.queueUp.set({}, depths === undefined ? 0 : 1);
       metrics.queueJobs.reset();

@@ -24,7 +24,7 @@ const ask = (): Promise<string> =>
 const read = async () => (await fetch(`${server.url}/metrics`)).text();
 
 describe('metricsPage', () => {
-  it('makes its text once a second at most, and for nobody from before they asked', async () => {
+  it('makes its text once a second at most, and shares it among those who ask meanwhile', async () => {
     expect(await read()).toBe('scrape 1');
     const startedAt = performance.now();
     const texts = await Promise.all(Array.from({ length: 20 }, ask));
