@@ -11,9 +11,13 @@ const servedTopologies = topologies.flatMap(({ name, servedBy }) => (servedBy ? 
 
 const wholePath = ['test/system/**/*.test.ts'];
 /** What keeps the processors busy for long; beside it, what has to happen within a time would be late. */
-const laborious = ['test/fuzz/**/*.test.ts', 'test/db/post-search.test.ts'];
-/** The plans of a hundred thousand posts. */
-const laboriousRelease = ['test/db/post-explain.test.ts'];
+const laborious = ['test/fuzz/**/*.test.ts'];
+/** What hostile texts and a hundred thousand posts cost. */
+const laboriousRelease = [
+  'test/db/post-{explain,search-cost}.test.ts',
+  'test/blog/hostile-input.test.ts',
+  'test/api/blog/rendering/hostile-texts.test.ts',
+];
 /** How a release is built, packed, started, backed up and followed by the next one. */
 const release = [
   'test/dev/{build,install-scripts,start}.test.ts',
@@ -42,7 +46,7 @@ const parts = others.filter((file) => !programs.includes(file));
 
 const postgres = 'test/support/start-postgres.ts';
 const withStore = [postgres, 'test/support/start-store.ts'];
-/** Where most of the time tests wait, more run at once than there are processors on a small machine. */
+/** Most of the time tests wait, so more run at once than there are processors on a small machine. */
 const waiting = { maxWorkers: 4 };
 
 type ProjectOptions = TestProjectInlineConfiguration['test'] & { order: number };
@@ -104,17 +108,17 @@ const projects = {
       setupFiles: ['test/support/shared-process.ts'],
       isolate: false,
       globalSetup: [postgres],
-      maxWorkers: 2,
+      ...waiting,
       order: 0,
     }),
-    project({ name: 'programs', include: programs, globalSetup: [postgres], ...waiting, order: 1 }),
+    project({ name: 'programs', include: programs, globalSetup: [postgres], ...waiting, order: 0 }),
     project({
       name: embedded,
       include: wholePath,
       exclude: releaseOnStore,
       globalSetup: withStore,
       ...waiting,
-      order: 1,
+      order: 0,
     }),
     project({ name: 'laborious', include: laborious, globalSetup: [postgres], maxWorkers: 2, order: 2 }),
   ],

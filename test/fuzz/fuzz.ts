@@ -1,12 +1,12 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { XmlDocument } from 'libxml2-wasm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Post } from '../../shared/contract.js';
 import { cancelChat, chat, getChat } from './chat-requests.js';
 import { type Answer, type Client, type Header, openClient } from './client.js';
 import { floodedAddress } from './credentials.js';
-import { type OperationId, operationIds, type Plan, type PlannedBody, type SentPlan } from './plan.js';
+import type { OperationId, Plan, PlannedBody, SentPlan } from './plan.js';
 import { createPost, deletePost, patchPost, replacePost } from './post-requests.js';
 import { atomFeed, getPost, jsonFeed, listPosts } from './read-requests.js';
 import { canaryMark, nameMark } from './texts.js';
@@ -50,41 +50,39 @@ const expectedStatuses: Record<OperationId, number[]> = {
 
 let world: World;
 let client: Client;
-beforeAll(async () => {
-  world = await openWorld(seed);
-  client = openClient(world.deployment.api.port);
-});
-afterAll(async () => {
-  client?.close();
-  await world?.stop();
-});
 
-describe('any request', () => {
-  it.each(operationIds)(
-    'for %s gets an answer that the document describes',
-    { timeout: 600_000 },
-    async (id) => {
-      await world.flood();
-      const met = new Map<number, number>();
-      const guess = guessFromFlood(id);
-      // The flood counts for a minute from its first request, which may end just now: then the guesses make the next one.
-      while (!met.has(429)) met.set((await ask(id, guess)).status, 1);
-      const runs = Array.from({ length: lanes }, (_, lane) =>
-        fc.check(
-          fc.asyncProperty(plans[id], async (plan) => {
-            const { status } = await ask(id, plan);
-            met.set(status, (met.get(status) ?? 0) + 1);
-          }),
-          { seed: seed + lane, numRuns: Math.ceil(requests / lanes) },
-        ),
-      );
-      const failed = (await Promise.all(runs)).find((details) => details.failed);
-      if (failed) throw new Error(`With FUZZ_SEED=${seed}: ${(failed.errorInstance as Error).message}`);
-      expect(saidTooMuch()).toEqual([]);
-      if (requests >= 1000) expect([...met.keys()]).toEqual(expect.arrayContaining(expectedStatuses[id]));
-    },
-  );
-});
+/** The tests of these operations. */
+export function fuzz(ids: readonly OperationId[]): void {
+  beforeAll(async () => {
+    world = await openWorld(seed);
+    client = openClient(world.deployment.api.port);
+  });
+  afterAll(async () => {
+    client?.close();
+    await world?.stop();
+  });
+
+  it.each(ids)('for %s gets an answer that the document describes', { timeout: 600_000 }, async (id) => {
+    await world.flood();
+    const met = new Map<number, number>();
+    const guess = guessFromFlood(id);
+    // The flood counts for a minute from its first request, which may end just now: then the guesses make the next one.
+    while (!met.has(429)) met.set((await ask(id, guess)).status, 1);
+    const runs = Array.from({ length: lanes }, (_, lane) =>
+      fc.check(
+        fc.asyncProperty(plans[id], async (plan) => {
+          const { status } = await ask(id, plan);
+          met.set(status, (met.get(status) ?? 0) + 1);
+        }),
+        { seed: seed + lane, numRuns: Math.ceil(requests / lanes) },
+      ),
+    );
+    const failed = (await Promise.all(runs)).find((details) => details.failed);
+    if (failed) throw new Error(`With FUZZ_SEED=${seed}: ${(failed.errorInstance as Error).message}`);
+    expect(saidTooMuch()).toEqual([]);
+    if (requests >= 1000) expect([...met.keys()]).toEqual(expect.arrayContaining(expectedStatuses[id]));
+  });
+}
 
 /** A request that nothing is wrong with but that it guesses credentials, from where too many have. */
 function guessFromFlood(id: OperationId): Plan {

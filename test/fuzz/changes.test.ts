@@ -1,0 +1,4 @@
+import { describe } from 'vitest';
+import { fuzz } from './fuzz.js';
+
+describe('any request', () => fuzz(['createPost', 'replacePost', 'patchPost', 'deletePost', 'cancelChat']));
