@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { chmodSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { isAccessToken } from '../../shared/access-token.js';
+import { type Ran, quillgate as run } from '../support/command-line.js';
 import { startTestDatabase } from '../support/database.js';
 import { makeFolder, plant, readTree } from './post-trees.js';
 
@@ -10,24 +10,8 @@ const server = await startTestDatabase();
 afterAll(server.stop);
 const launcher = resolve(import.meta.dirname, '../../bin/quillgate');
 
-interface Ran {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
-
-/** Runs `quillgate` as an operator does, in a folder without a configuration. */
-function quillgate(
-  args: string[],
-  environment: Record<string, string> = { DATABASE_URL: server.url },
-): Promise<Ran> {
-  const options = { cwd: makeFolder(), env: { PATH: process.env.PATH, ...environment } };
-  return new Promise((done) => {
-    execFile(launcher, args, options, (error, stdout, stderr) => {
-      done({ code: error === null ? 0 : Number(error.code), stdout, stderr });
-    });
-  });
-}
+const here = { DATABASE_URL: server.url };
+const quillgate = (args: string[], environment: Record<string, string> = here) => run(args, environment);
 
 /** Runs a copy of the launcher that has no packages beside it, on a machine whose Node is of this version. */
 function launchOn(version: string | undefined): Promise<Ran> {
@@ -58,28 +42,6 @@ describe('quillgate', () => {
       stdout: '',
       stderr: 'There is no such user; see quillgate users list.\n',
     });
-  });
-
-  it('manages access tokens', async () => {
-    const scopes = ['--scope', 'chat', '--scope', 'blogs:read,admin'];
-    const created = await quillgate([
-      'tokens',
-      'create',
-      '--owner',
-      'Zoë',
-      ...scopes,
-      '--expires',
-      '12h',
-      '--json',
-    ]);
-    const { id, token, ...facts } = JSON.parse(created.stdout);
-    expect(facts).toMatchObject({ owner: 'Zoë', scopes: ['blogs:read', 'chat', 'admin'] });
-    expect(isAccessToken((await quillgate(['tokens', 'create'])).stdout.trimEnd())).toBe(true);
-    const listed = await quillgate(['tokens', 'list', '--json']);
-    expect(JSON.parse(listed.stdout)).toHaveLength(2);
-    expect(listed.stdout).not.toContain(token);
-    expect(await quillgate(['tokens', 'revoke', id])).toMatchObject({ code: 0 });
-    expect(await quillgate(['tokens', 'revoke', 'canary'])).toMatchObject({ code: 1, stdout: '' });
   });
 
   it('moves posts in and out', async () => {

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { freePort } from '../../dev/free-port.js';
+import { authorization } from '../support/deployment.js';
 import { withLag } from '../support/lateness.js';
 import { codeOf } from './support/balance.js';
 import { eventually, expectCodes, timed } from './support/expectations.js';
@@ -64,7 +65,7 @@ fault(
   },
   async (books) => {
     const { startWorker } = await books.start({ variables: { CHAT_TIMEOUT_MS: '30000' } });
-    const asked = books.ask({ model: 'sim-hang' });
+    const asked = books.ask({ model: 'sim-hang', headers: { 'Idempotency-Key': 'deadly' } });
     const first = await asked.arrived();
     await books.kill(await books.jobs.workerOf('openai'));
     await startWorker();
@@ -77,6 +78,10 @@ fault(
     expect(reply.body.retryable).toBe(true);
     // The lock, and the two checks that it takes to call a job stalled; its caller would wait for thirty seconds.
     expect(performance.now() - startedAt).toBeLessThan(lockMs + 2000 + 5000 + lagMs);
+    const chat = await fetch(`${books.deployment.url}${reply.headers.get('content-location')}`, {
+      headers: { Authorization: authorization },
+    });
+    expect(await chat.json()).toMatchObject({ status: 'failed', error: { code: 'internal' } });
     expect((await books.chat()).status).toBe(200);
     return `given up after two starts: 500 internal after ${Math.round(reply.tookMs)} ms; the third worker serves`;
   },

@@ -6,7 +6,6 @@ import type { Chat } from '../../shared/contract.js';
 import { queueName } from '../../shared/protocol/messages.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
-import { quillgate } from '../support/command-line.js';
 import {
   authorization,
   type ChatCall,
@@ -95,23 +94,6 @@ const becomes = (location: string, status: Chat['status']): Promise<Chat> =>
   });
 
 describe('an Idempotency-Key', () => {
-  it('has ten requests at once, of two API processes, answered by one call', async () => {
-    const model = 'sim-latency-300@at-once';
-    const ask = (api: Pick<Deployment, 'chat'>) => api.chat(keyed(model, 'at-once'));
-    const replies = await Promise.all(
-      Array.from({ length: 10 }, (_, n) => ask(n % 2 === 0 ? deployment : another)),
-    );
-    expect(replies.map(({ status }) => status)).toEqual(Array(10).fill(200));
-    expect(new Set(replies.map(({ body }) => body.response)).size).toBe(1);
-    expect(callsOf(model)).toHaveLength(1);
-    const [location = '', ...others] = new Set(replies.map(({ headers }) => headers.get('content-location')));
-    expect(others).toEqual([]);
-    expect(await read(location ?? '')).toMatchObject({
-      status: 'completed',
-      response: replies[0]?.body.response,
-    });
-  });
-
   it('replays a reply that is there, and can be looked up under the id of the first request', async () => {
     const call = keyed('sim-echo@replayed', 'replayed');
     const first = await deployment.chat(call);
@@ -126,59 +108,6 @@ describe('an Idempotency-Key', () => {
     const chat = await read(location);
     expect(chat).toMatchObject({ status: 'completed', response: first.body.response });
     expect(callsOf('sim-echo@replayed')).toHaveLength(1);
-  });
-
-  it('is refused for another request', async () => {
-    await deployment.chat(keyed('sim-echo', 'reused'));
-    const other = await another.chat(keyed('sim-echo', 'reused', { messages: [{ content: 'Bye' }] }));
-    expect([other.status, other.body.code]).toEqual([422, 'idempotency_key_reused']);
-  });
-
-  it('replays a refusal of the provider', async () => {
-    const call = keyed('sim-status-400@rejected', 'rejected');
-    const first = await deployment.chat(call);
-    const second = await deployment.chat(call);
-    expect([first.status, second.status]).toEqual([500, 500]);
-    expect(second.body).toMatchObject({ code: 'provider_rejected', retryable: false });
-    expect(second.body.requestId).toBe(second.headers.get('x-request-id'));
-    expect(second.headers.get('idempotency-replayed')).toBe('true');
-    expect(callsOf('sim-status-400@rejected')).toHaveLength(1);
-  });
-
-  it('tries a failure again that may pass', async () => {
-    const call = keyed('sim-status-500@retried', 'retried', { provider: 'bedrock' });
-    const first = await deployment.chat(call);
-    expect([first.status, first.body.code, first.body.retryable]).toEqual([500, 'provider_error', true]);
-    const callsBefore = callsOf('sim-status-500@retried').length;
-    const second = await deployment.chat(call);
-    expect([second.status, second.headers.get('idempotency-replayed')]).toEqual([500, null]);
-    expect(callsOf('sim-status-500@retried').length).toBeGreaterThan(callsBefore);
-  });
-
-  it('lets the call finish when the caller goes', async () => {
-    const going = new AbortController();
-    const call = keyed('sim-latency-1000@left', 'left');
-    const left = deployment.chat({ ...call, signal: going.signal }).catch((error: Error) => error.name);
-    const running = await arrived('sim-latency-1000@left');
-    going.abort();
-    expect(await left).toBe('AbortError');
-    expect((await another.chat(call)).status).toBe(200);
-    expect(running.clientClosedFirst).toBe(false);
-    expect(callsOf('sim-latency-1000@left')).toHaveLength(1);
-  });
-
-  it('gives the reply to the first request when the API is killed that waited for it', async () => {
-    const doomed = await deployment.startApi();
-    const call = keyed('sim-latency-1500@killed', 'killed');
-    const lost = doomed.chat(call).catch((error: Error) => error.name);
-    await arrived('sim-latency-1500@killed');
-    process.kill(doomed.child.pid, 'SIGKILL');
-    expect(await lost).toBe('TypeError');
-    const successor = await deployment.startApi();
-    const retried = await successor.chat(call);
-    expect([retried.status, callsOf('sim-latency-1500@killed').length]).toEqual([200, 1]);
-    expect(retried.body.response).toContain('Simulated openai reply');
-    await successor.child.stop({ graceMs: 5000 });
   });
 });
 
@@ -218,24 +147,6 @@ describe('Prefer: respond-async', () => {
     await becomes(late.headers.get('location') ?? '', 'completed');
   });
 
-  it('joins by a key as well', async () => {
-    const call = keyed('sim-latency-500@both', 'both', respondAsync);
-    const location = await accepted(call);
-    expect(await accepted(call)).toBe(location);
-    const waited = await another.chat(keyed('sim-latency-500@both', 'both'));
-    expect(waited.status).toBe(200);
-    expect(callsOf('sim-latency-500@both')).toHaveLength(1);
-  });
-
-  it('keeps the result when the API is gone that was asked', async () => {
-    const doomed = await deployment.startApi();
-    const { headers, status } = await doomed.chat({ model: 'sim-latency-1000@outlived', ...respondAsync });
-    process.kill(doomed.child.pid, 'SIGKILL');
-    expect(status).toBe(202);
-    const chat = await becomes(headers.get('location') ?? '', 'completed');
-    expect(chat.response).toMatch(/Hello/);
-  });
-
   it('shows a chat as expired that nobody has done by its deadline', async () => {
     const impatient = await deployment.startApi({ CHAT_MAX_WAIT_S: '1' });
     const release = await occupyOpenai();
@@ -251,22 +162,6 @@ describe('Prefer: respond-async', () => {
     expect((await read(location)).status).toBe('expired');
     expect(callsOf('sim-echo@expired')).toEqual([]);
     await impatient.child.stop({ graceMs: 5000 });
-  });
-
-  it('shows and cancels a chat for its owner alone', async () => {
-    const location = await accepted({});
-    const { stdout } = await quillgate(['users', 'add', 'other', '--json'], deployment.stores);
-    const headers = { Authorization: `Basic ${btoa(`other:${JSON.parse(stdout).secret}`)}` };
-    for (const method of ['GET', 'DELETE']) {
-      await eventually(async () => {
-        const response = await fetch(`${deployment.url}${location}`, { method, headers });
-        expect([response.status, await response.json()]).toEqual([
-          404,
-          expect.objectContaining({ code: 'not_found' }),
-        ]);
-      });
-    }
-    await becomes(location, 'completed');
   });
 });
 
@@ -306,13 +201,6 @@ describe('DELETE /chat/{id}', () => {
     const again = await deployment.chat(call);
     expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([500, 'true']);
     expect(callsOf(model)).toHaveLength(1);
-  });
-
-  it('leaves a chat as it is that has ended', async () => {
-    const location = await accepted({});
-    const chat = await becomes(location, 'completed');
-    expect((await remove(location)).status).toBe(204);
-    expect(await read(location)).toEqual(chat);
   });
 });
 

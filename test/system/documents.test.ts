@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { release } from '../../shared/runtime/release.js';
-import { type OpenApiDocument, operationsOf, undescribedHeaders } from '../fuzz/document.js';
-import { authorization, type ChatCall, type Deployment, startDeployment } from '../support/deployment.js';
+import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
 
 let deployment: Deployment;
 beforeAll(async () => {
@@ -60,31 +59,6 @@ describe('/openapi.json', () => {
     expect(Object.keys(post.responses['500'].content)).toEqual(['application/problem+json']);
     const header = post.parameters.find(({ name }: { name: string }) => name === 'X-LLM');
     expect(header).toMatchObject({ in: 'header', required: true });
-  });
-});
-
-describe('an answer to a chat with a deadline', () => {
-  it.each([
-    [200, {}],
-    [202, { headers: { Prefer: 'wait=1, respond-async' }, model: 'sim-hang' }],
-    [400, { messages: [] }],
-    [422, { headers: { 'Idempotency-Key': 'used' } }],
-    [429, {}],
-    [500, { model: 'sim-status-400' }],
-  ])('has no header that the document does not name for it: %d', async (status, call: ChatCall) => {
-    const path = '/api/chat';
-    const limited = status === 429 ? await deployment.startApi({ CHAT_USER_MAX_PER_MINUTE: '1' }) : undefined;
-    await limited?.chat({ path });
-    if (status === 422) await deployment.chat({ ...call, path, model: 'sim-echo' });
-    const asked = { Prefer: 'wait=5', ...call.headers };
-    const reply = await (limited ?? deployment).chat({ path, ...call, headers: asked });
-    expect(reply.status).toBe(status);
-    expect(reply.headers.get('preference-applied')).toMatch(/wait=/);
-    const document: OpenApiDocument = JSON.parse((await get('/openapi.json')).text);
-    const operation = operationsOf(document).find(({ operation }) => operation.operationId === 'chat');
-    const headers = Object.fromEntries(reply.headers);
-    expect(undescribedHeaders(operation?.operation.responses ?? {}, { status, headers })).toEqual([]);
-    await limited?.child.stop({ graceMs: 5000 });
   });
 });
 
