@@ -29,6 +29,7 @@ const goodCalls = 300;
 fault(
   {
     id: 'P12',
+    stores: ['redis'],
     injected: `a provider that fails every call after ${goodCalls} good ones in the same window`,
     callsPerRequest: 2,
   },
@@ -45,15 +46,18 @@ fault(
   },
 );
 
-fault({ id: 'P11', injected: 'a provider that hangs while every caller waits 3 s' }, async (books) => {
-  await books.start({ variables: { OPENAI_CONCURRENCY: String(concurrency) } });
-  const { calls } = await askUntilRefused(books, {
-    model: 'sim-hang@P11',
-    headers: { Prefer: 'wait=3' },
-  });
-  expect(calls).toBeLessThanOrEqual(samplesInRow + concurrency);
-  return `the breaker opens after ${calls} calls, each cut by its caller`;
-});
+fault(
+  { id: 'P11', stores: ['redis'], injected: 'a provider that hangs while every caller waits 3 s' },
+  async (books) => {
+    await books.start({ variables: { OPENAI_CONCURRENCY: String(concurrency) } });
+    const { calls } = await askUntilRefused(books, {
+      model: 'sim-hang@P11',
+      headers: { Prefer: 'wait=3' },
+    });
+    expect(calls).toBeLessThanOrEqual(samplesInRow + concurrency);
+    return `the breaker opens after ${calls} calls, each cut by its caller`;
+  },
+);
 
 const resetMs = 2000;
 const hangingCalls = 14;
@@ -61,6 +65,7 @@ const hangingCalls = 14;
 fault(
   {
     id: 'P13',
+    stores: ['redis'],
     timed: true,
     injected: `a provider that answers again while ${hangingCalls} calls to it still hang`,
   },

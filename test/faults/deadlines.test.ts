@@ -1,4 +1,4 @@
-import { expect, inject } from 'vitest';
+import { expect } from 'vitest';
 import { providerIds } from '../../shared/contract.js';
 import type { ChatCall, ChatReply } from '../support/deployment.js';
 import { percentile, withLag } from '../support/lateness.js';
@@ -12,14 +12,15 @@ const each = 6;
 const wait = (seconds: number) => ({ Prefer: `wait=${seconds}` });
 /** An answer comes this long after its deadline at most, in 99 of 100 cases. */
 const lateMs = 100;
-/** Each takes a second, and so that both stores fit into CI the second one has fewer. */
-const times = inject('store').kind === 'redis' ? 5 : 3;
+/** Each takes a second. */
+const times = 5;
 
 for (const model of ['sim-hang', 'sim-hang-body', 'sim-drip-50']) {
   fault(
     {
       id: 'D1',
       timed: true,
+      stores: ['redis'],
       injected: `${model} at every provider, and a deadline of 1 s`,
       timeoutMs: 90_000,
     },

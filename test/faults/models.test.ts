@@ -28,7 +28,12 @@ async function askMeanwhile(books: Books, other: Promise<unknown>): Promise<Chat
 }
 
 fault(
-  { id: 'P17', injected: 'a model that fails every call, beside one that is well', callsPerRequest: 2 },
+  {
+    id: 'P17',
+    stores: ['redis'],
+    injected: 'a model that fails every call, beside one that is well',
+    callsPerRequest: 2,
+  },
   async (books) => {
     const { simulator } = await books.start({ variables: { BREAKER_RESET_MS: '2000' } });
     const model = 'sim-status-529@P17';
@@ -46,7 +51,7 @@ fault(
 );
 
 fault(
-  { id: 'P17', injected: 'a model that hangs, at all places, beside one that is well' },
+  { id: 'P17', stores: ['redis'], injected: 'a model that hangs, at all places, beside one that is well' },
   async (books) => {
     const { simulator } = await books.start({
       variables: { OPENAI_CONCURRENCY: '4', OPENAI_TIMEOUT_MS: '2000', BREAKER_RESET_MS: '60000' },
@@ -113,7 +118,12 @@ fault({ id: 'P15', injected: 'a limited model whose hold outlasts the deadlines'
 });
 
 fault(
-  { id: 'P16', injected: 'a 429 with Retry-After: 0 for every call, 20 callers for 5 s', callsPerRequest: 2 },
+  {
+    id: 'P16',
+    stores: ['redis'],
+    injected: 'a 429 with Retry-After: 0 for every call, 20 callers for 5 s',
+    callsPerRequest: 2,
+  },
   async (books) => {
     const { simulator } = await books.start();
     const model = 'sim-retry-after-0@P16';

@@ -86,7 +86,13 @@ const openForMs = 4000;
 const betweenMs = 25;
 
 fault(
-  { id: 'P10', timed: true, injected: 'a provider that fails until its breaker opens', callsPerRequest: 2 },
+  {
+    id: 'P10',
+    timed: true,
+    stores: ['redis'],
+    injected: 'a provider that fails until its breaker opens',
+    callsPerRequest: 2,
+  },
   async (books) => {
     const model = 'sim-status-500@P10';
     const { simulator } = await books.start({ variables: { BREAKER_RESET_MS: String(resetMs) } });

@@ -1,10 +1,8 @@
-import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { Redis } from 'ioredis';
-import { freePort } from '../../dev/free-port.js';
 import { createDatabase, runServer, type Schema, startPostgresServer } from './postgres-server.js';
 import { findRedisBinary } from './redis-binary.js';
+import { startRedisProcess } from './redis-process.js';
 import { startTopology } from './redis-topologies.js';
 
 /** A server that the whole-path tests run against, as it is handed from vitest's main process to the test files. */
@@ -43,7 +41,7 @@ export async function findStores(): Promise<StoreChoice[]> {
 
 async function findRedis(): Promise<StoreChoice> {
   const binary = findRedisBinary();
-  if (binary !== undefined) return { name: 'redis', servedBy: binary, start: () => startRedisBinary(binary) };
+  if (binary !== undefined) return { name: 'redis', servedBy: binary, start: startRedisBinary };
   if (!(await hasImage(redisImage)))
     return unavailable('redis', `no redis-server or valkey-server on the PATH, and ${noDocker}`);
   return { name: 'redis', servedBy: `container ${redisImage}`, start: startRedisContainer };
@@ -122,20 +120,10 @@ async function startRedisContainer() {
   });
 }
 
-async function startRedisBinary(binary: string) {
-  const port = await freePort();
-  const options = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--databases', redisDatabases];
-  const child = spawn(binary, options.map(String), { stdio: 'ignore' });
-  const url = `redis://127.0.0.1:${port}`;
-  const redis = new Redis(url, { retryStrategy: () => 50 });
-  redis.on('error', () => undefined);
-  await redis.ping();
-  redis.disconnect();
-  const stop = async () => {
-    child.kill('SIGTERM');
-    await once(child, 'exit');
-  };
-  return withDatabase({ url, stop });
+async function startRedisBinary() {
+  const lines = [`databases ${redisDatabases}`, 'appendonly no'];
+  const { port, stop } = await startRedisProcess({ lines });
+  return withDatabase({ url: `redis://127.0.0.1:${port}`, stop });
 }
 
 /** Redis holds the queue alone: everything else is in PostgreSQL. */
