@@ -26,9 +26,9 @@ export async function importPosts(
   const result = await withDatabase(environment, async (database) => {
     const transfer = createPostImport(database);
     const posts = await identify(transfer, { checked, force });
-    const isThere = async () => (await database.check()).database.status === 'ok';
+    const isAvailable = async () => (await database.check()).database.status === 'ok';
     const progress = showProgress(posts.length);
-    return await storePosts({ transfer, posts, force, isThere, onDone: progress.advance }).finally(
+    return await storePosts({ transfer, posts, force, isAvailable, onDone: progress.advance }).finally(
       progress.stop,
     );
   });

@@ -10,8 +10,8 @@ export function renderFrontMatter(values: ReadonlyMap<string, YamlText>): string
 }
 
 /**
- * Puts values into the front matter of a head, those of new names at its end, and leaves every other byte alone. What
- * is written in an unusual way can come out wrong: it has to be read again.
+ * Sets values in the front matter of a head and leaves every other byte alone; new names are appended. Front matter in an
+ * unusual style can come out wrong, so the caller has to parse the result again.
  */
 export function changeFrontMatter(head: string, values: ReadonlyMap<string, YamlText>): string {
   const { yaml } = splitFile(head);
@@ -59,16 +59,16 @@ function replaceValue({ yaml, eol, pair: { key, value }, text }: Replacement): E
   const keyEnd = key.range[1];
   const [from, end] = value?.range ?? [keyEnd, keyEnd];
   if (isSeq(value) && !value.flow) {
-    // The range of a list with its items on lines of their own can go beyond them.
+    // The range of a block list can extend beyond its last item.
     const to = (value.items.at(-1) as ParsedNode | undefined)?.range[1] ?? end;
     if (typeof text === 'string' || text.length === 0)
       return { from: keyEnd, to, text: `: ${inOneLine(text)}` };
     const indentation = yaml.slice(yaml.lastIndexOf('\n', from - 1) + 1, from);
     return { from, to, text: text.map((item) => `- ${item}`).join(eol + indentation) };
   }
-  // That of a block of text goes to the end of its last line.
+  // The range of a block scalar includes the end of its last line.
   const to = from + yaml.slice(from, end).trimEnd().length;
   const before = /\s/.test(yaml[from - 1] ?? '') ? '' : ' ';
-  const behind = /\s/.test(yaml[to] ?? ' ') ? '' : ' ';
-  return { from, to, text: before + inOneLine(text) + behind };
+  const after = /\s/.test(yaml[to] ?? ' ') ? '' : ' ';
+  return { from, to, text: before + inOneLine(text) + after };
 }

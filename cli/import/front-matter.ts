@@ -13,16 +13,16 @@ import {
   type YAMLMap,
 } from 'yaml';
 
-/** A Markdown file in two parts, which together are the file as it was. */
+/** A Markdown file in two parts: `head` followed by `content` is the whole file. */
 export interface MarkdownFile {
-  /** Byte order mark, front matter with its delimiters, and one blank line behind it; each may be missing. */
+  /** Byte order mark, front matter with its delimiters, and one blank line after it; each may be missing. */
   head: string;
   /** The YAML between the delimiters; undefined when there is no front matter. */
   yaml: string | undefined;
   content: string;
 }
 
-/** Takes a file apart. Front matter stands at its beginning, between two lines of `---`. */
+/** Splits a file into front matter and content. Front matter is at the beginning, between two lines of `---`. */
 export function splitFile(text: string): MarkdownFile {
   const yamlAt = /^\uFEFF?---[ \t]*\r?\n/.exec(text)?.[0].length;
   const end = yamlAt === undefined ? undefined : findEnd(text, yamlAt);
@@ -39,7 +39,7 @@ export function splitFile(text: string): MarkdownFile {
   };
 }
 
-/** Where the YAML ends, and where the line of its closing delimiter does. Only `\n` ends a line. */
+/** The offsets at which the YAML and the line of its closing delimiter end. Only `\n` ends a line. */
 function findEnd(text: string, yamlAt: number): { yaml: number; at: number } | undefined {
   const closing = /\n---[ \t]*(?:\r?\n|$)/g;
   closing.lastIndex = yamlAt - 1;
@@ -48,8 +48,8 @@ function findEnd(text: string, yamlAt: number): { yaml: number; at: number } | u
 }
 
 /**
- * What is wrong with front matter that would be taken for content: that of other programs, and what a slip has put in the
- * wrong place. To publish it as a text would be bad enough, and it may say that the post is a draft.
+ * Describes front matter that would be read as content: in another program's format, or in the wrong place by mistake.
+ * Publishing it would be bad enough, and it may say that the post is a draft.
  */
 export function findMisplaced(content: string): string | undefined {
   if (/^\s*\+\+\+[ \t]*\r?\n/.test(content)) return unread('TOML');
@@ -62,25 +62,25 @@ export function findMisplaced(content: string): string | undefined {
   return undefined;
 }
 
-/** Lines of names and values, of which one says in plain words that the text is not public; as Pelican has them. */
+/** Lines of names and values, as Pelican writes them, one of which says that the text is not public. */
 const hidingLines =
   /^(?:[a-z][\w -]*:.*\r?\n)*?(?:draft *: *(?:true|yes)|published *: *(?:false|no)|status *: *(?:draft|hidden|private))[ \t]*(?:\r?\n|$)/i;
 
 const unread = (language: string): string =>
   `has ${language} front matter, which is not read; hugo convert toYAML makes YAML of it`;
 
-/** What front matter says, by name, or the lines that are wrong, in words that do not quote it. */
+/** The fields of front matter by name, or the problems of its lines, which are described without quoting them. */
 export interface FrontMatter {
   fields: Map<string, unknown>;
-  /** Names that were not asked for. */
+  /** Names of fields that were not requested. */
   others: string[];
   problems: string[];
 }
 
-/** In characters. YAML has inputs that take long to read, and nobody writes so much. */
+/** In characters. Some YAML takes long to parse, and nobody writes this much front matter. */
 const maxYaml = 65_536;
 
-/** For what is read here: names used twice are found by us, because yaml compares each name with every other. */
+/** Without yaml's check for duplicate names, which compares each name with every other: `readFields` finds them. */
 export const yamlOptions: ParseOptions & DocumentOptions & SchemaOptions = {
   prettyErrors: false,
   logLevel: 'silent',
@@ -88,8 +88,8 @@ export const yamlOptions: ParseOptions & DocumentOptions & SchemaOptions = {
 };
 
 /**
- * Reads these fields of front matter. Values are texts as they were written (`title: 1.0` is the title "1.0"), null,
- * or lists of these; an object stands for what is none of them. References (`*name`) are refused: each takes a walk
+ * Reads these fields of front matter. Values are strings as they were written (`title: 1.0` is the title "1.0"), null,
+ * or lists of these; an empty object stands for any other value. References (`*name`) are refused: resolving one walks
  * through everything before it.
  */
 export function readFrontMatter(yaml: string, names: ReadonlySet<string>): FrontMatter {

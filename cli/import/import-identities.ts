@@ -3,17 +3,17 @@ import { doSeveral } from '../database.js';
 import { giveSlugs, type SluggedPost, slugsOf } from './import-slugs.js';
 import type { CheckedPost } from './imported-post.js';
 
-/** A post that can be stored, with what reports call it. */
+/** A post that can be stored, with its name in reports. */
 export interface NamedPost {
   name: string;
   post: ImportedPost;
 }
 
-/** What is said of a post that would take back what others changed. */
+/** The problem of a post whose import would undo the changes of others. */
 export const describeStale = (id: string | undefined): string =>
   `the post ${id} was changed since this file was read; posts export shows how, --force writes over it`;
 
-/** The problems of posts that were changed since their files were read, and not to what these say now. */
+/** The problems of posts that were changed since their files were read, and now differ from them. */
 export async function findStale(transfer: PostImport, posts: readonly NamedPost[]): Promise<string[]> {
   const known = new Map(
     posts.flatMap((named) => (named.post.id === undefined ? [] : [[named.post.id, named]])),
@@ -30,8 +30,8 @@ export async function findStale(transfer: PostImport, posts: readonly NamedPost[
 }
 
 /**
- * Finds out which post of the database each one is, by its id or else its slug, or makes it a new one. The problems are
- * ids and slugs used twice, slugs of other posts, and posts that would be written over by chance.
+ * Matches each post with one in the database, by its id or else its slug, or makes it a new one. The problems are ids and
+ * slugs used twice, slugs of other posts, and posts that would be overwritten by accident.
  */
 export async function identifyPosts(
   transfer: PostImport,
@@ -42,8 +42,8 @@ export async function identifyPosts(
   const problems = [
     ...findRepeated('id', slugged, ({ checked }) => checked.post.id),
     ...findRepeated('slug', slugged, ({ slug }) => slug),
-    ...findHeld(slugged),
-    ...(await findMetByChance(transfer, slugged)),
+    ...findTaken(slugged),
+    ...(await findAccidentalMatches(transfer, slugged)),
   ];
   return { posts: slugged.map((post) => ({ name: post.checked.name, post: identify(post) })), problems };
 }
@@ -70,7 +70,7 @@ function findRepeated(
 }
 
 /** Posts whose slug is that of another post in the database. */
-function findHeld(slugged: readonly SluggedPost[]): string[] {
+function findTaken(slugged: readonly SluggedPost[]): string[] {
   const ids = new Set(slugged.map(({ checked }) => checked.post.id));
   return slugged.flatMap(({ checked: { name, post }, owner }) => {
     if (owner === undefined) return [];
@@ -80,19 +80,22 @@ function findHeld(slugged: readonly SluggedPost[]): string[] {
 }
 
 /**
- * Posts that have nothing in common with the one in the database but what their titles or file names make: that one
- * came from no file. To say the same as it does no harm.
+ * Posts that share nothing but the slug made from their title or file name with a post that came from no file. If both have
+ * the same content, overwriting it does no harm.
  */
-async function findMetByChance(transfer: PostImport, slugged: readonly SluggedPost[]): Promise<string[]> {
-  const met = slugged.filter(
+async function findAccidentalMatches(
+  transfer: PostImport,
+  slugged: readonly SluggedPost[],
+): Promise<string[]> {
+  const matches = slugged.filter(
     ({ checked, owner }) =>
       checked.slug === undefined && checked.post.id === undefined && owner?.path === null,
   );
   const differing = new Set<SluggedPost>();
-  await doSeveral(met, async (post) => {
+  await doSeveral(matches, async (post) => {
     if (['different', 'stale'].includes(await transfer.compare(identify(post)))) differing.add(post);
   });
-  return met.flatMap((post) =>
+  return matches.flatMap((post) =>
     differing.has(post)
       ? `${post.checked.name}: its title or file name makes the slug of the post ${post.owner?.id}, which came from no file; to write over that post give this one its id, else another slug`
       : [],

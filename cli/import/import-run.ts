@@ -7,25 +7,25 @@ import { describeStale, type NamedPost } from './import-identities.js';
 /** The result of every post. */
 export interface ImportResult {
   counts: Record<Imported, number>;
-  /** Posts that the database rejected, with the reason; the import went on with the others. */
+  /** Posts that the database rejected, with the reason; the import continued with the others. */
   refused: string[];
-  /** Posts for which the database gave no answer: stored or not. */
+  /** Posts that may or may not have been stored, because the database did not answer. */
   uncertain: string[];
-  /** How many were not tried, because the database was unavailable or failed too often. */
+  /** The number of posts that were not tried, because the database was unavailable or failed too often. */
   untried: number;
 }
 
 interface ImportRun {
   transfer: PostImport;
   posts: readonly NamedPost[];
-  /** Whether to write over posts that were changed since their files were read. */
+  /** Whether to overwrite posts that were changed since their files were read. */
   force?: boolean;
   /** Whether the database is available. */
-  isThere: () => Promise<boolean>;
+  isAvailable: () => Promise<boolean>;
   onDone: () => void;
 }
 
-/** So many failures of an available database would meet every post. */
+/** After this many failures of an available database, every other post would fail as well. */
 const maxFailures = 20;
 
 /** Stores the posts, several at once, until all are done or the database is unavailable. */
@@ -33,7 +33,7 @@ export async function storePosts({
   transfer,
   posts,
   force = false,
-  isThere,
+  isAvailable,
   onDone,
 }: ImportRun): Promise<ImportResult> {
   const result: ImportResult = {
@@ -52,17 +52,17 @@ export async function storePosts({
     } catch (error) {
       if (isUnavailable(error) && !wasAnswered(error)) result.uncertain.push(name);
       else result.refused.push(`${name}: ${reasonOf(error, post)}`);
-      if (isUnavailable(error)) stopped = ++failures === maxFailures || !(await isThere()) || stopped;
+      if (isUnavailable(error)) stopped = ++failures === maxFailures || !(await isAvailable()) || stopped;
     }
     onDone();
   });
   return result;
 }
 
-/** After an error that ends only the statement, PostgreSQL has done nothing of it. */
+/** After an error that ends only the statement, PostgreSQL has rolled all of it back. */
 const wasAnswered = (error: unknown): boolean => postgresErrorOf(error)?.severity === 'ERROR';
 
-/** Without the database's message, which quotes the post. */
+/** Leaves out the database's message, which quotes the post. */
 function reasonOf(error: unknown, post: ImportedPost): string {
   if (error instanceof Failure && error.code === 'slug_taken') return 'slug: belongs to another post';
   if (error instanceof Failure && error.code === 'precondition_failed') return describeStale(post.id);

@@ -6,8 +6,8 @@ import type { CheckedPost } from './imported-post.js';
 export type SlugOwners = ReadonlyMap<string, SlugOwner>;
 
 /**
- * The slug that a post names, or one made from the title that it names or from its file's name, with a fallback that is
- * the same at every import. A heading makes none: after an edit the file would pass for another post.
+ * The slug that a post's fields give, or one made from the title that they give or from the file's name, with a fallback that
+ * is the same at every import. A heading is not used: after an edit the file would count as another post.
  */
 export function slugsOf({
   slug,
@@ -16,12 +16,12 @@ export function slugsOf({
   givenTitle,
 }: Pick<CheckedPost, 'slug' | 'suffix' | 'fallbackTitle' | 'givenTitle'>): Slug {
   if (slug !== undefined) return slugAsGiven(slug);
-  const nothingLeft = slugOfTitle(null, suffix).wanted;
+  const emptySlug = slugOfTitle(null, suffix).wanted;
   const fromTitle = slugOfTitle(givenTitle, suffix);
-  return fromTitle.wanted === nothingLeft ? slugOfTitle(fallbackTitle, suffix) : fromTitle;
+  return fromTitle.wanted === emptySlug ? slugOfTitle(fallbackTitle, suffix) : fromTitle;
 }
 
-/** A post with the slug that it is to have, and the post that has it now. */
+/** A post with the slug that it will have, and the post that has this slug now. */
 export interface SluggedPost {
   checked: CheckedPost;
   slug: string;
@@ -29,23 +29,23 @@ export interface SluggedPost {
 }
 
 /**
- * Gives every post its slug. Where several would be made the same it stays with the file that its post came from, or
- * else goes to the first, and the others get their fallbacks.
+ * Gives every post its slug. Where several would get the same one, it stays with the file that already has it, or else goes
+ * to the first, and the others get their fallbacks.
  */
 export function giveSlugs(checked: readonly CheckedPost[], owners: SlugOwners): SluggedPost[] {
   const taken = new Set(checked.flatMap(({ slug }) => slug ?? []));
-  const kept = checked.map((post) => post.slug ?? keptSlug(post, { owners, taken }));
-  for (const slug of kept) if (slug !== undefined) taken.add(slug);
+  const settled = checked.map((post) => post.slug ?? earlierSlug(post, { owners, taken }));
+  for (const slug of settled) if (slug !== undefined) taken.add(slug);
   return checked.map((post, index) => {
     const { wanted, fallback } = slugsOf(post);
-    const slug = kept[index] ?? (taken.has(wanted) ? fallback : wanted);
+    const slug = settled[index] ?? (taken.has(wanted) ? fallback : wanted);
     taken.add(slug);
     return { checked: post, slug, owner: owners.get(slug) };
   });
 }
 
-/** The slug that this very file has made before. */
-function keptSlug(
+/** The slug that an earlier import of the same file has given. */
+function earlierSlug(
   checked: CheckedPost,
   { owners, taken }: { owners: SlugOwners; taken: ReadonlySet<string> },
 ): string | undefined {

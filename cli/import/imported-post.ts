@@ -12,26 +12,26 @@ import {
   time,
 } from './publication.js';
 
-/** A post as a file has it, before it is checked. */
+/** A post as it is in a file, before it is checked. */
 export interface RawPost {
-  /** What reports call it. */
+  /** Its name in reports. */
   name: string;
-  /** What the file says, by the names of `fieldNames`. */
+  /** The fields of the file that are in `fieldNames`. */
   fields: ReadonlyMap<string, unknown>;
   content: unknown;
-  /** What its path and its text say about the post where its fields do not. */
+  /** What its path and its text imply where its fields say nothing. */
   implied: ImpliedFields | undefined;
-  /** What its slug is made from when nothing is left of its title. */
+  /** What its slug is made from when its title leaves none. */
   fallbackTitle: string | null;
   source: PostSource | undefined;
-  /** Fields that are of no use here. */
+  /** Names of fields that are not imported. */
   unused: readonly string[];
 }
 
-/** What a file says about its post without front matter. */
+/** What a file implies about its post without front matter. */
 export interface ImpliedFields {
   title: string | null;
-  /** The day that its name begins with. */
+  /** The day with which its name begins. */
   day: string | undefined;
   isInDrafts: boolean;
 }
@@ -41,18 +41,18 @@ export interface CheckedPost {
   name: string;
   post: Omit<ImportedPost, 'slug'>;
   slug: string | undefined;
-  /** The title, if a field says it. */
+  /** The title, if a field gives it. */
   givenTitle: string | null;
   fallbackTitle: string | null;
-  /** Eight hexadecimal digits that tell its slug from others, the same at every import. */
+  /** Eight hexadecimal digits that make its slug unique, the same at every import. */
   suffix: string;
   unused: readonly string[];
 }
 
-/** What came of a check; the problems are in words that do not quote the file. */
+/** The result of a check; the problems do not quote the file. */
 export type PostCheck = ({ kind: 'checked' } & CheckedPost) | { kind: 'wrong'; problems: string[] };
 
-/** Leaves room for every change that a post can still see. */
+/** Leaves room for all later changes of the post. */
 const greatestVersion = 999_999_999;
 const wholeNumber = { error: 'must be a whole number, 1 or more' };
 
@@ -69,24 +69,24 @@ const schema = postInput
         .min(1, wholeNumber)
         .max(greatestVersion, `must be at most ${greatestVersion}`),
     ),
-    /** Of the file; not a field. */
+    /** From the file; not a field. */
     head: z
       .string()
       .refine((head) => !head.includes('\0'), 'must not contain NUL characters')
       .optional(),
   })
-  .superRefine((words, { addIssue }) => {
-    for (const { field, message } of publicationProblems(words))
+  .superRefine((fields, { addIssue }) => {
+    for (const { field, message } of publicationProblems(fields))
       addIssue({ code: 'custom', path: [field], message });
   });
 
-/** What a file may say about a post, also in words of other programs. */
+/** The fields that a file may have, including those of other programs. */
 export const fieldNames: ReadonlySet<string> = new Set(
   Object.keys(schema.shape).filter((name) => !['content', 'head', 'isInDrafts'].includes(name)),
 );
 
 /**
- * Checks a post by the rules of the API, so that nothing gets in that it would refuse. `defaultAuthor` is for a new post
+ * Checks a post by the rules of the API, so that nothing is stored that it would refuse. `defaultAuthor` is for a new post
  * that names no author.
  */
 export function checkRawPost(raw: RawPost, defaultAuthor: string): PostCheck {
@@ -126,12 +126,12 @@ function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: s
   };
 }
 
-/** What the schema is to look at. A version without an id is that of something else. */
+/** The input of the schema. A version without an id is not a post's version. */
 function toInput({ fields, content, source, implied }: RawPost): Record<string, unknown> {
   const { tags, version, ...others } = Object.fromEntries(fields);
   return {
     ...(implied !== undefined && { title: implied.title, isInDrafts: implied.isInDrafts }),
-    ...(!timeWords.some((word) => fields.has(word)) && { date: implied?.day }),
+    ...(!timeFields.some((name) => fields.has(name)) && { date: implied?.day }),
     ...others,
     content,
     head: source?.head,
@@ -140,9 +140,9 @@ function toInput({ fields, content, source, implied }: RawPost): Record<string, 
   };
 }
 
-const timeWords = ['publishedAt', 'publishDate', 'date'];
+const timeFields = ['publishedAt', 'publishDate', 'date'];
 
-/** The end of a post's time is known only so that one which is over is not published. */
+/** `expiryDate` is read only so that an expired post is not published. */
 function unusedOf({ fields, unused }: RawPost): string[] {
   const ends = fields.get('expiryDate') == null ? [] : ['expiryDate'];
   return [...unused, ...ends, ...(fields.has('version') && fields.get('id') == null ? ['version'] : [])];
@@ -154,7 +154,7 @@ const splitList = (list: string): string[] =>
     .map((item) => item.trim())
     .filter((item) => item !== '');
 
-/** JSON can hold half a character; PostgreSQL would replace it. */
+/** JSON can contain lone surrogates, which PostgreSQL would replace. */
 const isWellFormed = (input: Record<string, unknown>): boolean =>
   Object.values(input)
     .flat()

@@ -8,7 +8,7 @@ import { parseTime } from '../output/time.js';
 import { findMisplaced, readFrontMatter, splitFile } from './front-matter.js';
 import { fieldNames, type ImpliedFields, type RawPost } from './imported-post.js';
 
-/** The posts that were found, and what kept others from being read, in words that do not quote the files. */
+/** The posts that were found, and the problems of files that could not be read, which do not quote them. */
 export interface FoundPosts {
   posts: RawPost[];
   problems: string[];
@@ -25,8 +25,8 @@ export async function readPosts(path: string): Promise<FoundPosts> {
 }
 
 /**
- * Reads regular files alone. A link in a folder that came from somebody else could lead to a file of whoever imports it,
- * and its content would be published.
+ * Reads only regular files. A link in somebody else's folder could point to a private file of the person who imports it,
+ * whose content would be published.
  */
 async function readFolder(folder: string): Promise<FoundPosts> {
   const found: FoundPosts = { posts: [], problems: [] };
@@ -61,8 +61,8 @@ export async function listMarkdown(folder: string): Promise<string[]> {
 }
 
 /**
- * Everything in a folder at any depth, by its path relative to the folder and with `/`, in their order; names that begin
- * with a dot are left out, as shells do. No link is followed.
+ * Everything in a folder at any depth, sorted by its path, which is relative to the folder and uses `/`. Names that begin
+ * with a dot are left out, as shells do. Links are not followed.
  */
 async function listFolder(folder: string): Promise<{ path: string; entry: Dirent }[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -80,13 +80,13 @@ async function readMarkdown(folder: string, path: string): Promise<ParsedFile> {
   return typeof text === 'string' ? parseMarkdown(path, text) : { problems: [text.problem] };
 }
 
-/** A post, or what is wrong with its file. */
+/** A post, or the problems of its file. */
 interface ParsedFile {
   post?: RawPost;
   problems: string[];
 }
 
-/** Reads the text of the file with this path, which is relative to the folder that is read. */
+/** Parses the text of a file; its path is relative to the folder that is imported. */
 export function parseMarkdown(path: string, text: string): ParsedFile {
   const { head, yaml, content } = splitFile(text);
   const misplaced = yaml === undefined ? findMisplaced(content) : undefined;
@@ -106,9 +106,9 @@ export function parseMarkdown(path: string, text: string): ParsedFile {
 }
 
 /**
- * What a Markdown file says about its post without front matter, as Jekyll has it: a name like `2019-03-04-my-post.md`
- * begins with the day and is a title, and what is in the folder `_drafts` is not published. A heading of the first level
- * with which the text begins is the better title.
+ * What a Markdown file implies about its post without front matter, by Jekyll's rules: a name like `2019-03-04-my-post.md`
+ * gives the day and the title, and files in the folder `_drafts` are not published. If the text begins with a first-level
+ * heading, that is the title instead.
  */
 function impliedBy(path: string, content: string): ImpliedFields {
   const [, day, words] = /^(\d{4}-\d{2}-\d{2})-(.+)$/u.exec(posix.basename(path, '.md')) ?? [];
@@ -146,7 +146,7 @@ function parseList(text: string): unknown[] | undefined {
   }
 }
 
-/** What is no object has no content, which the check of the post then says. */
+/** An item that is not an object has no content, which the check of the post reports. */
 function toRawPost(item: unknown, name: string): RawPost {
   const fields = new Map(Object.entries(typeof item === 'object' && item !== null ? item : {}));
   return {
@@ -160,7 +160,7 @@ function toRawPost(item: unknown, name: string): RawPost {
   };
 }
 
-/** More than the longest content takes with a long head before it. */
+/** More than the longest content with a long head takes. */
 const maxBytesOfMarkdown = 4 * 1024 * 1024;
 
 async function readText(
@@ -168,7 +168,7 @@ async function readText(
   { follow, maxBytes }: { follow: boolean; maxBytes: number },
 ): Promise<string | { problem: string }> {
   try {
-    // A pipe would keep an `open` waiting that blocks.
+    // A blocking `open` of a pipe would wait for its writer.
     const flags = constants.O_RDONLY | constants.O_NONBLOCK | (follow ? 0 : constants.O_NOFOLLOW);
     await using file = await open(path, flags);
     const facts = await file.stat();
@@ -184,5 +184,5 @@ async function readText(
 
 const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code);
 
-/** A path for people: without what would move the cursor or hide something. */
+/** A path for display: control characters, which could move the cursor or hide text, are replaced. */
 export const printable = (path: string): string => path.replaceAll(/\p{Cc}/gu, '\uFFFD');

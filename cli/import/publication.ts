@@ -3,12 +3,12 @@ import type { PostStatus } from '../../shared/contract.js';
 import { earliestTime, parseTime } from '../output/time.js';
 
 /**
- * Whether and when a post is public, in our words (`status`, `publishedAt`) and in those of Jekyll, Hugo, Obsidian and
- * others. What such a program shows to nobody must not be published by an import: it becomes a draft where the words
- * say so plainly, and is refused by name otherwise.
+ * Whether and when a post is public, by our fields (`status`, `publishedAt`) and by those of Jekyll, Hugo, Obsidian and
+ * others. An import must not publish what such a program hides: the post becomes a draft where the fields say so plainly,
+ * and is refused by name otherwise.
  */
 
-/** What a file leaves out or leaves empty is undefined. */
+/** A field that is missing or empty becomes undefined. */
 export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform((value) => value ?? undefined);
 
@@ -18,23 +18,23 @@ export const time = z
   .refine((text) => parseTime(text) !== undefined, 'must be a time (RFC 3339) or a day (2030-12-31)')
   .transform((text) => parseTime(text));
 
-/** A time, and the first moment at which it may have come. */
+/** A time, and the earliest moment that it can mean. */
 const moment = z
   .string({ error: 'must be a time' })
   .refine((text) => parseTime(text) !== undefined, 'must be a time (RFC 3339) or a day (2030-12-31)')
   .transform((text) => ({ time: parseTime(text), earliest: earliestTime(text) }));
 
-const truth = z
+const yesOrNo = z
   .preprocess(
     (value) => (typeof value === 'string' ? value.toLowerCase() : value),
     z.literal([true, false, 'true', 'false'], { error: 'must be true or false' }),
   )
   .transform((value) => String(value) === 'true');
 
-/** Words of other programs, by what they are read as. */
+/** Our fields and those of other programs, with their types. */
 export const publicationFields = {
-  draft: optional(truth),
-  published: optional(truth),
+  draft: optional(yesOrNo),
+  published: optional(yesOrNo),
   publishedAt: optional(time),
   publishDate: optional(moment),
   date: optional(moment),
@@ -43,36 +43,39 @@ export const publicationFields = {
   hidden: z.unknown().optional(),
   private: z.unknown().optional(),
   unlisted: z.unknown().optional(),
-  /** Of the file's path; not a field. */
+  /** From the file's path; not a field. */
   isInDrafts: z.boolean().optional(),
 };
 
-type PublicationWords = Partial<z.output<z.ZodObject<typeof publicationFields>>> & {
+type PublicationFields = Partial<z.output<z.ZodObject<typeof publicationFields>>> & {
   status?: PostStatus | null | undefined;
 };
 
-/** What the words come to. */
-export const publicationStatus = ({ status, draft, published, isInDrafts }: PublicationWords): PostStatus =>
+/** The status that the fields give. */
+export const publicationStatus = ({ status, draft, published, isInDrafts }: PublicationFields): PostStatus =>
   status ?? (draft || published === false || isInDrafts ? 'draft' : 'published');
 
-/** When the words say that the post was published. */
-export const publicationTimeOf = ({ publishedAt, publishDate, date }: PublicationWords): string | undefined =>
-  publishedAt ?? publishDate?.time ?? date?.time;
+/** The time of publication that the fields give. */
+export const publicationTimeOf = ({
+  publishedAt,
+  publishDate,
+  date,
+}: PublicationFields): string | undefined => publishedAt ?? publishDate?.time ?? date?.time;
 
 interface PublicationProblem {
   field: string;
   message: string;
 }
 
-/** What is wrong with the words together. */
-export function publicationProblems(words: PublicationWords): PublicationProblem[] {
+/** The contradictions between the fields, and the reasons not to publish the post. */
+export function publicationProblems(fields: PublicationFields): PublicationProblem[] {
   return [
-    ...contradictions(words),
-    ...(publicationStatus(words) === 'published' ? reasonsToHide(words) : []),
+    ...contradictions(fields),
+    ...(publicationStatus(fields) === 'published' ? reasonsToHide(fields) : []),
   ];
 }
 
-function* contradictions({ status, draft, published }: PublicationWords): Generator<PublicationProblem> {
+function* contradictions({ status, draft, published }: PublicationFields): Generator<PublicationProblem> {
   const isDraft = status == null ? undefined : status === 'draft';
   if (isDraft !== undefined && draft === !isDraft) yield { field: 'draft', message: 'contradicts status' };
   if (isDraft !== undefined && published === isDraft)
@@ -81,19 +84,19 @@ function* contradictions({ status, draft, published }: PublicationWords): Genera
     yield { field: 'published', message: 'contradicts draft' };
 }
 
-/** Who says `status: published` in our words wants it. */
-function* reasonsToHide(words: PublicationWords): Generator<PublicationProblem> {
-  if (words.status === 'published') return;
+/** None with our own `status: published`, which is explicit. */
+function* reasonsToHide(fields: PublicationFields): Generator<PublicationProblem> {
+  if (fields.status === 'published') return;
   const now = new Date().toISOString();
   for (const field of ['publishDate', 'date'] as const) {
-    const { earliest } = words[field] ?? {};
+    const { earliest } = fields[field] ?? {};
     if (earliest !== undefined && earliest > now) yield { field, message: isInTheFuture };
   }
-  const { time: end } = words.expiryDate ?? {};
+  const { time: end } = fields.expiryDate ?? {};
   if (end !== undefined && end <= now) yield { field: 'expiryDate', message: isNotPublic };
-  if (isNo(words.publish)) yield { field: 'publish', message: isNotPublic };
+  if (isNo(fields.publish)) yield { field: 'publish', message: isNotPublic };
   for (const field of ['hidden', 'private', 'unlisted'] as const)
-    if (words[field] != null && !isNo(words[field])) yield { field, message: isNotPublic };
+    if (fields[field] != null && !isNo(fields[field])) yield { field, message: isNotPublic };
 }
 
 const isNo = (value: unknown): boolean => /^(?:false|no|off|0)$/i.test(String(value));

@@ -2,14 +2,14 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, lchownSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The user Postgres's programs run as, ready to spread into spawn's options; undefined means whoever we are. */
+/** The user that PostgreSQL's programs run as, as options of `spawn`; undefined means the current user. */
 export type Account = { uid: number; gid: number } | undefined;
 
 const nobody = 65534;
 
 /**
  * Chooses the account for the cluster at this path, which may not exist yet. PostgreSQL refuses to run as root, so
- * root runs it as the cluster's owner, or as `postgres` or nobody. Throws when the cluster belongs to somebody else.
+ * root runs it as the cluster's owner, or as `postgres` or `nobody`. Throws when the cluster belongs to another user.
  */
 export function accountFor(cluster: string): Account {
   const us = process.getuid?.();
@@ -20,7 +20,7 @@ export function accountFor(cluster: string): Account {
   }
   if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
   const account = serviceAccount();
-  if (owner !== undefined) giveTree(cluster, account);
+  if (owner !== undefined) changeOwnerOfAll(cluster, account);
   return account;
 }
 
@@ -29,14 +29,14 @@ function serviceAccount(): { uid: number; gid: number } {
   return entry ? { uid: Number(entry[1]), gid: Number(entry[2]) } : { uid: nobody, gid: nobody };
 }
 
-function giveTree(root: string, { uid, gid }: { uid: number; gid: number }): void {
+function changeOwnerOfAll(root: string, { uid, gid }: { uid: number; gid: number }): void {
   for (const entry of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
     lchownSync(join(root, entry), uid, gid);
   }
   lchownSync(root, uid, gid);
 }
 
-/** Throws when one of these paths exists and we may not write it, as when another user has started here before. */
+/** Throws when one of these paths exists and is not writable, as after a start by another user. */
 export function assertWritable(paths: readonly string[]): void {
   for (const path of paths) {
     const owner = statSync(path, { throwIfNoEntry: false });
@@ -50,14 +50,14 @@ export function assertWritable(paths: readonly string[]): void {
   }
 }
 
-/** Makes the account the owner of the file or folder at this path; nothing to do when it is ourselves. */
-export function give(path: string, account: Account): void {
+/** Makes the account the owner of the file or folder at this path; does nothing for the current user. */
+export function changeOwner(path: string, account: Account): void {
   if (account) lchownSync(path, account.uid, account.gid);
 }
 
 /**
- * Whether the account can open these paths (for a folder: list and enter it). Asked by trying as that account,
- * because modes alone do not tell about access lists, groups, and folders above.
+ * Whether the account can open these paths (for a folder: list and enter it). It is tried as that account, because modes
+ * alone say nothing of access lists, groups and parent folders.
  */
 export function canReach(paths: readonly string[], account: Account): boolean {
   if (account === undefined) return true;
@@ -71,12 +71,12 @@ export function canReach(paths: readonly string[], account: Account): boolean {
 }
 
 /**
- * The path by which a program of the account, started inside the cluster's folder, names that folder.
+ * The path of the cluster's folder for a program of the account that is started inside it.
  *
- * Below a folder only root may enter the account cannot use the real path, but Node changes the working directory
- * while still root, and `/proc/self/cwd` leads there without passing the folders above. All of Postgres's processes
- * stay in that directory for life, so the name holds through crash recovery, parallel workers and reloads alike. The
- * alternative, a cluster outside the project with a link to it, would outlive the project's deletion.
+ * Below a folder that only root may enter, the account cannot use the real path. But Node changes the working directory
+ * while it is still root, and `/proc/self/cwd` leads there without passing the parent folders. All of PostgreSQL's
+ * processes stay in that directory, so the path remains valid through crash recovery, parallel workers and reloads. The
+ * alternative, a cluster outside the project with a link to it, would remain when the project is deleted.
  */
 export function pathFromInside(cluster: string, account: Account): string {
   if (canReach([cluster], account)) return cluster;

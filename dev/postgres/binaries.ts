@@ -15,35 +15,35 @@ import { basename, dirname, join } from 'node:path';
 import { withLock } from '../lock.js';
 import { type Account, canReach } from './account.js';
 
-// Only root can write below it, so nobody else can plant a program there that root would start.
-const defaultRootsHome = '/var/lib/quillgate';
+// Only root can write below it, so no other user can place a program there that root would start.
+const defaultRootFolder = '/var/lib/quillgate';
 
 interface BinariesQuery {
-  /** Where a copy is kept that only we use. */
+  /** Where a copy for the current user is stored. */
   dataDir: string;
   account: Account;
-  /** Where a copy is kept that another account uses. */
-  rootsHome?: string;
+  /** Where a copy for another account is stored. */
+  rootFolder?: string;
   /** Module or folder from which the npm package is looked up. */
   resolveFrom?: string;
 }
 
 /**
  * The folder that holds PostgreSQL's `bin`, `lib` and `share`, usable by the account: the npm package's own folder,
- * or a copy where the package is out of the account's reach or cannot be completed. Throws when npm has not
- * installed the package of this platform.
+ * or a copy where the account cannot read the package or its links cannot be made. Throws when npm has not installed the
+ * package of this platform.
  */
 export async function findBinaries(query: BinariesQuery): Promise<string> {
-  const { dataDir, account, rootsHome = defaultRootsHome, resolveFrom = import.meta.url } = query;
+  const { dataDir, account, rootFolder = defaultRootFolder, resolveFrom = import.meta.url } = query;
   const packageRoot = resolvePackage(resolveFrom);
   const native = join(packageRoot, 'native');
   if (linkLibraries(native) && isUsable(native, account)) return native;
 
-  if (account) prepareRootsHome(rootsHome);
+  if (account) prepareRootFolder(rootFolder);
   const { version } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
     version: string;
   };
-  const copy = await copyOnce(native, join(account ? rootsHome : dataDir, `postgres-${version}`));
+  const copy = await copyOnce(native, join(account ? rootFolder : dataDir, `postgres-${version}`));
   if (!isUsable(copy, account))
     throw new Error(`uid ${account?.uid ?? process.getuid?.()} cannot use ${copy}`);
   return copy;
@@ -58,7 +58,7 @@ function resolvePackage(from: string): string {
   }
 }
 
-/** Makes the links that npm packages cannot carry, as install scripts may not run. False when the folder is read-only. */
+/** Makes the links that an npm package cannot contain, since install scripts may not run. False when the folder is read-only. */
 function linkLibraries(native: string): boolean {
   const links = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as {
     source: string;
@@ -91,10 +91,10 @@ function isUsable(native: string, account: Account): boolean {
   );
 }
 
-function prepareRootsHome(rootsHome: string): void {
-  if (mkdirSync(rootsHome, { recursive: true })) chmodSync(rootsHome, 0o755);
-  const { uid, mode } = statSync(rootsHome);
-  if (uid !== 0 || (mode & 0o022) !== 0) throw new Error(`${rootsHome} can be written by others than root`);
+function prepareRootFolder(rootFolder: string): void {
+  if (mkdirSync(rootFolder, { recursive: true })) chmodSync(rootFolder, 0o755);
+  const { uid, mode } = statSync(rootFolder);
+  if (uid !== 0 || (mode & 0o022) !== 0) throw new Error(`${rootFolder} can be written by others than root`);
 }
 
 async function copyOnce(native: string, copy: string): Promise<string> {

@@ -14,12 +14,12 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { type Account, give, pathFromInside } from './account.js';
+import { type Account, changeOwner, pathFromInside } from './account.js';
 
 /** The one role of the cluster, its superuser. */
 export const roleName = 'quillgate';
 
-/** Where the pieces of an embedded server live, and how its programs are run. */
+/** The files and folders of an embedded server, and the account of its programs. */
 export interface Installation {
   /** The cluster's folder: PostgreSQL's data directory. */
   cluster: string;
@@ -32,16 +32,16 @@ export interface Installation {
   account: Account;
 }
 
-/** Environment of PostgreSQL's programs: nothing of ours, so that no setting of the shell changes the cluster. */
+/** The whole environment of PostgreSQL's programs, so that no setting of the shell changes the cluster. */
 export const programEnvironment = { LC_ALL: 'C', TZ: 'UTC' };
 
-// Where the operating system lacks the locale (macOS), PostgreSQL brings its own.
+// The second choice is PostgreSQL's own locale, for operating systems without C.UTF-8 (macOS).
 const localeChoices = [
   ['--locale=C.UTF-8'],
   ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
 ];
 
-/** Creates the cluster and its password unless they exist, and gives the password. Must run under the lock. */
+/** Creates the cluster and its password unless they exist, and returns the password. Must run under the lock. */
 export async function ensureCluster(installation: Installation): Promise<string> {
   const { cluster, passwordFile } = installation;
   if (!existsSync(join(cluster, 'PG_VERSION'))) await createCluster(installation);
@@ -57,9 +57,9 @@ async function createCluster(installation: Installation): Promise<void> {
   }
   removeLeftovers(cluster);
   writePassword(installation);
-  // A new name each time: the initdb of a killed starter may still be running in the folder it was given.
+  // A new name each time: the initdb of a start that was killed may still be running in its folder.
   const unfinished = mkdtempSync(`${cluster}.new-`);
-  give(unfinished, account);
+  changeOwner(unfinished, account);
   try {
     await initdb(unfinished, installation);
     renameSync(unfinished, cluster);
@@ -80,7 +80,7 @@ function writePassword({ passwordFile, account }: Installation): void {
   const unfinished = `${passwordFile}.new`;
   rmSync(unfinished, { force: true });
   writeFileSync(unfinished, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
-  give(unfinished, account);
+  changeOwner(unfinished, account);
   renameSync(unfinished, passwordFile);
 }
 
@@ -94,7 +94,7 @@ async function initdb(folder: string, installation: Installation): Promise<void>
   throw new Error(`initdb failed: ${failures.join(' Then: ')}`);
 }
 
-/** Gives what initdb complained about; nothing when it succeeded. It leaves the folder empty when it fails. */
+/** Returns initdb's error output, or undefined when it succeeded. When it fails it leaves the folder empty. */
 async function runInitdb(
   task: Installation & { folder: string; localeOptions: string[] },
 ): Promise<string | undefined> {
@@ -107,7 +107,7 @@ async function runInitdb(
     '--encoding=UTF8',
     ...localeOptions,
   ];
-  // Passed open, because the account may not be able to reach the file by its path.
+  // Passed as an open file, because the account may not be able to read it by its path.
   const password = openSync(passwordFile, 'r');
   try {
     // Detached, so that Ctrl-C in the terminal does not look like a failure of initdb: it takes less than a second.

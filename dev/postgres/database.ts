@@ -1,8 +1,8 @@
 import pg from 'pg';
 
-/** Of a server that may be somebody else's, or not be up. */
-const answerTimeoutMs = 2_000;
-/** Of ours, which is up: a busy machine is no reason to give up. */
+/** For a server that may not be ours, or not be up. */
+const probeTimeoutMs = 2_000;
+/** For our own server, which is up: a busy machine is no reason to give up. */
 const timeoutMs = 60_000;
 
 /** Condition names of PostgreSQL's manual, appendix A. */
@@ -11,18 +11,18 @@ const duplicateDatabase = '42P04';
 const uniqueViolation = '23505';
 const refusedCredentials = ['28P01', '28000'];
 
-/** How a server reacts to our credentials: it has the database, it lacks it, it is somebody else's, or it is silent. */
-export type Answer = 'ready' | 'no database' | 'refused' | 'silent';
+/** What a connection finds: the database, a server without it, one that refuses our credentials, or none that answers. */
+export type ServerState = 'ready' | 'no database' | 'refused' | 'unreachable';
 
-/** Asks the server of the URL for its database with the URL's credentials. */
-export async function askServer(url: string): Promise<Answer> {
+/** Connects to the database of the URL with the URL's credentials. */
+export async function probeServer(url: string): Promise<ServerState> {
   try {
-    await query(url, 'SELECT 1', answerTimeoutMs);
+    await query(url, 'SELECT 1', probeTimeoutMs);
     return 'ready';
   } catch (error) {
     const code = conditionOf(error);
     if (code === invalidCatalogName) return 'no database';
-    return refusedCredentials.includes(code) ? 'refused' : 'silent';
+    return refusedCredentials.includes(code) ? 'refused' : 'unreachable';
   }
 }
 
@@ -33,13 +33,13 @@ export function urlOfDatabase(url: string, name: string): string {
   return other.href;
 }
 
-/** Creates a database on the server of the URL unless it exists, and gives its URL. */
+/** Creates a database on the server of the URL unless it exists, and returns its URL. */
 export async function createDatabase(url: string, name: string): Promise<string> {
   try {
     const statement = `CREATE DATABASE ${pg.escapeIdentifier(name)}`;
     await query(urlOfDatabase(url, 'postgres'), statement, timeoutMs);
   } catch (error) {
-    // The second one is what the loser of two simultaneous creations gets.
+    // The second is the error of the slower of two simultaneous creations.
     if (![duplicateDatabase, uniqueViolation].includes(conditionOf(error))) throw error;
   }
   return urlOfDatabase(url, name);
@@ -51,7 +51,7 @@ async function query(url: string, sql: string, connectTimeoutMs: number): Promis
     ssl: false,
     connectionTimeoutMillis: connectTimeoutMs,
   });
-  // A server that goes away while we are connected reports it here; the pending query rejects as well.
+  // A lost connection is also reported here; the pending query rejects as well.
   client.on('error', () => {});
   try {
     await client.connect();

@@ -6,7 +6,7 @@ import { findBinaries } from './binaries.js';
 import { ensureCluster, type Installation, roleName } from './cluster.js';
 import { createDatabase } from './database.js';
 import { startOrAdopt } from './postmaster.js';
-import { markOf, stopPostmaster, whenGone } from './postmaster-process.js';
+import { markOf, stopPostmaster, whenEnded } from './postmaster-process.js';
 
 const databaseName = 'quillgate';
 
@@ -14,20 +14,20 @@ const databaseName = 'quillgate';
 export interface EmbeddedPostgres {
   /** `postgres://` URL of the database `quillgate`, with the superuser's credentials. */
   url: string;
-  /** Whether the server was running before, started by a process that has died or by one beside us. */
+  /** Whether the server was already running, started by a process that has died or by another one. */
   adopted: boolean;
-  /** Creates another database unless it exists, and gives its URL. */
+  /** Creates another database unless it exists, and returns its URL. */
   createDatabase(name: string): Promise<string>;
-  /** Resolves with what there is to say when the server has ended, wanted or not. */
+  /** Resolves with a message when the server has ended, whether it was stopped or not. */
   readonly ended: Promise<string>;
-  /** Stops the server, adopted or not, and waits until it is gone. May be called again. */
+  /** Stops the server, adopted or not, and waits until it has ended. May be called again. */
   stop(): Promise<void>;
 }
 
 /**
  * Starts PostgreSQL from npm's binaries on 127.0.0.1 with its data in `dataDir/postgres`, or adopts the server that
- * runs there. The server outlives a killed caller; the next start adopts it. Any step may be interrupted by kill -9
- * or done by several processes at once. Throws, naming `DATABASE_URL` as the way out, when this machine cannot.
+ * runs there. The server survives a killed caller; the next start adopts it. Any step may be interrupted by kill -9
+ * or run by several processes at once. Throws when this machine cannot run it; the message names `DATABASE_URL`.
  */
 export async function startEmbeddedPostgres({ dataDir }: { dataDir: string }): Promise<EmbeddedPostgres> {
   try {
@@ -44,7 +44,7 @@ export async function startEmbeddedPostgres({ dataDir }: { dataDir: string }): P
   }
 }
 
-/** `dataDir` is the home as it was named, for messages. */
+/** `dataDir` is the path of `home` as the caller gave it, for messages. */
 async function start(home: string, dataDir: string): Promise<EmbeddedPostgres> {
   const cluster = join(home, 'postgres');
   const account = accountFor(cluster);
@@ -57,15 +57,15 @@ async function start(home: string, dataDir: string): Promise<EmbeddedPostgres> {
   };
   const password = await ensureCluster(installation);
   const urlOfPort = (port: number) => `postgres://${roleName}:${password}@127.0.0.1:${port}/${databaseName}`;
-  const { postmaster, answer, adopted } = await startOrAdopt(installation, urlOfPort);
+  const { postmaster, state, adopted } = await startOrAdopt(installation, urlOfPort);
   const url = urlOfPort(postmaster.port);
-  if (answer === 'no database') await createDatabase(url, databaseName);
+  if (state === 'no database') await createDatabase(url, databaseName);
   const mark = markOf(cluster);
   return {
     url,
     adopted,
     createDatabase: (name) => createDatabase(url, name),
-    ended: whenGone(postmaster.pid, mark).then(
+    ended: whenEnded(postmaster.pid, mark).then(
       () => `PostgreSQL ended unexpectedly; its log is ${join(dataDir, 'postgres.log')}`,
     ),
     stop: () => stopPostmaster(postmaster.pid, mark),

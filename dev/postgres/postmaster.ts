@@ -4,47 +4,47 @@ import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from '../free-port.js';
-import { give, pathFromInside } from './account.js';
+import { changeOwner, pathFromInside } from './account.js';
 import { type Installation, programEnvironment } from './cluster.js';
-import { type Answer, askServer } from './database.js';
+import { probeServer, type ServerState } from './database.js';
 import {
-  discardMisleadingPidFile,
   findPostmaster,
   markOf,
   type Postmaster,
+  removeStalePidFile,
   stopPostmaster,
 } from './postmaster-process.js';
 
 const readyWithinMs = 60_000;
-// A killed postmaster's children hold its shared memory for a second or two, and a free port may be taken from us.
-const launchesWithinMs = 8_000;
-const betweenLaunchesMs = 200;
+// A killed postmaster's children keep its shared memory for a second or two, and another program may take the free port.
+const launchingForMs = 8_000;
+const launchPauseMs = 200;
 const pollMs = 10;
 const quotedLogBytes = 1_000;
 
-/** A postmaster that answered our credentials. */
-export interface AnsweringPostmaster {
+/** A postmaster that accepted our credentials. */
+export interface ReadyPostmaster {
   postmaster: Postmaster;
-  /** Whether the database of the URL is there. */
-  answer: Extract<Answer, 'ready' | 'no database'>;
-  /** Whether it was running before. */
+  /** Whether the database of the URL exists. */
+  state: Extract<ServerState, 'ready' | 'no database'>;
+  /** Whether it was already running. */
   adopted: boolean;
 }
 
 /**
- * Adopts the cluster's running postmaster or launches one, and waits until it answers at the URL made for its port.
- * Throws when it refuses our credentials, does not become ready within a minute, or keeps exiting; what was launched
- * is stopped then. Must run under the lock.
+ * Adopts the cluster's running postmaster or launches one, and waits until it answers at the URL for its port. Throws when it
+ * refuses our credentials, is not ready within a minute, or keeps exiting; a launched one is stopped then. Must run under
+ * the lock.
  */
 export async function startOrAdopt(
   installation: Installation,
   urlOfPort: (port: number) => string,
-): Promise<AnsweringPostmaster> {
+): Promise<ReadyPostmaster> {
   const attempt: StartAttempt = { startedAt: Date.now(), launch: undefined };
   try {
     while (Date.now() < attempt.startedAt + readyWithinMs) {
-      const answering = await takeStep(attempt, installation, urlOfPort);
-      if (answering) return answering;
+      const ready = await takeStep(attempt, installation, urlOfPort);
+      if (ready) return ready;
       await delay(pollMs);
     }
     throw new Error(`PostgreSQL is not ready after a minute, see ${installation.log}`);
@@ -54,20 +54,21 @@ export async function startOrAdopt(
   }
 }
 
-/** Looks at the cluster and does what its state calls for; gives the postmaster once it answers. */
+/** Takes the next step that the cluster's state requires; returns the postmaster once it answers. */
 async function takeStep(
   attempt: StartAttempt,
   installation: Installation,
   urlOfPort: (port: number) => string,
-): Promise<AnsweringPostmaster | undefined> {
+): Promise<ReadyPostmaster | undefined> {
   const postmaster = findPostmaster(installation.cluster);
   if (postmaster?.ready) {
-    const answer = await askServer(urlOfPort(postmaster.port));
-    if (answer === 'refused') throw new Error(`the server does not accept ${installation.passwordFile}`);
-    if (answer !== 'silent') return { postmaster, answer, adopted: postmaster.pid !== attempt.launch?.pid };
+    const state = await probeServer(urlOfPort(postmaster.port));
+    if (state === 'refused') throw new Error(`the server does not accept ${installation.passwordFile}`);
+    if (state !== 'unreachable')
+      return { postmaster, state, adopted: postmaster.pid !== attempt.launch?.pid };
   } else if (!postmaster && !attempt.launch?.isRunning()) {
-    if (attempt.launch) await pauseUnlessHopeless(attempt.launch, attempt.startedAt);
-    discardMisleadingPidFile(installation.cluster);
+    if (attempt.launch) await pauseUnlessTooLate(attempt.launch, attempt.startedAt);
+    removeStalePidFile(installation.cluster);
     attempt.launch = await launchPostmaster(installation);
   }
   return undefined;
@@ -82,23 +83,23 @@ interface Launch {
   pid: number | undefined;
   isRunning(): boolean;
   stop(): Promise<void>;
-  /** What it has logged, the end of it. */
-  lastWords(): string;
+  /** The end of its log. */
+  logTail(): string;
 }
 
-async function pauseUnlessHopeless(launch: Launch, startedAt: number): Promise<void> {
-  if (Date.now() > startedAt + launchesWithinMs) throw new Error(`PostgreSQL exits: ${launch.lastWords()}`);
-  await delay(betweenLaunchesMs);
+async function pauseUnlessTooLate(launch: Launch, startedAt: number): Promise<void> {
+  if (Date.now() > startedAt + launchingForMs) throw new Error(`PostgreSQL exits: ${launch.logTail()}`);
+  await delay(launchPauseMs);
 }
 
 async function launchPostmaster(installation: Installation): Promise<Launch> {
   const { cluster, log, binaries, account } = installation;
   const logStart = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
   const output = openSync(log, 'a', 0o600);
-  give(log, account);
+  changeOwner(log, account);
   const options = ['-D', pathFromInside(cluster, account), '-p', String(await freePort())];
   try {
-    // Detached: in a session of its own, so that Ctrl-C in the terminal reaches us only and we can stop it in order.
+    // Detached: in its own session, so that Ctrl-C in the terminal does not reach it and it can be stopped in order.
     const child = spawn(join(binaries, 'bin', 'postgres'), [...options, ...settingsOf(cluster)], {
       ...account,
       cwd: cluster,
@@ -112,7 +113,7 @@ async function launchPostmaster(installation: Installation): Promise<Launch> {
       pid: child.pid,
       isRunning: () => child.exitCode === null && child.signalCode === null,
       stop: async () => stopPostmaster(child.pid ?? 0, markOf(cluster)),
-      lastWords: () => readFileSync(log).subarray(logStart).subarray(-quotedLogBytes).toString().trim(),
+      logTail: () => readFileSync(log).subarray(logStart).subarray(-quotedLogBytes).toString().trim(),
     };
   } finally {
     closeSync(output);

@@ -7,24 +7,24 @@ import { deliver, endlessText, pause, sendEndlessly } from './deliver.js';
 import type { Refusal } from './refusal.js';
 import type { WireFormat } from './wire-format.js';
 
-/** A valid call and the means to answer it. */
+/** A valid call, and what is needed to answer it. */
 export interface Exchange {
   readonly call: Call;
   readonly turns: readonly Turn[];
   readonly format: WireFormat;
   readonly response: ServerResponse;
-  /** Counts the calls of each model of each provider whose behaviour changes with their number. */
-  readonly failures: Map<string, number>;
+  /** Calls by provider and model, for behaviours that depend on the number of a call. */
+  readonly callNumbers: Map<string, number>;
 }
 
-/** Plays a behaviour. Resolves when nothing more will be sent. */
+/** Answers a call as its behaviour says. Resolves when nothing more will be sent. */
 export async function answer(exchange: Exchange, behaviour: Behaviour): Promise<void> {
   const { format, call, response } = exchange;
   switch (behaviour.kind) {
     case 'reply':
       return reply(exchange, behaviour);
     case 'error':
-      return isUsedUp(exchange, behaviour)
+      return isSpared(exchange, behaviour)
         ? reply(exchange, echoBehaviour)
         : refuse(exchange, format.errors.status(behaviour.status), behaviour.retryAfterS);
     case 'endless-error':
@@ -32,7 +32,7 @@ export async function answer(exchange: Exchange, behaviour: Behaviour): Promise<
     case 'not-ready':
       return refuse(exchange, format.errors.notReady());
     case 'hang':
-      return isUsedUp(exchange, behaviour) ? reply(exchange, echoBehaviour) : undefined;
+      return isSpared(exchange, behaviour) ? reply(exchange, echoBehaviour) : undefined;
     case 'reset':
       call.cutBySimulator = true;
       response.socket?.resetAndDestroy();
@@ -63,7 +63,7 @@ export function refuse(
   response.end(refusal.body);
 }
 
-/** The same without an end: the error's beginning, then text for as long as somebody reads. */
+/** As `refuse`, with a body that never ends: half of the error's, then text for as long as the client reads. */
 function refuseEndlessly({ call, response }: Exchange, { status, headers, body }: Refusal): Promise<void> {
   call.status = status;
   response.writeHead(status, headers);
@@ -87,17 +87,17 @@ async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<voi
   });
 }
 
-/** Whether it is not, or no longer, this call's turn to fail. */
-function isUsedUp(
-  { call, failures }: Exchange,
+/** Whether this call comes before or after those that fail. */
+function isSpared(
+  { call, callNumbers }: Exchange,
   { after = 0, times }: Pick<ErrorBehaviour, 'after' | 'times'>,
 ): boolean {
   if (after === 0 && times === Number.POSITIVE_INFINITY) return false;
   const key = `${call.provider}/${call.model}`;
-  const turn = failures.get(key) ?? 0;
-  if (turn >= after + times) return true;
-  failures.set(key, turn + 1);
-  return turn < after;
+  const number = callNumbers.get(key) ?? 0;
+  if (number >= after + times) return true;
+  callNumbers.set(key, number + 1);
+  return number < after;
 }
 
 function breakStream({ call, turns, format, response }: Exchange): void {

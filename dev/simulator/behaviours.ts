@@ -1,25 +1,25 @@
 import type { Ending } from './wire-format.js';
 
 /**
- * How the bytes of a reply reach the client: all; a part, then silence; half, then a reset; cut short; one by one; more
- * and more without an end.
+ * How the bytes of a reply reach the client: all at once; half, and then none while the connection stays open; half, and then
+ * a reset; truncated; byte by byte; without end.
  */
 export type Delivery = 'whole' | 'hang' | 'reset' | 'truncate' | 'drip' | 'endless';
 
-/** A successful reply and the ways it may go wrong. */
+/** A reply with status 200, which may still go wrong in its ending or its delivery. */
 export interface ReplyBehaviour {
   readonly kind: 'reply';
-  /** What the reply says: the conversation, the last user turn, or the numbers from 1 to this one. */
+  /** The text: a summary of the conversation, the last user turn, or the numbers from 1 to this one. */
   readonly says: 'echo' | 'verbatim' | number;
   readonly ending: Ending;
   readonly delivery: Delivery;
-  /** Wait before the answer, in milliseconds. */
+  /** The wait before the answer, in milliseconds. */
   readonly delayMs: number;
-  /** Wait between two pieces (of a drip: two bytes), in milliseconds. */
+  /** The wait between two pieces (two bytes of a drip), in milliseconds. */
   readonly gapMs: number;
 }
 
-/** An error answer to `times` calls, behind `after` ones that get an echo as all later ones do. */
+/** An error for `times` calls after the first `after` ones; those and all later calls get an echo. */
 export interface ErrorBehaviour {
   readonly kind: 'error';
   readonly status: number;
@@ -28,7 +28,7 @@ export interface ErrorBehaviour {
   readonly retryAfterS?: number;
 }
 
-/** No answer to the first `times` calls, and an echo after them. */
+/** No answer to the first `times` calls, and an echo for all later ones. */
 export interface HangBehaviour {
   readonly kind: 'hang';
   readonly times: number;
@@ -49,7 +49,7 @@ interface Row {
   behave(...values: string[]): Behaviour;
 }
 
-/** The plain reply, and what an error behaviour turns into when it is used up. */
+/** The plain reply, also of an error behaviour for calls that it spares. */
 export const echoBehaviour: ReplyBehaviour = {
   kind: 'reply',
   says: 'echo',
@@ -193,15 +193,15 @@ const table = rows.map((row) => ({
   behave: row.behave,
 }));
 
-/** Every behaviour for people to read: model name and what it does. */
+/** The documentation of every behaviour: the model's name and what it does. */
 export const behaviourList: readonly { model: string; does: string }[] = rows.map(({ name, summary }) => ({
   model: name,
   does: summary,
 }));
 
 /**
- * What a model name asks for; `undefined` if there is no such model. Whatever follows an `@` is ignored: it only tells
- * the calls of one test from those of another.
+ * The behaviour of a model name; `undefined` if there is no such model. Whatever follows an `@` is ignored: it only keeps the
+ * calls of different tests apart.
  */
 export function findBehaviour(model: string): Behaviour | undefined {
   const [name = ''] = model.split('@', 1);

@@ -8,7 +8,7 @@ interface Counts {
   readonly byModel: Map<string, number>;
 }
 
-// Clients choose the names, so their number must be bounded.
+// Bounded, because clients choose the names.
 const countedModels = 1000;
 
 /** Counts calls per provider and model, and how many were in flight at once. */
@@ -36,14 +36,14 @@ export class CallCounts {
     this.#of(provider).inFlight -= 1;
   }
 
-  /** Starts again from zero; calls in flight stay counted as that. */
+  /** Resets the counts to zero; calls in flight remain counted as such. */
   clear(): void {
     for (const [provider, { inFlight }] of this.#providers) {
       this.#providers.set(provider, { total: 0, inFlight, peakInFlight: inFlight, byModel: new Map() });
     }
   }
 
-  /** As the control path shows them. */
+  /** The counts as the control path returns them. */
   toJSON(): object {
     const entries = [...this.#providers].map(([provider, counts]) => [
       provider,

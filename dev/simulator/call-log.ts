@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { Call, type CallContent, type CallEnd, type CallFacts } from './call.js';
 import { CallCounts } from './call-counts.js';
 
-/** Which calls are meant. */
+/** Which calls to list. */
 export interface CallFilter {
   /** Absent means every model. */
   readonly model?: string | undefined;
@@ -10,14 +10,14 @@ export interface CallFilter {
   readonly since?: number | undefined;
 }
 
-/** Whether a filter means a call. */
-export function isMeant(call: Call, { model, since = 0 }: CallFilter): boolean {
+/** Whether the call matches the filter. */
+export function matches(call: Call, { model, since = 0 }: CallFilter): boolean {
   return call.id > since && (model === undefined || call.model === model);
 }
 
 const defaultLimits = { calls: 10_000, bodyBytes: 64 * 1024 * 1024 };
 
-/** The newest calls, kept in a ring so that a benchmark costs no memory, and counts of all of them. */
+/** The newest calls, in a ring so that the memory of a benchmark is bounded, and counts of all calls. */
 export class CallLog {
   readonly #limits: typeof defaultLimits;
   readonly #events = new EventEmitter<{ recorded: [Call]; closed: [Call] }>().setMaxListeners(0);
@@ -42,7 +42,7 @@ export class CallLog {
     return this.#counts.inFlight;
   }
 
-  /** Records a call that has just been read. */
+  /** Records a call whose request has just been read. */
   record(facts: CallFacts, content: CallContent): Call {
     this.#lastId += 1;
     const call = new Call(this.#lastId, facts, content);
@@ -55,34 +55,34 @@ export class CallLog {
     return call;
   }
 
-  /** Marks the end of a call and tells those who wait for it. */
+  /** Marks the end of a call, and resolves the waits for it. */
   close(call: Call, end: CallEnd): void {
     call.close(end);
     this.#counts.end(call.provider);
     this.#events.emit('closed', call);
   }
 
-  /** The kept calls that the filter means, oldest first. */
+  /** The stored calls that match the filter, oldest first. */
   list(filter: CallFilter = {}): Call[] {
     const found: Call[] = [];
     for (let id = this.#oldestId; id <= this.#lastId; id += 1) {
       const call = this.#at(id);
-      if (call !== undefined && isMeant(call, filter)) found.push(call);
+      if (call !== undefined && matches(call, filter)) found.push(call);
     }
     return found;
   }
 
-  /** The oldest kept call that matches, or else the next one that does. Rejects with the signal's reason. */
+  /** The oldest stored call that matches, or else the next one. Rejects with the signal's reason. */
   waitFor(predicate: (call: Call) => boolean, signal?: AbortSignal): Promise<Call> {
     return this.#waitFor('recorded', predicate, signal);
   }
 
-  /** The same for a call that is closed. */
+  /** As `waitFor`, for a call that is closed. */
   waitForClosed(predicate: (call: Call) => boolean, signal?: AbortSignal): Promise<Call> {
     return this.#waitFor('closed', (call) => call.closedAt !== undefined && predicate(call), signal);
   }
 
-  /** Forgets the calls and the counts; ids go on. */
+  /** Drops the calls and the counts; ids continue. */
   clear(): void {
     this.#counts.clear();
     this.#ring.fill(undefined);

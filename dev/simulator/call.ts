@@ -1,42 +1,42 @@
 import type { ProviderId, Turn } from '../../shared/contract.js';
 
-/** What the head of a call says. */
+/** The facts in the head of a call. */
 export interface CallFacts {
   readonly provider: ProviderId;
-  /** As the client named it; `undefined` if it did not. */
+  /** As the client named it; `undefined` if it named none. */
   readonly model: string | undefined;
   readonly method: string;
   /** With its query. */
   readonly path: string;
   readonly stream: boolean;
-  /** Whether a credential was sent; its value is never kept. */
+  /** Whether a credential was sent; its value is never stored. */
   readonly hasCredentials: boolean;
   /** Milliseconds since the epoch. */
   readonly receivedAt: number;
 }
 
-/** What a call carried: the parsed body and, if it broke no rule, its conversation. */
+/** The content of a call: its parsed body and, if that is valid, its conversation. */
 export interface CallContent {
   readonly body: unknown;
   readonly turns: readonly Turn[] | undefined;
-  /** Size of the body as it was sent. */
+  /** Size of the body on the wire. */
   readonly bytes: number;
 }
 
-/** How a call ended: the answer was finished, or cut by one of the two sides. */
+/** How a call ended: its answer was finished, or one of the two sides closed the connection. */
 export type CallEnd = 'finished' | 'by-client' | 'by-simulator';
 
 /** One recorded call. Its fields change until it is closed; times are milliseconds since the epoch. */
 export class Call {
-  /** Settles when the answer is finished or the connection is gone. */
+  /** Resolves when the answer is finished or the connection has closed. */
   readonly closed: Promise<void>;
-  /** Dropped from old calls when too much is kept. */
+  /** Dropped from old calls when all stored bodies are too large. */
   content: CallContent | undefined;
-  /** The status answered, once there is one. */
+  /** The status of the answer, once there is one. */
   status: number | undefined;
   finishedAt: number | undefined;
   closedAt: number | undefined;
-  /** Whether the client gave up before the answer was finished. */
+  /** Whether the client closed the connection before the answer was finished. */
   clientClosedFirst = false;
   /** Whether the simulator itself is about to cut the answer. */
   cutBySimulator = false;
@@ -61,12 +61,12 @@ export class Call {
     return this.facts.model;
   }
 
-  /** The conversation as received, if it was valid and is still kept. */
+  /** The conversation as received, if it was valid and is still stored. */
   get turns(): readonly Turn[] | undefined {
     return this.content?.turns;
   }
 
-  /** The parsed body as received, if it is still kept. */
+  /** The parsed body as received, if it is still stored. */
   get body(): unknown {
     return this.content?.body;
   }
@@ -79,7 +79,7 @@ export class Call {
     this.#settle();
   }
 
-  /** As the control path shows it. */
+  /** The call as the control path returns it. */
   toJSON(): object {
     const { id, facts, clientClosedFirst, turns, body } = this;
     return {

@@ -7,11 +7,11 @@ import type { Ending, Reply } from './wire-format.js';
 
 const charactersPerToken = 4;
 
-/** Writes the reply to a call, before any format puts it into its own shape. */
+/** Composes the reply to a call, independent of the wire format. */
 export function composeReply(call: Call, turns: readonly Turn[], behaviour: ReplyBehaviour): Reply {
   const { says, ending } = behaviour;
   const numbered = typeof says === 'number' ? numberedPieces(says) : undefined;
-  const text = textThatIsSent(numbered?.join('') ?? compose(call, turns, says === 'verbatim'), ending);
+  const text = sentText(numbered?.join('') ?? compose(call, turns, says === 'verbatim'), ending);
   return {
     callId: call.id,
     model: call.model ?? '',
@@ -29,7 +29,7 @@ function compose(call: Call, turns: readonly Turn[], verbatim: boolean): string 
   return verbatim ? lastUserText(turns) : echo(call.provider, turns);
 }
 
-function textThatIsSent(text: string, ending: Ending): string {
+function sentText(text: string, ending: Ending): string {
   if (ending === 'stop') return text;
   return ending === 'length' || ending === 'blocked-reply' ? firstHalf(text) : '';
 }
@@ -38,7 +38,7 @@ function numberedPieces(amount: number): string[] {
   return Array.from({ length: amount }, (_, index) => (index === 0 ? '1' : ` ${index + 1}`));
 }
 
-/** A rule of thumb, the same for every provider. */
+/** An estimate, the same for every provider. */
 function countTokens(characters: number): number {
   return Math.ceil(characters / charactersPerToken);
 }

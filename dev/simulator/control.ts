@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { behaviourList } from './behaviours.js';
 import type { Call } from './call.js';
-import { type CallFilter, type CallLog, isMeant } from './call-log.js';
+import { type CallFilter, type CallLog, matches } from './call-log.js';
 import type { RequestHead } from './wire-format.js';
 
 const about = {
@@ -27,7 +27,7 @@ const about = {
 
 const maxWaitMs = 60_000;
 
-/** What the control path needs of the simulator. */
+/** What the control path uses of the simulator. */
 export interface ControlDeps {
   readonly calls: CallLog;
   /** Forgets everything recorded and counted. */
@@ -56,12 +56,12 @@ export async function control(deps: ControlDeps, head: RequestHead, response: Se
     case 'GET /__simulator/calls/stats':
       return send(response, 200, { ...calls.stats(), openSockets: deps.openSockets() });
     default:
-      return nothingHere(response, head);
+      return sendNotFound(response, head);
   }
 }
 
-/** Says that an address is neither a provider's nor the simulator's own. */
-export function nothingHere(response: ServerResponse, { method, path }: RequestHead): void {
+/** Answers 404: the address is neither a provider's nor the simulator's own. */
+export function sendNotFound(response: ServerResponse, { method, path }: RequestHead): void {
   send(response, 404, { simulator: true, error: `Nothing at ${method} ${path}; GET / lists what there is.` });
 }
 
@@ -77,7 +77,7 @@ async function listCalls(calls: CallLog, query: URLSearchParams, response: Serve
     return send(response, 400, { simulator: true, error });
   }
   if (wait === null) return send(response, 200, calls.list(filter));
-  const wanted = (call: Call) => isMeant(call, filter);
+  const wanted = (call: Call) => matches(call, filter);
   const signal = AbortSignal.timeout(Math.min(timeoutMs, maxWaitMs));
   const waiting = wait === 'close' ? calls.waitForClosed(wanted, signal) : calls.waitFor(wanted, signal);
   return waiting.then(

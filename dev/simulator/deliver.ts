@@ -10,7 +10,7 @@ interface Delivered {
   readonly stream: boolean;
 }
 
-/** Sends a reply the way its behaviour wants it. Resolves when nothing more will be sent. */
+/** Sends a reply as its behaviour says. Resolves when nothing more will be sent. */
 export async function deliver(response: ServerResponse, delivered: Delivered): Promise<void> {
   const { format, reply, stream } = delivered;
   return stream
@@ -18,7 +18,7 @@ export async function deliver(response: ServerResponse, delivered: Delivered): P
     : deliverWhole(response, delivered, JSON.stringify(format.reply(reply)));
 }
 
-/** Waits, but no longer than the connection lasts. */
+/** Waits this long, or until the connection closes. */
 export function pause(ms: number, response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const wake = () => {
@@ -31,7 +31,7 @@ export function pause(ms: number, response: ServerResponse): Promise<void> {
   });
 }
 
-/** Sends a beginning, and then the same bytes again and again, as fast as they are read, until nobody reads them. */
+/** Sends the opening, and then the same bytes repeatedly, as fast as the client reads them, until it disconnects. */
 export async function sendEndlessly(response: ServerResponse, opening: Frame, more: Frame): Promise<void> {
   const endless = async function* () {
     yield opening;
@@ -40,7 +40,7 @@ export async function sendEndlessly(response: ServerResponse, opening: Frame, mo
   await pipeline(endless, response).catch(() => undefined);
 }
 
-/** What an endless text goes on with, in pieces that are worth a write. */
+/** The repeated piece of an endless text, large enough for one write. */
 export const endlessText = 'a'.repeat(65_536);
 
 async function deliverWhole(response: ServerResponse, delivered: Delivered, text: string): Promise<void> {
@@ -120,7 +120,7 @@ async function sendFrames(
   response.end();
 }
 
-/** Half of a body, and then either silence or the end of the connection, once the half is on its way. */
+/** Sends half of a body, and then either nothing more or, once that half is written, the end of the connection. */
 async function sendHalf(response: ServerResponse, half: Frame, then: 'hang' | 'reset'): Promise<void> {
   await new Promise((resolve) => response.write(half, resolve));
   if (then === 'reset') response.socket?.destroy();

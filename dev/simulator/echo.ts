@@ -1,18 +1,18 @@
 import type { ProviderId, Turn } from '../../shared/contract.js';
 
-const shownOfATurn = 80;
-const shownOfTheLastUserTurn = 500;
-const shownTurns = 200;
-const piecesOfAStream = 8;
-const maxPiece = 4096;
+const maxCharsOfTurn = 80;
+const maxCharsOfLastUserTurn = 500;
+const maxTurns = 200;
+const streamPieces = 8;
+const maxPieceChars = 4096;
 
-/** A reply that says it is simulated and shows every turn it read, long ones shortened. */
+/** A reply that says that it is simulated, and shows the turns of the conversation, long ones shortened. */
 export function echo(provider: ProviderId, turns: readonly Turn[]): string {
   const last = turns.findLastIndex((turn) => turn.role === 'user');
-  const shown = turns.slice(-shownTurns);
+  const shown = turns.slice(-maxTurns);
   const hidden = turns.length - shown.length;
   const lines = shown.map(({ role, content }, index) => {
-    const length = index + hidden === last ? shownOfTheLastUserTurn : shownOfATurn;
+    const length = index + hidden === last ? maxCharsOfLastUserTurn : maxCharsOfTurn;
     return `[${role}] ${shorten(content, length)}`;
   });
   if (hidden > 0) lines.unshift(`(${hidden} earlier)`);
@@ -26,9 +26,9 @@ export function lastUserText(turns: readonly Turn[]): string {
   return turns.findLast((turn) => turn.role === 'user')?.content ?? '';
 }
 
-/** Splits a text into the pieces a stream sends it in, several unless it is tiny, without cutting a character in two. */
+/** Splits a text into the pieces of a stream, several unless it is tiny, without splitting a surrogate pair. */
 export function splitText(text: string): string[] {
-  const size = Math.min(maxPiece, Math.max(2, Math.ceil(text.length / piecesOfAStream)));
+  const size = Math.min(maxPieceChars, Math.max(2, Math.ceil(text.length / streamPieces)));
   const pieces: string[] = [];
   for (let start = 0; start < text.length; ) {
     const end = wholeCharacters(text, start + size);
@@ -38,7 +38,7 @@ export function splitText(text: string): string[] {
   return pieces;
 }
 
-/** The first half of a text, as if its token limit had been reached there. */
+/** The first half of a text, as if cut at the token limit. */
 export function firstHalf(text: string): string {
   return text.slice(0, wholeCharacters(text, Math.ceil(text.length / 2)));
 }
@@ -47,7 +47,7 @@ function shorten(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, wholeCharacters(text, length))}…`;
 }
 
-/** The index itself, or the one after it where it would fall between the two halves of a surrogate pair. */
+/** The index, or the next one if it would split a surrogate pair. */
 function wholeCharacters(text: string, index: number): number {
   const isLowHalf = (text.charCodeAt(index) & 0xfc00) === 0xdc00;
   return isLowHalf ? index + 1 : index;

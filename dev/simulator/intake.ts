@@ -9,11 +9,11 @@ import type { Refusal } from './refusal.js';
 import { vertexFormat } from './vertexai/format.js';
 import type { RequestHead, Route, WireFormat } from './wire-format.js';
 
-// OpenAI comes last: it owns what is left under /v1.
+// OpenAI comes last: it owns all other addresses under /v1.
 const formats: readonly WireFormat[] = [anthropicFormat, vertexFormat, bedrockFormat, openAiFormat];
 const credentialHeaders = ['authorization', 'x-api-key', 'x-goog-api-key'];
 
-/** A call after every check: what it says, and either why it is refused or what to do with it. */
+/** A call after all checks: its facts and content, and either the refusal or the behaviour to answer with. */
 export interface Examined {
   readonly facts: CallFacts;
   readonly content: CallContent;
@@ -28,12 +28,12 @@ interface ReceivedRequest {
   readonly bytes: Buffer;
 }
 
-/** The provider a request is addressed to, if any. */
+/** The wire format of the provider that a request is addressed to, if any. */
 export function findFormat(head: RequestHead): WireFormat | undefined {
   return formats.find((format) => format.owns(head));
 }
 
-/** Holds a request against its provider's rules in the provider's order: address, credentials, JSON, shape, model. */
+/** Checks a request by its provider's rules, in the provider's order: address, credentials, JSON, shape, model. */
 export function examine(format: WireFormat, { head, url, bytes }: ReceivedRequest): Examined {
   const { method, headers } = head;
   const body = parseJson(bytes);

@@ -1,4 +1,4 @@
-/** A percent-encoded segment of a path in plain; `undefined` if it is missing or not well-formed. */
+/** Decodes a percent-encoded segment of a path; `undefined` if it is missing or not well-formed. */
 export function decodeSegment(segment: string | undefined): string | undefined {
   if (segment === undefined) return undefined;
   try {

@@ -1,4 +1,4 @@
-/** An error answer in a provider's own words, ready to be sent. */
+/** An error answer in a provider's format, ready to be sent. */
 export interface Refusal {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -10,11 +10,11 @@ export function jsonRefusal(status: number, body: object, headers: Record<string
   return { status, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) };
 }
 
-/** The errors every provider has, each in its own shape and words. */
+/** The errors of a provider, in its own format. */
 export interface ErrorBodies {
   /** The body was not sent as JSON. */
   contentType(received: string): Refusal;
-  /** The body is not well-formed JSON, or no object. */
+  /** The body is not well-formed JSON, or not an object. */
   json(): Refusal;
   /** The model does not exist; `path` is the request's. */
   model(model: string | undefined, path: string): Refusal;

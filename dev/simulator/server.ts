@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { answer, refuse } from './answer.js';
 import type { Call } from './call.js';
 import { CallLog } from './call-log.js';
-import { control, isControlPath, nothingHere } from './control.js';
+import { control, isControlPath, sendNotFound } from './control.js';
 import { examine, findFormat } from './intake.js';
 import type { RequestHead } from './wire-format.js';
 
@@ -34,7 +34,7 @@ export async function startSimulator({ port, host = '127.0.0.1' }: Address): Pro
   const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 0 }, (request, response) => {
     response.setHeader('X-Simulator', 'quillgate');
     session.handle(request, response).catch((error: Error) => {
-      // A client that leaves while it sends is no news; anything else is a bug of the simulator.
+      // A client that disconnects while it sends is expected; any other error is a bug of the simulator.
       if (!request.destroyed || request.complete) process.emitWarning(error);
       response.destroy();
     });
@@ -65,10 +65,10 @@ export async function startSimulator({ port, host = '127.0.0.1' }: Address): Pro
   };
 }
 
-/** What one simulator remembers between requests. */
+/** The state of one simulator between requests. */
 class Session {
   readonly calls = new CallLog();
-  readonly failures = new Map<string, number>();
+  readonly callNumbers = new Map<string, number>();
   openSockets = 0;
   closing = false;
 
@@ -77,7 +77,7 @@ class Session {
     if (isControlPath(head.path)) return control(this.#controlDeps, head, response);
     const format = findFormat(head);
     const body = await readBody(request);
-    if (format === undefined) return nothingHere(response, head);
+    if (format === undefined) return sendNotFound(response, head);
     const { facts, content, verdict } = examine(format, {
       head,
       url: request.url ?? '',
@@ -88,7 +88,7 @@ class Session {
     if (body === undefined) return refuse({ call, response }, format.errors.status(413));
     if ('status' in verdict) return refuse({ call, response }, verdict);
     const { turns, behaviour } = verdict;
-    return answer({ call, turns, format, response, failures: this.failures }, behaviour);
+    return answer({ call, turns, format, response, callNumbers: this.callNumbers }, behaviour);
   }
 
   get #controlDeps() {
@@ -97,14 +97,14 @@ class Session {
       openSockets: () => this.openSockets,
       reset: () => {
         this.calls.clear();
-        this.failures.clear();
+        this.callNumbers.clear();
       },
     };
   }
 
   #close(call: Call, response: ServerResponse): void {
-    const cut = this.closing || call.cutBySimulator ? 'by-simulator' : 'by-client';
-    this.calls.close(call, response.writableFinished ? 'finished' : cut);
+    const closedBy = this.closing || call.cutBySimulator ? 'by-simulator' : 'by-client';
+    this.calls.close(call, response.writableFinished ? 'finished' : closedBy);
   }
 }
 
@@ -116,7 +116,7 @@ function readHead({ method = '', url = '', headers }: IncomingMessage): RequestH
 
 const maxBodyBytes = 32 * 1024 * 1024;
 
-/** The body of a request, or `undefined` if it is too large (32 MiB). Rejects when the client goes away first. */
+/** The body of a request, or `undefined` if it is too large (32 MiB). Rejects when the client disconnects first. */
 function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -126,12 +126,12 @@ function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
       if (bytes <= maxBodyBytes) chunks.push(chunk);
       else chunks.length = 0;
     });
-    request.on('end', () => resolve(bytes > maxBodyBytes ? undefined : whole(chunks)));
+    request.on('end', () => resolve(bytes > maxBodyBytes ? undefined : joined(chunks)));
     request.on('error', reject);
   });
 }
 
-function whole(chunks: Buffer[]): Buffer {
+function joined(chunks: Buffer[]): Buffer {
   const [first] = chunks;
   return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
 }

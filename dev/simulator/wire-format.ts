@@ -11,25 +11,25 @@ export interface RequestHead {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** What the address of a call says; a format that puts the model or the streaming flag into the body leaves it out. */
+/** What the address of a call specifies; absent where the format has the model or the streaming flag in the body. */
 export interface Route {
   readonly model?: string;
   readonly stream?: boolean;
 }
 
 /**
- * How a reply ends: finished; cut at the token limit; prompt withheld by the content filter; reply cut by the content
- * filter; refused by the model; no choices at all; a choice without text.
+ * How a reply ends: finished; cut at the token limit; prompt blocked by the content filter; reply cut by the content filter;
+ * refused by the model; no choices; a choice without text.
  */
 export type Ending = 'stop' | 'length' | 'blocked' | 'blocked-reply' | 'refused' | 'empty' | 'null';
 
-/** A reply before it is written down in a format. */
+/** A reply, independent of the wire format. */
 export interface Reply {
-  /** The call's number; ids in the answer are made of it. */
+  /** The call's number, from which the ids in the answer are made. */
   readonly callId: number;
   readonly model: string;
   readonly text: string;
-  /** The text in the pieces a stream sends it in. */
+  /** The text in the pieces of a stream. */
   readonly pieces: readonly string[];
   readonly ending: Ending;
   readonly inputTokens: number;
@@ -43,7 +43,7 @@ export interface Reply {
 /** A piece of a streamed body that is never split. */
 export type Frame = string | Buffer;
 
-/** A streamed body: what comes before the text, one frame per piece of it, what comes after. */
+/** A streamed body: the frames before the text, one frame per piece of it, and those after it. */
 export interface StreamFrames {
   readonly opening: readonly Frame[];
   readonly deltas: readonly Frame[];
@@ -58,19 +58,19 @@ export interface WireFormat {
   /** A 200 of the wrong shape: a whole body, and a frame of a stream. */
   readonly garbage: { readonly whole: object; readonly frame: Frame };
   readonly errors: ErrorBodies;
-  /** Whether the request is addressed to this provider, known operation or not. */
+  /** Whether the request is addressed to this provider, even if the operation is unknown. */
   owns(head: RequestHead): boolean;
   /** The operation, or the provider's error for an address or method it does not know. */
   route(head: RequestHead): Route | Refusal;
   authenticate(head: RequestHead): Refusal | undefined;
-  /** The first of the provider's rules that a body breaks. */
+  /** The provider's error for the first rule that the body violates. */
   validate(body: JsonObject): Refusal | undefined;
-  /** The conversation of a valid body in order, roles in our words. */
+  /** The conversation of a valid body in order, with our names of roles. */
   turns(body: JsonObject): Turn[];
   /** Headers of a successful answer. */
   headers(callId: number): Record<string, string>;
   reply(reply: Reply): object;
   stream(reply: Reply): StreamFrames;
-  /** The frame that says, within a 200 stream, that the provider failed. */
+  /** The frame of an error within a 200 stream. */
   streamError(): Frame;
 }

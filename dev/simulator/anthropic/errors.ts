@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
 
-/** An error in Anthropic's shape (https://docs.anthropic.com/en/api/errors), its type chosen by the status. */
+/** An error in Anthropic's format (https://docs.anthropic.com/en/api/errors), its type chosen by the status. */
 export function anthropicError(status: number, message: string): Refusal {
   const requestId = `req_sim_${randomUUID()}`;
   const body = { ...anthropicErrorBody(errorType(status), message), request_id: requestId };
   return jsonRefusal(status, body, { 'request-id': requestId });
 }
 
-/** The body of an error, as it also appears within a stream. */
+/** The body of an error, also within a stream. */
 export function anthropicErrorBody(type: string, message: string): { type: string; error: object } {
   return { type: 'error', error: { type, message } };
 }

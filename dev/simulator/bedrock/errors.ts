@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
 
-/** An error in AWS's REST-JSON shape: the exception's name in a header, the message in the body. */
+/** An error in AWS's REST-JSON format: the exception's name in a header, the message in the body. */
 export function bedrockError(status: number, exception: string, message: string): Refusal {
   return jsonRefusal(
     status,
@@ -10,7 +10,7 @@ export function bedrockError(status: number, exception: string, message: string)
   );
 }
 
-/** The exception for a broken rule. */
+/** The exception for a violated rule. */
 export function validationException(message: string): Refusal {
   return bedrockError(400, 'ValidationException', message);
 }

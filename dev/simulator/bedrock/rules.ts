@@ -15,8 +15,8 @@ const knownFields = new Set(
 );
 
 /**
- * The first rule of Converse that a body breaks. One rule is stricter than the provider: a field that Converse does not
- * have is refused here, where AWS would ignore it.
+ * The error for the first rule of Converse that a body violates. One rule is stricter than the provider: a field that
+ * Converse does not have is refused here, where AWS would ignore it.
  */
 export function checkBedrockRequest(body: JsonObject): Refusal | undefined {
   const [unknown] = unknownKeys(body, knownFields);

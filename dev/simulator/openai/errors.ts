@@ -6,12 +6,12 @@ interface ErrorFields {
   code?: string;
 }
 
-/** An error in OpenAI's shape (https://platform.openai.com/docs/guides/error-codes). */
+/** An error in OpenAI's format (https://platform.openai.com/docs/guides/error-codes). */
 export function openAiError(status: number, message: string, fields: ErrorFields = {}): Refusal {
   return jsonRefusal(status, openAiErrorBody(message, fields));
 }
 
-/** The body of an error, as it also appears within a stream. */
+/** The body of an error, also within a stream. */
 export function openAiErrorBody(message: string, fields: ErrorFields = {}): object {
   const { type = 'invalid_request_error', param = null, code = null } = fields;
   return { error: { message, type, param, code } };

@@ -16,7 +16,7 @@ const knownMessageFields = new Set(
 const roles = new Set(['system', 'assistant', 'user', 'function', 'tool', 'developer']);
 const partTypes = new Set(['text', 'image_url', 'input_audio', 'file', 'refusal']);
 
-/** The first rule of Chat Completions that a body breaks, as newer models apply them. */
+/** The error for the first rule of Chat Completions that a body violates, by the rules of newer models. */
 export function checkOpenAiRequest(body: JsonObject): Refusal | undefined {
   return checkParameters(body) ?? checkStreaming(body) ?? checkTokenLimit(body) ?? checkMessages(body);
 }

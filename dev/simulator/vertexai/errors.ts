@@ -18,17 +18,17 @@ const statusNames: Record<number, string> = {
   504: 'DEADLINE_EXCEEDED',
 };
 
-/** An error in Google's shape (https://cloud.google.com/apis/design/errors), its name chosen by the status. */
+/** An error in Google's format (https://cloud.google.com/apis/design/errors), its name chosen by the status. */
 export function vertexError(status: number, message: string, details?: object[]): Refusal {
   return jsonRefusal(status, vertexErrorBody(status, message, details));
 }
 
-/** The body of an error, as it also appears within a stream. */
+/** The body of an error, also within a stream. */
 export function vertexErrorBody(code: number, message: string, details?: object[]): object {
   return { error: { code, message, status: statusNames[code] ?? 'UNKNOWN', ...(details && { details }) } };
 }
 
-/** Google's front end answers an address it does not know with a web page, not with JSON. */
+/** Google's front end answers an unknown address with a web page instead of JSON. */
 export function pageNotFound(path: string): Refusal {
   const shown = path.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
   const body = `<!DOCTYPE html>

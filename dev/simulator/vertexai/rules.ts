@@ -14,7 +14,7 @@ const knownGenerationFields = new Set(
 );
 const learnMore = 'Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/gemini';
 
-/** The first rule of generateContent that a body breaks. */
+/** The error for the first rule of generateContent that a body violates. */
 export function checkVertexRequest(body: JsonObject): Refusal | undefined {
   return (
     checkFields(body, knownFields) ??

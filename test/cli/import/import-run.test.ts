@@ -31,7 +31,7 @@ const store = (
   storePosts({
     transfer: createPostImport(from),
     posts,
-    isThere: async () => (await from.check()).database.status === 'ok',
+    isAvailable: async () => (await from.check()).database.status === 'ok',
     onDone,
   });
 

@@ -37,7 +37,7 @@ function installWithoutScripts(): void {
 
 const query = () => ({
   dataDir: home,
-  rootsHome: join(home, 'shared'),
+  rootFolder: join(home, 'shared'),
   resolveFrom: join(project, 'index.js'),
 });
 
