@@ -65,17 +65,6 @@ fault({ id: 'D1', timed: true, injected: 'the store falls silent, and a deadline
   return `answered ${Math.round(reply.tookMs - 1000)} ms after`;
 });
 
-fault(
-  { id: 'D1', timed: true, injected: 'a provider that asks to come back after the deadline' },
-  async (books) => {
-    await startWarm(books);
-    const reply = await books.chat({ model: 'sim-retry-after-5', headers: wait(1) });
-    expect(codeOf(reply)).toBe('provider_rate_limited');
-    expect(reply.tookMs).toBeLessThan(1000);
-    return `500 provider_rate_limited after ${Math.round(reply.tookMs)} ms, not retried`;
-  },
-);
-
 /** Each within two seconds of the store's, which is right. */
 const skews = [
   { api: 1800, worker: -1800 },

@@ -106,17 +106,6 @@ fault(
   },
 );
 
-fault({ id: 'P15', injected: 'a limited model whose hold outlasts the deadlines' }, async (books) => {
-  await books.start();
-  const model = 'sim-retry-after-30@P15';
-  expect(codeOf(await books.chat({ model }))).toBe('provider_rate_limited');
-  const replies = await Promise.all(Array.from({ length: 20 }, () => books.chat({ model })));
-  expect(new Set(replies.map(codeOf))).toEqual(new Set(['provider_rate_limited']));
-  for (const reply of replies) expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(20);
-  expect((await books.chat({})).status).toBe(200);
-  return `20 × 500 provider_rate_limited, the slowest in ${slowest(replies)} ms, no call`;
-});
-
 fault(
   {
     id: 'P16',

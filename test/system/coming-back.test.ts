@@ -134,19 +134,6 @@ describe('Prefer: respond-async', () => {
     expect([error, response]).toEqual([expect.objectContaining(problem), undefined]);
   });
 
-  it('waits as long as wait=N says, and accepts what is not there by then', async () => {
-    const headers = { Prefer: 'respond-async, wait=1' };
-    const soon = await deployment.chat({ model: 'sim-latency-100', headers });
-    expect([soon.status, soon.headers.get('preference-applied')]).toEqual([200, 'wait=1']);
-    const late = await deployment.chat({ model: 'sim-latency-2000', headers });
-    expect(late.status).toBe(202);
-    expect(late.headers.get('preference-applied')).toBe('respond-async, wait=1');
-    // A store that is busy does not say in time that it runs.
-    expect(['queued', 'running']).toContain(late.body.status);
-    expect(late.tookMs).toBeGreaterThanOrEqual(999);
-    await becomes(late.headers.get('location') ?? '', 'completed');
-  });
-
   it('shows a chat as expired that nobody has done by its deadline', async () => {
     const impatient = await deployment.startApi({ CHAT_MAX_WAIT_S: '1' });
     const release = await occupyOpenai();

@@ -56,33 +56,6 @@ describe('a user with as many requests in flight as allowed', () => {
     expect(statuses(await Promise.all(asked))).toEqual([200, 200]);
     expect((await one()).status).toBe(200);
   });
-
-  it('is refused also while asynchronous ones go on, until they have ended', async () => {
-    const ask = await newUser('asynchronous');
-    const isAsync = { Prefer: 'respond-async' };
-    const accepted = await Promise.all(
-      Array.from({ length: maxInFlight }, () => ask({ model: 'sim-latency-1500', headers: isAsync })),
-    );
-    expect(statuses(accepted)).toEqual([202, 202]);
-    expect((await ask()).status).toBe(429);
-    await vi.waitFor(async () => expect((await ask()).status).toBe(200), { ...patience, interval: 500 });
-  });
-
-  it('may ask again as soon as one of them has failed', async () => {
-    const ask = await newUser('failing');
-    const asked = await occupy(ask, 'sim-status-400');
-    expect(statuses(await Promise.all(asked))).toEqual([500, 500]);
-    expect(statuses(await Promise.all([ask(), ask()]))).toEqual([200, 200]);
-  });
-
-  it('may ask again as soon as the client of one of them has gone', async () => {
-    const ask = await newUser('leaving');
-    const going = new AbortController();
-    await occupy(ask, 'sim-hang', going.signal);
-    expect((await ask()).status).toBe(429);
-    going.abort();
-    await vi.waitFor(async () => expect((await ask()).status).toBe(200), patience);
-  });
 });
 
 describe('a user who has asked as often in a minute as allowed', () => {

@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { release } from '../../shared/runtime/release.js';
-import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { authorization, type Deployment, startDeployment } from '../../support/deployment.js';
 
 let deployment: Deployment;
 beforeAll(async () => {
   deployment = await startDeployment({
-    store: inject('store'),
     variables: {
       CHAT_BASE_URL: 'https://chat.example/api',
       CHAT_BASE_URL_ALT: 'https://chat.example/api/v1',
@@ -109,30 +107,5 @@ describe('a file of the page', () => {
     const response = await fetch(`${deployment.url}/docs`, { method: 'POST' });
     expect(response.status).toBe(405);
     expect(response.headers.get('content-security-policy')).not.toMatch(/upgrade-insecure-requests/);
-  });
-});
-
-describe('the health pages', () => {
-  it('say that the API lives and is ready, and name its checks', async () => {
-    expect(JSON.parse((await get('/livez')).text)).toEqual({ status: 'ok' });
-    const { status, text } = await get('/readyz');
-    expect(status).toBe(200);
-    expect(JSON.parse(text)).toEqual({
-      status: 'ok',
-      release,
-      checks: {
-        database: { status: 'ok' },
-        migrations: { status: 'ok' },
-        queue: { store: inject('store').kind, status: 'ok' },
-      },
-    });
-  });
-
-  it('say the same of a worker', async () => {
-    const [worker] = deployment.workers;
-    const page = (path: string) => fetch(`http://127.0.0.1:${worker?.port}${path}`);
-    expect((await page('/livez')).status).toBe(200);
-    expect((await page('/readyz')).status).toBe(200);
-    expect((await page('/else')).status).toBe(404);
   });
 });
