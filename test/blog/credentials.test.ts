@@ -39,6 +39,9 @@ const bearer = (token: string): string => `Bearer ${token}`;
 const bearing = (token: string) => ({ headers: { Authorization: bearer(token) } });
 const chatAs = async (Authorization: string) =>
   (await deployment.chat({ headers: { Authorization } })).status;
+/** Asks rarely: thirty failures a minute make whoever comes from the same address wait. */
+const untilKnown = (Authorization: string) =>
+  vi.waitFor(async () => expect(await chatAs(Authorization)).toBe(200), { ...patience, interval: 300 });
 const writeAs = async (token: string) =>
   (await deployment.blog('/blogs', { json: { content: 'x' }, ...bearing(token) })).status;
 
@@ -50,7 +53,7 @@ describe('a name that is given again', () => {
 
   it('is another user, who sees nothing of the earlier one', async () => {
     const earlier = await addUser('again');
-    await vi.waitFor(async () => expect(await chatAs(earlier)).toBe(200), patience);
+    await untilKnown(earlier);
     const kept = await deployment.chat({ headers: { Authorization: earlier, ...keyed } });
     expect(kept.status).toBe(200);
     const id = kept.headers.get('content-location')?.split('/').pop();
@@ -65,7 +68,7 @@ describe('a name that is given again', () => {
 
     await operate(['users', 'remove', 'again']);
     const later = await addUser('again');
-    await vi.waitFor(async () => expect(await chatAs(later)).toBe(200), patience);
+    await untilKnown(later);
     expect(await keptChat(later, id)).toBe(404);
     const own = await deployment.chat({ headers: { Authorization: later, ...keyed } });
     expect(own.status).toBe(200);
@@ -80,12 +83,12 @@ describe('a name that is given again', () => {
 describe('failed logins', () => {
   it('count as from one address, whatever is forwarded by somebody who is not trusted', async () => {
     const answers = await Promise.all(
-      Array.from({ length: 100 }, (_, n) => {
+      Array.from({ length: 32 }, (_, n) => {
         const headers = { Authorization: bearer('wrong'), 'X-Forwarded-For': `203.0.113.${n}` };
         return fetch(`${closed.url}/blogs`, { headers });
       }),
     );
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(70);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(2);
     expect((await closed.blog('/blogs')).status).toBe(200);
   });
 });

@@ -7,12 +7,9 @@ import { type Database, openDatabase } from '../../db/database/client.js';
 import { migrateDatabase } from '../../db/database/migrate.js';
 import { digestOf } from '../../shared/access-token.js';
 import { startEmptyDatabase } from '../support/database.js';
-import { patience } from '../support/patience.js';
-import { waitingLocks } from '../support/postgres-server.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
-// A database as the release before has left it, then migrated, and then used by both releases: the statements of the
-// one before are written out here.
+// A database as release 0.1.0 has left it, whose statements are written out here, and then migrated.
 
 let stop: () => Promise<void>;
 let database: Database;
@@ -25,13 +22,6 @@ const olderMigrations = [
 
 const olderUser = (name: string) =>
   older`insert into users (name, secret_hash) values (${name}, ${digestOf(name)}) on conflict do nothing`;
-const olderRemoval = (name: string) => older`
-  with removed as (delete from users where name = ${name} returning name),
-  revoked as (
-    update tokens set revoked_at = now()
-    where owner = ${name} and revoked_at is null and exists (select from removed) returning id
-  )
-  select (select count(*)::int from revoked) as revoked from removed`;
 const olderToken = (owner: string, secret: string, revokedAt: Date | null = null) => older`
   insert into tokens (id, secret_hash, owner, scopes, revoked_at)
   values (gen_random_uuid(), ${digestOf(secret)}, ${owner}, '{blogs:write}', ${revokedAt})`;
@@ -81,50 +71,5 @@ describe('the migration to users with ids', () => {
   it('makes nobody of a token that was revoked', async () => {
     expect(await userNamed('gone')).toBeUndefined();
     expect(await userOf('of gone')).toBeUndefined();
-  });
-});
-
-describe('the release before on the newer schema', () => {
-  it('adds users, who get ids', async () => {
-    await olderUser('bob');
-    await olderUser('bob');
-    expect(await userNamed('bob')).toMatchObject({ id: expect.any(String), role: 'user', hasSecret: true });
-  });
-
-  it('makes tokens, which get their users', async () => {
-    await olderToken('bob', 'of bob');
-    await olderToken('nobody yet', 'of nobody yet');
-    expect(await userOf('of bob')).toMatchObject({ id: (await userNamed('bob'))?.id });
-    expect(await userNamed('nobody yet')).toMatchObject({ hasSecret: false });
-    expect(await userOf('of nobody yet')).toMatchObject({ name: 'nobody yet' });
-  });
-
-  it('removes users together with their tokens, and the name given again is another user', async () => {
-    const before = await userNamed('bob');
-    expect(await olderRemoval('bob')).toMatchObject([{ revoked: 1 }]);
-    expect(await userNamed('bob')).toBeUndefined();
-    expect(await userOf('of bob')).toBeUndefined();
-    await olderUser('bob');
-    const after = await userNamed('bob');
-    expect(after?.id).toEqual(expect.any(String));
-    expect(after?.id).not.toBe(before?.id);
-    expect(await userOf('of bob')).toBeUndefined();
-  });
-
-  it('makes a token while its user is being removed: it gets another user, or is worthless', async () => {
-    await olderUser('carol');
-    const before = await userNamed('carol');
-    const removing = older.begin(async (transaction) => {
-      await transaction`delete from users where name = 'carol'`;
-      const making = olderToken('carol', 'of carol').execute();
-      await expect
-        .poll(async () => (await transaction.unsafe(waitingLocks)).length, patience)
-        .toBeGreaterThan(0);
-      return { making };
-    });
-    await (await removing).making;
-    const user = await userOf('of carol');
-    expect(user?.name).toBe('carol');
-    expect(user?.id).not.toBe(before?.id);
   });
 });

@@ -88,7 +88,7 @@ async function newUser(books: Books, deployment: Deployment): Promise<Chat> {
   const { stdout: secret } = await quillgate(['users', 'add', 'other'], deployment.stores);
   const Authorization = `Basic ${Buffer.from(`other:${secret.trim()}`).toString('base64')}`;
   const chat: Chat = (call = {}) => books.chat({ ...call, headers: { ...call.headers, Authorization } });
-  await vi.waitFor(async () => expect((await chat()).status).toBe(200), { timeout: 10_000, interval: 100 });
+  await vi.waitFor(async () => expect((await chat()).status).toBe(200), { timeout: 10_000, interval: 300 });
   return chat;
 }
 
