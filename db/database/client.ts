@@ -1,22 +1,22 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import type { Log } from '../../shared/runtime/log.js';
-import { singleFlight } from '../../shared/runtime/single-flight.js';
+import { Semaphore } from '../../shared/runtime/semaphore.js';
 import { type PostgresAddress, parsePostgresUrl } from '../../shared/urls/postgres-url.js';
-import { ConnectionPool, type Query } from './connection-pool.js';
-import { codeOf, errorOf, isDatabaseError, postgresErrorOf, queryCanceled, schemaMissing } from './errors.js';
+import { type Connections, type Drizzle, openConnections } from './connections.js';
+import {
+  answerWithin,
+  codeOf,
+  DatabaseTimeout,
+  isDatabaseError,
+  keepsConnections,
+  queryCanceled,
+} from './errors.js';
+import { createHealthCheck, type DatabaseHealth } from './health.js';
 import { type Listener, type ListenHooks, startListening } from './listener.js';
-import { findSchemaAge, type SchemaAge } from './migrate.js';
 
-export type { Drizzle } from './connection.js';
-
-/** The result of one check; the detail is safe to show. */
-export type CheckResult = { status: 'ok'; detail?: string } | { status: 'failing'; detail: string };
-
-/** Whether the database answers, and whether its schema is the one this release needs. */
-export interface DatabaseHealth {
-  database: CheckResult;
-  migrations: CheckResult;
-}
+/** One statement, made with Drizzle. */
+export type Query<T> = (db: Drizzle) => PromiseLike<T>;
 
 /**
  * What a statement is for:
@@ -55,9 +55,6 @@ const requestLimits = { waitMs: 800, answerMs: 2800 };
 const firstStepMs = 1000;
 const firstSteps: ReadonlySet<Purpose> = new Set(['auth', 'feed']);
 const checkLimits = { waitMs: 2500, answerMs: 2500 };
-/** Anybody may ask for a check, as often as they like. */
-const checksApartMs = 50;
-const lifetimeMs = 30 * 60_000;
 
 interface DatabaseOptions {
   url: string;
@@ -76,8 +73,8 @@ class PostgresDatabase implements Database {
   readonly #address: PostgresAddress;
   readonly #log: Log;
   readonly #answerMs: number;
-  readonly #requests: ConnectionPool;
-  readonly #checks: ConnectionPool;
+  readonly #requests: Pool;
+  readonly #checks: Pool;
   readonly #listeners: Listener[] = [];
   readonly check: () => Promise<DatabaseHealth>;
 
@@ -87,10 +84,9 @@ class PostgresDatabase implements Database {
     this.#address = address;
     this.#log = log;
     this.#answerMs = answerMs;
-    this.#requests = new ConnectionPool({ address, size: poolSize, waitMs, answerMs, lifetimeMs, log });
-    this.#checks = new ConnectionPool({ address, size: 1, ...checkLimits, lifetimeMs, log });
-    const checkNow = () => this.#checks.run(findSchemaAge).then(healthOf, unreachable);
-    this.check = singleFlight(checkNow, { apartMs: checksApartMs });
+    this.#requests = new Pool({ address, size: poolSize, waitMs, answerMs, log });
+    this.#checks = new Pool({ address, size: 1, ...checkLimits, log });
+    this.check = createHealthCheck((query) => this.#checks.run(query, checkLimits));
   }
 
   run<T>(query: Query<T>, purpose?: Purpose): Promise<T> {
@@ -117,8 +113,8 @@ class PostgresDatabase implements Database {
   ): Promise<T> {
     const answerMs = firstSteps.has(purpose) ? Math.min(firstStepMs, leftMs) : leftMs;
     try {
-      if (purpose === 'background') return await this.#checks.run(query);
-      return await this.#requests.run(query, { answerMs, slow: purpose === 'search' });
+      if (purpose === 'background') return await this.#checks.run(query, checkLimits);
+      return await this.#requests.run(query, { answerMs, isSearch: purpose === 'search' });
     } catch (error) {
       if (!isDatabaseError(error)) throw error;
       this.#log.warn({ code: codeOf(error), purpose }, 'database unavailable');
@@ -136,27 +132,97 @@ function factsOf(error: unknown, purpose: Purpose): { detail?: string; retryAfte
   return {};
 }
 
-/** Whether a statement failed because another row has the same values in the unique constraint or index of this name. */
-export function isUniqueViolation(error: unknown, constraint: string): boolean {
-  const { code, constraint_name } = postgresErrorOf(error) ?? {};
-  return code === uniqueViolation && constraint_name === constraint;
+interface StatementLimits {
+  /** Maximum time for the whole statement, in milliseconds; at most that of the pool. */
+  answerMs: number;
+  /** Searches get a third of the connections at most. */
+  isSearch?: boolean;
 }
 
-/** PostgreSQL's manual, appendix A. */
-const uniqueViolation = '23505';
+interface PoolOptions {
+  address: PostgresAddress;
+  size: number;
+  /** Maximum wait for a free connection, in milliseconds. */
+  waitMs: number;
+  /** Maximum time for the whole statement, in milliseconds; longer than PostgreSQL's own limit for it. */
+  answerMs: number;
+  log: Log;
+}
 
-const healthOf = (age: SchemaAge): DatabaseHealth => ({
-  database: { status: 'ok' },
-  migrations: migrationsByAge[age],
-});
+const connectTimeoutMs = 2000;
+const minStatementMs = 2000;
+/** Time for PostgreSQL's answer that it has cancelled a statement to arrive. */
+const arrivalMs = 800;
+const closingMs = 700;
 
-const migrationsByAge: Record<SchemaAge, CheckResult> = {
-  older: { status: 'failing', detail: schemaMissing },
-  current: { status: 'ok' },
-  newer: { status: 'ok', detail: 'a newer release has migrated this database' },
-};
+/** Connections for short statements, each of which ends within its time limit whatever the database does. */
+class Pool {
+  readonly #options: PoolOptions;
+  readonly #free: Semaphore;
+  readonly #freeForSearches: Semaphore;
+  #connections: Connections;
+  readonly #replaced = new Set<Connections>();
+  #isClosed = false;
 
-function unreachable(error: unknown): DatabaseHealth {
-  const result = { status: 'failing', detail: errorOf(error) } as const;
-  return { database: result, migrations: result };
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.#free = new Semaphore(options.size);
+    this.#freeForSearches = new Semaphore(Math.max(1, Math.floor(options.size / 3)));
+    this.#connections = this.#open();
+  }
+
+  /** Rejects with the error of Drizzle or postgres.js, or with `DatabaseTimeout`. */
+  async run<T>(query: Query<T>, { answerMs, isSearch = false }: StatementLimits): Promise<T> {
+    // A statement whose time is over is better not sent; timers may end a millisecond early.
+    if (answerMs < 1) throw new DatabaseTimeout('NO_ANSWER');
+    const waitUntil = performance.now() + Math.min(answerMs, this.#options.waitMs);
+    const whenFree = <Result>(permits: Semaphore, work: () => Promise<Result>) =>
+      permits.run(work, {
+        waitMs: waitUntil - performance.now(),
+        timeoutError: () => new DatabaseTimeout('NO_FREE_CONNECTION'),
+      });
+    const send = () => whenFree(this.#free, () => this.#send(query));
+    // A connection is free when its query has ended, which can be after its caller has got a timeout.
+    return await answerWithin(answerMs, isSearch ? whenFree(this.#freeForSearches, send) : send());
+  }
+
+  /** Ends every connection, within about a second. Rejects later statements. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([this.#connections, ...this.#replaced].map((some) => some.close(closingMs)));
+  }
+
+  async #send<T>(query: Query<T>): Promise<T> {
+    // The end of an idle connection may have arrived without having been handled yet.
+    await nextTurn();
+    if (this.#isClosed) throw new DatabaseTimeout('CONNECTION_ENDED');
+    const connections = this.#connections;
+    const work = async () => await query(connections.db);
+    try {
+      return await answerWithin(this.#options.answerMs, work());
+    } catch (error) {
+      if (!keepsConnections(error)) this.#replace(connections);
+      if (error instanceof DatabaseTimeout) this.#options.log.warn('database timeout');
+      throw error;
+    }
+  }
+
+  /** Statements that are under way on the old connections may still be answered. */
+  #replace(connections: Connections): void {
+    if (this.#isClosed || connections !== this.#connections) return;
+    this.#connections = this.#open();
+    this.#replaced.add(connections);
+    void connections.close(this.#options.answerMs).then(() => this.#replaced.delete(connections));
+  }
+
+  #open(): Connections {
+    const { address, size, answerMs } = this.#options;
+    const statementMs = Math.max(minStatementMs, answerMs - arrivalMs);
+    return openConnections({
+      address,
+      max: size,
+      connectTimeoutMs,
+      session: { application_name: 'quillgate', statement_timeout: `${statementMs}ms` },
+    });
+  }
 }

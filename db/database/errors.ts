@@ -33,22 +33,25 @@ export function isDatabaseError(error: unknown): boolean {
   return connectionCodes.test(codeOf(error) ?? '');
 }
 
-/** Whether the connection of a failed query can still be used. */
-export function keepsConnection(error: unknown): boolean {
-  const answered = postgresErrorOf(error);
-  if (answered === undefined || endsConnection(answered)) return false;
-  return !databaseStates.test(answered.code) || statementStates.test(answered.code);
+/** Whether a statement failed because another row has the same values in the unique constraint or index of this name. */
+export function isUniqueViolation(error: unknown, constraint: string): boolean {
+  const { code, constraint_name } = postgresErrorOf(error) ?? {};
+  return code === uniqueViolation && constraint_name === constraint;
 }
 
+/** PostgreSQL's manual, appendix A. */
+const uniqueViolation = '23505';
+
 /**
- * Whether every connection to this server would meet the same error, while a new one may lead to another server: after a
- * failover the old one may continue as read-only.
+ * Whether the connections can still be used after a failed query. If not, all of them go: the error concerns the server, while new
+ * connections may lead to another one (after a failover the old one may continue as read-only), or postgres.js has lost one in the
+ * middle of a query, and would fail the next with the same error (https://github.com/porsager/postgres/issues/1223).
  */
-export function concernsServer(error: unknown): boolean {
+export function keepsConnections(error: unknown): boolean {
   const answered = postgresErrorOf(error);
-  if (answered === undefined) return codeOf(error) === 'NO_ANSWER';
+  if (answered === undefined) return false;
   return (
-    !statementStates.test(answered.code) && answered.code !== tooManyConnections && isDatabaseError(error)
+    answered.code === tooManyConnections || statementStates.test(answered.code) || !isDatabaseError(error)
   );
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Log } from '../../shared/runtime/log.js';
 import { retry } from '../../shared/runtime/retry.js';
 import type { PostgresAddress } from '../../shared/urls/postgres-url.js';
-import { openConnection } from './connection.js';
+import { openSession } from './connections.js';
 import { sql } from './drizzle.js';
 import { answerWithin, codeOf } from './errors.js';
 
@@ -53,7 +53,7 @@ async function listenOnce(
   closing: AbortSignal,
 ): Promise<never> {
   const lost = new AbortController();
-  const connection = openConnection({
+  const connection = openSession({
     address,
     connectTimeoutMs: answerMs,
     session: { application_name: 'quillgate listener', statement_timeout: `${answerMs}ms` },

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { parsePostgresUrl } from '../../shared/urls/postgres-url.js';
 import journal from '../migrations/meta/_journal.json' with { type: 'json' };
-import { type Drizzle, openConnection } from './connection.js';
+import { type Drizzle, openSession } from './connections.js';
 import { readMigrationFiles, sql } from './drizzle.js';
 import { codeOf, undefinedTable } from './errors.js';
 
@@ -26,7 +26,7 @@ export async function migrateDatabase(
   url: string,
   { onWait = () => undefined }: { onWait?: () => void } = {},
 ): Promise<SchemaAge> {
-  const { db, close } = openConnection({
+  const { db, close } = openSession({
     address: parsePostgresUrl(url),
     connectTimeoutMs,
     // Limits that are set for the role or the database to suit requests would end a migration half-way.

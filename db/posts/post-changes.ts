@@ -1,7 +1,8 @@
 import type { Post } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { isUniqueViolation, type Statements } from '../database/client.js';
+import type { Statements } from '../database/client.js';
 import { and, eq, or, type PgUpdateSetSource, type SQL, sql } from '../database/drizzle.js';
+import { isUniqueViolation } from '../database/errors.js';
 import { posts } from '../schema.js';
 import type { PostFields } from './post-creation.js';
 import { type PostRevision, type PostVersion, postColumns, toPost, versionColumns } from './post-rows.js';

@@ -1,5 +1,6 @@
 import type { Post } from '../../shared/contract.js';
-import type { Database, Drizzle } from '../database/client.js';
+import type { Database } from '../database/client.js';
+import type { Drizzle } from '../database/connections.js';
 import { asc, count, eq, gt, sql } from '../database/drizzle.js';
 import { postSources, posts } from '../schema.js';
 import { postColumns, toPost } from './post-rows.js';

@@ -1,8 +1,9 @@
 import { v7 as uuidv7 } from 'uuid';
 import type { PostStatus } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { type Database, isUniqueViolation } from '../database/client.js';
+import type { Database } from '../database/client.js';
 import { and, eq, inArray, type SQL, sql } from '../database/drizzle.js';
+import { isUniqueViolation } from '../database/errors.js';
 import { postSources, posts } from '../schema.js';
 import { createPostExport, type PostExport, type PostSource } from './post-export.js';
 

@@ -1,4 +1,4 @@
-import type { Drizzle } from '../database/client.js';
+import type { Drizzle } from '../database/connections.js';
 import { and, arrayContains, desc, eq, type SQL, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
 import { isPublished, postColumns, versionColumns } from './post-rows.js';

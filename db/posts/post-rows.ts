@@ -1,5 +1,5 @@
 import type { Post } from '../../shared/contract.js';
-import type { Drizzle } from '../database/client.js';
+import type { Drizzle } from '../database/connections.js';
 import { sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
 
@@ -53,8 +53,8 @@ export function toPost(row: PostRow): Post {
   };
 }
 
-/** Builds a query once per connection, because building takes Drizzle longer than running. */
-export function oncePerConnection<Query>(build: (db: Drizzle) => Query): (db: Drizzle) => Query {
+/** Builds a query once for all connections that were opened together: building takes Drizzle longer than running. */
+export function buildOnce<Query>(build: (db: Drizzle) => Query): (db: Drizzle) => Query {
   const built = new WeakMap<Drizzle, Query>();
   return (db) => {
     const query = built.get(db) ?? build(db);

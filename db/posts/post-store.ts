@@ -16,7 +16,7 @@ import {
 } from './post-changes.js';
 import { findFirst, insertPost, type PostFields, type PostRequest, toValues } from './post-creation.js';
 import { isSearch, type Position, type PostFilter, selectNewest, selectPage } from './post-lists.js';
-import { isPublished, oncePerConnection, type PostVersion, postColumns, toPost } from './post-rows.js';
+import { buildOnce, isPublished, type PostVersion, postColumns, toPost } from './post-rows.js';
 import { slugAsGiven, slugOfTitle } from './slug.js';
 
 /** Each attempt has another fallback slug, so that the second is nearly always the last. */
@@ -32,14 +32,12 @@ const hasId = eq(posts.id, sql.placeholder('id'));
  */
 export class PostStore {
   readonly #database: Database;
-  readonly #selectAny = oncePerConnection((db) =>
-    db.select(postColumns).from(posts).where(hasId).prepare('post'),
-  );
-  readonly #selectPublished = oncePerConnection((db) =>
+  readonly #selectAny = buildOnce((db) => db.select(postColumns).from(posts).where(hasId).prepare('post'));
+  readonly #selectPublished = buildOnce((db) =>
     db.select(postColumns).from(posts).where(and(hasId, isPublished)).prepare('published-post'),
   );
-  readonly #selectNewest = oncePerConnection(selectNewest);
-  readonly #insert = oncePerConnection(insertPost);
+  readonly #selectNewest = buildOnce(selectNewest);
+  readonly #insert = buildOnce(insertPost);
 
   constructor(database: Database) {
     this.#database = database;

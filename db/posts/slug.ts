@@ -1,5 +1,5 @@
 import slugify from '@sindresorhus/slugify';
-import type { Drizzle } from '../database/client.js';
+import type { Drizzle } from '../database/connections.js';
 import { alias, eq, exists, type Placeholder, type SQL, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
 

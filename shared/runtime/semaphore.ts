@@ -27,12 +27,6 @@ export class Semaphore {
     }
   }
 
-  /** Takes a permit and returns what gives it back, to be called once. Throws the timeout error when none is free in time. */
-  async acquire(options: AcquireOptions): Promise<() => void> {
-    if (!this.#takeFree()) await this.#wait(options);
-    return () => this.#release();
-  }
-
   #takeFree(): boolean {
     if (this.#free === 0) return false;
     this.#free -= 1;

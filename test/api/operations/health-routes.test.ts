@@ -1,7 +1,7 @@
 import express from 'express';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { livez, readyz } from '../../../api/operations/health-routes.js';
-import type { DatabaseHealth } from '../../../db/database/client.js';
+import type { DatabaseHealth } from '../../../db/database/health.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../../shared/queue/stores/open.js';

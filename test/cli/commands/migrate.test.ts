@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { migrate } from '../../../cli/commands/migrate.js';
-import { openConnection } from '../../../db/database/connection.js';
+import { openSession } from '../../../db/database/connections.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { migrateDatabase } from '../../../db/database/migrate.js';
 import { freePort } from '../../../dev/free-port.js';
@@ -36,7 +36,7 @@ const sentence = (code: string) =>
   );
 
 function open() {
-  const connection = openConnection({
+  const connection = openSession({
     address: parsePostgresUrl(url),
     connectTimeoutMs: 1000,
     session: { application_name: 'test' },

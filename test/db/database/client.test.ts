@@ -1,9 +1,10 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createUserStore } from '../../../db/access/users.js';
-import { type Database, type Drizzle, isUniqueViolation, openDatabase } from '../../../db/database/client.js';
+import { type Database, openDatabase } from '../../../db/database/client.js';
+import type { Drizzle } from '../../../db/database/connections.js';
 import { sql } from '../../../db/database/drizzle.js';
-import { codeOf } from '../../../db/database/errors.js';
+import { codeOf, isUniqueViolation } from '../../../db/database/errors.js';
 import { freePort } from '../../../dev/free-port.js';
 import { Failure } from '../../../shared/failures.js';
 import { openTestDatabase, patientLimits, type TestDatabase } from '../../support/database.js';
@@ -330,7 +331,7 @@ describe('run, when connections are cut', () => {
 
     expect((await write).code).toBe(code);
 
-    // The same connection: postgres.js opens it anew.
+    // On a connection that is opened anew.
     const rows = await database.run((db) => db.execute(sql`select 1 from users where name like 'half-%'`));
     expect(rows.length).toBe(0);
   });

@@ -1,7 +1,7 @@
 import postgres from 'postgres';
 import { describe, expect, it } from 'vitest';
 import { DrizzleQueryError } from '../../../db/database/drizzle.js';
-import { codeOf, errorOf, isDatabaseError } from '../../../db/database/errors.js';
+import { codeOf, errorOf, isDatabaseError, keepsConnections } from '../../../db/database/errors.js';
 
 const coded = (code: string, more: object = {}) => Object.assign(new Error('canary'), { code, ...more });
 const answered = (code: string, severity = 'ERROR') =>
@@ -65,6 +65,27 @@ describe('isDatabaseError', () => {
   ])('is false when %s', (_, error) => {
     expect(isDatabaseError(error)).toBe(false);
     expect(isDatabaseError(inDrizzle(error))).toBe(false);
+  });
+});
+
+describe('keepsConnections', () => {
+  it.each([
+    ['the statement is wrong', answered('42601')],
+    ['a statement was cut', answered('57014')],
+    ['a lock is held', answered('55P03')],
+    ['there is no room for one more', answered('53300', 'FATAL')],
+  ])('is true when %s', (_, error) => {
+    expect(keepsConnections(inDrizzle(error))).toBe(true);
+  });
+
+  it.each([
+    ['one was lost', coded('CONNECTION_CLOSED')],
+    ['the server is silent', coded('NO_ANSWER')],
+    ['the server stops', answered('57P01', 'FATAL')],
+    ['the server cannot be written to', answered('25006')],
+    ['we are wrong', new TypeError('canary')],
+  ])('is false when %s', (_, error) => {
+    expect(keepsConnections(inDrizzle(error))).toBe(false);
   });
 });
 

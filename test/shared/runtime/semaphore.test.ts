@@ -6,16 +6,20 @@ afterEach(() => void vi.useRealTimers());
 
 const options = { waitMs: 100, timeoutError: () => new Error('none free') };
 
+/** Takes a free permit and returns what gives it back. */
+function hold(semaphore: Semaphore): () => void {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  void semaphore.run(() => promise, options);
+  return resolve;
+}
+
 describe('Semaphore', () => {
   it('gives its permits out, and then those that come back to whoever has waited longest', async () => {
     const semaphore = new Semaphore(1);
     const order: string[] = [];
-    const release = await semaphore.acquire(options);
-    const second = semaphore.acquire(options).then((done) => {
-      order.push('second');
-      done();
-    });
-    const third = semaphore.acquire(options).then(() => order.push('third'));
+    const release = hold(semaphore);
+    const second = semaphore.run(async () => order.push('second'), options);
+    const third = semaphore.run(async () => order.push('third'), options);
     expect(order).toEqual([]);
     release();
     await Promise.all([second, third]);
@@ -24,12 +28,12 @@ describe('Semaphore', () => {
 
   it('throws the timeout error when none is free in time, and loses no permit by that', async () => {
     const semaphore = new Semaphore(1);
-    const release = await semaphore.acquire(options);
-    const failed = expect(semaphore.acquire(options)).rejects.toThrow('none free');
+    const release = hold(semaphore);
+    const failed = expect(semaphore.run(async () => 'done', options)).rejects.toThrow('none free');
     await vi.advanceTimersByTimeAsync(101);
     await failed;
     release();
-    expect(await semaphore.acquire(options)).toBeTypeOf('function');
+    expect(await semaphore.run(async () => 'done', options)).toBe('done');
   });
 
   it('holds a permit for as long as the work runs, also when that fails', async () => {
@@ -46,10 +50,10 @@ describe('Semaphore', () => {
 
   it('waits longer while it is asked to', async () => {
     const semaphore = new Semaphore(1);
-    await semaphore.acquire(options);
+    hold(semaphore);
     let leftMs = 50;
     const settled = vi.fn();
-    const failed = semaphore.acquire({ ...options, extendMs: () => leftMs }).catch(settled);
+    const failed = semaphore.run(async () => 'done', { ...options, extendMs: () => leftMs }).catch(settled);
     await vi.advanceTimersByTimeAsync(140);
     expect(settled).not.toHaveBeenCalled();
     leftMs = 0;

@@ -1,0 +1,147 @@
+import { connect, type Socket } from 'node:net';
+import postgres from 'postgres';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { PostgresAddress } from '../../shared/urls/postgres-url.js';
+import { drizzle, type PostgresJsDatabase } from './drizzle.js';
+
+/** Drizzle's query builder on postgres.js. Raw SQL returns only arrays of text as arrays, and times as strings. */
+export type Drizzle = PostgresJsDatabase<Record<string, never>>;
+
+/** Connections to a database, opened by its queries. */
+export interface Connections {
+  readonly db: Drizzle;
+  /** Takes no more queries, waits up to `graceMs` milliseconds for those that run, then fails them. Never rejects. */
+  close(graceMs: number): Promise<void>;
+}
+
+interface SessionOptions {
+  address: PostgresAddress;
+  /** Maximum time to connect, in milliseconds. */
+  connectTimeoutMs: number;
+  /** PostgreSQL's settings for the session, as texts: postgres.js drops the number 0. */
+  session: { application_name: string } & Record<string, string>;
+  /** Called at each NOTIFY of a channel that the session listens to. */
+  onNotify?: () => void;
+  /** Called when the connection is lost. */
+  onLost?: () => void;
+}
+
+/**
+ * Prepares `max` connections, for as many queries at a time. Those that are lost, idle for a minute or older than half an hour to an
+ * hour (the default of postgres.js) are opened anew: a new one may lead to the server that has taken over.
+ */
+export const openConnections = ({ max, ...options }: SessionOptions & { max: number }): Connections =>
+  open(options, { max, maxSockets: Infinity, idle_timeout: idleTimeoutSeconds });
+
+/** Prepares one connection, whose queries fail once it is lost: what the session holds is lost with it. */
+export const openSession = (options: SessionOptions): Connections =>
+  open(options, { max: 1, maxSockets: 1, max_lifetime: null });
+
+/** Firewalls silently forget connections that are idle for some minutes. */
+const idleTimeoutSeconds = 60;
+const keepAliveSeconds = 30;
+
+interface Limits {
+  max: number;
+  maxSockets: number;
+  idle_timeout?: number;
+  max_lifetime?: null;
+}
+
+/** The only use of postgres.js. */
+function open(options: SessionOptions, { maxSockets, ...limits }: Limits): Connections {
+  const { address, connectTimeoutMs, session, onNotify, onLost = () => undefined } = options;
+  const sockets = new Sockets(address, maxSockets);
+  const settings: postgres.Options<typeof types> & Unlisted = {
+    ...address,
+    ...limits,
+    connect_timeout: connectTimeoutMs / 1000,
+    keep_alive: keepAliveSeconds,
+    backoff: () => 0,
+    // postgres.js would query the types on each connection, and nothing handles the rejection of that query.
+    fetch_types: false,
+    types,
+    connection: { TimeZone: 'UTC', ...session },
+    socket: () => sockets.open(),
+    onnotice: () => undefined,
+    onnotify: onNotify,
+    onclose: onLost,
+  };
+  const client = postgres(settings);
+  return {
+    db: drizzle(client),
+    close: async (graceMs) => {
+      await withTimeout(graceMs, client.end()).catch(() => undefined);
+      // `end` waits for the server to close the sockets, which a silent one does not do.
+      sockets.close();
+    },
+  };
+}
+
+/** Options of postgres.js that its types lack. */
+interface Unlisted {
+  socket: () => Socket;
+  onnotify: (() => void) | undefined;
+}
+
+/** Drizzle's own array parser loses backslashes, so it gets parsed arrays. */
+const types = {
+  textArray: {
+    to: 1009,
+    from: [1009],
+    serialize: (texts: readonly string[] | string) =>
+      typeof texts === 'string' ? texts : `{${texts.map(quote).join(',')}}`,
+    parse: (text: string): string[] =>
+      [...text.matchAll(/"((?:[^"\\]|\\.)*)"|[^{},]+/gs)].map(
+        ([bare, quoted]) => quoted?.replace(/\\(.)/gs, '$1') ?? bare,
+      ),
+  },
+};
+
+const quote = (text: string): string => `"${text.replace(/["\\]/g, '\\$&')}"`;
+
+/** The sockets of some connections. */
+class Sockets {
+  readonly #address: PostgresAddress;
+  readonly #open = new Set<Socket>();
+  #left: number;
+
+  /** At most `max` sockets are opened, one after the other or at once. */
+  constructor(address: PostgresAddress, max: number) {
+    this.#address = address;
+    this.#left = max;
+  }
+
+  open(): Socket {
+    if (this.#left === 0) throw connectionLost();
+    this.#left -= 1;
+    const { host, port, ssl } = this.#address;
+    const socket = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
+    // Where connections are accepted and closed at once, as by the proxy of a dead server, postgres.js would reconnect for ever
+    // without a pause unless it is an error.
+    socket.once('end', () => socket.destroy(connectionLost()));
+    // postgres.js uses a connection until this event, which Node emits only after it has let other code send a query.
+    socket.once('error', () => queueMicrotask(() => socket.emit('close', true)));
+    if (ssl) refuseWithoutTls(socket);
+    for (const earlier of this.#open) if (earlier.destroyed) this.#open.delete(earlier);
+    this.#open.add(socket);
+    // postgres.js takes the server name for TLS from here.
+    return Object.assign(socket, { host });
+  }
+
+  close(): void {
+    this.#left = 0;
+    for (const socket of this.#open) socket.destroy();
+  }
+}
+
+const connectionLost = () =>
+  Object.assign(new Error('the connection is lost'), { code: 'CONNECTION_CLOSED' });
+
+/** The first byte says whether the server offers TLS; postgres.js starts TLS whatever it says. */
+function refuseWithoutTls(socket: Socket): void {
+  socket.once('data', ([answer]) => {
+    if (answer !== 'S'.charCodeAt(0))
+      socket.destroy(Object.assign(new Error('no TLS'), { code: 'TLS_NOT_OFFERED' }));
+  });
+}

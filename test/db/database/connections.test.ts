@@ -1,0 +1,108 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type Database, openDatabase } from '../../../db/database/client.js';
+import { sql } from '../../../db/database/drizzle.js';
+import { codeOf } from '../../../db/database/errors.js';
+import { Failure } from '../../../shared/failures.js';
+import { startTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+
+let server: TestDatabase;
+/** Works on the same database, past the connections that are tested. */
+let operator: pg.Client;
+
+beforeAll(async () => {
+  server = await startTestDatabase();
+  operator = new pg.Client({ connectionString: server.url });
+  await operator.connect();
+});
+
+afterAll(async () => {
+  await operator.end();
+  await server.stop();
+});
+
+/** Opens a database with two connections for requests, which the test closes when it ends. */
+function open(): Database {
+  const { log } = createRecordingLog();
+  const database = openDatabase({ url: server.url, poolSize: 2, waitMs: 1000, answerMs: 3000, log });
+  onTestFinished(() => database.close());
+  return database;
+}
+
+/** Changes what new sessions begin with, until the test ends. */
+async function setForNewSessions(setting: string, value: string) {
+  const { pathname } = new URL(server.url);
+  const database = `alter database ${pg.escapeIdentifier(pathname.slice(1))}`;
+  const reset = async () => void (await operator.query(`${database} reset ${setting}`));
+  await operator.query(`${database} set ${setting} = ${value}`);
+  onTestFinished(reset);
+  return { reset };
+}
+
+/** The processes of PostgreSQL behind both connections. */
+async function pidsOf(database: Database): Promise<(number | undefined)[]> {
+  const pid = sql<{ pid: number }>`select pg_backend_pid() as pid, pg_sleep(0.1)`;
+  const answers = await Promise.all([1, 2].map(() => database.run((db) => db.execute<{ pid: number }>(pid))));
+  return answers.map(([row]) => row?.pid).sort();
+}
+
+const write = (database: Database) =>
+  database.run((db) => db.execute(sql`update users set name = name where false`));
+
+const codeOfFailure = (work: Promise<unknown>) =>
+  work.then(
+    () => 'done',
+    (error: unknown) => codeOf(error instanceof Failure ? error.cause : error),
+  );
+
+describe('openConnections', () => {
+  it('writes again as soon as new connections lead to a server that takes writes', async () => {
+    const database = open();
+    const readOnly = await setForNewSessions('default_transaction_read_only', 'on');
+    const before = await pidsOf(database);
+    expect(await codeOfFailure(write(database))).toBe('25006');
+    await readOnly.reset();
+
+    await Promise.all([1, 2, 3, 4].map(() => write(database)));
+
+    const after = await pidsOf(database);
+    expect(after.filter((pid) => before.includes(pid))).toEqual([]);
+  });
+
+  it('keeps its connections when a statement failed for a reason of its own', async () => {
+    const database = open();
+    await setForNewSessions('lock_timeout', `'50ms'`);
+    const before = await pidsOf(database);
+    await operator.query('begin; lock table users in access exclusive mode');
+
+    const locked = await codeOfFailure(write(database));
+    await operator.query('rollback');
+    const cut = await codeOfFailure(database.run((db) => db.execute(sql`select pg_sleep(10)`)));
+    const wrong = await codeOfFailure(database.run((db) => db.execute(sql`select nothing`)));
+
+    expect([locked, cut, wrong]).toEqual(['55P03', '57014', '42703']);
+    expect(await pidsOf(database)).toEqual(before);
+  });
+
+  it('replaces a connection that the server has ended', async () => {
+    const database = open();
+    const longest = await setForNewSessions('transaction_timeout', `'200ms'`);
+    const before = await pidsOf(database);
+
+    // postgres.js tells that the connection has ended, and not what the server has said before.
+    const ended = await codeOfFailure(database.run((db) => db.execute(sql`select pg_sleep(1)`)));
+    expect(ended).toBe('CONNECTION_CLOSED');
+
+    await longest.reset();
+    await Promise.all([1, 2, 3, 4].map(() => write(database)));
+    expect(await pidsOf(database)).not.toEqual(before);
+  });
+
+  it('uses its connections again', async () => {
+    const database = open();
+    const before = await pidsOf(database);
+
+    expect(await pidsOf(database)).toEqual(before);
+  });
+});
