@@ -67,7 +67,7 @@ const faults = (store: string, index: number) => [
     globalSetup: withStore,
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    maxWorkers: 5,
+    ...waiting,
     order: 10,
   }),
   project({
@@ -89,15 +89,15 @@ const onTopology = (store: string) => [
     // The release before this one knows of one server alone.
     exclude: ['test/system/upgrade.test.ts'],
     globalSetup: withStore,
-    ...waiting,
+    maxWorkers: 6,
     order: 20,
   }),
   project({
     name: `${store} faults`,
     include: ['test/redis/**/*.test.ts', 'test/faults/{workers,store-trouble}.test.ts'],
     globalSetup: withStore,
-    ...waiting,
-    order: 20,
+    maxWorkers: 3,
+    order: 21,
   }),
 ];
 

@@ -41,21 +41,29 @@ async function lateness(asked: Asked): Promise<number> {
   return Date.now() - (call.finishedAt ?? Number.NaN);
 }
 
-fault({ id: 'A5', timed: true, injected: 'SIGTERM to the API with requests in flight' }, async (books) => {
-  const { api, url } = await books.start();
-  const asked = [1, 2, 3].map(() => books.ask({ model: 'sim-latency-1500' }));
-  await Promise.all(asked.map((one) => one.arrived()));
-  process.kill(api.pid, 'SIGTERM');
-  const ready = await untilDraining(url);
-  expect(ready).toMatchObject({ status: 503, body: { status: 'draining' } });
-  const replies = await Promise.all(asked.map(({ reply }) => reply));
-  expect(replies.map(codeOf)).toEqual(['ok', 'ok', 'ok']);
-  expect(await api.exitCode).toBe(0);
-  return '/readyz 503 draining while three requests are in flight, then 200 for each of them, exit 0';
-});
+fault(
+  { id: 'A5', timed: true, stores: ['redis'], injected: 'SIGTERM to the API with requests in flight' },
+  async (books) => {
+    const { api, url } = await books.start();
+    const asked = [1, 2, 3].map(() => books.ask({ model: 'sim-latency-1500' }));
+    await Promise.all(asked.map((one) => one.arrived()));
+    process.kill(api.pid, 'SIGTERM');
+    const ready = await untilDraining(url);
+    expect(ready).toMatchObject({ status: 503, body: { status: 'draining' } });
+    const replies = await Promise.all(asked.map(({ reply }) => reply));
+    expect(replies.map(codeOf)).toEqual(['ok', 'ok', 'ok']);
+    expect(await api.exitCode).toBe(0);
+    return '/readyz 503 draining while three requests are in flight, then 200 for each of them, exit 0';
+  },
+);
 
 fault(
-  { id: 'A5', timed: true, injected: 'SIGTERM to the API with a request that outlasts the grace' },
+  {
+    id: 'A5',
+    timed: true,
+    stores: ['redis'],
+    injected: 'SIGTERM to the API with a request that outlasts the grace',
+  },
   async (books) => {
     const { api } = await books.start({ variables: { SHUTDOWN_GRACE_MS: '1000' } });
     const silent = connect(api.port, '127.0.0.1');
