@@ -33,6 +33,12 @@ describe('checkConversation', () => {
       { messages: [{ role: ['user'], content: 'x' }] },
       [{ pointer: '/messages/0/role', detail: unlisted }],
     ],
+    // `String(value)` throws for it, so that any caller could make the server report an unexpected error.
+    [
+      'a role that cannot be made a string',
+      { messages: [{ role: { toString: 1 }, content: 'x' }] },
+      [{ pointer: '/messages/0/role', detail: unlisted }],
+    ],
     [
       'several errors',
       { messages: [{ role: 'User', content: null }, { content: 'x' }, null] },
