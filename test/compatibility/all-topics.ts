@@ -5,24 +5,24 @@ import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { openRelay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 
-/** A message as it came, whatever it is. */
-export interface Told {
+/** A message as it was received, of any shape. */
+export interface PublishedMessage {
   readonly topic: string;
   readonly message: Record<string, unknown>;
 }
 
-/** An ear at every topic of a store. */
-export interface Ear {
-  readonly told: Told[];
-  /** Resolves when a message was told, before or from now on, that fits. */
-  untilTold(fits: (one: Told) => boolean): Promise<void>;
+/** Records the messages of every topic of a store. */
+export interface MessageRecorder {
+  readonly published: PublishedMessage[];
+  /** Resolves once a matching message has been published, before or after the call. */
+  untilPublished(matches: (message: PublishedMessage) => boolean): Promise<void>;
   close(): Promise<void>;
 }
 
 /** Listens to every topic that there is. */
-export async function listenToAll(store: QueueStore, log: Log): Promise<Ear> {
-  const relay = await openRelay(store, { name: 'ear', log });
-  const told: Told[] = [];
+export async function listenToAll(store: QueueStore, log: Log): Promise<MessageRecorder> {
+  const relay = await openRelay(store, { name: 'recorder', log });
+  const published: PublishedMessage[] = [];
   const waiting = new Set<() => void>();
   const patterns = [
     'reply.*',
@@ -31,20 +31,20 @@ export async function listenToAll(store: QueueStore, log: Log): Promise<Ear> {
   ];
   for (const topic of patterns)
     await relay.subscribe(topic, z.looseObject({}), (message) => {
-      told.push({ topic, message });
-      for (const look of waiting) look();
+      published.push({ topic, message });
+      for (const check of waiting) check();
     });
   return {
-    told,
-    untilTold: (fits) =>
+    published,
+    untilPublished: (matches) =>
       new Promise((resolve) => {
-        const look = () => {
-          if (!told.some(fits)) return;
-          waiting.delete(look);
+        const check = () => {
+          if (!published.some(matches)) return;
+          waiting.delete(check);
           resolve();
         };
-        waiting.add(look);
-        look();
+        waiting.add(check);
+        check();
       }),
     close: () => relay.close(),
   };

@@ -7,11 +7,11 @@ import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { createLog } from '../../shared/runtime/log.js';
 import { authorization, type Deployment, startDeployment, username } from '../support/deployment.js';
-import { listenToAll, type Told } from './all-topics.js';
+import { listenToAll, type PublishedMessage } from './all-topics.js';
 
 /**
- * Records what the programs of this checkout leave in the queue's store and tell each other, for the release after it to
- * read: `npm run record`. To be run when a release is made, never on code that is under way.
+ * Records what the programs of this checkout write to the queue's store and publish, for the next release to read:
+ * `npm run record`. To be run when a release is made, never on unreleased code.
  */
 
 interface RecordedJob {
@@ -29,21 +29,21 @@ const turns = [
 
 const deployment = await startDeployment({ workers: 1 });
 const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
-const heard = await listenToAll(store, log);
+const recorder = await listenToAll(store, log);
 const keptIds = await converse(deployment);
 const jobs = await readJobs(store);
 const records = await readRecords(store, keptIds);
 await Promise.all(deployment.workers.map((worker) => worker.stop({ graceMs: 5000 })));
-await heard.untilTold(({ message }) => JSON.stringify(message).includes('"stopped"'));
-await heard.close();
+await recorder.untilPublished(({ message }) => JSON.stringify(message).includes('"stopped"'));
+await recorder.close();
 await store.close();
 await deployment.stop();
 
 write('jobs', jobs);
-write('messages', oneOfEachShape(heard.told));
+write('messages', oneOfEachShape(recorder.published));
 write('records', records);
 
-/** Has something of every kind written and told; gives the ids of the stored chats. */
+/** Causes every kind of record and message; returns the ids of the stored chats. */
 async function converse({ chat, simulator, url }: Deployment): Promise<string[]> {
   const messages = [...turns];
   const ask = (provider: string, model: string, headers: Record<string, string> = {}) =>
@@ -94,12 +94,12 @@ async function readRecords(from: QueueStore, ids: string[]): Promise<{ key: stri
 }
 
 /** Heartbeats come every second and say the same. */
-function oneOfEachShape(told: Told[]): Told[] {
-  const shapeOf = ({ topic, message }: Told) =>
+function oneOfEachShape(published: PublishedMessage[]): PublishedMessage[] {
+  const shapeOf = ({ topic, message }: PublishedMessage) =>
     topic.startsWith('pool.')
       ? JSON.stringify([Object.keys(message), message.state])
       : JSON.stringify(message);
-  return [...new Map(told.map((one) => [shapeOf(one), one])).values()];
+  return [...new Map(published.map((one) => [shapeOf(one), one])).values()];
 }
 
 function write(name: string, content: unknown): void {

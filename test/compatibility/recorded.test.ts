@@ -10,7 +10,7 @@ import {
 import { decodeOutcome } from '../../shared/protocol/outcome.js';
 import { decodeStoredChat, decodeStoredResult } from '../../shared/protocol/stored-chat.js';
 
-// What the release before this one has written and told (`npm run record` in its checkout): all of it has to be read, to
+// What the release before this one has written and published (`npm run record` in its checkout): all of it has to be read, to
 // the last field.
 
 type Json = Record<string, unknown>;
@@ -51,7 +51,7 @@ describe('what the release before has written', () => {
   });
 });
 
-describe('what the release before has told', () => {
+describe('what the release before has published', () => {
   const schemas = {
     reply: resultMessageSchema,
     cancel: cancelSchema,

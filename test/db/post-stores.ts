@@ -3,7 +3,7 @@ import { expect, vi } from 'vitest';
 import { openDatabase } from '../../db/database/client.js';
 import type { PostFields } from '../../db/posts/post-creation.js';
 import { PostStore } from '../../db/posts/post-store.js';
-import { patientLimits, startTestDatabase } from '../support/database.js';
+import { generousLimits, startTestDatabase } from '../support/database.js';
 import { patience } from '../support/patience.js';
 import { waitingLocks } from '../support/postgres-server.js';
 import { createRecordingLog } from '../support/recording-log.js';
@@ -26,7 +26,7 @@ export interface PostStores {
 export async function openPostStores(): Promise<PostStores> {
   const server = await startTestDatabase();
   const { log } = createRecordingLog();
-  const open = () => openDatabase({ url: server.url, poolSize: parallel / 2, log, ...patientLimits });
+  const open = () => openDatabase({ url: server.url, poolSize: parallel / 2, log, ...generousLimits });
   const databases = [open(), open()] as const;
   const [store, otherStore] = [new PostStore(databases[0]), new PostStore(databases[1])];
   return {
@@ -58,7 +58,7 @@ async function whileTaking<T>({ url, slug, act }: Taking<T>): Promise<T> {
     const waiting = () => transaction.unsafe(waitingLocks);
     await vi.waitFor(async () => expect((await waiting()).length).toBeGreaterThanOrEqual(10), {
       ...patience,
-      timeout: patientLimits.answerMs / 2,
+      timeout: generousLimits.answerMs / 2,
     });
     return { acting };
   });

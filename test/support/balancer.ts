@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { authorization } from './deployment.js';
 
-/** A load balancer in front of API processes, as small as one can be that loses nothing. */
+/** A minimal load balancer in front of API processes that loses no request. */
 export interface Balancer {
-  /** From now on the process at this address is asked whether it is ready, and for answers as long as it is; resolves when it first is. */
+  /** Polls the readiness of the process at this address, and sends it requests while it is ready; resolves when it first is. */
   add(url: string): Promise<void>;
   /**
-   * Sends a request to a process that is ready, on a connection of its own. One that refuses the connection is passed
-   * over for the next; what has been sent once is never sent again.
+   * Sends a request to a ready process, on its own connection. If the process refuses the connection, the next one is
+   * tried; a request that was sent is never sent again.
    */
   send(path: string, init?: BalancedRequest): Promise<Response>;
   /** Sends `POST /chat` and gives the status of the answer. */
@@ -15,28 +15,28 @@ export interface Balancer {
   close(): void;
 }
 
-/** A request with good credentials. */
+/** A request with valid credentials. */
 export interface BalancedRequest {
   method?: string;
   headers?: Record<string, string>;
   body?: string;
-  /** Aborted, the caller closes its connection. */
+  /** Closes the caller's connection when it aborts. */
   signal?: AbortSignal;
 }
 
-const askEveryMs = 50;
+const pollMs = 50;
 
 export function createBalancer(): Balancer {
   const ready = new Map<string, boolean>();
-  const ask = (url: string) =>
+  const checkReady = (url: string) =>
     fetch(`${url}/readyz`, { headers: { Connection: 'close' } }).then(
       ({ ok }) => void ready.set(url, ok),
-      // Gone for good: its successor has an address of its own.
+      // It does not come back: its successor has another address.
       () => void ready.delete(url),
     );
-  const asking = setInterval(() => {
-    for (const url of ready.keys()) void ask(url);
-  }, askEveryMs);
+  const polling = setInterval(() => {
+    for (const url of ready.keys()) void checkReady(url);
+  }, pollMs);
   let turn = 0;
   const send = async (path: string, init: BalancedRequest = {}) => {
     const candidates = [...ready].flatMap(([url, isReady]) => (isReady ? [url] : []));
@@ -50,7 +50,7 @@ export function createBalancer(): Balancer {
   return {
     add: async (url) => {
       ready.set(url, false);
-      for (await ask(url); ready.get(url) === false; await ask(url)) await delay(askEveryMs);
+      for (await checkReady(url); ready.get(url) === false; await checkReady(url)) await delay(pollMs);
     },
     send,
     chat: async (model) => {
@@ -60,7 +60,7 @@ export function createBalancer(): Balancer {
       await answer.arrayBuffer();
       return answer.status;
     },
-    close: () => clearInterval(asking),
+    close: () => clearInterval(polling),
   };
 }
 

@@ -14,7 +14,7 @@ import { userNamed } from './identities.js';
 import { createRecordingLog } from './recording-log.js';
 import { serve } from './serve.js';
 
-/** Tokens the blog of a test knows, and who has them. */
+/** The access tokens of a test's blog, and their owners. */
 const callers: Record<string, Caller> = {
   writer: { ...userNamed('Wanda'), scopes: ['blogs:write', 'blogs:read'] },
   other: { ...userNamed('Otto'), scopes: ['blogs:write'] },
@@ -24,15 +24,15 @@ const callers: Record<string, Caller> = {
 /** A request to the blog. */
 export interface BlogCall {
   method?: string;
-  /** Behind `/base/blogs`. */
+  /** Relative to `/base/blogs`. */
   path?: string;
   token?: 'writer' | 'other' | 'reader' | 'unknown' | undefined;
   headers?: Record<string, string>;
-  /** Sent as JSON, a text as it is. */
+  /** Sent as JSON; a string is sent as it is. */
   body?: unknown;
 }
 
-/** The answer, its JSON taken for what it is when all goes well. */
+/** The answer; its body is typed as that of a success. */
 export interface BlogAnswer {
   status: number;
   headers: Headers;
@@ -42,11 +42,11 @@ export interface BlogAnswer {
   problem: Problem;
 }
 
-/** The operations on posts behind HTTP at `/base/blogs`, in a database of their own. */
+/** The operations on posts over HTTP at `/base/blogs`, with their own database. */
 export interface BlogApp {
   readonly url: string;
   readonly port: number;
-  /** Everything logged so far. */
+  /** The log so far. */
   logs(): string;
   call(call: BlogCall): Promise<BlogAnswer>;
   close(): Promise<void>;

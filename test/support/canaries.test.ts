@@ -14,12 +14,12 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** What the watch says at the end of a deployment that answered this. */
+/** The error of the watch at the end of a deployment that answered this. */
 async function verdict(answer: { status?: number; body?: string; header?: string }, logs = 'nothing') {
   const watch = watchForCanaries(['a-secret']);
   const { status = 200, body = 'x', header = 'x' } = answer;
   const response = await fetch(`${server.url}/${status}?${new URLSearchParams({ body, header })}`);
-  watch.note(response);
+  watch.inspect(response);
   expect(await response.text()).toBe(body);
   return watch.finish(logs);
 }
@@ -33,7 +33,7 @@ describe('watchForCanaries', () => {
 
   it('sees a prompt in the metrics', async () => {
     const watch = watchForCanaries([]);
-    watch.note(await fetch(`${server.url}/metrics`));
+    watch.inspect(await fetch(`${server.url}/metrics`));
     await expect(watch.finish('nothing')).rejects.toThrow('200 of /metrics');
   });
 

@@ -1,12 +1,12 @@
 /**
- * Texts that must never show where they do not belong. Every deployment is given them, and its `stop` fails the test that
- * stops it when one was in a log, in an answer, or in the metrics of a program.
+ * Secret texts that must not leak. Every deployment gets them, and its `stop` fails the test if one was in a log, in an
+ * answer, or in the metrics of a program.
  */
 
-/** In every prompt that a test does not choose itself; belongs into replies alone. */
+/** Part of every prompt that a test does not choose itself; allowed only in replies. */
 export const promptCanary = 'canary-of-the-prompt-5772156649';
 
-/** Given to the programs; the simulator takes any. */
+/** The programs' keys; the simulator accepts any. */
 export const providerKeys = {
   OPENAI_API_KEY: 'canary-of-the-openai-key-1414213562',
   ANTHROPIC_API_KEY: 'canary-of-the-anthropic-key-1732050807',
@@ -15,31 +15,31 @@ export const providerKeys = {
   GOOGLE_API_KEY: 'canary-of-the-google-key-3316624790',
 };
 
-/** Looks for the canaries of one deployment. */
+/** Searches the answers and logs of one deployment for its canaries. */
 export interface CanaryWatch {
-  /** Looks at an answer as soon as its body is there; does not hold it up. */
-  note(answer: Response): void;
-  /** Resolves when all answers have been looked at; throws when a canary was in one, or is in the logs. */
+  /** Searches an answer as soon as its body has arrived; does not delay it. */
+  inspect(answer: Response): void;
+  /** Resolves when all answers have been searched; throws when a canary was in one, or is in the logs. */
   finish(logs: string): Promise<void>;
 }
 
-/** The secrets are those that the deployment has beside the keys; the addresses of stores with passwords are some, too. */
+/** `secrets` are those of the deployment beside the keys, including store URLs with passwords. */
 export function watchForCanaries(secrets: string[]): CanaryWatch {
   const everywhere = [...secrets, ...Object.values(providerKeys)];
-  const looks: Promise<string[]>[] = [];
+  const searches: Promise<string[]>[] = [];
   return {
-    note: (answer) => void looks.push(look(answer, everywhere)),
+    inspect: (answer) => void searches.push(search(answer, everywhere)),
     finish: async (logs) => {
       const inLogs = found([...everywhere, promptCanary], logs).map((canary) => `in a log: ${canary}`);
-      const heartbeats = [...inLogs, ...(await Promise.all(looks)).flat()];
-      if (heartbeats.length > 0) throw new Error(`Found what must not show:\n${heartbeats.join('\n')}`);
+      const leaks = [...inLogs, ...(await Promise.all(searches)).flat()];
+      if (leaks.length > 0) throw new Error(`Found what must not show:\n${leaks.join('\n')}`);
     },
   };
 }
 
-async function look(answer: Response, everywhere: string[]): Promise<string[]> {
+async function search(answer: Response, everywhere: string[]): Promise<string[]> {
   const copy = answer.clone();
-  // What was cut off in the middle has nothing more to show.
+  // The body of an aborted answer cannot be read.
   const text = await copy.text().catch(() => '');
   const { pathname } = new URL(answer.url);
   const mayHoldPrompt = answer.ok && pathname !== '/metrics';

@@ -6,7 +6,7 @@ export interface MadeCertificate {
   key: string;
 }
 
-/** Makes an authority, and by it certificates for servers, which are valid for this day alone. */
+/** Creates a certificate authority that issues server certificates, valid for one day. */
 export function makeAuthority(name = 'Test authority') {
   const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signedBy = { name, key: keys.privateKey };
@@ -14,7 +14,7 @@ export function makeAuthority(name = 'Test authority') {
   return {
     /** Its own certificate, in PEM. */
     certificate: own,
-    /** For a server of this DNS name, or of the address 127.0.0.1 when there is none. */
+    /** Issues a certificate for this DNS name, or for 127.0.0.1 without one. */
     issue: (host?: string): MadeCertificate => {
       const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
       const extensions = [alternativeName(host)];
@@ -27,7 +27,7 @@ export function makeAuthority(name = 'Test authority') {
 }
 
 interface Certificate {
-  /** Of whom signs it. */
+  /** Of the signer. */
   name: string;
   key: KeyObject;
   subject: string;
@@ -35,7 +35,7 @@ interface Certificate {
   extensions: Buffer[];
 }
 
-/** X.509 in DER (RFC 5280, 4.1), as far as tests need it: Node reads certificates, but makes none. */
+/** X.509 in DER (RFC 5280, 4.1), as far as tests need it: Node can read certificates, but not create them. */
 function encode({ name, key, subject, publicKey, extensions }: Certificate): string {
   const algorithm = sequence(ecdsaWithSha256);
   const dayMs = 86_400_000;

@@ -14,7 +14,7 @@ import { userNamed } from './identities.js';
 import { createRecordingLog } from './recording-log.js';
 import { serve } from './serve.js';
 
-/** The HTTP application alone: a chat service in its place records each command and replies at once. */
+/** The HTTP application with a chat service that only records each command and replies at once. */
 export interface ChatApp {
   readonly url: string;
   readonly commands: ChatCommand[];
@@ -31,7 +31,7 @@ export interface ChatApp {
 
 const authorization = `Basic ${btoa('user:secret')}`;
 
-/** `reply` may throw what the chat service throws; where it returns nothing, the reply is a greeting. */
+/** `reply` may throw what the chat service throws; if it returns nothing, the reply is a greeting. */
 export async function startChatApp({
   reply = () => undefined,
 }: {

@@ -3,7 +3,7 @@ import { AccountSamples } from '../../workers/job/call-samples.js';
 import { Circuits } from '../../workers/job/circuits.js';
 import { type Slot, Slots } from '../../workers/job/slots.js';
 
-/** What decides whether a pool calls a model, with nobody who listens. */
+/** The circuits of a pool, without subscribers to their changes. */
 export function openCircuits({ timeoutMs = 10_000, resetMs = 60_000 } = {}): {
   account: Breaker;
   circuits: Circuits;
@@ -27,6 +27,6 @@ export function openCircuits({ timeoutMs = 10_000, resetMs = 60_000 } = {}): {
   };
 }
 
-/** The slot of a job that is alone. */
+/** The slot of a single job. */
 export const openSlot = (): Slot =>
   new Slots({ size: () => 1, onChange: () => {} }).open({ priority: 0, addedAt: 0 });

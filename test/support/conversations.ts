@@ -1,10 +1,10 @@
 import type { Message, Role } from '../../shared/contract.js';
 
-/** A conversation as a caller may send it, and whether there is anything in it to reply to. */
+/** A conversation as a caller may send it, and whether it has any content to reply to. */
 export interface ConversationShape {
   name: string;
   messages: Message[];
-  /** Whether every provider must reply; otherwise it is refused as empty, whichever provider is asked. */
+  /** Whether every provider must reply; otherwise every provider's chat is refused as empty. */
   accepted: boolean;
 }
 
@@ -27,7 +27,7 @@ const refused = (name: string, ...messages: Message[]): ConversationShape => ({
 });
 const text = (name: string, content: string) => accepted(name, user(content));
 
-/** `length` messages, each made from its place. */
+/** `length` messages, each made from its index. */
 const sequence = (length: number, message: (place: number) => Message) =>
   Array.from({ length }, (_, place) => message(place));
 
@@ -176,7 +176,7 @@ const normalisedShapes: ConversationShape[] = [
   refused('many blank messages', ...sequence(200, () => user(' '))),
 ];
 
-/** Every shape a conversation is tried in, against each provider and over HTTP. */
+/** The conversations that are tried with each provider and over HTTP. */
 export const conversationShapes: readonly ConversationShape[] = [
   ...roleShapes,
   ...textShapes,

@@ -1,6 +1,6 @@
 /**
- * How many milliseconds of the processors' time the work took of this process, whatever else the machine was doing; nothing
- * else may be under way here.
+ * The processor time in milliseconds that the work took in this process, whatever else the machine was doing. Nothing else
+ * may run in this process meanwhile.
  */
 export async function cpuMsOf(work: () => unknown): Promise<number> {
   const before = process.cpuUsage();

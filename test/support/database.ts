@@ -5,28 +5,28 @@ import { createRecordingLog } from './recording-log.js';
 /** A database that only one test file uses. */
 export interface TestDatabase {
   url: string;
-  /** Ends its server where that is its own. */
+  /** Stops the server if it is the database's own. */
   stop(): Promise<void>;
 }
 
-/** How a test's database is made. */
+/** How to create a test's database. */
 export interface TestDatabaseOptions {
-  /** On a server of its own, for tests that change roles or settings, end the server, or look at all of it. */
+  /** Its own server, for tests that change roles or settings, stop the server, or inspect all of it. */
   ownServer?: boolean;
 }
 
-/** Creates an empty database, on the run's server unless told otherwise. */
+/** Creates an empty database, by default on the run's server. */
 export const startEmptyDatabase = (options: TestDatabaseOptions = {}): Promise<TestDatabase> =>
   start('empty', options);
 
-/** Creates a database with the schema of the blog, on the run's server unless told otherwise. */
+/** Creates a database with the schema of the blog, by default on the run's server. */
 export const startTestDatabase = (options: TestDatabaseOptions = {}): Promise<TestDatabase> =>
   start('blog', options);
 
 async function start(schema: Schema, { ownServer = false }: TestDatabaseOptions): Promise<TestDatabase> {
   const shared = runServer();
   if (shared !== undefined && !ownServer) {
-    // It goes with the server: to drop it would take a checkpoint.
+    // Removed with the server: dropping it would take a checkpoint.
     return { url: await createDatabase(shared, schema), stop: async () => undefined };
   }
   const server = await startPostgresServer();
@@ -38,10 +38,10 @@ async function start(schema: Schema, { ownServer = false }: TestDatabaseOptions)
   }
 }
 
-/** Limits that no test reaches which is about something else. */
-export const patientLimits = { waitMs: 20_000, answerMs: 20_000 };
+/** Limits that are not reached unless a test is about them. */
+export const generousLimits = { waitMs: 20_000, answerMs: 20_000 };
 
-/** Opens a migrated database with patient limits, and with two connections for requests unless told otherwise. */
+/** Opens a migrated database with generous limits, by default with two connections for requests. */
 export async function openTestDatabase({
   poolSize = 2,
   ...options
@@ -51,7 +51,7 @@ export async function openTestDatabase({
     url: server.url,
     poolSize,
     log: createRecordingLog().log,
-    ...patientLimits,
+    ...generousLimits,
   });
   const stop = async () => {
     await database.close();

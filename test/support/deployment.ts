@@ -9,27 +9,27 @@ import { runServer, startPostgresServer } from './postgres-server.js';
 import { simulatorEnvironment } from './simulator-environment.js';
 import { freshStore, type StoreServer } from './stores.js';
 
-/** An API, workers and a simulator as real processes on a part of a store that nothing else uses. */
+/** An API, workers and a simulator as real processes, on a part of a store that nothing else uses. */
 export interface Deployment {
   /** Base address of the API. */
   readonly url: string;
   readonly api: ChildProgram;
   readonly workers: ChildProgram[];
   readonly simulator: Simulator;
-  /** What the programs were given to reach the stores. */
+  /** The variables by which the programs reach the stores. */
   readonly stores: Record<string, string>;
-  /** Sends `POST /chat` with good credentials unless told otherwise. */
+  /** Sends `POST /chat` with valid credentials by default. */
   chat(request: ChatCall): Promise<ChatReply>;
   /** A request to the blog with the first token and, when there is a body, as JSON. */
   blog(path: string, init?: BlogCall): Promise<Response>;
   startWorker(variables?: Record<string, string>, release?: string): Promise<ChildProgram>;
-  /** One more API process on the same stores; `release` is the launcher of another release. */
+  /** Starts another API process on the same stores; `release` is the launcher of another release. */
   startApi(variables?: Record<string, string>, release?: string): Promise<StartedApi>;
-  /** Every program that was started, also those that have ended. */
+  /** All programs that were started, including those that have ended. */
   readonly programs: readonly ChildProgram[];
   /** Everything the programs have logged so far. */
   logs(): string;
-  /** Ends everything; throws when a canary showed where it must not (`canaries.ts`). */
+  /** Stops everything; throws when a canary has leaked (`canaries.ts`). */
   stop(): Promise<void>;
 }
 
@@ -40,15 +40,15 @@ export interface StartedApi extends Pick<Deployment, 'url' | 'chat' | 'blog'> {
 
 export interface ChatCall {
   messages?: Message[];
-  /** Sent as it is instead of `messages`. */
+  /** The raw body, instead of `messages`. */
   body?: string | Uint8Array;
   provider?: string;
   model?: string;
   headers?: Record<string, string>;
   path?: string;
-  /** Of another API process than the first. */
+  /** Base address of another API process. */
   url?: string;
-  /** Aborted, the caller closes its connection and goes. */
+  /** Closes the caller's connection when it aborts. */
   signal?: AbortSignal;
 }
 
@@ -67,14 +67,14 @@ export interface ChatReply {
   tookMs: number;
 }
 
-/** How a deployment is made. */
+/** How to start a deployment. */
 export interface DeploymentOptions {
   /** A database of its own in the run's PostgreSQL, unless one is given. */
   store?: StoreServer;
   workers?: number;
-  /** Added to the environment of every program. */
+  /** Additional environment of every program. */
   variables?: Record<string, string>;
-  /** Takes the store away once it is prepared: the programs start without it, and are not waited for. */
+  /** Makes the store unavailable once it is prepared: the programs start without it, and are not waited for. */
   withoutStore?: () => Promise<void>;
 }
 
@@ -116,7 +116,7 @@ async function startOn(
     HOST: '127.0.0.1',
     PORT: '0',
     WORKER_PORT: '0',
-    // So that the canaries are looked for in all that may be logged.
+    // So that everything that can be logged is searched for canaries.
     LOG_LEVEL: 'debug',
     CHAT_USERNAME: username,
     CHAT_PASSWORD: password,
@@ -173,7 +173,7 @@ async function startOn(
     programs: running,
     logs,
     stop: async () => {
-      await Promise.all(running.map((child) => noteMetrics(child, watch)));
+      await Promise.all(running.map((child) => inspectMetrics(child, watch)));
       await Promise.all(running.map((child) => child.stop({ graceMs })));
       await simulator.close();
       const logged = logs();
@@ -183,14 +183,14 @@ async function startOn(
   };
 }
 
-/** One that has ended, or was left frozen, tells nothing. */
-async function noteMetrics(child: ChildProgram, watch: CanaryWatch): Promise<void> {
+/** A program that has ended or is frozen has no metrics. */
+async function inspectMetrics(child: ChildProgram, watch: CanaryWatch): Promise<void> {
   const scraping = fetch(`${addressOf(child)}/metrics`, { signal: AbortSignal.timeout(500) });
-  const noted = scraping.then(async (answer) => {
-    watch.note(answer);
+  const inspected = scraping.then(async (answer) => {
+    watch.inspect(answer);
     await answer.text();
   });
-  await noted.catch(() => undefined);
+  await inspected.catch(() => undefined);
 }
 
 const addressOf = ({ port }: ChildProgram): string => `http://127.0.0.1:${port}`;
@@ -216,7 +216,7 @@ async function chat(url: string, call: ChatCall, watch: CanaryWatch): Promise<Ch
     body: call.body ?? JSON.stringify({ messages }),
     ...(signal && { signal }),
   });
-  watch.note(response);
+  watch.inspect(response);
   const body = (await response.json()) as Record<string, unknown>;
   return { status: response.status, headers: response.headers, body, tookMs: performance.now() - startedAt };
 }
@@ -231,6 +231,6 @@ async function blog(
     headers: { Authorization: `Bearer ${blogToken}`, 'Content-Type': 'application/json', ...headers },
     ...(json !== undefined && { body: JSON.stringify(json) }),
   });
-  watch.note(response);
+  watch.inspect(response);
   return response;
 }

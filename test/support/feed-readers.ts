@@ -24,7 +24,7 @@ export function readAtom(xml: string) {
   validateAtom(document);
   const find = (path: string) =>
     document.find(path, { a: 'http://www.w3.org/2005/Atom' }).map(({ content }) => content.trim());
-  // What the RFC's grammar says in Schematron: nothing is without an author, or without a link or content.
+  // The rules that the RFC's grammar has in Schematron: every entry has an author, and a link or content.
   expect(find('//a:entry[not(a:author)]')).toEqual([]);
   expect(find('//a:entry[not(a:link[@rel="alternate"]) and not(a:content)]')).toEqual([]);
   return {

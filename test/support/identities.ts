@@ -1,6 +1,6 @@
 import type { UserIdentity } from '../../db/access/users.js';
 
-/** A user of the name, who has been there since ever; the id is made of the name. */
+/** A user with this name, whose id is made from it. */
 export const userNamed = (name: string): UserIdentity => ({
   id: `id of ${name}`,
   name,

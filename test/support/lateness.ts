@@ -7,14 +7,14 @@ export function percentile(values: readonly number[], share: number): number {
 }
 
 const resolutionMs = 5;
-/** This much a process with nothing to wait for is late itself: its collection of garbage. */
+/** The usual delay of an idle process, by garbage collection. */
 const usualLagMs = 25;
-/** A request passes the caller, the API, the store and the worker, each of which can be held up like this process. */
+/** A request passes the caller, the API, the store and the worker, each of which can be delayed like this process. */
 const processesInARow = 4;
 
 /**
- * Runs the work and gives, beside its result, what has to be allowed for in times that were measured meanwhile, in
- * milliseconds: zero, unless the machine had too much to do to run everybody's timers in time.
+ * Runs the work and returns, beside its result, the allowance for times that were measured meanwhile, in milliseconds:
+ * zero, unless the machine was too busy to run timers on time.
  */
 export async function withLag<T>(work: () => Promise<T>): Promise<{ result: T; lagMs: number }> {
   const delays = monitorEventLoopDelay({ resolution: resolutionMs });

@@ -2,7 +2,7 @@ import { openInstruments } from '../../shared/metrics/instruments.js';
 import { apiMetrics, workerMetrics } from '../../shared/metrics/metrics.js';
 import { PoolMetrics } from '../../workers/job/pool-metrics.js';
 
-/** For parts that count something, in tests of something else. */
+/** Metrics for tests that do not look at them. */
 export const apiInstruments = openInstruments(apiMetrics);
 export const poolMetrics = new PoolMetrics(openInstruments(workerMetrics), 'openai');
 

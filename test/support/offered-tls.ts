@@ -3,7 +3,7 @@ import { vi } from 'vitest';
 import type { MadeCertificate } from './certificates.js';
 import { patience } from './patience.js';
 
-/** Has a PostgreSQL server offer TLS. It writes the files itself, as who it runs as may not be who we are. */
+/** Makes a PostgreSQL server offer TLS. The server writes the files itself, because it may run as another user. */
 export async function offerTls(url: string, { certificate, key }: MadeCertificate): Promise<void> {
   const write = (text: string, name: string) =>
     query(
@@ -18,7 +18,7 @@ export async function offerTls(url: string, { certificate, key }: MadeCertificat
   await vi.waitUntil(async () => (await query<{ ssl: string }>(url, 'show ssl'))[0]?.ssl === 'on', patience);
 }
 
-/** The rows that a statement gives, on a connection of its own. */
+/** The rows of a statement, on a new connection. */
 export async function query<Row extends pg.QueryResultRow>(url: string, text: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -1,8 +1,8 @@
 /**
- * How long to wait for what takes a moment where the machine has nothing else to do, in milliseconds: no test is about that,
- * and a test that fails may take its time.
+ * The timeout in milliseconds for what takes a moment on an idle machine: long, because no test is about it, and only a test
+ * that fails waits for it.
  */
 export const patienceMs = 60_000;
 
-/** For `vi.waitFor` and the like, whose own patience is a second. */
+/** For `vi.waitFor` and the like, whose default timeout is a second. */
 export const patience = { timeout: patienceMs, interval: 20 };

@@ -4,12 +4,12 @@ import { GenericContainer, getContainerRuntimeClient, ImageName } from 'testcont
 
 /** PostgreSQL's own programs (`pg_dump`, `pg_restore`) of the version that the servers of the tests have, or a newer one. */
 export interface PostgresClients {
-  /** Runs a line of a shell in the folder they were opened for; rejects with what it said when it fails. */
+  /** Runs a shell command in the folder they were opened for; rejects with its output when it fails. */
   run(line: string, variables: Record<string, string>): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Where they come from, or why there are none: npm's binaries are the server alone. */
+/** Where the clients come from, or why there are none: npm's package has only the server. */
 export type PostgresClientsChoice =
   | { readonly open: (folder: string) => Promise<PostgresClients>; readonly missing?: undefined }
   | { readonly open?: undefined; readonly missing: string };
@@ -18,7 +18,7 @@ const image = 'postgres:18-alpine';
 const majorVersion = 18;
 const execute = promisify(execFile);
 
-/** Those on the PATH when they are new enough, else those of a container. */
+/** The clients on the PATH if they are new enough, else those of a container. */
 export async function findPostgresClients(): Promise<PostgresClientsChoice> {
   if (await isOnPath()) return { open: async (folder) => onPath(folder) };
   if (await isInDocker()) return { open: inContainer };
@@ -46,7 +46,7 @@ const onPath = (cwd: string): PostgresClients => ({
   close: async () => undefined,
 });
 
-/** On the network of this machine, where the servers of the tests listen on the loopback address alone. */
+/** On the host's network, because the tests' servers listen only on the loopback address. */
 async function inContainer(folder: string): Promise<PostgresClients> {
   process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true';
   const container = await new GenericContainer(image)

@@ -8,7 +8,7 @@ import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
 import { parseConfig } from '../../shared/config/config.js';
 import { migrateQueueStore } from '../../shared/queue/stores/open.js';
 
-/** What a database starts with: nothing, the tables of the blog, or those and the queue's. */
+/** The initial content of a database: nothing, the blog's tables, or those and the queue's. */
 export type Schema = 'empty' | 'blog' | 'queue';
 
 /** Set by `start-postgres.ts` for the test files: the URL of the run's PostgreSQL server. */
@@ -17,7 +17,7 @@ export const runServerVariable = 'TEST_POSTGRES_URL';
 /** The server that all test files of a run share; undefined outside a run. */
 export const runServer = (): string | undefined => process.env[runServerVariable];
 
-/** Databases that are copied instead of being migrated. */
+/** Template databases, which are copied instead of being migrated. */
 const templates = { blog: 'template_blog', queue: 'template_queue' } as const;
 
 /** Starts an embedded PostgreSQL in a temporary folder. `stop` removes its data. */
@@ -33,7 +33,7 @@ export async function startPostgresServer(): Promise<{ url: string; stop(): Prom
   }
 }
 
-/** Makes the databases that `createDatabase` copies. */
+/** Creates the templates that `createDatabase` copies. */
 export async function createTemplates(server: string): Promise<void> {
   await command(server, `create database ${templates.blog}`);
   await migrateDatabase(at(server, templates.blog));
@@ -41,7 +41,7 @@ export async function createTemplates(server: string): Promise<void> {
   await migrateQueue(at(server, templates.queue));
 }
 
-/** Creates a database of a new name and gives its URL. On a server without templates it is migrated here. */
+/** Creates a database with a new name and returns its URL. Without templates on the server it is migrated here. */
 export async function createDatabase(server: string, schema: Schema = 'empty'): Promise<string> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   const url = at(server, name);
@@ -78,7 +78,7 @@ async function command(server: string, statement: string): Promise<pg.QueryResul
   }
 }
 
-/** PostgreSQL's code for a database that is not there. */
+/** PostgreSQL's code for a database that does not exist. */
 const invalidCatalogName = '3D000';
 
 function isMissing(error: { code?: string }): undefined {

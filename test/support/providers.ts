@@ -7,7 +7,7 @@ import type { ResponseLimits } from '../../workers/providers/response-limit.js';
 export interface ProviderSetup {
   name: string;
   id: ProviderId;
-  /** Builds the adapter for a server that speaks the provider's language, with made-up credentials. */
+  /** Builds the adapter for a server with the provider's wire format, with made-up credentials. */
   load: (url: string, limits?: ResponseLimits) => Promise<Provider>;
 }
 
@@ -15,12 +15,12 @@ const usualLimits: ResponseLimits = { maxResponseBytes: 16_777_216 };
 
 type AuthClient = NonNullable<Extract<ProviderSettings['vertexai'], { project: string }>['authClient']>;
 
-// All that the SDK asks of Google's authentication library.
+// All that the SDK uses of Google's authentication library.
 const authClient = {
   getRequestHeaders: async () => new Headers({ authorization: 'Bearer test-token' }),
 } as unknown as AuthClient;
 
-/** Every adapter in every way it can be set up. */
+/** Every adapter in every setup. */
 export const providerSetups: readonly ProviderSetup[] = [
   {
     name: 'openai',

@@ -1,32 +1,32 @@
 import { EventEmitter, once } from 'node:events';
 import { maxMessageBytes, type Relay } from '../../shared/queue/relay.js';
 
-/** What was published. */
-export interface Told {
+/** A message that was published. */
+export interface PublishedMessage {
   readonly topic: string;
   readonly message: object;
 }
 
-/** A relay that leads nowhere, keeps what is published, and refuses what the relay would refuse. */
+/** A relay without subscribers that records what is published, and refuses what the real one would refuse. */
 export interface RecordingRelay extends Relay {
-  readonly told: Told[];
-  /** Resolves once this many messages have been told, with all of them. */
-  toldAtLeast(count: number): Promise<Told[]>;
+  readonly published: PublishedMessage[];
+  /** Resolves with all messages once this many have been published. */
+  publishedAtLeast(count: number): Promise<PublishedMessage[]>;
 }
 
 export function createRecordingRelay(): RecordingRelay {
-  const told: Told[] = [];
+  const published: PublishedMessage[] = [];
   const events = new EventEmitter();
   return {
-    told,
-    toldAtLeast: async (count) => {
-      while (told.length < count) await once(events, 'told');
-      return told;
+    published,
+    publishedAtLeast: async (count) => {
+      while (published.length < count) await once(events, 'published');
+      return published;
     },
     publish: async (topic, message) => {
       if (Buffer.byteLength(JSON.stringify(message)) > maxMessageBytes) throw new Error('too large');
-      told.push({ topic, message });
-      events.emit('told');
+      published.push({ topic, message });
+      events.emit('published');
     },
     subscribe: async () => {},
     close: async () => {},

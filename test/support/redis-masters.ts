@@ -3,15 +3,15 @@ import { Cluster, type Redis } from 'ioredis';
 import { connectRedis, type RedisConnection } from '../../shared/queue/stores/redis-connection.js';
 import { parseRedisUrl } from '../../shared/urls/redis-url.js';
 
-/** Redis as the programs reach it, and each server by itself that keys are written to. */
+/** Redis as the programs reach it, and each of its masters. */
 export interface OpenRedis {
   readonly redis: RedisConnection;
   readonly masters: readonly Redis[];
-  /** What the keys begin with that this URL is for; empty when all are. */
+  /** The prefix of the URL's keys; empty if it has none. */
   readonly prefix: string;
 }
 
-/** Connects to what the URL names, as it is now: who comes after a failover is not among the masters. */
+/** Connects to the servers of the URL as they are now: a master after a later failover is not included. */
 export async function openRedis(url: string): Promise<OpenRedis> {
   const address = parseRedisUrl(url);
   const redis = connectRedis(address, 'blocking');

@@ -7,23 +7,23 @@ import { Redis } from 'ioredis';
 import { freePort } from '../../dev/free-port.js';
 import { findRedisBinary } from './redis-binary.js';
 
-/** One Redis server or Sentinel of our own, that can be done anything to. */
+/** A Redis server or Sentinel that a test may kill, freeze and restart. */
 export interface RedisProcess {
   readonly port: number;
-  /** Sends a command and gives its answer; rejects when the server is away. */
+  /** Sends a command and returns its reply; rejects when the server is down. */
   command(name: string, ...args: string[]): Promise<unknown>;
-  /** Kills it without a word. */
+  /** Kills it with SIGKILL. */
   kill(): Promise<void>;
-  /** Starts it again at the same port with the same data, and waits until it answers. */
+  /** Restarts it on the same port with the same data, and waits until it answers. */
   start(): Promise<void>;
-  /** From now on it says nothing, and its connections stay open. */
+  /** Stops it from answering, while its connections stay open. */
   freeze(): void;
   thaw(): void;
-  /** Ends it and removes its data. */
+  /** Stops it and removes its data. */
   stop(): Promise<void>;
 }
 
-/** Files of certificates, by which it speaks TLS and nothing else. */
+/** Paths of certificates; with them the server accepts only TLS. */
 export interface RedisCertificates {
   readonly authority: string;
   readonly certificate: string;
@@ -31,7 +31,7 @@ export interface RedisCertificates {
 }
 
 export interface RedisProcessOptions {
-  /** Asked of everybody, and of the servers beside it. */
+  /** Required of clients and of the other servers. */
   password?: string;
   certificates?: RedisCertificates | undefined;
   /** Lines of its configuration. */
@@ -39,7 +39,7 @@ export interface RedisProcessOptions {
   isSentinel?: boolean;
 }
 
-/** Starts one at a free port of the loopback address. */
+/** Starts a server on a free port of the loopback address. */
 export async function startRedisProcess(options: RedisProcessOptions = {}): Promise<RedisProcess> {
   const binary = findRedisBinary();
   if (binary === undefined) throw new Error('no redis-server or valkey-server on the PATH');
@@ -59,7 +59,7 @@ export async function startRedisProcess(options: RedisProcessOptions = {}): Prom
   };
   const start = async () => {
     child = spawn(binary, [file, ...(options.isSentinel ? ['--sentinel'] : [])], { stdio: 'ignore' });
-    // While it reads its file it answers with an error.
+    // While it loads its data it answers with an error.
     while (!(await command('PING').then(Boolean, () => false))) {
       if (child.exitCode !== null) throw new Error(`${binary} ended at once`);
     }

@@ -3,38 +3,38 @@ import { freePort } from '../../dev/free-port.js';
 import type { RedisAddress } from '../../shared/urls/redis-url.js';
 import { type RedisCertificates, type RedisProcess, startRedisProcess } from './redis-process.js';
 
-/** Several Redis servers that do one's work, so that one may go. */
+/** Several Redis servers, of which one may fail. */
 export interface RedisTopology {
   /** For `REDIS_URL`. */
   readonly url: string;
   /** The servers, without Sentinels. */
   readonly servers: readonly RedisProcess[];
-  /** The server that has this key for now. */
+  /** The master that currently has this key. */
   masterOf(key: string): Promise<RedisProcess>;
-  /** The server that would take over from this one. */
+  /** The replica of this master. */
   replicaOf(master: RedisProcess): Promise<RedisProcess>;
   stop(): Promise<void>;
 }
 
 interface TopologyOptions {
-  /** Makes everything speak TLS. */
+  /** Makes all connections use TLS. */
   certificates?: RedisCertificates;
 }
 
-/** How to start each. */
+/** Starts a topology of each kind. */
 export const startTopology: Record<
   Exclude<RedisAddress['topology'], 'single'>,
   (options?: TopologyOptions) => Promise<RedisTopology>
 > = { cluster: startCluster, sentinel: startWatched };
 
-/** Characters of which some have to be percent-encoded in a URL. */
+/** Contains characters that have to be percent-encoded in a URL. */
 const password = 'canary-of-redis:1/6?0@%2';
 const sentinelPassword = 'canary-of-the-sentinels-6931471805';
 
-/** After this silence a server counts as down. Short, as for tests; it does not have to survive a busy network. */
+/** A server that does not answer for this long counts as down. Short, because no test has a busy network. */
 const downAfterMs = 1000;
 
-/** Three masters with a third of the keys and a replica each. */
+/** Three masters, each with a third of the keys and a replica. */
 async function startCluster({ certificates }: TopologyOptions = {}): Promise<RedisTopology> {
   const servers = await startAll(
     Array.from({ length: 6 }, async () => {
@@ -175,7 +175,7 @@ async function findReplica(servers: readonly RedisProcess[], master: RedisProces
   throw new Error('nobody would take over');
 }
 
-/** Resolves when the replica has what its master has. */
+/** Resolves when the replica has all data of its master. */
 export const isSynchronised = (replica: RedisProcess): Promise<void> =>
   until(async () => String(await replica.command('INFO', 'replication')).includes('master_link_status:up'));
 

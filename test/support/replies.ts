@@ -8,11 +8,11 @@ export interface ProviderCommand {
   stream: boolean;
   turns?: readonly Turn[];
   signal?: AbortSignal;
-  /** Called with each piece of a stream as well. */
+  /** Called with each delta of a stream. */
   onDelta?: (text: string) => void;
 }
 
-/** Makes the call; a stream's pieces, joined, have to be the text of the reply, unless that was blocked. */
+/** Makes the call, and checks that the deltas of a stream add up to the text of the reply, unless that was blocked. */
 export async function ask(
   provider: Provider,
   {

@@ -5,9 +5,9 @@ import type { Log } from '../../shared/runtime/log.js';
 import { freshStore, type StoreChoice } from './stores.js';
 import { openWireTo, type Wire } from './wire.js';
 
-/** Two processes' views of one store that nothing else uses. */
+/** Two connections to one store that nothing else uses, as two processes would have. */
 export interface SharedStore {
-  /** Behind the wire. */
+  /** Connected through the wire. */
   readonly store: QueueStore;
   readonly another: QueueStore;
   readonly wire: Wire & { readonly url: string };

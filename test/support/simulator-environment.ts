@@ -1,6 +1,6 @@
 import type { ProviderId } from '../../shared/contract.js';
 
-/** The environment of a worker that takes the simulator for the real providers; `undefined` takes a variable away. */
+/** The environment of a worker whose providers are the simulator; `undefined` removes a variable. */
 export function simulatorEnvironment(ids: ProviderId[], url: string): Record<string, string | undefined> {
   return Object.assign({}, ...ids.map((id) => pointAt[id](url)));
 }
@@ -17,10 +17,10 @@ const pointAt: Record<ProviderId, (url: string) => Record<string, string | undef
     BEDROCK_MODEL: model,
     AWS_ACCESS_KEY_ID: credential,
     AWS_SECRET_ACCESS_KEY: credential,
-    // Each of these would come before the keys in the AWS chain. Empty ones also keep out those of a .env file.
+    // The AWS credential chain would use each of these before the keys. Set to empty they also override a .env file.
     AWS_PROFILE: '',
     AWS_SESSION_TOKEN: '',
-    // Counts as set even when it is empty.
+    // The SDK treats an empty value as set.
     AWS_BEARER_TOKEN_BEDROCK: undefined,
   }),
   vertexai: (url) => ({ GOOGLE_API_KEY: credential, GOOGLE_VERTEX_BASE_URL: url, VERTEXAI_MODEL: model }),

@@ -7,7 +7,7 @@ declare module 'vitest' {
   }
 }
 
-/** vitest's global setup of a store's project: one server for all its test files. Gives the teardown. */
+/** vitest's global setup of a store's project: one server for all its test files. Returns the teardown. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const choices = [...findRedisTopologies(), ...(await findStores())];
   const choice = choices.find(({ name }) => name === storeOf(project.name));

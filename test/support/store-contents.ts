@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { openRedis } from './redis-masters.js';
 
-/** Names of the keys or tables of the queue's store that hold this text anywhere: every key of Redis, every table. */
+/** Names of the keys (Redis) or tables (PostgreSQL) of the queue's store that contain this text. */
 export function whereIn(stores: Record<string, string>, text: string): Promise<string[]> {
   const { REDIS_URL, DATABASE_URL = '' } = stores;
   return REDIS_URL === undefined ? tablesWith(DATABASE_URL, text) : keysWith(REDIS_URL, text);
@@ -27,7 +27,7 @@ async function keysWith(url: string, text: string): Promise<string[]> {
   }
 }
 
-/** Read by its type: a dump may be compressed. */
+/** Read by the key's type, because a dump may be compressed. */
 async function readKey(redis: Redis, key: string): Promise<unknown> {
   const type = await redis.type(key);
   switch (type) {

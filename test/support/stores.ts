@@ -5,31 +5,31 @@ import { findRedisBinary } from './redis-binary.js';
 import { startRedisProcess } from './redis-process.js';
 import { startTopology } from './redis-topologies.js';
 
-/** A server that the whole-path tests run against, as it is handed from vitest's main process to the test files. */
+/** A server that the whole-path tests run against, as vitest's main process passes it to the test files. */
 export type StoreServer = {
   readonly kind: 'postgres' | 'redis';
   readonly url: string;
   /** The PostgreSQL server for the blog, users and tokens; the same one where the queue lives in PostgreSQL. */
   readonly databaseUrl: string;
-  /** Where there are several Redis servers: they have no databases to give away, but prefixes. */
+  /** Of several Redis servers: they have no numbered databases, so each test file gets a key prefix. */
   readonly topology?: 'cluster' | 'sentinel';
 };
 
-/** A kind of store: how to start a server of it, or why there is none here. */
+/** A kind of store: how to start a server of it, or why none can be started here. */
 export interface StoreChoice {
   readonly name: 'embedded-postgres' | 'redis' | 'redis-cluster' | 'redis-sentinel';
-  /** What serves it, in words for people; undefined when nothing can. */
+  /** The server's name for reports; undefined when there is none. */
   readonly servedBy: string | undefined;
   readonly missing?: string;
-  /** Where it lives in the embedded PostgreSQL, on the run's server unless told otherwise. */
+  /** An embedded PostgreSQL is by default the run's server. */
   start(options?: { ownServer?: boolean }): Promise<{ server: StoreServer; stop(): Promise<void> }>;
 }
 
 const redisImage = 'redis:8-alpine';
-/** Every test file takes a Redis database of its own. */
+/** Every test file uses its own Redis database. */
 const redisDatabases = 1024;
 
-/** Redis, where there is a server of it on the PATH or a Docker engine, and the embedded PostgreSQL. */
+/** Redis, if there is a server on the PATH or a Docker engine, and the embedded PostgreSQL. */
 export async function findStores(): Promise<StoreChoice[]> {
   const embedded: StoreChoice = {
     name: 'embedded-postgres',
@@ -49,10 +49,10 @@ async function findRedis(): Promise<StoreChoice> {
 
 const noDocker = 'no Docker engine that can run containers';
 
-/** The name of the store that a project of vitest runs on: more words tell projects on the same store apart. */
+/** The store of a vitest project: the first word of its name. */
 export const storeOf = (project: string): string => project.split(' ')[0] ?? project;
 
-/** Redis on several servers, where there is one on the PATH. */
+/** Redis on several servers, if there is one on the PATH. */
 export function findRedisTopologies(): (StoreChoice & { name: `redis-${'cluster' | 'sentinel'}` })[] {
   const binary = findRedisBinary();
   return (['cluster', 'sentinel'] as const).map((topology) => {
@@ -69,8 +69,8 @@ export function findRedisTopologies(): (StoreChoice & { name: `redis-${'cluster'
 }
 
 /**
- * Environment variables that give one deployment a part of the servers that nothing else uses. Its database is empty unless
- * the schema is asked for that the deployment needs.
+ * Environment variables with a part of the servers that only one deployment uses. Its database is empty, unless it should be
+ * migrated to the schema that the deployment needs.
  */
 export async function freshStore(
   server: StoreServer,
@@ -126,7 +126,7 @@ async function startRedisBinary() {
   return withDatabase({ url: `redis://127.0.0.1:${port}`, stop });
 }
 
-/** Redis holds the queue alone: everything else is in PostgreSQL. */
+/** Redis has only the queue: everything else is in PostgreSQL. */
 async function withDatabase(redis: { url: string; stop(): Promise<void> }) {
   const database = await startEmbedded();
   const stop = async () => {
@@ -136,12 +136,12 @@ async function withDatabase(redis: { url: string; stop(): Promise<void> }) {
   return { server: { kind: 'redis', url: redis.url, databaseUrl: database.server.url } as const, stop };
 }
 
-/** Whether a Docker engine answers and has the image, or can get it. */
+/** Whether a Docker engine answers and has the image, or can pull it. */
 async function hasImage(image: string): Promise<boolean> {
-  // Ryuk removes the containers of a killed run, but its image cannot be had everywhere.
+  // Ryuk removes the containers of a killed run, but its image is not available everywhere.
   process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true';
   try {
-    // A second of the processor's time, which no other run has to spend.
+    // Saves each later run a second of processor time.
     const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
     const client = await getContainerRuntimeClient();
     const name = ImageName.fromString(image);

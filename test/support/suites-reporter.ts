@@ -5,9 +5,9 @@ import { type StoreChoice, storeOf } from './stores.js';
 
 /** What one of npm's scripts runs. */
 export interface Suite {
-  /** Of its report for the summary of CI: `test-results/NAME.json`. */
+  /** Name of its report for the summary of CI, `test-results/NAME.json`. */
   readonly name: string;
-  /** For people. */
+  /** Title for display. */
   readonly title: string;
   /** The names of vitest's projects. */
   readonly projects: readonly string[];
@@ -17,10 +17,10 @@ export interface Suite {
 export const reportOf = (name: string): string => `test-results/${name}.json`;
 
 interface Failed {
-  /** The name of vitest's project, which tells the store. */
+  /** The name of the vitest project, which includes the store. */
   project: string;
   file: string;
-  /** What the test says of itself; the file's name again when that could not be loaded. */
+  /** The test's full title; the file's name when the file could not be loaded. */
   name: string;
   /** The first line of the error. */
   message: string;
@@ -33,7 +33,7 @@ interface Report {
   passedAtSecondTry: Failed[];
 }
 
-/** Says at the end of a run on which stores its suites ran, and on which not and why, and writes a report of each. */
+/** Prints at the end of a run on which stores its suites ran, and on which not and why, and writes a report of each suite. */
 export class SuitesReporter implements Reporter {
   constructor(private readonly suites: readonly Suite[]) {}
 
@@ -98,7 +98,7 @@ const failed = (tests: TestCase[]): Failed[] =>
       : [];
   });
 
-/** A file that cannot be loaded has no tests that could fail. */
+/** A file that cannot be loaded has no tests, but counts as a failure. */
 const unloadable = (modules: readonly TestModule[]): Failed[] =>
   modules.flatMap((module) => {
     const { project, relativeModuleId: file } = module;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ProviderId, Turn } from '../../shared/contract.js';
 
-/** A conversation as it went over the wire; without a system field, system texts are turns. */
+/** A conversation as a provider received it; without a system field, system texts are turns. */
 export interface WireConversation {
   system?: string | undefined;
   turns: Turn[];
@@ -36,7 +36,7 @@ const bodies: Record<ProviderId, z.ZodType<WireConversation>> = {
     .transform(({ systemInstruction, contents }) => ({ system: systemInstruction?.parts, turns: contents })),
 };
 
-/** Reads the conversation out of a request's body in a provider's format. */
+/** Reads the conversation from a request's body in a provider's format. */
 export function readWire(provider: ProviderId, body: unknown): WireConversation {
   return bodies[provider].parse(body);
 }

@@ -2,28 +2,28 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { freePort } from '../../dev/free-port.js';
 
-/** A line to a TCP server of this machine that can go silent without closing, as a frozen server's does. */
+/** A TCP proxy in front of a server that can stop forwarding without closing, as if the server were frozen. */
 export interface Wire {
   readonly port: number;
-  /** From now on nothing comes through, in either direction; connecting still works. */
+  /** Holds back everything in both directions; connecting still works. */
   freeze(): void;
-  /** From now on what is sent to the server comes through, and its answers are held back. */
+  /** Holds back the server's answers, but forwards what is sent to it. */
   holdAnswers(): void;
-  /** Lets through what was held back, and all that follows. */
+  /** Forwards what was held back, and everything after it. */
   thaw(): void;
   /**
-   * From now on whatever is sent on the connections that there are is lost, in either direction, and neither end learns of it,
-   * as when a NAT has forgotten them. New connections work.
+   * Drops everything on the existing connections, in both directions and without either end noticing, as when a NAT has
+   * forgotten them. New connections work.
    */
   swallow(): void;
-  /** From now on nobody listens, and whoever was connected no longer is: as when the server has ended. */
+  /** Closes the port and all connections, as if the server had ended. */
   cut(): Promise<void>;
-  /** Listens again, at the same port. */
+  /** Listens again on the same port. */
   mend(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Opens a wire to the server of a URL, wherever that is, and gives the URL that leads through it. */
+/** Opens a wire to the server of a URL, and returns the URL that leads through it. */
 export async function openWireTo(url: string): Promise<Wire & { readonly url: string }> {
   const { hostname, port } = new URL(url);
   const wire = await openWire(Number(port), hostname);
@@ -32,7 +32,7 @@ export async function openWireTo(url: string): Promise<Wire & { readonly url: st
   return { ...wire, url: through.href };
 }
 
-/** Opens a wire to a port, of the loopback address unless told otherwise. */
+/** Opens a wire to a port, by default of the loopback address. */
 export async function openWire(target: number, host = '127.0.0.1'): Promise<Wire> {
   const sockets = new Set<Socket>();
   const answering = new Set<Socket>();
@@ -58,7 +58,7 @@ export async function openWire(target: number, host = '127.0.0.1'): Promise<Wire
     held = some;
     for (const socket of held) socket.pause();
   };
-  // One that nobody else is given while the wire is cut.
+  // A reserved port, which no other server gets while the wire is cut.
   const port = await freePort();
   const server = createServer((near) => {
     const far = connect(target, host);

@@ -7,7 +7,7 @@ import { sql } from '../../../db/database/drizzle.js';
 import { codeOf, isUniqueViolation } from '../../../db/database/errors.js';
 import { freePort } from '../../../dev/free-port.js';
 import { Failure } from '../../../shared/failures.js';
-import { openTestDatabase, patientLimits, type TestDatabase } from '../../support/database.js';
+import { generousLimits, openTestDatabase, type TestDatabase } from '../../support/database.js';
 import { withLag } from '../../support/lateness.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -105,7 +105,7 @@ describe('run', () => {
   });
 
   it('lets more statements wait for their turn than there are connections', async () => {
-    const { database } = open(patientLimits);
+    const { database } = open(generousLimits);
 
     await Promise.all(Array.from({ length: 12 }, () => sleep(database, 0.005)));
   });
@@ -127,7 +127,7 @@ describe('run', () => {
   });
 
   it('cuts a statement that takes too long', async () => {
-    const { database } = open({ ...patientLimits, poolSize: 1 });
+    const { database } = open({ ...generousLimits, poolSize: 1 });
     await database.run((db) => db.execute(sql`set statement_timeout = 100`));
 
     expect(await failure(sleep(database, 10))).toMatchObject({ code, reason: cut });
@@ -143,7 +143,7 @@ describe('run', () => {
   });
 
   it('waits only so long for a connection when slow statements have them all', async () => {
-    const { database } = open({ answerMs: patientLimits.answerMs });
+    const { database } = open({ answerMs: generousLimits.answerMs });
     const { held, release } = await holdBack();
     const slow = [database.run(held), database.run(held)];
 
@@ -157,7 +157,7 @@ describe('run', () => {
   });
 
   it('gives up within 2.8 seconds in all, without taking a slow server for a silent one', async () => {
-    const { database, logText } = open({ poolSize: 1, waitMs: patientLimits.waitMs });
+    const { database, logText } = open({ poolSize: 1, waitMs: generousLimits.waitMs });
     const first = sleep(database, 1.5);
 
     const failed = await failure(sleep(database, 10));
@@ -171,7 +171,7 @@ describe('run', () => {
   });
 
   it('gives up sooner where others are to follow, and goes on with the connection', async () => {
-    const { database, logText } = open({ ...patientLimits, poolSize: 1 });
+    const { database, logText } = open({ ...generousLimits, poolSize: 1 });
 
     // Without the limit there would be an answer.
     const failed = await failure(database.run((db) => db.execute(sql`select pg_sleep(1.5)`), 'auth'));
@@ -189,7 +189,7 @@ describe('run, for searches', () => {
     work.catch((error: unknown) => (error instanceof Failure ? error.facts : error));
 
   it('leaves connections to everything else, however many there are', async () => {
-    const { database } = open({ ...patientLimits, poolSize: 3 });
+    const { database } = open({ ...generousLimits, poolSize: 3 });
     const { held, release } = await holdBack();
     const ended = vi.fn();
     const searches = Array.from({ length: 50 }, () => search(database, held).finally(ended));
@@ -202,7 +202,7 @@ describe('run, for searches', () => {
   });
 
   it('says so when there are too many', async () => {
-    const { database } = open({ poolSize: 3, waitMs: 100, answerMs: patientLimits.answerMs });
+    const { database } = open({ poolSize: 3, waitMs: 100, answerMs: generousLimits.answerMs });
     const { held, release } = await holdBack();
     const first = search(database, held);
 
@@ -214,7 +214,7 @@ describe('run, for searches', () => {
   });
 
   it('uses the only connection there is', async () => {
-    const { database } = open({ ...patientLimits, poolSize: 1 });
+    const { database } = open({ ...generousLimits, poolSize: 1 });
 
     await Promise.all(
       Array.from({ length: 20 }, () => search(database, (db) => db.execute(sql`select pg_sleep(0.01)`))),
@@ -223,7 +223,7 @@ describe('run, for searches', () => {
   });
 
   it('does not look like an outage when one takes too long', async () => {
-    const { database } = open({ poolSize: 1, answerMs: patientLimits.answerMs });
+    const { database } = open({ poolSize: 1, answerMs: generousLimits.answerMs });
     await database.run((db) => db.execute(sql`set statement_timeout = 100`));
 
     expect(await facts(search(database, (db) => db.execute(sql`select pg_sleep(10)`)))).toMatchObject({
@@ -236,7 +236,7 @@ describe('run, for searches', () => {
 
 describe('run, in the background', () => {
   it('does not wait for those who serve requests', async () => {
-    const { database } = open(patientLimits);
+    const { database } = open(generousLimits);
     const { held, release } = await holdBack();
     const ended = vi.fn();
     const slow = Array.from({ length: 30 }, () => database.run(held).finally(ended));
@@ -251,7 +251,7 @@ describe('run, in the background', () => {
 
 describe('withSharedDeadline', () => {
   it('gives statements that follow one another the time of one', async () => {
-    const { database, logText } = open({ poolSize: 1, waitMs: patientLimits.waitMs });
+    const { database, logText } = open({ poolSize: 1, waitMs: generousLimits.waitMs });
     await one(database);
     const statements = database.withSharedDeadline();
     const sleepOn = (seconds: number) => statements.run((db) => db.execute(sql`select pg_sleep(${seconds})`));

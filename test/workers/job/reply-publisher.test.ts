@@ -36,14 +36,14 @@ const storedJob = (id: string, replyTo = 'node') => ({
 const reply = (text: string): Outcome => ({ kind: 'ok', text, model: 'm', queueMs: 1, providerMs: 2 });
 /** What was published on a topic, as it arrives. */
 const publishedOn = (topic: string): ResultMessage['settled'] =>
-  relay.told
-    .filter((told) => told.topic === topic)
+  relay.published
+    .filter((published) => published.topic === topic)
     .flatMap(({ message }) => resultMessageSchema.parse(JSON.parse(JSON.stringify(message))).settled);
 
 describe('publishOutcome', () => {
   it('publishes the outcome to the API process that waits, without being flushed', async () => {
     replies.publishOutcome(job('one'), encodeOutcome(reply('canary')));
-    await relay.toldAtLeast(1);
+    await relay.publishedAtLeast(1);
     const [result] = publishedOn('reply.node');
     expect(result?.jobId).toBe('one');
     expect(decodeOutcome(result?.outcome)).toEqual(reply('canary'));
@@ -53,12 +53,12 @@ describe('publishOutcome', () => {
   it('publishes what ends at once in one message to each process, and what ends later in another', async () => {
     for (const id of ['one', 'two', 'three']) replies.publishOutcome(job(id), encodeOutcome(reply(id)));
     replies.publishOutcome(job('other', 'elsewhere'), encodeOutcome(reply('other')));
-    await relay.toldAtLeast(2);
-    expect(relay.told.map(({ topic }) => topic)).toEqual(['reply.node', 'reply.elsewhere']);
+    await relay.publishedAtLeast(2);
+    expect(relay.published.map(({ topic }) => topic)).toEqual(['reply.node', 'reply.elsewhere']);
     expect(publishedOn('reply.node').map(({ jobId }) => jobId)).toEqual(['one', 'two', 'three']);
     expect(publishedOn('reply.elsewhere').map(({ jobId }) => jobId)).toEqual(['other']);
     replies.publishOutcome(job('four'), encodeOutcome(reply('four')));
-    await relay.toldAtLeast(3);
+    await relay.publishedAtLeast(3);
     expect(publishedOn('reply.node').map(({ jobId }) => jobId)).toEqual(['one', 'two', 'three', 'four']);
   });
 
@@ -123,7 +123,7 @@ describe('publishFailure', () => {
   it.each([null, 'text', {}, { replyTo: 7 }])('publishes nothing of a job whose data is %j', async (data) => {
     replies.publishFailure({ id: 'one', data });
     await replies.flush();
-    expect(relay.told).toEqual([]);
+    expect(relay.published).toEqual([]);
   });
 });
 

@@ -19,7 +19,7 @@ const message: PoolHeartbeat = {
   meanJobMs: 0,
   hasDefaultModel: true,
 };
-const states = () => relay.told.map(({ message }) => (message as PoolHeartbeat).state);
+const states = () => relay.published.map(({ message }) => (message as PoolHeartbeat).state);
 
 beforeEach(() => {
   relay = createRecordingRelay();
@@ -31,9 +31,9 @@ afterEach(() => heartbeat.stop());
 describe('Heartbeat', () => {
   it('is published at once, then once a second', async () => {
     await heartbeat.start();
-    expect(relay.told).toEqual([{ topic: 'pool.openai.w1', message }]);
+    expect(relay.published).toEqual([{ topic: 'pool.openai.w1', message }]);
     const startedAt = performance.now();
-    await relay.toldAtLeast(3);
+    await relay.publishedAtLeast(3);
     expect(performance.now() - startedAt).toBeGreaterThan(1500);
   });
 
@@ -41,7 +41,7 @@ describe('Heartbeat', () => {
     await heartbeat.start();
     describePool = async () => ({ ...message, state: 'paused' });
     heartbeat.publish();
-    await relay.toldAtLeast(2);
+    await relay.publishedAtLeast(2);
     expect(states()).toEqual(['serving', 'paused']);
   });
 
@@ -49,7 +49,7 @@ describe('Heartbeat', () => {
     describePool = () => Promise.reject(new Error('x'));
     await heartbeat.start();
     describePool = async () => message;
-    await relay.toldAtLeast(1);
+    await relay.publishedAtLeast(1);
   });
 
   it('publishes once that the pool is stopped, and resolves then', async () => {
@@ -68,7 +68,7 @@ describe('Heartbeat', () => {
     };
     for (let n = 0; n < 10; n += 1) heartbeat.publish();
     slow.resolve({ ...message, state: 'paused' });
-    await relay.toldAtLeast(3);
+    await relay.publishedAtLeast(3);
     await new Promise((resolve) => setImmediate(resolve));
     expect(states()).toEqual(['serving', 'paused', 'serving']);
   });

@@ -159,12 +159,14 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     const during: boolean[] = [];
     worker.bullWorker.on('active', () => during.push(worker.unsettledJobs.size === 0));
     const jobId = await add();
-    await relay.toldAtLeast(1);
+    await relay.publishedAtLeast(1);
     expect(during).toEqual([true]);
     expect(worker.unsettledJobs.has(jobId)).toBe(false);
     expect(await queue.getJobState(jobId)).toBe('completed');
     const outcome = (await queue.getJob(jobId))?.returnvalue;
-    expect(relay.told).toEqual([{ topic: 'reply.node', message: { v: 1, settled: [{ jobId, outcome }] } }]);
+    expect(relay.published).toEqual([
+      { topic: 'reply.node', message: { v: 1, settled: [{ jobId, outcome }] } },
+    ]);
   });
 
   it('logs a job that fails unexpectedly, and publishes that where somebody waits for it', async () => {
@@ -178,7 +180,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     };
     const worker = await start(broken);
     const jobId = await add();
-    const { message } = (await relay.toldAtLeast(1))[0] ?? {};
+    const { message } = (await relay.publishedAtLeast(1))[0] ?? {};
     expect(message).toMatchObject({ settled: [{ jobId, outcome: expect.stringContaining('"internal"') }] });
     expect(JSON.stringify(message)).not.toContain('canary');
     const failed = () =>
@@ -192,6 +194,6 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     worker.bullWorker.emit('failed', undefined, canary, 'active');
     expect(failed()).toHaveLength(3);
     expect(worker.unsettledJobs.size).toBe(0);
-    expect(relay.told).toHaveLength(1);
+    expect(relay.published).toHaveLength(1);
   });
 });

@@ -104,18 +104,18 @@ describe.each(stores)('Pool on $name', (choice) => {
     return queue.add('chat', encodeChatJob(job), { jobId: randomUUID() });
   };
   const lastHeartbeat = () =>
-    relay.told.findLast(({ topic }) => topic === 'pool.openai.test')?.message as PoolHeartbeat;
+    relay.published.findLast(({ topic }) => topic === 'pool.openai.test')?.message as PoolHeartbeat;
 
   it('publishes its state without counting the jobs of an empty queue each time', async () => {
     const startedAt = performance.now();
-    await relay.toldAtLeast(4);
+    await relay.publishedAtLeast(4);
     const fiveSeconds = Math.ceil((performance.now() - startedAt) / 5000);
     expect(counted).toBeLessThanOrEqual(1 + fiveSeconds);
     expect(lastHeartbeat()).toMatchObject({ state: 'serving', waiting: 0 });
   });
 
   it('publishes the jobs that wait as soon as it has no room for them, and until they have been taken', async () => {
-    await relay.toldAtLeast(2);
+    await relay.publishedAtLeast(2);
     await Promise.all([add(), add(), add(), add(), add()]);
     const full = { inFlight: concurrency, waiting: 5 - concurrency };
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(full), patience);

@@ -52,8 +52,8 @@ describe('cancelUnconfirmed', () => {
     const publish = vi.spyOn(relay, 'publish').mockRejectedValueOnce(new Error('away'));
     cancellation.cancelUnconfirmed({ jobId: 'refused', provider: 'openai' });
     await cancellation.flush();
-    expect(relay.told).toEqual([]);
-    const [first] = await relay.toldAtLeast(1);
+    expect(relay.published).toEqual([]);
+    const [first] = await relay.publishedAtLeast(1);
     expect(first).toEqual({ topic: topics.cancel('openai'), message: { v: 1, jobIds: ['refused'] } });
     expect(publish).toHaveBeenCalledTimes(2);
     publish.mockRestore();
@@ -73,7 +73,7 @@ describe('cancel, of a stored chat', () => {
     await Promise.all(jobIds.map(add));
     for (const jobId of jobIds) cancellation.cancel(storedJob(jobId));
     await cancellation.flush();
-    expect(relay.told).toEqual(messagesFor(...jobIds));
+    expect(relay.published).toEqual(messagesFor(...jobIds));
     expect(await queue.getWaitingCount()).toBe(0);
   });
 
@@ -81,7 +81,7 @@ describe('cancel, of a stored chat', () => {
     await add('cancelled-often');
     for (let n = 0; n < 10; n += 1) cancellation.cancel(storedJob('cancelled-often'));
     await cancellation.flush();
-    expect(relay.told).toEqual(messagesFor('cancelled-often'));
+    expect(relay.published).toEqual(messagesFor('cancelled-often'));
   });
 
   it('does nothing to a job that is gone or has ended, and does it for one that is there again', async () => {
@@ -93,11 +93,11 @@ describe('cancel, of a stored chat', () => {
     cancellation.cancel(storedJob('ended'));
     cancellation.cancel(storedJob('gone'));
     await cancellation.flush();
-    expect(relay.told).toEqual([]);
+    expect(relay.published).toEqual([]);
     expect(await queue.getJobState('ended')).toBe('completed');
     await add('gone');
     cancellation.cancel(storedJob('gone'));
     await cancellation.flush();
-    expect(relay.told).toEqual(messagesFor('gone'));
+    expect(relay.published).toEqual(messagesFor('gone'));
   });
 });
