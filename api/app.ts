@@ -25,8 +25,7 @@ import { jsonBody } from './http/json-body.js';
 import { elapsedMsOf, failureCodeOf, methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { docsRouter } from './openapi/docs.js';
 import { createDocument, type DocumentFacts } from './openapi/openapi.js';
-import { type HealthDeps, livez, readyz } from './operations/health-routes.js';
-import { metricsPage } from './operations/metrics-route.js';
+import { type HealthDeps, livez, metricsPage, readyz } from './operations/monitoring-routes.js';
 import { createRequestCounts } from './operations/request-metrics.js';
 
 /** What the HTTP application is built from. */

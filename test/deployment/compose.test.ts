@@ -6,7 +6,6 @@ import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
 import { type ComposeProject, openComposeProject } from './support/compose-project.js';
 import { docker } from './support/docker.js';
-import { commandsOf } from './support/readme.js';
 
 const [makeCredentials, up, chat, post, addUser, createToken, importPosts, scale, ...ends] = commandsOf(
   'With Docker',
@@ -170,3 +169,17 @@ describe('docker compose', { timeout: 120_000 }, () => {
     expect(left).toEqual(['', '', '']);
   });
 });
+
+/** The commands of a section of the README, as printed; lines that end with a backslash are one command. */
+function commandsOf(section: string): string[] {
+  const readme = readFileSync('README.md', 'utf8');
+  const text = readme.split(`\n## ${section}\n`)[1]?.split('\n## ')[0];
+  if (text === undefined) throw new Error(`The README has no section ${section}.`);
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith('    '))
+    .map((line) => line.slice(4))
+    .join('\n')
+    .replaceAll('\\\n', ' ')
+    .split('\n');
+}

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { expect, inject } from 'vitest';
 import type { Deployment } from '../support/deployment.js';
 import { openWireTo } from '../support/wire.js';
@@ -5,7 +6,6 @@ import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { eventually } from './support/expectations.js';
 import { fault } from './support/fault.js';
-import { openOperator } from './support/operator.js';
 
 const queueIsElsewhere = inject('store').kind === 'redis';
 
@@ -17,6 +17,15 @@ async function expectChatUnaffected(books: Books): Promise<void> {
     expect(codeOf(reply)).toBe('ok');
     expect(reply.tookMs).toBeLessThan(1000);
   }
+}
+
+/** Works on the deployment's database past its programs; ends with the case. */
+async function openOperator(books: Books): Promise<pg.Client> {
+  const connectionString = books.deployment.stores.DATABASE_URL;
+  const client = new pg.Client({ connectionString, application_name: 'operator' });
+  await client.connect();
+  books.release(() => client.end());
+  return client;
 }
 
 async function timedBlog({ blog }: Deployment, json?: unknown) {

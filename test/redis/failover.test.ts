@@ -1,16 +1,41 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect } from 'vitest';
+import { expect, inject } from 'vitest';
+import { queueName } from '../../shared/protocol/messages.js';
+import { namesOfKeys } from '../../shared/queue/stores/redis.js';
 import type { Books } from '../faults/support/books.js';
 import { eventually, expectCodes, keepDoing, timeUntil } from '../faults/support/expectations.js';
 import { fault } from '../faults/support/fault.js';
-import { type OwnTopology, startOwnTopology } from '../faults/support/own-topology.js';
 import { authorization } from '../support/deployment.js';
-import { isSynchronised } from '../support/redis-topologies.js';
+import type { RedisProcess } from '../support/redis-process.js';
+import { isSynchronised, type RedisTopology, startTopology } from '../support/redis-topologies.js';
+import type { StoreServer } from '../support/stores.js';
 
 /** Of a load. */
 const everyMs = 50;
 /** The silence of a second by which a master counts as down, the vote, and until everybody has heard of it. */
 const takenOverMs = 8000;
+
+/** Redis on several servers that one case alone uses. */
+interface OwnTopology extends RedisTopology {
+  /** To start a deployment on; the database is everybody's. */
+  readonly store: StoreServer;
+  /** The server that has the queue of OpenAI for now. */
+  master(): Promise<RedisProcess>;
+}
+
+/** Starts one of the kind that the run is on; it ends with the case. */
+async function startOwnTopology(books: Books): Promise<OwnTopology> {
+  const { topology, databaseUrl } = inject('store');
+  if (topology === undefined) throw new Error('this run has one server alone');
+  const own = await startTopology[topology]();
+  books.release(own.stop);
+  const key = namesOfKeys({ topology, prefix: undefined }).queuePrefix(queueName('openai'));
+  return {
+    ...own,
+    store: { kind: 'redis', topology, url: own.url, databaseUrl },
+    master: () => own.masterOf(key),
+  };
+}
 
 interface Failover {
   books: Books;

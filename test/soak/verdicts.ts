@@ -3,7 +3,6 @@ import { number } from '../bench/table.js';
 import type { Books } from './books.js';
 import type { Gauges } from './gauges.js';
 import type { ProcessName, Sample } from './samples.js';
-import { slopePerMinute } from './slope.js';
 
 /** What a soak has found. */
 export interface Soak {
@@ -97,3 +96,19 @@ const aim = (text: string, met: boolean, numbers: string): AimResult => ({
   verdict: verdict(met),
   numbers,
 });
+
+/** A value at a time in minutes. */
+interface Point {
+  readonly minute: number;
+  readonly value: number;
+}
+
+/** By how much the values grow in a minute: the slope of the line through them by least squares. */
+function slopePerMinute(points: readonly Point[]): number {
+  const mean = (pick: (point: Point) => number) =>
+    points.reduce((sum, point) => sum + pick(point), 0) / points.length;
+  const meanMinute = mean(({ minute }) => minute);
+  const meanValue = mean(({ value }) => value);
+  const spread = mean(({ minute }) => (minute - meanMinute) ** 2);
+  return mean(({ minute, value }) => (minute - meanMinute) * (value - meanValue)) / spread;
+}

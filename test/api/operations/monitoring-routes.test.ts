@@ -1,6 +1,6 @@
-import express from 'express';
+import express, { type Request, type Response } from 'express';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { livez, readyz } from '../../../api/operations/health-routes.js';
+import { livez, metricsPage, readyz } from '../../../api/operations/monitoring-routes.js';
 import type { DatabaseHealth } from '../../../db/database/health.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
@@ -27,6 +27,7 @@ app.get('/readyz', (request, response, next) =>
     draining: () => draining,
   })(request, response, next),
 );
+app.get('/metrics', (request, response, next) => page(request, response, next));
 const server = await serve(app);
 afterAll(async () => {
   await server.close();
@@ -98,5 +99,40 @@ describe('livez', () => {
     store = unreachable;
     draining = true;
     expect(await ask('/livez')).toEqual({ status: 200, body: { status: 'ok' } });
+  });
+});
+
+let scrapes = 0;
+let fails = false;
+const scrape = async () => {
+  if (fails) throw new Error('cannot be read');
+  return { contentType: 'text/plain', text: `scrape ${++scrapes}` };
+};
+const page = metricsPage({ scrape });
+
+/** Requests in this very moment, which a request over the network does not. */
+const scrapeNow = (): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const response = { set: () => response, send: resolve };
+    void page({} as Request, response as unknown as Response, reject);
+  });
+const read = async () => (await fetch(`${server.url}/metrics`)).text();
+
+describe('metricsPage', () => {
+  it('makes its text once a second at most, and shares it among those who ask meanwhile', async () => {
+    expect(await read()).toBe('scrape 1');
+    const startedAt = performance.now();
+    const texts = await Promise.all(Array.from({ length: 20 }, scrapeNow));
+    expect(new Set(texts)).toEqual(new Set(['scrape 2']));
+    expect(await read()).toBe('scrape 3');
+    // What is tested is time: two seconds, less what timers may be early.
+    expect(performance.now() - startedAt).toBeGreaterThan(1900);
+  });
+
+  it('continues after a scrape that failed', async () => {
+    fails = true;
+    expect((await fetch(`${server.url}/metrics`)).status).toBe(500);
+    fails = false;
+    expect(await read()).toBe('scrape 4');
   });
 });

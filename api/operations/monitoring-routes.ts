@@ -1,8 +1,10 @@
 import type { RequestHandler } from 'express';
 import type { Database } from '../../db/database/client.js';
+import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { reasonOf } from '../../shared/queue/queue-store.js';
 import { release } from '../../shared/runtime/release.js';
+import { singleFlight } from '../../shared/runtime/single-flight.js';
 
 /** What `/readyz` checks. */
 export interface HealthDeps {
@@ -35,3 +37,18 @@ const checkQueue = (store: QueueStore, connected: () => boolean) =>
     () => (connected() ? { status: 'ok' } : { status: 'failing', detail: 'not connected yet' }),
     (error: unknown) => ({ status: 'failing', detail: reasonOf(error) }),
   );
+
+/** Writing all metrics takes some milliseconds of processor time. */
+const minScrapeIntervalMs = 1000;
+
+/**
+ * `GET /metrics`, for Prometheus, without authentication, like the health pages. The text is written at most once a
+ * second: requests that come meanwhile share it, and those that come sooner share the next one.
+ */
+export function metricsPage(instruments: Pick<ApiInstruments, 'scrape'>): RequestHandler {
+  const scrape = singleFlight(() => instruments.scrape(), { apartMs: minScrapeIntervalMs });
+  return async (_request, response) => {
+    const { contentType, text } = await scrape();
+    response.set('Content-Type', contentType).send(text);
+  };
+}
