@@ -32,10 +32,10 @@ const releaseOnStore = [
   // A deployment for each test, or seconds that have to pass.
   'test/system/{database-down,metrics,rate-limits,real-providers,upkeep,worker-faults}.test.ts',
 ];
-/** What these check is a tenth of a second, or takes a whole machine: nothing else runs beside them. */
-const faultsAlone = ['deadlines', 'cancel', 'fairness', 'many-leave', 'wave'].map(
-  (name) => `test/faults/${name}.test.ts`,
-);
+/** What these check is a tenth of a second, and they do little else: no more run at once than there are processors. */
+const faultsToTheTenth = ['test/faults/{deadlines,cancel}.test.ts'];
+/** What takes a whole machine: nothing else runs beside it. */
+const faultsAlone = ['test/faults/{fairness,many-leave,wave}.test.ts'];
 const scaling = 'test/deployment/scaling.test.ts';
 
 /** Starts programs, or changes what all code in a process sees: gets a process of its own. */
@@ -63,12 +63,21 @@ const faults = (store: string, index: number) => [
   project({
     name: `${store} faults`,
     include: ['test/faults/**/*.test.ts'],
-    exclude: faultsAlone,
+    exclude: [...faultsToTheTenth, ...faultsAlone],
     globalSetup: withStore,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     ...waiting,
     order: 10,
+  }),
+  project({
+    name: `${store} faults to the tenth`,
+    include: faultsToTheTenth,
+    globalSetup: withStore,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    maxWorkers: 2,
+    order: 11,
   }),
   project({
     name: `${store} faults alone`,
@@ -77,7 +86,7 @@ const faults = (store: string, index: number) => [
     testTimeout: 60_000,
     hookTimeout: 60_000,
     maxWorkers: 1,
-    order: 11 + index,
+    order: 12 + index,
   }),
 ];
 
@@ -126,13 +135,13 @@ const projects = {
     project({ name: 'laborious', include: laborious, globalSetup: [postgres], maxWorkers: 2, order: 2 }),
   ],
   release: [
-    project({ name: 'release', include: release, globalSetup: [postgres], ...waiting, order: 3 }),
     project({
-      name: 'laborious release',
-      include: laboriousRelease,
+      name: 'release',
+      // What the laborious ones measure is processor time, whatever runs beside them.
+      include: [...release, ...laboriousRelease],
       globalSetup: [postgres],
-      maxWorkers: 2,
-      order: 4,
+      ...waiting,
+      order: 3,
     }),
     ...served.map((store) =>
       project({
