@@ -30,7 +30,7 @@ export async function listAudit(database: Database, limit: number): Promise<Audi
   }));
 }
 
-/** The actor of a change for which none was given. */
+/** Whoever changes users or tokens, where nobody was named. */
 export const unknownActor = 'unknown';
 
 interface AuditedChange {
