@@ -30,7 +30,7 @@ export async function listAudit(database: Database, limit: number): Promise<Audi
   }));
 }
 
-/** Whoever changes users or tokens, where nobody was named. */
+/** The actor of a change for which none was given. */
 export const unknownActor = 'unknown';
 
 interface AuditedChange {

@@ -13,8 +13,8 @@ import {
 } from './database/drizzle.js';
 
 /**
- * The tables. `npm run db:generate` makes the migration for a change of this file; take `"public".` out of it, which
- * drizzle-kit puts into references: the tables are where search_path says.
+ * The tables. `npm run db:generate` writes the migration for a change of this file. Remove `"public".` from it, which drizzle-kit
+ * puts into references: the tables are in the schema that search_path names.
  */
 
 const bytes = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
@@ -55,7 +55,7 @@ export const posts = pgTable(
     uniqueIndex('posts_idempotency')
       .on(post.idempotencyOwner, post.idempotencyKey)
       .where(sql`idempotency_key is not null`),
-    // Read backwards, newest first. Readers see published posts alone, writers every one.
+    // Scanned backwards, newest first. Readers see only published posts, writers all of them.
     index('posts_published_newest').on(post.sortedAt, post.id).where(sql`status = 'published'`),
     index('posts_newest').on(post.sortedAt, post.id),
     index('posts_author_newest').on(post.author, post.sortedAt, post.id),
@@ -80,8 +80,8 @@ export const postSources = pgTable('post_sources', {
 });
 
 /**
- * Users: names are unique among them, and a name that is removed and given again is another user, with another id. The one that
- * the environment names needs no row; where there is one of that name, it is that user's.
+ * Users. Names are unique; a name that is removed and used again gets another id. The user that the environment names needs no row;
+ * a row with that name belongs to that user.
  */
 export const users = pgTable('users', {
   name: text('name').primaryKey(),
@@ -100,8 +100,8 @@ export const tokens = pgTable('tokens', {
   /** Name of its user when it was made. */
   owner: text('owner').notNull(),
   /**
-   * Its user. A trigger finds the user by the owner's name, or makes one without a secret, so that no token is without; the
-   * release before this one knows no ids. Null once the user was removed: then the token is worthless.
+   * Its user. A trigger sets it from the owner's name, and creates a user without a secret when there is none, because the previous
+   * release writes no ids. Null once the user was removed: the token is worthless then.
    */
   userId: uuid('user_id').references(() => users.id, { onDelete: 'set null' }),
   scopes: text('scopes').array().$type<Scope[]>().notNull(),
@@ -112,7 +112,7 @@ export const tokens = pgTable('tokens', {
   revokedAt: time('revoked_at'),
 });
 
-/** The operators' changes of users and tokens; written by the statement of the change, and never changed. */
+/** The operators' changes of users and tokens; each is written by the statement that makes the change, and never updated. */
 export const audit = pgTable('audit', {
   id: uuid('id').primaryKey().defaultRandom(),
   /** To the microsecond: the entries are ordered by it. */

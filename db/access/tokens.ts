@@ -49,7 +49,7 @@ export interface TokenStore {
   find(secretHash: Buffer): Promise<TokenGrant | undefined>;
   /** Records a use, at most once a minute. */
   markUsed(id: string): Promise<void>;
-  /** Oldest first; the expired and revoked ones too. */
+  /** Oldest first, including expired and revoked ones. */
   list(): Promise<TokenInfo[]>;
   /** False when there is no such token; a token that is revoked already keeps its time. */
   revoke(id: string): Promise<boolean>;

@@ -7,7 +7,7 @@ import { tokens, users } from '../schema.js';
 
 /** A user as operators see it. */
 export interface UserInfo {
-  /** UUID; a name that is given again after a removal gets another one. */
+  /** UUID; a name that is used again after a removal gets another one. */
   id: string;
   name: string;
   role: UserRole;

@@ -24,7 +24,7 @@ export type Query<T> = (db: Drizzle) => PromiseLike<T>;
  * - `auth`: to check the credentials of a request; given up after a second, so that time is left for the request itself.
  * - `feed`: to find the versions of a feed's posts before their contents; given up after a second, too.
  * - `search`: may take long and come in large numbers, so it gets a third of the connections at most.
- * - `background`: for what the process must know however many requests there are; uses the connection of `check`.
+ * - `background`: for what the process itself needs, however many requests there are; uses the connection of `check`.
  */
 export type Purpose = 'request' | 'auth' | 'feed' | 'search' | 'background';
 
@@ -40,7 +40,7 @@ export interface Statements {
 
 /** The blog's database. */
 export interface Database extends Statements {
-  /** For the statements that serve one request in turn: together they get 2.8 s from now on. */
+  /** For several statements that serve one request: together they get 2.8 s from now on. */
   withSharedDeadline(): Statements;
   /** Checks the database on a connection that requests do not use, within 3 s. Never throws. */
   check(): Promise<DatabaseHealth>;
@@ -151,7 +151,7 @@ interface PoolOptions {
 
 const connectTimeoutMs = 2000;
 const minStatementMs = 2000;
-/** Time for PostgreSQL's answer that it has cancelled a statement to arrive. */
+/** How long the news that PostgreSQL has cancelled a statement may take to arrive. */
 const arrivalMs = 800;
 const closingMs = 700;
 

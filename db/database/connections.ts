@@ -100,7 +100,7 @@ const types = {
 
 const quote = (text: string): string => `"${text.replace(/["\\]/g, '\\$&')}"`;
 
-/** The sockets of some connections. */
+/** Opens the sockets of connections, and can end them all. */
 class Sockets {
   readonly #address: PostgresAddress;
   readonly #open = new Set<Socket>();
@@ -117,10 +117,10 @@ class Sockets {
     this.#left -= 1;
     const { host, port, ssl } = this.#address;
     const socket = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
-    // Where connections are accepted and closed at once, as by the proxy of a dead server, postgres.js would reconnect for ever
-    // without a pause unless it is an error.
+    // Without an error postgres.js would reconnect for ever, and without a pause, where connections are accepted and closed at
+    // once, as by the proxy of a dead server.
     socket.once('end', () => socket.destroy(connectionLost()));
-    // postgres.js uses a connection until this event, which Node emits only after it has let other code send a query.
+    // postgres.js uses a connection until 'close', which Node emits so late that a query could be sent in between.
     socket.once('error', () => queueMicrotask(() => socket.emit('close', true)));
     if (ssl) refuseWithoutTls(socket);
     for (const earlier of this.#open) if (earlier.destroyed) this.#open.delete(earlier);

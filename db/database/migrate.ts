@@ -7,10 +7,10 @@ import { codeOf, undefinedTable } from './errors.js';
 
 const migrationsFolder = fileURLToPath(new URL('../migrations', import.meta.url));
 
-/** Which migrations were applied. Like all our tables it is where search_path says, and nobody else's. */
+/** The table of the applied migrations; like all our tables in the schema that search_path names. */
 const appliedMigrations = sql.identifier('quillgate_migrations');
 
-/** Any number that nobody else takes: whoever migrates holds this lock of the database. */
+/** The advisory lock that a migration holds: an arbitrary number that nobody else uses. */
 const migrationLock = 5_142_077_301;
 
 const connectTimeoutMs = 5000;
@@ -18,9 +18,9 @@ const closingMs = 1000;
 const noticeAfterMs = 2000;
 
 /**
- * Brings the schema up to date. Any number of processes may do so at once, and `onWait` is called in one that has
- * waited 2 s for another. Gives what the schema is then: a database that a newer release has migrated stays as it is.
- * Rejects with an error of Drizzle or postgres.js, and has changed nothing then; `errorOf` says what may be shown of it.
+ * Brings the schema up to date. Any number of processes may do so at once; `onWait` is called in one that has waited 2 s for
+ * another. Returns the age of the schema afterwards: a database that a newer release has migrated stays as it is. Changes nothing
+ * when it rejects, with an error of Drizzle or postgres.js; `errorOf` says what may be shown of it.
  */
 export async function migrateDatabase(
   url: string,
@@ -29,7 +29,7 @@ export async function migrateDatabase(
   const { db, close } = openSession({
     address: parsePostgresUrl(url),
     connectTimeoutMs,
-    // Limits that are set for the role or the database to suit requests would end a migration half-way.
+    // Limits that suit requests, set for the role or the database, would interrupt a migration.
     session: { application_name: 'quillgate migrate', statement_timeout: '0', lock_timeout: '0' },
   });
   try {
@@ -82,7 +82,7 @@ async function applyPending(db: Drizzle): Promise<void> {
   });
 }
 
-/** When the newest migration that was applied had been written, in milliseconds since 1970; 0 before the first. */
+/** When the newest applied migration was written, in milliseconds since 1970; 0 before the first. */
 async function lastMigration(db: Drizzle): Promise<number> {
   try {
     const [row] = await db.execute<{ last: string | null }>(

@@ -3,7 +3,7 @@ import { and, arrayContains, desc, eq, type SQL, sql } from '../database/drizzle
 import { posts } from '../schema.js';
 import { isPublished, postColumns, versionColumns } from './post-rows.js';
 
-/** A place in the list: behind the post that has these. */
+/** A place in the list: right after the post with these values. */
 export interface Position {
   sortedAt: Date;
   id: string;

@@ -28,7 +28,7 @@ export interface PostVersion {
   updatedAt: string;
 }
 
-/** What tells a version of a post from others of it. */
+/** Distinguishes the versions of one post. */
 export type PostRevision = Pick<PostVersion, 'version' | 'updatedAt'>;
 
 /** A literal, not a parameter: a generic plan could not use the partial index of published posts. */

@@ -43,7 +43,7 @@ export class PostStore {
     this.#database = database;
   }
 
-  /** Undefined also for a draft when drafts are not to be seen. */
+  /** Undefined for a missing post, and for a draft unless `drafts` is set. */
   async get(id: string, { drafts }: { drafts: boolean }): Promise<Post | undefined> {
     const select = drafts ? this.#selectAny : this.#selectPublished;
     const [row] = await this.#database.run((db) => select(db).execute({ id }));
@@ -66,11 +66,11 @@ export class PostStore {
   }
 
   /**
-   * A request that is known already gives the post it made, as it is now. Throws `Failure('idempotency_key_reused')`
-   * when the key is known and the hash is another.
+   * Creates a post. For a repeated request it returns the post that the first one created, as it is now. Throws
+   * `Failure('idempotency_key_reused')` when the key was used with another hash.
    *
-   * 1. The post is inserted, unless its slug or its request is known already.
-   * 2. If the request is known, its post is returned. This is checked first, because a repeated request with a slug finds that
+   * 1. The post is inserted, unless its slug or its idempotency key is taken.
+   * 2. If the key is taken, its post is returned. This is checked first, because a repeated request with a slug finds that
    *    slug taken, too: by its own post. A key of a previous user of the same name is removed from the post, and the insertion
    *    repeated.
    * 3. If the slug was made from the title, another post has just taken it: the insertion is repeated with another slug.
@@ -95,7 +95,7 @@ export class PostStore {
     return updatePost(this.#database.withSharedDeadline(), { id, values, slug, expected });
   }
 
-  /** No changes make no new version. */
+  /** Without any changes the version stays. */
   patch(id: string, changes: PostChanges, expected?: Expected): Promise<Change> {
     const statements = this.#database.withSharedDeadline();
     if (Object.values(changes).every((value) => value === undefined))
