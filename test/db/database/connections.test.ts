@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Database, openDatabase } from '../../../db/database/client.js';
@@ -23,9 +25,9 @@ afterAll(async () => {
 });
 
 /** Opens a database with two connections for requests, which the test closes when it ends. */
-function open(): Database {
+function open(url = server.url): Database {
   const { log } = createRecordingLog();
-  const database = openDatabase({ url: server.url, poolSize: 2, waitMs: 1000, answerMs: 3000, log });
+  const database = openDatabase({ url, poolSize: 2, waitMs: 1000, answerMs: 3000, log });
   onTestFinished(() => database.close());
   return database;
 }
@@ -97,6 +99,33 @@ describe('openConnections', () => {
     await longest.reset();
     await Promise.all([1, 2, 3, 4].map(() => write(database)));
     expect(await pidsOf(database)).not.toEqual(before);
+  });
+
+  it('sends nothing on a connection whose end has just arrived', async () => {
+    const accepted: Socket[] = [];
+    const proxy = createServer((socket) => {
+      accepted.push(socket);
+      socket.pipe(connect(Number(new URL(server.url).port), '127.0.0.1')).pipe(socket);
+    }).listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    onTestFinished(() => void proxy.close());
+    const { port } = proxy.address() as AddressInfo;
+    const url = new URL(server.url);
+    url.port = String(port);
+    const database = open(url.href);
+    await write(database);
+    const bell = connect(port, '127.0.0.1');
+    await once(proxy, 'connection');
+    const [used, ringer] = accepted;
+
+    // Both arrive in one turn of the event loop.
+    used?.destroy();
+    ringer?.write('x');
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+    await once(bell, 'data');
+    await write(database);
+
+    bell.destroy();
   });
 
   it('uses its connections again', async () => {
