@@ -8,7 +8,7 @@ import { StartupError } from '../shared/runtime/program.js';
 import { parsePostgresUrl } from '../shared/urls/postgres-url.js';
 import { StoreUrlError } from '../shared/urls/store-url-error.js';
 
-/** Statements, and so connections, that a command uses at once. */
+/** Maximum statements, and so connections, that a command uses at once. */
 const statementsAtOnce = 8;
 
 /** A command can wait, and the connection to a remote database can be slow. */

@@ -5,7 +5,7 @@ import { release } from '../shared/runtime/release.js';
 
 /**
  * `quillgate <command>`, for operators. The launcher starts the programs among the commands by itself. A command's
- * code is loaded when it is asked for: what the others need would slow every one.
+ * code is loaded when it runs: the dependencies of all would slow down each.
  */
 await runProgram(async (environment) => {
   const quillgate = new Command('quillgate')

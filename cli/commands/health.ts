@@ -1,12 +1,12 @@
 import { type Config, type Environment, parseConfig } from '../../shared/config/config.js';
 import { StartupError } from '../../shared/runtime/program.js';
 
-/** Longest wait for an answer; a health check that hangs is an answer too. */
+/** Maximum wait for an answer; a health check that hangs counts as failed. */
 const timeoutMs = 4000;
 
 /**
  * `quillgate health`, for the health checks of containers: asks the API or the worker that listens here, whichever it
- * is, for `/livez`, or with `ready` for `/readyz`. Throws `StartupError` unless it says that all is well.
+ * is, for `/livez`, or with `ready` for `/readyz`. Throws `StartupError` unless the answer is a success.
  */
 export async function checkHealth(environment: Environment, { ready }: { ready?: boolean }): Promise<void> {
   const config = parseConfig(environment, 'command');
@@ -21,14 +21,14 @@ export async function checkHealth(environment: Environment, { ready }: { ready?:
   process.stdout.write(`${text}\n`);
 }
 
-/** The answer, or nothing where nobody listens. */
+/** The response; undefined when nothing answers. */
 async function ask({ HOST }: Config, port: number, path: string): Promise<Response | undefined> {
   const host = addressHere.get(HOST) ?? HOST;
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`;
   return fetch(url, { signal: AbortSignal.timeout(timeoutMs) }).catch(() => undefined);
 }
 
-/** Where this machine reaches who listens on every address. */
+/** The loopback addresses of servers that listen on all addresses. */
 const addressHere = new Map([
   ['0.0.0.0', '127.0.0.1'],
   ['::', '::1'],

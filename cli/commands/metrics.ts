@@ -35,7 +35,7 @@ function table(metrics: MetricTable): string[] {
   return ['| metric | type | labels | what it is |', '|---|---|---|---|', ...rows];
 }
 
-/** Labels whose values are told elsewhere. */
+/** Labels whose values are listed elsewhere. */
 const described = new Set(['code', 'release']);
 
 function labels({ labels }: MetricDefinition): string {

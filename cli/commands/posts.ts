@@ -14,7 +14,7 @@ import { printable, readPosts } from '../import/post-files.js';
 /**
  * `quillgate posts import`: checks every post first, and stores none when one is wrong. Throws `StartupError` with
  * everything that is wrong, or with what was stored when that is not all. A post that was changed since its file was read
- * is written over with `force` alone.
+ * is overwritten only with `force`.
  */
 export async function importPosts(
   environment: Environment,
@@ -69,11 +69,11 @@ function refuseAny(problems: readonly string[]): void {
 const describeCounts = ({ counts }: ImportResult): string =>
   `${counts.created} created, ${counts.changed} changed, ${counts.unchanged} unchanged`;
 
-/** More names than these are those of another format. */
+/** More unknown names than this are those of another format. */
 const maxUnused = 20;
 const maxName = 64;
 
-/** Names what the files say that no post has, so that nobody takes it for stored. */
+/** Names the fields of the files that posts do not have, so that nobody assumes they were stored. */
 function describeUnused(checked: readonly CheckedPost[]): string {
   const counts = new Map<string, number>();
   for (const name of checked.flatMap(({ unused }) => unused)) counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -107,7 +107,7 @@ interface ExportOptions {
 
 /**
  * `quillgate posts export`: to a folder, or to a file when the path ends in `.json`. Throws `StartupError` when the place
- * cannot be written to or the database goes away.
+ * cannot be written to or the database becomes unavailable.
  */
 export async function exportPosts(
   environment: Environment,
@@ -140,7 +140,7 @@ export async function exportPosts(
     process.stderr.write(prune ? await removeStrays(path, before) : describeStrays(before));
 }
 
-/** How far a command has got. */
+/** The progress of a command. */
 interface Progress {
   advance(): void;
   /** Removes the bar; the command reports the result. */

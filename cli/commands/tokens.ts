@@ -10,13 +10,13 @@ import { parseTime } from '../output/time.js';
 
 interface CreateOptions {
   owner?: string;
-  /** As they were given: each may be a comma list. */
+  /** As given on the command line: each may be a comma-separated list. */
   scope?: string[];
   expires: string;
   json?: boolean;
 }
 
-/** `quillgate tokens create`: prints the new token, this once and alone. Throws `StartupError` for bad options. */
+/** `quillgate tokens create`: prints the new token, which cannot be shown again. Throws `StartupError` for bad options. */
 export async function createToken(environment: Environment, options: CreateOptions): Promise<void> {
   const granted = readScopes(options.scope ?? ['blogs:write']);
   const expiresAt = readExpiry(options.expires);
@@ -40,7 +40,7 @@ export async function createToken(environment: Environment, options: CreateOptio
   process.stdout.write(options.json ? `${JSON.stringify({ id, token: secret, ...facts })}\n` : `${secret}\n`);
 }
 
-/** `quillgate tokens list`, revoked and expired ones included. */
+/** `quillgate tokens list`, including revoked and expired ones. */
 export async function listTokens(environment: Environment, { json }: { json?: boolean }): Promise<void> {
   const tokens = await withDatabase(environment, (database) => createTokenStore(database).list());
   const rows = tokens.map(({ id, owner, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }) => ({

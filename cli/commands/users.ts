@@ -15,7 +15,7 @@ interface AddOptions extends PrintOptions {
   role?: string;
 }
 
-/** `quillgate users add`: prints the new user's secret, this once and alone. Throws `StartupError` for a name in use. */
+/** `quillgate users add`: prints the new user's secret, which cannot be shown again. Throws `StartupError` for a name in use. */
 export async function addUser(environment: Environment, name: string, options: AddOptions): Promise<void> {
   checkName(name);
   const role = readRole(options.role);
@@ -55,7 +55,7 @@ export async function listUsers(environment: Environment, { json }: PrintOptions
     );
 }
 
-/** `quillgate users remove`: takes the user's tokens away as well. Throws `StartupError` when there is no such user. */
+/** `quillgate users remove`: also removes the user's tokens. Throws `StartupError` when there is no such user. */
 export async function removeUser(environment: Environment, name: string): Promise<void> {
   const { removed, tokensRevoked, isFirst } = await withDatabase(environment, async (database, config) => ({
     ...(await createUserStore(database, actor()).remove(name)),

@@ -14,13 +14,13 @@ import { createExportPaths } from './export-paths.js';
 export interface Export {
   transfer: PostImport;
   path: string;
-  /** Whether to write into a folder that is not empty, or over a file. */
+  /** Whether to write into a folder that is not empty, or to overwrite a file. */
   force: boolean;
   onPost: () => void;
 }
 
 interface FolderExport extends Export {
-  /** Whether to write every field of every post, also where the imported file could be given back as it was. */
+  /** Whether to write every field of every post, even where the imported file could be restored unchanged. */
   full: boolean;
   /** Author of an imported post that names none. */
   defaultAuthor: string;
@@ -29,12 +29,12 @@ interface FolderExport extends Export {
 /** The Markdown files that were in a folder before an export. */
 export interface FilesBefore {
   count: number;
-  /** Those that belong to none of the posts: of posts that are gone, or new ones that were not imported yet. */
+  /** Those that belong to no post: of removed posts, or new ones that were not imported yet. */
   ofNoPost: string[];
 }
 
 /**
- * Writes a Markdown file for every post: over the file that it came from, if it came from one. Throws `StartupError` when
+ * Writes a Markdown file for every post, to the path of the file that it came from, if any. Throws `StartupError` when
  * the folder cannot be written to.
  */
 export async function exportToFolder(to: FolderExport): Promise<FilesBefore> {
@@ -62,7 +62,7 @@ export const describeStrays = ({ ofNoPost }: FilesBefore): string =>
 
 /**
  * Removes the files that belong to no post and lists them. Throws `StartupError` when one cannot be removed, and removes none
- * when no file belongs to a post, as in a folder that has nothing to do with these posts.
+ * when no file belongs to a post, as in an unrelated folder.
  */
 export async function removeStrays(folder: string, { count, ofNoPost }: FilesBefore): Promise<string> {
   if (ofNoPost.length === count)
@@ -75,22 +75,22 @@ export async function removeStrays(folder: string, { count, ofNoPost }: FilesBef
 }
 
 /**
- * Whether the file that a post came from is there, so that this is its folder: once it is written over, the file stands
- * for the post as it is now. A file in any other folder does not: who imports the old one would take the change back.
+ * Whether the path still has the file that the post came from, so that this is its folder: once overwritten, that file has the
+ * current post. A copy in another folder does not count: importing the old file would undo the change.
  */
 async function holds(path: string, { head }: PostSource): Promise<boolean> {
   const text = await readFile(path, 'utf8').catch(() => undefined);
   return text !== undefined && splitFile(text).head === head;
 }
 
-/** An export works with a read-only database, too. */
+/** Ignores that a read-only database refuses this: an export works there as well. */
 async function record(marking: Promise<void>): Promise<void> {
   await marking.catch((error: unknown) => {
     if (!isUnavailable(error)) throw error;
   });
 }
 
-/** Waits for work on a file. Throws `StartupError` with the file's path and the code of what went wrong. */
+/** Waits for work on a file. Throws `StartupError` with the file's path and the error's code. */
 export async function written<T>(path: string, work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -100,7 +100,7 @@ export async function written<T>(path: string, work: Promise<T>): Promise<T> {
   }
 }
 
-/** Writes files below a folder, and only there: it follows no links that it finds inside. */
+/** Writes files only below a folder: links inside it are not followed. */
 async function openFolder(root: string, { force }: { force: boolean }) {
   await written(root, mkdir(root, { recursive: true }));
   if (!force && (await written(root, readdir(root))).length > 0)

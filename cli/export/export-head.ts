@@ -7,15 +7,15 @@ import { checkRawPost } from '../import/imported-post.js';
 import { parseMarkdown } from '../import/post-files.js';
 
 interface ExportedFile extends ExportedPost {
-  /** The path that the post gets. */
+  /** The path of the post's file. */
   path: string;
   /** Author of an imported post that names none. */
   defaultAuthor: string;
 }
 
 /**
- * The head of a post's file. That of the file it came from is kept; only what an import would read from it that the
- * post has not is written anew. Where that cannot be done, every field is.
+ * The head of a post's file. If the post came from a file, this is that file's head, in which only fields that differ from the
+ * post are changed. Where that is not possible, every field is written.
  */
 export function headOf(file: ExportedFile): string {
   const { post, path, source } = file;
@@ -24,7 +24,7 @@ export function headOf(file: ExportedFile): string {
   const changes = readAgain(source.head, file)?.changes;
   if (changes === undefined) return renderHead(post);
   const changed = changeFrontMatter(source.head, changes);
-  // A head takes one empty line for its own, also that with which a content begins.
+  // A head includes the blank line after it, which may be the first line of the content.
   const exact = [changed, `${changed}\n`].find((head) => {
     const again = readAgain(head, file);
     return again?.changes.size === 0 && again.content === post.content;
@@ -32,7 +32,7 @@ export function headOf(file: ExportedFile): string {
   return exact ?? renderHead(post);
 }
 
-/** The head of a post's file: every field in a fixed order. Strings are quoted as in JSON, so that no YAML misreads them. */
+/** A head with every field in a fixed order. Strings are quoted as in JSON, so that no YAML parser misreads them. */
 export const renderHead = (post: Post): string =>
   renderFrontMatter(new Map(fields.map((field) => [field, texts[field](post)])));
 
@@ -60,7 +60,7 @@ const fields: readonly Field[] = [
   ...(['publishedAt', 'createdAt', 'updatedAt', 'version'] as const),
 ];
 
-/** What an import would read from the file with this head, and what would have to change in it for the post as it is. */
+/** The content that an import would read from a file with this head, and the changes that the head needs to match the post. */
 function readAgain(
   head: string,
   { post, path, defaultAuthor }: ExportedFile,
@@ -70,26 +70,26 @@ function readAgain(
   const checked = checkRawPost(raw, defaultAuthor);
   if (checked.kind === 'wrong') return undefined;
   const { content, author = defaultAuthor, ...others } = checked.post;
-  // The slug that the title makes which it is to have: another one than now will be written.
+  // The slug of the title that will be in the file, which is the post's if that differs from the file's.
   const givenTitle = post.title === checked.post.title ? checked.givenTitle : post.title;
   const { wanted } = slugsOf({ ...checked, givenTitle });
   const read = { ...others, author, slug: wanted };
-  // What a file does not say stays as it is in the post.
+  // An import leaves fields that the file does not have as they are.
   const differing = fields.filter(
     (field) => read[field] !== undefined && !isDeepStrictEqual(read[field], post[field]),
   );
-  const words = differing.flatMap((field) => wordsFor(field, raw.fields));
-  return { content, changes: new Map(words.map((word) => [word, texts[word](post)])) };
+  const names = differing.flatMap((field) => namesOf(field, raw.fields));
+  return { content, changes: new Map(names.map((name) => [name, texts[name](post)])) };
 }
 
-/** What a file calls a field. */
-function wordsFor(field: Field, given: ReadonlyMap<string, unknown>): (keyof typeof texts)[] {
-  const has = (word: string) => given.get(word) != null;
+/** The names by which a file has the field. */
+function namesOf(field: Field, given: ReadonlyMap<string, unknown>): (keyof typeof texts)[] {
+  const has = (name: string) => given.get(name) != null;
   if (field === 'publishedAt') {
-    const words = (['publishedAt', 'publishDate', 'date'] as const).filter(has);
-    return words.length > 0 ? words.slice(0, 1) : [field];
+    const names = (['publishedAt', 'publishDate', 'date'] as const).filter(has);
+    return names.length > 0 ? names.slice(0, 1) : [field];
   }
   if (field !== 'status') return [field];
-  const words = (['status', 'draft', 'published'] as const).filter(has);
-  return words.length > 0 ? words : [field];
+  const names = (['status', 'draft', 'published'] as const).filter(has);
+  return names.length > 0 ? names : [field];
 }

@@ -5,7 +5,7 @@ import { printable } from '../import/post-files.js';
 import { type Export, written } from './export-folder.js';
 
 /**
- * Writes every post into one JSON array, which is in its place only once it is whole. Throws `StartupError` when the file
+ * Writes every post into one JSON array, which is moved into place once it is complete. Throws `StartupError` when the file
  * cannot be written.
  */
 export async function exportToJson(to: Export): Promise<void> {
@@ -29,7 +29,7 @@ async function writeArray({ transfer, onPost }: Export, write: (text: string) =>
   let before = '[\n';
   for await (const page of transfer.pages()) {
     for (const { post } of page) {
-      // Split at the ends of JSON's lines alone: a content can hold other characters that end lines.
+      // Split only at the line ends of the JSON: a content can have other characters that end lines.
       await write(`${before}  ${JSON.stringify(post, null, 2).split('\n').join('\n  ')}`);
       before = ',\n';
       onPost();

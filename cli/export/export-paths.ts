@@ -1,12 +1,12 @@
 import { posix, win32 } from 'node:path';
 
-/** Hands out the paths of an export, relative and with `/`, each once. */
+/** Assigns the paths of an export, relative and with `/`, each only once. */
 export interface ExportPaths {
-  /** Whether the path can be had: it stays inside the folder and is in nobody's way. */
+  /** Claims the path; false unless it is inside the folder and conflicts with no other. */
   claim(path: string): boolean;
-  /** A path of its own for a post. */
+  /** Claims a unique path for a post. */
   claimFor(post: { slug: string; id: string }): string;
-  /** Whether somebody has the path, or one that some file systems take for it. */
+  /** Whether the path is claimed, or one that is the same to some file systems. */
   isClaimed(path: string): boolean;
 }
 
@@ -29,7 +29,7 @@ export function createExportPaths(): ExportPaths {
   return { claim, claimFor, isClaimed: (path) => files.has(fold(path)) };
 }
 
-/** The same for names that some file systems take for one; upper case first, because there `ß` and `SS` are the same. */
+/** Equal for names that are the same to some file systems; upper case first, because to them `ß` and `SS` are equal. */
 const fold = (path: string): string => path.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
 
 function foldersAbove(path: string): string[] {
@@ -37,7 +37,7 @@ function foldersAbove(path: string): string[] {
   return names.map((_, index) => names.slice(0, index + 1).join('/'));
 }
 
-/** Paths come from the database, which others may write to. */
+/** Checked, because paths come from the database, which others may write to. */
 function staysInside(path: string): boolean {
   const names = path.split('/');
   if (names.some((name) => ['', '.', '..'].includes(name)) || path.includes('\0')) return false;

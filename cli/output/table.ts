@@ -1,4 +1,4 @@
-/** Lines of aligned columns under their names; `-` stands for a value there is none of. */
+/** Lines of aligned columns under their names; `-` stands for a missing value. */
 export function renderTable(names: readonly string[], rows: readonly (readonly (string | null)[])[]): string {
   const lines = [
     names.map((name) => name.toUpperCase()),
@@ -16,7 +16,7 @@ export function renderTable(names: readonly string[], rows: readonly (readonly (
     .join('');
 }
 
-/** Code points: close to what a terminal shows, which no simple rule tells. */
+/** In code points: close to the width in a terminal, which no simple rule gives. */
 const widthOf = (text: string): number => [...text].length;
 
 const pad = (text: string, width: number): string => text + ' '.repeat(width - widthOf(text));

@@ -4,8 +4,8 @@ const zone = String.raw`(?<zone>Z|(?<hours>[+-]\d{2})(?::?(?<minutes>\d{2}))?)`;
 const pattern = new RegExp(`^${day}(?:(?:T|[ \\t]+)${clock}[ \\t]*${zone}?)?$`, 'i');
 
 /**
- * Reads a time as RFC 3339 or YAML writes it (`2026-01-31`, `2026-01-31 10:00:00 +0100`) into RFC 3339 in UTC, to the
- * millisecond. What has no zone is UTC. Undefined for anything else, and for a day that does not exist.
+ * Converts a time in the format of RFC 3339 or YAML (`2026-01-31`, `2026-01-31 10:00:00 +0100`) to RFC 3339 in UTC, with
+ * milliseconds. Without a zone it is UTC. Undefined for anything else, and for a day that does not exist.
  */
 export function parseTime(text: string): string | undefined {
   const parts = pattern.exec(text.trim())?.groups;
@@ -13,19 +13,19 @@ export function parseTime(text: string): string | undefined {
   const { clock = '00:00', seconds = ':00', fraction = '', hours = '+00', minutes = '00' } = parts;
   const time = new Date(`${parts.day}T${clock}${seconds}${fraction.slice(0, 4)}${hours}:${minutes}`);
   if (Number.isNaN(time.getTime())) return undefined;
-  // What comes back from PostgreSQL is read as a year of our time when it is below 100; one above 9999 not at all.
+  // Of what PostgreSQL returns, years below 100 would be read as recent ones, and years above 9999 not at all.
   return /^(?!00)\d{4}-/.test(time.toISOString()) ? time.toISOString() : undefined;
 }
 
-/** `new Date` would take the 30th of February for a day in March. */
+/** `new Date` would read the 30th of February as a day in March. */
 function isDay(text: string): boolean {
   const time = new Date(`${text}T00:00:00Z`);
   return !Number.isNaN(time.getTime()) && time.toISOString().startsWith(text);
 }
 
 /**
- * The first moment, in UTC, at which it is this time somewhere: without a zone it may be that of any place, and days begin
- * 14 hours before those of UTC.
+ * The earliest moment, in UTC, that the time can mean: without a zone it may be local time anywhere, and days begin up to 14
+ * hours before those of UTC.
  */
 export function earliestTime(text: string): string | undefined {
   const time = parseTime(text);
