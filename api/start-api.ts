@@ -59,11 +59,24 @@ export async function serveApi(config: Config): Promise<void> {
   const places = () => jobClient()?.pools.totalConcurrency();
   const app = createApp({ config, ...chat, ...openBlog(config, deps), authentication, places, ...watched });
   const server = lifecycle.opened('http server', new ApiServer({ app, draining }), (open) =>
-    open.close({ graceMs: config.SHUTDOWN_GRACE_MS, onGraceOver: () => pendingReplies.settleAll(cutShort) }),
+    closeServer(open, config, { pendingReplies, jobClient }),
   );
   const port = await listen(server, { variable: 'PORT', port: config.PORT, host: config.HOST });
   notifyParent({ type: 'listening', port });
   log.info({ port, ...(metricsPort !== undefined && { metricsPort }), queue: store.kind }, 'listening');
+}
+
+/** Answers what is in flight within its grace; what takes longer ends as a failure that is worth another try. */
+function closeServer(
+  server: ApiServer,
+  { SHUTDOWN_GRACE_MS: graceMs, STREAM_GRACE_MS: streamGraceMs }: Config,
+  { pendingReplies, jobClient }: Pick<ChatParts, 'pendingReplies' | 'jobClient'>,
+): Promise<void> {
+  const endStreams = () => {
+    for (const jobId of jobClient()?.streamedJobIds ?? []) pendingReplies.settle(jobId, cutShort);
+  };
+  setTimeout(endStreams, streamGraceMs).unref();
+  return server.close({ graceMs, onGraceOver: () => pendingReplies.settleAll(cutShort) });
 }
 
 function openApiInstruments(): ApiInstruments {
@@ -96,13 +109,20 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
   const gauges = createQueueGauges({ metrics: instruments.metrics, source: jobClient, now });
   instruments.onScrape(gauges.refresh);
   const resultTtlMs = config.CHAT_RESULT_TTL_S * 1000;
-  const storedChats = new StoredChats({ records: store.records, jobClient, resultTtlMs, now });
+  const storedChats = new StoredChats({
+    records: store.records,
+    jobClient,
+    pendingReplies,
+    resultTtlMs,
+    now,
+  });
   const chatService = new ChatService({
     jobClient,
     pendingReplies,
     storedChats,
     timeoutMs: config.CHAT_TIMEOUT_MS,
     maxMs: config.CHAT_MAX_WAIT_S * 1000,
+    maxStreamMs: config.CHAT_STREAM_MAX_S * 1000,
     now,
   });
   return { pendingReplies, jobClient, storedChats, chatService };
@@ -123,7 +143,8 @@ function connectWhenReady(
       return undefined;
     });
     if (jobClient === undefined) return;
-    const maxMs = Math.max(config.CHAT_TIMEOUT_MS, config.CHAT_MAX_WAIT_S * 1000);
+    const maxStreamMs = config.CHAT_TIMEOUT_MS + config.CHAT_STREAM_MAX_S * 1000;
+    const maxMs = Math.max(maxStreamMs, config.CHAT_MAX_WAIT_S * 1000);
     lifecycle.opened('pruner', startPruner({ store, maxMs, log }), (pruner) => pruner.stop());
     log.info('queue connected');
     await authentication.attempted;

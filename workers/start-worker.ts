@@ -21,12 +21,15 @@ import { createLog, type Log } from '../shared/runtime/log.js';
 import { notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
 import { openHealthServer } from './health-server.js';
+import { DeltaPublisher } from './job/delta-publisher.js';
 import { LiveSettings } from './pool/live-settings.js';
 import { Pool } from './pool/pool.js';
 import { openProvider } from './providers/provider-settings.js';
 
 /** Time after the grace period to close everything else; an unavailable store takes a second at each step. */
 const closingMs = 5000;
+/** A relay over PostgreSQL carries a tenth of the messages. */
+const deltaWindowMs = { redis: 20, postgres: 50 };
 /** A store that is ready whenever it is asked and still refuses so often is not what is wrong. */
 const maxTriesToOpen = 20;
 
@@ -67,13 +70,16 @@ async function startPools({ config, store, instruments, log, lifecycle }: StartD
   const ids = config.WORKER_PROVIDERS.filter((id) => runsHere(config, id, log));
   // All are loaded, and their release is registered, before the first takes a job.
   const providers = await Promise.all(ids.map((id) => openProvider(id, config)));
+  const deltas = new DeltaPublisher({ relay, windowMs: deltaWindowMs[store.kind], log });
   const starting: Promise<Pool>[] = [];
+  const grace = { graceMs: config.SHUTDOWN_GRACE_MS, streamGraceMs: config.STREAM_GRACE_MS };
   lifecycle.opened('pools', starting, async () => {
-    await Promise.all(starting.map(async (pool) => (await pool).stop({ graceMs: config.SHUTDOWN_GRACE_MS })));
+    await Promise.all(starting.map(async (pool) => (await pool).stop(grace)));
   });
   for (const provider of providers) {
     const settings = new LiveSettings(poolSettings(config, provider.id));
-    const pool = new Pool({ provider, settings, config, store, relay, workerName, instruments, log });
+    const shared = { config, store, relay, deltas, workerName, instruments, log };
+    const pool = new Pool({ provider, settings, ...shared });
     starting.push(pool.start().then(() => pool));
   }
   return Promise.all(starting);

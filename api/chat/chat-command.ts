@@ -2,6 +2,7 @@ import type { UserIdentity } from '../../db/access/users.js';
 import type { ChatStatus, ProviderId, Turn } from '../../shared/contract.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { Completion } from './chat-result.js';
+import type { DeltaSink, TextPosition } from './jobs/reply-stream.js';
 import type { JobOwner } from './pools/outstanding-jobs.js';
 
 /** A conversation for a provider. */
@@ -20,8 +21,17 @@ export interface ChatCommand {
   elapsedMs?: number;
   /** Aborts when the client disconnects: that cancels the job, wherever it is, unless the chat is stored. */
   signal: AbortSignal;
+  /** Present when the caller reads the reply as it is written. */
+  stream?: StreamOptions | undefined;
   /** Present when the chat is stored, so that the caller may come back for it. */
   storeOptions?: StoreOptions | undefined;
+}
+
+/** How a reply is read while it is written. */
+export interface StreamOptions {
+  readonly sink: DeltaSink;
+  /** How far the caller has read it before. */
+  readonly from: TextPosition | undefined;
 }
 
 /** How a chat is stored. */
@@ -31,8 +41,8 @@ interface StoreOptions {
   readonly key: string | undefined;
   /** Whether the caller wants an answer before the reply is there. */
   readonly isAsync: boolean;
-  /** Called with the id of the command's chat as soon as it is known, before anything becomes of it. */
-  readonly onResolved: (chatId: string) => void;
+  /** Called with the id of the command's chat as soon as it is known, and whether that had ended before. */
+  readonly onResolved: (chatId: string, facts: { isReplayed: boolean }) => void;
   /** Called when the command's chat goes on without its request, with a promise that resolves when that no longer counts. */
   readonly onDetached: (ended: Promise<unknown>) => void;
 }
@@ -65,5 +75,5 @@ export interface ResolvedChat {
 
 /** The reply of the model, or that an asynchronous chat was accepted and is under way. */
 export type ChatReply =
-  | { readonly kind: 'completed'; readonly completion: Completion; readonly isReplayed: boolean }
+  | { readonly kind: 'completed'; readonly completion: Completion }
   | { readonly kind: 'accepted'; readonly id: string; readonly status: ChatStatus };

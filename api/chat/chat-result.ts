@@ -15,13 +15,6 @@ export function toCompletion(result: JobResult, provider: ProviderId): Completio
   throw outcomeToFailure(result.outcome, provider);
 }
 
-/** As `toCompletion`, for an outcome that is older than the command; the failure says so in its headers. */
-export function replay(outcome: Outcome, provider: ProviderId): Completion {
-  if (isCompletion(outcome)) return outcome;
-  const { code, facts } = outcomeToFailure(outcome, provider);
-  throw new Failure(code, { ...facts, headers: { 'Idempotency-Replayed': 'true' } });
-}
-
 /** Whether the outcome is a reply. */
 export const isCompletion = (outcome: Outcome): outcome is Completion =>
   outcome.kind === 'ok' || outcome.kind === 'truncated';

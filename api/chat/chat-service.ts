@@ -1,38 +1,38 @@
 import { Failure } from '../../shared/failures.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { admit, type Deadlines, resolveDeadlines, type TimeLimits } from './admission.js';
 import { type ChatCommand, type ChatReply, isStored, jobOwnerOf, type ResolvedChat } from './chat-command.js';
-import { replay, statusOf, toCompletion } from './chat-result.js';
+import { statusOf, toCompletion } from './chat-result.js';
 import { type Admission, clockMarginMs } from './idempotent-entry.js';
 import type { JobClient, NewJob } from './jobs/job-client.js';
 import type { JobResult } from './jobs/job-results.js';
 import type { PendingJob, PendingReplies } from './jobs/pending-replies.js';
+import { ReplyStream } from './jobs/reply-stream.js';
 import type { CountedJob } from './pools/outstanding-jobs.js';
 import type { StoredChats } from './stored-chats.js';
 
-type Client = Pick<JobClient, 'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed'>;
+type Client = Pick<
+  JobClient,
+  'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'openStream'
+>;
 
-interface ChatServiceDeps {
+interface ChatServiceDeps extends TimeLimits {
   /** The way to the workers; undefined until the queue's store was reached. */
   jobClient: () => Client | undefined;
   pendingReplies: PendingReplies;
   storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'>;
-  /** How long a caller waits that does not say so, in milliseconds. */
-  timeoutMs: number;
-  /** How long the job of an asynchronous chat may take, in milliseconds. */
-  maxMs: number;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
 }
 
 /** A command's job, added or being added. */
-interface SubmittedJob {
+interface SubmittedJob extends Pick<Deadlines, 'waitUntil' | 'startBy'> {
   readonly command: ChatCommand;
   readonly jobClient: Client;
   readonly chat: ResolvedChat['chat'];
   readonly job: PendingJob;
-  /** Until when the caller waits, in milliseconds since the epoch. */
-  readonly waitUntil: number;
+  readonly stream: ReplyStream | undefined;
   readonly counted: CountedJob;
   /** Adds the job, once more if need be: a job whose id is there already is not added. */
   readonly add: () => Promise<void>;
@@ -57,47 +57,18 @@ export class ChatService {
   async createChat(command: ChatCommand): Promise<ChatReply> {
     const jobClient = this.#deps.jobClient();
     if (jobClient === undefined) throw new Failure('queue_unavailable');
-    const { deadline, waitUntil } = this.#resolveDeadline(command);
-    const admit = () => this.#admit(command, { jobClient, deadline });
-    const { chat, outcome } = await this.#resolveChat(command, { deadline, admit });
-    command.storeOptions?.onResolved(chat.id);
-    if (outcome)
-      return { kind: 'completed', completion: replay(outcome, command.provider), isReplayed: true };
-    const submitted = this.#addJob(command, { jobClient, chat, waitUntil });
-    const result = await this.#awaitResult(submitted);
-    return this.#toReply(submitted, result);
-  }
-
-  /**
-   * Until when the caller waits and the job may take, in milliseconds since the epoch; throws `timeout` when the latter is over.
-   */
-  #resolveDeadline({ storeOptions, waitMs, elapsedMs = 0, provider }: ChatCommand) {
-    const { timeoutMs, maxMs } = this.#deps;
-    const isAsync = storeOptions?.isAsync ?? false;
-    // Times in records are whole milliseconds.
-    const startedAt = Math.round(this.#now() - elapsedMs);
-    const waitUntil = startedAt + (waitMs ?? (isAsync ? 0 : timeoutMs));
-    const deadline = isAsync ? startedAt + maxMs : waitUntil;
-    if (deadline <= this.#now()) throw new Failure('timeout', { provider });
-    return { waitUntil, deadline };
-  }
-
-  /** Throws what `PoolRegistry.admit` throws for a new job, and `queue_unavailable` when it is the store that is down. */
-  async #admit(
-    command: ChatCommand,
-    { jobClient, deadline }: { jobClient: Client; deadline: number },
-  ): Promise<void> {
-    const timeoutMs = deadline - this.#now();
-    try {
-      jobClient.pools.admit(jobOwnerOf(command), { timeoutMs, model: command.model });
-    } catch (error) {
-      // Heartbeats do not arrive while the store is down either, which is another failure than a dead pool.
-      if (error instanceof Failure && error.code === 'provider_unavailable')
-        await withTimeout(timeoutMs, jobClient.check()).catch((cause) => {
-          throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
-        });
-      throw error;
-    }
+    const deadlines = resolveDeadlines(command, this.#deps, this.#now());
+    const { chat, outcome } = await this.#resolveChat(command, {
+      deadline: deadlines.deadline,
+      admit: () => admit(command, { jobClient, timeoutMs: deadlines.startBy - this.#now() }),
+    });
+    command.storeOptions?.onResolved(chat.id, { isReplayed: outcome !== undefined });
+    if (outcome) return replayTo(command, outcome);
+    const submitted = this.#addJob(command, { jobClient, chat, ...deadlines });
+    using stream = submitted.stream;
+    const reply = this.#toReply(submitted, await this.#awaitResult(submitted));
+    if (reply.kind === 'completed') await stream?.finish(reply.completion);
+    return reply;
   }
 
   /** A new chat, once it was admitted, or the stored one that the command's key stands for. */
@@ -111,13 +82,24 @@ export class ChatService {
   /** Counts the job as outstanding, and begins to add it; a chat that is joined has it added again, should it have been lost. */
   #addJob(
     command: ChatCommand,
-    { jobClient, chat, waitUntil }: Pick<SubmittedJob, 'jobClient' | 'chat' | 'waitUntil'>,
+    {
+      jobClient,
+      chat,
+      waitUntil,
+      startBy,
+    }: Pick<SubmittedJob, 'jobClient' | 'chat' | 'waitUntil' | 'startBy'>,
   ): SubmittedJob {
     const job = { jobId: chat.id, provider: command.provider, isStored: isStored(command) };
     const counted = jobClient.pools.recordAdded(job.jobId, jobOwnerOf(command));
-    const add = () => jobClient.add(job.jobId, { ...toNewJob(command, chat), level: counted.level });
+    const newJob = {
+      ...toNewJob(command, chat),
+      ...(command.stream && { stream: true, firstDeltaBy: startBy }),
+    };
+    const add = () => jobClient.add(job.jobId, { ...newJob, level: counted.level });
+    const isJoined = chat.id !== command.requestId;
+    const stream = command.stream && jobClient.openStream(job, { ...command.stream, isJoined });
     const submitted: SubmittedJob = {
-      ...{ command, jobClient, chat, job, counted, add, added: add() },
+      ...{ command, jobClient, chat, job, startBy, stream, counted, add, added: add() },
       // A joined chat ends at its own deadline, which another process's clock has set.
       waitUntil: Math.min(waitUntil, chat.deadline + clockMarginMs),
     };
@@ -143,7 +125,9 @@ export class ChatService {
       isUnfinished = result.state !== 'settled';
       return result;
     } catch (error) {
-      isUnfinished = submitted.command.signal.aborted;
+      const { command, jobClient, job, stream } = submitted;
+      isUnfinished = command.signal.aborted || stream?.hasFailed === true;
+      if (stream?.hasFailed && !isStored(command)) jobClient.cancel(job);
       throw error;
     } finally {
       this.#release(submitted, { isUnfinished });
@@ -156,6 +140,8 @@ export class ChatService {
     jobClient,
     job,
     waitUntil,
+    startBy,
+    stream,
     add,
     added,
   }: SubmittedJob): Promise<Outcome | undefined> {
@@ -163,10 +149,13 @@ export class ChatService {
     const wait = this.#deps.pendingReplies.wait(job, waitUntil);
     if (signal.aborted) wait.leave();
     signal.addEventListener('abort', wait.leave);
+    const leaveUnlessBegun = () => stream?.hasBegun || wait.leave();
+    const timer = stream && setTimeout(leaveUnlessBegun, startBy - this.#now());
     try {
       const confirmed = added.then(() => wait.onLost(() => void add().catch(() => undefined)));
       // A refused add rejects at once; the deadline or a disconnect ends the wait for a slow one.
-      const outcome = await Promise.race([wait.outcome, confirmed.then(() => wait.outcome)]);
+      const ends = [wait.outcome, confirmed.then(() => wait.outcome), ...(stream ? [stream.failed] : [])];
+      const outcome = await Promise.race(ends);
       if (outcome !== undefined) return outcome;
       // A job that is cancelled before it is there would be added after that.
       if (signal.aborted && !storeOptions)
@@ -179,6 +168,7 @@ export class ChatService {
       if (storeOptions?.isAsync) await added;
       return undefined;
     } finally {
+      clearTimeout(timer);
       signal.removeEventListener('abort', wait.leave);
       wait.leave();
     }
@@ -205,8 +195,15 @@ export class ChatService {
     const isInTime = result.state === 'settled' && waitMs !== undefined;
     if (storeOptions?.isAsync && !isInTime)
       return { kind: 'accepted', id, status: statusOf(result, { deadline, now: this.#now() }) };
-    return { kind: 'completed', completion: toCompletion(result, provider), isReplayed: false };
+    return { kind: 'completed', completion: toCompletion(result, provider) };
   }
+}
+
+/** The reply of a chat that has ended before. */
+async function replayTo({ provider, stream }: ChatCommand, outcome: Outcome): Promise<ChatReply> {
+  const completion = toCompletion({ state: 'settled', outcome }, provider);
+  if (stream) await ReplyStream.replay(stream, completion);
+  return { kind: 'completed', completion };
 }
 
 /** Nobody reads the reply to a request whose client has disconnected. */

@@ -22,6 +22,7 @@ import { elapsedMsOf, requestIdOf } from '../http/problem.js';
 import { bytesOf, checkChatRequest, checkModel, disconnectSignal, readTurns } from './chat-request.js';
 import { completionHeaders, pathOfChat, sendAccepted } from './chat-response.js';
 import type { ChatService } from './chat-service.js';
+import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 import type { UserLimits } from './user-limits.js';
 
 /** What `POST /chat` needs of the application. */
@@ -45,6 +46,10 @@ export class ChatController extends Controller {
    * `Idempotency-Key` or `Prefer: respond-async` the chat is stored: it goes on when the client disconnects, and can be read at
    * `/chat/{id}`, as `Content-Location` has it; the id is the `X-Request-Id` of the request that began it.
    *
+   * With `Accept: text/event-stream` the reply comes as it is written, as server-sent events: `delta` with `{"delta": "…"}`, each piece of the
+   * text once and in order, then `done` with `{"response", "finishReason", "provider", "model", "usage"}`, or `error` with a problem. A chat
+   * that fails before its first piece is answered with an ordinary problem.
+   *
    * @summary Chat with a language model
    * @param provider Which provider serves the request.
    * @param model The provider's own model name; absent means the configured one.
@@ -54,6 +59,8 @@ export class ChatController extends Controller {
    * @param idempotencyKey 1 to 255 visible ASCII characters: requests with the same key share one chat and its reply. The chat calls the
    * provider once, again if the call fails transiently, and at most four times if workers die. A chat that failed transiently is
    * not replayed; the next request with its key tries again.
+   * @param lastEventId Of a stream that broke off: the id of the last event that arrived. The stream of a stored chat goes on behind it, if it
+   * is the same reply still.
    */
   @Post()
   @OperationId('chat')
@@ -82,7 +89,7 @@ export class ChatController extends Controller {
     'Idempotency-Replayed': string;
     /** Path of the chat, if it is stored. */
     'Content-Location': string;
-  }>('200', 'The reply')
+  }>('200', 'The reply', ['application/json', 'text/event-stream'])
   @Response<
     AcceptedChat,
     {
@@ -164,6 +171,7 @@ export class ChatController extends Controller {
     @Header('X-LLM-Model') model?: string,
     @Header('Prefer') prefer?: string,
     @Header('Idempotency-Key') idempotencyKey?: string,
+    @Header('Last-Event-ID') lastEventId?: string,
   ): Promise<ChatResponse> {
     const response = request.res as HttpResponse;
     const waitS = readWait(prefer, this.deps.maxWaitS);
@@ -177,7 +185,11 @@ export class ChatController extends Controller {
     const load = { user: user.id, bytes: bytesOf(turns) };
     const onDetached = (ended: Promise<unknown>) => limits.countUntil(load, ended);
     // Set on the response, so that problems carry it as well.
-    const onResolved = (id: string) => void response.set('Content-Location', pathOfChat(id, response));
+    const onResolved = (id: string, { isReplayed }: { isReplayed: boolean }) => {
+      response.set('Content-Location', pathOfChat(id, response));
+      if (isReplayed) response.set('Idempotency-Replayed', 'true');
+    };
+    const events = !isAsync && acceptsEventStream(request) ? new EventStream(response, provider) : undefined;
     const command = {
       requestId: requestIdOf(response),
       user: user.id,
@@ -187,14 +199,16 @@ export class ChatController extends Controller {
       waitMs: waitS && waitS * 1000,
       elapsedMs: elapsedMsOf(response),
       signal: disconnectSignal(response),
+      stream: events && { sink: events, from: readLastEventId(lastEventId) },
       storeOptions:
         isAsync || key !== undefined ? { owner: user, key, isAsync, onResolved, onDetached } : undefined,
     };
-    const reply = await limits.run(load, () => chatService.createChat(command));
+    const replying = limits.run(load, () => chatService.createChat(command));
+    if (events) return events.end(replying);
+    const reply = await replying;
     if (reply.kind === 'accepted') return sendAccepted(response, reply, applied);
-    const headers = completionHeaders(reply.completion, provider);
-    for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);
-    if (reply.isReplayed) this.setHeader('Idempotency-Replayed', 'true');
+    for (const [name, value] of Object.entries(completionHeaders(reply.completion, provider)))
+      this.setHeader(name, value);
     return { response: reply.completion.text };
   }
 }

@@ -2,6 +2,7 @@ import {
   Controller,
   Delete,
   Get,
+  Header,
   Middlewares,
   OperationId,
   Path,
@@ -13,19 +14,22 @@ import {
   SuccessResponse,
   Tags,
 } from '@tsoa/runtime';
+import type { Response as HttpResponse } from 'express';
 import type { Chat, ChatStatus, Problem } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { AuthenticatedRequest } from '../access/authentication.js';
 import { toProblem } from '../http/problem.js';
 import { checkUuidParam } from '../http/uuid-param.js';
+import { disconnectSignal } from './chat-request.js';
 import { isCompletion, outcomeToFailure } from './chat-result.js';
+import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 import type { JobResult } from './jobs/job-results.js';
 import type { StoredChats } from './stored-chats.js';
 
 /** What the operations on stored chats need of the application. */
 export interface StoredChatsControllerDeps {
-  storedChats: Pick<StoredChats, 'read' | 'cancel'>;
+  storedChats: Pick<StoredChats, 'read' | 'follow' | 'cancel'>;
 }
 
 @Route('chat')
@@ -44,21 +48,31 @@ export class StoredChatsController extends Controller {
 
   /**
    * For whoever began it with an `Idempotency-Key` or `Prefer: respond-async`, until `CHAT_RESULT_TTL_S` after its deadline.
-   * `expired` is one whose deadline passed before there was a reply.
+   * `expired` is one whose deadline passed before there was a reply. With `Accept: text/event-stream` its reply is a stream, as that of
+   * `POST /chat`: from the beginning, or behind the event that `Last-Event-ID` names.
    *
    * @summary Get a stored chat
    * @param id Id of the chat, as `Content-Location` and the `X-Request-Id` of the request that began it have it.
+   * @param lastEventId The id of the last event of its stream that arrived.
    */
   @Get('{id}')
   @OperationId('getChat')
   @Security('basic')
   @Middlewares(checkUuidParam)
-  @SuccessResponse<{ 'X-Request-Id': string }>('200', 'The chat', 'application/json')
-  async getChat(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<Chat> {
-    const { chat, result, status } = await this.deps.storedChats.read({
-      owner: request.user,
-      id: id.toLowerCase(),
-    });
+  @SuccessResponse<{ 'X-Request-Id': string }>('200', 'The chat', ['application/json', 'text/event-stream'])
+  async getChat(
+    @Request() request: AuthenticatedRequest,
+    @Path() id: string,
+    @Header('Last-Event-ID') lastEventId?: string,
+  ): Promise<Chat> {
+    const { storedChats } = this.deps;
+    const name = { owner: request.user, id: id.toLowerCase() };
+    const { chat, result, status } = await storedChats.read(name);
+    if (!acceptsEventStream(request)) return represent(chat, result, status);
+    const response = request.res as HttpResponse;
+    const events = new EventStream(response, chat.provider);
+    const reader = { sink: events, from: readLastEventId(lastEventId), signal: disconnectSignal(response) };
+    await events.end(storedChats.follow(chat, result, reader));
     return represent(chat, result, status);
   }
 

@@ -5,12 +5,14 @@ import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { ResolvedChat, StoredChatCommand } from './chat-command.js';
+import type { ChatReply, ResolvedChat, StoredChatCommand, StreamOptions } from './chat-command.js';
 import { ChatRecords, isOwnedBy } from './chat-records.js';
-import { statusOf } from './chat-result.js';
-import { type Admission, IdempotentEntry } from './idempotent-entry.js';
+import { statusOf, toCompletion } from './chat-result.js';
+import { type Admission, clockMarginMs, IdempotentEntry } from './idempotent-entry.js';
 import type { JobClient } from './jobs/job-client.js';
 import type { JobResult } from './jobs/job-results.js';
+import type { PendingReplies } from './jobs/pending-replies.js';
+import { ReplyStream } from './jobs/reply-stream.js';
 
 /** A stored chat, for the user who asks for it. */
 interface ChatName {
@@ -18,12 +20,13 @@ interface ChatName {
   id: string;
 }
 
-type Jobs = Pick<JobClient, 'read' | 'cancel'>;
+type Jobs = Pick<JobClient, 'read' | 'cancel' | 'openStream'>;
 
 interface StoredChatsDeps {
   records: RecordStore;
   /** Undefined until the queue's store was reached. */
   jobClient: () => Jobs | undefined;
+  pendingReplies: Pick<PendingReplies, 'wait'>;
   /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
@@ -38,12 +41,14 @@ const retryWhileDown = { pauseMs: 1000, maxPauseMs: 16_000, maxTries: 6, unref: 
 /** The rules by which stored chats are created, joined, read and cancelled; all throw `queue_unavailable` without a store. */
 export class StoredChats {
   readonly #jobClient: () => Jobs | undefined;
+  readonly #pendingReplies: Pick<PendingReplies, 'wait'>;
   readonly #records: ChatRecords;
   readonly #entry: IdempotentEntry;
   readonly #now: () => number;
 
-  constructor({ records, jobClient, resultTtlMs, now = Date.now }: StoredChatsDeps) {
+  constructor({ records, jobClient, pendingReplies, resultTtlMs, now = Date.now }: StoredChatsDeps) {
     this.#jobClient = jobClient;
+    this.#pendingReplies = pendingReplies;
     this.#records = new ChatRecords(records, now);
     this.#now = now;
     const readResult = (chat: StoredChat) => this.#readResult(chat);
@@ -58,6 +63,35 @@ export class StoredChats {
   /** The chat and what has become of it; throws `not_found` unless it is the owner's. */
   read(name: ChatName): Promise<{ chat: StoredChat; result: JobResult; status: ChatStatus }> {
     return withAnswerTimeout(this.#read(name));
+  }
+
+  /**
+   * The reply of a chat that was read with this result; its sink gets it as it is written. Leaves the chat alone when the signal aborts.
+   * Throws the failure that it ends with, and `timeout` at its deadline.
+   */
+  async follow(
+    { id: jobId, provider, deadline }: StoredChat,
+    result: JobResult,
+    { signal, ...reader }: StreamOptions & { signal: AbortSignal },
+  ): Promise<ChatReply> {
+    if (result.state === 'settled') {
+      const completion = toCompletion(result, provider);
+      await ReplyStream.replay(reader, completion);
+      return { kind: 'completed', completion };
+    }
+    const job = { jobId, provider, isStored: true };
+    const wait = this.#pendingReplies.wait(job, deadline + clockMarginMs);
+    signal.addEventListener('abort', wait.leave);
+    try {
+      using stream = this.#connected().openStream(job, { ...reader, isJoined: true });
+      const outcome = await Promise.race([wait.outcome, stream.failed]);
+      const completion = toCompletion(outcome ? { state: 'settled', outcome } : result, provider);
+      await stream.finish(completion);
+      return { kind: 'completed', completion };
+    } finally {
+      signal.removeEventListener('abort', wait.leave);
+      wait.leave();
+    }
   }
 
   /** Cancels the chat unless it has ended; throws `not_found` unless it is the owner's. */

@@ -15,7 +15,7 @@ export function problemHandler(log: Log): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
     const failure = toFailure(error);
     const fields = { err: error, requestId: requestIdOf(response), code: failure.code };
-    response.locals.failureCode = failure.code;
+    recordFailure(response, failure);
     if (!(error instanceof Failure) && failure.code === 'internal') log.error(fields, 'unexpected error');
     // An answer that has begun can no longer become a problem: closing it shows the client that it is incomplete.
     if (response.headersSent) response.destroy();
@@ -39,6 +39,11 @@ export const requestIdOf = (response: Response): string => String(response.getHe
 
 /** Milliseconds since the request's headers were read; `startedAt` is set together with its id. */
 export const elapsedMsOf = (response: Response): number => performance.now() - response.locals.startedAt;
+
+/** Records what the request failed with, for the log and the metrics. */
+export function recordFailure(response: Response, { code }: Failure): void {
+  response.locals.failureCode = code;
+}
 
 /** The code of the problem that answered the request, if there was one. */
 export const failureCodeOf = (response: Response): FailureCode | undefined => response.locals.failureCode;

@@ -67,6 +67,11 @@ export const apiVariables = {
     .describe(
       'Longest deadline a caller may ask for with Prefer: wait=N, in seconds; must be the same for all API processes, each of which forgets jobs that are a minute older.',
     ),
+  CHAT_STREAM_MAX_S: count(3600)
+    .default(300)
+    .describe(
+      'How long a stream may go on after the deadline for its first delta, in seconds; a request with Prefer: wait=N ends with that.',
+    ),
   CHAT_USER_MAX_IN_FLIGHT: count(100_000)
     .optional()
     .describe(

@@ -17,6 +17,11 @@ export const environmentSchema = z.object({
   SHUTDOWN_GRACE_MS: milliseconds(0)
     .default(25_000)
     .describe('How long requests and jobs in flight may take to finish after SIGTERM, in milliseconds.'),
+  STREAM_GRACE_MS: milliseconds(0)
+    .default(25_000)
+    .describe(
+      'How long streams in flight may go on after SIGTERM, in milliseconds, within SHUTDOWN_GRACE_MS; then they end with a retryable error.',
+    ),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')

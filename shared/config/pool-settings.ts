@@ -6,8 +6,12 @@ import { isSimulated } from './provider-credentials.js';
 export interface PoolSettings {
   /** Jobs at once in this process. */
   concurrency: number;
-  /** Longest call, in milliseconds. */
+  /** Longest call, or of a stream the longest wait for its first delta, in milliseconds. */
   timeoutMs: number;
+  /** Longest wait for the first delta of a stream, in milliseconds, if shorter. */
+  firstTokenTimeoutMs: number;
+  /** Longest silence in a stream after its first delta, in milliseconds. */
+  idleTimeoutMs: number;
   /** Model for requests that name none. */
   model: string | undefined;
   /** What callers may name besides, as in `isModelAllowed`. */
@@ -28,6 +32,8 @@ export function poolSettings(config: Config, id: ProviderId): PoolSettings {
   return {
     concurrency: config[`${prefix}_CONCURRENCY`],
     timeoutMs: config[`${prefix}_TIMEOUT_MS`],
+    firstTokenTimeoutMs: config[`${prefix}_FIRST_TOKEN_TIMEOUT_MS`],
+    idleTimeoutMs: config[`${prefix}_IDLE_TIMEOUT_MS`],
     model: isPlayed ? simulatedModel : config[`${prefix}_MODEL`],
     ...(models && { models }),
     maxOutputTokens: config[`${prefix}_MAX_OUTPUT_TOKENS`],

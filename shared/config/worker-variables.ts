@@ -9,6 +9,8 @@ const modelPattern = z.string().regex(/^[A-Za-z0-9*][A-Za-z0-9._:/@*-]{0,255}$/,
 const perProvider = {
   concurrency: () => count(10_000).default(20),
   timeoutMs: () => milliseconds(100).default(45_000),
+  firstTokenTimeoutMs: () => milliseconds(100).default(40_000),
+  idleTimeoutMs: () => milliseconds(100).default(20_000),
   model: () => text.optional(),
   models: () =>
     z
@@ -57,7 +59,15 @@ export const workerVariables = {
       'Comma list of the models of OpenAI that callers may name besides OPENAI_MODEL, with * for any characters; any plain name when it is not set.',
     ),
   OPENAI_CONCURRENCY: perProvider.concurrency().describe('Concurrent OpenAI jobs per worker process.'),
-  OPENAI_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to OpenAI, in milliseconds.'),
+  OPENAI_TIMEOUT_MS: perProvider
+    .timeoutMs()
+    .describe('Longest call to OpenAI, or until the first delta of a stream, in milliseconds.'),
+  OPENAI_FIRST_TOKEN_TIMEOUT_MS: perProvider
+    .firstTokenTimeoutMs()
+    .describe('Longest wait for the first delta of a stream of OpenAI, in milliseconds.'),
+  OPENAI_IDLE_TIMEOUT_MS: perProvider
+    .idleTimeoutMs()
+    .describe('Longest silence of OpenAI within a stream, in milliseconds.'),
   OPENAI_MAX_OUTPUT_TOKENS: perProvider.maxOutputTokens().describe('Longest reply of OpenAI, in tokens.'),
 
   ANTHROPIC_API_KEY: secret(z.string().min(1), 'Credential of Anthropic.'),
@@ -69,7 +79,15 @@ export const workerVariables = {
       'Comma list of the models of Anthropic that callers may name besides ANTHROPIC_MODEL, with * for any characters; any plain name when it is not set.',
     ),
   ANTHROPIC_CONCURRENCY: perProvider.concurrency().describe('Concurrent Anthropic jobs per worker process.'),
-  ANTHROPIC_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to Anthropic, in milliseconds.'),
+  ANTHROPIC_TIMEOUT_MS: perProvider
+    .timeoutMs()
+    .describe('Longest call to Anthropic, or until the first delta of a stream, in milliseconds.'),
+  ANTHROPIC_FIRST_TOKEN_TIMEOUT_MS: perProvider
+    .firstTokenTimeoutMs()
+    .describe('Longest wait for the first delta of a stream of Anthropic, in milliseconds.'),
+  ANTHROPIC_IDLE_TIMEOUT_MS: perProvider
+    .idleTimeoutMs()
+    .describe('Longest silence of Anthropic within a stream, in milliseconds.'),
   ANTHROPIC_MAX_OUTPUT_TOKENS: perProvider
     .maxOutputTokens()
     .describe('Longest reply of Anthropic, in tokens.'),
@@ -87,7 +105,15 @@ export const workerVariables = {
       'Comma list of the models of Bedrock that callers may name besides BEDROCK_MODEL, with * for any characters; any plain name when it is not set.',
     ),
   BEDROCK_CONCURRENCY: perProvider.concurrency().describe('Concurrent Bedrock jobs per worker process.'),
-  BEDROCK_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to Bedrock, in milliseconds.'),
+  BEDROCK_TIMEOUT_MS: perProvider
+    .timeoutMs()
+    .describe('Longest call to Bedrock, or until the first delta of a stream, in milliseconds.'),
+  BEDROCK_FIRST_TOKEN_TIMEOUT_MS: perProvider
+    .firstTokenTimeoutMs()
+    .describe('Longest wait for the first delta of a stream of Bedrock, in milliseconds.'),
+  BEDROCK_IDLE_TIMEOUT_MS: perProvider
+    .idleTimeoutMs()
+    .describe('Longest silence of Bedrock within a stream, in milliseconds.'),
   BEDROCK_MAX_OUTPUT_TOKENS: perProvider.maxOutputTokens().describe('Longest reply of Bedrock, in tokens.'),
 
   GOOGLE_CLOUD_PROJECT: text
@@ -103,7 +129,15 @@ export const workerVariables = {
       'Comma list of the models of Vertex AI that callers may name besides VERTEXAI_MODEL, with * for any characters; any plain name when it is not set.',
     ),
   VERTEXAI_CONCURRENCY: perProvider.concurrency().describe('Concurrent Vertex AI jobs per worker process.'),
-  VERTEXAI_TIMEOUT_MS: perProvider.timeoutMs().describe('Longest call to Vertex AI, in milliseconds.'),
+  VERTEXAI_TIMEOUT_MS: perProvider
+    .timeoutMs()
+    .describe('Longest call to Vertex AI, or until the first delta of a stream, in milliseconds.'),
+  VERTEXAI_FIRST_TOKEN_TIMEOUT_MS: perProvider
+    .firstTokenTimeoutMs()
+    .describe('Longest wait for the first delta of a stream of Vertex AI, in milliseconds.'),
+  VERTEXAI_IDLE_TIMEOUT_MS: perProvider
+    .idleTimeoutMs()
+    .describe('Longest silence of Vertex AI within a stream, in milliseconds.'),
   VERTEXAI_MAX_OUTPUT_TOKENS: perProvider
     .maxOutputTokens()
     .describe('Longest reply of Vertex AI, in tokens.'),

@@ -45,6 +45,11 @@ export const chatJobSchema = z.object({
   fallback: z.array(nextAttempt).optional(),
   /** Whether the caller reads the reply piece by piece; absent means not. */
   stream: z.boolean().optional(),
+  /**
+   * When the first piece has to be there, in milliseconds since the epoch: the deadline of a stream bounds its whole length. Absent
+   * means the deadline.
+   */
+  firstDeltaBy: z.number().optional(),
   /** The caller's trace, as in https://www.w3.org/TR/trace-context/#traceparent-header. */
   traceparent: z.string().optional(),
 });
@@ -172,6 +177,8 @@ export const topics = {
   storedResult: 'reply.kept',
   cancel: (id: (typeof providerIds)[number]): string => `cancel.${id}`,
   limit: (id: (typeof providerIds)[number]): string => `limit.${id}`,
+  deltas: (apiNode: string): string => `deltas.${apiNode}`,
+  resend: (id: (typeof providerIds)[number]): string => `resend.${id}`,
   pool: (id: (typeof providerIds)[number], worker: string): string => `pool.${id}.${worker}`,
   allPools: 'pool.>',
 } as const;

@@ -11,6 +11,8 @@ const completion = {
   /** The model that answered, in the provider's words. */
   model: z.string(),
   usage,
+  /** The call whose text it is, as in its deltas; absent when nobody has read it as it was written. */
+  callId: z.string().optional(),
   /** Why the reply ended, where the kind does not say it: reserved for replies that call tools. */
   finish: z.enum(['stop', 'length', 'tool_calls']).optional(),
 };

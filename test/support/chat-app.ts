@@ -3,6 +3,7 @@ import { createApp } from '../../api/app.js';
 import { createFeeds } from '../../api/blog/feeds.js';
 import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
 import type { Completion } from '../../api/chat/chat-result.js';
+import { PendingReplies } from '../../api/chat/jobs/pending-replies.js';
 import { StoredChats } from '../../api/chat/stored-chats.js';
 import { openDatabase } from '../../db/database/client.js';
 import { PostStore } from '../../db/posts/post-store.js';
@@ -52,7 +53,12 @@ export async function startChatApp({
         return (await reply(command)) ?? hello;
       },
     },
-    storedChats: new StoredChats({ records: store.records, jobClient: () => undefined, resultTtlMs: 1 }),
+    storedChats: new StoredChats({
+      records: store.records,
+      jobClient: () => undefined,
+      pendingReplies: new PendingReplies(),
+      resultTtlMs: 1,
+    }),
     blogs: { posts, basePath: '', pages: noPages },
     feeds: { feeds: createFeeds({ title: 'Blog', baseUrl: 'http://localhost', render: noContent, posts }) },
     authentication: {
@@ -101,4 +107,4 @@ export async function startChatApp({
 const noContent = async () => ({ html: '', final: true });
 const noPages = { edition: '', render: async () => ({ html: '', csp: '', final: true }) };
 const text: Completion = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 };
-const hello: ChatReply = { kind: 'completed', completion: text, isReplayed: false };
+const hello: ChatReply = { kind: 'completed', completion: text };

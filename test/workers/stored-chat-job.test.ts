@@ -71,6 +71,8 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
       settings: {
         concurrency: 1,
         timeoutMs: 10_000,
+        firstTokenTimeoutMs: 40_000,
+        idleTimeoutMs: 20_000,
         model: undefined,
         maxOutputTokens: 100,
         breakerResetMs: 60_000,

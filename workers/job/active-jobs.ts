@@ -52,7 +52,7 @@ export class ActiveJobs {
 
   /** Aborts these jobs where they run, and those that start within the next minute. */
   cancel(jobIds: readonly string[]): void {
-    this.#abort(jobIds, new Cancelled());
+    this.abort(jobIds, new Cancelled());
     for (const jobId of jobIds) {
       this.#cancelled.delete(jobId);
       this.#cancelled.set(jobId, this.#now());
@@ -62,18 +62,19 @@ export class ActiveJobs {
 
   /** Aborts these jobs where they run, because their locks were lost; one that starts again here is not aborted. */
   abortLost(jobIds: readonly string[]): void {
-    this.#abort(jobIds, new LockLost());
+    this.abort(jobIds, new LockLost());
+  }
+
+  /** Aborts these jobs where they run. */
+  abort(jobIds: readonly string[], reason: Error): void {
+    const ids = new Set(jobIds);
+    for (const { jobId, controller } of this.#active) if (ids.has(jobId)) controller.abort(reason);
   }
 
   /** Aborts all jobs, and every job that starts from now on. */
   abortAll(reason: Error): void {
     this.#abortedWith = reason;
     for (const { controller } of this.#active) controller.abort(reason);
-  }
-
-  #abort(jobIds: readonly string[], reason: Error): void {
-    const ids = new Set(jobIds);
-    for (const { jobId, controller } of this.#active) if (ids.has(jobId)) controller.abort(reason);
   }
 
   #forgetOld(): void {

@@ -1,13 +1,7 @@
-import { Failure } from '../../shared/failures.js';
+import { Failure, type FailureCode } from '../../shared/failures.js';
 
-/** The signal of one provider call; `release` ends its timer and listeners once the call is over. */
-export interface CallSignal {
-  readonly signal: AbortSignal;
-  release(): void;
-}
-
-interface CallLimits {
-  /** Longest call, in milliseconds. */
+export interface CallLimits {
+  /** Longest call, or of a stream the longest wait for its first delta, in milliseconds. */
   timeoutMs: number;
   /** When the caller stops waiting, in milliseconds since the epoch. */
   deadline: number;
@@ -15,26 +9,79 @@ interface CallLimits {
   now?: (() => number) | undefined;
   /** The job's own signal. */
   stop: AbortSignal;
+  /** Of a call whose reply is read as it is written. */
+  stream?: StreamLimits | undefined;
+}
+
+export interface StreamLimits {
+  /** When the first delta has to be there, in milliseconds since the epoch. */
+  firstDeltaBy: number;
+  /** Longest wait for the first delta, in milliseconds. */
+  firstTokenTimeoutMs: number;
+  /** Longest silence of the provider after it, in milliseconds. */
+  idleTimeoutMs: number;
 }
 
 /**
- * A signal of its own for every provider call: it aborts with `provider_timeout`, with `timeout` when the caller's
- * deadline comes first, or with the reason of `stop`. Not `AbortSignal.any`: a call's signal must not stay registered
- * at the job's after the call.
+ * A signal of its own for every provider call. It aborts with `provider_timeout` when the provider takes too long, with `timeout`
+ * when the caller's deadline comes first, or with the reason of `stop`. A stream's first delta starts other limits: one
+ * for the provider's silence, and the deadline for the whole.
+ *
+ * Not `AbortSignal.any`: a call's signal must not stay registered at the job's after the call.
  */
-export function openCallSignal({ timeoutMs, deadline, now = Date.now, stop }: CallLimits): CallSignal {
-  const controller = new AbortController();
-  const remainingMs = deadline - now();
-  const end = () => controller.abort(new Failure(remainingMs <= timeoutMs ? 'timeout' : 'provider_timeout'));
-  const timer = setTimeout(end, Math.max(0, Math.min(remainingMs, timeoutMs)));
-  const onStop = () => controller.abort(stop.reason);
-  if (stop.aborted) onStop();
-  stop.addEventListener('abort', onStop, { once: true });
-  return {
-    signal: controller.signal,
-    release: () => {
-      clearTimeout(timer);
-      stop.removeEventListener('abort', onStop);
-    },
-  };
+export class CallSignal {
+  readonly #limits: CallLimits;
+  readonly #controller = new AbortController();
+  readonly #onStop: () => void;
+  #timer: NodeJS.Timeout;
+  #idleTimer: NodeJS.Timeout | undefined;
+
+  constructor(limits: CallLimits) {
+    const { timeoutMs, deadline, stop, stream } = limits;
+    this.#limits = limits;
+    const providerMs = Math.min(timeoutMs, stream?.firstTokenTimeoutMs ?? timeoutMs);
+    const callerMs = this.#msUntil(stream?.firstDeltaBy ?? deadline);
+    this.#timer = this.#abortAfter(
+      Math.min(callerMs, providerMs),
+      callerMs <= providerMs ? 'timeout' : 'provider_timeout',
+    );
+    this.#onStop = () => this.#controller.abort(stop.reason);
+    if (stop.aborted) this.#onStop();
+    stop.addEventListener('abort', this.#onStop, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** To be called at a stream's first delta. */
+  beginStream(): void {
+    const { deadline, stream } = this.#limits;
+    if (stream === undefined || this.#idleTimer !== undefined) return;
+    clearTimeout(this.#timer);
+    this.#timer = this.#abortAfter(this.#msUntil(deadline), 'timeout');
+    this.#idleTimer = this.#abortAfter(stream.idleTimeoutMs, 'provider_timeout');
+  }
+
+  /** To be called whenever the provider sends something. */
+  recordActivity(): void {
+    this.#idleTimer?.refresh();
+  }
+
+  /** Ends its timers and listeners, once the call is over. */
+  release(): void {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#idleTimer);
+    this.#idleTimer = undefined;
+    this.#limits.stop.removeEventListener('abort', this.#onStop);
+  }
+
+  #msUntil(time: number): number {
+    const { now = Date.now } = this.#limits;
+    return Math.max(0, time - now());
+  }
+
+  #abortAfter(ms: number, code: FailureCode): NodeJS.Timeout {
+    return setTimeout(() => this.#controller.abort(new Failure(code)), ms);
+  }
 }

@@ -7,16 +7,17 @@ import type { Provider, ProviderReply, ProviderRequest } from '../providers/prov
 import { Cancelled } from './active-jobs.js';
 import type { Breaker } from './breaker.js';
 import { isUnreachable } from './call-samples.js';
-import { openCallSignal } from './call-signal.js';
+import { CallSignal } from './call-signal.js';
 import { type CallKind, type Circuit, NotBegun } from './circuit.js';
 import type { Circuits } from './circuits.js';
+import type { DeltaStream } from './delta-publisher.js';
 import type { LoadTracker } from './load-tracker.js';
 import type { PoolMetrics } from './pool-metrics.js';
 import { type RetryBudget, withOneRetry } from './retry.js';
 import type { Slot } from './slots.js';
 import type { StoredResult } from './stored-results.js';
 
-/** What a chat job works with; all but the last five are shared by the jobs of a pool. */
+/** What a chat job works with; all but the last six are shared by the jobs of a pool. */
 export interface ChatJobDeps {
   provider: Provider;
   settings: PoolSettings;
@@ -38,6 +39,8 @@ export interface ChatJobDeps {
   onFailure: (error: Failure) => void;
   /** Of a stored chat. */
   storedResult?: StoredResult | undefined;
+  /** Of a job whose reply is read as it is written. */
+  deltas?: DeltaStream | undefined;
 }
 
 /**
@@ -45,7 +48,8 @@ export interface ChatJobDeps {
  * 1. a stored chat that has ended already, here or elsewhere, keeps its outcome;
  * 2. a job that was cancelled, or that comes too late to be answered in time, makes no call;
  * 3. the model is the job's or the pool's, and has to be one that callers may name;
- * 4. the provider is called through the model's circuit, with one retry at most, never past the deadline;
+ * 4. the provider is called through the model's circuit, with one retry at most, never past the deadline, nor after the
+ *    first delta of a stream;
  * 5. whatever happened becomes an outcome;
  * 6. that of a stored chat is recorded, unless another one was recorded meanwhile, which then counts.
  *
@@ -93,16 +97,27 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
   const { now = Date.now } = deps;
   try {
     throwIfCancelled(job, { now, stop: deps.stop });
-    throwIfTooLate({ waitedMs: times.timings.queueMs, leftMs: job.deadline - now() }, deps.load);
+    const startBy = startOf(job);
+    // A stream only has to begin by then.
+    if (deps.deltas === undefined)
+      throwIfTooLate({ waitedMs: times.timings.queueMs, leftMs: startBy - now() }, deps.load);
     const request = toModelRequest(job, deps.settings);
     const circuit = deps.circuits.of(request.model);
-    const attempt = (kind: CallKind) => {
-      const call = { request, kind, deadline: job.deadline, onBegin: () => times.begin() };
-      return attemptOnce(circuit, call, deps);
+    const attempt = (kind: CallKind) =>
+      attemptOnce(circuit, { job, request, kind, onBegin: () => times.begin() }, deps);
+    const { budget, slot, stop, deltas } = deps;
+    const mayRetry = () => !deltas?.hasBegun;
+    const limits = {
+      budget,
+      slot,
+      cooldown: circuit.cooldown,
+      deadline: startBy,
+      now,
+      signal: stop,
+      mayRetry,
     };
-    const { budget, slot, stop } = deps;
-    const limits = { budget, slot, cooldown: circuit.cooldown, deadline: job.deadline, now, signal: stop };
-    return toOutcome(await withOneRetry(attempt, limits), times.timings);
+    const reply = await withOneRetry(attempt, limits);
+    return toOutcome(reply, { ...times.timings, ...(deltas && { callId: deltas.callId }) });
   } catch (error) {
     if (error instanceof Cancelled) return { kind: 'cancelled', ...times.timings };
     if (!(error instanceof Failure)) throw error;
@@ -111,23 +126,26 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
   }
 }
 
+/** When a call is of no use any more that has not begun to answer, in milliseconds since the epoch. */
+const startOf = ({ deadline, firstDeltaBy = deadline }: ChatJob): number => Math.min(deadline, firstDeltaBy);
+
 interface Attempt {
+  job: ChatJob;
   request: ModelRequest;
   kind: CallKind;
-  deadline: number;
   /** Called when the wait for the model and for a slot is over. */
   onBegin: () => void;
 }
 
 /** A job whose call never reached the provider goes back to the queue, for a worker that reaches the provider. */
 async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps): Promise<ProviderReply> {
-  const { request, kind, deadline, onBegin } = attempt;
+  const { job, request, kind, onBegin } = attempt;
   const { account, metrics, slot, stop } = deps;
   try {
-    return await circuit.run({ deadline, stop, slot }, kind, () => {
+    return await circuit.run({ deadline: startOf(job), stop, slot }, kind, (onReply) => {
       if (!kind.isRetry && refusesCalls(account)) throw new NotBegun();
       onBegin();
-      return account.run(() => metrics.watchCall(() => callOnce(request, { ...deps, deadline }), kind));
+      return account.run(() => metrics.watchCall(() => callOnce(job, { ...request, onReply }, deps), kind));
     });
   } catch (error) {
     if (!kind.isRetry && isUnreachable(error) && deps.mayRequeue()) throw new NotBegun();
@@ -155,7 +173,7 @@ function throwIfTooLate(
     throw new Failure('overloaded', { retryAfterMs: Math.ceil(meanJobMs) });
 }
 
-type ModelRequest = Omit<ProviderRequest, 'signal'>;
+type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity'>;
 
 function toModelRequest(job: ChatJob, settings: PoolSettings): ModelRequest {
   const model = job.model ?? settings.model;
@@ -166,15 +184,27 @@ function toModelRequest(job: ChatJob, settings: PoolSettings): ModelRequest {
   return { turns: job.turns, model, maxOutputTokens: settings.maxOutputTokens };
 }
 
-interface CallDeps extends Pick<ChatJobDeps, 'provider' | 'settings' | 'now' | 'stop'> {
-  deadline: number;
-}
+type CallDeps = Pick<ChatJobDeps, 'provider' | 'settings' | 'now' | 'stop' | 'deltas'>;
 
-async function callOnce(request: ModelRequest, deps: CallDeps): Promise<ProviderReply> {
-  const { provider, settings, deadline, now, stop } = deps;
-  const call = openCallSignal({ timeoutMs: settings.timeoutMs, deadline, now, stop });
+async function callOnce(
+  job: ChatJob,
+  { onReply, ...request }: ModelRequest & { onReply: () => void },
+  deps: CallDeps,
+): Promise<ProviderReply> {
+  const { provider, settings, now, stop, deltas } = deps;
+  const { timeoutMs, firstTokenTimeoutMs, idleTimeoutMs } = settings;
+  const stream = deltas && { firstDeltaBy: startOf(job), firstTokenTimeoutMs, idleTimeoutMs };
+  const call = new CallSignal({ timeoutMs, deadline: job.deadline, now, stop, stream });
+  const onDelta = (text: string) => {
+    if (!deltas?.hasBegun) {
+      onReply();
+      call.beginStream();
+    }
+    deltas?.append(text);
+  };
+  const onActivity = () => call.recordActivity();
   try {
-    return await provider.run({ ...request, signal: call.signal });
+    return await provider.run({ ...request, signal: call.signal, onActivity }, deltas && onDelta);
   } finally {
     call.release();
   }
@@ -182,8 +212,11 @@ async function callOnce(request: ModelRequest, deps: CallDeps): Promise<Provider
 
 type Timings = Pick<Outcome, 'queueMs' | 'providerMs'>;
 
-function toOutcome({ text, reason, model, usage }: ProviderReply, timings: Timings): Outcome {
-  const completion = { text, model, ...(usage && { usage }), ...timings };
+function toOutcome(
+  { text, reason, model, usage }: ProviderReply,
+  { callId, ...timings }: Timings & { callId?: string },
+): Outcome {
+  const completion = { text, model, ...(usage && { usage }), ...(callId && { callId }), ...timings };
   switch (reason) {
     case 'stop':
       return { kind: 'ok', ...completion };

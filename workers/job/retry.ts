@@ -13,6 +13,8 @@ interface RetryLimits {
   signal: AbortSignal;
   /** The retry waits until it is over, like the model's other calls. */
   cooldown: Pick<Cooldown, 'leftMs'>;
+  /** False once somebody may have seen a part of the first attempt's reply; absent means never. */
+  mayRetry?: () => boolean;
   /** Parked during a long pause. */
   slot: Pick<Slot, 'park'>;
 }
@@ -38,7 +40,7 @@ export async function withOneRetry<T>(
     return await attempt({ isRetry: false });
   } catch (error) {
     const ownPauseMs = pauseBeforeRetry(error);
-    if (ownPauseMs === undefined) throw error;
+    if (ownPauseMs === undefined || limits.mayRetry?.() === false) throw error;
     let pauseMs = Math.max(ownPauseMs, limits.cooldown.leftMs);
     if (!isInTime(pauseMs, limits) || !limits.budget.spend()) throw error;
     // Another call may make the cooldown longer meanwhile.

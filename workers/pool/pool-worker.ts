@@ -1,7 +1,7 @@
 import type { Job, Worker } from 'bullmq';
-import { z } from 'zod';
 import type { Config } from '../../shared/config/config.js';
 import { Failure } from '../../shared/failures.js';
+import { resendSchema } from '../../shared/protocol/deltas.js';
 import {
   type ChatJobPayload,
   cancelSchema,
@@ -18,6 +18,7 @@ import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { ActiveJobs } from '../job/active-jobs.js';
 import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
 import { NotBegun } from '../job/circuit.js';
+import type { DeltaPublisher } from '../job/delta-publisher.js';
 import type { LoadTracker } from '../job/load-tracker.js';
 import type { PoolMetrics } from '../job/pool-metrics.js';
 import { ReplyPublisher } from '../job/reply-publisher.js';
@@ -27,7 +28,8 @@ import { StoredResults } from '../job/stored-results.js';
 import { describeFailure } from '../providers/error-classification.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
-import { type RequeuableJob, Requeue } from './requeue.js';
+import { dropLongConversation, type QueuedJob, userOf } from './queued-job.js';
+import { Requeue } from './requeue.js';
 
 interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account' | 'circuits'> {
   settings: Pick<LiveSettings, 'current'>;
@@ -39,15 +41,9 @@ interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account' | 'cir
   slots: Slots;
   load: LoadTracker;
   backlog: Pick<Backlog, 'forget' | 'recordEmpty'>;
+  deltas: DeltaPublisher;
   metrics: PoolMetrics;
   log: Log;
-}
-
-/** The part of BullMQ's job that is read. */
-interface QueuedJob extends RequeuableJob {
-  data: unknown;
-  /** 0 is the most urgent. */
-  priority?: number;
 }
 
 /** A job that runs; its token proves that this worker holds its lock. */
@@ -55,6 +51,13 @@ interface ActiveJob {
   job: QueuedJob;
   token: string | undefined;
   signal: AbortSignal;
+}
+
+/** How long jobs may take to finish when the worker stops, in milliseconds. */
+export interface Grace {
+  graceMs: number;
+  /** For those whose replies are read as they are written; absent means the same. */
+  streamGraceMs?: number;
 }
 
 /** A job that was started this often and never finished takes its workers down: it is given up. */
@@ -108,26 +111,31 @@ export class PoolWorker {
   }
 
   async start(): Promise<void> {
-    const { provider, relay } = this.#deps;
-    // Before the first job is taken: a cancel that is published before the subscription is lost.
-    await relay.subscribe(topics.cancel(provider.id), cancelSchema, ({ jobIds }) =>
-      this.#jobs.cancel(jobIds),
-    );
+    const { provider, relay, deltas } = this.#deps;
+    // Before the first job is taken: what is published before the subscription is lost.
+    await Promise.all([
+      relay.subscribe(topics.cancel(provider.id), cancelSchema, ({ jobIds }) => this.#jobs.cancel(jobIds)),
+      relay.subscribe(topics.resend(provider.id), resendSchema, (resend) => deltas.onResend(resend)),
+    ]);
     this.bullWorker.run().catch((error) => this.bullWorker.emit('error', error));
   }
 
   /**
-   * Takes no more jobs and waits for the running ones; those that outlast `graceMs` are aborted and fail. BullMQ's worker
+   * Takes no more jobs and waits for the running ones; those that outlast their grace are aborted and fail. BullMQ's worker
    * waits for its store without end, so without jobs it is not waited for: it may have taken one just now, which is why they
    * are counted only after a moment.
    */
-  async close({ graceMs }: { graceMs: number }): Promise<void> {
+  async close({ graceMs, streamGraceMs = graceMs }: Grace): Promise<void> {
     const closing = this.bullWorker.close();
-    const abort = setTimeout(() => this.#jobs.abortAll(new Failure('provider_unavailable')), graceMs);
+    const reason = new Failure('provider_unavailable');
+    const abort = setTimeout(() => this.#jobs.abortAll(reason), graceMs);
+    const endStreams = () => this.#jobs.abort(this.#deps.deltas.jobIds, reason);
+    const abortStreams = setTimeout(endStreams, streamGraceMs);
     await withTimeout(closingMs, closing)
       .catch(() => withTimeout(this.#unsettled.size > 0 ? graceMs : 0, closing))
       .catch(() => this.#deps.log.warn('stopped without the queue store'));
     clearTimeout(abort);
+    clearTimeout(abortStreams);
     await withTimeout(closingMs, this.#replies.flush()).catch(() => undefined);
   }
 
@@ -179,7 +187,10 @@ export class PoolWorker {
     const { id = '', timestamp: enqueuedAt } = job;
     const chatJob = chatJobSchema.parse(job.data);
     await slot.take();
+    const isRestarted = job.attemptsStarted > 1;
+    using deltas = chatJob.stream ? this.#deps.deltas.open(id, chatJob.replyTo, { isRestarted }) : undefined;
     return await runChatJob(chatJob, enqueuedAt, {
+      deltas,
       provider,
       settings: settings.current,
       account,
@@ -223,23 +234,4 @@ export class PoolWorker {
     this.#jobs.abortLost(jobIds);
     for (const jobId of jobIds) this.#unsettled.delete(jobId);
   }
-}
-
-const withUser = z.object({ user: z.string() });
-
-/** Id of the user whose job it is, which a job of the release before does not name. */
-const userOf = ({ data }: QueuedJob): { user?: string } => withUser.safeParse(data).data ?? {};
-
-/** Characters of a conversation that are worth a command of their own; shorter ones stay as long as the job's record. */
-const longConversation = 16_384;
-
-/** The data of a failed job may be anything. */
-const withTurns = z.object({ turns: z.string() });
-
-/** Nobody reads the conversation of a job that has ended, and thousands of long ones would fill the store. */
-function dropLongConversation(job: Job<ChatJobPayload>, log: Log): void {
-  const { success, data } = withTurns.safeParse(job.data);
-  if (!success || data.turns.length < longConversation) return;
-  const dropped = job.updateData({ ...job.data, turns: '[]' });
-  dropped.catch((err) => log.debug({ err, jobId: job.id }, 'conversation not dropped'));
 }

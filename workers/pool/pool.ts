@@ -10,6 +10,7 @@ import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { Breaker, type BreakerState, type BreakerTimes } from '../job/breaker.js';
 import { AccountSamples } from '../job/call-samples.js';
 import { Circuits } from '../job/circuits.js';
+import type { DeltaPublisher } from '../job/delta-publisher.js';
 import { LoadTracker } from '../job/load-tracker.js';
 import { PoolMetrics } from '../job/pool-metrics.js';
 import { Slots } from '../job/slots.js';
@@ -20,7 +21,7 @@ import { Heartbeat } from './heartbeat.js';
 import type { LiveSettings } from './live-settings.js';
 import { describePool } from './pool-status.js';
 import { PoolThrottle } from './pool-throttle.js';
-import { PoolWorker } from './pool-worker.js';
+import { type Grace, PoolWorker } from './pool-worker.js';
 
 interface PoolDeps {
   provider: Provider;
@@ -28,6 +29,7 @@ interface PoolDeps {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   relay: Relay;
+  deltas: DeltaPublisher;
   /** Name of this worker process, unique among all of them. */
   workerName: string;
   instruments: WorkerInstruments;
@@ -99,11 +101,11 @@ export class Pool {
     await Promise.all([this.#subscribeToLimits(), this.#heartbeat.start()]);
   }
 
-  /** Takes no more jobs and waits for the running ones; those that outlast `graceMs` are aborted and fail. */
-  async stop({ graceMs }: { graceMs: number }): Promise<void> {
+  /** Takes no more jobs and waits for the running ones; those that outlast their grace are aborted and fail. */
+  async stop(grace: Grace): Promise<void> {
     this.#clock.stop();
     this.#circuits.close();
-    const closed = this.#worker.close({ graceMs });
+    const closed = this.#worker.close(grace);
     await withTimeout(closingMs, this.#heartbeat.stop()).catch(() => undefined);
     await closed;
     await withTimeout(closingMs, this.#queue.close()).catch(() => undefined);

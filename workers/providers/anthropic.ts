@@ -2,7 +2,7 @@ import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import { z } from 'zod';
 import { modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
-import { createHttpFetch } from './http-fetch.js';
+import { type ActivityHook, createHttpFetch } from './http-fetch.js';
 import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
@@ -68,7 +68,10 @@ async function* streamed(
   signal: AbortSignal,
 ): AsyncGenerator<ReplyPart> {
   let stopReason = '';
-  for await (const raw of await client.messages.create({ ...toBody(request), stream: true }, { signal })) {
+  const body = { ...toBody(request), stream: true as const };
+  // The SDK swallows the pings that show that the provider is still at work.
+  const fetchOptions: object = { onActivity: request.onActivity } satisfies ActivityHook;
+  for await (const raw of await client.messages.create(body, { signal, fetchOptions })) {
     const event = streamEvent.parse(raw);
     stopReason = event.delta?.stop_reason ?? stopReason;
     yield {

@@ -15,6 +15,12 @@ export interface HttpFetch {
   close(): void;
 }
 
+/** An option of `fetch` beside the standard's. */
+export interface ActivityHook {
+  /** Called for every line of an answer that is a stream of events. */
+  onActivity: (() => void) | undefined;
+}
+
 /**
  * A `fetch` over Node's own HTTP client, for the calls that SDKs make: a method, headers, a body of text, a signal.
  * Node's built-in one took nearly half of what an SDK's call cost (docs/decisions/0007-sdk-fetch.md). Does not follow
@@ -43,7 +49,7 @@ export function createHttpFetch(limits: ResponseLimits): HttpFetch {
           : requestHttp(url, { ...options, agent: http }, resolve);
       request.on('error', reject).end(body);
       if (signal) destroyOnAbort(request, signal);
-      return toResponse(await promise, limits);
+      return toResponse(await promise, { ...limits, ...('onActivity' in init && (init as ActivityHook)) });
     },
     close: () => {
       http.destroy();
@@ -73,8 +79,12 @@ function bodyText(body: RequestInit['body']): string {
  * A stream of events is passed on as it comes. Anything else is read first, which is cheaper than a web stream; errors
  * are, whatever they say they are, because the SDKs take a body that they cannot read for an empty one.
  */
-async function toResponse(incoming: IncomingMessage, limits: ResponseLimits): Promise<Response> {
+async function toResponse(
+  incoming: IncomingMessage,
+  { onActivity, ...limits }: ResponseLimits & Partial<ActivityHook>,
+): Promise<Response> {
   const { statusCode: status = 0, headers } = incoming;
+  if (onActivity) incoming.on('data', (chunk: Buffer) => chunk.includes(lineFeed) && onActivity());
   const bytes = limitResponse(incoming, limits);
   const streamed = status < 400 && headers['content-type']?.startsWith('text/event-stream');
   const body = streamed ? ReadableStream.from(bytes) : await readAll(bytes);
@@ -86,6 +96,9 @@ const single = (headers: IncomingHttpHeaders): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   );
+
+/** A single byte that comes now and then is no sign of work. */
+const lineFeed = 0x0a;
 
 /** Statuses whose answers have no body (Fetch standard, 2.2.3). */
 const nullBodyStatuses = new Set([204, 205, 304]);

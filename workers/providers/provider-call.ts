@@ -13,7 +13,7 @@ export interface ReplyPart {
 
 /** One call of a provider. */
 export interface ProviderCall {
-  request: Pick<ProviderRequest, 'model' | 'signal'>;
+  request: Pick<ProviderRequest, 'model' | 'signal' | 'onActivity'>;
   /** Calls the SDK once and reads its answer; whatever the SDK or a schema throws may pass. */
   parts: (signal: AbortSignal) => AsyncIterable<ReplyPart>;
   readError: (error: unknown) => ErrorFacts;
@@ -29,7 +29,7 @@ export interface ProviderCall {
  * 4. a reply that is blank, or that the provider did not finish, is a failure too.
  */
 export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore): Promise<ProviderReply> {
-  const { signal, model } = call.request;
+  const { signal, model, onActivity = ignore } = call.request;
   signal.throwIfAborted();
   const over = new AbortController();
   const aborted = Promise.withResolvers<never>();
@@ -40,7 +40,7 @@ export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore
   };
   signal.addEventListener('abort', abort);
   try {
-    const reading = collect(call.parts(over.signal), { signal: over.signal, model, onDelta });
+    const reading = collect(call.parts(over.signal), { signal: over.signal, model, onActivity, onDelta });
     return await Promise.race([aborted.promise, reading]);
   } catch (error) {
     signal.throwIfAborted();
@@ -61,18 +61,20 @@ interface CollectOptions {
   signal: AbortSignal;
   /** Reported when the answer does not name one. */
   model: string;
+  onActivity: () => void;
   onDelta: OnDelta;
 }
 
 async function collect(
   parts: AsyncIterable<ReplyPart>,
-  { signal, model, onDelta }: CollectOptions,
+  { signal, model, onActivity, onDelta }: CollectOptions,
 ): Promise<ProviderReply> {
   let text = '';
   let sent = 0;
   const end: ReplyPart = {};
   for await (const part of parts) {
     signal.throwIfAborted();
+    onActivity();
     end.reason = part.reason ?? end.reason;
     end.model = part.model ?? end.model;
     end.usage = mergeUsage(end.usage, part.usage);

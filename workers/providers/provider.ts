@@ -10,6 +10,8 @@ export interface ProviderRequest {
   maxOutputTokens: number;
   /** Ends the call: its reason is then thrown, and the call's socket is closed. */
   signal: AbortSignal;
+  /** Called whenever the provider sends an event of a stream, also one without text. */
+  onActivity?: () => void;
 }
 
 /** Why a reply ended: finished, cut at the token limit, or withheld by the provider's content filter. */

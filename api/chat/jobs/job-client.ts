@@ -3,6 +3,7 @@ import type { Queue } from 'bullmq';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import type { ApiInstruments } from '../../../shared/metrics/instruments.js';
+import { type DeltasMessage, deltasSchema, type Resend } from '../../../shared/protocol/deltas.js';
 import {
   type ChatJob,
   type ChatJobPayload,
@@ -25,6 +26,7 @@ import { PoolRegistry } from '../pools/pool-registry.js';
 import { Cancellation } from './cancellation.js';
 import { decodeResult, type JobResult, JobResults } from './job-results.js';
 import type { PendingJob, PendingReplies } from './pending-replies.js';
+import { ReplyStream, type ReplyStreamOptions } from './reply-stream.js';
 
 /**
  * A job without what the client adds, and its turn: its user's share level, and whether it is asynchronous and so done after
@@ -63,6 +65,9 @@ export class JobClient {
   readonly #channels: Channels;
   readonly #results: JobResults;
   readonly #cancellation: Cancellation;
+  readonly #log: Log;
+  /** The replies that are read here as they are written, by job. */
+  readonly #streams = new Map<string, Set<ReplyStream>>();
   /** Where workers send the results of the jobs that are added here. */
   readonly #replyTo = randomUUID().replaceAll('-', '');
 
@@ -70,6 +75,7 @@ export class JobClient {
     this.#store = store;
     this.#pendingReplies = pendingReplies;
     this.#channels = channels;
+    this.#log = log;
     const queueOf = (provider: ProviderId) => this.#queueOf(provider);
     this.#results = new JobResults({ queueOf, store, pendingReplies, log });
     this.#cancellation = new Cancellation({ queueOf, store, relay: channels.relay, metrics, log });
@@ -106,6 +112,28 @@ export class JobClient {
     };
     const adding = retry(() => this.#queueOf(job.provider).add('chat', payload, options), retryBriefly);
     await withTimeout(addTimeoutMs, adding).catch((cause) => this.#refuse(cause));
+  }
+
+  /** Has the job's reply written to the sink as it arrives; to be disposed of when nobody reads it any more. */
+  openStream(job: PendingJob, options: Omit<ReplyStreamOptions, 'requestResend' | 'onDispose'>): ReplyStream {
+    const { jobId } = job;
+    const streams = this.#streams.get(jobId) ?? new Set();
+    this.#streams.set(jobId, streams);
+    const stream = new ReplyStream({
+      ...options,
+      requestResend: (from) => this.#requestResend(job, from),
+      onDispose: () => {
+        streams.delete(stream);
+        if (streams.size === 0) this.#streams.delete(jobId);
+      },
+    });
+    streams.add(stream);
+    return stream;
+  }
+
+  /** The jobs whose replies are read here as they are written. */
+  get streamedJobIds(): string[] {
+    return [...this.#streams.keys()];
   }
 
   /** What the records say of the job; throws within three seconds when the store does not answer. */
@@ -146,6 +174,7 @@ export class JobClient {
     );
     await relay.subscribe(topics.reply(this.#replyTo), resultMessageSchema, onResult);
     await relay.subscribe(topics.storedResult, resultMessageSchema, onResult);
+    await relay.subscribe(topics.deltas(this.#replyTo), deltasSchema, (message) => this.#onDeltas(message));
   }
 
   /** A message without an outcome says that there is one to be read. */
@@ -157,6 +186,19 @@ export class JobClient {
       else if (job) unread.push(job);
     }
     void this.#results.poll(unread);
+  }
+
+  #onDeltas({ deltas }: DeltasMessage): void {
+    for (const delta of deltas)
+      for (const stream of this.#streams.get(delta.jobId) ?? []) stream.receive(delta);
+  }
+
+  /** One that is lost is asked for again, at the latest when the next delta comes. */
+  #requestResend({ jobId, provider }: PendingJob, from: number): void {
+    const message: Resend = { v: writtenVersion, jobId, api: this.#replyTo, from };
+    this.#channels.relay
+      .publish(topics.resend(provider), message)
+      .catch((err) => this.#log.debug({ err, jobId }, 'resend not requested'));
   }
 
   #queueOf(provider: ProviderId): Queue<ChatJobPayload> {

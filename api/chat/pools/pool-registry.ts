@@ -10,6 +10,8 @@ interface JobRequirements {
   timeoutMs: number;
   /** The model that the request names, if it does. */
   model: string | undefined;
+  /** Whether it only has to begin by then. */
+  isStream?: boolean;
 }
 
 interface LastHeartbeat {
@@ -69,20 +71,21 @@ export class PoolRegistry {
   }
 
   /**
-   * Throws unless a new job would be done in time:
+   * Throws unless a new job would be done in time, or begun in time if it is a stream:
    * - `provider_unavailable` when no live worker would take it or call its model;
    * - `invalid_request` when no pool may call the model it names, or has a default one if it names none;
    * - `overloaded` when the wait estimated from the backlog is longer than `timeoutMs`. Asynchronous jobs come after all others,
    *   and a user's after those that the user has outstanding;
    * - `provider_rate_limited` when it is only so because every pool holds the model back for its provider's limits.
    */
-  admit(owner: JobOwner, { timeoutMs, model }: JobRequirements): void {
+  admit(owner: JobOwner, { timeoutMs, model, isStream }: JobRequirements): void {
     const { provider, isAsync } = owner;
     const live = this.#livePools(provider, model);
     if (live.length === 0 && this.#now() - this.#since < heartbeatTtlMs) return;
     const able = poolsFor(model, { provider, live });
     const own = this.#outstanding.of(provider);
-    const waitMs = estimateWaitMs(able, { own, isAsync, level: this.#outstanding.nextLevel(owner) });
+    const level = this.#outstanding.nextLevel(owner);
+    const waitMs = estimateWaitMs(able, { own, isAsync, level, isStream: isStream ?? false });
     if (waitMs <= timeoutMs) return;
     const heldMs = Math.min(...able.map((pool) => pool.heldMs));
     if (heldMs > 0 && waitMs - heldMs <= timeoutMs)

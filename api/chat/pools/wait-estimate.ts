@@ -9,6 +9,8 @@ interface NewJobPosition {
   readonly own: WaitingByLevel;
   readonly isAsync: boolean;
   readonly level: ShareLevel;
+  /** Whether it only has to begin in time, because its reply is read as it is written. */
+  readonly isStream?: boolean;
 }
 
 /**
@@ -28,14 +30,15 @@ const safetyFactor = 1.1;
 
 /**
  * 0 while there is room; else the time in which the pools, at their pace, do the jobs before a new one and the new one itself: a
- * job that only starts before its deadline costs a call that helps nobody.
+ * job that only starts before its deadline costs a call that helps nobody, unless it is a stream.
  */
 function estimateBacklogMs(heartbeats: PoolHeartbeat[], newcomer: NewJobPosition): number {
   const concurrency = sumOf(heartbeats, ({ concurrency }) => concurrency);
   const ahead = countAhead(heartbeats, newcomer, concurrency);
   if (ahead < concurrency) return 0;
   const jobsPerMs = paceOf(heartbeats);
-  return jobsPerMs === 0 ? 0 : Math.round(((ahead + 1) / jobsPerMs) * safetyFactor);
+  const jobsToWaitFor = newcomer.isStream ? ahead - concurrency + 1 : ahead + 1;
+  return jobsPerMs === 0 ? 0 : Math.round((jobsToWaitFor / jobsPerMs) * safetyFactor);
 }
 
 /** Jobs per millisecond of all pools; 0 while none knows how long a job takes. A pool that does not know counts as average. */

@@ -39,13 +39,13 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
       log,
     });
     const { records } = shared.store;
-    storedChats = new StoredChats({ records, jobClient: () => jobs, resultTtlMs: 60_000 });
+    storedChats = new StoredChats({ records, jobClient: () => jobs, pendingReplies, resultTtlMs: 60_000 });
     const add = jobs.add.bind(jobs);
     vi.spyOn(jobs, 'add').mockImplementation((...job) => {
       beforeAdd?.();
       return add(...job);
     });
-    const deps = { pendingReplies, storedChats, timeoutMs: 20_000, maxMs: 60_000 };
+    const deps = { pendingReplies, storedChats, timeoutMs: 20_000, maxMs: 60_000, maxStreamMs: 60_000 };
     chatService = new ChatService({ ...deps, jobClient: () => jobs });
   });
   afterAll(async () => {

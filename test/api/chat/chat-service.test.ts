@@ -4,6 +4,7 @@ import type { ChatCommand } from '../../../api/chat/chat-command.js';
 import { ChatService } from '../../../api/chat/chat-service.js';
 import type { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
+import { ReplyStream } from '../../../api/chat/jobs/reply-stream.js';
 import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
 import type { StoredChats } from '../../../api/chat/stored-chats.js';
 import { Failure } from '../../../shared/failures.js';
@@ -26,7 +27,10 @@ beforeEach(() => {
   adding = Promise.withResolvers();
   pendingReplies = new PendingReplies();
   client = new AbortController();
-  const jobs: Pick<JobClient, 'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed'> = {
+  const jobs: Pick<
+    JobClient,
+    'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'openStream'
+  > = {
     pools: new PoolRegistry({ since: performance.now() }),
     check: async () => {},
     add: (jobId, { user }) => {
@@ -37,6 +41,7 @@ beforeEach(() => {
     read: async () => ({ state: 'unknown' }),
     cancel: ({ jobId }) => void asked.push(`cancel ${jobId}`),
     cancelUnconfirmed: ({ jobId }) => void asked.push(`cancel unconfirmed ${jobId}`),
+    openStream: (_job, options) => new ReplyStream({ ...options, requestResend: () => {} }),
   };
   chatService = new ChatService({
     jobClient: () => jobs,
@@ -44,6 +49,7 @@ beforeEach(() => {
     storedChats,
     timeoutMs: 60_000,
     maxMs: 60_000,
+    maxStreamMs: 60_000,
   });
 });
 
@@ -79,7 +85,7 @@ describe('createChat', () => {
     adding.resolve();
     await turn();
     pendingReplies.settle('one', ok);
-    expect(await answer).toEqual({ kind: 'completed', completion: ok, isReplayed: false });
+    expect(await answer).toEqual({ kind: 'completed', completion: ok });
     nothingIsLeft();
     client.abort();
     await turn();
@@ -195,7 +201,7 @@ describe('createChat, of a stored chat', () => {
   it('reports the id of the chat before anything becomes of it', async () => {
     const answer = ask({ storeOptions });
     await turn();
-    expect(onResolved).toHaveBeenCalledExactlyOnceWith('one');
+    expect(onResolved).toHaveBeenCalledExactlyOnceWith('one', { isReplayed: false });
     adding.resolve();
     pendingReplies.settle('one', ok);
     await answer;
@@ -255,7 +261,7 @@ describe('createChat, of a stored chat', () => {
     const soon = ask({ storeOptions: isAsync, waitMs: 60_000 });
     await turn();
     pendingReplies.settle('one', ok);
-    expect(await soon).toEqual({ kind: 'completed', completion: ok, isReplayed: false });
+    expect(await soon).toEqual({ kind: 'completed', completion: ok });
     expect(await ask({ storeOptions: isAsync, waitMs: 20 })).toMatchObject({ kind: 'accepted' });
     await end();
     nothingIsLeft();

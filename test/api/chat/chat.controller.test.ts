@@ -131,7 +131,6 @@ const accepted: ChatReply = { kind: 'accepted', id: 'the-id', status: 'queued' }
 const replayed: ChatReply = {
   kind: 'completed',
   completion: { kind: 'ok', text: 'Again', model: 'm', queueMs: 0, providerMs: 0 },
-  isReplayed: true,
 };
 
 describe('Prefer: respond-async', () => {
@@ -177,7 +176,7 @@ describe('Content-Location', () => {
     ['a failure', 500, () => Promise.reject(new Failure('timeout'))],
   ])('comes with %s and says where the chat is', async (_, status, settle) => {
     reply = (_signal, { storeOptions }) => {
-      storeOptions?.onResolved('the-id');
+      storeOptions?.onResolved('the-id', { isReplayed: false });
       return settle();
     };
     const response = await app.post({ headers, path: '/v1/chat' });
@@ -209,11 +208,16 @@ describe('Idempotency-Key', () => {
   });
 
   it('marks replayed replies and failures', async () => {
-    reply = async () => replayed;
+    reply = async (_signal, { storeOptions }) => {
+      storeOptions?.onResolved('the-id', { isReplayed: true });
+      return replayed;
+    };
     const ok = await app.post({ headers: { 'Idempotency-Key': 'k' } });
     expect([ok.status, ok.headers.get('idempotency-replayed')]).toEqual([200, 'true']);
-    reply = () =>
-      Promise.reject(new Failure('content_blocked', { headers: { 'Idempotency-Replayed': 'true' } }));
+    reply = async (_signal, { storeOptions }) => {
+      storeOptions?.onResolved('the-id', { isReplayed: true });
+      throw new Failure('content_blocked');
+    };
     const failed = await app.post({ headers: { 'Idempotency-Key': 'k' } });
     reply = undefined;
     expect([failed.status, failed.headers.get('idempotency-replayed')]).toEqual([500, 'true']);

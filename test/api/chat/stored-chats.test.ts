@@ -70,6 +70,7 @@ beforeEach(() => {
   chats = new StoredChats({
     records: store.records,
     jobClient: () => jobs,
+    pendingReplies: new PendingReplies(),
     resultTtlMs: 60_000,
     now: () => now,
   });
@@ -294,7 +295,12 @@ describe('open', () => {
 
   it('throws queue_unavailable when the store cannot be read', async () => {
     const records = { ...store.records, read: () => Promise.reject(new Error('down')) };
-    chats = new StoredChats({ records, jobClient: () => jobs, resultTtlMs: 60_000 });
+    chats = new StoredChats({
+      records,
+      jobClient: () => jobs,
+      pendingReplies: new PendingReplies(),
+      resultTtlMs: 60_000,
+    });
     await expect(open(command(randomUUID()))).rejects.toMatchObject({ code: 'queue_unavailable' });
   });
 });

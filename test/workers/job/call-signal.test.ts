@@ -1,6 +1,6 @@
 import { getEventListeners, once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type CallSignal, openCallSignal } from '../../../workers/job/call-signal.js';
+import { CallSignal } from '../../../workers/job/call-signal.js';
 
 const neverStopped = new AbortController().signal;
 const soon = { timeoutMs: 10, deadline: Date.now() + 60_000 };
@@ -13,7 +13,7 @@ afterEach(() => {
 
 function open(limits: { timeoutMs: number; inMs: number; stop?: AbortSignal }): AbortSignal {
   const deadline = Date.now() + limits.inMs;
-  const call = openCallSignal({
+  const call = new CallSignal({
     timeoutMs: limits.timeoutMs,
     deadline,
     stop: limits.stop ?? neverStopped,
@@ -22,7 +22,7 @@ function open(limits: { timeoutMs: number; inMs: number; stop?: AbortSignal }): 
   return call.signal;
 }
 
-describe('openCallSignal', () => {
+describe('CallSignal', () => {
   it("ends a call that takes too long with the provider's timeout", async () => {
     const signal = open({ timeoutMs: 10, inMs: 60_000 });
     expect(signal.aborted).toBe(false);
@@ -53,7 +53,7 @@ describe('openCallSignal', () => {
 
   it('leaves nothing at the stop signal once it is released', () => {
     const stopping = new AbortController();
-    const calls = Array.from({ length: 50 }, () => openCallSignal({ ...soon, stop: stopping.signal }));
+    const calls = Array.from({ length: 50 }, () => new CallSignal({ ...soon, stop: stopping.signal }));
     expect(getEventListeners(stopping.signal, 'abort')).toHaveLength(50);
     for (const call of calls) call.release();
     expect(getEventListeners(stopping.signal, 'abort')).toEqual([]);
@@ -62,7 +62,7 @@ describe('openCallSignal', () => {
   });
 
   it('never aborts once it is released', async () => {
-    const released = openCallSignal({ ...soon, stop: neverStopped });
+    const released = new CallSignal({ ...soon, stop: neverStopped });
     released.release();
     await once(open({ timeoutMs: 50, inMs: 60_000 }), 'abort');
     expect(released.signal.aborted).toBe(false);

@@ -54,6 +54,8 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     const settings = {
       concurrency: 1,
       timeoutMs,
+      firstTokenTimeoutMs: timeoutMs,
+      idleTimeoutMs: timeoutMs,
       model: preset || undefined,
       ...(models && { models }),
       maxOutputTokens: 100,
@@ -317,6 +319,8 @@ describe('runChatJob', () => {
     const settings = {
       concurrency: 1,
       timeoutMs: 1000,
+      firstTokenTimeoutMs: 40_000,
+      idleTimeoutMs: 20_000,
       model: undefined,
       maxOutputTokens: 1,
       breakerResetMs: 60_000,

@@ -32,7 +32,15 @@ beforeEach(() => {
   breaker = { state: 'closed', isProbing: false };
   slots = { parked: 0 };
   settings = {
-    current: { concurrency: 20, timeoutMs: 1, model: 'm', maxOutputTokens: 1, breakerResetMs: 1 },
+    current: {
+      concurrency: 20,
+      timeoutMs: 1,
+      firstTokenTimeoutMs: 40_000,
+      idleTimeoutMs: 20_000,
+      model: 'm',
+      maxOutputTokens: 1,
+      breakerResetMs: 1,
+    },
   };
   load = { inFlight: 0 };
   worker = createRecordingWorker();

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { parseConfig } from '../../../shared/config/config.js';
 import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
+import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { LoadTracker } from '../../../workers/job/load-tracker.js';
 import { Slots } from '../../../workers/job/slots.js';
 import { PoolWorker } from '../../../workers/pool/pool-worker.js';
@@ -55,11 +56,20 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     const worker = new PoolWorker({
       provider: ownProvider,
       settings: {
-        current: { concurrency: 2, timeoutMs: 5000, model: 'm', maxOutputTokens: 1, breakerResetMs: 60_000 },
+        current: {
+          concurrency: 2,
+          timeoutMs: 5000,
+          firstTokenTimeoutMs: 40_000,
+          idleTimeoutMs: 20_000,
+          model: 'm',
+          maxOutputTokens: 1,
+          breakerResetMs: 60_000,
+        },
       },
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
       store: shared.store,
       relay,
+      deltas: new DeltaPublisher({ relay, windowMs: 1, log }),
       workerName: 'test',
       ...open,
       slots: new Slots({ size: () => 2, onChange: () => {} }),

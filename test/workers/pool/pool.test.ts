@@ -8,6 +8,7 @@ import { encodeChatJob, type PoolHeartbeat, queueName } from '../../../shared/pr
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { release } from '../../../shared/runtime/release.js';
+import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { LiveSettings } from '../../../workers/pool/live-settings.js';
 import { Pool } from '../../../workers/pool/pool.js';
 import type { Provider, ProviderRequest } from '../../../workers/providers/provider.js';
@@ -51,6 +52,8 @@ describe.each(stores)('Pool on $name', (choice) => {
     settings = new LiveSettings({
       concurrency,
       timeoutMs: 60_000,
+      firstTokenTimeoutMs: 40_000,
+      idleTimeoutMs: 20_000,
       model: 'm',
       maxOutputTokens: 1,
       breakerResetMs: 60_000,
@@ -70,6 +73,7 @@ describe.each(stores)('Pool on $name', (choice) => {
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
       store: { ...shared.store, createQueue: createCountingQueue },
       relay,
+      deltas: new DeltaPublisher({ relay, windowMs: 1, log }),
       workerName: 'test',
       instruments: openInstruments(workerMetrics),
       log,

@@ -42,9 +42,15 @@ function refusal(timeoutMs: number): object {
 }
 
 /** `admitted`, or why not. */
-function verdict({ timeoutMs = 10_000, model = 'm', isAsync = false, user = 'me' } = {}): string {
+function verdict({
+  timeoutMs = 10_000,
+  model = 'm',
+  isAsync = false,
+  isStream = false,
+  user = 'me',
+} = {}): string {
   try {
-    pools.admit({ ...me, user, isAsync }, { timeoutMs, model: model || undefined });
+    pools.admit({ ...me, user, isAsync }, { timeoutMs, model: model || undefined, isStream });
     return 'admitted';
   } catch (error) {
     return (error as Failure).code;
@@ -63,6 +69,16 @@ describe('admit', () => {
     expect(verdict()).toBe('admitted');
     nowMs = startMs + 5000;
     expect(verdict()).toBe('provider_unavailable');
+  });
+
+  it('has a stream only begin in time', () => {
+    afterGrace();
+    heartbeat({ inFlight: 10, waiting: 9, meanJobMs: 80_000 });
+    expect(verdict({ timeoutMs: 100_000 })).toBe('overloaded');
+    expect(verdict({ timeoutMs: 88_000, isStream: true })).toBe('admitted');
+    expect(verdict({ timeoutMs: 87_999, isStream: true })).toBe('overloaded');
+    heartbeat({ inFlight: 10, waiting: 0, meanJobMs: 80_000 });
+    expect(verdict({ timeoutMs: 8800, isStream: true })).toBe('admitted');
   });
 
   it('gives it as well when all that was heard of is workers that have stopped', () => {

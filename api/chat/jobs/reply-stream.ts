@@ -1,0 +1,173 @@
+import { Failure } from '../../../shared/failures.js';
+import { type Delta, sliceText } from '../../../shared/protocol/deltas.js';
+
+/** A place in the text of one call, as in the `id` of an event: `<call>.<length of the text before it>`. */
+export interface TextPosition {
+  readonly callId: string;
+  /** UTF-16 units. */
+  readonly offset: number;
+}
+
+/** A reply that is whole. */
+interface WholeText {
+  readonly text: string;
+  /** Absent when nobody has read it as it was written. */
+  readonly callId?: string | undefined;
+}
+
+/** Where the pieces of a reply go. */
+export interface DeltaSink {
+  /** Shows the reader that there is an answer, before its first piece. */
+  begin(): void;
+  /** Takes the next piece; the position is that behind it. False when it wants no more until `drained` resolves. */
+  write(text: string, position: TextPosition): boolean;
+  drained(): Promise<void>;
+}
+
+export interface ReplyStreamOptions {
+  sink: DeltaSink;
+  /** Where the reader has got to before; absent means nowhere. */
+  from?: TextPosition | undefined;
+  /** Asks the worker to send the text from this offset on. */
+  requestResend: (offset: number) => void;
+  /** Whether the worker has to be asked for the beginning, because it sends the text elsewhere. */
+  isJoined: boolean;
+  onDispose?: () => void;
+}
+
+/** How long a request for a resend may take before it counts as lost, in milliseconds. */
+const resendTimeoutMs = 1000;
+/** UTF-16 units of one event, where the whole text is there. */
+const maxEventLength = 16_384;
+/** The call of a reply that nobody has read as it was written. */
+const unstreamedCall = '0';
+
+/**
+ * One reader's view of a reply: writes its text to the sink in order, every part once, from deltas that may be lost, come twice or
+ * belong to another call, and in the end from the outcome. It stores no text: what is missing is asked for again, be it that a message
+ * was lost, that the reader came later, or that it was too slow.
+ */
+export class ReplyStream {
+  readonly #options: ReplyStreamOptions;
+  readonly #failed = Promise.withResolvers<never>();
+  #hasFailed = false;
+  #callId: string | undefined;
+  #sent: number;
+  #isPaused = false;
+  #resendRequestedAt = Number.NEGATIVE_INFINITY;
+  readonly #joining: NodeJS.Timeout | undefined;
+
+  constructor(options: ReplyStreamOptions) {
+    this.#options = options;
+    this.#callId = options.from?.callId;
+    this.#sent = options.from?.offset ?? 0;
+    this.#failed.promise.catch(() => undefined);
+    if (!options.isJoined) return;
+    // The job may not have begun yet, and then nobody hears this.
+    this.#requestResend();
+    this.#joining = setInterval(() => this.#requestResend(), resendTimeoutMs);
+  }
+
+  /** Writes what the reader lacks of a reply that is whole already. */
+  static async replay(reader: Pick<ReplyStreamOptions, 'sink' | 'from'>, reply: WholeText): Promise<void> {
+    await new ReplyStream({ ...reader, isJoined: false, requestResend: () => undefined }).finish(reply);
+  }
+
+  /** Rejects when the text cannot be continued. */
+  get failed(): Promise<never> {
+    return this.#failed.promise;
+  }
+
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
+  /** Whether the reader has been sent anything. */
+  get hasBegun(): boolean {
+    return this.#sent > (this.#options.from?.offset ?? 0);
+  }
+
+  receive({ callId, at, text }: Delta): void {
+    clearInterval(this.#joining);
+    if (this.#callId !== callId && !this.#adopt(callId)) this.#fail(interrupted());
+    else if (this.#isPaused) return;
+    else if (at > this.#sent) this.#requestResend();
+    // The end of the text so far: its reader asked for more than there is.
+    else if (text === '' && at < this.#sent) this.#fail(beyondText());
+    else {
+      this.#resendRequestedAt = Number.NEGATIVE_INFINITY;
+      this.#write(text.slice(this.#sent - at));
+    }
+  }
+
+  /** Writes what the reader lacks of the whole text; resolves when the sink has taken it. */
+  async finish({ text, callId = unstreamedCall }: WholeText): Promise<void> {
+    clearInterval(this.#joining);
+    if (this.#callId !== callId && !this.#adopt(callId)) throw this.#interrupt();
+    if (this.#sent > text.length) throw beyondText();
+    this.#isPaused = true;
+    while (this.#sent < text.length) {
+      const piece = sliceText(text, this.#sent, maxEventLength) || text.slice(this.#sent);
+      if (!this.#take(piece)) await this.#options.sink.drained();
+    }
+  }
+
+  /** Nothing is received after that. */
+  [Symbol.dispose](): void {
+    clearInterval(this.#joining);
+    this.#isPaused = true;
+    this.#options.onDispose?.();
+  }
+
+  /** Whether the reader can read this call's text: nothing of another's was shown. */
+  #adopt(callId: string): boolean {
+    if (this.#sent > 0) return false;
+    this.#callId = callId;
+    return true;
+  }
+
+  #write(text: string): void {
+    if (text === '' || this.#take(text)) return;
+    this.#isPaused = true;
+    this.#options.sink.drained().then(
+      () => {
+        this.#isPaused = false;
+        this.#resendRequestedAt = Number.NEGATIVE_INFINITY;
+        this.#requestResend();
+      },
+      () => undefined,
+    );
+  }
+
+  #take(text: string): boolean {
+    this.#sent += text.length;
+    return this.#options.sink.write(text, { callId: this.#callId ?? unstreamedCall, offset: this.#sent });
+  }
+
+  #requestResend(): void {
+    if (performance.now() - this.#resendRequestedAt < resendTimeoutMs) return;
+    this.#resendRequestedAt = performance.now();
+    this.#options.requestResend(this.#sent);
+  }
+
+  #interrupt(): Failure {
+    // An event rather than a response of its own: the reader has a part of a text already, maybe from another request.
+    this.#options.sink.begin();
+    return interrupted();
+  }
+
+  #fail(failure: Failure): void {
+    this.#isPaused = true;
+    this.#hasFailed = true;
+    if (failure.code !== 'invalid_request') this.#options.sink.begin();
+    this.#failed.reject(failure);
+  }
+}
+
+const interrupted = (): Failure =>
+  new Failure('internal', { detail: 'The reply was begun anew; ask again from its start.', retryable: true });
+
+const beyondText = (): Failure =>
+  new Failure('invalid_request', {
+    errors: [{ pointer: 'Last-Event-ID', detail: 'is beyond the end of the reply' }],
+  });

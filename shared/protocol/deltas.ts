@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { version } from './version.js';
+
+/**
+ * The pieces of replies on their way to whoever reads them as they are written. The outcome of the job is the truth; deltas only
+ * make its text arrive earlier, may be lost, and are then sent again.
+ */
+
+/** A piece of a reply's text; an empty one says how far the text has got. */
+const deltaSchema = z.object({
+  jobId: z.string(),
+  /** The call whose text it is: another call for the same job gives another text. */
+  callId: z.string(),
+  /** The length of the text before it, in UTF-16 units. */
+  at: z.int().nonnegative(),
+  text: z.string(),
+});
+
+export type Delta = z.output<typeof deltaSchema>;
+
+/** Published on `deltas.<api node>`. */
+export const deltasSchema = z.object({ v: version, deltas: z.array(deltaSchema) });
+
+export type DeltasMessage = z.output<typeof deltasSchema>;
+
+/** Published on `resend.<provider>` by an API process that lacks a part of a text, or begins to read one. */
+export const resendSchema = z.object({
+  v: version,
+  jobId: z.string(),
+  /** The API process that deltas go to from now on, beginning at `from`. */
+  api: z.string(),
+  from: z.int().nonnegative(),
+});
+
+export type Resend = z.output<typeof resendSchema>;
+
+/** Whether a text that ends here would be cut within a surrogate pair. */
+const endsInPair = (text: string, end: number): boolean => {
+  const last = text.charCodeAt(end - 1);
+  return last >= 0xd800 && last <= 0xdbff;
+};
+
+/** The text from `start` on, at most `maxLength` UTF-16 units of it, without half a surrogate pair at its end. */
+export function sliceText(text: string, start: number, maxLength: number): string {
+  const end = Math.min(text.length, start + maxLength);
+  return text.slice(start, endsInPair(text, end) ? end - 1 : end);
+}

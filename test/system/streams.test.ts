@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { providerIds } from '../../shared/contract.js';
+import { type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
+import { openStream, readStream, type StreamCall } from '../support/event-streams.js';
+
+let deployment: Deployment;
+let other: StartedApi;
+beforeAll(async () => {
+  deployment = await startDeployment({ store: inject('store') });
+  other = await deployment.startApi();
+});
+afterAll(() => deployment.stop());
+
+const stream = (call: Partial<StreamCall>) => openStream({ url: deployment.url, ...call });
+const calls = (model: string) => deployment.simulator.calls.list({ model }).length;
+
+describe.each(providerIds)('a stream of %s', (provider) => {
+  it('brings the reply in order as it is written, and then the whole', async () => {
+    const model = `sim-stream-40-5@${provider}`;
+    const { response, text, deltas, end } = await readStream(await stream({ provider, model }));
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    expect(response.headers.get('x-llm-provider')).toBe(provider);
+    expect(response.headers.get('x-accel-buffering')).toBe('no');
+    expect(deltas.length).toBeGreaterThan(2);
+    expect(end).toMatchObject({
+      event: 'done',
+      data: {
+        response: text,
+        finishReason: 'stop',
+        provider,
+        model,
+        usage: { inputTokens: expect.any(Number) },
+      },
+    });
+    expect(text).toContain('40');
+    const offsets = deltas.map(({ id }) => Number(id?.split('.')[1]));
+    expect(offsets).toEqual([...offsets].sort((a, b) => a - b));
+    expect(offsets.at(-1)).toBe(text.length);
+  });
+
+  it('keeps every character of any language', async () => {
+    const content = '€ß漢🦉👩‍👩‍👧 '.repeat(2000);
+    const { text, end } = await readStream(
+      await stream({ provider, model: 'sim-verbatim', messages: [{ content }] }),
+    );
+    expect(text).toBe(content);
+    expect(end?.data.response).toBe(content);
+  });
+
+  it('says that the reply was cut at the token limit', async () => {
+    const { end } = await readStream(await stream({ provider, model: 'sim-length' }));
+    expect(end).toMatchObject({ event: 'done', data: { finishReason: 'length' } });
+  });
+});
+
+describe('a stream', () => {
+  it('that fails before it begins has an ordinary problem', async () => {
+    const { response } = await stream({ model: 'sim-status-400' });
+    expect(response.status).toBe(500);
+    expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+  });
+
+  it('goes on at another API process, byte for byte, with one call', async () => {
+    const model = `sim-stream-60-20@${randomUUID()}`;
+    const headers = { 'Idempotency-Key': randomUUID() };
+    const leaving = new AbortController();
+    const first = await readStream(
+      await stream({ model, headers, signal: leaving.signal }),
+      (text) => text.length > 20,
+    );
+    leaving.abort();
+    const rest = await readStream(
+      await openStream({
+        url: other.url,
+        model,
+        headers: { ...headers, 'Last-Event-ID': first.lastEventId ?? '' },
+      }),
+    );
+    expect(first.text + rest.text).toBe(rest.end?.data.response);
+    expect(rest.text.length).toBeGreaterThan(0);
+    expect(calls(model)).toBe(1);
+  });
+
+  it('of a stored chat is read at its address, while it runs and afterwards', async () => {
+    const model = `sim-stream-30-20@${randomUUID()}`;
+    const headers = { 'Idempotency-Key': randomUUID() };
+    const writing = await stream({ model, headers });
+    const chatId = writing.response.headers.get('content-location')?.split('/').at(-1) ?? '';
+    const joined = readStream(await openStream({ url: other.url, chatId }));
+    const first = await readStream(writing);
+    expect((await joined).text).toBe(first.text);
+    const replayed = await readStream(await openStream({ url: other.url, chatId }));
+    expect(replayed.text).toBe(first.text);
+    const [middle] = first.deltas;
+    const again = await readStream(
+      await stream({ model, headers: { ...headers, 'Last-Event-ID': middle?.id ?? '' } }),
+    );
+    expect(again.response.headers.get('idempotency-replayed')).toBe('true');
+    expect(`${middle?.data.delta}${again.text}`).toBe(first.text);
+    expect(calls(model)).toBe(1);
+  });
+
+  it('never continues the text of another call', async () => {
+    const { response, end } = await readStream(
+      await stream({ headers: { 'Idempotency-Key': randomUUID(), 'Last-Event-ID': 'another.5' } }),
+    );
+    expect(response.status).toBe(200);
+    expect(end).toMatchObject({ event: 'error', data: { code: 'internal', retryable: true } });
+  });
+
+  it.each(['x', '.5', 'a.', 'a.-1', 'a b.1', `a.${'9'.repeat(16)}`])('is not resumed from %j', async (id) => {
+    const { response } = await stream({ headers: { 'Last-Event-ID': id } });
+    expect(response.status).toBe(400);
+  });
+
+  it('is not asked for by clients that take anything', async () => {
+    const { headers } = await deployment.chat({ headers: { Accept: '*/*' } });
+    expect(headers.get('content-type')).toMatch(/^application\/json/);
+  });
+});

@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Delta, type DeltasMessage, type Resend, sliceText } from '../../shared/protocol/deltas.js';
+import { topics } from '../../shared/protocol/messages.js';
+import { writtenVersion } from '../../shared/protocol/version.js';
+import type { Relay } from '../../shared/queue/relay.js';
+import type { Log } from '../../shared/runtime/log.js';
+
+interface DeltaPublisherDeps {
+  relay: Pick<Relay, 'publish'>;
+  /** Deltas that come within this time share a message to each API process, in milliseconds. */
+  windowMs: number;
+  log: Log;
+}
+
+/** Characters in one message: with every escape it stays within what the relay takes. */
+const maxMessageChars = 80_000;
+
+/**
+ * Sends the replies that this process writes, piece by piece, to the API processes where they are read. Its memory is the only place
+ * that has an unfinished text, so an API process that lacks a part of it asks here (`resend`).
+ */
+export class DeltaPublisher {
+  readonly #deps: DeltaPublisherDeps;
+  readonly #streams = new Map<string, DeltaStream>();
+  readonly #readers = new Map<string, Reader>();
+
+  constructor(deps: DeltaPublisherDeps) {
+    this.#deps = deps;
+  }
+
+  /** The jobs whose replies are being written. */
+  get jobIds(): string[] {
+    return [...this.#streams.keys()];
+  }
+
+  /**
+   * The stream of a job that begins, read by this API process; to be disposed of when the job has ended. Where the job was begun before,
+   * its reader is informed at once that another text begins.
+   */
+  open(jobId: string, replyTo: string, { isRestarted = false } = {}): DeltaStream {
+    const stream = new DeltaStream(jobId, () => {
+      if (this.#streams.get(jobId) === stream) this.#streams.delete(jobId);
+    });
+    this.#streams.set(jobId, stream);
+    const reader = this.#readerAt(replyTo);
+    stream.resend(reader, 0);
+    if (isRestarted) reader.send(stream, { isUrgent: true, isReport: true });
+    return stream;
+  }
+
+  /** Sends the text from there on to the API process that asks; does nothing for a job that does not run here. */
+  onResend({ jobId, api, from }: Resend): void {
+    const stream = this.#streams.get(jobId);
+    if (stream === undefined) return;
+    const reader = this.#readerAt(api);
+    stream.resend(reader, from);
+    reader.send(stream, { isUrgent: true, isReport: true });
+  }
+
+  #readerAt(api: string): Reader {
+    const reader = this.#readers.get(api) ?? new Reader(api, this.#deps, () => this.#readers.delete(api));
+    this.#readers.set(api, reader);
+    return reader;
+  }
+}
+
+/** The text of one job as far as it has been written. */
+export class DeltaStream {
+  /** Another run of the job writes another text. */
+  readonly callId = randomUUID().slice(0, 8);
+  readonly jobId: string;
+  readonly #onClose: () => void;
+  /** How much of the text each has been sent. */
+  readonly #sentTo = new Map<Reader, number>();
+  #text = '';
+
+  constructor(jobId: string, onClose: () => void) {
+    this.jobId = jobId;
+    this.#onClose = onClose;
+  }
+
+  /** Whether somebody may have seen a part of the text. */
+  get hasBegun(): boolean {
+    return this.#text !== '';
+  }
+
+  append(text: string): void {
+    const isFirst = !this.hasBegun;
+    this.#text += text;
+    for (const reader of this.#sentTo.keys()) reader.send(this, { isUrgent: isFirst });
+  }
+
+  /** Has the reader get the text from there on; a place beyond the text is its end. */
+  resend(reader: Reader, from: number): void {
+    this.#sentTo.set(reader, Math.min(from, this.#text.length));
+  }
+
+  /** The next piece for this reader, which then counts as sent. */
+  take(reader: Reader, maxLength: number): Delta {
+    const { jobId, callId } = this;
+    const at = this.#sentTo.get(reader) ?? this.#text.length;
+    const text = sliceText(this.#text, at, maxLength);
+    this.#sentTo.set(reader, at + text.length);
+    return { jobId, callId, at, text };
+  }
+
+  /** Whether there is more for this reader. */
+  hasMore(reader: Reader): boolean {
+    const sent = this.#sentTo.get(reader) ?? this.#text.length;
+    return sliceText(this.#text, sent, 2) !== '';
+  }
+
+  /** What a reader has not been sent it finds in the outcome. */
+  [Symbol.dispose](): void {
+    this.#onClose();
+    for (const reader of this.#sentTo.keys()) reader.forget(this);
+    this.#sentTo.clear();
+  }
+}
+
+/** One API process: gets one message at a time, so that none overtakes another, with all that has gathered meanwhile. */
+class Reader {
+  readonly #api: string;
+  readonly #deps: DeltaPublisherDeps;
+  readonly #onIdle: () => void;
+  readonly #streams = new Set<DeltaStream>();
+  /** Those that have to be sent even if there is nothing new: their readers asked how far they have got. */
+  readonly #reports = new Set<DeltaStream>();
+  readonly #unsent = new Set<DeltaStream>();
+  #isPublishing = false;
+  #isUrgent = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(api: string, deps: DeltaPublisherDeps, onIdle: () => void) {
+    this.#api = api;
+    this.#deps = deps;
+    this.#onIdle = onIdle;
+  }
+
+  /** Sends what there is of the stream within the window; at once when it is urgent. */
+  send(stream: DeltaStream, { isUrgent = false, isReport = false } = {}): void {
+    this.#streams.add(stream);
+    this.#unsent.add(stream);
+    if (isReport) this.#reports.add(stream);
+    if (isUrgent) this.#isUrgent = true;
+    this.#schedule();
+  }
+
+  forget(stream: DeltaStream): void {
+    for (const streams of [this.#streams, this.#unsent, this.#reports]) streams.delete(stream);
+    if (this.#streams.size === 0) this.#onIdle();
+  }
+
+  #schedule(): void {
+    if (this.#isPublishing || this.#unsent.size === 0) return;
+    if (this.#isUrgent) {
+      clearTimeout(this.#timer);
+      void this.#publish();
+    } else if (this.#timer === undefined) {
+      this.#timer = setTimeout(() => void this.#publish(), this.#deps.windowMs);
+    }
+  }
+
+  async #publish(): Promise<void> {
+    const { relay, log } = this.#deps;
+    this.#timer = undefined;
+    this.#isPublishing = true;
+    this.#isUrgent = false;
+    // The deltas of one turn of the event loop share a message.
+    await nextTurn();
+    const deltas = this.#take();
+    const message: DeltasMessage = { v: writtenVersion, deltas };
+    // What is lost the API process notices at the next delta, or at the end.
+    if (deltas.length > 0)
+      await relay
+        .publish(topics.deltas(this.#api), message)
+        .catch((err) => log.debug({ err }, 'deltas not published'));
+    this.#isPublishing = false;
+    this.#schedule();
+  }
+
+  #take(): Delta[] {
+    const deltas: Delta[] = [];
+    let room = maxMessageChars;
+    for (const stream of this.#unsent) {
+      this.#unsent.delete(stream);
+      const delta = stream.take(this, room);
+      const isReport = this.#reports.delete(stream);
+      if (delta.text !== '' || isReport) deltas.push(delta);
+      room -= delta.text.length;
+      if (stream.hasMore(this)) this.#unsent.add(stream);
+      // At least a whole character fits.
+      if (room >= 2) continue;
+      this.#isUrgent = true;
+      break;
+    }
+    return deltas;
+  }
+}

@@ -1,0 +1,33 @@
+import type { Job } from 'bullmq';
+import { z } from 'zod';
+import type { ChatJobPayload } from '../../shared/protocol/messages.js';
+import type { Log } from '../../shared/runtime/log.js';
+import type { RequeuableJob } from './requeue.js';
+
+/** The part of BullMQ's job that is read. */
+export interface QueuedJob extends RequeuableJob {
+  data: unknown;
+  /** 0 is the most urgent. */
+  priority?: number;
+  /** How often a worker has taken it. */
+  attemptsStarted: number;
+}
+
+const withUser = z.object({ user: z.string() });
+
+/** Id of the user whose job it is, which a job of the release before does not name. */
+export const userOf = ({ data }: QueuedJob): { user?: string } => withUser.safeParse(data).data ?? {};
+
+/** Characters of a conversation that are worth a command of their own; shorter ones stay as long as the job's record. */
+const longConversation = 16_384;
+
+/** The data of a failed job may be anything. */
+const withTurns = z.object({ turns: z.string() });
+
+/** Nobody reads the conversation of a job that has ended, and thousands of long ones would fill the store. */
+export function dropLongConversation(job: Job<ChatJobPayload>, log: Log): void {
+  const { success, data } = withTurns.safeParse(job.data);
+  if (!success || data.turns.length < longConversation) return;
+  const dropped = job.updateData({ ...job.data, turns: '[]' });
+  dropped.catch((err) => log.debug({ err, jobId: job.id }, 'conversation not dropped'));
+}
