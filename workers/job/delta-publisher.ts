@@ -13,8 +13,10 @@ interface DeltaPublisherDeps {
   log: Log;
 }
 
-/** Characters in one message: with every escape it stays within what the relay takes. */
+/** Characters in one message: with every escape, six bytes each, it stays within what the relay takes. */
 const maxMessageChars = 80_000;
+/** What a delta takes up beside its text, in such characters. */
+const envelopeChars = 20;
 
 /**
  * Sends the replies that this process writes, piece by piece, to the API processes where they are read. Its memory is the only place
@@ -91,9 +93,14 @@ export class DeltaStream {
     for (const reader of this.#sentTo.keys()) reader.send(this, { isUrgent: isFirst });
   }
 
-  /** Has the reader get the text from there on; a place beyond the text is its end. */
+  /**
+   * Has the reader get the text from there on; a place beyond the text is its end. Never less than it was to get already: one API
+   * process may have several clients who read it, each at a place of its own.
+   */
   resend(reader: Reader, from: number): void {
-    this.#sentTo.set(reader, Math.min(from, this.#text.length));
+    reader.attach(this);
+    const sentTo = this.#sentTo.get(reader) ?? from;
+    this.#sentTo.set(reader, Math.min(sentTo, from, this.#text.length));
   }
 
   /** The next piece for this reader, which then counts as sent. */
@@ -138,9 +145,13 @@ class Reader {
     this.#onIdle = onIdle;
   }
 
+  /** Also a stream that has nothing to send yet: nobody else may become the reader at this API process meanwhile. */
+  attach(stream: DeltaStream): void {
+    this.#streams.add(stream);
+  }
+
   /** Sends what there is of the stream within the window; at once when it is urgent. */
   send(stream: DeltaStream, { isUrgent = false, isReport = false } = {}): void {
-    this.#streams.add(stream);
     this.#unsent.add(stream);
     if (isReport) this.#reports.add(stream);
     if (isUrgent) this.#isUrgent = true;
@@ -149,7 +160,10 @@ class Reader {
 
   forget(stream: DeltaStream): void {
     for (const streams of [this.#streams, this.#unsent, this.#reports]) streams.delete(stream);
-    if (this.#streams.size === 0) this.#onIdle();
+    if (this.#streams.size > 0) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#onIdle();
   }
 
   #schedule(): void {
@@ -166,9 +180,9 @@ class Reader {
     const { relay, log } = this.#deps;
     this.#timer = undefined;
     this.#isPublishing = true;
-    this.#isUrgent = false;
     // The deltas of one turn of the event loop share a message.
     await nextTurn();
+    this.#isUrgent = false;
     const deltas = this.#take();
     const message: DeltasMessage = { v: writtenVersion, deltas };
     // What is lost the API process notices at the next delta, or at the end.
@@ -187,12 +201,14 @@ class Reader {
       this.#unsent.delete(stream);
       const delta = stream.take(this, room);
       const isReport = this.#reports.delete(stream);
-      if (delta.text !== '' || isReport) deltas.push(delta);
-      room -= delta.text.length;
+      if (delta.text !== '' || isReport) {
+        deltas.push(delta);
+        room -= delta.text.length + envelopeChars;
+      }
       if (stream.hasMore(this)) this.#unsent.add(stream);
       // At least a whole character fits.
       if (room >= 2) continue;
-      this.#isUrgent = true;
+      this.#isUrgent = this.#unsent.size > 0;
       break;
     }
     return deltas;

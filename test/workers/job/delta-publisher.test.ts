@@ -1,0 +1,268 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Delta, DeltasMessage } from '../../../shared/protocol/deltas.js';
+import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { createRecordingRelay } from '../../support/recording-relay.js';
+
+const windowMs = 20;
+const { log } = createRecordingLog();
+let relay: ReturnType<typeof createRecordingRelay>;
+/** What the relay waits for before it takes a message. */
+let taking: Promise<void>;
+let publisher: DeltaPublisher;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  relay = createRecordingRelay();
+  taking = Promise.resolve();
+  const publish = (topic: string, message: object) => relay.publish(topic, message).then(() => taking);
+  publisher = new DeltaPublisher({ relay: { publish }, windowMs, log });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const turn = async () => {
+  for (let n = 0; n < 3; n += 1) await new Promise((resolve) => setImmediate(resolve));
+};
+const windowEnds = () => {
+  vi.advanceTimersByTime(windowMs);
+  return turn();
+};
+/** The deltas of each message to this API process. */
+const messagesTo = (api: string): Delta[][] =>
+  relay.published
+    .filter(({ topic }) => topic === `deltas.${api}`)
+    .map(({ message }) => (message as DeltasMessage).deltas);
+const deltasTo = (api: string) => messagesTo(api).flat();
+const textsTo = (api: string) => messagesTo(api).map((deltas) => deltas.map(({ text }) => text));
+const resend = (jobId: string, api: string, from: number) => publisher.onResend({ v: 1, jobId, api, from });
+
+describe('DeltaPublisher', () => {
+  it('sends the first delta at once, and what follows when the window is over', async () => {
+    const stream = publisher.open('job', 'x');
+    expect(stream.hasBegun).toBe(false);
+    stream.append('one');
+    expect(stream.hasBegun).toBe(true);
+    await turn();
+    stream.append('two');
+    stream.append('three');
+    await turn();
+    const { callId } = stream;
+    expect(messagesTo('x')).toEqual([[{ jobId: 'job', callId, at: 0, text: 'one' }]]);
+    await windowEnds();
+    expect(messagesTo('x')[1]).toEqual([{ jobId: 'job', callId, at: 3, text: 'twothree' }]);
+    await windowEnds();
+    expect(relay.published).toHaveLength(2);
+  });
+
+  it('sends what several streams have in one message to each API process', async () => {
+    const [one, two, other] = [
+      publisher.open('one', 'x'),
+      publisher.open('two', 'x'),
+      publisher.open('other', 'y'),
+    ];
+    for (const stream of [one, two, other]) stream.append('first');
+    await turn();
+    one.append('1');
+    two.append('2');
+    await windowEnds();
+    expect(textsTo('x')).toEqual([
+      ['first', 'first'],
+      ['1', '2'],
+    ]);
+    expect(textsTo('y')).toEqual([['first']]);
+  });
+
+  it('has one message on its way to an API process, and lets no other wait for that', async () => {
+    const held = Promise.withResolvers<void>();
+    taking = held.promise;
+    const [slow, other] = [publisher.open('slow', 'x'), publisher.open('other', 'y')];
+    slow.append('a');
+    await turn();
+    slow.append('b');
+    publisher.open('late', 'x').append('c');
+    other.append('d');
+    await windowEnds();
+    await windowEnds();
+    expect(textsTo('x')).toEqual([['a']]);
+    expect(textsTo('y')).toEqual([['d']]);
+    held.resolve();
+    await turn();
+    expect(textsTo('x')).toEqual([['a'], ['b', 'c']]);
+  });
+
+  it('has one message on its way also when a stream ends before another has begun', async () => {
+    const ending = publisher.open('ending', 'x');
+    const stream = publisher.open('job', 'x');
+    ending.append('a');
+    await turn();
+    ending[Symbol.dispose]();
+    taking = new Promise(() => {});
+    stream.append('b');
+    await turn();
+    resend('job', 'x', 0);
+    await turn();
+    expect(textsTo('x')).toEqual([['a'], ['b']]);
+  });
+
+  it('waits for the window again once nothing is urgent', async () => {
+    const stream = publisher.open('job', 'x');
+    publisher.open('other', 'x').append('a');
+    stream.append('b');
+    await turn();
+    stream.append('c');
+    await turn();
+    expect(textsTo('x')).toEqual([['a', 'b']]);
+  });
+
+  it.each([
+    ['characters that need two units', `a${'🦉'.repeat(500_000)}`],
+    ['characters that need an escape', '\u0001'.repeat(1_000_000)],
+  ])('sends a megabyte of %s in order, in messages that the relay takes', async (_, text) => {
+    publisher.open('job', 'x').append(text);
+    for (let n = 0; n < 20; n += 1) await turn();
+    const pieces = deltasTo('x');
+    expect(pieces.length).toBeGreaterThan(1);
+    expect(pieces.map((piece) => piece.text).join('') === text).toBe(true);
+    expect(pieces.filter((piece) => !piece.text.isWellFormed())).toEqual([]);
+    let at = 0;
+    for (const piece of pieces) {
+      expect(piece.at).toBe(at);
+      at += piece.text.length;
+    }
+  });
+
+  it('sends the deltas of thousands of streams in messages that the relay takes', async () => {
+    const ids = Array.from({ length: 6000 }, (_, n) => `00000000-0000-0000-0000-${1e11 + n}`);
+    for (const id of ids) publisher.open(id, 'x').append('\u0001');
+    for (let n = 0; n < 5; n += 1) await turn();
+    expect(deltasTo('x').map(({ jobId }) => jobId)).toEqual(ids);
+  });
+
+  it('lets no stream wait for the end of a long text', async () => {
+    publisher.open('long', 'x').append('a'.repeat(200_000));
+    publisher.open('short', 'x').append('b');
+    for (let n = 0; n < 5; n += 1) await turn();
+    const jobs = messagesTo('x').map((deltas) => deltas.map(({ jobId }) => jobId));
+    expect(jobs).toEqual([['long'], ['short', 'long'], ['long']]);
+  });
+
+  it('holds half a surrogate pair back until the other half is there', async () => {
+    const stream = publisher.open('job', 'x');
+    const [high = '', low = ''] = '🦉'.split('');
+    stream.append(`a${high}`);
+    await turn();
+    stream.append(`${low}b`);
+    await windowEnds();
+    expect(deltasTo('x')).toMatchObject([
+      { at: 0, text: 'a' },
+      { at: 1, text: '🦉b' },
+    ]);
+  });
+
+  it('goes on after a message that was not taken', async () => {
+    taking = Promise.reject(new Error('store down'));
+    taking.catch(() => undefined);
+    const stream = publisher.open('job', 'x');
+    stream.append('a');
+    await turn();
+    stream.append('b');
+    await windowEnds();
+    expect(deltasTo('x')).toMatchObject([
+      { at: 0, text: 'a' },
+      { at: 1, text: 'b' },
+    ]);
+  });
+
+  it('says at once that a job has begun anew', async () => {
+    const { callId } = publisher.open('job', 'x', { isRestarted: true });
+    await turn();
+    expect(deltasTo('x')).toEqual([{ jobId: 'job', callId, at: 0, text: '' }]);
+  });
+});
+
+describe('a resend', () => {
+  const written = async (text: string) => {
+    const stream = publisher.open('job', 'x');
+    stream.append(text);
+    await turn();
+    relay.published.length = 0;
+    return stream;
+  };
+
+  it('sends the text from there on to whoever asks, and then what follows to both', async () => {
+    const stream = await written('abcdef');
+    resend('job', 'y', 2);
+    await turn();
+    expect(relay.published).toHaveLength(1);
+    expect(deltasTo('y')).toMatchObject([{ at: 2, text: 'cdef' }]);
+    stream.append('g');
+    await windowEnds();
+    expect(deltasTo('x')).toMatchObject([{ at: 6, text: 'g' }]);
+    expect(deltasTo('y')).toMatchObject([{ at: 2 }, { at: 6, text: 'g' }]);
+  });
+
+  it.each([6, 7, 1000])('from %i says where the text of six ends', async (from) => {
+    await written('abcdef');
+    resend('job', 'x', from);
+    await turn();
+    expect(deltasTo('x')).toMatchObject([{ at: 6, text: '' }]);
+  });
+
+  it('says of a text that has not begun that it is empty', async () => {
+    publisher.open('job', 'x');
+    resend('job', 'y', 0);
+    await turn();
+    expect(deltasTo('y')).toMatchObject([{ at: 0, text: '' }]);
+  });
+
+  it('begins where the one of two readers at an API process is who has read less', async () => {
+    await written('abcdef');
+    resend('job', 'x', 1);
+    resend('job', 'x', 5);
+    await turn();
+    expect(deltasTo('x')).toMatchObject([{ at: 1, text: 'bcdef' }]);
+  });
+
+  it('of a job that does not run here does nothing', async () => {
+    resend('job', 'x', 0);
+    await windowEnds();
+    expect(relay.published).toEqual([]);
+  });
+});
+
+describe('a stream that ends', () => {
+  it('sends nothing more and leaves nothing', async () => {
+    const stream = publisher.open('job', 'x');
+    stream.append('a');
+    await turn();
+    stream.append('b');
+    expect([publisher.jobIds, vi.getTimerCount()]).toEqual([['job'], 1]);
+    stream[Symbol.dispose]();
+    expect([publisher.jobIds, vi.getTimerCount()]).toEqual([[], 0]);
+    resend('job', 'x', 0);
+    await windowEnds();
+    expect(textsTo('x')).toEqual([['a']]);
+  });
+
+  it('sends nothing of what was to go in this turn', async () => {
+    const stream = publisher.open('job', 'x');
+    stream.append('a');
+    stream[Symbol.dispose]();
+    await turn();
+    expect(relay.published).toEqual([]);
+  });
+
+  it('leaves the one alone that the job has begun here meanwhile', async () => {
+    const before = publisher.open('job', 'x');
+    const after = publisher.open('job', 'x', { isRestarted: true });
+    before[Symbol.dispose]();
+    after.append('a');
+    resend('job', 'y', 0);
+    await turn();
+    expect(after.callId).not.toBe(before.callId);
+    expect(deltasTo('y')).toMatchObject([{ callId: after.callId, at: 0, text: 'a' }]);
+    expect(publisher.jobIds).toEqual(['job']);
+  });
+});
