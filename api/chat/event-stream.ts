@@ -68,7 +68,8 @@ export class EventStream implements DeltaSink {
   async drained(): Promise<void> {
     const response = this.#response;
     const left = new AbortController();
-    response.once('close', () => left.abort());
+    const leave = () => left.abort();
+    response.once('close', leave);
     try {
       if (response.writableNeedDrain)
         await withTimeout(stalledMs, once(response, 'drain', { signal: left.signal }));
@@ -76,6 +77,7 @@ export class EventStream implements DeltaSink {
       response.destroy();
       throw new Failure('timeout', { cause });
     } finally {
+      response.off('close', leave);
       left.abort();
     }
   }
@@ -95,15 +97,20 @@ export class EventStream implements DeltaSink {
   #done({ kind, text, model, usage }: Completion): void {
     this.begin();
     const finishReason = kind === 'ok' ? 'stop' : 'length';
-    this.#send('done', { response: text, finishReason, provider: this.#provider, model, usage });
-    this.#response.end();
+    this.#endWith('done', { response: text, finishReason, provider: this.#provider, model, usage });
   }
 
   /** An unexpected error is for whoever logs those. */
   #fail(error: unknown): void {
     if (!this.#response.headersSent || !(error instanceof Failure)) throw error;
     recordFailure(this.#response, error);
-    this.#send('error', toProblem(error, requestIdOf(this.#response)));
+    this.#endWith('error', toProblem(error, requestIdOf(this.#response)));
+  }
+
+  #endWith(event: string, data: object): void {
+    // The client may take its time to read the end, and a comment after it would be an error that nobody handles.
+    clearInterval(this.#comments);
+    this.#send(event, data);
     this.#response.end();
   }
 

@@ -1,0 +1,244 @@
+import { getEventListeners, once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import express, { type Response as HttpResponse, type Request } from 'express';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ChatReply } from '../../../api/chat/chat-command.js';
+import { acceptsEventStream, EventStream, readLastEventId } from '../../../api/chat/event-stream.js';
+import { Failure } from '../../../shared/failures.js';
+import { type Served, serve } from '../../support/serve.js';
+
+let served: Served;
+let arrived: PromiseWithResolvers<{ request: Request; response: HttpResponse }>;
+
+beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+  arrived = Promise.withResolvers();
+  const app = express().use((request, response) => arrived.resolve({ request, response }));
+  served = await serve(app);
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await served.close();
+});
+
+/** A request that is being answered, and what its client reads when it does. */
+async function connect(headers: Record<string, string> = {}) {
+  const client = get(served.url, { headers, agent: false });
+  client.on('error', () => {});
+  const answer = once(client, 'response') as Promise<[IncomingMessage]>;
+  answer.catch(() => {});
+  const { request, response } = await arrived.promise;
+  const read = async () => {
+    let text = '';
+    for await (const chunk of (await answer)[0].setEncoding('utf8')) text += chunk;
+    return text;
+  };
+  return { client, request, response, answer, read };
+}
+
+async function open() {
+  const connection = await connect();
+  return { ...connection, events: new EventStream(connection.response, 'anthropic') };
+}
+
+const ok: ChatReply = {
+  kind: 'completed',
+  completion: {
+    ...{ kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 },
+    usage: { inputTokens: 1, outputTokens: 2 },
+  },
+};
+const at = (offset: number) => ({ callId: 'call', offset });
+/** More than the socket takes from a client that does not read. */
+const large = 'a'.repeat(30_000_000);
+
+describe('EventStream', () => {
+  it('sends deltas with their ids, and then the whole', async () => {
+    const { events, response, answer, read } = await open();
+    response.set('X-Request-Id', 'r');
+    const text = read();
+    expect(events.write('Hel"\n', at(5))).toBe(true);
+    expect(events.write('lo', at(7))).toBe(true);
+    expect(await events.end(Promise.resolve(ok))).toEqual({ response: '' });
+    expect((await text).split('\n\n')).toEqual([
+      'id: call.5\nevent: delta\ndata: {"delta":"Hel\\"\\n"}',
+      'id: call.7\nevent: delta\ndata: {"delta":"lo"}',
+      'event: done\ndata: {"response":"Hello","finishReason":"stop","provider":"anthropic","model":"m","usage":{"inputTokens":1,"outputTokens":2}}',
+      '',
+    ]);
+    const [{ statusCode, headers }] = await answer;
+    expect([statusCode, headers]).toMatchObject([
+      200,
+      {
+        'content-type': 'text/event-stream; charset=utf-8',
+        'x-llm-provider': 'anthropic',
+        'x-accel-buffering': 'no',
+        'x-request-id': 'r',
+      },
+    ]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('says that a reply was cut at the token limit', async () => {
+    const { events, read } = await open();
+    const text = read();
+    await events.end(Promise.resolve({ ...ok, completion: { ...ok.completion, kind: 'truncated' } }));
+    expect(await text).toContain('"finishReason":"length"');
+  });
+
+  it('ends with an error what fails after it has begun, and no more than our own words', async () => {
+    const { events, response, read } = await open();
+    const text = read();
+    events.write('Hel', at(3));
+    await events.end(Promise.reject(new Failure('provider_timeout', { cause: new Error('secret') })));
+    const [, error = ''] = (await text).split('\n\n');
+    expect(error).toMatch(/^event: error\ndata: \{.*"code":"provider_timeout"/);
+    expect(error).not.toContain('secret');
+    expect(response.locals.failureCode).toBe('provider_timeout');
+  });
+
+  it('leaves the response alone until the first event, and to others what fails before', async () => {
+    const { events, response } = await open();
+    vi.advanceTimersByTime(60_000);
+    const failure = new Failure('provider_timeout');
+    await expect(events.end(Promise.reject(failure))).rejects.toBe(failure);
+    expect([response.headersSent, vi.getTimerCount()]).toEqual([false, 0]);
+  });
+
+  it('leaves to others what nobody expected', async () => {
+    const { events } = await open();
+    events.write('Hel', at(3));
+    await expect(events.end(Promise.reject(new TypeError('x')))).rejects.toThrow('x');
+  });
+
+  it('sends a comment every 15 seconds, once it has begun', async () => {
+    const { events, response, read } = await open();
+    vi.advanceTimersByTime(15_000);
+    expect(response.headersSent).toBe(false);
+    const text = read();
+    events.write('a', at(1));
+    vi.advanceTimersByTime(14_999);
+    events.write('b', at(2));
+    vi.advanceTimersByTime(15_001);
+    await events.end(Promise.resolve(ok));
+    const kinds = (await text).split('\n\n').map((event) => /(delta|done)$|^:.*/m.exec(event)?.[0] ?? '');
+    expect(kinds).toEqual(['delta', 'delta', ': still there', ': still there', 'done', '']);
+  });
+
+  it('sends no comment to a client that has not read the end yet', async () => {
+    const { events, response } = await open();
+    const errors: unknown[] = [];
+    response.on('error', (error) => errors.push(error));
+    events.write(large, at(large.length));
+    await events.end(Promise.resolve(ok));
+    vi.advanceTimersByTime(60_000);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([response.writableFinished, errors]).toEqual([false, []]);
+  });
+
+  it('sends nothing to a client that has left', async () => {
+    const { events, response, client } = await open();
+    events.write('a', at(1));
+    const closed = once(response, 'close');
+    client.destroy();
+    await closed;
+    expect(vi.getTimerCount()).toBe(0);
+    expect(events.write('b', at(2))).toBe(false);
+    expect(await events.end(Promise.resolve(ok))).toEqual({ response: '' });
+  });
+});
+
+describe('a slow client', () => {
+  it('gets more when it has read what there was, and leaves nothing', async () => {
+    const { events, response, read } = await open();
+    const listeners = getEventListeners(response, 'close').length;
+    expect(events.write(large, at(large.length))).toBe(false);
+    const drained = events.drained();
+    const text = read();
+    await drained;
+    for (let n = 0; n < 20; n += 1) await events.drained();
+    expect(getEventListeners(response, 'close').length).toBe(listeners);
+    expect(getEventListeners(response, 'drain')).toEqual([]);
+    await events.end(Promise.resolve(ok));
+    expect((await text).length).toBeGreaterThan(large.length);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('that reads nothing for 20 seconds is disconnected', async () => {
+    const { events, response } = await open();
+    events.write(large, at(large.length));
+    const drained = expect(events.drained()).rejects.toMatchObject({ code: 'timeout' });
+    vi.advanceTimersByTime(19_999);
+    expect(response.destroyed).toBe(false);
+    vi.advanceTimersByTime(1);
+    await drained;
+    expect(response.destroyed).toBe(true);
+  });
+
+  it('that leaves is not waited for', async () => {
+    const { events, client } = await open();
+    events.write(large, at(large.length));
+    const drained = expect(events.drained()).rejects.toMatchObject({ code: 'timeout' });
+    client.destroy();
+    await drained;
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('acceptsEventStream', () => {
+  it.each([
+    ['text/event-stream', true],
+    ['text/*', true],
+    ['application/json;q=0.5, text/event-stream', true],
+    ['text/event-stream;q=0.9, */*;q=0.1', true],
+    ['TEXT/EVENT-STREAM', true],
+    ['*/*', false],
+    ['', false],
+    ['application/json', false],
+    ['text/event-stream;q=0', false],
+    ['text/event-stream;q=0.1, application/json;q=0.9', false],
+    ['text/event-stream;q=0.1, */*', false],
+    ['text/html', false],
+    ['nonsense', false],
+  ])('takes %j as %s', async (accept, expected) => {
+    const { request } = await connect({ Accept: accept });
+    expect(acceptsEventStream(request)).toBe(expected);
+  });
+
+  it('takes no Accept as JSON', async () => {
+    const { request } = await connect();
+    expect(acceptsEventStream(request)).toBe(false);
+  });
+});
+
+describe('readLastEventId', () => {
+  it.each([
+    ['a1b2c3d4.0', { callId: 'a1b2c3d4', offset: 0 }],
+    ['0.17', { callId: '0', offset: 17 }],
+    ['', undefined],
+    [undefined, undefined],
+  ])('reads %j', (header, position) => {
+    expect(readLastEventId(header)).toEqual(position);
+  });
+
+  it.each([
+    ' ',
+    '5',
+    '.5',
+    'a.',
+    'a.-1',
+    'a.1.5',
+    'a.1e3',
+    'a b.1',
+    `${'a'.repeat(65)}.1`,
+    `a.${'9'.repeat(16)}`,
+    'a.1\n',
+  ])('refuses %j', (header) => {
+    expect(() => readLastEventId(header)).toThrow(
+      expect.objectContaining({
+        code: 'invalid_request',
+        facts: expect.objectContaining({ errors: [expect.objectContaining({ pointer: 'Last-Event-ID' })] }),
+      }),
+    );
+  });
+});
