@@ -37,6 +37,8 @@ export interface ReplyStreamOptions {
 
 /** How long a request for a resend may take before it counts as lost, in milliseconds. */
 const resendTimeoutMs = 1000;
+/** After this silence the worker is asked how far it has got, in milliseconds: it may have died, and another one begun anew. */
+const silenceMs = 5000;
 /** UTF-16 units of one event, where the whole text is there. */
 const maxEventLength = 16_384;
 /** The call of a reply that nobody has read as it was written. */
@@ -55,7 +57,10 @@ export class ReplyStream {
   #sent: number;
   #isPaused = false;
   #resendRequestedAt = Number.NEGATIVE_INFINITY;
-  readonly #joining: NodeJS.Timeout | undefined;
+  /** Nothing is received any more. */
+  #isOver = false;
+  #asking: NodeJS.Timeout | undefined;
+  #hasHeard = false;
 
   constructor(options: ReplyStreamOptions) {
     this.#options = options;
@@ -65,7 +70,7 @@ export class ReplyStream {
     if (!options.isJoined) return;
     // The job may not have begun yet, and then nobody hears this.
     this.#requestResend();
-    this.#joining = setInterval(() => this.#requestResend(), resendTimeoutMs);
+    this.#asking = setInterval(() => this.#requestResend(), resendTimeoutMs);
   }
 
   /** Writes what the reader lacks of a reply that is whole already. */
@@ -88,12 +93,13 @@ export class ReplyStream {
   }
 
   receive({ callId, at, text }: Delta): void {
-    clearInterval(this.#joining);
+    if (this.#isOver) return;
+    this.#expectMore();
     if (this.#callId !== callId && !this.#adopt(callId)) this.#fail(interrupted());
     else if (this.#isPaused) return;
     else if (at > this.#sent) this.#requestResend();
-    // The end of the text so far: its reader asked for more than there is.
-    else if (text === '' && at < this.#sent) this.#fail(beyondText());
+    // The end of the text so far: its reader asked for more than there is. Later on it is only an old one that is late.
+    else if (text === '' && at < this.#sent && !this.hasBegun) this.#fail(beyondText());
     else {
       this.#resendRequestedAt = Number.NEGATIVE_INFINITY;
       this.#write(text.slice(this.#sent - at));
@@ -102,10 +108,9 @@ export class ReplyStream {
 
   /** Writes what the reader lacks of the whole text; resolves when the sink has taken it. */
   async finish({ text, callId = unstreamedCall }: WholeText): Promise<void> {
-    clearInterval(this.#joining);
+    this.#stopReceiving();
     if (this.#callId !== callId && !this.#adopt(callId)) throw this.#interrupt();
     if (this.#sent > text.length) throw beyondText();
-    this.#isPaused = true;
     while (this.#sent < text.length) {
       const piece = sliceText(text, this.#sent, maxEventLength) || text.slice(this.#sent);
       if (!this.#take(piece)) await this.#options.sink.drained();
@@ -114,9 +119,20 @@ export class ReplyStream {
 
   /** Nothing is received after that. */
   [Symbol.dispose](): void {
-    clearInterval(this.#joining);
-    this.#isPaused = true;
+    this.#stopReceiving();
     this.#options.onDispose?.();
+  }
+
+  #stopReceiving(): void {
+    this.#isOver = true;
+    clearInterval(this.#asking);
+  }
+
+  #expectMore(): void {
+    if (this.#hasHeard) return void this.#asking?.refresh();
+    this.#hasHeard = true;
+    clearInterval(this.#asking);
+    this.#asking = setInterval(() => this.#requestResend(), silenceMs);
   }
 
   /** Whether the reader can read this call's text: nothing of another's was shown. */
@@ -145,6 +161,7 @@ export class ReplyStream {
   }
 
   #requestResend(): void {
+    if (this.#isOver || this.#isPaused) return;
     if (performance.now() - this.#resendRequestedAt < resendTimeoutMs) return;
     this.#resendRequestedAt = performance.now();
     this.#options.requestResend(this.#sent);
@@ -157,7 +174,7 @@ export class ReplyStream {
   }
 
   #fail(failure: Failure): void {
-    this.#isPaused = true;
+    this.#stopReceiving();
     this.#hasFailed = true;
     if (failure.code !== 'invalid_request') this.#options.sink.begin();
     this.#failed.reject(failure);

@@ -1,0 +1,319 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Completion } from '../../../../api/chat/chat-result.js';
+import { type DeltaSink, ReplyStream, type TextPosition } from '../../../../api/chat/jobs/reply-stream.js';
+import type { Delta } from '../../../../shared/protocol/deltas.js';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A client: reads everything, or only as much as the test lets it. */
+class Reader implements DeltaSink {
+  readonly pieces: string[] = [];
+  readonly positions: TextPosition[] = [];
+  hasBegun = false;
+  mayRead = () => true;
+  #drained = Promise.withResolvers<void>();
+
+  get text(): string {
+    return this.pieces.join('');
+  }
+
+  begin(): void {
+    this.hasBegun = true;
+  }
+
+  write(text: string, position: TextPosition): boolean {
+    this.pieces.push(text);
+    this.positions.push(position);
+    return this.mayRead();
+  }
+
+  drained(): Promise<void> {
+    return this.mayRead() ? Promise.resolve() : this.#drained.promise;
+  }
+
+  drain(): Promise<void> {
+    this.#drained.resolve();
+    this.#drained = Promise.withResolvers();
+    return turn();
+  }
+
+  leave(): Promise<void> {
+    this.#drained.reject(new Error('left'));
+    return turn();
+  }
+}
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const completion = (text: string, callId?: string): Completion => ({
+  ...{ kind: 'ok', text, model: 'm', queueMs: 0, providerMs: 0 },
+  ...(callId !== undefined && { callId }),
+});
+const delta = (at: number, text: string, callId = 'call'): Delta => ({ jobId: 'job', callId, at, text });
+
+function open({ from, isJoined = false }: { from?: TextPosition; isJoined?: boolean } = {}) {
+  const reader = new Reader();
+  const asked: number[] = [];
+  const onDispose = vi.fn();
+  const requestResend = (offset: number) => void asked.push(offset);
+  const stream = new ReplyStream({ sink: reader, from, isJoined, requestResend, onDispose });
+  return { reader, asked, stream, onDispose };
+}
+
+/** The deltas of a text that is cut at these places. */
+function cut(text: string, places: readonly number[]): Delta[] {
+  const ends = [...new Set([...places.map((place) => 1 + (place % text.length)), text.length])];
+  ends.sort((a, b) => a - b);
+  return ends.map((end, n) => delta(ends[n - 1] ?? 0, text.slice(ends[n - 1] ?? 0, end)));
+}
+
+const chaos = fc.record({
+  text: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }),
+  cuts: fc.array(fc.nat(200), { maxLength: 12 }),
+  /** The deltas that arrive, in any order and any number of times, and what else happens. */
+  events: fc.array(fc.oneof(fc.nat(20), fc.constantFrom('report' as const, 'drain' as const))),
+  /** Whether the worker answers a request for a resend. */
+  answers: fc.array(fc.boolean(), { minLength: 1, maxLength: 5 }),
+  /** Whether the reader takes more after a piece. */
+  reads: fc.array(fc.boolean(), { minLength: 1, maxLength: 7 }),
+  start: fc.nat(200),
+});
+
+type Chaos = typeof chaos extends fc.Arbitrary<infer T> ? T : never;
+
+async function writesExactly({ text, cuts, events, answers, reads, start }: Chaos): Promise<void> {
+  const offset = start % (text.length + 1);
+  const { reader, asked, stream } = open({ from: { callId: 'call', offset } });
+  const mayRead = cycle(reads);
+  const isAnswered = cycle(answers);
+  reader.mayRead = mayRead;
+  const deltas = cut(text, cuts);
+  for (const event of events) {
+    if (event === 'drain') await reader.drain();
+    else stream.receive(event === 'report' ? delta(text.length, '') : pick(deltas, event));
+    for (const place of asked.splice(0).filter(isAnswered)) stream.receive(delta(place, text.slice(place)));
+    vi.advanceTimersByTime(300);
+    expect(text.slice(offset).startsWith(reader.text)).toBe(true);
+  }
+  const finished = stream.finish(completion(text, 'call'));
+  reader.mayRead = () => true;
+  await reader.drain();
+  await finished;
+  stream[Symbol.dispose]();
+  expect([stream.hasFailed, reader.text]).toEqual([false, text.slice(offset)]);
+  expect(reader.positions).toEqual(positionsOf(reader.pieces, offset));
+  expect(vi.getTimerCount()).toBe(0);
+}
+
+function cycle<T>(values: readonly T[]): () => T {
+  let n = 0;
+  return () => pick(values, n++);
+}
+
+const pick = <T>(values: readonly T[], n: number): T => values[n % values.length] as T;
+
+/** The places behind each of the pieces. */
+function positionsOf(pieces: readonly string[], offset: number): TextPosition[] {
+  let end = offset;
+  return pieces.map((piece) => {
+    end += piece.length;
+    return { callId: 'call', offset: end };
+  });
+}
+
+describe('ReplyStream', () => {
+  it('writes exactly the text, whatever is lost, doubled, late, sent again or refused', async () => {
+    await fc.assert(fc.asyncProperty(chaos, writesExactly), { numRuns: 200 });
+  });
+
+  it('writes deltas that come in order as they come, and asks for nothing', async () => {
+    const { reader, asked, stream } = open();
+    for (const each of cut('A reply in pieces', [2, 6, 7])) stream.receive(each);
+    expect(reader.pieces).toEqual(['A r', 'eply', ' ', 'in pieces']);
+    await stream.finish(completion('A reply in pieces', 'call'));
+    expect([reader.pieces.length, asked]).toEqual([4, []]);
+  });
+
+  it('asks once for what was lost, and again a second later', () => {
+    const { reader, asked, stream } = open();
+    stream.receive(delta(0, 'ab'));
+    stream.receive(delta(5, 'fg'));
+    stream.receive(delta(7, 'h'));
+    expect(asked).toEqual([2]);
+    vi.advanceTimersByTime(1000);
+    stream.receive(delta(8, 'i'));
+    expect(asked).toEqual([2, 2]);
+    stream.receive(delta(2, 'cdefghi'));
+    stream.receive(delta(20, 'z'));
+    expect([asked, reader.text]).toEqual([[2, 2, 9], 'abcdefghi']);
+  });
+
+  it('asks after five seconds of silence how far the text has got', () => {
+    const { asked, stream } = open();
+    vi.advanceTimersByTime(60_000);
+    expect(asked).toEqual([]);
+    stream.receive(delta(0, 'ab'));
+    vi.advanceTimersByTime(4999);
+    stream.receive(delta(2, 'c'));
+    vi.advanceTimersByTime(4999);
+    expect(asked).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(asked).toEqual([3]);
+    stream[Symbol.dispose]();
+    vi.advanceTimersByTime(60_000);
+    expect([asked, vi.getTimerCount()]).toEqual([[3], 0]);
+  });
+
+  it('asks at once, and then each second until it hears something, for a text that is sent elsewhere', () => {
+    const { asked, stream, onDispose } = open({ isJoined: true, from: { callId: 'call', offset: 4 } });
+    vi.advanceTimersByTime(2000);
+    expect(asked).toEqual([4, 4, 4]);
+    stream.receive(delta(4, ''));
+    vi.advanceTimersByTime(4000);
+    expect(asked).toHaveLength(3);
+    stream[Symbol.dispose]();
+    expect([vi.getTimerCount(), onDispose.mock.calls.length]).toEqual([0, 1]);
+  });
+
+  it('takes nothing for a slow reader, and asks for it once there is room', async () => {
+    const { reader, asked, stream } = open();
+    reader.mayRead = () => false;
+    stream.receive(delta(0, 'ab'));
+    stream.receive(delta(2, 'cd'));
+    stream.receive(delta(9, 'x'));
+    vi.advanceTimersByTime(10_000);
+    expect([reader.text, asked]).toEqual(['ab', []]);
+    await reader.drain();
+    expect(asked).toEqual([2]);
+    stream.receive(delta(2, 'cdefghijx'));
+    expect(reader.text).toBe('abcdefghijx');
+  });
+
+  it('takes nothing more for a reader who has left', async () => {
+    const { reader, asked, stream } = open();
+    reader.mayRead = () => false;
+    stream.receive(delta(0, 'ab'));
+    await reader.leave();
+    stream.receive(delta(2, 'cd'));
+    expect([reader.text, asked]).toEqual(['ab', []]);
+  });
+
+  it('asks for nothing once it is over, although the reader goes on', async () => {
+    const { reader, asked, stream } = open();
+    reader.mayRead = () => false;
+    stream.receive(delta(0, 'ab'));
+    stream[Symbol.dispose]();
+    await reader.drain();
+    stream.receive(delta(2, 'cd'));
+    expect([reader.text, asked]).toEqual(['ab', []]);
+  });
+});
+
+describe('the whole text', () => {
+  it('fills what is missing in pieces, as fast as the reader reads, beside deltas that are late', async () => {
+    const text = '🦉'.repeat(20_000);
+    const { reader, asked, stream } = open();
+    reader.mayRead = () => false;
+    stream.receive(delta(0, text.slice(0, 4)));
+    const finished = stream.finish(completion(text, 'call'));
+    while (reader.text.length < text.length) {
+      const before = reader.text.length;
+      stream.receive(delta(before, text.slice(before)));
+      expect(reader.text.length).toBe(before);
+      await reader.drain();
+    }
+    await reader.drain();
+    await finished;
+    expect(reader.text === text).toBe(true);
+    expect(reader.pieces.every((piece) => piece.isWellFormed() && piece.length <= 16_384)).toBe(true);
+    expect(asked).toEqual([]);
+  });
+
+  it('is written to its end also when that is half a surrogate pair', async () => {
+    const { reader, stream } = open();
+    await stream.finish(completion('a\ud83e'));
+    expect(reader.text).toBe('a\ud83e');
+  });
+
+  it('of a reply that nobody has read as it was written has positions of its own', async () => {
+    const reader = new Reader();
+    await ReplyStream.replay({ sink: reader, from: undefined }, completion('Hello'));
+    expect(reader.positions).toEqual([{ callId: '0', offset: 5 }]);
+    const again = new Reader();
+    await ReplyStream.replay({ sink: again, from: { callId: '0', offset: 2 } }, completion('Hello'));
+    expect(again.text).toBe('llo');
+  });
+
+  it('rejects with what the reader ended with', async () => {
+    const { reader, stream } = open();
+    reader.mayRead = () => false;
+    const finished = expect(stream.finish(completion('Hello', 'call'))).rejects.toThrow('left');
+    await reader.leave();
+    await finished;
+  });
+});
+
+describe('the text of another call', () => {
+  const interrupted = { code: 'internal', retryable: true };
+
+  it('is what is read when nothing was written of the first', async () => {
+    const { reader, stream } = open();
+    stream.receive(delta(0, '', 'first'));
+    stream.receive(delta(3, 'lost', 'first'));
+    stream.receive(delta(0, 'Hello', 'second'));
+    await stream.finish(completion('Hello!', 'second'));
+    expect(reader.text).toBe('Hello!');
+  });
+
+  it('never continues what was written', async () => {
+    const { reader, stream } = open();
+    stream.receive(delta(0, 'Hel', 'first'));
+    stream.receive(delta(3, 'lo', 'second'));
+    await expect(stream.failed).rejects.toMatchObject(interrupted);
+    stream.receive(delta(3, 'lo', 'first'));
+    expect([reader.text, stream.hasFailed, reader.hasBegun]).toEqual(['Hel', true, true]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('is noticed in the report that a job has begun anew', async () => {
+    const { stream } = open({ from: { callId: 'first', offset: 3 }, isJoined: true });
+    stream.receive(delta(0, '', 'second'));
+    await expect(stream.failed).rejects.toMatchObject(interrupted);
+  });
+
+  it.each([undefined, 'second'])('is noticed in the end, from %s', async (callId) => {
+    const { reader, stream } = open({ from: { callId: 'first', offset: 3 } });
+    await expect(stream.finish(completion('Hello', callId))).rejects.toMatchObject(interrupted);
+    expect([reader.text, reader.hasBegun]).toEqual(['', true]);
+  });
+});
+
+describe('a place beyond the text', () => {
+  const refused = { code: 'invalid_request' };
+  const from = { callId: 'call', offset: 9 };
+
+  it('is refused when the worker says where the text ends, before anything is sent', async () => {
+    const { reader, stream } = open({ from, isJoined: true });
+    stream.receive(delta(8, ''));
+    await expect(stream.failed).rejects.toMatchObject(refused);
+    expect(reader.hasBegun).toBe(false);
+  });
+
+  it('is refused when the text has ended before it', async () => {
+    const { reader, stream } = open({ from });
+    await expect(stream.finish(completion('12345678', 'call'))).rejects.toMatchObject(refused);
+    expect(reader.hasBegun).toBe(false);
+  });
+
+  it('is not what a late report says to somebody who has read on', () => {
+    const { stream } = open();
+    stream.receive(delta(0, 'ab'));
+    stream.receive(delta(1, ''));
+    expect(stream.hasFailed).toBe(false);
+  });
+});
