@@ -1,5 +1,5 @@
 import { getEventListeners, once } from 'node:events';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CallSignal } from '../../../workers/job/call-signal.js';
 
 const neverStopped = new AbortController().signal;
@@ -77,5 +77,83 @@ describe('CallSignal', () => {
     await new Promise((resolve) => setImmediate(resolve));
     process.off('warning', record);
     expect(warnings).toEqual([]);
+  });
+});
+
+describe('the CallSignal of a stream', () => {
+  const limits = { timeoutMs: 10_000, inMs: 60_000, firstDeltaInMs: 10_000, firstTokenTimeoutMs: 10_000 };
+  const idleTimeoutMs = 5000;
+  let call: CallSignal;
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    call.release();
+    expect(vi.getTimerCount()).toBe(0);
+    vi.useRealTimers();
+  });
+
+  function openStream(own: Partial<typeof limits> = {}): void {
+    const { timeoutMs, inMs, firstDeltaInMs, firstTokenTimeoutMs } = { ...limits, ...own };
+    const now = Date.now();
+    const stream = { firstDeltaBy: now + firstDeltaInMs, firstTokenTimeoutMs, idleTimeoutMs };
+    call = new CallSignal({ timeoutMs, deadline: now + inMs, stop: neverStopped, stream });
+  }
+
+  /** What ends the call after exactly this time. */
+  function expectEnd(ms: number, code: string): void {
+    vi.advanceTimersByTime(ms - 1);
+    expect(call.signal.aborted).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(call.signal.reason).toMatchObject({ code });
+  }
+
+  it.each([
+    ["the provider's time for its first delta", { firstTokenTimeoutMs: 300 }, 'provider_timeout'],
+    ["the provider's time for a call", { timeoutMs: 300 }, 'provider_timeout'],
+    ["the caller's time for the first delta", { firstDeltaInMs: 300 }, 'timeout'],
+  ])('ends without a delta after %s, whatever else the provider sends', (_, own, code) => {
+    openStream(own);
+    vi.advanceTimersByTime(100);
+    call.recordActivity();
+    expectEnd(200, code);
+  });
+
+  it('goes on past all of them once it has begun, for as long as the provider shows that it works', () => {
+    openStream();
+    vi.advanceTimersByTime(9999);
+    call.beginStream();
+    for (let n = 0; n < 10; n += 1) {
+      vi.advanceTimersByTime(idleTimeoutMs - 1);
+      call.recordActivity();
+    }
+    expect(call.signal.aborted).toBe(false);
+    expectEnd(11, 'timeout');
+  });
+
+  it('ends when the provider is silent', () => {
+    openStream();
+    call.beginStream();
+    vi.advanceTimersByTime(1000);
+    call.recordActivity();
+    expectEnd(idleTimeoutMs, 'provider_timeout');
+  });
+
+  it('does not take a later delta for the first one', () => {
+    openStream();
+    call.beginStream();
+    vi.advanceTimersByTime(1000);
+    call.beginStream();
+    expectEnd(idleTimeoutMs - 1000, 'provider_timeout');
+  });
+
+  it('that is released in the middle never aborts', () => {
+    openStream();
+    call.beginStream();
+    call.release();
+    call.recordActivity();
+    vi.advanceTimersByTime(120_000);
+    expect(call.signal.aborted).toBe(false);
   });
 });

@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { admit, resolveDeadlines } from '../../../api/chat/admission.js';
+import type { ChatCommand } from '../../../api/chat/chat-command.js';
+import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
+import { Failure } from '../../../shared/failures.js';
+import { userNamed } from '../../support/identities.js';
+
+const limits = { timeoutMs: 55_000, maxMs: 300_000, maxStreamMs: 200_000 };
+const sink = { begin: () => {}, write: () => true, drained: async () => {} };
+const stream = { sink, from: undefined };
+const stored = (isAsync: boolean) => ({
+  ...{ owner: userNamed('me'), key: 'k', isAsync },
+  ...{ onResolved: () => {}, onDetached: () => {} },
+});
+
+const command = (own: Partial<ChatCommand>): ChatCommand => ({
+  ...{ requestId: 'one', user: 'me', provider: 'openai', model: 'm', turns: [] },
+  signal: new AbortController().signal,
+  ...own,
+});
+const resolve = (own: Partial<ChatCommand>, now = 1_000_000) => {
+  const { waitUntil, deadline, startBy } = resolveDeadlines(command(own), limits, now);
+  return [waitUntil - now, startBy - now, deadline - now];
+};
+
+describe('resolveDeadlines', () => {
+  it.each<[string, Partial<ChatCommand>, number[]]>([
+    ['a chat', {}, [55_000, 55_000, 55_000]],
+    ['a chat with a key', { storeOptions: stored(false) }, [55_000, 55_000, 55_000]],
+    ['a chat that says how long it waits', { waitMs: 7000 }, [7000, 7000, 7000]],
+    ['a chat that has taken its time to arrive', { elapsedMs: 5000.4 }, [50_000, 50_000, 50_000]],
+    ['an asynchronous chat', { storeOptions: stored(true) }, [0, 300_000, 300_000]],
+    ['one that waits', { storeOptions: stored(true), waitMs: 7000 }, [7000, 300_000, 300_000]],
+    ['a stream, which has to begin in time', { stream }, [255_000, 55_000, 255_000]],
+    ['a stream that arrived late', { stream, elapsedMs: 5000 }, [250_000, 50_000, 250_000]],
+    ['a stream with a key', { stream, storeOptions: stored(false) }, [255_000, 55_000, 255_000]],
+    ['a stream whose caller means the whole', { stream, waitMs: 7000 }, [7000, 7000, 7000]],
+  ])('waits, has to begin and may take: %s', (_, own, expected) => {
+    expect(resolve(own)).toEqual(expected);
+  });
+
+  it('gives whole milliseconds', () => {
+    for (const time of resolve({ stream, elapsedMs: 0.3 }, 1_000_000.4)) expect(time % 1).toBeCloseTo(0.6);
+  });
+
+  it.each([{ elapsedMs: 55_000 }, { waitMs: 1000, elapsedMs: 1000 }, { stream, elapsedMs: 60_000 }])(
+    'refuses what comes too late: %j',
+    (own) => {
+      expect(() => resolve(own)).toThrow(expect.objectContaining({ code: 'timeout' }));
+    },
+  );
+});
+
+describe('admit', () => {
+  const pools = new PoolRegistry({ since: Number.NEGATIVE_INFINITY });
+  const ask = (check: () => Promise<void>, timeoutMs = 1000) =>
+    admit(command({}), { jobClient: { pools, check }, timeoutMs });
+
+  it('says that no worker serves the provider', async () => {
+    await expect(ask(async () => {})).rejects.toMatchObject({ code: 'provider_unavailable' });
+  });
+
+  it('says that it is the store that is down, also when that does not answer', async () => {
+    const down = { code: 'queue_unavailable' };
+    await expect(ask(() => Promise.reject(new Failure('queue_unavailable')))).rejects.toMatchObject(down);
+    await expect(ask(() => Promise.reject(new Error('x')))).rejects.toMatchObject(down);
+    await expect(ask(() => new Promise(() => {}), 1)).rejects.toMatchObject(down);
+  });
+});
