@@ -96,8 +96,8 @@ class JobTimes {
 async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise<Outcome> {
   const { now = Date.now } = deps;
   try {
-    throwIfCancelled(job, { now, stop: deps.stop });
     const startBy = startOf(job);
+    throwIfCancelled(startBy, { now, stop: deps.stop });
     // A stream only has to begin by then.
     if (deps.deltas === undefined)
       throwIfTooLate({ waitedMs: times.timings.queueMs, leftMs: startBy - now() }, deps.load);
@@ -148,7 +148,8 @@ async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps
       return account.run(() => metrics.watchCall(() => callOnce(job, { ...request, onReply }, deps), kind));
     });
   } catch (error) {
-    if (!kind.isRetry && isUnreachable(error) && deps.mayRequeue()) throw new NotBegun();
+    if (!kind.isRetry && isUnreachable(error) && !deps.deltas?.hasBegun && deps.mayRequeue())
+      throw new NotBegun();
     throw error;
   }
 }
@@ -156,9 +157,9 @@ async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps
 const refusesCalls = ({ state, isProbing }: ChatJobDeps['account']): boolean =>
   state === 'open' || (state === 'half-open' && isProbing);
 
-function throwIfCancelled(job: ChatJob, { now, stop }: { now: () => number; stop: AbortSignal }): void {
+function throwIfCancelled(startBy: number, { now, stop }: { now: () => number; stop: AbortSignal }): void {
   stop.throwIfAborted();
-  if (now() >= job.deadline) throw new Failure('timeout');
+  if (now() >= startBy) throw new Failure('timeout');
 }
 
 /**

@@ -1,0 +1,156 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Failure } from '../../../shared/failures.js';
+import type { ChatJob } from '../../../shared/protocol/messages.js';
+import { type ChatJobDeps, runChatJob } from '../../../workers/job/chat-job.js';
+import { NotBegun } from '../../../workers/job/circuit.js';
+import { DeltaPublisher, type DeltaStream } from '../../../workers/job/delta-publisher.js';
+import { RetryBudget } from '../../../workers/job/retry.js';
+import { ProviderCallError } from '../../../workers/providers/error-classification.js';
+import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
+import { openCircuits, openSlot } from '../../support/circuits.js';
+import { poolMetrics } from '../../support/metrics.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { createRecordingRelay } from '../../support/recording-relay.js';
+
+type Run = Provider['run'];
+
+const broken = new Failure('provider_error', { retryable: true });
+const unreachable = new Failure('provider_error', {
+  retryable: true,
+  cause: new ProviderCallError('Error', undefined, 'EHOSTUNREACH'),
+});
+const reply: ProviderReply = { text: 'Hello', reason: 'stop', model: 'm' };
+const settings = {
+  ...{ concurrency: 1, model: 'm', maxOutputTokens: 1, breakerResetMs: 60_000 },
+  ...{ timeoutMs: 10_000, firstTokenTimeoutMs: 10_000, idleTimeoutMs: 10_000 },
+};
+
+/** A clock that stands still, so that a slow machine is never too late. */
+const now = Date.now();
+
+let circuits: ReturnType<typeof openCircuits>;
+let deltas: DeltaStream;
+let calls: number;
+
+beforeEach(() => {
+  circuits = openCircuits();
+  calls = 0;
+  const deps = { relay: createRecordingRelay(), windowMs: 20, log: createRecordingLog().log };
+  deltas = new DeltaPublisher(deps).open('job', 'x');
+});
+afterEach(() => {
+  deltas[Symbol.dispose]();
+  circuits.close();
+});
+
+/** Runs a job that was enqueued ten seconds ago; each call of the provider is the next of these, and then the last one again. */
+function run(steps: Run[], own: { job?: Partial<ChatJob>; deps?: Partial<ChatJobDeps> } = {}) {
+  const job: ChatJob = {
+    ...{ v: 1, provider: 'openai', model: 'm', replyTo: 'x', stream: true },
+    turns: [{ role: 'user', content: 'Hello' }],
+    deadline: now + 60_000,
+    ...own.job,
+  };
+  const provider: Provider = {
+    id: 'openai',
+    run: async (request, onDelta) => {
+      const step = steps[Math.min(calls++, steps.length - 1)] as Run;
+      return step(request, onDelta);
+    },
+    close: () => {},
+  };
+  return runChatJob(job, now - 10_000, {
+    ...{ provider, settings, ...circuits, slot: openSlot(), deltas, metrics: poolMetrics },
+    budget: new RetryBudget(),
+    mayRequeue: () => true,
+    load: { meanJobMs: 0 },
+    now: () => now,
+    stop: new AbortController().signal,
+    onFailure: () => {},
+    ...own.deps,
+  });
+}
+
+const writes: Run = async (_, onDelta) => {
+  for (const piece of ['Hel', 'lo']) onDelta?.(piece);
+  return reply;
+};
+const fails =
+  (error: Failure): Run =>
+  async () => {
+    throw error;
+  };
+const failsInTheMiddle =
+  (error: Failure): Run =>
+  async (_, onDelta) => {
+    onDelta?.('Hel');
+    throw error;
+  };
+/** Does nothing more until it is ended. */
+const hangs =
+  (piece?: string): Run =>
+  ({ signal }, onDelta) => {
+    if (piece) onDelta?.(piece);
+    return new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
+  };
+
+describe('runChatJob of a stream', () => {
+  it('sends the pieces on, and names the call whose text it is', async () => {
+    const reader = { attach: () => {}, send: () => {}, forget: () => {} } as never;
+    expect(await run([writes])).toMatchObject({ kind: 'ok', text: 'Hello', callId: deltas.callId });
+    deltas.resend(reader, 0);
+    expect(deltas.take(reader, 100)).toMatchObject({ callId: deltas.callId, at: 0, text: 'Hello' });
+  });
+
+  it('asks for one answer where nobody reads it as it is written', async () => {
+    const whole: Run = async (_, onDelta) => ({ ...reply, text: onDelta ? 'streamed' : 'whole' });
+    const outcome = await run([whole], { deps: { deltas: undefined } });
+    expect(outcome).toMatchObject({ text: 'whole' });
+    expect(outcome).not.toHaveProperty('callId');
+  });
+
+  it('tries again what fails before the first delta', async () => {
+    expect(await run([fails(broken), writes])).toMatchObject({ kind: 'ok', callId: deltas.callId });
+    expect(calls).toBe(2);
+  });
+
+  it('does not try again what fails after it', async () => {
+    expect(await run([failsInTheMiddle(broken), writes])).toMatchObject({
+      kind: 'failed',
+      code: 'provider_error',
+      retryable: true,
+    });
+    expect(calls).toBe(1);
+  });
+
+  it('goes back to the queue when the provider cannot be reached, but not after the first delta', async () => {
+    await expect(run([fails(unreachable)])).rejects.toBeInstanceOf(NotBegun);
+    expect(await run([failsInTheMiddle(unreachable)])).toMatchObject({ code: 'provider_error' });
+  });
+});
+
+describe('the time of a stream', () => {
+  it.each([{ firstDeltaBy: now }, { deadline: now }])('is over before a call: %j', async (job) => {
+    expect(await run([writes], { job })).toMatchObject({ code: 'timeout' });
+    expect(calls).toBe(0);
+  });
+
+  it('is not over because a whole reply usually takes longer than what is left', async () => {
+    const deps = { load: { meanJobMs: 60_000 } };
+    expect(await run([writes], { job: { firstDeltaBy: now + 5000 }, deps })).toMatchObject({ kind: 'ok' });
+  });
+
+  it.each([
+    ['no first delta in time', hangs(), { firstDeltaBy: 20 }, {}, 'timeout'],
+    ['a provider slow to begin', hangs(), {}, { firstTokenTimeoutMs: 20 }, 'provider_timeout'],
+    ['a provider that falls silent', hangs('Hel'), {}, { idleTimeoutMs: 20 }, 'provider_timeout'],
+    ['a whole that takes too long', hangs('Hel'), { deadline: 20 }, {}, 'timeout'],
+  ])('ends a call: %s', async (_, step, times, limits, code) => {
+    const job = Object.fromEntries(Object.entries(times).map(([name, inMs]) => [name, now + inMs]));
+    const deps = { settings: { ...settings, ...limits } };
+    expect(await run([step], { job, deps })).toMatchObject({ kind: 'failed', code });
+    expect(calls).toBe(1);
+  });
+});
