@@ -157,8 +157,9 @@ export class ChatService {
       const ends = [wait.outcome, confirmed.then(() => wait.outcome), ...(stream ? [stream.failed] : [])];
       const outcome = await Promise.race(ends);
       if (outcome !== undefined) return outcome;
-      // A job that is cancelled before it is there would be added after that.
-      if (signal.aborted && !storeOptions)
+      // A stream that has not begun in time may still have minutes to its deadline. A job that is cancelled before it is there would be
+      // added after that.
+      if ((signal.aborted || stream?.hasBegun === false) && !storeOptions)
         void added.then(
           () => jobClient.cancel(job),
           () => undefined,
