@@ -84,8 +84,8 @@ async function toResponse(
   { onActivity, ...limits }: ResponseLimits & Partial<ActivityHook>,
 ): Promise<Response> {
   const { statusCode: status = 0, headers } = incoming;
-  if (onActivity) incoming.on('data', (chunk: Buffer) => chunk.includes(lineFeed) && onActivity());
-  const bytes = limitResponse(incoming, limits);
+  const limited = limitResponse(incoming, limits);
+  const bytes = onActivity ? watch(limited, onActivity) : limited;
   const streamed = status < 400 && headers['content-type']?.startsWith('text/event-stream');
   const body = streamed ? ReadableStream.from(bytes) : await readAll(bytes);
   return new Response(nullBodyStatuses.has(status) ? null : body, { status, headers: single(headers) });
@@ -96,6 +96,14 @@ const single = (headers: IncomingHttpHeaders): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   );
+
+// Not a listener to `data`, which makes the stream flow before anybody reads it.
+async function* watch(chunks: AsyncIterable<Buffer>, onActivity: () => void): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    if (chunk.includes(lineFeed)) onActivity();
+    yield chunk;
+  }
+}
 
 /** A single byte that comes now and then is no sign of work. */
 const lineFeed = 0x0a;

@@ -1,0 +1,103 @@
+import { EventEmitter, once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { startSimulator } from '../../../dev/simulator/server.js';
+import { type ActivityHook, createHttpFetch } from '../../../workers/providers/http-fetch.js';
+import { providerSetups } from '../../support/providers.js';
+import { serve } from '../../support/serve.js';
+
+const simulator = await startSimulator({ port: 0 });
+afterAll(() => simulator.close());
+
+const turns = [{ role: 'user' as const, content: 'Hello' }];
+const never = new AbortController().signal;
+const request = { turns, maxOutputTokens: 10, signal: never };
+
+describe.each(providerSetups)('$name', async ({ load }) => {
+  const provider = await load(simulator.url);
+  afterAll(() => provider.close());
+
+  it('reports activity at every event of a stream, in time for its text', async () => {
+    const activityAt: number[] = [];
+    const onActivity = vi.fn();
+    const onDelta = () => void activityAt.push(onActivity.mock.calls.length);
+    // The pause has the events come one by one.
+    const model = 'sim-stream-5-5';
+    const { text } = await provider.run({ ...request, model, onActivity }, onDelta);
+    expect(text).not.toBe('');
+    expect(activityAt.length).toBeGreaterThan(1);
+    for (const [n, count] of activityAt.entries()) expect(count).toBeGreaterThan(activityAt[n - 1] ?? 0);
+  });
+});
+
+/** Answers with a stream of events, which the test writes. */
+async function startEventServer() {
+  const answering = Promise.withResolvers<ServerResponse>();
+  const server = await serve((_, response) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    response.flushHeaders();
+    answering.resolve(response);
+  });
+  return { ...server, answering: answering.promise };
+}
+
+describe('a ping of Anthropic', () => {
+  const event = (type: string, data: object = {}) =>
+    `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
+  const usage = { input_tokens: 1, output_tokens: 1 };
+  const start = event('message_start', {
+    message: {
+      id: 'm',
+      model: 'm',
+      type: 'message',
+      role: 'assistant',
+      content: [],
+      stop_reason: null,
+      usage,
+    },
+  });
+  const text =
+    event('content_block_delta', { index: 0, delta: { type: 'text_delta', text: 'Hello' } }) +
+    event('message_delta', { delta: { stop_reason: 'end_turn' }, usage }) +
+    event('message_stop');
+
+  it('counts as activity', async () => {
+    const server = await startEventServer();
+    const provider = await providerSetups.find(({ id }) => id === 'anthropic')?.load(server.url);
+    const activity = new EventEmitter();
+    const active = () => once(activity, 'activity');
+    const onActivity = () => void activity.emit('activity');
+    const running = provider?.run({ ...request, model: 'm', onActivity }, () => {});
+    const response = await server.answering;
+    const pinged = active();
+    response.write(event('ping'));
+    await pinged;
+    response.end(start + text);
+    expect(await running).toMatchObject({ text: 'Hello', reason: 'stop' });
+    provider?.close();
+    await server.close();
+  });
+});
+
+describe('createHttpFetch', () => {
+  it('reports each line of a stream, not single bytes, and loses nothing that is read late', async () => {
+    const server = await startEventServer();
+    const http = createHttpFetch({ maxResponseBytes: 1000 });
+    const onActivity = vi.fn();
+    const options: RequestInit & ActivityHook = { onActivity };
+    const fetching = http.fetch(server.url, options);
+    const response = await server.answering;
+    const reader = (await fetching).body?.getReader();
+    const read = async () => new TextDecoder().decode((await reader?.read())?.value);
+    response.write(': ');
+    for (let turn = 0; turn < 20; turn += 1) await nextTurn();
+    expect([await read(), onActivity.mock.calls.length]).toEqual([': ', 0]);
+    response.write('ping\n');
+    expect([await read(), onActivity.mock.calls.length]).toEqual(['ping\n', 1]);
+    response.end();
+    expect((await reader?.read())?.done).toBe(true);
+    http.close();
+    await server.close();
+  });
+});
