@@ -81,6 +81,7 @@ export class StoredChats {
     }
     const job = { jobId, provider, isStored: true };
     const wait = this.#pendingReplies.wait(job, deadline + clockMarginMs);
+    if (signal.aborted) wait.leave();
     signal.addEventListener('abort', wait.leave);
     try {
       using stream = this.#connected().openStream(job, { ...reader, isJoined: true });
