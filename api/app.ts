@@ -21,6 +21,7 @@ import type { StoredChats } from './chat/stored-chats.js';
 import { UserLimits } from './chat/user-limits.js';
 import { RegisterRoutes } from './generated/routes.js';
 import { Controllers } from './http/controllers.js';
+import { allowOrigins } from './http/cors.js';
 import { jsonBody } from './http/json-body.js';
 import { elapsedMsOf, failureCodeOf, methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { docsRouter } from './openapi/docs.js';
@@ -79,8 +80,9 @@ export function createApp(deps: AppDeps): Express {
   addHealthRoutes(app, deps);
   if (config.METRICS_PORT === undefined) addMetricsRoute(app, instruments);
   const counts = createRequestCounts(instruments.metrics);
+  const cors = config.CORS_ORIGINS ? [allowOrigins(config.CORS_ORIGINS)] : [];
   for (const path of new Set([config.CHAT_BASE_URL, config.CHAT_BASE_URL_ALT].map(pathOf)))
-    app.use(path, setBasePath(path), operations(chatMethods, counts.chat));
+    app.use(path, setBasePath(path), operations(chatMethods, ...cors, counts.chat));
   const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
   app.use(pathOf(config.BLOG_BASE_URL), operations(blogMethods, counts.blog, limitReads));
   app.use(helmet(pageHeaders), docsRouter(describeApi(config)));

@@ -46,7 +46,7 @@ const rooms: Record<string, string[]> = {
 
 /** Libraries, and where alone they may be imported: a folder with all below it, or a file. */
 const libraries: [name: RegExp, ...places: string[]][] = [
-  [/^(express|helmet|tsoa|@tsoa\/|swagger-ui-dist)/, 'api'],
+  [/^(express|cors|helmet|tsoa|@tsoa\/|swagger-ui-dist)/, 'api'],
   [/^(bullmq|ioredis)$/, 'shared/queue', 'api/chat/jobs', 'workers/pool'],
   [/^pg$/, 'shared/queue/stores', 'dev/postgres'],
   [/^drizzle-orm/, 'db/database/drizzle.ts'],

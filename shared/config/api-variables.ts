@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { byteCount, count, list, milliseconds, secret, text, varied } from './variable-types.js';
+import { byteCount, count, httpUrl, list, milliseconds, secret, text, varied } from './variable-types.js';
 
 const imageHost = /^(\*\.)?([a-z0-9-]+\.)+[a-z0-9-]+(:\d{1,5})?$/i;
 const areImageHosts = (parts: readonly string[]): boolean =>
@@ -9,6 +9,14 @@ const areImageHosts = (parts: readonly string[]): boolean =>
 const proxyAddress = z.union(
   [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(['loopback', 'linklocal', 'uniquelocal'])],
   { error: 'must be a comma list of addresses, networks, or loopback, linklocal, uniquelocal' },
+);
+
+const origin = z.union(
+  [
+    z.literal('*'),
+    httpUrl.refine((value) => URL.canParse(value) && new URL(value).origin === value && !value.includes('*')),
+  ],
+  { error: 'must be a comma list of origins such as https://app.example.org, without a path, or *' },
 );
 
 /** What the API serves, to whom, and how much of it. */
@@ -53,6 +61,12 @@ export const apiVariables = {
       .pipe(varied),
     'First access token of the blog, with scopes blogs:write and blogs:read; at least 32 characters, 8 of them different.',
   ),
+  CORS_ORIGINS: list
+    .pipe(z.array(origin).min(1))
+    .optional()
+    .describe(
+      'Comma list of the origins (https://app.example.org, or * for any) whose pages may send chat requests from a browser; none unless set. Such a page has to know credentials, which its users can read.',
+    ),
   TRUSTED_PROXIES: list
     .pipe(z.array(proxyAddress).min(1))
     .optional()

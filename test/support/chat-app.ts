@@ -7,7 +7,7 @@ import { PendingReplies } from '../../api/chat/jobs/pending-replies.js';
 import { StoredChats } from '../../api/chat/stored-chats.js';
 import { openDatabase } from '../../db/database/client.js';
 import { PostStore } from '../../db/posts/post-store.js';
-import { parseConfig } from '../../shared/config/config.js';
+import { type Environment, parseConfig } from '../../shared/config/config.js';
 import { openInstruments } from '../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../shared/metrics/metrics.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
@@ -35,13 +35,15 @@ const authorization = `Basic ${btoa('user:secret')}`;
 /** `reply` may throw what the chat service throws; if it returns nothing, the reply is a greeting. */
 export async function startChatApp({
   reply = () => undefined,
+  variables = {},
 }: {
   reply?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
+  variables?: Environment;
 } = {}): Promise<ChatApp> {
   const commands: ChatCommand[] = [];
   const recording = createRecordingLog();
   // Nothing listens on port 1: no part of these tests reaches the stores.
-  const config = parseConfig({ REDIS_URL: 'redis://127.0.0.1:1' }, 'config');
+  const config = parseConfig({ REDIS_URL: 'redis://127.0.0.1:1', ...variables }, 'config');
   const store = openQueueStore(config, recording.log);
   const database = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log: recording.log });
   const posts = new PostStore(database);

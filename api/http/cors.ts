@@ -1,0 +1,42 @@
+import corsPolicy from 'cors';
+import type { RequestHandler } from 'express';
+
+/** What a page's script may send; credentials among them, so that no browser adds any by itself. */
+const allowedHeaders = [
+  'Authorization',
+  'Content-Type',
+  'Idempotency-Key',
+  'Last-Event-ID',
+  'Prefer',
+  'X-LLM',
+  'X-LLM-Model',
+];
+
+/** What it may read of an answer, besides the few headers that it always may. */
+const exposedHeaders = [
+  'Content-Location',
+  'Idempotency-Replayed',
+  'Location',
+  'Preference-Applied',
+  'Retry-After',
+  'Server-Timing',
+  'X-Ignored-Fields',
+  'X-LLM-Finish-Reason',
+  'X-LLM-Input-Tokens',
+  'X-LLM-Model',
+  'X-LLM-Output-Tokens',
+  'X-LLM-Provider',
+  'X-Request-Id',
+];
+
+/** How long a browser may remember what a preflight said, in seconds; browsers take two hours at most. */
+const maxAge = 7200;
+
+/**
+ * Lets the scripts of pages of these origins (`*` for all) send requests (https://fetch.spec.whatwg.org/#http-cors-protocol), and
+ * answers their preflights. Cookies and other credentials that a browser adds by itself are not allowed.
+ */
+export function allowOrigins(origins: readonly string[]): RequestHandler {
+  const origin = origins.includes('*') ? '*' : [...origins];
+  return corsPolicy({ origin, methods: ['GET', 'POST', 'DELETE'], allowedHeaders, exposedHeaders, maxAge });
+}
