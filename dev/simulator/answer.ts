@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { Turn } from '../../shared/contract.js';
-import { type Behaviour, type ErrorBehaviour, echoBehaviour, type ReplyBehaviour } from './behaviours.js';
+import { type Behaviour, type ErrorBehaviour, echoBehaviour, type ReplyBehaviour } from './behaviour.js';
 import type { Call } from './call.js';
 import { composeReply } from './compose.js';
-import { deliver, endlessText, pause, sendEndlessly } from './deliver.js';
+import { deliver, endlessText, pause, sendBeginning, sendEndlessly } from './deliver.js';
 import type { Refusal } from './refusal.js';
 import type { WireFormat } from './wire-format.js';
 
@@ -44,7 +44,9 @@ export async function answer(exchange: Exchange, behaviour: Behaviour): Promise<
         ? succeed(exchange, format.streamType, format.garbage.frame)
         : succeed(exchange, 'application/json', JSON.stringify(format.garbage.whole));
     case 'stream-error':
-      return call.facts.stream ? breakStream(exchange) : refuse(exchange, format.errors.status(500));
+      return call.facts.stream
+        ? breakStream(exchange, behaviour.reply)
+        : refuse(exchange, format.errors.status(500));
   }
 }
 
@@ -100,12 +102,14 @@ function isSpared(
   return number < after;
 }
 
-function breakStream({ call, turns, format, response }: Exchange): void {
-  const { opening, deltas } = format.stream(composeReply(call, turns, echoBehaviour));
+async function breakStream(
+  { call, turns, format, response }: Exchange,
+  behaviour: ReplyBehaviour,
+): Promise<void> {
+  const frames = format.stream(composeReply(call, turns, behaviour));
   call.status = 200;
   response.writeHead(200, { 'Content-Type': format.streamType, ...format.headers(call.id) });
-  const begun = [...opening, ...deltas.slice(0, Math.ceil(deltas.length / 2))];
-  for (const frame of begun) response.write(frame);
+  await sendBeginning(response, frames, behaviour);
   response.end(format.streamError());
 }
 

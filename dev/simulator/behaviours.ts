@@ -1,46 +1,5 @@
+import { type Behaviour, type Delivery, echoBehaviour, type ReplyBehaviour } from './behaviour.js';
 import type { Ending } from './wire-format.js';
-
-/**
- * How the bytes of a reply reach the client: all at once; half, and then none while the connection stays open; half, and then
- * a reset; truncated; byte by byte; without end.
- */
-export type Delivery = 'whole' | 'hang' | 'reset' | 'truncate' | 'drip' | 'endless';
-
-/** A reply with status 200, which may still go wrong in its ending or its delivery. */
-export interface ReplyBehaviour {
-  readonly kind: 'reply';
-  /** The text: a summary of the conversation, the last user turn, or the numbers from 1 to this one. */
-  readonly says: 'echo' | 'verbatim' | number;
-  readonly ending: Ending;
-  readonly delivery: Delivery;
-  /** The wait before the answer, in milliseconds. */
-  readonly delayMs: number;
-  /** The wait between two pieces (two bytes of a drip), in milliseconds. */
-  readonly gapMs: number;
-}
-
-/** An error for `times` calls after the first `after` ones; those and all later calls get an echo. */
-export interface ErrorBehaviour {
-  readonly kind: 'error';
-  readonly status: number;
-  readonly after?: number;
-  readonly times: number;
-  readonly retryAfterS?: number;
-}
-
-/** No answer to the first `times` calls, and an echo for all later ones. */
-export interface HangBehaviour {
-  readonly kind: 'hang';
-  readonly times: number;
-}
-
-/** What the simulator does with a call. */
-export type Behaviour =
-  | ReplyBehaviour
-  | ErrorBehaviour
-  | HangBehaviour
-  | { readonly kind: 'endless-error'; readonly status: number }
-  | { readonly kind: 'not-ready' | 'reset' | 'html' | 'garbage' | 'stream-error' };
 
 interface Row {
   /** The model name as documented, with `<…>` for numbers and keys. */
@@ -49,22 +8,18 @@ interface Row {
   behave(...values: string[]): Behaviour;
 }
 
-/** The plain reply, also of an error behaviour for calls that it spares. */
-export const echoBehaviour: ReplyBehaviour = {
-  kind: 'reply',
-  says: 'echo',
-  ending: 'stop',
-  delivery: 'whole',
-  delayMs: 0,
-  gapMs: 0,
-};
-
 const reply = (facts: Partial<ReplyBehaviour>): Behaviour => ({ ...echoBehaviour, ...facts });
 const ending = (name: string, how: Ending, summary: string): Row => ({
   name,
   summary,
   behave: () => reply({ ending: how }),
 });
+/** Numbered deltas of a stream, and what becomes of it behind them. */
+const broken = (n: string | undefined, delivery: Delivery = 'whole'): ReplyBehaviour => ({
+  ...echoBehaviour,
+  ...{ says: 2 * Number(n), delivery, gapMs: brokenGapMs, afterDeltas: Number(n) },
+});
+const brokenGapMs = 20;
 const error = (status: string, times: string, retryAfterS?: string): Behaviour => ({
   kind: 'error',
   status: Number(status),
@@ -175,7 +130,43 @@ const rows: Row[] = [
   {
     name: 'sim-stream-error',
     summary: 'an error in the middle of a 200 stream; 500 when not streamed',
-    behave: () => ({ kind: 'stream-error' }),
+    behave: () => ({ kind: 'stream-error', reply: echoBehaviour }),
+  },
+  {
+    name: 'sim-stream-error-<n>',
+    summary: 'the same after n numbered deltas, 20 ms apart',
+    behave: (n) => ({ kind: 'stream-error', reply: broken(n) }),
+  },
+  {
+    name: 'sim-cut-<n>',
+    summary: 'n numbered deltas, 20 ms apart, then closes the connection; sim-reset-body when not streamed',
+    behave: (n) => broken(n, 'reset'),
+  },
+  {
+    name: 'sim-stall-<n>',
+    summary: 'n numbered deltas, 20 ms apart, then silence; sim-hang-body when not streamed',
+    behave: (n) => broken(n, 'hang'),
+  },
+  {
+    name: 'sim-unfinished-<n>',
+    summary: 'n numbered deltas, 20 ms apart, then the end of the body; sim-truncated when not streamed',
+    behave: (n) => broken(n, 'truncate'),
+  },
+  {
+    name: 'sim-malformed-<n>',
+    summary:
+      'n numbered deltas, 20 ms apart, then an event that nobody can read; sim-truncated when not streamed',
+    behave: (n) => broken(n, 'malformed'),
+  },
+  {
+    name: 'sim-deltas-<n>-<length>',
+    summary: 'n deltas of so many characters, as fast as they are read',
+    behave: (n, length) => reply({ says: { pieces: Number(n), length: Number(length) } }),
+  },
+  {
+    name: 'sim-no-usage',
+    summary: 'echo that says nothing of the tokens it took',
+    behave: () => reply({ withoutUsage: true }),
   },
   ending('sim-empty', 'empty', 'no choices, content blocks or candidates'),
   ending('sim-null', 'null', 'a choice whose text is null, absent or blank'),

@@ -1,5 +1,5 @@
 import type { Turn } from '../../shared/contract.js';
-import type { ReplyBehaviour } from './behaviours.js';
+import type { ReplyBehaviour } from './behaviour.js';
 import type { Call } from './call.js';
 import { echo, firstHalf, lastUserText, splitText } from './echo.js';
 import type { JsonObject } from './json.js';
@@ -10,16 +10,17 @@ const charactersPerToken = 4;
 /** Composes the reply to a call, independent of the wire format. */
 export function composeReply(call: Call, turns: readonly Turn[], behaviour: ReplyBehaviour): Reply {
   const { says, ending } = behaviour;
-  const numbered = typeof says === 'number' ? numberedPieces(says) : undefined;
-  const text = sentText(numbered?.join('') ?? compose(call, turns, says === 'verbatim'), ending);
+  const given = typeof says === 'number' ? numberedPieces(says) : equalPieces(says);
+  const text = sentText(given?.join('') ?? compose(call, turns, says === 'verbatim'), ending);
   return {
     callId: call.id,
     model: call.model ?? '',
     text,
-    pieces: numbered ?? (call.facts.stream ? splitText(text) : []),
+    pieces: given ?? (call.facts.stream ? splitText(text) : []),
     ending,
     inputTokens: countTokens(turns.reduce((sum, turn) => sum + turn.content.length, 0)),
     outputTokens: countTokens(text.length),
+    hasUsage: behaviour.withoutUsage !== true,
     createdAt: call.facts.receivedAt,
     request: call.body as JsonObject,
   };
@@ -37,6 +38,9 @@ function sentText(text: string, ending: Ending): string {
 function numberedPieces(amount: number): string[] {
   return Array.from({ length: amount }, (_, index) => (index === 0 ? '1' : ` ${index + 1}`));
 }
+
+const equalPieces = (says: Exclude<ReplyBehaviour['says'], number>): string[] | undefined =>
+  typeof says === 'object' ? Array<string>(says.pieces).fill('x'.repeat(says.length)) : undefined;
 
 /** An estimate, the same for every provider. */
 function countTokens(characters: number): number {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import type { ReplyBehaviour } from './behaviours.js';
+import type { ReplyBehaviour } from './behaviour.js';
 import type { Frame, Reply, StreamFrames, WireFormat } from './wire-format.js';
 
 interface Delivered {
@@ -46,7 +46,8 @@ export const endlessText = 'a'.repeat(65_536);
 async function deliverWhole(response: ServerResponse, delivered: Delivered, text: string): Promise<void> {
   const { format, behaviour, reply } = delivered;
   const { delivery, gapMs } = behaviour;
-  const truncated = delivery === 'truncate' ? text.slice(0, Math.floor(text.length / 2)) : text;
+  const isCut = delivery === 'truncate' || delivery === 'malformed';
+  const truncated = isCut ? text.slice(0, Math.floor(text.length / 2)) : text;
   response.writeHead(200, {
     'Content-Type': 'application/json',
     ...(delivery !== 'endless' && { 'Content-Length': Buffer.byteLength(truncated) }),
@@ -55,11 +56,13 @@ async function deliverWhole(response: ServerResponse, delivered: Delivered, text
   switch (delivery) {
     case 'whole':
     case 'truncate':
+    case 'malformed':
       response.end(truncated);
       return;
     case 'hang':
     case 'reset':
-      return sendHalf(response, text.slice(0, Math.floor(text.length / 2)), delivery);
+      response.write(text.slice(0, Math.floor(text.length / 2)));
+      return leave(response, delivery);
     case 'drip':
       return drip(response, Buffer.from(text), gapMs);
     case 'endless':
@@ -70,8 +73,9 @@ async function deliverWhole(response: ServerResponse, delivered: Delivered, text
 async function deliverStream(
   response: ServerResponse,
   { format, behaviour, reply }: Delivered,
-  { opening, deltas, closing }: StreamFrames,
+  frames: StreamFrames,
 ): Promise<void> {
+  const { opening, deltas, closing } = frames;
   const { delivery, gapMs } = behaviour;
   response.writeHead(200, {
     'Content-Type': format.streamType,
@@ -80,16 +84,18 @@ async function deliverStream(
   });
   switch (delivery) {
     case 'whole':
-      return sendFrames(response, { opening, deltas, closing }, gapMs);
+      await sendFrames(response, frames, gapMs);
+      return void response.end();
     case 'truncate':
-      return sendFrames(response, { opening, deltas, closing: [] }, gapMs);
+      await sendBeginning(response, frames, { afterDeltas: deltas.length, ...behaviour });
+      return void response.end();
+    case 'malformed':
+      await sendBeginning(response, frames, behaviour);
+      return void response.end(format.malformed());
     case 'hang':
     case 'reset':
-      return sendHalf(
-        response,
-        join([...opening, ...deltas.slice(0, Math.ceil(deltas.length / 2))]),
-        delivery,
-      );
+      await sendBeginning(response, frames, behaviour);
+      return leave(response, delivery);
     case 'drip':
       return drip(response, join([...opening, ...deltas, ...closing]), gapMs);
     case 'endless':
@@ -105,6 +111,16 @@ async function deliverStream(
   }
 }
 
+/** A stream up to where it goes wrong. */
+export async function sendBeginning(
+  response: ServerResponse,
+  { opening, deltas }: StreamFrames,
+  { gapMs, afterDeltas = Math.ceil(deltas.length / 2) }: Pick<ReplyBehaviour, 'gapMs' | 'afterDeltas'>,
+): Promise<void> {
+  await sendFrames(response, { opening, deltas: deltas.slice(0, afterDeltas), closing: [] }, gapMs);
+  if (gapMs > 0) await pause(gapMs, response);
+}
+
 async function sendFrames(
   response: ServerResponse,
   { opening, deltas, closing }: StreamFrames,
@@ -117,13 +133,13 @@ async function sendFrames(
     response.write(frame);
   }
   for (const frame of closing) response.write(frame);
-  response.end();
 }
 
-/** Sends half of a body, and then either nothing more or, once that half is written, the end of the connection. */
-async function sendHalf(response: ServerResponse, half: Frame, then: 'hang' | 'reset'): Promise<void> {
-  await new Promise((resolve) => response.write(half, resolve));
-  if (then === 'reset') response.socket?.destroy();
+/** Silence in the middle of a body, or the end of the connection, once all before it is on its way. */
+async function leave(response: ServerResponse, how: 'hang' | 'reset'): Promise<void> {
+  if (how === 'hang') return response.flushHeaders();
+  await new Promise((resolve) => response.write('', resolve));
+  response.socket?.destroy();
 }
 
 async function drip(response: ServerResponse, body: Buffer, gapMs: number): Promise<void> {

@@ -1,7 +1,8 @@
 import type { Turn } from '../../shared/contract.js';
 import { anthropicFormat } from './anthropic/format.js';
 import { bedrockFormat } from './bedrock/format.js';
-import { type Behaviour, findBehaviour } from './behaviours.js';
+import type { Behaviour } from './behaviour.js';
+import { findBehaviour } from './behaviours.js';
 import type { CallContent, CallFacts } from './call.js';
 import { isObject, type JsonObject } from './json.js';
 import { openAiFormat } from './openai/format.js';

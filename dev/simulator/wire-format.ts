@@ -34,6 +34,8 @@ export interface Reply {
   readonly ending: Ending;
   readonly inputTokens: number;
   readonly outputTokens: number;
+  /** False where the provider says nothing of the tokens. */
+  readonly hasUsage: boolean;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
   /** The call's body, for options that change the answer's shape. */
@@ -73,4 +75,6 @@ export interface WireFormat {
   stream(reply: Reply): StreamFrames;
   /** The frame of an error within a 200 stream. */
   streamError(): Frame;
+  /** A frame that breaks the rules of the format. */
+  malformed(): Frame;
 }

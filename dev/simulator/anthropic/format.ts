@@ -34,6 +34,7 @@ export const anthropicFormat: WireFormat = {
     ...writeStop(reply.ending),
     usage: writeUsage(reply),
   }),
+  malformed: () => 'event: content_block_delta\ndata: {"unfinished\n\n',
   stream: writeEvents,
   streamError: () => event(anthropicErrorBody('overloaded_error', 'Overloaded')),
 };
@@ -86,7 +87,12 @@ function writeStop(ending: Ending): object {
   return { stop_reason: reason, stop_sequence: null, stop_details: details };
 }
 
-function writeUsage({ inputTokens, outputTokens }: { inputTokens: number; outputTokens: number }): object {
+function writeUsage({
+  hasUsage,
+  inputTokens,
+  outputTokens,
+}: Pick<Reply, 'hasUsage' | 'inputTokens' | 'outputTokens'>): object | undefined {
+  if (!hasUsage) return undefined;
   return {
     input_tokens: inputTokens,
     cache_creation_input_tokens: 0,
@@ -105,7 +111,7 @@ function writeEvents(reply: Reply): StreamFrames {
       stop_reason: null,
       stop_sequence: null,
       stop_details: null,
-      usage: writeUsage({ inputTokens: reply.inputTokens, outputTokens: 1 }),
+      usage: writeUsage({ ...reply, outputTokens: 1 }),
     },
   });
   const block = { type: 'text', text: '', citations: null };

@@ -23,6 +23,13 @@ export function eventFrame(type: string, payload: object, kind: 'event' | 'excep
   return frame;
 }
 
+/** The same frame as if a byte had changed on its way. */
+export function withWrongChecksum(frame: Buffer): Buffer {
+  const changed = Buffer.from(frame);
+  changed.writeUInt32BE(frame.readUInt32BE(frame.length - 4) ^ 1, frame.length - 4);
+  return changed;
+}
+
 function header(name: string, value: string): Buffer {
   const nameLength = Buffer.from([Buffer.byteLength(name)]);
   const typeAndLength = Buffer.from([stringType, 0, 0]);

@@ -4,7 +4,7 @@ import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
 import type { Ending, Reply, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
 import { bedrockError, bedrockErrors } from './errors.js';
-import { eventFrame } from './event-frame.js';
+import { eventFrame, withWrongChecksum } from './event-frame.js';
 import { checkBedrockRequest } from './rules.js';
 
 const guardrailText = 'Sorry, the model cannot answer this question.';
@@ -40,6 +40,8 @@ export const bedrockFormat: WireFormat = {
     ...writeMetadata(reply),
   }),
   stream: writeFrames,
+  malformed: () =>
+    withWrongChecksum(eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta: { text: 'x' } })),
   streamError: () =>
     eventFrame(
       'modelStreamErrorException',
@@ -86,9 +88,9 @@ function writeContent({ ending, text }: Reply): object[] {
   return ending === 'empty' || ending === 'refused' ? [] : [{ text }];
 }
 
-function writeMetadata({ inputTokens, outputTokens }: Reply): object {
+function writeMetadata({ inputTokens, outputTokens, hasUsage }: Reply): object {
   return {
-    usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens },
+    ...(hasUsage && { usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens } }),
     metrics: { latencyMs: 1 },
   };
 }

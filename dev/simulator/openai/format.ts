@@ -37,6 +37,7 @@ export const openAiFormat: WireFormat = {
   headers: (callId) => ({ 'x-request-id': `req_sim${callId}`, 'openai-version': '2020-10-01' }),
   reply: writeCompletion,
   stream: writeChunks,
+  malformed: () => 'data: {"unfinished\n\n',
   streamError: () =>
     serverSentEvent(
       openAiErrorBody('The server had an error while processing your request. Sorry about that!', {
@@ -79,14 +80,14 @@ function writeCompletion(reply: Reply): object {
   return {
     ...envelope(reply, 'chat.completion'),
     choices: ending === 'empty' ? [] : [choice],
-    usage: writeUsage(reply),
+    ...(reply.hasUsage && { usage: writeUsage(reply) }),
   };
 }
 
 function writeChunks(reply: Reply): StreamFrames {
   const { ending } = reply;
   const options = reply.request.stream_options;
-  const withUsage = isObject(options) && options.include_usage === true;
+  const withUsage = isObject(options) && options.include_usage === true && reply.hasUsage;
   const base = { ...envelope(reply, 'chat.completion.chunk'), ...(withUsage && { usage: null }) };
   const chunk = (delta: object, finishReason: string | null = null) =>
     serverSentEvent({

@@ -37,6 +37,7 @@ export const vertexFormat: WireFormat = {
   headers: () => ({ vary: 'X-Origin, Referer' }),
   reply: (reply) => ({ ...writeAnswer(reply, reply.text), ...writeFacts(reply) }),
   stream: writeChunks,
+  malformed: () => 'data: {"unfinished\n\n',
   streamError: () => serverSentEvent(vertexErrorBody(503, 'The service is currently unavailable.')),
 };
 
@@ -102,14 +103,16 @@ function writeAnswer({ ending }: Reply, text: string): object {
   return { candidates: [{ index: 0, content, finishReason, ...ratings }] };
 }
 
-function writeFacts({ callId, model, createdAt, inputTokens, outputTokens }: Reply): object {
+function writeFacts({ callId, model, createdAt, inputTokens, outputTokens, hasUsage }: Reply): object {
   return {
-    usageMetadata: {
-      promptTokenCount: inputTokens,
-      candidatesTokenCount: outputTokens,
-      totalTokenCount: inputTokens + outputTokens,
-      trafficType: 'ON_DEMAND',
-    },
+    ...(hasUsage && {
+      usageMetadata: {
+        promptTokenCount: inputTokens,
+        candidatesTokenCount: outputTokens,
+        totalTokenCount: inputTokens + outputTokens,
+        trafficType: 'ON_DEMAND',
+      },
+    }),
     modelVersion: model,
     createTime: new Date(createdAt).toISOString(),
     responseId: `sim${callId}`,

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { behaviourList, findBehaviour } from '../../../dev/simulator/behaviours.js';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
@@ -24,7 +25,14 @@ async function ask(provider: ProviderId, model: string, stream = false) {
 
 describe('findBehaviour', () => {
   it('knows every model it lists', () => {
-    const values: Record<string, string> = { status: '503', key: 'a.b-c', n: '2', ms: '30', seconds: '4' };
+    const values: Record<string, string> = {
+      status: '503',
+      key: 'a.b-c',
+      n: '2',
+      ms: '30',
+      seconds: '4',
+      length: '9',
+    };
     for (const { model } of behaviourList) {
       const name = model.replace(/<(\w+)>/g, (_, word: string) => values[word] ?? '');
       expect(findBehaviour(name), name).toBeDefined();
@@ -96,5 +104,56 @@ describe('time', () => {
   it('lets a drip end with the valid answer', async () => {
     const { text } = await ask('openai', 'sim-drip-0');
     expect(JSON.parse(text)).toMatchObject({ object: 'chat.completion' });
+  });
+});
+
+describe('a stream that goes wrong', () => {
+  it.each(providerIds)('is silent after the deltas that %s was asked for', async (provider) => {
+    const response = await send(
+      simulator.url,
+      validRequest(provider, { model: 'sim-stall-2', stream: true }),
+      left.signal,
+    );
+    const reader = (response.body as ReadableStream<Uint8Array>)
+      .pipeThrough(new TextDecoderStream())
+      .getReader();
+    let text = '';
+    while (!text.includes(' 2')) text += (await reader.read()).value;
+    const silence = Promise.race([reader.read(), delay(100, 'silence')]);
+    expect(await silence).toBe('silence');
+    expect(text).not.toContain(' 3');
+  });
+
+  it.each(providerIds)(
+    'has the connection closed by %s after the deltas it was asked for',
+    async (provider) => {
+      await expect(ask(provider, 'sim-cut-2', true)).rejects.toThrow('terminated');
+    },
+  );
+
+  it.each(waysToAsk)('is a broken body of %s (stream: %s)', async (provider, stream) => {
+    const whole = await ask(provider, stream ? 'sim-stream-4-0' : 'sim-echo', stream);
+    const { status, text } = await ask(provider, 'sim-unfinished-4', stream);
+    expect(status).toBe(200);
+    if (stream) expect(text.length).toBeLessThan(whole.text.length);
+    else expect(() => JSON.parse(text)).toThrow(SyntaxError);
+  });
+
+  it.each(providerIds)('says at the end how %s has failed', async (provider) => {
+    const plain = await ask(provider, 'sim-unfinished-2', true);
+    for (const model of ['sim-malformed-2', 'sim-stream-error-2']) {
+      const { status, text } = await ask(provider, model, true);
+      expect(status).toBe(200);
+      expect(text.length).toBeGreaterThan(plain.text.length);
+    }
+    expect((await ask(provider, 'sim-stream-error-2')).status).toBe(500);
+  });
+});
+
+describe('the size of a reply', () => {
+  it.each(waysToAsk)('is what %s was asked for (stream: %s)', async (provider, stream) => {
+    const { text } = await ask(provider, 'sim-deltas-2-70000', stream);
+    expect(text).toContain('x'.repeat(stream ? 70_000 : 140_000));
+    expect(text).not.toContain('x'.repeat(stream ? 70_001 : 140_001));
   });
 });

@@ -71,6 +71,10 @@ describe.each(providerSetups)('$name', async ({ load }) => {
       expect(reply).toMatchObject({ reason: 'length', model: 'sim-length', usage: expect.anything() });
     });
 
+    it('has no usage where the provider says nothing of it', async () => {
+      expect(await ask(provider, { model: 'sim-no-usage', stream })).not.toHaveProperty('usage');
+    });
+
     it.each(['sim-blocked', 'sim-refused', 'sim-blocked-reply'])('takes %s for blocked', async (model) => {
       expect(await ask(provider, { model, stream })).toMatchObject({ reason: 'blocked' });
     });
@@ -79,6 +83,22 @@ describe.each(providerSetups)('$name', async ({ load }) => {
   it('gives a stream piece by piece', async () => {
     const { deltas } = await ask(provider, { model: 'sim-stream-5-0', stream: true });
     expect(deltas).toHaveLength(5);
+  });
+
+  it.each(['sim-cut-3', 'sim-unfinished-3', 'sim-malformed-3', 'sim-stream-error-3'])(
+    'gives the pieces that came before %s went wrong',
+    async (model) => {
+      const pieces: string[] = [];
+      const onDelta = (text: string) => pieces.push(text);
+      const failure = await failureOf(ask(provider, { model, stream: true, onDelta }));
+      expect(failure).toMatchObject({ code: 'provider_error', retryable: true });
+      expect(pieces).toEqual(['1', ' 2', ' 3']);
+    },
+  );
+
+  it('takes a piece of a megabyte', async () => {
+    const { text } = await ask(provider, { model: 'sim-deltas-1-1000000', stream: true });
+    expect(text).toHaveLength(1_000_000);
   });
 });
 

@@ -1,0 +1,58 @@
+import type { Ending } from './wire-format.js';
+
+/**
+ * How the bytes of a reply reach the client: all at once; half, and then none while the connection stays open; half, and then
+ * a reset; truncated; byte by byte; without end; half, and then malformed ones.
+ */
+export type Delivery = 'whole' | 'hang' | 'reset' | 'truncate' | 'drip' | 'endless' | 'malformed';
+
+/** A reply with status 200, which may still go wrong in its ending or its delivery. */
+export interface ReplyBehaviour {
+  readonly kind: 'reply';
+  /** The text: a summary of the conversation, the last user turn, the numbers from 1 to this one, or pieces of one length. */
+  readonly says: 'echo' | 'verbatim' | number | { readonly pieces: number; readonly length: number };
+  readonly ending: Ending;
+  readonly delivery: Delivery;
+  /** The wait before the answer, in milliseconds. */
+  readonly delayMs: number;
+  /** The wait between two pieces (two bytes of a drip), in milliseconds. */
+  readonly gapMs: number;
+  /** Of a stream: the deltas after which its delivery goes wrong; absent means after half of them, or all when it is cut short. */
+  readonly afterDeltas?: number;
+  /** Says nothing of the tokens it took. */
+  readonly withoutUsage?: boolean;
+}
+
+/** An error for `times` calls after the first `after` ones; those and all later calls get an echo. */
+export interface ErrorBehaviour {
+  readonly kind: 'error';
+  readonly status: number;
+  readonly after?: number;
+  readonly times: number;
+  readonly retryAfterS?: number;
+}
+
+/** No answer to the first `times` calls, and an echo for all later ones. */
+export interface HangBehaviour {
+  readonly kind: 'hang';
+  readonly times: number;
+}
+
+/** What the simulator does with a call. */
+export type Behaviour =
+  | ReplyBehaviour
+  | ErrorBehaviour
+  | HangBehaviour
+  | { readonly kind: 'endless-error'; readonly status: number }
+  | { readonly kind: 'stream-error'; readonly reply: ReplyBehaviour }
+  | { readonly kind: 'not-ready' | 'reset' | 'html' | 'garbage' };
+
+/** The plain reply, also of an error behaviour for calls that it spares. */
+export const echoBehaviour: ReplyBehaviour = {
+  kind: 'reply',
+  says: 'echo',
+  ending: 'stop',
+  delivery: 'whole',
+  delayMs: 0,
+  gapMs: 0,
+};
