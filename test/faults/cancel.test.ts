@@ -53,6 +53,24 @@ fault(
 );
 
 fault(
+  { id: 'T6', timed: true, injected: '20 clients who leave at once in the middle of their streams' },
+  async (books) => {
+    await books.start({ workers: 2 });
+    const asked = Array.from({ length: 20 }, (_, n) =>
+      books.stream({ model: 'sim-stream-900-20', provider: providerOf(n) }),
+    );
+    await Promise.all(asked.map(({ begun }) => begun));
+    const running = await Promise.all(asked.map((one) => one.arrived()));
+    const { result, lagMs } = await withLag(() =>
+      Promise.all(asked.map((one, n) => closedAfter(running[n] as Call, one.leave()))),
+    );
+    const p99 = percentile(result, 0.99);
+    expect(p99).toBeLessThan(cutWithinMs + lagMs);
+    return `the calls' connections closed ${p99} ms after (p99)`;
+  },
+);
+
+fault(
   { id: 'A2', timed: true, injected: '20 clients who leave while their jobs are queued' },
   async (books) => {
     const { simulator } = await books.start({

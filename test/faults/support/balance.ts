@@ -9,6 +9,8 @@ export interface Entry {
   left: boolean;
   /** Its connection ended without an answer. */
   unanswered: boolean;
+  /** Of a stream: what is wrong with it. */
+  flaws?: readonly string[];
 }
 
 /** What a case allows that would be wrong otherwise. */
@@ -33,6 +35,8 @@ export interface Balance {
   repeated: number;
   /** Requests with more calls than the case allows. */
   overcalled: number;
+  /** What is wrong with streams. */
+  flaws: string[];
   /** What should be gone when all is done. */
   leftovers: Leftovers;
   /** Lines of the programs' logs that tell of an unexpected error. */
@@ -57,6 +61,7 @@ export interface Leftovers {
 export const balanced = ({ unanswered = 0 }: BooksRules): Partial<Balance> => ({
   unanswered,
   overcalled: 0,
+  flaws: [],
   leftovers: { jobs: 0, calls: 0, sockets: 0 },
   fatal: [],
   wrongExits: 0,
@@ -76,6 +81,7 @@ export function sumUp(entries: readonly Entry[], calledModels: readonly string[]
     answers: countEach(entries.flatMap(({ answer }) => (answer ? [codeOf(answer)] : []))),
     left: entries.filter(({ left, answer }) => left && answer === undefined).length,
     unanswered: entries.filter(({ unanswered }) => unanswered).length,
+    flaws: entries.flatMap(({ flaws = [] }) => flaws),
     repeated: perModel.reduce((sum, { calls, requests }) => sum + Math.max(0, calls - requests), 0),
     overcalled: perModel.filter(({ calls, requests }) => calls > (rules.callsPerRequest ?? 1) * requests)
       .length,

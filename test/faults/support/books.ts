@@ -7,10 +7,12 @@ import {
   type DeploymentOptions,
   startDeployment,
 } from '../../support/deployment.js';
+import type { StreamCall } from '../../support/event-streams.js';
 import { audit } from './audit.js';
 import type { Balance, BooksRules } from './balance.js';
 import { type JobBoard, openJobBoard } from './job-board.js';
 import { type Asked, createRequests } from './requests.js';
+import { type AskedStream, createStreams } from './streams.js';
 
 /** Runs the deployment of one case and keeps count of its requests. */
 export interface Books {
@@ -24,6 +26,8 @@ export interface Books {
   ask(call?: ChatCall): Asked;
   /** The same for whoever only wants the answer. */
   chat(call?: ChatCall): Promise<ChatReply>;
+  /** Asks for a stream, in the same way. */
+  stream(call?: Partial<StreamCall>): AskedStream;
   /** Kills a program without a word to it, and waits until it is gone. */
   kill(program: ChildProgram | undefined): Promise<void>;
   /** Runs at the end, when the programs have ended; the last one first. */
@@ -69,6 +73,7 @@ export function openBooks(id: string): Books {
     },
     ask: (call = {}) => requests.ask(call),
     chat: (call = {}) => requests.ask(call).reply,
+    stream: createStreams({ requests, deployment: running }),
     kill: async (program) => {
       if (program === undefined) throw new TypeError('no such program');
       killed.add(program);

@@ -58,6 +58,7 @@ function inWords(balance: Balance | undefined): string {
   const wrong = [
     ...Object.entries(leftovers).map(([what, count]) => [`${what} left over`, count] as const),
     ['overcalled', balance.overcalled] as const,
+    ['flaws of streams', balance.flaws.length] as const,
     ['lines of unexpected errors', balance.fatal.length] as const,
     ['wrong exits', balance.wrongExits] as const,
     ['leaks', balance.leaks] as const,

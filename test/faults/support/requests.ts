@@ -17,6 +17,10 @@ export interface Asked {
 export interface Requests {
   readonly entries: readonly Entry[];
   ask(call: ChatCall): Asked;
+  /** Counts a request for this model, which gets a mark of its own unless it has one. */
+  enter(model: string | undefined): Entry;
+  /** Counts its end. */
+  settle(entry: Entry, reply: Promise<ChatReply>): void;
   /** Resolves when no request is on its way any more. */
   ended(): Promise<void>;
 }
@@ -25,16 +29,20 @@ export interface Requests {
 export function createRequests(id: string, deployment: () => Deployment): Requests {
   const entries: Entry[] = [];
   const ends: Promise<void>[] = [];
-  const ask = (call: ChatCall): Asked => {
-    const { chat, simulator } = deployment();
-    const model = call.model?.includes('@')
-      ? call.model
-      : `${call.model ?? 'sim-echo'}@${id}-${entries.length}`;
+  const enter = (named = 'sim-echo'): Entry => {
+    const model = named.includes('@') ? named : `${named}@${id}-${entries.length}`;
     const entry: Entry = { model, left: false, unanswered: false };
     entries.push(entry);
+    return entry;
+  };
+  const settle = (entry: Entry, reply: Promise<ChatReply>) => void ends.push(note(entry, reply));
+  const ask = (call: ChatCall): Asked => {
+    const { chat, simulator } = deployment();
+    const entry = enter(call.model);
+    const { model } = entry;
     const going = new AbortController();
     const reply = chat({ messages: [{ content: promptCanary }], signal: going.signal, ...call, model });
-    ends.push(note(entry, reply));
+    settle(entry, reply);
     return {
       model,
       reply,
@@ -48,10 +56,10 @@ export function createRequests(id: string, deployment: () => Deployment): Reques
       },
     };
   };
-  return { entries, ask, ended: async () => void (await Promise.all(ends)) };
+  return { entries, ask, enter, settle, ended: async () => void (await Promise.all(ends)) };
 }
 
-function answeredUncalled({ status, body }: ChatReply): never {
+export function answeredUncalled({ status, body }: ChatReply): never {
   throw new Error(`answered before it was called: ${status} ${String(body.code)}`);
 }
 

@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+import type { ChildProgram } from '../../dev/child-program.js';
+import { providerIds } from '../../shared/contract.js';
+import { withLag } from '../support/lateness.js';
+import { codeOf } from './support/balance.js';
+import type { Books } from './support/books.js';
+import { expectCodes, timed } from './support/expectations.js';
+import { fault } from './support/fault.js';
+import { type AskedStream, numbersUpTo } from './support/streams.js';
+
+const open = 20;
+const providerOf = (n: number) => providerIds[n % providerIds.length] ?? 'openai';
+
+/** Opens streams at all providers. */
+const openStreams = (books: Books, model: string, count = open): AskedStream[] =>
+  Array.from({ length: count }, (_, n) => books.stream({ provider: providerOf(n), model }));
+
+const allBegun = (asked: readonly AskedStream[]) => Promise.all(asked.map(({ begun }) => begun));
+
+fault(
+  {
+    id: 'T4',
+    injected: `kill -9 of one of two workers with ${open} streams open and ten that have not begun`,
+    callsPerRequest: 2,
+  },
+  async (books) => {
+    const { workers } = await books.start({ workers: 2, variables: { CHAT_TIMEOUT_MS: '30000' } });
+    const asked = openStreams(books, 'sim-stream-150-20');
+    const waiting = openStreams(books, 'sim-latency-4000', 10);
+    await allBegun(asked);
+    await Promise.all(waiting.map((one) => one.arrived()));
+    await books.kill(workers[0]);
+    const ends = await Promise.all(asked.map(({ end }) => end));
+    expectCodes(ends, ['ok', 'internal']);
+    const broken = ends.filter((end) => codeOf(end) === 'internal');
+    for (const { body, begun } of broken) expect([begun, body.retryable]).toEqual([true, true]);
+    expect(broken.length).toBeGreaterThan(0);
+    expectCodes(await Promise.all(waiting.map(({ end }) => end)), ['ok']);
+    return `${broken.length} × error: internal, retryable, the other ${open - broken.length} done; those that had not begun: done`;
+  },
+);
+
+fault(
+  { id: 'T5', injected: `kill -9 of the API with ${open} stored streams open`, unanswered: open },
+  async (books) => {
+    const { api, startApi, simulator } = await books.start();
+    const { url } = await startApi();
+    const chats = Array.from({ length: open }, (_, n) => ({
+      provider: providerOf(n),
+      model: `sim-stream-200-20@T5-${n}`,
+      headers: { 'Idempotency-Key': randomUUID() },
+    }));
+    const first = chats.map((chat) => books.stream(chat));
+    await allBegun(first);
+    await books.kill(api);
+    await Promise.allSettled(first.map(({ end }) => end));
+    const rest = chats.map(({ headers, ...chat }, n) =>
+      books.stream({
+        ...chat,
+        url,
+        headers: { ...headers, 'Last-Event-ID': first[n]?.seen.lastEventId ?? '' },
+      }),
+    );
+    const ends = await Promise.all(rest.map(({ end }) => end));
+    expectCodes(ends, ['ok']);
+    const whole = numbersUpTo(200 * 4).slice(0, String(ends[0]?.body.response).length);
+    ends.forEach(({ body }, n) => {
+      expect(body.response).toBe(whole);
+      expect(`${first[n]?.seen.text}${rest[n]?.seen.text}`).toBe(whole);
+    });
+    for (const { model } of chats) expect(simulator.calls.list({ model })).toHaveLength(1);
+    return `${open} resumed at another API, byte for byte, one call each`;
+  },
+);
+
+const graceMs = 1000;
+const grace = { STREAM_GRACE_MS: String(graceMs), SHUTDOWN_GRACE_MS: '10000' };
+
+fault(
+  { id: 'T9', timed: true, injected: 'SIGTERM to a worker with streams that outlast their grace' },
+  async (books) => {
+    const { workers } = await books.start({ variables: grace });
+    const asked = openStreams(books, 'sim-stream-900-20', 8);
+    const ordinary = books.ask({ model: 'sim-latency-3000' });
+    await Promise.all([allBegun(asked), ordinary.arrived()]);
+    const tookMs = await endWithin(asked, workers[0]);
+    for (const { end } of asked)
+      expect(await end).toMatchObject({
+        begun: true,
+        body: { code: 'provider_unavailable', retryable: true },
+      });
+    expect(codeOf(await ordinary.reply)).toBe('ok');
+    expect(await workers[0]?.exitCode).toBe(0);
+    return `error: provider_unavailable, retryable, after ${tookMs} ms; the ordinary request 200; exit 0`;
+  },
+);
+
+fault(
+  { id: 'T9', timed: true, injected: 'SIGTERM to an API with stored streams that outlast their grace' },
+  async (books) => {
+    const { api, startApi } = await books.start({ variables: grace });
+    const { url } = await startApi();
+    const chats = Array.from({ length: 8 }, (_, n) => ({
+      provider: providerOf(n),
+      model: `sim-stream-250-20@T9-${n}`,
+      headers: { 'Idempotency-Key': randomUUID() },
+    }));
+    const asked = chats.map((chat) => books.stream(chat));
+    const ordinary = books.ask({ model: 'sim-latency-3000' });
+    await Promise.all([allBegun(asked), ordinary.arrived()]);
+    const tookMs = await endWithin(asked, api);
+    for (const { end } of asked)
+      expect(await end).toMatchObject({ begun: true, body: { code: 'internal', retryable: true } });
+    expect(codeOf(await ordinary.reply)).toBe('ok');
+    expect(await api.exitCode).toBe(0);
+    const rest = chats.map(({ headers, ...chat }, n) =>
+      books.stream({
+        ...chat,
+        url,
+        headers: { ...headers, 'Last-Event-ID': asked[n]?.seen.lastEventId ?? '' },
+      }),
+    );
+    expectCodes(await Promise.all(rest.map(({ end }) => end)), ['ok']);
+    return `error: internal, retryable, after ${tookMs} ms; the ordinary request 200; exit 0; all resumed at another`;
+  },
+);
+
+fault(
+  { id: 'T9', injected: 'SIGTERM to a worker and an API with streams that end within their grace' },
+  async (books) => {
+    const { api, workers, startApi, startWorker } = await books.start();
+    await Promise.all([startApi(), startWorker()]);
+    const asked = openStreams(books, 'sim-stream-100-20', 8);
+    await allBegun(asked);
+    for (const { pid } of [api, ...workers]) process.kill(pid, 'SIGTERM');
+    expectCodes(await Promise.all(asked.map(({ end }) => end)), ['ok']);
+    expect(await api.exitCode).toBe(0);
+    return '8 × done, exit 0';
+  },
+);
+
+/** Asks the program to stop and gives how long after that the last stream has ended, in milliseconds. */
+async function endWithin(asked: readonly AskedStream[], program: ChildProgram | undefined): Promise<number> {
+  const { result, lagMs } = await withLag(() => {
+    process.kill(program?.pid ?? 0, 'SIGTERM');
+    return timed(Promise.all(asked.map(({ end }) => end)));
+  });
+  expect(result).toBeLessThan(graceMs + 500 + lagMs);
+  return result;
+}

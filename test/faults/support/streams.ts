@@ -1,0 +1,161 @@
+import type { Call } from '../../../dev/simulator/call.js';
+import { promptCanary } from '../../support/canaries.js';
+import type { ChatReply, Deployment } from '../../support/deployment.js';
+import {
+  type OpenStream,
+  openStream,
+  type StreamCall,
+  type StreamEvent,
+} from '../../support/event-streams.js';
+import type { Entry } from './balance.js';
+import { answeredUncalled, type Requests } from './requests.js';
+
+/** A stream on its way, and its reader, who can hang up. */
+export interface AskedStream {
+  readonly model: string;
+  /** What has come so far. */
+  readonly seen: StreamSeen;
+  /** Resolves at the first delta; rejects when the stream ends without one. */
+  readonly begun: Promise<void>;
+  /** The end: the data of `done`, that of `error` as if it were a response of its own, or a plain problem. */
+  readonly end: Promise<StreamEnd>;
+  /** Its first call at the provider. */
+  arrived(): Promise<Call>;
+  /** Closes the connection and gives the time, in milliseconds since the epoch. */
+  leave(): number;
+}
+
+/** The end of a stream; `begun` tells an event of it from a plain problem. */
+export type StreamEnd = ChatReply & { readonly begun: boolean };
+
+/** All that a reader has seen of a stream. */
+export class StreamSeen {
+  /** The deltas joined. */
+  text = '';
+  lastEventId: string | undefined;
+  /** What is wrong with it whatever the case, such as two ends, a gap, or two texts in one. */
+  readonly flaws: string[] = [];
+  readonly #from: { callId: string | undefined; offset: number };
+  #end: StreamEvent | undefined;
+
+  constructor(lastEventId: string | undefined) {
+    const [callId, offset] = lastEventId?.split('.') ?? [];
+    this.#from = { callId, offset: Number(offset ?? 0) };
+  }
+
+  get end(): StreamEvent | undefined {
+    return this.#end;
+  }
+
+  add(event: StreamEvent): void {
+    if (this.#end) this.flaws.push(`${event.event} after ${this.#end.event}`);
+    if (event.event === 'delta') this.#addDelta(event);
+    else this.#addEnd(event);
+  }
+
+  #addDelta({ id = '', data }: StreamEvent): void {
+    const [callId, offset] = id.split('.');
+    this.#from.callId ??= callId;
+    this.text += data.delta;
+    this.lastEventId = id;
+    if (callId !== this.#from.callId) this.flaws.push('the texts of two calls');
+    if (Number(offset) !== this.#from.offset + this.text.length)
+      this.flaws.push(`${id} is not where it should be`);
+  }
+
+  #addEnd(event: StreamEvent): void {
+    this.#end = event;
+    if (event.event !== 'done' && event.event !== 'error') this.flaws.push(`an event ${event.event}`);
+    if (event.event === 'done' && event.data.response.slice(this.#from.offset) !== this.text)
+      this.flaws.push('the deltas are not the response');
+  }
+}
+
+interface StreamsDeps {
+  requests: Pick<Requests, 'enter' | 'settle'>;
+  deployment: () => Pick<Deployment, 'url' | 'simulator'>;
+}
+
+/** Asks for streams in a case's books. */
+export function createStreams({ requests, deployment }: StreamsDeps) {
+  return (call: Partial<StreamCall> = {}): AskedStream => {
+    const { url, simulator } = deployment();
+    const entry = requests.enter(call.model);
+    const { model } = entry;
+    const going = new AbortController();
+    const seen = new StreamSeen(call.headers?.['Last-Event-ID']);
+    const begun = Promise.withResolvers<void>();
+    const opening = openStream({
+      messages: [{ content: promptCanary }],
+      ...call,
+      url: call.url ?? url,
+      model,
+      signal: going.signal,
+    });
+    const end = read(opening, { seen, onBegun: begun.resolve });
+    end.then(
+      () => begun.reject(new Error('ended without a delta')),
+      (error) => begun.reject(error),
+    );
+    begun.promise.catch(() => undefined);
+    requests.settle(
+      entry,
+      end.finally(() => noteFlaws(entry, seen)),
+    );
+    return {
+      model,
+      seen,
+      begun: begun.promise,
+      end,
+      arrived: () =>
+        Promise.race([simulator.waitForCall((one) => one.model === model), end.then(answeredUncalled)]),
+      leave: () => {
+        entry.left = true;
+        const at = Date.now();
+        going.abort();
+        return at;
+      },
+    };
+  };
+}
+
+async function read(
+  opening: Promise<OpenStream>,
+  { seen, onBegun }: { seen: StreamSeen; onBegun: () => void },
+): Promise<StreamEnd> {
+  const startedAt = performance.now();
+  const { response, events } = await opening;
+  const { status, headers } = response;
+  const tookMs = () => performance.now() - startedAt;
+  if (status !== 200)
+    return {
+      status,
+      headers,
+      body: (await response.json()) as StreamEnd['body'],
+      tookMs: tookMs(),
+      begun: false,
+    };
+  for (let next = await events.next(); !next.done; next = await events.next()) {
+    seen.add(next.value);
+    if (seen.text !== '') onBegun();
+  }
+  const { end } = seen;
+  if (end === undefined) throw new Error('the connection ended without an end of the stream');
+  return { status: end.event === 'done' ? 200 : 500, headers, body: end.data, tookMs: tookMs(), begun: true };
+}
+
+/** The simulator's numbered deltas are always the beginning of the same text. */
+function noteFlaws(entry: Entry, { text, flaws }: StreamSeen): void {
+  const found = [...flaws];
+  const isNumbered =
+    /^sim-(stream|cut|stall|unfinished|malformed)-/.test(entry.model) && text.startsWith('1');
+  if (isNumbered && !numbersUpTo(text.length).startsWith(text)) found.push('not the text of the provider');
+  entry.flaws = found;
+}
+
+/** The beginning of "1 2 3 …", at least this long. */
+export function numbersUpTo(length: number): string {
+  let text = '1';
+  for (let n = 2; text.length < length; n += 1) text += ` ${n}`;
+  return text;
+}
