@@ -63,7 +63,7 @@ export function createApp(deps: AppDeps): Express {
   const chat = { chatService, limits, maxWaitS: config.CHAT_MAX_WAIT_S };
   app.locals.controllers = new Controllers()
     .add(ChatController, () => new ChatController(chat))
-    .add(StoredChatsController, () => new StoredChatsController({ storedChats }))
+    .add(StoredChatsController, () => new StoredChatsController({ storedChats, limits }))
     .add(BlogsController, () => new BlogsController(blogs))
     .add(FeedsController, () => new FeedsController(feeds));
   app.locals.authentication = authentication;

@@ -26,10 +26,12 @@ import { isCompletion, outcomeToFailure } from './chat-result.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 import type { JobResult } from './jobs/job-results.js';
 import type { StoredChats } from './stored-chats.js';
+import type { UserLimits } from './user-limits.js';
 
 /** What the operations on stored chats need of the application. */
 export interface StoredChatsControllerDeps {
   storedChats: Pick<StoredChats, 'read' | 'follow' | 'cancel'>;
+  limits: UserLimits;
 }
 
 @Route('chat')
@@ -65,14 +67,15 @@ export class StoredChatsController extends Controller {
     @Path() id: string,
     @Header('Last-Event-ID') lastEventId?: string,
   ): Promise<Chat> {
-    const { storedChats } = this.deps;
+    const { storedChats, limits } = this.deps;
     const name = { owner: request.user, id: id.toLowerCase() };
     const { chat, result, status } = await storedChats.read(name);
     if (!acceptsEventStream(request)) return represent(chat, result, status);
     const response = request.res as HttpResponse;
     const events = new EventStream(response, chat.provider);
     const reader = { sink: events, from: readLastEventId(lastEventId), signal: disconnectSignal(response) };
-    await events.end(storedChats.follow(chat, result, reader));
+    const load = { user: request.user.id, bytes: 0 };
+    await events.end(limits.run(load, () => storedChats.follow(chat, result, reader)));
     return represent(chat, result, status);
   }
 

@@ -30,6 +30,8 @@ export const resendSchema = z.object({
   /** The API process that deltas go to from now on, beginning at `from`. */
   api: z.string(),
   from: z.int().nonnegative(),
+  /** How many UTF-16 units it takes before it asks again; absent means all there is, and what follows. */
+  max: z.int().positive().optional(),
 });
 
 export type Resend = z.output<typeof resendSchema>;

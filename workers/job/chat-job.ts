@@ -17,7 +17,7 @@ import { type RetryBudget, withOneRetry } from './retry.js';
 import type { Slot } from './slots.js';
 import type { StoredResult } from './stored-results.js';
 
-/** What a chat job works with; all but the last six are shared by the jobs of a pool. */
+/** What a chat job works with; all but the last seven are shared by the jobs of a pool. */
 export interface ChatJobDeps {
   provider: Provider;
   settings: PoolSettings;
@@ -41,6 +41,8 @@ export interface ChatJobDeps {
   storedResult?: StoredResult | undefined;
   /** Of a job whose reply is read as it is written. */
   deltas?: DeltaStream | undefined;
+  /** Whether a worker has taken the job before. */
+  isRestarted?: boolean;
 }
 
 /**
@@ -59,6 +61,7 @@ export interface ChatJobDeps {
 export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJobDeps): Promise<Outcome> {
   const earlier = await deps.storedResult?.find(job.deadline);
   if (earlier !== undefined) return earlier;
+  if (deps.isRestarted) deps.deltas?.announceRestart();
   const times = new JobTimes(enqueuedAt, deps);
   const outcome = await answer(job, times, deps);
   times.begin();

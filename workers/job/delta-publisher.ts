@@ -36,28 +36,23 @@ export class DeltaPublisher {
     return [...this.#streams.keys()];
   }
 
-  /**
-   * The stream of a job that begins, read by this API process; to be disposed of when the job has ended. Where the job was begun before,
-   * its reader is informed at once that another text begins.
-   */
-  open(jobId: string, replyTo: string, { isRestarted = false } = {}): DeltaStream {
+  /** The stream of a job that a worker has taken, read by this API process; to be disposed of when the job has ended. */
+  open(jobId: string, replyTo: string): DeltaStream {
     const stream = new DeltaStream(jobId, () => {
       if (this.#streams.get(jobId) === stream) this.#streams.delete(jobId);
     });
     this.#streams.set(jobId, stream);
-    const reader = this.#readerAt(replyTo);
-    stream.resend(reader, 0);
-    if (isRestarted) reader.send(stream, { isUrgent: true, isReport: true });
+    stream.resend(this.#readerAt(replyTo), 0);
     return stream;
   }
 
   /** Sends the text from there on to the API process that asks; does nothing for a job that does not run here. */
-  onResend({ jobId, api, from }: Resend): void {
+  onResend({ jobId, api, from, max }: Resend): void {
     const stream = this.#streams.get(jobId);
     if (stream === undefined) return;
     const reader = this.#readerAt(api);
-    stream.resend(reader, from);
-    reader.send(stream, { isUrgent: true, isReport: true });
+    stream.resend(reader, from, max);
+    reader.report(stream);
   }
 
   #readerAt(api: string): Reader {
@@ -73,8 +68,8 @@ export class DeltaStream {
   readonly callId = randomUUID().slice(0, 8);
   readonly jobId: string;
   readonly #onClose: () => void;
-  /** How much of the text each has been sent. */
-  readonly #sentTo = new Map<Reader, number>();
+  /** How much of the text each has been sent, and how much it takes before it asks again. */
+  readonly #sentTo = new Map<Reader, { at: number; end: number }>();
   #text = '';
 
   constructor(jobId: string, onClose: () => void) {
@@ -87,6 +82,11 @@ export class DeltaStream {
     return this.#text !== '';
   }
 
+  /** Informs whoever has read an earlier run of the job that another text begins. */
+  announceRestart(): void {
+    for (const reader of this.#sentTo.keys()) reader.report(this);
+  }
+
   append(text: string): void {
     const isFirst = !this.hasBegun;
     this.#text += text;
@@ -97,25 +97,29 @@ export class DeltaStream {
    * Has the reader get the text from there on; a place beyond the text is its end. Never less than it was to get already: one API
    * process may have several clients who read it, each at a place of its own.
    */
-  resend(reader: Reader, from: number): void {
+  resend(reader: Reader, from: number, max = Number.POSITIVE_INFINITY): void {
     reader.attach(this);
-    const sentTo = this.#sentTo.get(reader) ?? from;
-    this.#sentTo.set(reader, Math.min(sentTo, from, this.#text.length));
+    const { at } = this.#sentTo.get(reader) ?? { at: from };
+    this.#sentTo.set(reader, { at: Math.min(at, from, this.#text.length), end: from + max });
   }
 
   /** The next piece for this reader, which then counts as sent. */
   take(reader: Reader, maxLength: number): Delta {
     const { jobId, callId } = this;
-    const at = this.#sentTo.get(reader) ?? this.#text.length;
-    const text = sliceText(this.#text, at, maxLength);
-    this.#sentTo.set(reader, at + text.length);
+    const { at, end } = this.#placeOf(reader);
+    const text = sliceText(this.#text, at, Math.min(maxLength, end - at));
+    this.#sentTo.set(reader, { at: at + text.length, end });
     return { jobId, callId, at, text };
   }
 
   /** Whether there is more for this reader. */
   hasMore(reader: Reader): boolean {
-    const sent = this.#sentTo.get(reader) ?? this.#text.length;
-    return sliceText(this.#text, sent, 2) !== '';
+    const { at, end } = this.#placeOf(reader);
+    return sliceText(this.#text, at, Math.min(2, end - at)) !== '';
+  }
+
+  #placeOf(reader: Reader): { at: number; end: number } {
+    return this.#sentTo.get(reader) ?? { at: this.#text.length, end: this.#text.length };
   }
 
   /** What a reader has not been sent it finds in the outcome. */
@@ -132,7 +136,7 @@ class Reader {
   readonly #deps: DeltaPublisherDeps;
   readonly #onIdle: () => void;
   readonly #streams = new Set<DeltaStream>();
-  /** Those that have to be sent even if there is nothing new: their readers asked how far they have got. */
+  /** Those that have to be sent even if there is nothing new. */
   readonly #reports = new Set<DeltaStream>();
   readonly #unsent = new Set<DeltaStream>();
   #isPublishing = false;
@@ -151,15 +155,22 @@ class Reader {
   }
 
   /** Sends what there is of the stream within the window; at once when it is urgent. */
-  send(stream: DeltaStream, { isUrgent = false, isReport = false } = {}): void {
+  send(stream: DeltaStream, { isUrgent }: { isUrgent: boolean }): void {
     this.#unsent.add(stream);
-    if (isReport) this.#reports.add(stream);
     if (isUrgent) this.#isUrgent = true;
     this.#schedule();
   }
 
+  /** Sends at once of which call the stream is and how far it has got, even if there is nothing new. */
+  report(stream: DeltaStream): void {
+    this.#reports.add(stream);
+    this.send(stream, { isUrgent: true });
+  }
+
+  /** What is to be reported still is: a job that was begun anew may end at once, and its reader has to know. */
   forget(stream: DeltaStream): void {
-    for (const streams of [this.#streams, this.#unsent, this.#reports]) streams.delete(stream);
+    this.#streams.delete(stream);
+    if (!this.#reports.has(stream)) this.#unsent.delete(stream);
     if (this.#streams.size > 0) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;

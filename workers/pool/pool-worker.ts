@@ -187,10 +187,10 @@ export class PoolWorker {
     const { id = '', timestamp: enqueuedAt } = job;
     const chatJob = chatJobSchema.parse(job.data);
     await slot.take();
-    const isRestarted = job.attemptsStarted > 1;
-    using deltas = chatJob.stream ? this.#deps.deltas.open(id, chatJob.replyTo, { isRestarted }) : undefined;
+    using deltas = chatJob.stream ? this.#deps.deltas.open(id, chatJob.replyTo) : undefined;
     return await runChatJob(chatJob, enqueuedAt, {
       deltas,
+      isRestarted: job.attemptsStarted > 1,
       provider,
       settings: settings.current,
       account,

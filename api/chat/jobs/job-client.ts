@@ -26,7 +26,7 @@ import { PoolRegistry } from '../pools/pool-registry.js';
 import { Cancellation } from './cancellation.js';
 import { decodeResult, type JobResult, JobResults } from './job-results.js';
 import type { PendingJob, PendingReplies } from './pending-replies.js';
-import { ReplyStream, type ReplyStreamOptions } from './reply-stream.js';
+import { ReplyStream, type ReplyStreamOptions, resendLength } from './reply-stream.js';
 
 /**
  * A job without what the client adds, and its turn: its user's share level, and whether it is asynchronous and so done after
@@ -195,7 +195,15 @@ export class JobClient {
 
   /** One that is lost is asked for again, at the latest when the next delta comes. */
   #requestResend({ jobId, provider }: PendingJob, from: number): void {
-    const message: Resend = { v: writtenVersion, jobId, api: this.#replyTo, from };
+    // Where several clients read it here, each at a place of its own, the text goes to all of them.
+    const isShared = (this.#streams.get(jobId)?.size ?? 0) > 1;
+    const message: Resend = {
+      v: writtenVersion,
+      jobId,
+      api: this.#replyTo,
+      from,
+      ...(!isShared && { max: resendLength }),
+    };
     this.#channels.relay
       .publish(topics.resend(provider), message)
       .catch((err) => this.#log.debug({ err, jobId }, 'resend not requested'));

@@ -39,6 +39,8 @@ export interface ReplyStreamOptions {
 const resendTimeoutMs = 1000;
 /** After this silence the worker is asked how far it has got, in milliseconds: it may have died, and another one begun anew. */
 const silenceMs = 5000;
+/** UTF-16 units that are asked for at once: a slow client would be sent a long text over and over. */
+export const resendLength = 65_536;
 /** UTF-16 units of one event, where the whole text is there. */
 const maxEventLength = 16_384;
 /** The call of a reply that nobody has read as it was written. */
@@ -59,6 +61,8 @@ export class ReplyStream {
   #resendRequestedAt = Number.NEGATIVE_INFINITY;
   /** Nothing is received any more. */
   #isOver = false;
+  /** Where the worker pauses, because no more was asked for. */
+  #askedUpTo = Number.POSITIVE_INFINITY;
   #asking: NodeJS.Timeout | undefined;
   #hasHeard = false;
 
@@ -103,6 +107,8 @@ export class ReplyStream {
     else {
       this.#resendRequestedAt = Number.NEGATIVE_INFINITY;
       this.#write(text.slice(this.#sent - at));
+      // A character that would be cut in two stays behind.
+      if (this.#sent >= this.#askedUpTo - 1) this.#requestResend();
     }
   }
 
@@ -164,6 +170,7 @@ export class ReplyStream {
     if (this.#isOver || this.#isPaused) return;
     if (performance.now() - this.#resendRequestedAt < resendTimeoutMs) return;
     this.#resendRequestedAt = performance.now();
+    this.#askedUpTo = this.#sent + resendLength;
     this.#options.requestResend(this.#sent);
   }
 

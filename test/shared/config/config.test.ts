@@ -278,6 +278,8 @@ describe('poolSettings', () => {
     const config = parse({
       [`${prefix}_CONCURRENCY`]: '7',
       [`${prefix}_TIMEOUT_MS`]: '100',
+      [`${prefix}_FIRST_TOKEN_TIMEOUT_MS`]: '101',
+      [`${prefix}_IDLE_TIMEOUT_MS`]: '102',
       [`${prefix}_MODEL`]: 'm',
       [`${prefix}_MODELS`]: 'm, n-*',
       [`${prefix}_MAX_OUTPUT_TOKENS`]: '9',
@@ -286,6 +288,8 @@ describe('poolSettings', () => {
     expect(poolSettings(config, id)).toEqual({
       concurrency: 7,
       timeoutMs: 100,
+      firstTokenTimeoutMs: 101,
+      idleTimeoutMs: 102,
       model: 'm',
       models: ['m', 'n-*'],
       maxOutputTokens: 9,
@@ -295,6 +299,8 @@ describe('poolSettings', () => {
       expect(poolSettings(config, other)).toEqual({
         concurrency: 20,
         timeoutMs: 45_000,
+        firstTokenTimeoutMs: 40_000,
+        idleTimeoutMs: 20_000,
         model: undefined,
         maxOutputTokens: 4096,
         breakerResetMs: 700,

@@ -176,9 +176,18 @@ describe('DeltaPublisher', () => {
   });
 
   it('says at once that a job has begun anew', async () => {
-    const { callId } = publisher.open('job', 'x', { isRestarted: true });
+    const stream = publisher.open('job', 'x');
+    stream.announceRestart();
     await turn();
-    expect(deltasTo('x')).toEqual([{ jobId: 'job', callId, at: 0, text: '' }]);
+    expect(deltasTo('x')).toEqual([{ jobId: 'job', callId: stream.callId, at: 0, text: '' }]);
+  });
+
+  it('says so even when the job ends at once', async () => {
+    const stream = publisher.open('job', 'x');
+    stream.announceRestart();
+    stream[Symbol.dispose]();
+    await turn();
+    expect(deltasTo('x')).toEqual([{ jobId: 'job', callId: stream.callId, at: 0, text: '' }]);
   });
 });
 
@@ -201,6 +210,23 @@ describe('a resend', () => {
     await windowEnds();
     expect(deltasTo('x')).toMatchObject([{ at: 6, text: 'g' }]);
     expect(deltasTo('y')).toMatchObject([{ at: 2 }, { at: 6, text: 'g' }]);
+  });
+
+  it('sends no more than was asked for, until it is asked again', async () => {
+    const stream = await written('abc🦉ef');
+    publisher.onResend({ v: 1, jobId: 'job', api: 'y', from: 0, max: 4 });
+    await turn();
+    stream.append('g');
+    await windowEnds();
+    publisher.onResend({ v: 1, jobId: 'job', api: 'y', from: 3, max: 100 });
+    await turn();
+    stream.append('h');
+    await windowEnds();
+    expect(deltasTo('y')).toMatchObject([
+      { at: 0, text: 'abc' },
+      { at: 3, text: '🦉efg' },
+      { at: 8, text: 'h' },
+    ]);
   });
 
   it.each([6, 7, 1000])('from %i says where the text of six ends', async (from) => {
@@ -256,7 +282,7 @@ describe('a stream that ends', () => {
 
   it('leaves the one alone that the job has begun here meanwhile', async () => {
     const before = publisher.open('job', 'x');
-    const after = publisher.open('job', 'x', { isRestarted: true });
+    const after = publisher.open('job', 'x');
     before[Symbol.dispose]();
     after.append('a');
     resend('job', 'y', 0);
