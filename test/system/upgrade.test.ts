@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { Chat } from '../../shared/contract.js';
 import { buildOlderRelease } from '../compatibility/older-release.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
+import { openStream, readStream } from '../support/event-streams.js';
 import { patience } from '../support/patience.js';
 
 // The programs of this checkout beside those of the release before it, on the schema of this one. OpenAI has an older
@@ -89,6 +90,18 @@ describe('two releases at once', () => {
       expect(new Set([...joined, replayed].map((reply) => reply.body.response)).size).toBe(1);
       expect(replayed.headers.get('idempotency-replayed')).toBe('true');
       expect(deployment.simulator.calls.list({ model })).toHaveLength(1);
+    });
+
+    it('stream what the other asked for', async () => {
+      const keyed = {
+        provider,
+        model: 'sim-stream-20-5',
+        headers: { 'Idempotency-Key': `stream-${provider}` },
+      };
+      const inOnePiece = apis.older.chat(keyed);
+      const { text, end } = await readStream(await openStream({ url: apis.newer.url, ...keyed }));
+      expect(end).toMatchObject({ event: 'done', data: { response: text } });
+      expect((await inOnePiece).body.response ?? text).toBe(text);
     });
 
     it('cancel what runs', async () => {
