@@ -71,7 +71,7 @@ export class ChatController extends Controller {
     'X-Request-Id': string;
     /** The provider that answered. */
     'X-LLM-Provider': string;
-    /** The model that answered, in the provider's words. */
+    /** The model that answered, in the provider's words; this and what follows of the reply is in the last event of a stream. */
     'X-LLM-Model': string;
     /** `stop`, or `length` when the reply was cut at the token limit. */
     'X-LLM-Finish-Reason': string;
@@ -89,6 +89,8 @@ export class ChatController extends Controller {
     'Idempotency-Replayed': string;
     /** Path of the chat, if it is stored. */
     'Content-Location': string;
+    /** `no` with a stream, which proxies are not to gather. */
+    'X-Accel-Buffering': string;
   }>('200', 'The reply', ['application/json', 'text/event-stream'])
   @Response<
     AcceptedChat,

@@ -14,9 +14,11 @@ const commentIntervalMs = 15_000;
 /** How long a client may read nothing of what is there for it, in milliseconds. */
 const stalledMs = 20_000;
 
-/** Whether the client prefers a stream of events to JSON; `*`/`*` and no `Accept` mean JSON. */
+/** Whether the client prefers a stream of events to JSON. It has to name it: ranges such as `text/*` and no `Accept` mean JSON. */
 export const acceptsEventStream = (request: HttpRequest): boolean =>
-  request.method !== 'HEAD' && request.accepts(['application/json', eventStreamType]) === eventStreamType;
+  request.method !== 'HEAD' &&
+  /text\/event-stream/i.test(request.get('Accept') ?? '') &&
+  request.accepts(['application/json', eventStreamType]) === eventStreamType;
 
 const eventStreamType = 'text/event-stream';
 

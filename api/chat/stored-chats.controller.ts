@@ -61,7 +61,11 @@ export class StoredChatsController extends Controller {
   @OperationId('getChat')
   @Security('basic')
   @Middlewares(checkUuidParam)
-  @SuccessResponse<{ 'X-Request-Id': string }>('200', 'The chat', ['application/json', 'text/event-stream'])
+  @SuccessResponse<{ 'X-Request-Id': string; 'X-LLM-Provider': string; 'X-Accel-Buffering': string }>(
+    '200',
+    'The chat',
+    ['application/json', 'text/event-stream'],
+  )
   async getChat(
     @Request() request: AuthenticatedRequest,
     @Path() id: string,

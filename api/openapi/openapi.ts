@@ -48,6 +48,11 @@ interface Document {
 
 /** Headers that an answer may lack; the generator marks every header as always sent. */
 const notAlwaysSent = new Set([
+  'X-LLM-Provider',
+  'X-LLM-Model',
+  'X-LLM-Finish-Reason',
+  'Server-Timing',
+  'X-Accel-Buffering',
   'X-LLM-Input-Tokens',
   'X-LLM-Output-Tokens',
   'Retry-After',

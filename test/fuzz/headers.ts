@@ -126,6 +126,7 @@ const mediaRange = fc.constantFrom(
   'application/json',
   'text/markdown',
   'text/html',
+  'text/event-stream',
   'text/*',
   '*/*',
   '*',

@@ -8,7 +8,10 @@ import { canaryMark, nameMark } from './texts.js';
 /** Throws an `Error` that says how the answer breaks what the document promises. */
 export function judge(operation: DescribedOperation, sent: SentPlan, answer: Answer): void {
   const { status } = answer;
-  must(status < 500 || hasUnknownCoding(sent, status), `the status is ${status}`);
+  must(
+    status < 500 || hasUnknownCoding(sent, status) || isFailedReply(operation, sent),
+    `the status is ${status}`,
+  );
   if (status >= 400) judgeProblem(sent, answer);
   // Whatever else has this address is not described; bytes that are no HTTP have no operation.
   if (sent.odd === 'address' || isNoRequest(sent, status)) return;
@@ -36,6 +39,12 @@ function judgeProblem(sent: SentPlan, { status, headers, body }: Answer): void {
   const words = JSON.stringify([rest, errors.map(({ detail }) => detail)]);
   must(!words.includes(nameMark), 'the error repeats a name of the request beside a pointer');
 }
+
+/** The stream of a stored chat without a reply ends as the chat did. */
+const isFailedReply = ({ path, method }: DescribedOperation, { own = [] }: SentPlan): boolean =>
+  path === '/chat/{id}' &&
+  method === 'GET' &&
+  own.some(([name, value]) => name === 'Accept' && value.includes('text/event-stream'));
 
 /** A transfer coding that is not undone, and that no operation comes to see. */
 const hasUnknownCoding = ({ others = [] }: SentPlan, status: number): boolean =>

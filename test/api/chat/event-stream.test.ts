@@ -188,7 +188,8 @@ describe('a slow client', () => {
 describe('acceptsEventStream', () => {
   it.each([
     ['text/event-stream', true],
-    ['text/*', true],
+    ['text/*', false],
+    ['text/*, */*', false],
     ['application/json;q=0.5, text/event-stream', true],
     ['text/event-stream;q=0.9, */*;q=0.1', true],
     ['TEXT/EVENT-STREAM', true],
