@@ -9,6 +9,8 @@ import { version } from './version.js';
 /** A piece of a reply's text; an empty one says how far the text has got. */
 const deltaSchema = z.object({
   jobId: z.string(),
+  /** Which reader at the API process it is for; absent means the one who asked for the chat. */
+  reader: z.string().optional(),
   /** The call whose text it is: another call for the same job gives another text. */
   callId: z.string(),
   /** The length of the text before it, in UTF-16 units. */
@@ -29,6 +31,8 @@ export const resendSchema = z.object({
   jobId: z.string(),
   /** The API process that deltas go to from now on, beginning at `from`. */
   api: z.string(),
+  /** Which of its readers asks; absent means the one who asked for the chat. Each has a place of its own in the text. */
+  reader: z.string().optional(),
   from: z.int().nonnegative(),
   /** How many UTF-16 units it takes before it asks again; absent means all there is, and what follows. */
   max: z.int().positive().optional(),

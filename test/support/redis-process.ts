@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { freePort } from '../../dev/free-port.js';
+import { retry } from '../../shared/runtime/retry.js';
 import { findRedisBinary } from './redis-binary.js';
 
 /** A Redis server or Sentinel that a test may kill, freeze and restart. */
@@ -34,19 +35,22 @@ export interface RedisProcessOptions {
   /** Required of clients and of the other servers. */
   password?: string;
   certificates?: RedisCertificates | undefined;
-  /** Lines of its configuration. */
-  lines?: readonly string[];
+  /** Lines of its configuration; a function is called again when it has to try another port. */
+  lines?: readonly string[] | (() => Promise<readonly string[]>);
   isSentinel?: boolean;
 }
 
-/** Starts a server on a free port of the loopback address. */
-export async function startRedisProcess(options: RedisProcessOptions = {}): Promise<RedisProcess> {
+/** Starts a server on a free port of the loopback address; on another one when somebody has taken that meanwhile. */
+export const startRedisProcess = (options: RedisProcessOptions = {}): Promise<RedisProcess> =>
+  retry(() => startOnFreePort(options), { pauseMs: 1, maxTries: 3 });
+
+async function startOnFreePort(options: RedisProcessOptions): Promise<RedisProcess> {
   const binary = findRedisBinary();
   if (binary === undefined) throw new Error('no redis-server or valkey-server on the PATH');
   const dir = mkdtempSync(join(tmpdir(), 'quillgate-redis-'));
   const port = await freePort();
   const file = join(dir, 'redis.conf');
-  writeFileSync(file, configuration(options, port, dir).join('\n'));
+  writeFileSync(file, configuration(options, await linesOf(options), { port, dir }).join('\n'));
   let child: ChildProcess;
 
   const command = async (name: string, ...args: string[]): Promise<unknown> => {
@@ -85,10 +89,13 @@ export async function startRedisProcess(options: RedisProcessOptions = {}): Prom
   };
 }
 
+const linesOf = async ({ lines = [] }: RedisProcessOptions): Promise<readonly string[]> =>
+  typeof lines === 'function' ? lines() : lines;
+
 function configuration(
-  { password, certificates, lines = [], isSentinel = false }: RedisProcessOptions,
-  port: number,
-  dir: string,
+  { password, certificates, isSentinel = false }: RedisProcessOptions,
+  lines: readonly string[],
+  { port, dir }: { port: number; dir: string },
 ): string[] {
   return [
     'bind 127.0.0.1',

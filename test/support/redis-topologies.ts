@@ -38,15 +38,19 @@ const downAfterMs = 1000;
 async function startCluster({ certificates }: TopologyOptions = {}): Promise<RedisTopology> {
   const servers = await startAll(
     Array.from({ length: 6 }, async () => {
-      const busPort = await freePort();
-      const lines = [
-        'cluster-enabled yes',
-        `cluster-port ${busPort}`,
-        `cluster-node-timeout ${downAfterMs}`,
-        'repl-diskless-sync-delay 0',
-        ...(certificates ? ['tls-cluster yes'] : []),
-      ];
-      return { busPort, ...(await startRedisProcess({ password, certificates, lines })) };
+      let busPort = 0;
+      const lines = async () => {
+        busPort = await freePort();
+        return [
+          'cluster-enabled yes',
+          `cluster-port ${busPort}`,
+          `cluster-node-timeout ${downAfterMs}`,
+          'repl-diskless-sync-delay 0',
+          ...(certificates ? ['tls-cluster yes'] : []),
+        ];
+      };
+      const server = await startRedisProcess({ password, certificates, lines });
+      return { busPort, ...server };
     }),
   );
   try {

@@ -60,9 +60,14 @@ export class ActiveJobs {
     this.#forgetOld();
   }
 
-  /** Aborts these jobs where they run, because their locks were lost; one that starts again here is not aborted. */
-  abortLost(jobIds: readonly string[]): void {
+  /**
+   * Aborts these jobs where they run, because their locks were lost, and returns those that do; one that starts again here is not
+   * aborted.
+   */
+  abortLost(jobIds: readonly string[]): string[] {
+    const running = new Set([...this.#active].map(({ jobId }) => jobId));
     this.abort(jobIds, new LockLost());
+    return jobIds.filter((jobId) => running.has(jobId));
   }
 
   /** Aborts these jobs where they run. */

@@ -228,10 +228,13 @@ export class PoolWorker {
     dropLongConversation(job, this.#deps.log);
   }
 
-  /** The store refuses the outcomes of such jobs: BullMQ then emits neither `completed` nor `failed`. */
+  /**
+   * The store refuses the outcomes of such jobs: BullMQ then emits neither `completed` nor `failed`. One that has ended meanwhile is not
+   * lost: the renewal of its lock came after the end that the store had just recorded.
+   */
   #onLocksLost(jobIds: string[]): void {
-    this.#deps.log.warn({ jobIds }, 'jobs lost to another worker');
-    this.#jobs.abortLost(jobIds);
+    const lost = this.#jobs.abortLost(jobIds);
+    if (lost.length > 0) this.#deps.log.warn({ jobIds: lost }, 'jobs lost to another worker');
     for (const jobId of jobIds) this.#unsettled.delete(jobId);
   }
 }

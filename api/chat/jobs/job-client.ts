@@ -67,7 +67,7 @@ export class JobClient {
   readonly #cancellation: Cancellation;
   readonly #log: Log;
   /** The replies that are read here as they are written, by job. */
-  readonly #streams = new Map<string, Set<ReplyStream>>();
+  readonly #streams = new Map<string, Map<string | undefined, ReplyStream>>();
   /** Where workers send the results of the jobs that are added here. */
   readonly #replyTo = randomUUID().replaceAll('-', '');
 
@@ -117,17 +117,19 @@ export class JobClient {
   /** Has the job's reply written to the sink as it arrives; to be disposed of when nobody reads it any more. */
   openStream(job: PendingJob, options: Omit<ReplyStreamOptions, 'requestResend' | 'onDispose'>): ReplyStream {
     const { jobId } = job;
-    const streams = this.#streams.get(jobId) ?? new Set();
+    // The one who adds the job need not introduce itself.
+    const reader = options.isJoined ? randomUUID().slice(0, 8) : undefined;
+    const streams = this.#streams.get(jobId) ?? new Map<string | undefined, ReplyStream>();
     this.#streams.set(jobId, streams);
     const stream = new ReplyStream({
       ...options,
-      requestResend: (from) => this.#requestResend(job, from),
+      requestResend: (from) => this.#requestResend(job, { reader, from }),
       onDispose: () => {
-        streams.delete(stream);
+        streams.delete(reader);
         if (streams.size === 0) this.#streams.delete(jobId);
       },
     });
-    streams.add(stream);
+    streams.set(reader, stream);
     return stream;
   }
 
@@ -189,21 +191,13 @@ export class JobClient {
   }
 
   #onDeltas({ deltas }: DeltasMessage): void {
-    for (const delta of deltas)
-      for (const stream of this.#streams.get(delta.jobId) ?? []) stream.receive(delta);
+    for (const delta of deltas) this.#streams.get(delta.jobId)?.get(delta.reader)?.receive(delta);
   }
 
   /** One that is lost is asked for again, at the latest when the next delta comes. */
-  #requestResend({ jobId, provider }: PendingJob, from: number): void {
-    // Where several clients read it here, each at a place of its own, the text goes to all of them.
-    const isShared = (this.#streams.get(jobId)?.size ?? 0) > 1;
-    const message: Resend = {
-      v: writtenVersion,
-      jobId,
-      api: this.#replyTo,
-      from,
-      ...(!isShared && { max: resendLength }),
-    };
+  #requestResend({ jobId, provider }: PendingJob, place: { reader: string | undefined; from: number }): void {
+    const asking = { api: this.#replyTo, ...place, max: resendLength };
+    const message: Resend = { v: writtenVersion, jobId, ...asking };
     this.#channels.relay
       .publish(topics.resend(provider), message)
       .catch((err) => this.#log.debug({ err, jobId }, 'resend not requested'));

@@ -40,7 +40,7 @@ const resendTimeoutMs = 1000;
 /** After this silence the worker is asked how far it has got, in milliseconds: it may have died, and another one begun anew. */
 const silenceMs = 5000;
 /** UTF-16 units that are asked for at once: a slow client would be sent a long text over and over. */
-export const resendLength = 65_536;
+export const resendLength = 8192;
 /** UTF-16 units of one event, where the whole text is there. */
 const maxEventLength = 16_384;
 /** The call of a reply that nobody has read as it was written. */

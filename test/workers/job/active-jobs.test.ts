@@ -38,7 +38,7 @@ describe('ActiveJobs', () => {
   it('aborts a job whose lock was lost, and lets it start again', async () => {
     const jobs = new ActiveJobs();
     const [lost, other] = ['lost', 'other'].map((id) => jobs.run(id, untilAborted));
-    jobs.abortLost(['lost', 'unknown']);
+    expect(jobs.abortLost(['lost', 'unknown'])).toEqual(['lost']);
     expect(await lost).toEqual(expect.any(LockLost));
     expect(await jobs.run('lost', isAborted)).toBe(false);
     jobs.cancel(['other']);

@@ -98,10 +98,8 @@ const hangs =
 
 describe('runChatJob of a stream', () => {
   it('sends the pieces on, and names the call whose text it is', async () => {
-    const reader = { attach: () => {}, send: () => {}, forget: () => {} } as never;
     expect(await run([writes])).toMatchObject({ kind: 'ok', text: 'Hello', callId: deltas.callId });
-    deltas.resend(reader, 0);
-    expect(deltas.take(reader, 100)).toMatchObject({ callId: deltas.callId, at: 0, text: 'Hello' });
+    expect(deltas.text).toBe('Hello');
   });
 
   it('asks for one answer where nobody reads it as it is written', async () => {

@@ -243,12 +243,20 @@ describe('a resend', () => {
     expect(deltasTo('y')).toMatchObject([{ at: 0, text: '' }]);
   });
 
-  it('begins where the one of two readers at an API process is who has read less', async () => {
-    await written('abcdef');
-    resend('job', 'x', 1);
-    resend('job', 'x', 5);
+  it('leaves alone where the other readers at the API process are', async () => {
+    const stream = await written('abcdef');
+    publisher.onResend({ v: 1, jobId: 'job', api: 'x', reader: 'second', from: 1 });
+    publisher.onResend({ v: 1, jobId: 'job', api: 'x', reader: 'third', from: 5 });
     await turn();
-    expect(deltasTo('x')).toMatchObject([{ at: 1, text: 'bcdef' }]);
+    stream.append('g');
+    await windowEnds();
+    expect(deltasTo('x')).toMatchObject([
+      { reader: 'second', at: 1, text: 'bcdef' },
+      { reader: 'third', at: 5, text: 'f' },
+      { at: 6, text: 'g' },
+      { reader: 'second', at: 6, text: 'g' },
+      { reader: 'third', at: 6, text: 'g' },
+    ]);
   });
 
   it('of a job that does not run here does nothing', async () => {

@@ -1,0 +1,120 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Delta, DeltasMessage } from '../../shared/protocol/deltas.js';
+import { topics } from '../../shared/protocol/messages.js';
+import { writtenVersion } from '../../shared/protocol/version.js';
+import type { Relay } from '../../shared/queue/relay.js';
+import type { Log } from '../../shared/runtime/log.js';
+
+export interface ApiLinkDeps {
+  relay: Pick<Relay, 'publish'>;
+  /** Deltas that come within this time share a message to each API process, in milliseconds. */
+  windowMs: number;
+  log: Log;
+}
+
+/** A text that is sent to one reader piece by piece. */
+export interface DeltaSource {
+  /** The next piece, of so many UTF-16 units at most, which then counts as sent. */
+  take(maxLength: number): Delta;
+  readonly hasMore: boolean;
+}
+
+/** Characters in one message: with every escape, six bytes each, it stays within what the relay takes. */
+const maxMessageChars = 80_000;
+/** What a delta takes up beside its text, in such characters. */
+const envelopeChars = 20;
+
+/** One API process: gets one message at a time, so that none overtakes another, with all that has gathered meanwhile. */
+export class ApiLink {
+  readonly api: string;
+  readonly #deps: ApiLinkDeps;
+  readonly #onIdle: () => void;
+  readonly #sources = new Set<DeltaSource>();
+  /** Those that have to be sent even if there is nothing new. */
+  readonly #reports = new Set<DeltaSource>();
+  readonly #unsent = new Set<DeltaSource>();
+  #isPublishing = false;
+  #isUrgent = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(api: string, deps: ApiLinkDeps, onIdle: () => void) {
+    this.api = api;
+    this.#deps = deps;
+    this.#onIdle = onIdle;
+  }
+
+  /** Also one that has nothing to send yet: there is one link to an API process. */
+  attach(source: DeltaSource): void {
+    this.#sources.add(source);
+  }
+
+  /** Sends what there is within the window; at once when it is urgent. */
+  send(source: DeltaSource, { isUrgent }: { isUrgent: boolean }): void {
+    this.#unsent.add(source);
+    if (isUrgent) this.#isUrgent = true;
+    this.#schedule();
+  }
+
+  report(source: DeltaSource): void {
+    this.#reports.add(source);
+    this.send(source, { isUrgent: true });
+  }
+
+  /** What is to be reported still is: a job that was begun anew may end at once, and its reader has to know. */
+  forget(source: DeltaSource): void {
+    this.#sources.delete(source);
+    if (!this.#reports.has(source)) this.#unsent.delete(source);
+    if (this.#sources.size > 0) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#onIdle();
+  }
+
+  #schedule(): void {
+    if (this.#isPublishing || this.#unsent.size === 0) return;
+    if (this.#isUrgent) {
+      clearTimeout(this.#timer);
+      void this.#publish();
+    } else if (this.#timer === undefined) {
+      this.#timer = setTimeout(() => void this.#publish(), this.#deps.windowMs);
+    }
+  }
+
+  async #publish(): Promise<void> {
+    const { relay, log } = this.#deps;
+    this.#timer = undefined;
+    this.#isPublishing = true;
+    // The deltas of one turn of the event loop share a message.
+    await nextTurn();
+    this.#isUrgent = false;
+    const deltas = this.#take();
+    const message: DeltasMessage = { v: writtenVersion, deltas };
+    // What is lost the API process notices at the next delta, or at the end.
+    if (deltas.length > 0)
+      await relay
+        .publish(topics.deltas(this.api), message)
+        .catch((err) => log.debug({ err }, 'deltas not published'));
+    this.#isPublishing = false;
+    this.#schedule();
+  }
+
+  #take(): Delta[] {
+    const deltas: Delta[] = [];
+    let room = maxMessageChars;
+    for (const source of this.#unsent) {
+      this.#unsent.delete(source);
+      const delta = source.take(room);
+      const isReport = this.#reports.delete(source);
+      if (delta.text !== '' || isReport) {
+        deltas.push(delta);
+        room -= delta.text.length + envelopeChars;
+      }
+      if (source.hasMore) this.#unsent.add(source);
+      // At least a whole character fits.
+      if (room >= 2) continue;
+      this.#isUrgent = this.#unsent.size > 0;
+      break;
+    }
+    return deltas;
+  }
+}
