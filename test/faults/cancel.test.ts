@@ -1,4 +1,4 @@
-import { expect } from 'vitest';
+import { expect, inject } from 'vitest';
 import type { Call } from '../../dev/simulator/call.js';
 import { providerIds } from '../../shared/contract.js';
 import { percentile, withLag } from '../support/lateness.js';
@@ -65,7 +65,9 @@ fault(
       Promise.all(asked.map((one, n) => closedAfter(running[n] as Call, one.leave()))),
     );
     const p99 = percentile(result, 0.99);
-    expect(p99).toBeLessThan(cutWithinMs + lagMs);
+    // The deltas go over the same relay as the cancels, and that of PostgreSQL is slower.
+    const withinMs = inject('store').kind === 'redis' ? cutWithinMs : 2 * cutWithinMs;
+    expect(p99).toBeLessThan(withinMs + lagMs);
     return `the calls' connections closed ${p99} ms after (p99)`;
   },
 );
