@@ -179,6 +179,28 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     ]);
   });
 
+  it('takes no job for lost whose lock is renewed just after its end', async () => {
+    const before = logged.lines.length;
+    const lost = () => logged.lines.slice(before).filter(({ msg }) => msg === 'jobs lost to another worker');
+    const reached = Promise.withResolvers<void>();
+    const hanging: Provider = {
+      ...provider,
+      run: ({ signal }) => {
+        reached.resolve();
+        return new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason));
+        });
+      },
+    };
+    const worker = await start(hanging);
+    const running = await add();
+    await reached.promise;
+    worker.bullWorker.emit('lockRenewalFailed', ['ended']);
+    expect(lost()).toEqual([]);
+    worker.bullWorker.emit('lockRenewalFailed', ['ended', running]);
+    expect(lost()).toMatchObject([{ jobIds: [running] }]);
+  });
+
   it('logs a job that fails unexpectedly, and publishes that where somebody waits for it', async () => {
     const before = logged.lines.length;
     const canary = new TypeError('canary');
