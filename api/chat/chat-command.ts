@@ -1,5 +1,6 @@
 import type { UserIdentity } from '../../db/access/users.js';
 import type { ChatStatus, ProviderId, Turn } from '../../shared/contract.js';
+import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { Completion } from './chat-result.js';
 import type { DeltaSink, TextPosition } from './jobs/reply-stream.js';
@@ -15,6 +16,8 @@ export interface ChatCommand {
   /** The provider's own model name; absent means the provider's configured one. */
   model: string | undefined;
   turns: Turn[];
+  /** What is asked of the model beside the conversation: only what the provider's models can do. */
+  parameters?: ModelParameters | undefined;
   /** How long the caller waits, in milliseconds; absent means the configured time. */
   waitMs?: number | undefined;
   /** How long the request has taken so far, in milliseconds: it counts against the deadline. Absent means no time. */

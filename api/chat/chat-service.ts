@@ -217,7 +217,7 @@ const finalRead = ({ jobClient, job }: SubmittedJob): Promise<JobResult> =>
   withTimeout(finalReadMs, jobClient.read(job)).catch(() => ({ state: 'unknown' }));
 
 function toNewJob(
-  { user, provider, model, turns, storeOptions }: ChatCommand,
+  { user, provider, model, turns, parameters, storeOptions }: ChatCommand,
   { deadline, expiresAt }: ResolvedChat['chat'],
 ): NewJob {
   return {
@@ -227,6 +227,7 @@ function toNewJob(
     deadline,
     isAsync: storeOptions?.isAsync ?? false,
     ...(model !== undefined && { model }),
+    ...(parameters && { parameters }),
     ...(expiresAt !== undefined && { keptUntil: expiresAt }),
   };
 }

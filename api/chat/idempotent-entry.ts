@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Failure } from '../../shared/failures.js';
+import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
@@ -134,7 +135,13 @@ function describe(
 }
 
 /** Equal for requests with the same content, however their bodies are written. */
-const hashOf = ({ provider, model, turns }: ChatCommand): string =>
+const hashOf = ({ provider, model, turns, parameters }: ChatCommand): string =>
   createHash('sha256')
-    .update(JSON.stringify([provider, model ?? null, turns]))
+    .update(JSON.stringify([provider, model ?? null, turns, ...sortedEntries(parameters)]))
     .digest('base64url');
+
+/** Nothing where there are no parameters: the release before hashed such requests, and its records are still read. */
+const sortedEntries = (parameters: ModelParameters = {}): [string, unknown][] =>
+  Object.entries(parameters)
+    .filter(([, value]) => value !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1));

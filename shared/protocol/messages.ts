@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { jsonText } from './json-text.js';
+import { modelParametersSchema } from './model-parameters.js';
 import { version } from './version.js';
 
 /**
@@ -28,6 +29,8 @@ export const chatJobSchema = z.object({
   provider,
   model: z.string().optional(),
   turns: jsonText(z.array(z.object({ role: z.enum(['system', 'user', 'assistant']), content })).min(1)),
+  /** What the caller asks of the model beside the conversation; absent means nothing, and in jobs of the release before. */
+  parameters: jsonText(modelParametersSchema).optional(),
   /** When the caller stops waiting, in milliseconds since the epoch; set once at the API and binding for everyone. */
   deadline: z.number(),
   /** The API process that waits for the outcome. */
@@ -61,7 +64,11 @@ export type ChatJob = z.output<typeof chatJobSchema>;
 export type ChatJobPayload = z.input<typeof chatJobSchema>;
 
 /** Writes a job down for the queue; `chatJobSchema` reads it back. */
-export const encodeChatJob = (job: ChatJob): ChatJobPayload => ({ ...job, turns: JSON.stringify(job.turns) });
+export const encodeChatJob = ({ turns, parameters, ...job }: ChatJob): ChatJobPayload => ({
+  ...job,
+  turns: JSON.stringify(turns),
+  ...(parameters && { parameters: JSON.stringify(parameters) }),
+});
 
 /** Published on `reply.<api node>` when jobs have ended; on `reply.kept` for stored chats, without their outcomes. */
 export const resultMessageSchema = z.object({

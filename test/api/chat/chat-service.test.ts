@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChatCommand } from '../../../api/chat/chat-command.js';
 import { ChatService } from '../../../api/chat/chat-service.js';
-import type { JobClient } from '../../../api/chat/jobs/job-client.js';
+import type { JobClient, NewJob } from '../../../api/chat/jobs/job-client.js';
 import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
 import { ReplyStream } from '../../../api/chat/jobs/reply-stream.js';
 import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
@@ -15,7 +15,7 @@ const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, provide
 
 /** What was asked of the job client, in order; the add is confirmed when the test says so. */
 let asked: string[];
-let users: (string | undefined)[];
+let added: NewJob[];
 let adding: PromiseWithResolvers<void>;
 let pendingReplies: PendingReplies;
 let chatService: ChatService;
@@ -23,7 +23,7 @@ let client: AbortController;
 
 beforeEach(() => {
   asked = [];
-  users = [];
+  added = [];
   adding = Promise.withResolvers();
   pendingReplies = new PendingReplies();
   client = new AbortController();
@@ -33,8 +33,8 @@ beforeEach(() => {
   > = {
     pools: new PoolRegistry({ since: performance.now() }),
     check: async () => {},
-    add: (jobId, { user }) => {
-      users.push(user);
+    add: (jobId, job) => {
+      added.push(job);
       asked.push(`add ${jobId}`);
       return adding.promise;
     },
@@ -92,13 +92,14 @@ describe('createChat', () => {
     expect(asked).toEqual(['add one']);
   });
 
-  it('has the job carry the id of the user', async () => {
-    const answer = ask({ user: 'somebody' });
+  it('has the job carry the id of the user and what is asked of the model', async () => {
+    const parameters = { seed: 1, stop: ['a'] };
+    const answer = ask({ user: 'somebody', parameters });
     adding.resolve();
     await turn();
     pendingReplies.settle('one', ok);
     await answer;
-    expect(users).toEqual(['somebody']);
+    expect(added).toMatchObject([{ user: 'somebody', parameters }]);
   });
 
   it('adds nothing for a client that has disconnected already', async () => {

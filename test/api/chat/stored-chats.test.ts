@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ResolvedChat, StoredChatCommand } from '../../../api/chat/chat-command.js';
@@ -186,11 +186,34 @@ describe('open', () => {
     { turns: [{ role: 'system' as const, content: 'Hello' }] },
     { model: 'other' },
     { provider: 'bedrock' as const },
+    { parameters: { seed: 1 } },
   ])('refuses a key that was used with another request: %o', async (differs) => {
     const key = randomUUID();
     await open(command(key));
     await expect(open(command(key, differs))).rejects.toMatchObject({ code: 'idempotency_key_reused' });
   });
+
+  it('joins a request with the same parameters in another order', async () => {
+    const key = randomUUID();
+    const asked = { maxOutputTokens: 5, stop: ['a', 'b'] };
+    const first = await open(command(key, { parameters: asked }));
+    const same = { stop: ['a', 'b'], seed: undefined, maxOutputTokens: 5 };
+    expect(await open(command(key, { parameters: same }))).toEqual({ chat: first.chat, isNew: false });
+    const other = { ...asked, stop: ['b', 'a'] };
+    const reused = open(command(key, { parameters: other }));
+    await expect(reused).rejects.toMatchObject({ code: 'idempotency_key_reused' });
+  });
+
+  it.each([undefined, {}])(
+    'hashes a request without parameters as before there were any: %o',
+    async (none) => {
+      const asked = command(randomUUID(), { parameters: none });
+      await open(asked);
+      const { chat } = await chats.read({ owner: me, id: asked.requestId });
+      const before = createHash('sha256').update(JSON.stringify(['openai', null, asked.turns]));
+      expect(chat.requestHash).toBe(before.digest('base64url'));
+    },
+  );
 
   it('does not share a key with another user', async () => {
     const key = randomUUID();

@@ -123,6 +123,14 @@ describe('chatJobSchema', () => {
     expect(chatJobSchema.parse(sent(encodeChatJob(added)))).toEqual(added);
   });
 
+  it('carries what is asked of the model', () => {
+    const parameters = { maxOutputTokens: 5, stop: ['\u0000', '🎉'], temperature: 0 };
+    const encoded = encodeChatJob({ ...job, parameters });
+    expect(chatJobSchema.parse(sent(encoded))).toEqual({ ...job, parameters });
+    expect(JSON.stringify(encoded)).not.toMatch(/(?<!\\)(\\\\)*\\u0000/);
+    expect(sent(encodeChatJob(job))).not.toHaveProperty('parameters');
+  });
+
   it('joins content that comes in parts of text, and refuses parts of other kinds', () => {
     const withParts = (...content: object[]) =>
       chatJobSchema.safeParse({ ...encodeChatJob(job), turns: JSON.stringify([{ role: 'user', content }]) });
@@ -146,6 +154,8 @@ describe('chatJobSchema', () => {
     ['no turns', { turns: '[]' }],
     ['turns that are not text', { turns: [{ role: 'user', content: 'a' }] }],
     ['another role', { turns: '[{"role":"tool","content":"a"}]' }],
+    ['parameters that are not text', { parameters: { seed: 1 } }],
+    ['a parameter out of range', { parameters: '{"temperature":3}' }],
     ['another provider', { provider: 'x' }],
     ['another version', { v: 2 }],
     ['no deadline', { deadline: undefined }],

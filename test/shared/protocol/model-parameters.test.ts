@@ -1,0 +1,114 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import {
+  findUnsupportedParameter,
+  type ModelParameters,
+  modelParametersSchema,
+  supportedParameters,
+} from '../../../shared/protocol/model-parameters.js';
+
+const all: Required<ModelParameters> = {
+  maxOutputTokens: 5,
+  temperature: 0.5,
+  topP: 0.5,
+  stop: ['\u0000', '🎉'],
+  seed: -7,
+  frequencyPenalty: -2,
+  presencePenalty: 1.5,
+  reasoningEffort: 'low',
+};
+
+describe('modelParametersSchema', () => {
+  it('takes all parameters, and none', () => {
+    expect(modelParametersSchema.parse(all)).toEqual(all);
+    expect(modelParametersSchema.parse({})).toEqual({});
+  });
+
+  it.each([
+    { maxOutputTokens: 0 },
+    { maxOutputTokens: 1.5 },
+    { maxOutputTokens: 1e308 },
+    { temperature: Number.NaN },
+    { temperature: Number.POSITIVE_INFINITY },
+    { temperature: -0.1 },
+    { temperature: 2.1 },
+    { temperature: '1' },
+    { temperature: null },
+    { topP: 1.1 },
+    { stop: [] },
+    { stop: [''] },
+    { stop: ['a', 'b', 'c', 'd', 'e'] },
+    { stop: ['\ud800'] },
+    { stop: ['a'.repeat(1001)] },
+    { stop: 'a' },
+    { seed: 2 ** 53 },
+    { seed: 0.5 },
+    { frequencyPenalty: 2.1 },
+    { presencePenalty: -2.1 },
+    { reasoningEffort: 'toString' },
+    { reasoningEffort: null },
+  ])('refuses %o', (parameters) => {
+    expect(modelParametersSchema.safeParse(parameters).success).toBe(false);
+  });
+
+  it('drops what it does not know, prototypes among it', () => {
+    const parsed = modelParametersSchema.parse(JSON.parse('{"seed":1,"__proto__":{"topP":5},"toString":1}'));
+    expect(JSON.stringify(parsed)).toBe('{"seed":1}');
+    expect(Object.getPrototypeOf(parsed)).toBe(Object.prototype);
+  });
+
+  it('reads whatever it took back from JSON text', () => {
+    const parameters: fc.Arbitrary<ModelParameters> = fc.record(
+      {
+        maxOutputTokens: fc.integer({ min: 1 }),
+        temperature: fc.double({ min: 0, max: 2, noNaN: true }),
+        topP: fc.double({ min: 0, max: 1, noNaN: true }),
+        stop: fc.array(fc.string({ minLength: 1, maxLength: 9, unit: 'binary' }), {
+          minLength: 1,
+          maxLength: 4,
+        }),
+        seed: fc.maxSafeInteger(),
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(parameters, (given) => {
+        const taken = modelParametersSchema.safeParse(given);
+        if (!taken.success) return;
+        const text = JSON.stringify(taken.data);
+        expect(JSON.stringify(modelParametersSchema.parse(JSON.parse(text)))).toBe(text);
+      }),
+    );
+  });
+});
+
+describe('findUnsupportedParameter', () => {
+  it.each(providerIds)('finds for %s what is not in its table, and nothing that is', (id) => {
+    const names = Object.keys(all) as (keyof ModelParameters)[];
+    // The only one of these values that not all who know the parameter take.
+    const values = { ...all, stop: ['🎉'] };
+    for (const name of names) {
+      const found = findUnsupportedParameter(id, { [name]: values[name] });
+      expect(found).toBe(supportedParameters[id].has(name) ? undefined : name);
+    }
+  });
+
+  it.each(providerIds)('lets %s leave out what changes nothing', (id) => {
+    const neutral = { temperature: 1, topP: 1, frequencyPenalty: 0, presencePenalty: 0 };
+    expect(findUnsupportedParameter(id, neutral)).toBeUndefined();
+    expect(findUnsupportedParameter(id, { seed: undefined } as ModelParameters)).toBeUndefined();
+  });
+
+  it.each<[ProviderId, ModelParameters, ModelParameters]>([
+    ['anthropic', { stop: ['a\n'] }, { stop: ['a', '\n'] }],
+    ['bedrock', { temperature: 0.9 }, { temperature: 1.1 }],
+    ['vertexai', { seed: 2 ** 31 - 1 }, { seed: 2 ** 31 }],
+    ['vertexai', { presencePenalty: 1.9 }, { presencePenalty: 2 }],
+    ['vertexai', { frequencyPenalty: -2 }, { frequencyPenalty: 2 }],
+  ])('knows which values %s takes: %o, but not %o', (id, taken, refused) => {
+    expect(findUnsupportedParameter(id, taken)).toBeUndefined();
+    expect(findUnsupportedParameter(id, { maxOutputTokens: 1, ...refused })).toBe(Object.keys(refused)[0]);
+    expect(findUnsupportedParameter('openai', refused)).toBeUndefined();
+  });
+});
