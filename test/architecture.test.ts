@@ -29,7 +29,7 @@ const rooms: Record<string, string[]> = {
   workers: ['shared/**', 'workers/**'],
   'workers/pool': ['shared/**', 'workers/job', 'workers/providers'],
   'workers/job': ['shared/**', 'workers/providers'],
-  'workers/providers': ['shared', 'shared/config'],
+  'workers/providers': ['shared', 'shared/config', 'shared/protocol'],
   cli: ['shared/**', 'db/**', 'cli/**'],
   'cli/commands': ['shared/**', 'db/**', 'cli/**'],
   'cli/output': [],

@@ -5,12 +5,13 @@ import type { Call } from './call.js';
 import { composeReply } from './compose.js';
 import { deliver, endlessText, pause, sendBeginning, sendEndlessly } from './deliver.js';
 import type { Refusal } from './refusal.js';
-import type { WireFormat } from './wire-format.js';
+import type { CallParameters, WireFormat } from './wire-format.js';
 
 /** A valid call, and what is needed to answer it. */
 export interface Exchange {
   readonly call: Call;
   readonly turns: readonly Turn[];
+  readonly parameters: CallParameters;
   readonly format: WireFormat;
   readonly response: ServerResponse;
   /** Calls by provider and model, for behaviours that depend on the number of a call. */
@@ -76,7 +77,7 @@ const webPage =
   '<!DOCTYPE html><html><head><title>Simulator</title></head><body><p>A web page, as a captive portal would send it.</p></body></html>\n';
 
 async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<void> {
-  const { call, turns, format, response } = exchange;
+  const { call, format, response } = exchange;
   if (behaviour.delayMs > 0) await pause(behaviour.delayMs, response);
   if (response.destroyed) return;
   call.status = 200;
@@ -84,7 +85,7 @@ async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<voi
   await deliver(response, {
     format,
     behaviour,
-    reply: composeReply(call, turns, behaviour),
+    reply: composeReply(exchange, behaviour),
     stream: call.facts.stream,
   });
 }
@@ -102,11 +103,9 @@ function isSpared(
   return number < after;
 }
 
-async function breakStream(
-  { call, turns, format, response }: Exchange,
-  behaviour: ReplyBehaviour,
-): Promise<void> {
-  const frames = format.stream(composeReply(call, turns, behaviour));
+async function breakStream(exchange: Exchange, behaviour: ReplyBehaviour): Promise<void> {
+  const { call, format, response } = exchange;
+  const frames = format.stream(composeReply(exchange, behaviour));
   call.status = 200;
   response.writeHead(200, { 'Content-Type': format.streamType, ...format.headers(call.id) });
   await sendBeginning(response, frames, behaviour);

@@ -28,7 +28,11 @@ const error = (status: string, times: string, retryAfterS?: string): Behaviour =
 });
 
 const rows: Row[] = [
-  { name: 'sim-echo', summary: 'a reply that shows the conversation it read', behave: () => echoBehaviour },
+  {
+    name: 'sim-echo',
+    summary: "a reply that shows the conversation it read, within the call's token limit",
+    behave: () => echoBehaviour,
+  },
   {
     name: 'sim-verbatim',
     summary: "exactly the last user turn's text",

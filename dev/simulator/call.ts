@@ -1,4 +1,5 @@
 import type { ProviderId, Turn } from '../../shared/contract.js';
+import type { CallParameters } from './wire-format.js';
 
 /** The facts in the head of a call. */
 export interface CallFacts {
@@ -15,10 +16,12 @@ export interface CallFacts {
   readonly receivedAt: number;
 }
 
-/** The content of a call: its parsed body and, if that is valid, its conversation. */
+/** The content of a call: its parsed body and, if that is valid, its conversation and what else it asks. */
 export interface CallContent {
   readonly body: unknown;
   readonly turns: readonly Turn[] | undefined;
+  /** What a valid body asks of the model beside the conversation. */
+  readonly parameters?: CallParameters | undefined;
   /** Size of the body on the wire. */
   readonly bytes: number;
 }
@@ -66,6 +69,11 @@ export class Call {
     return this.content?.turns;
   }
 
+  /** What was asked of the model beside the conversation, if the body was valid and is still stored. */
+  get parameters(): CallParameters | undefined {
+    return this.content?.parameters;
+  }
+
   /** The parsed body as received, if it is still stored. */
   get body(): unknown {
     return this.content?.body;
@@ -81,7 +89,7 @@ export class Call {
 
   /** The call as the control path returns it. */
   toJSON(): object {
-    const { id, facts, clientClosedFirst, turns, body } = this;
+    const { id, facts, clientClosedFirst, turns, parameters, body } = this;
     return {
       id,
       ...facts,
@@ -92,6 +100,7 @@ export class Call {
       closedAt: isoTime(this.closedAt),
       clientClosedFirst,
       turns,
+      parameters,
       body,
     };
   }

@@ -1,23 +1,25 @@
 import type { Turn } from '../../shared/contract.js';
 import type { ReplyBehaviour } from './behaviour.js';
 import type { Call } from './call.js';
-import { echo, firstHalf, lastUserText, splitText } from './echo.js';
+import { echo, firstCharacters, firstHalf, lastUserText, splitText } from './echo.js';
 import type { JsonObject } from './json.js';
-import type { Ending, Reply } from './wire-format.js';
+import type { CallParameters, Ending, Reply } from './wire-format.js';
 
 const charactersPerToken = 4;
 
 /** Composes the reply to a call, independent of the wire format. */
-export function composeReply(call: Call, turns: readonly Turn[], behaviour: ReplyBehaviour): Reply {
-  const { says, ending } = behaviour;
+export function composeReply({ call, turns, parameters }: AskedCall, behaviour: ReplyBehaviour): Reply {
+  const { says } = behaviour;
   const given = typeof says === 'number' ? numberedPieces(says) : equalPieces(says);
-  const text = sentText(given?.join('') ?? compose(call, turns, says === 'verbatim'), ending);
+  const whole = given?.join('') ?? compose(call, turns, says === 'verbatim');
+  const { text, ...end } =
+    behaviour.ending === 'stop' ? cut(whole, parameters, says) : broken(whole, behaviour);
   return {
     callId: call.id,
     model: call.model ?? '',
     text,
-    pieces: given ?? (call.facts.stream ? splitText(text) : []),
-    ending,
+    pieces: given ? firstPieces(given, text.length) : call.facts.stream ? splitText(text) : [],
+    ...end,
     inputTokens: countTokens(turns.reduce((sum, turn) => sum + turn.content.length, 0)),
     outputTokens: countTokens(text.length),
     hasUsage: behaviour.withoutUsage !== true,
@@ -26,12 +28,50 @@ export function composeReply(call: Call, turns: readonly Turn[], behaviour: Repl
   };
 }
 
+interface AskedCall {
+  readonly call: Call;
+  readonly turns: readonly Turn[];
+  readonly parameters: CallParameters;
+}
+
+type End = Pick<Reply, 'text' | 'ending' | 'stoppedBy'>;
+
 function compose(call: Call, turns: readonly Turn[], verbatim: boolean): string {
   return verbatim ? lastUserText(turns) : echo(call.provider, turns);
 }
 
+/** The text up to where the call wants it to stop, or may have no more of it: only echoes obey a token limit. */
+function cut(
+  whole: string,
+  { stop = [], maxOutputTokens }: CallParameters,
+  says: ReplyBehaviour['says'],
+): End {
+  const stops = stop
+    .map((sequence) => ({ sequence, at: whole.indexOf(sequence) }))
+    .filter(({ at }) => at !== -1);
+  const [first] = stops.sort((a, b) => a.at - b.at);
+  const text = whole.slice(0, first?.at);
+  const limit = says === 'echo' ? Number(maxOutputTokens ?? Infinity) * charactersPerToken : Infinity;
+  if (text.length > limit) return { text: firstCharacters(text, limit), ending: 'length' };
+  return { text, ending: 'stop', stoppedBy: first?.sequence };
+}
+
+const broken = (whole: string, { ending }: ReplyBehaviour): End => ({
+  text: sentText(whole, ending),
+  ending,
+});
+
+/** The pieces up to this many characters. */
+function firstPieces(pieces: readonly string[], characters: number): string[] {
+  let left = characters;
+  return pieces.flatMap((piece) => {
+    const kept = piece.slice(0, left);
+    left -= kept.length;
+    return kept === '' ? [] : [kept];
+  });
+}
+
 function sentText(text: string, ending: Ending): string {
-  if (ending === 'stop') return text;
   return ending === 'length' || ending === 'blocked-reply' ? firstHalf(text) : '';
 }
 

@@ -16,9 +16,11 @@ const about = {
       'POST /v1beta1/projects/{project}/locations/{location}/publishers/google/models/{model}:generateContent and :streamGenerateContent?alt=sse; also without project and location',
   },
   models: behaviourList,
+  parameters:
+    'Checked by the rules of the provider. Every text ends before the first stop sequence; an echo has four characters a token at most.',
   control: {
     'GET /__simulator/calls':
-      'the newest calls; ?model=, ?since=<id>; ?wait=call|close&timeoutMs=5000 waits for the first of them',
+      'the newest calls, with what they asked; ?model=, ?since=<id>; ?wait=call|close&timeoutMs=5000 waits for the first of them',
     'DELETE /__simulator/calls':
       'forgets calls, counts and the counters of sim-fail, sim-good, sim-hang and sim-limit',
     'GET /__simulator/calls/stats': 'counts per provider and model, open sockets',

@@ -40,11 +40,16 @@ export function splitText(text: string): string[] {
 
 /** The first half of a text, as if cut at the token limit. */
 export function firstHalf(text: string): string {
-  return text.slice(0, wholeCharacters(text, Math.ceil(text.length / 2)));
+  return firstCharacters(text, Math.ceil(text.length / 2));
+}
+
+/** So many characters of a text, or one more where a surrogate pair would be split. */
+export function firstCharacters(text: string, amount: number): string {
+  return text.slice(0, wholeCharacters(text, amount));
 }
 
 function shorten(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, wholeCharacters(text, length))}…`;
+  return text.length <= length ? text : `${firstCharacters(text, length)}…`;
 }
 
 /** The index, or the next one if it would split a surrogate pair. */

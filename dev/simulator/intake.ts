@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from './json.js';
 import { openAiFormat } from './openai/format.js';
 import type { Refusal } from './refusal.js';
 import { vertexFormat } from './vertexai/format.js';
-import type { RequestHead, Route, WireFormat } from './wire-format.js';
+import type { CallParameters, RequestHead, Route, WireFormat } from './wire-format.js';
 
 // OpenAI comes last: it owns all other addresses under /v1.
 const formats: readonly WireFormat[] = [anthropicFormat, vertexFormat, bedrockFormat, openAiFormat];
@@ -18,7 +18,9 @@ const credentialHeaders = ['authorization', 'x-api-key', 'x-goog-api-key'];
 export interface Examined {
   readonly facts: CallFacts;
   readonly content: CallContent;
-  readonly verdict: Refusal | { readonly turns: readonly Turn[]; readonly behaviour: Behaviour };
+  readonly verdict:
+    | Refusal
+    | { readonly turns: readonly Turn[]; readonly parameters: CallParameters; readonly behaviour: Behaviour };
 }
 
 /** A request as it was received. */
@@ -41,7 +43,7 @@ export function examine(format: WireFormat, { head, url, bytes }: ReceivedReques
   const route = format.route(head);
   const target = readTarget(route, body);
   const verdict = judge(format, head, { route, body, model: target.model });
-  const turns = 'turns' in verdict ? verdict.turns : undefined;
+  const { turns, parameters } = 'turns' in verdict ? verdict : {};
   return {
     facts: {
       provider: format.provider,
@@ -51,7 +53,7 @@ export function examine(format: WireFormat, { head, url, bytes }: ReceivedReques
       hasCredentials: credentialHeaders.some((name) => headers[name] !== undefined),
       receivedAt: Date.now(),
     },
-    content: { body, turns, bytes: bytes.length },
+    content: { body, turns, parameters, bytes: bytes.length },
     verdict,
   };
 }
@@ -70,7 +72,7 @@ function judge(
   const behaviour = model === undefined ? undefined : findBehaviour(model);
   return behaviour === undefined
     ? format.errors.model(model, head.path)
-    : { turns: format.turns(body), behaviour };
+    : { turns: format.turns(body), parameters: format.parameters(body), behaviour };
 }
 
 function checkMediaType({ errors }: WireFormat, { headers }: RequestHead): Refusal | undefined {

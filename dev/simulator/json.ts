@@ -16,6 +16,13 @@ export function isPositiveInteger(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) >= 1;
 }
 
+/** The fields of an object that have a value other than null. */
+export function givenFields<Fields extends object>(fields: Fields): Partial<Fields> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
+  ) as Partial<Fields>;
+}
+
 /** The fields of an object that are not in the set, in order. */
 export function unknownKeys(object: JsonObject, known: ReadonlySet<string>): string[] {
   return Object.keys(object).filter((key) => !known.has(key));

@@ -87,8 +87,8 @@ class Session {
     response.on('close', () => this.#close(call, response));
     if (body === undefined) return refuse({ call, response }, format.errors.status(413));
     if ('status' in verdict) return refuse({ call, response }, verdict);
-    const { turns, behaviour } = verdict;
-    return answer({ call, turns, format, response, callNumbers: this.callNumbers }, behaviour);
+    const { behaviour, ...asked } = verdict;
+    return answer({ call, ...asked, format, response, callNumbers: this.callNumbers }, behaviour);
   }
 
   get #controlDeps() {

@@ -23,6 +23,18 @@ export interface Route {
  */
 export type Ending = 'stop' | 'length' | 'blocked' | 'blocked-reply' | 'refused' | 'empty' | 'null';
 
+/** What a call asks of the model beside its conversation, with our names of it. */
+export interface CallParameters {
+  readonly maxOutputTokens?: unknown;
+  readonly temperature?: unknown;
+  readonly topP?: unknown;
+  readonly stop?: readonly string[] | undefined;
+  readonly seed?: unknown;
+  readonly frequencyPenalty?: unknown;
+  readonly presencePenalty?: unknown;
+  readonly reasoningEffort?: unknown;
+}
+
 /** A reply, independent of the wire format. */
 export interface Reply {
   /** The call's number, from which the ids in the answer are made. */
@@ -32,6 +44,8 @@ export interface Reply {
   /** The text in the pieces of a stream. */
   readonly pieces: readonly string[];
   readonly ending: Ending;
+  /** The text that the call named and that the reply ends before. */
+  readonly stoppedBy?: string | undefined;
   readonly inputTokens: number;
   readonly outputTokens: number;
   /** False where the provider says nothing of the tokens. */
@@ -69,6 +83,8 @@ export interface WireFormat {
   validate(body: JsonObject): Refusal | undefined;
   /** The conversation of a valid body in order, with our names of roles. */
   turns(body: JsonObject): Turn[];
+  /** What a valid body asks of the model; undefined values are absent from it. */
+  parameters(body: JsonObject): CallParameters;
   /** Headers of a successful answer. */
   headers(callId: number): Record<string, string>;
   reply(reply: Reply): object;

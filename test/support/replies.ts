@@ -1,12 +1,14 @@
 import { expect } from 'vitest';
 import type { Turn } from '../../shared/contract.js';
-import type { Provider, ProviderReply } from '../../workers/providers/provider.js';
+import type { Provider, ProviderReply, SamplingParameters } from '../../workers/providers/provider.js';
 
 /** One call of a provider in a test. */
 export interface ProviderCommand {
   model: string;
   stream: boolean;
   turns?: readonly Turn[];
+  maxOutputTokens?: number;
+  parameters?: SamplingParameters;
   signal?: AbortSignal;
   /** Called with each delta of a stream. */
   onDelta?: (text: string) => void;
@@ -19,6 +21,8 @@ export async function ask(
     model,
     stream,
     turns = [{ role: 'user', content: 'Hello' }],
+    maxOutputTokens = 4096,
+    parameters,
     signal = new AbortController().signal,
     onDelta,
   }: ProviderCommand,
@@ -28,7 +32,7 @@ export async function ask(
     deltas.push(text);
     onDelta?.(text);
   };
-  const request = { turns, model, maxOutputTokens: 4096, signal };
+  const request = { turns, model, maxOutputTokens, parameters, signal };
   const reply = await (stream ? provider.run(request, collect) : provider.run(request));
   if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);
   return { ...reply, deltas };

@@ -185,7 +185,9 @@ function toModelRequest(job: ChatJob, settings: PoolSettings): ModelRequest {
   // The API has checked this, but not where it has not heard of this pool yet.
   if (model === undefined || !isModelAllowed(model, { defaultModel, models }))
     throw new Failure('invalid_request');
-  return { turns: job.turns, model, maxOutputTokens: settings.maxOutputTokens };
+  const { maxOutputTokens = settings.maxOutputTokens, ...parameters } = job.parameters ?? {};
+  const limit = Math.min(maxOutputTokens, settings.maxOutputTokens);
+  return { turns: job.turns, model, maxOutputTokens: limit, parameters };
 }
 
 type CallDeps = Pick<ChatJobDeps, 'provider' | 'settings' | 'now' | 'stop' | 'deltas'>;

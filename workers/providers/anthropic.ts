@@ -6,6 +6,7 @@ import { type ActivityHook, createHttpFetch } from './http-fetch.js';
 import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
+import { givenFields } from './request-fields.js';
 import type { ResponseLimits } from './response-limit.js';
 
 /** How to reach Anthropic. */
@@ -84,9 +85,10 @@ async function* streamed(
   }
 }
 
-function toBody({ turns, model, maxOutputTokens }: ProviderRequest) {
+function toBody({ turns, model, maxOutputTokens, parameters }: ProviderRequest) {
   const { system, turns: messages } = toAlternating(turns);
-  return { model, max_tokens: maxOutputTokens, messages, ...(system !== undefined && { system }) };
+  const stop_sequences = parameters?.stop;
+  return { model, max_tokens: maxOutputTokens, messages, ...givenFields({ system, stop_sequences }) };
 }
 
 const finishReasons: ReadonlyMap<string, FinishReason> = new Map([

@@ -13,6 +13,7 @@ import type { ErrorFacts } from './error-classification.js';
 import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
+import { givenFields } from './request-fields.js';
 import { limitResponse, type ResponseLimits } from './response-limit.js';
 
 /** How to reach Amazon Bedrock. */
@@ -105,12 +106,13 @@ async function* streamed(
   }
 }
 
-function toInput({ turns, model, maxOutputTokens }: ProviderRequest): ConverseCommandInput {
+function toInput({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest): ConverseCommandInput {
   const { system, turns: alternating } = toAlternating(turns);
+  const { temperature, topP, stop: stopSequences } = parameters;
   return {
     modelId: model,
     messages: alternating.map(({ role, content }) => ({ role, content: [{ text: content }] })),
-    inferenceConfig: { maxTokens: maxOutputTokens },
+    inferenceConfig: { maxTokens: maxOutputTokens, ...givenFields({ temperature, topP, stopSequences }) },
     ...(system !== undefined && { system: [{ text: system }] }),
   };
 }

@@ -6,6 +6,7 @@ import { createHttpFetch } from './http-fetch.js';
 import { speakSystemOnly } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
+import { givenFields } from './request-fields.js';
 import type { ResponseLimits } from './response-limit.js';
 
 /** How to reach OpenAI, or anything that speaks its chat completions. */
@@ -86,8 +87,17 @@ async function* streamed(
   }
 }
 
-function toBody({ turns, model, maxOutputTokens }: ProviderRequest) {
-  return { model, messages: speakSystemOnly(turns), max_completion_tokens: maxOutputTokens };
+function toBody({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest) {
+  const { topP, frequencyPenalty, presencePenalty, reasoningEffort, temperature, stop, seed } = parameters;
+  return {
+    model,
+    messages: speakSystemOnly(turns),
+    max_completion_tokens: maxOutputTokens,
+    ...givenFields({
+      ...{ temperature, top_p: topP, stop, seed, reasoning_effort: reasoningEffort },
+      ...{ frequency_penalty: frequencyPenalty, presence_penalty: presencePenalty },
+    }),
+  };
 }
 
 const finishReasons: ReadonlyMap<string, FinishReason> = new Map([

@@ -1,4 +1,8 @@
 import type { ProviderId, Turn } from '../../shared/contract.js';
+import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
+
+/** What is asked of a model beside the conversation and the length of its reply. */
+export type SamplingParameters = Omit<ModelParameters, 'maxOutputTokens'>;
 
 /** What a provider is asked. */
 export interface ProviderRequest {
@@ -8,6 +12,8 @@ export interface ProviderRequest {
   model: string;
   /** Upper bound of the reply, in the provider's tokens. */
   maxOutputTokens: number;
+  /** An adapter passes on those that its provider's models can be asked for; the others were refused before. */
+  parameters?: SamplingParameters | undefined;
   /** Ends the call: its reason is then thrown, and the call's socket is closed. */
   signal: AbortSignal;
   /** Called whenever the provider sends an event of a stream, also one without text. */

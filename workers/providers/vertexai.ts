@@ -7,6 +7,7 @@ import { createHttpFetch } from './http-fetch.js';
 import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
+import { givenFields } from './request-fields.js';
 import type { ResponseLimits } from './response-limit.js';
 
 type AuthClient = NonNullable<NonNullable<GoogleGenAIOptions['googleAuthOptions']>['authClient']>;
@@ -80,13 +81,14 @@ async function* streamed(client: GoogleGenAI, parameters: Parameters): AsyncGene
 }
 
 function toParameters(
-  { turns, model, maxOutputTokens }: ProviderRequest,
+  { turns, model, maxOutputTokens, parameters = {} }: ProviderRequest,
   abortSignal: AbortSignal,
   { fetch }: Exchange,
 ) {
   // The model becomes part of the address; the SDK refuses only some of what does not belong there.
   if (!/^[\w.@:/-]+$/.test(model) || model.includes('..')) throw new Failure('provider_rejected');
   const { system, turns: alternating } = toAlternating(turns);
+  const { temperature, topP, stop: stopSequences, seed, frequencyPenalty, presencePenalty } = parameters;
   return {
     model,
     contents: alternating.map(({ role, content }) => ({
@@ -95,6 +97,7 @@ function toParameters(
     })),
     config: {
       maxOutputTokens,
+      ...givenFields({ temperature, topP, stopSequences, seed, frequencyPenalty, presencePenalty }),
       abortSignal,
       // On by default, it would call the provider again by itself when a reply breaks off.
       automaticContinuation: false,

@@ -1,5 +1,5 @@
 import type { Role, Turn } from '../../../shared/contract.js';
-import type { JsonObject } from '../json.js';
+import { givenFields, type JsonObject } from '../json.js';
 import { serverSentEvent } from '../server-sent-event.js';
 import type { Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { anthropicError, anthropicErrorBody, anthropicErrors } from './errors.js';
@@ -27,11 +27,13 @@ export const anthropicFormat: WireFormat = {
   },
   validate: checkAnthropicRequest,
   turns: (body) => readTurns(body as unknown as WireRequest),
+  parameters: ({ max_tokens: maxOutputTokens, stop_sequences: stop }) =>
+    givenFields({ maxOutputTokens, stop: stop as string[] | undefined }),
   headers: (callId) => ({ 'request-id': `req_sim${callId}` }),
   reply: (reply) => ({
     ...writeMessage(reply),
     content: writeContent(reply),
-    ...writeStop(reply.ending),
+    ...writeStop(reply),
     usage: writeUsage(reply),
   }),
   malformed: () => 'event: content_block_delta\ndata: {"unfinished\n\n',
@@ -78,13 +80,13 @@ function writeContent({ ending, text }: Reply): object[] {
   return none ? [] : [{ type: 'text', text, citations: null }];
 }
 
-function writeStop(ending: Ending): object {
-  const reason = stopReasons[ending] ?? 'end_turn';
+function writeStop({ ending, stoppedBy }: Reply): object {
+  const reason = stopReasons[ending] ?? (stoppedBy === undefined ? 'end_turn' : 'stop_sequence');
   const details =
     reason === 'refusal'
       ? { type: 'refusal', category: null, explanation: 'Refused by the simulator as asked.' }
       : null;
-  return { stop_reason: reason, stop_sequence: null, stop_details: details };
+  return { stop_reason: reason, stop_sequence: stoppedBy ?? null, stop_details: details };
 }
 
 function writeUsage({
@@ -129,7 +131,7 @@ function writeEvents(reply: Reply): StreamFrames {
       ...(hasBlock ? [event({ type: 'content_block_stop', index: 0 })] : []),
       event({
         type: 'message_delta',
-        delta: writeStop(reply.ending),
+        delta: writeStop(reply),
         usage: writeUsage(reply),
       }),
       event({ type: 'message_stop' }),

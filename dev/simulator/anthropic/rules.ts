@@ -21,7 +21,11 @@ const retiredParameters = ['temperature', 'top_p', 'top_k'];
  */
 export function checkAnthropicRequest(body: JsonObject): Refusal | undefined {
   return (
-    checkParameters(body) ?? checkTokenLimit(body) ?? checkSystem(body.system) ?? checkMessages(body.messages)
+    checkParameters(body) ??
+    checkTokenLimit(body) ??
+    checkStop(body.stop_sequences) ??
+    checkSystem(body.system) ??
+    checkMessages(body.messages)
   );
 }
 
@@ -43,6 +47,16 @@ function checkTokenLimit({ max_tokens: limit }: JsonObject): Refusal | undefined
   if (limit === undefined) return invalid('max_tokens: Field required');
   if (!Number.isInteger(limit)) return invalid('max_tokens: Input should be a valid integer');
   return invalid('max_tokens: Input should be greater than or equal to 1');
+}
+
+function checkStop(sequences: unknown): Refusal | undefined {
+  if (sequences === undefined) return undefined;
+  if (!Array.isArray(sequences)) return invalid('stop_sequences: Input should be a valid list');
+  const wrong = sequences.findIndex((text) => typeof text !== 'string');
+  if (wrong !== -1) return invalid(`stop_sequences.${wrong}: Input should be a valid string`);
+  return sequences.some(isBlank)
+    ? invalid('stop_sequences: each stop sequence must contain non-whitespace')
+    : undefined;
 }
 
 function checkSystem(system: unknown): Refusal | undefined {

@@ -1,8 +1,16 @@
 import type { Role, Turn } from '../../../shared/contract.js';
-import type { JsonObject } from '../json.js';
+import { givenFields, type JsonObject } from '../json.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
-import type { Ending, Reply, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
+import type {
+  CallParameters,
+  Ending,
+  Reply,
+  RequestHead,
+  Route,
+  StreamFrames,
+  WireFormat,
+} from '../wire-format.js';
 import { bedrockError, bedrockErrors } from './errors.js';
 import { eventFrame, withWrongChecksum } from './event-frame.js';
 import { checkBedrockRequest } from './rules.js';
@@ -33,10 +41,11 @@ export const bedrockFormat: WireFormat = {
   },
   validate: checkBedrockRequest,
   turns: (body) => readTurns(body as unknown as WireRequest),
+  parameters: readParameters,
   headers: (callId) => ({ 'x-amzn-requestid': `sim-${callId}` }),
   reply: (reply) => ({
     output: { message: { role: 'assistant', content: writeContent(reply) } },
-    stopReason: stopReasons[reply.ending] ?? 'end_turn',
+    stopReason: writeStopReason(reply),
     ...writeMetadata(reply),
   }),
   stream: writeFrames,
@@ -75,12 +84,22 @@ function joinTexts(blocks: { text?: string }[]): string {
   return blocks.map((block) => block.text ?? '').join('');
 }
 
+function readParameters({ inferenceConfig }: JsonObject): CallParameters {
+  const { maxTokens, temperature, topP, stopSequences } = (inferenceConfig ?? {}) as JsonObject;
+  const stop = stopSequences as string[] | undefined;
+  return givenFields({ maxOutputTokens: maxTokens, temperature, topP, stop });
+}
+
 const stopReasons: Partial<Record<Ending, string>> = {
   length: 'max_tokens',
   blocked: 'guardrail_intervened',
   'blocked-reply': 'content_filtered',
   refused: 'content_filtered',
 };
+
+function writeStopReason({ ending, stoppedBy }: Reply): string {
+  return stopReasons[ending] ?? (stoppedBy === undefined ? 'end_turn' : 'stop_sequence');
+}
 
 function writeContent({ ending, text }: Reply): object[] {
   // A guardrail answers with the text its owner configured, so a blocked answer is not an empty one.
@@ -103,7 +122,7 @@ function writeFrames(reply: Reply): StreamFrames {
     deltas: pieces.map((text) => eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta: { text } })),
     closing: [
       ...(hasBlock ? [eventFrame('contentBlockStop', { contentBlockIndex: 0 })] : []),
-      eventFrame('messageStop', { stopReason: stopReasons[reply.ending] ?? 'end_turn' }),
+      eventFrame('messageStop', { stopReason: writeStopReason(reply) }),
       eventFrame('metadata', writeMetadata(reply)),
     ],
   };

@@ -19,19 +19,56 @@ const knownFields = new Set(
  * Converse does not have is refused here, where AWS would ignore it.
  */
 export function checkBedrockRequest(body: JsonObject): Refusal | undefined {
-  const [unknown] = unknownKeys(body, knownFields);
-  if (unknown !== undefined) {
-    return validationException(
-      `Malformed input request: #: extraneous key [${unknown}] is not permitted, please reformat your input and try again.`,
-    );
-  }
-  return checkTokenLimit(body.inferenceConfig) ?? checkSystem(body.system) ?? checkMessages(body.messages);
+  return (
+    checkKeys(body, knownFields, '#') ??
+    checkInference(body.inferenceConfig) ??
+    checkSystem(body.system) ??
+    checkMessages(body.messages)
+  );
 }
 
-function checkTokenLimit(config: unknown): Refusal | undefined {
+function checkKeys(object: JsonObject, known: ReadonlySet<string>, at: string): Refusal | undefined {
+  const [unknown] = unknownKeys(object, known);
+  if (unknown === undefined) return undefined;
+  return validationException(
+    `Malformed input request: ${at}: extraneous key [${unknown}] is not permitted, please reformat your input and try again.`,
+  );
+}
+
+const inferenceFields = new Set(['maxTokens', 'temperature', 'topP', 'stopSequences']);
+
+function checkInference(config: unknown): Refusal | undefined {
   if (config === undefined) return undefined;
   if (!isObject(config)) return wrongType('inferenceConfig');
-  const { maxTokens } = config;
+  return (
+    checkKeys(config, inferenceFields, '#/inferenceConfig') ??
+    checkTokenLimit(config.maxTokens) ??
+    checkShare('temperature', config.temperature) ??
+    checkShare('topP', config.topP) ??
+    checkStop(config.stopSequences)
+  );
+}
+
+/** Temperature and top-p go from 0 to 1. */
+function checkShare(name: string, value: unknown): Refusal | undefined {
+  const at = `inferenceConfig.${name}`;
+  if (value === undefined) return undefined;
+  if (typeof value !== 'number') return wrongType(at);
+  if (value >= 0 && value <= 1) return undefined;
+  const must = value < 0 ? 'greater than or equal to 0' : 'less than or equal to 1';
+  return constraint(`Value '${value}' at '${at}'`, `have value ${must}`);
+}
+
+function checkStop(sequences: unknown): Refusal | undefined {
+  const at = 'inferenceConfig.stopSequences';
+  if (sequences === undefined) return undefined;
+  if (!Array.isArray(sequences) || sequences.some((text) => typeof text !== 'string')) return wrongType(at);
+  return sequences.includes('')
+    ? constraint(`Value at '${at}'`, 'have length greater than or equal to 1')
+    : undefined;
+}
+
+function checkTokenLimit(maxTokens: unknown): Refusal | undefined {
   if (maxTokens === undefined || isPositiveInteger(maxTokens)) return undefined;
   if (!Number.isInteger(maxTokens)) return wrongType('inferenceConfig.maxTokens');
   return constraint(

@@ -1,7 +1,7 @@
 import type { Role, Turn } from '../../../shared/contract.js';
-import { isObject, type JsonObject } from '../json.js';
+import { givenFields, isObject, type JsonObject } from '../json.js';
 import { serverSentEvent } from '../server-sent-event.js';
-import type { Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import type { CallParameters, Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { openAiError, openAiErrorBody, openAiErrors } from './errors.js';
 import { checkOpenAiRequest } from './rules.js';
 
@@ -34,6 +34,7 @@ export const openAiFormat: WireFormat = {
   },
   validate: checkOpenAiRequest,
   turns: (body) => (body as { messages: WireMessage[] } & JsonObject).messages.map(readTurn),
+  parameters: readParameters,
   headers: (callId) => ({ 'x-request-id': `req_sim${callId}`, 'openai-version': '2020-10-01' }),
   reply: writeCompletion,
   stream: writeChunks,
@@ -56,6 +57,19 @@ const roleNames: Record<string, Role> = { system: 'system', developer: 'system',
 function readTurn({ role, content }: WireMessage): Turn {
   const text = Array.isArray(content) ? content.map((part) => part.text ?? '').join('') : (content ?? '');
   return { role: roleNames[role] ?? 'user', content: text };
+}
+
+function readParameters({ stop, ...body }: JsonObject): CallParameters {
+  return givenFields({
+    maxOutputTokens: body.max_completion_tokens,
+    temperature: body.temperature,
+    topP: body.top_p,
+    stop: typeof stop === 'string' ? [stop] : (stop as string[] | undefined),
+    seed: body.seed,
+    frequencyPenalty: body.frequency_penalty,
+    presencePenalty: body.presence_penalty,
+    reasoningEffort: body.reasoning_effort,
+  });
 }
 
 const finishReasons: Partial<Record<Ending, string>> = {

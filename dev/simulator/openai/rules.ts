@@ -18,7 +18,14 @@ const partTypes = new Set(['text', 'image_url', 'input_audio', 'file', 'refusal'
 
 /** The error for the first rule of Chat Completions that a body violates, by the rules of newer models. */
 export function checkOpenAiRequest(body: JsonObject): Refusal | undefined {
-  return checkParameters(body) ?? checkStreaming(body) ?? checkTokenLimit(body) ?? checkMessages(body);
+  return (
+    checkParameters(body) ??
+    checkStreaming(body) ??
+    checkTokenLimit(body) ??
+    checkSampling(body) ??
+    checkStop(body.stop) ??
+    checkMessages(body)
+  );
 }
 
 function checkParameters(body: JsonObject): Refusal | undefined {
@@ -59,6 +66,63 @@ function checkTokenLimit({ max_tokens: old, max_completion_tokens: limit }: Json
     `Invalid 'max_completion_tokens': integer below minimum value. Expected a value >= 1, but got ${limit} instead.`,
     { param: 'max_completion_tokens', code: 'integer_below_min_value' },
   );
+}
+
+const ranges = [
+  ['temperature', 0, 2],
+  ['top_p', 0, 1],
+  ['frequency_penalty', -2, 2],
+  ['presence_penalty', -2, 2],
+] as const;
+const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
+
+function checkSampling(body: JsonObject): Refusal | undefined {
+  const { seed, reasoning_effort: effort } = body;
+  for (const [param, min, max] of ranges) {
+    const refusal = checkRange(param, body[param], { min, max });
+    if (refusal !== undefined) return refusal;
+  }
+  if (seed !== undefined && seed !== null && !Number.isInteger(seed))
+    return wrongType('seed', 'an integer', seed);
+  if (effort === undefined || effort === null || efforts.includes(String(effort))) return undefined;
+  return openAiError(400, `Invalid value: '${effort}'. Supported values are: ${efforts.join(', ')}.`, {
+    param: 'reasoning_effort',
+    code: 'invalid_value',
+  });
+}
+
+function checkRange(
+  param: string,
+  value: unknown,
+  { min, max }: { min: number; max: number },
+): Refusal | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'number') return wrongType(param, 'a decimal', value);
+  if (value >= min && value <= max) return undefined;
+  const [is, code, expected] =
+    value < min
+      ? ['below minimum', 'decimal_below_min_value', `>= ${min}`]
+      : ['above maximum', 'decimal_above_max_value', `<= ${max}`];
+  const message = `Invalid '${param}': decimal ${is} value. Expected a value ${expected}, but got ${value} instead.`;
+  return openAiError(400, message, { param, code });
+}
+
+const maxStops = 4;
+
+function checkStop(stop: unknown): Refusal | undefined {
+  if (stop === undefined || stop === null || (typeof stop === 'string' && stop !== '')) return undefined;
+  if (!Array.isArray(stop)) return wrongType('stop', 'one of a string or array of strings', stop);
+  if (stop.length > maxStops) {
+    return openAiError(
+      400,
+      `Invalid 'stop': array too long. Expected an array with maximum length ${maxStops}, but got an array with length ${stop.length} instead.`,
+      { param: 'stop', code: 'array_above_max_length' },
+    );
+  }
+  const wrong = stop.findIndex((text) => typeof text !== 'string' || text === '');
+  return wrong === -1
+    ? undefined
+    : wrongType(`stop[${wrong}]`, 'a string of at least one character', stop[wrong]);
 }
 
 function checkMessages({ messages }: JsonObject): Refusal | undefined {

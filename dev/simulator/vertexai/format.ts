@@ -1,9 +1,17 @@
 import type { Turn } from '../../../shared/contract.js';
-import type { JsonObject } from '../json.js';
+import { givenFields, type JsonObject } from '../json.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
 import { serverSentEvent } from '../server-sent-event.js';
-import type { Ending, Reply, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
+import type {
+  CallParameters,
+  Ending,
+  Reply,
+  RequestHead,
+  Route,
+  StreamFrames,
+  WireFormat,
+} from '../wire-format.js';
 import { pageNotFound, vertexError, vertexErrorBody, vertexErrors } from './errors.js';
 import { checkVertexRequest } from './rules.js';
 
@@ -34,6 +42,7 @@ export const vertexFormat: WireFormat = {
   },
   validate: checkVertexRequest,
   turns: (body) => readTurns(body as unknown as WireRequest),
+  parameters: readParameters,
   headers: () => ({ vary: 'X-Origin, Referer' }),
   reply: (reply) => ({ ...writeAnswer(reply, reply.text), ...writeFacts(reply) }),
   stream: writeChunks,
@@ -76,6 +85,13 @@ function readTurns({ systemInstruction, contents }: WireRequest): Turn[] {
 
 function joinTexts({ parts }: WireContent): string {
   return parts.map((part) => part.text ?? '').join('');
+}
+
+function readParameters({ generationConfig }: JsonObject): CallParameters {
+  const { stopSequences, ...config } = (generationConfig ?? {}) as JsonObject;
+  const { maxOutputTokens, temperature, topP, seed, frequencyPenalty, presencePenalty } = config;
+  const stop = stopSequences as string[] | undefined;
+  return givenFields({ maxOutputTokens, temperature, topP, stop, seed, frequencyPenalty, presencePenalty });
 }
 
 const finishReasons: Partial<Record<Ending, string>> = {

@@ -37,14 +37,53 @@ function checkFields(object: JsonObject, known: ReadonlySet<string>, at?: string
 function checkGeneration(config: unknown): Refusal | undefined {
   if (config === undefined) return undefined;
   if (!isObject(config)) return wrongType('generation_config');
-  const { maxOutputTokens } = config;
-  const unknown = checkFields(config, knownGenerationFields, 'generation_config');
-  if (unknown !== undefined || maxOutputTokens === undefined || isPositiveInteger(maxOutputTokens))
-    return unknown;
+  return (
+    checkFields(config, knownGenerationFields, 'generation_config') ??
+    checkTokenLimit(config.maxOutputTokens) ??
+    checkSampling(config) ??
+    checkStop(config.stopSequences)
+  );
+}
+
+function checkTokenLimit(maxOutputTokens: unknown): Refusal | undefined {
+  if (maxOutputTokens === undefined || isPositiveInteger(maxOutputTokens)) return undefined;
   if (!Number.isInteger(maxOutputTokens)) return wrongType('generation_config.max_output_tokens');
   return unable(
     `it has a maxOutputTokens value of ${maxOutputTokens} but the supported range is from 1 (inclusive) to 65537 (exclusive). Update the value and try again.`,
   );
+}
+
+/** What has a range: the smallest value that is accepted, and what all are below. */
+const ranges = [
+  ['temperature', 0, 2.0001],
+  ['topP', 0, 1.0001],
+  ['frequencyPenalty', -2, 2],
+  ['presencePenalty', -2, 2],
+] as const;
+
+function checkSampling(config: JsonObject): Refusal | undefined {
+  for (const [name, min, end] of ranges) {
+    const value = config[name];
+    if (value === undefined) continue;
+    if (typeof value !== 'number') return wrongType(`generation_config.${name}`);
+    if (value >= min && value < end) continue;
+    return unable(
+      `it has a ${name} value of ${value} but the supported range is from ${min} (inclusive) to ${end} (exclusive). Update the value and try again.`,
+    );
+  }
+  const { seed } = config;
+  return seed === undefined || seed === Number(seed) >> 0 ? undefined : wrongType('generation_config.seed');
+}
+
+const maxStops = 5;
+
+function checkStop(sequences: unknown): Refusal | undefined {
+  if (sequences === undefined) return undefined;
+  if (!Array.isArray(sequences) || sequences.some((text) => typeof text !== 'string' || text === ''))
+    return wrongType('generation_config.stop_sequences');
+  return sequences.length > maxStops
+    ? unable(`it has ${sequences.length} stop sequences but the supported number is at most ${maxStops}.`)
+    : undefined;
 }
 
 function checkSystem(system: unknown): Refusal | undefined {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { parameterViolations } from './parameter-violations.js';
 import { send, validRequest } from './requests.js';
 import { type Violation, violations } from './violations.js';
 
@@ -18,7 +19,10 @@ const errorShapes: Record<ProviderId, object> = {
 };
 
 const cases = providerIds.flatMap((provider) =>
-  violations[provider].map((violation): [ProviderId, ...Violation] => [provider, ...violation]),
+  [...violations[provider], ...parameterViolations[provider]].map((violation): [ProviderId, ...Violation] => [
+    provider,
+    ...violation,
+  ]),
 );
 
 describe('a provider', () => {

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { Failure } from '../../../shared/failures.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
+import type { ModelParameters } from '../../../shared/protocol/model-parameters.js';
 import { Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
 import { runChatJob } from '../../../workers/job/chat-job.js';
 import { RetryBudget } from '../../../workers/job/retry.js';
@@ -20,6 +21,7 @@ interface RunOptions {
   preset?: string;
   meanJobMs?: number;
   models?: string[];
+  parameters?: ModelParameters;
 }
 
 describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }) => {
@@ -41,7 +43,15 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
 
   const run = (
     model: string | undefined,
-    { inMs = 20_000, timeoutMs = 10_000, agoMs = 0, preset = '', meanJobMs = 0, models }: RunOptions = {},
+    {
+      inMs = 20_000,
+      timeoutMs = 10_000,
+      agoMs = 0,
+      preset = '',
+      meanJobMs = 0,
+      models,
+      parameters,
+    }: RunOptions = {},
   ) => {
     const job: ChatJob = {
       v: 1,
@@ -50,6 +60,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       deadline: Date.now() + inMs,
       replyTo: 'node',
       ...(model !== undefined && { model }),
+      parameters,
     };
     const settings = {
       concurrency: 1,
@@ -106,6 +117,20 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     await run(own, { preset });
     await run(undefined, { preset });
     expect(models()).toEqual([own, preset]);
+  });
+
+  it("asks of the model what the job says, but for more tokens than the pool's limit", async () => {
+    const last = () => simulator.calls.list().at(-1)?.parameters;
+    await run('sim-echo', { parameters: { maxOutputTokens: 99, stop: ['never'] } });
+    expect(last()).toEqual({ maxOutputTokens: 99, stop: ['never'] });
+    await run('sim-echo', { parameters: { maxOutputTokens: 101 } });
+    expect(last()).toEqual({ maxOutputTokens: 100 });
+    expect(await run('sim-echo', { parameters: { maxOutputTokens: 1 } })).toMatchObject({
+      kind: 'truncated',
+      text: 'Simu',
+    });
+    await run('sim-echo');
+    expect(last()).toEqual({ maxOutputTokens: 100 });
   });
 
   it('makes no call without a model', async () => {
