@@ -1,0 +1,91 @@
+import { once } from 'node:events';
+import type { Response as HttpResponse } from 'express';
+import { Failure } from '../../shared/failures.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
+
+/** Proxies and clients close connections on which nothing happens for long. */
+const commentIntervalMs = 15_000;
+/** How long a client may read nothing of what is there for it, in milliseconds. */
+const stalledMs = 20_000;
+
+/** The media type of server-sent events. */
+export const eventStreamType = 'text/event-stream';
+
+/** An event; its data is one line. */
+export interface ServerSentEvent {
+  readonly id?: string | undefined;
+  readonly event?: string;
+  readonly data: string;
+}
+
+/**
+ * A response of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). It is kept alive by comments
+ * once it has begun; until then it can still become an ordinary one.
+ */
+export class EventResponse {
+  readonly #response: HttpResponse;
+  #comments: NodeJS.Timeout | undefined;
+
+  constructor(response: HttpResponse) {
+    this.#response = response;
+    response.once('close', () => clearInterval(this.#comments));
+  }
+
+  get hasBegun(): boolean {
+    return this.#response.headersSent;
+  }
+
+  /** Sends the headers; false when they were sent before, or nobody is there to read them. */
+  begin(headers: Record<string, string>): boolean {
+    const response = this.#response;
+    if (response.headersSent || response.destroyed) return false;
+    response.writeHead(200, {
+      'Content-Type': `${eventStreamType}; charset=utf-8`,
+      // nginx would gather the events.
+      'X-Accel-Buffering': 'no',
+      ...headers,
+    });
+    const comment = () => {
+      if (!response.writableNeedDrain) response.write(': still there\n\n');
+    };
+    this.#comments = setInterval(comment, commentIntervalMs);
+    return true;
+  }
+
+  /** False when the client has not read what was sent before, or is gone. */
+  send({ id, event, data }: ServerSentEvent): boolean {
+    if (this.#response.destroyed) return false;
+    const lines = [
+      ...(id === undefined ? [] : [`id: ${id}`]),
+      ...(event === undefined ? [] : [`event: ${event}`]),
+      `data: ${data}`,
+    ];
+    return this.#response.write(`${lines.join('\n')}\n\n`);
+  }
+
+  /** Resolves when the client has read what it was sent; one that reads nothing for long is disconnected. */
+  async drained(): Promise<void> {
+    const response = this.#response;
+    const left = new AbortController();
+    const leave = () => left.abort();
+    response.once('close', leave);
+    try {
+      if (response.writableNeedDrain)
+        await withTimeout(stalledMs, once(response, 'drain', { signal: left.signal }));
+    } catch (cause) {
+      response.destroy();
+      throw new Failure('timeout', { cause });
+    } finally {
+      response.off('close', leave);
+      left.abort();
+    }
+  }
+
+  /** Ends the response with this event. */
+  end(event: ServerSentEvent): void {
+    // The client may take its time to read the end, and a comment after it would be an error that nobody handles.
+    clearInterval(this.#comments);
+    this.send(event);
+    this.#response.end();
+  }
+}
