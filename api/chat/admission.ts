@@ -25,14 +25,14 @@ export interface TimeLimits {
 
 /** The deadlines of a command that came at `now`; throws `timeout` when it is too late already. */
 export function resolveDeadlines(
-  { storeOptions, stream, waitMs, elapsedMs = 0, provider }: ChatCommand,
+  { storeOptions, stream, waitMs, clientTimeoutMs = Infinity, elapsedMs = 0, provider }: ChatCommand,
   { timeoutMs, maxMs, maxStreamMs }: TimeLimits,
   now: number,
 ): Deadlines {
   const isAsync = storeOptions?.isAsync ?? false;
   // Times in records are whole milliseconds.
   const startedAt = Math.round(now - elapsedMs);
-  const waitUntil = startedAt + (waitMs ?? (isAsync ? 0 : timeoutMs));
+  const waitUntil = startedAt + Math.min(waitMs ?? (isAsync ? 0 : timeoutMs), clientTimeoutMs);
   const startBy = isAsync ? startedAt + maxMs : waitUntil;
   if (startBy <= now) throw new Failure('timeout', { provider });
   // A caller who says how long to wait means the whole reply.

@@ -20,10 +20,14 @@ export interface ChatCommand {
   parameters?: ModelParameters | undefined;
   /** How long the caller waits, in milliseconds; absent means the configured time. */
   waitMs?: number | undefined;
+  /** How long the client itself waits for an answer to begin, in milliseconds; absent means for as long as it takes. */
+  clientTimeoutMs?: number | undefined;
   /** How long the request has taken so far, in milliseconds: it counts against the deadline. Absent means no time. */
   elapsedMs?: number;
   /** Aborts when the client disconnects: that cancels the job, wherever it is, unless the chat is stored. */
   signal: AbortSignal;
+  /** Whether it comes after all chats that are not, as asynchronous ones always do. */
+  isLowPriority?: boolean;
   /** Present when the caller reads the reply as it is written. */
   stream?: StreamOptions | undefined;
   /** Present when the chat is stored, so that the caller may come back for it. */
@@ -38,7 +42,7 @@ export interface StreamOptions {
 }
 
 /** How a chat is stored. */
-interface StoreOptions {
+export interface StoreOptions {
   readonly owner: UserIdentity;
   /** The `Idempotency-Key`. */
   readonly key: string | undefined;
@@ -57,10 +61,15 @@ export const isStored = (command: ChatCommand): command is StoredChatCommand =>
   command.storeOptions !== undefined;
 
 /** As whose job the command's is counted. */
-export const jobOwnerOf = ({ provider, user, storeOptions }: ChatCommand): JobOwner => ({
+export const jobOwnerOf = ({
   provider,
   user,
-  isAsync: storeOptions?.isAsync ?? false,
+  isLowPriority = false,
+  storeOptions,
+}: ChatCommand): JobOwner => ({
+  provider,
+  user,
+  isAsync: isLowPriority || (storeOptions?.isAsync ?? false),
 });
 
 /** The chat of a command: new, joined while it is under way, or ended already. */

@@ -8,9 +8,14 @@ import {
 } from '../../shared/contract.js';
 import { toTurns } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import type { AuthenticatedRequest } from '../access/authentication.js';
+import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
-import { markApplied, prefersStrict } from '../http/prefer.js';
+import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
+import { elapsedMsOf, requestIdOf } from '../http/problem.js';
 import { invalidRequest, maxErrorsListed } from '../http/validation.js';
+import type { ChatCommand, StoreOptions } from './chat-command.js';
+import { pathOfChat } from './chat-response.js';
 
 /** Runs `checkConversation` as the application configured it: the generated routes only know the request. */
 export const checkChatRequest = (request: HttpRequest, response: HttpResponse, next: NextFunction): void => {
@@ -99,6 +104,55 @@ function unknownFields(body: object, messages: readonly unknown[]): UnknownField
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+interface ChatHeaders {
+  prefer: string | undefined;
+  idempotencyKey: string | undefined;
+}
+
+interface ReadOptions extends Pick<StoreOptions, 'onDetached'> {
+  /** The longest `wait` that a caller may ask for, in seconds. */
+  maxWaitS: number;
+  onResolved?: (chatId: string) => void;
+}
+
+/** What a command says beside whom it asks, and what. */
+type CommandOptions = Pick<
+  ChatCommand,
+  'requestId' | 'user' | 'waitMs' | 'elapsedMs' | 'signal' | 'storeOptions'
+>;
+
+/**
+ * How the headers want the chat to be done. Marks on the response which preferences are applied and, once it is known, which stored
+ * chat it is, so that errors say it as well. Throws `invalid_request`.
+ */
+export function readOptions(
+  request: AuthenticatedRequest,
+  { prefer, idempotencyKey }: ChatHeaders,
+  { maxWaitS, onDetached, onResolved }: ReadOptions,
+): { options: CommandOptions; applied: Applied } {
+  const response = request.res as HttpResponse;
+  const waitS = readWait(prefer, maxWaitS);
+  const key = readIdempotencyKey(idempotencyKey);
+  const isAsync = prefersAsync(prefer);
+  const applied = { isStrict: prefersStrict(prefer), waitS };
+  markApplied(response, applied);
+  const markResolved: StoreOptions['onResolved'] = (id, { isReplayed }) => {
+    response.set('Content-Location', pathOfChat(id, response));
+    if (isReplayed) response.set('Idempotency-Replayed', 'true');
+    onResolved?.(id);
+  };
+  const storeOptions = { owner: request.user, key, isAsync, onResolved: markResolved, onDetached };
+  const options = {
+    requestId: requestIdOf(response),
+    user: request.user.id,
+    waitMs: waitS && waitS * 1000,
+    elapsedMs: elapsedMsOf(response),
+    signal: disconnectSignal(response),
+    storeOptions: isAsync || key !== undefined ? storeOptions : undefined,
+  };
+  return { options, applied };
+}
 
 /** Aborts when the connection closes before the response was written, so that nobody will read it. */
 export function disconnectSignal(response: HttpResponse): AbortSignal {

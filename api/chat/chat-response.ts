@@ -1,13 +1,13 @@
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatResponse, ProviderId } from '../../shared/contract.js';
-import { markApplied } from '../http/prefer.js';
+import { type Applied, markApplied } from '../http/prefer.js';
 import type { Completion } from './chat-result.js';
 
 /** Sends 202 itself, because the route generator knows one successful response; what it returns is not sent again. */
 export function sendAccepted(
   response: HttpResponse,
   { id, status }: AcceptedChat,
-  applied: { isStrict: boolean; waitS: number | undefined },
+  applied: Applied,
 ): ChatResponse {
   const accepted: AcceptedChat = { id, status };
   const location = pathOfChat(id, response);

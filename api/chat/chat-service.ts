@@ -216,16 +216,12 @@ function throwIfDisconnected({ signal, provider }: ChatCommand): void {
 const finalRead = ({ jobClient, job }: SubmittedJob): Promise<JobResult> =>
   withTimeout(finalReadMs, jobClient.read(job)).catch(() => ({ state: 'unknown' }));
 
-function toNewJob(
-  { user, provider, model, turns, parameters, storeOptions }: ChatCommand,
-  { deadline, expiresAt }: ResolvedChat['chat'],
-): NewJob {
+function toNewJob(command: ChatCommand, { deadline, expiresAt }: ResolvedChat['chat']): NewJob {
+  const { model, turns, parameters } = command;
   return {
-    user,
-    provider,
+    ...jobOwnerOf(command),
     turns,
     deadline,
-    isAsync: storeOptions?.isAsync ?? false,
     ...(model !== undefined && { model }),
     ...(parameters && { parameters }),
     ...(expiresAt !== undefined && { keptUntil: expiresAt }),

@@ -15,12 +15,9 @@ import {
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatRequest, ChatResponse, Problem, ProviderId } from '../../shared/contract.js';
 import type { AuthenticatedRequest } from '../access/authentication.js';
-import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { readJsonBody } from '../http/json-body.js';
-import { markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
-import { elapsedMsOf, requestIdOf } from '../http/problem.js';
-import { bytesOf, checkChatRequest, checkModel, disconnectSignal, readTurns } from './chat-request.js';
-import { completionHeaders, pathOfChat, sendAccepted } from './chat-response.js';
+import { bytesOf, checkChatRequest, checkModel, readOptions, readTurns } from './chat-request.js';
+import { completionHeaders, sendAccepted } from './chat-response.js';
 import type { ChatService } from './chat-service.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 import type { UserLimits } from './user-limits.js';
@@ -176,34 +173,20 @@ export class ChatController extends Controller {
     @Header('Last-Event-ID') lastEventId?: string,
   ): Promise<ChatResponse> {
     const response = request.res as HttpResponse;
-    const waitS = readWait(prefer, this.deps.maxWaitS);
-    const key = readIdempotencyKey(idempotencyKey);
-    const isAsync = prefersAsync(prefer);
-    const applied = { isStrict: prefersStrict(prefer), waitS };
-    markApplied(response, applied);
-    const { chatService, limits } = this.deps;
-    const { user } = request;
-    const turns = readTurns(body);
-    const load = { user: user.id, bytes: bytesOf(turns) };
+    const { chatService, limits, maxWaitS } = this.deps;
     const onDetached = (ended: Promise<unknown>) => limits.countUntil(load, ended);
-    // Set on the response, so that problems carry it as well.
-    const onResolved = (id: string, { isReplayed }: { isReplayed: boolean }) => {
-      response.set('Content-Location', pathOfChat(id, response));
-      if (isReplayed) response.set('Idempotency-Replayed', 'true');
-    };
-    const events = !isAsync && acceptsEventStream(request) ? new EventStream(response, provider) : undefined;
+    const headers = { prefer, idempotencyKey };
+    const { options, applied } = readOptions(request, headers, { maxWaitS, onDetached });
+    const turns = readTurns(body);
+    const load = { user: request.user.id, bytes: bytesOf(turns) };
+    const isStream = !options.storeOptions?.isAsync && acceptsEventStream(request);
+    const events = isStream ? new EventStream(response, provider) : undefined;
     const command = {
-      requestId: requestIdOf(response),
-      user: user.id,
+      ...options,
       provider,
       model: checkModel(model),
       turns,
-      waitMs: waitS && waitS * 1000,
-      elapsedMs: elapsedMsOf(response),
-      signal: disconnectSignal(response),
       stream: events && { sink: events, from: readLastEventId(lastEventId) },
-      storeOptions:
-        isAsync || key !== undefined ? { owner: user, key, isAsync, onResolved, onDetached } : undefined,
     };
     const replying = limits.run(load, () => chatService.createChat(command));
     if (events) return events.end(replying);

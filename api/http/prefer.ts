@@ -42,7 +42,8 @@ export const prefersAsync = (header: string | undefined): boolean =>
 export const prefersStrict = (header: string | undefined): boolean =>
   preferenceOf(header, 'handling')?.toLowerCase() === 'strict';
 
-interface Applied {
+/** The preferences of a request that count. */
+export interface Applied {
   isStrict?: boolean;
   isAsync?: boolean;
   waitS?: number | undefined;

@@ -2,6 +2,7 @@ import { isModelAllowed } from '../../../shared/config/allowed-models.js';
 import type { ProviderId } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+import { ModelList } from './model-list.js';
 import { type CountedJob, type JobOwner, OutstandingJobs } from './outstanding-jobs.js';
 import { estimateWaitMs, type LivePool } from './wait-estimate.js';
 
@@ -35,6 +36,8 @@ const heartbeatTtlMs = 3500;
  * have sent a heartbeat, and again after an outage of the store, a provider without a known worker is assumed to have one.
  */
 export class PoolRegistry {
+  /** The models that callers may name. */
+  readonly models: ModelList;
   readonly #now: () => number;
   readonly #heartbeats = new Map<ProviderId, Map<string, LastHeartbeat>>();
   readonly #outstanding = new OutstandingJobs();
@@ -43,9 +46,11 @@ export class PoolRegistry {
   constructor({ since, now = () => performance.now() }: RegistryOptions) {
     this.#since = since;
     this.#now = now;
+    this.models = new ModelList(now);
   }
 
   onHeartbeat(heartbeat: PoolHeartbeat): void {
+    this.models.record(heartbeat);
     // Expired ones are dropped here as well: workers come and go under new names although nobody asks for anything.
     const workers = this.#workersOf(heartbeat.provider);
     this.#heartbeats.set(heartbeat.provider, workers);

@@ -35,6 +35,14 @@ describe('resolveDeadlines', () => {
     ['a stream that arrived late', { stream, elapsedMs: 5000 }, [250_000, 50_000, 250_000]],
     ['a stream with a key', { stream, storeOptions: stored(false) }, [255_000, 55_000, 255_000]],
     ['a stream whose caller means the whole', { stream, waitMs: 7000 }, [7000, 7000, 7000]],
+    ['a chat whose client gives up sooner', { clientTimeoutMs: 9000 }, [9000, 9000, 9000]],
+    ['one whose caller does', { clientTimeoutMs: 9000, waitMs: 7000 }, [7000, 7000, 7000]],
+    ['a chat whose client never gives up', { clientTimeoutMs: 600_000 }, [55_000, 55_000, 55_000]],
+    [
+      'a stream whose client waits for its beginning',
+      { stream, clientTimeoutMs: 9000 },
+      [209_000, 9000, 209_000],
+    ],
   ])('waits, has to begin and may take: %s', (_, own, expected) => {
     expect(resolve(own)).toEqual(expected);
   });

@@ -102,6 +102,15 @@ describe('createChat', () => {
     expect(added).toMatchObject([{ user: 'somebody', parameters }]);
   });
 
+  it.each([false, true])('has a job come after all others, or not: %s', async (isLowPriority) => {
+    const answer = ask({ isLowPriority });
+    adding.resolve();
+    await turn();
+    pendingReplies.settle('one', ok);
+    await answer;
+    expect(added).toMatchObject([{ isAsync: isLowPriority }]);
+  });
+
   it('adds nothing for a client that has disconnected already', async () => {
     client.abort();
     await expect(ask()).rejects.toEqual(timeout);

@@ -1,0 +1,73 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { ModelList } from '../../../../api/chat/pools/model-list.js';
+import type { PoolHeartbeat } from '../../../../shared/protocol/messages.js';
+
+let nowMs: number;
+let list: ModelList;
+beforeEach(() => {
+  nowMs = 0;
+  list = new ModelList(() => nowMs);
+});
+
+const heartbeat = (changes: Partial<PoolHeartbeat> = {}) =>
+  list.record({
+    ...{ v: 1, provider: 'openai', worker: 'one', state: 'serving', concurrency: 1, inFlight: 0, waiting: 0 },
+    ...{ meanJobMs: 0, hasDefaultModel: true, defaultModel: 'gpt' },
+    ...changes,
+  });
+const listed = () => list.list().map(({ provider, model }) => `${provider}/${model}`);
+
+describe('ModelList', () => {
+  it('has the default model and the named ones, by provider, and no patterns', () => {
+    heartbeat({
+      provider: 'vertexai',
+      defaultModel: 'gemini',
+      models: ['gemini-*', 'publishers/x/models/y'],
+    });
+    heartbeat({ models: ['gpt', '*', 'gpt-mini'] });
+    heartbeat({ worker: 'two', models: ['gpt-nano'] });
+    expect(listed()).toEqual([
+      'openai/gpt',
+      'openai/gpt-mini',
+      'openai/gpt-nano',
+      'vertexai/gemini',
+      'vertexai/publishers/x/models/y',
+    ]);
+  });
+
+  it('has nothing of a pool without a default model, or from a release that does not tell', () => {
+    list.record({
+      ...{ v: 1, provider: 'bedrock', worker: 'one', state: 'serving', concurrency: 1, inFlight: 0 },
+      ...{ waiting: 0, meanJobMs: 0, hasDefaultModel: false },
+    });
+    expect(listed()).toEqual([]);
+  });
+
+  it('forgets at once what a worker no longer says, and soon what only one said that is gone', () => {
+    heartbeat({ models: ['old'] });
+    heartbeat({ models: ['new'] });
+    heartbeat({ worker: 'two', models: ['other'] });
+    expect(listed()).toEqual(['openai/gpt', 'openai/new', 'openai/other']);
+    nowMs = 4000;
+    heartbeat({ models: ['new'] });
+    expect(listed()).toEqual(['openai/gpt', 'openai/new']);
+  });
+
+  it('keeps the last known ones for ten minutes without a worker, however that went', () => {
+    heartbeat({ models: ['a'] });
+    heartbeat({ worker: 'two', models: ['b'] });
+    heartbeat({ worker: 'two', state: 'stopped' });
+    nowMs = 600_000;
+    expect(listed()).toEqual(['openai/gpt', 'openai/a', 'openai/b']);
+    nowMs = 600_001;
+    expect(listed()).toEqual([]);
+  });
+
+  it('tells since when it has known a model', () => {
+    heartbeat();
+    const [first] = list.list();
+    heartbeat();
+    expect(first?.since).toBeGreaterThan(Date.now() - 60_000);
+    expect(list.list()).toEqual([first]);
+  });
+});
