@@ -30,6 +30,8 @@ export interface Authentication {
   /** Whether `checkUser` knows all users; until then a failed check proves nothing. */
   usersLoaded(): boolean;
   checkToken(token: string): Promise<Caller | undefined>;
+  /** As `checkToken`, but without the database: knows what was loaded with the users. */
+  checkChatToken(token: string): Caller | undefined;
   loginLimiter: LoginLimiter;
   /** For Basic until the users are loaded: credentials that fail by then may be right, and must not count later. */
   earlyLimiter: LoginLimiter;
@@ -41,7 +43,8 @@ export interface Authentication {
 /**
  * The generated routes call it before they read anything of the request; the result becomes `request.user`, which is
  * undefined for an anonymous reader. `basic` is HTTP Basic (RFC 7617, UTF-8) for chat users, `bearer` an access token
- * (RFC 6750) with all of the scopes. Throws `unauthorized`, `insufficient_scope` or `rate_limited`.
+ * (RFC 6750) with all of the scopes, `chat` either: Basic, or an access token with the scope `chat`. Throws `unauthorized`,
+ * `insufficient_scope` or `rate_limited`.
  */
 export async function expressAuthentication(
   request: Request,
@@ -49,19 +52,46 @@ export async function expressAuthentication(
   scopes: string[] = [],
 ): Promise<Caller | undefined> {
   const authentication = request.app.locals.authentication as Authentication;
-  if (securityName === 'basic') return asChatUser(request, authentication);
+  if (securityName === 'basic') return asChatUser(request, authentication, usersAlone);
+  if (securityName === 'chat') return asChatUser(request, authentication, usersAndTokens);
   // The scopes come from the controllers.
   if (securityName === 'bearer') return asTokenOwner(request, authentication, scopes as Scope[]);
   throw new TypeError('unknown security scheme');
 }
 
 const basicChallenge = 'Basic realm="chat", charset="UTF-8"';
+const chatBearerChallenge = 'Bearer realm="chat"';
 const bearerChallenge = 'Bearer realm="blogs"';
 
-async function asChatUser(request: Request, authentication: Authentication): Promise<Caller> {
-  const { checkUser, userExists, usersLoaded, loginLimiter, earlyLimiter } = authentication;
+/** The credentials that an address takes from those who chat. */
+interface Accepted {
+  readonly tokens: boolean;
+  readonly challenge: string;
+  readonly detail: string;
+}
+
+const usersAlone: Accepted = {
+  tokens: false,
+  challenge: basicChallenge,
+  detail:
+    'This address takes the name and the secret of a chat user (HTTP Basic), and they are missing or wrong.',
+};
+const usersAndTokens: Accepted = {
+  tokens: true,
+  challenge: `${chatBearerChallenge}, ${basicChallenge}`,
+  detail:
+    'This address takes an access token with the scope chat (Authorization: Bearer …), or the name and the secret of a chat user (HTTP Basic), and they are missing, wrong, expired or revoked.',
+};
+
+async function asChatUser(
+  request: Request,
+  authentication: Authentication,
+  accepted: Accepted,
+): Promise<Caller> {
+  const { checkChatToken, userExists, usersLoaded, loginLimiter, earlyLimiter } = authentication;
   const sent = request.headersDistinct.authorization;
-  if (sent === undefined) throw unauthorized(basicChallenge);
+  if (sent === undefined) throw unauthorized(accepted);
+  const token = accepted.tokens ? parseBearer(sent) : undefined;
   const credentials = parseBasic(sent);
   const isLoaded = usersLoaded();
   const refused = (failure: Failure): never => {
@@ -70,14 +100,25 @@ async function asChatUser(request: Request, authentication: Authentication): Pro
     const answer = isLoaded ? failure : new Failure('internal', notLoaded);
     return refuse(request, authentication, { failure: answer, user });
   };
-  const user = await logIn(
+  const caller = await logIn(
     { address: request.ip, credentials: sent.join() },
     {
       limiter: isLoaded ? loginLimiter : earlyLimiter,
-      check: () => credentials && checkUser(credentials.name, credentials.secret),
+      check: () => (token === undefined ? checkBasic(credentials, authentication) : checkChatToken(token)),
     },
   ).catch(refused);
-  return user ? { ...user, scopes: ['chat'] } : refused(unauthorized(basicChallenge));
+  if (caller === undefined) return refused(unauthorized(accepted));
+  if (caller.scopes.includes('chat')) return caller;
+  const failure = insufficient(chatBearerChallenge, ['chat']);
+  return refuse(request, authentication, { failure, user: caller.name });
+}
+
+function checkBasic(
+  credentials: ReturnType<typeof parseBasic>,
+  { checkUser }: Authentication,
+): Caller | undefined {
+  const user = credentials && checkUser(credentials.name, credentials.secret);
+  return user && { ...user, scopes: ['chat'] };
 }
 
 interface CredentialCheck<T> {
@@ -118,7 +159,7 @@ async function asTokenOwner(
   const isOpen = publicReads && scopes.every((scope) => scope === 'blogs:read');
   const sent = request.headersDistinct.authorization;
   if (sent === undefined && isOpen) return undefined;
-  if (sent === undefined) throw unauthorized(bearerChallenge);
+  if (sent === undefined) throw unauthorized({ challenge: bearerChallenge, detail: needsToken });
   const token = parseBearer(sent);
   const caller = await logIn(
     { address: request.ip, credentials: sent.join() },
@@ -129,10 +170,13 @@ async function asTokenOwner(
   });
   if (caller === undefined) {
     const challenge = token === undefined ? bearerChallenge : `${bearerChallenge}, error="invalid_token"`;
-    return refuse(request, authentication, { failure: unauthorized(challenge) });
+    return refuse(request, authentication, { failure: unauthorized({ challenge, detail: needsToken }) });
   }
   if (isOpen || scopes.every((scope) => allows(caller, scope))) return caller;
-  return refuse(request, authentication, { failure: insufficient(scopes), user: caller.name });
+  return refuse(request, authentication, {
+    failure: insufficient(bearerChallenge, scopes),
+    user: caller.name,
+  });
 }
 
 /** An unavailable database is an error, but no refusal. */
@@ -163,20 +207,15 @@ function parseBasic(sent: string[]): { name: string; secret: string } | undefine
   return { name: bytes.toString('utf8', 0, colon), secret: bytes.toString('utf8', colon + 1) };
 }
 
-const unauthorized = (challenge: string): Failure =>
-  new Failure('unauthorized', {
-    detail: challenge.startsWith('Basic') ? needsUser : needsToken,
-    headers: { 'WWW-Authenticate': challenge },
-  });
+const unauthorized = ({ challenge, detail }: Pick<Accepted, 'challenge' | 'detail'>): Failure =>
+  new Failure('unauthorized', { detail, headers: { 'WWW-Authenticate': challenge } });
 
-const needsUser =
-  'This address takes the name and the secret of a chat user (HTTP Basic), and they are missing or wrong.';
 const needsToken =
   'This address takes an access token (Authorization: Bearer …), and it is missing, wrong, expired or revoked.';
 
-const insufficient = (scopes: readonly Scope[]): Failure =>
+const insufficient = (challenge: string, scopes: readonly Scope[]): Failure =>
   new Failure('insufficient_scope', {
     headers: {
-      'WWW-Authenticate': `${bearerChallenge}, error="insufficient_scope", scope="${scopes.join(' ')}"`,
+      'WWW-Authenticate': `${challenge}, error="insufficient_scope", scope="${scopes.join(' ')}"`,
     },
   });

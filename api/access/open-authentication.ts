@@ -8,7 +8,8 @@ import { StartupError } from '../../shared/runtime/program.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { Authentication } from './authentication.js';
 import { LoginLimiter } from './login-limiter.js';
-import { createTokenAuthenticator } from './token-authenticator.js';
+import { createTokenAuthenticator, type FirstUser } from './token-authenticator.js';
+import { TokenDirectory } from './token-directory.js';
 import { UserDirectory } from './user-directory.js';
 
 interface AuthenticationDeps {
@@ -28,29 +29,28 @@ export function openAuthentication(
   config: Config,
   { database, log, lifecycle }: AuthenticationDeps,
 ): OpenAuthentication {
-  const { CHAT_PASSWORD: secret, BLOG_TOKEN: token } = config;
   const user = firstUser(config);
+  const first = user && { user, tokens: firstTokens(config) };
+  const tokens = createTokenStore(database);
+  const tokenDirectory = new TokenDirectory({ first, tokens, log });
   const users = lifecycle.opened(
     'user directory',
     new UserDirectory({
-      first: user && { user, secret },
+      first: user && { user, secret: config.CHAT_PASSWORD },
       users: createUserStore(database),
+      tokens: tokenDirectory,
       database,
       log,
     }),
     (open) => open.close(),
   );
-  const checkToken = createTokenAuthenticator({
-    first: user && { user, token },
-    tokens: createTokenStore(database),
-    log,
-  });
   return {
     attempted: users.attempted,
     checkUser: (...credentials) => users.check(...credentials),
     userExists: (name) => users.has(name),
     usersLoaded: () => users.loaded,
-    checkToken,
+    checkToken: createTokenAuthenticator({ first, tokens, log }),
+    checkChatToken: (given) => tokenDirectory.check(given),
     loginLimiter: new LoginLimiter(),
     earlyLimiter: new LoginLimiter(),
     log,
@@ -60,7 +60,15 @@ export function openAuthentication(
 
 /** The user of the environment's credentials; undefined when it has none. */
 const firstUser = (config: Config): UserIdentity | undefined =>
-  config.CHAT_USERNAME || config.BLOG_TOKEN ? firstUserOf(defaultOwner(config)) : undefined;
+  hasFirstCredentials(config) ? firstUserOf(defaultOwner(config)) : undefined;
+
+const hasFirstCredentials = ({ CHAT_USERNAME, BLOG_TOKEN, CHAT_TOKEN }: Config): boolean =>
+  Boolean(CHAT_USERNAME || BLOG_TOKEN || CHAT_TOKEN);
+
+const firstTokens = ({ BLOG_TOKEN, CHAT_TOKEN }: Config): FirstUser['tokens'] => [
+  { token: BLOG_TOKEN, scopes: ['blogs:write', 'blogs:read'] },
+  { token: CHAT_TOKEN, scopes: ['chat'] },
+];
 
 /**
  * Throws `StartupError` when there are no credentials at all: a server that nobody can use is a mistake. It starts when
@@ -70,7 +78,7 @@ export async function refuseWithoutCredentials(
   config: Config,
   { database, log }: Omit<AuthenticationDeps, 'lifecycle'>,
 ): Promise<void> {
-  if (config.CHAT_USERNAME || config.BLOG_TOKEN) return;
+  if (hasFirstCredentials(config)) return;
   try {
     const lists = Promise.all([createUserStore(database).list(), createTokenStore(database).list()]);
     const [users, tokens] = await withTimeout(timeoutMs, lists);
@@ -80,8 +88,8 @@ export async function refuseWithoutCredentials(
     return;
   }
   throw new StartupError(
-    'Nobody could use this server: set CHAT_USERNAME and CHAT_PASSWORD, or BLOG_TOKEN, or run\n' +
-      '  npx quillgate users add NAME\n  npx quillgate tokens create --scope blogs:write',
+    'Nobody could use this server: set CHAT_USERNAME and CHAT_PASSWORD, BLOG_TOKEN or CHAT_TOKEN, or run\n' +
+      '  npx quillgate users add NAME\n  npx quillgate tokens create --scope chat,blogs:write',
   );
 }
 

@@ -8,23 +8,29 @@ import type { Caller } from './authentication.js';
 /** The caller that an access token belongs to; throws `Failure('database_unavailable')`. */
 export type TokenAuthenticator = (token: string) => Promise<Caller | undefined>;
 
+/** The user of the environment, with the tokens of the environment, which may have any form. */
+export interface FirstUser {
+  readonly user: UserIdentity;
+  readonly tokens: readonly { readonly token: string | undefined; readonly scopes: readonly Scope[] }[];
+}
+
 interface TokenAuthenticatorDeps {
-  /** The user of the environment, and its token, which may have any form. */
-  first: { user: UserIdentity; token: string | undefined } | undefined;
+  first: FirstUser | undefined;
   tokens: Pick<TokenStore, 'find' | 'markUsed'>;
   log: Log;
 }
 
 /**
- * Checks access tokens. The first user's token needs no database. All others are looked up for every request, so that
+ * Checks access tokens. The first user's tokens need no database. All others are looked up for every request, so that
  * revoking one takes effect at once, and by digest, so that the duration of the query reveals nothing about a token.
  */
 export function createTokenAuthenticator({ first, tokens, log }: TokenAuthenticatorDeps): TokenAuthenticator {
-  const known = first?.token ? digestOf(first.token) : undefined;
+  const checkFirst = createFirstTokenCheck(first);
   const recordUse = createUseRecorder({ tokens, log });
   return async (token) => {
     const digest = digestOf(token);
-    if (first && known && sameDigest(digest, known)) return { ...first.user, scopes: firstScopes };
+    const firstCaller = checkFirst(digest);
+    if (firstCaller) return firstCaller;
     if (!isAccessToken(token)) return undefined;
     const grant = await tokens.find(digest);
     if (grant === undefined || !sameDigest(digest, grant.secretHash)) return undefined;
@@ -34,13 +40,25 @@ export function createTokenAuthenticator({ first, tokens, log }: TokenAuthentica
   };
 }
 
-const firstScopes: readonly Scope[] = ['blogs:write', 'blogs:read'];
+/** Finds the first user by the digest of a token; one token may have the scopes of several. */
+export function createFirstTokenCheck(first: FirstUser | undefined): (digest: Buffer) => Caller | undefined {
+  const known = (first?.tokens ?? []).flatMap(({ token, scopes }) =>
+    token === undefined ? [] : [{ digest: digestOf(token), scopes }],
+  );
+  return (given) => {
+    const scopes = known.flatMap(({ digest, scopes }) => (sameDigest(given, digest) ? scopes : []));
+    return first && scopes.length > 0 ? { ...first.user, scopes } : undefined;
+  };
+}
 
 /** Records a use in the background: the caller neither waits for it nor fails with it. A burst of uses is recorded once. */
-function createUseRecorder({
+export function createUseRecorder({
   tokens,
   log,
-}: Pick<TokenAuthenticatorDeps, 'tokens' | 'log'>): (id: string) => void {
+}: {
+  tokens: Pick<TokenStore, 'markUsed'>;
+  log: Log;
+}): (id: string) => void {
   const recording = new Set<string>();
   return (id) => {
     if (recording.has(id)) return;

@@ -3,11 +3,14 @@ import { type UserDigest, type UserIdentity, type UserStore, usersChannel } from
 import type { Database } from '../../db/database/client.js';
 import { digestOf, sameDigest } from '../../shared/access-token.js';
 import type { Log } from '../../shared/runtime/log.js';
+import type { TokenDirectory } from './token-directory.js';
 
 interface DirectoryDeps {
   /** The user and the secret of the environment. A user of the same name in the database is the same user, with a second secret. */
   first: { user: UserIdentity; secret: string | undefined } | undefined;
   users: Pick<UserStore, 'digests'>;
+  /** Loaded whenever the users are. */
+  tokens: Pick<TokenDirectory, 'load'>;
   database: Pick<Database, 'listen'>;
   log: Log;
 }
@@ -18,8 +21,8 @@ const reloadEveryMs = 30_000;
 const retryMs = 2_000;
 
 /**
- * The users, in memory, so that chat works without the database. Loads them when it is created and again whenever they
- * change, one load at a time.
+ * The users, in memory, so that chat works without the database. Loads them, and their tokens, when it is created and again
+ * whenever they change, one load at a time.
  */
 export class UserDirectory {
   readonly #deps: DirectoryDeps;
@@ -84,10 +87,10 @@ export class UserDirectory {
   }
 
   async #load(): Promise<void> {
-    const { users, log } = this.#deps;
+    const { users, tokens, log } = this.#deps;
     this.#requested = false;
     try {
-      const rows = await users.digests();
+      const [rows] = await Promise.all([users.digests(), tokens.load()]);
       this.#entries = this.#entriesOf(rows);
       if (!this.#loaded) log.info({ users: rows.length }, 'users loaded');
       this.#loaded = true;

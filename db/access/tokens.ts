@@ -4,7 +4,7 @@ import { auditOf, unknownActor } from '../audit.js';
 import type { Database } from '../database/client.js';
 import { and, asc, eq, gt, isNull, lt, or, sql } from '../database/drizzle.js';
 import { tokens, users } from '../schema.js';
-import type { UserIdentity } from './users.js';
+import { notifyUsersChannel, type UserIdentity } from './users.js';
 
 /** An access token as operators see it; times are RFC 3339 in UTC. */
 export interface TokenInfo {
@@ -31,6 +31,12 @@ export interface TokenGrant {
   usedRecently: boolean;
 }
 
+/** A token that is neither expired nor revoked. */
+export interface ActiveToken extends Omit<TokenGrant, 'usedRecently'> {
+  /** How much longer, in milliseconds by the database's clock; null: without an end. */
+  expiresInMs: number | null;
+}
+
 /** What a new token is stored with. */
 export interface NewToken {
   /** Name of its user; a missing user is created without a secret. */
@@ -47,6 +53,8 @@ export interface TokenStore {
   create(token: NewToken): Promise<TokenInfo>;
   /** Finds a token that is neither expired, by the database's clock, nor revoked. */
   find(secretHash: Buffer): Promise<TokenGrant | undefined>;
+  /** All tokens that `find` would find. */
+  listActive(): Promise<ActiveToken[]>;
   /** Records a use, at most once a minute. */
   markUsed(id: string): Promise<void>;
   /** Oldest first, including expired and revoked ones. */
@@ -62,6 +70,7 @@ export function createTokenStore(database: Database, actor = unknownActor): Toke
   return {
     create: (token) => create(database, actor, token),
     find: (secretHash) => find(database, secretHash),
+    listActive: () => listActive(database),
     markUsed: async (id) => {
       const stale = or(isNull(tokens.lastUsedAt), lt(tokens.lastUsedAt, recently));
       const used = { lastUsedAt: sql`now()` };
@@ -88,7 +97,12 @@ async function create(database: Database, actor: string, token: NewToken): Promi
     const created = db.$with('created').as(db.insert(tokens).values(values).returning());
     const targets = sql`select id, owner from ${created}`;
     const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'tokens.create', targets }));
-    return db.with(created, audited).select().from(created);
+    const { id, owner, scopes, createdAt, expiresAt, lastUsedAt, revokedAt } = created;
+    const info = { id, owner, scopes, createdAt, expiresAt, lastUsedAt, revokedAt };
+    return db
+      .with(created, audited)
+      .select({ ...info, notify: notifyUsersChannel })
+      .from(created);
   });
   if (row === undefined) throw new TypeError('an insert gave no row back');
   return toInfo(row);
@@ -107,29 +121,54 @@ async function revoke(database: Database, actor: string, id: string): Promise<bo
     );
     const targets = sql`select id, owner from ${revoked}`;
     const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'tokens.revoke', targets }));
-    return db.with(revoked, audited).select({ id: tokens.id }).from(tokens).where(isToken);
+    return db
+      .with(revoked, audited)
+      .select({ id: tokens.id, notify: notifyUsersChannel })
+      .from(tokens)
+      .where(isToken);
   });
   return row !== undefined;
 }
 
 async function find(database: Database, secretHash: Buffer): Promise<TokenGrant | undefined> {
-  const good = and(
-    eq(tokens.secretHash, secretHash),
-    isNull(tokens.revokedAt),
-    or(isNull(tokens.expiresAt), gt(tokens.expiresAt, sql`now()`)),
-  );
   const { id, scopes } = tokens;
   const usedRecently = sql<boolean>`coalesce(${tokens.lastUsedAt} >= ${recently}, false)`;
-  const user = { id: users.id, name: users.name, createdAt: users.createdAt };
-  const fields = { id, secretHash: tokens.secretHash, user, scopes, usedRecently };
+  const fields = { id, secretHash: tokens.secretHash, user: identity, scopes, usedRecently };
   const [row] = await database.run(
-    (db) => db.select(fields).from(tokens).innerJoin(users, eq(users.id, tokens.userId)).where(good),
+    (db) =>
+      db
+        .select(fields)
+        .from(tokens)
+        .innerJoin(users, eq(users.id, tokens.userId))
+        .where(and(eq(tokens.secretHash, secretHash), isActive)),
     'auth',
   );
   return row;
 }
 
-function toInfo({ id, owner, scopes, ...times }: typeof tokens.$inferSelect): TokenInfo {
+function listActive(database: Database): Promise<ActiveToken[]> {
+  const { id, scopes, secretHash, expiresAt } = tokens;
+  const expiresInMs = sql<number | null>`(extract(epoch from ${expiresAt} - now()) * 1000)::float8`;
+  const fields = { id, secretHash, user: identity, scopes, expiresInMs };
+  return database.run(
+    (db) => db.select(fields).from(tokens).innerJoin(users, eq(users.id, tokens.userId)).where(isActive),
+    'background',
+  );
+}
+
+/** Neither revoked nor expired. */
+const isActive = and(
+  isNull(tokens.revokedAt),
+  or(isNull(tokens.expiresAt), gt(tokens.expiresAt, sql`now()`)),
+);
+const identity = { id: users.id, name: users.name, createdAt: users.createdAt };
+
+function toInfo({
+  id,
+  owner,
+  scopes,
+  ...times
+}: Omit<typeof tokens.$inferSelect, 'secretHash' | 'userId'>): TokenInfo {
   return {
     id,
     owner,

@@ -66,11 +66,11 @@ export interface UserStore {
   digests(): Promise<UserDigest[]>;
 }
 
-/** The channel that is notified, without a payload, of every committed change of the users. */
+/** The channel that is notified, without a payload, of every committed change of the users and their tokens. */
 export const usersChannel = 'quillgate_users';
 
 /** In the same statement as the change, so that neither happens without the other. */
-const notify = sql<string>`pg_notify(${usersChannel}, '')`;
+export const notifyUsersChannel = sql<string>`pg_notify(${usersChannel}, '')`;
 
 /** The audit names `actor` for all changes. */
 export function createUserStore(database: Database, actor = unknownActor): UserStore {
@@ -106,7 +106,7 @@ async function add(database: Database, actor: string, user: NewUser): Promise<st
     );
     const targets = sql`select id, ${user.name}::text from ${added}`;
     const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'users.add', targets }));
-    return db.with(added, audited).select({ id: added.id, notify }).from(added);
+    return db.with(added, audited).select({ id: added.id, notify: notifyUsersChannel }).from(added);
   });
   return row?.id;
 }
@@ -135,7 +135,10 @@ async function remove(database: Database, actor: string, name: string) {
       );
     return db
       .with(removed, revoked, audited, revocations)
-      .select({ notify, tokensRevoked: sql<number>`(select count(*)::int from ${revoked})` })
+      .select({
+        notify: notifyUsersChannel,
+        tokensRevoked: sql<number>`(select count(*)::int from ${revoked})`,
+      })
       .from(removed);
   });
   return { removed: row !== undefined, tokensRevoked: row?.tokensRevoked ?? 0 };

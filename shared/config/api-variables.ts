@@ -61,6 +61,15 @@ export const apiVariables = {
       .pipe(varied),
     'First access token of the blog, with scopes blogs:write and blogs:read; at least 32 characters, 8 of them different.',
   ),
+  CHAT_TOKEN: secret(
+    z
+      .string()
+      .min(32)
+      .max(512)
+      .regex(/^[\x21-\x7e]*$/, 'must be visible ASCII without spaces')
+      .pipe(varied),
+    'First access token for chat with OpenAI-compatible clients, with scope chat; at least 32 characters, 8 of them different.',
+  ),
   CORS_ORIGINS: list
     .pipe(z.array(origin).min(1))
     .optional()

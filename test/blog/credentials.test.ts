@@ -152,7 +152,7 @@ describe('a server', () => {
     const environment = await fresh();
     const { code, stderr } = await quillgate(['api'], environment);
     expect(code).toBe(1);
-    for (const way of ['CHAT_USERNAME', 'CHAT_PASSWORD', 'BLOG_TOKEN', 'quillgate users add']) {
+    for (const way of ['CHAT_USERNAME', 'CHAT_PASSWORD', 'BLOG_TOKEN', 'CHAT_TOKEN', 'quillgate users add']) {
       expect(stderr).toContain(way);
     }
     const made = JSON.parse((await quillgate(['tokens', 'create', '--json'], environment)).stdout);

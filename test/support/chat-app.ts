@@ -66,6 +66,7 @@ export async function startChatApp({
     authentication: {
       checkUser: (name, secret) => (secret === 'secret' ? userNamed(name) : undefined),
       checkToken: async () => undefined,
+      checkChatToken: () => undefined,
       userExists: () => false,
       usersLoaded: () => true,
       loginLimiter: new LoginLimiter(),

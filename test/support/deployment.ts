@@ -81,6 +81,7 @@ export interface DeploymentOptions {
 export const username = 'tester';
 export const password = 'canary-of-the-chat-secret-2718281828';
 export const blogToken = 'canary-of-the-blog-token-3141592653';
+export const chatToken = 'canary-of-the-chat-token-1618033988';
 export const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 
 const launcher = resolve('bin/quillgate');
@@ -121,6 +122,7 @@ async function startOn(
     CHAT_USERNAME: username,
     CHAT_PASSWORD: password,
     BLOG_TOKEN: blogToken,
+    CHAT_TOKEN: chatToken,
     ...storeVariables,
     ...simulatorEnvironment([...providerIds], simulator.url),
     ...providerKeys,
@@ -148,7 +150,7 @@ async function startOn(
     ...Array.from({ length: workers }, () => run('worker')),
   ]);
   const url = addressOf(api);
-  const sentSecrets = [password, blogToken, authorization.replace('Basic ', '')];
+  const sentSecrets = [password, blogToken, chatToken, authorization.replace('Basic ', '')];
   const watch = watchForCanaries([...sentSecrets, ...Object.values(storeVariables)]);
   const logs = () => logFiles.map((file) => readFileSync(file, 'utf8')).join('');
   return {

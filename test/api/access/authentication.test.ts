@@ -38,6 +38,7 @@ async function start(options: Partial<Authentication> = {}) {
     checkUser: (givenName, givenSecret) =>
       givenName === name && givenSecret === secret ? userNamed(name) : undefined,
     checkToken: async (token) => callers.get(token),
+    checkChatToken: (token) => callers.get(token),
     userExists: (given) => given === name,
     usersLoaded: () => true,
     loginLimiter: new LoginLimiter({ maxFailures: 1000 }),
@@ -52,6 +53,7 @@ async function start(options: Partial<Authentication> = {}) {
       response.json(caller ?? 'nobody');
     });
   door('/chat', 'basic');
+  door('/v1/models', 'chat');
   door('/write', 'bearer', ['blogs:write']);
   door('/read', 'bearer', ['blogs:read']);
   app.use(problemHandler(createRecordingLog().log));
@@ -232,6 +234,72 @@ describe('expressAuthentication, bearer', () => {
     const refused = await closed.ask('/read', 'Bearer chatter');
     expect(refused.status).toBe(403);
     expect(refused.headers.get('www-authenticate')).toContain('scope="blogs:read"');
+  });
+});
+
+describe('expressAuthentication, chat', () => {
+  const challenges = 'Bearer realm="chat", Basic realm="chat", charset="UTF-8"';
+  const path = '/v1/models';
+
+  it.each([`Basic ${good}`, 'Bearer chatter', 'bearer   chatter'])('takes %j', async (authorization) => {
+    const response = await ask(path, authorization);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ scopes: ['chat'] });
+  });
+
+  it.each([
+    ['no header', undefined],
+    ['an unknown token', 'Bearer x'],
+    ['a property of objects', 'Bearer __proto__'],
+    ['the scheme alone', 'Bearer'],
+    ['two tokens', 'Bearer chatter chatter'],
+    ['two schemes', `Bearer chatter, Basic ${good}`],
+    ['a wrong secret', `Basic ${encode(`${name}:x`)}`],
+    ['a token as the secret', `Basic ${encode('chatter:chatter')}`],
+    ['a token without a scheme', 'chatter'],
+    ['10 KB', `Bearer ${'x'.repeat(10_000)}`],
+  ])('refuses %s, and says that it takes both kinds', async (_, authorization) => {
+    const response = await ask(path, authorization);
+    expect(response.status).toBe(401);
+    expect(response.headers.get('www-authenticate')).toBe(challenges);
+    expect(await response.json()).toMatchObject({ detail: expect.stringContaining('scope chat') });
+  });
+
+  it('refuses a header that was sent twice, whichever is right', async () => {
+    const lines = ['Authorization: Bearer chatter', `Authorization: Basic ${good}`];
+    expect(await askRaw(path, lines[0] ?? '')).toBe(200);
+    expect(await askRaw(path, ...lines)).toBe(401);
+    expect(await askRaw(path, ...lines.reverse())).toBe(401);
+  });
+
+  it.each(['writer', 'reader'])('does not let the token of a %s chat', async (token) => {
+    const response = await ask(path, `Bearer ${token}`);
+    expect(response.status).toBe(403);
+    expect(response.headers.get('www-authenticate')).toBe(
+      'Bearer realm="chat", error="insufficient_scope", scope="chat"',
+    );
+    expect(await response.json()).toMatchObject({ code: 'insufficient_scope' });
+  });
+
+  it('knows no token where only users may chat', async () => {
+    expect((await ask('/chat', 'Bearer chatter')).status).toBe(401);
+  });
+
+  it('says of tokens, too, that it may not know them yet', async () => {
+    const { ask: askEarly } = await start({ usersLoaded: () => false });
+    expect((await askEarly(path, 'Bearer chatter')).status).toBe(200);
+    const early = await askEarly(path, 'Bearer unknown');
+    expect(early.status).toBe(500);
+    expect(await early.json()).toMatchObject({ code: 'internal', retryable: true });
+  });
+
+  it('slows who fails again and again', async () => {
+    const { ask: askLimited } = await start({
+      loginLimiter: new LoginLimiter({ maxFailures: 3, intervalMs: 20 }),
+    });
+    for (let n = 0; n < 3; n += 1) expect((await askLimited(path, `Bearer ${n}`)).status).toBe(401);
+    const waiting = await Promise.all(Array.from({ length: 20 }, () => askLimited(path, 'Bearer wrong')));
+    expect(new Set(waiting.map(({ status }) => status))).toEqual(new Set([429]));
   });
 });
 

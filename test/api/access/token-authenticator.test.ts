@@ -11,13 +11,16 @@ import { createRecordingLog } from '../../support/recording-log.js';
 
 const { database, url, stop } = await openTestDatabase();
 
-const first = { token: 'a first token of any form, 32 long', user: userNamed('editor') };
-const firstCaller = { ...first.user, scopes: ['blogs:write', 'blogs:read'] };
+const firstToken = 'a first token of any form, 32 long';
+const scopes: readonly Scope[] = ['blogs:write', 'blogs:read'];
+const first = { tokens: [{ token: firstToken, scopes }], user: userNamed('editor') };
+const firstCaller = { ...first.user, scopes };
 
 /** A store that nobody may ask. */
 const untouchable: TokenStore = {
   create: () => Promise.reject(new Error('asked')),
   find: () => Promise.reject(new Error('asked')),
+  listActive: () => Promise.reject(new Error('asked')),
   markUsed: () => Promise.reject(new Error('asked')),
   list: () => Promise.reject(new Error('asked')),
   revoke: () => Promise.reject(new Error('asked')),
@@ -28,18 +31,33 @@ describe('createTokenAuthenticator, without the database', () => {
   const check = createTokenAuthenticator({ first, tokens: untouchable, log });
 
   it('knows the first token', async () => {
-    expect(await check(first.token)).toEqual(firstCaller);
+    expect(await check(firstToken)).toEqual(firstCaller);
+  });
+
+  it('knows the first user by each token of the environment, with its scopes', async () => {
+    const chat = { token: 'another first token, for chat alone', scopes: ['chat'] as const };
+    const both = createTokenAuthenticator({
+      first: { ...first, tokens: [...first.tokens, chat, { token: undefined, scopes: ['admin'] }] },
+      tokens: untouchable,
+      log,
+    });
+    expect(await both(firstToken)).toEqual(firstCaller);
+    expect(await both(chat.token)).toEqual({ ...first.user, scopes: ['chat'] });
+    expect(await both('undefined')).toBeUndefined();
+    const same = { ...first, tokens: [...first.tokens, { ...chat, token: firstToken }] };
+    const one = createTokenAuthenticator({ first: same, tokens: untouchable, log });
+    expect(await one(firstToken)).toEqual({ ...first.user, scopes: [...scopes, 'chat'] });
   });
 
   it('refuses nonsense', async () => {
     const nearly = `${makeAccessToken().slice(0, -1)}!`;
-    for (const token of ['', 'x', `${first.token}x`, first.token.slice(1), nearly, 'x'.repeat(10_000)])
+    for (const token of ['', 'x', `${firstToken}x`, firstToken.slice(1), nearly, 'x'.repeat(10_000)])
       expect(await check(token)).toBeUndefined();
   });
 
   it('takes nothing for the first token when there is none', async () => {
     const withoutFirst = createTokenAuthenticator({ first: undefined, tokens: untouchable, log });
-    for (const token of ['', 'undefined', first.token]) expect(await withoutFirst(token)).toBeUndefined();
+    for (const token of ['', 'undefined', firstToken]) expect(await withoutFirst(token)).toBeUndefined();
   });
 
   it('takes no other token for the one that was looked up', async () => {
@@ -121,7 +139,7 @@ describe('createTokenAuthenticator, with the database', () => {
       createdAt: expect.any(Date),
       scopes: ['chat', 'blogs:write'],
     });
-    expect(await check(first.token)).toEqual(firstCaller);
+    expect(await check(firstToken)).toEqual(firstCaller);
     expect(await check(makeAccessToken())).toBeUndefined();
   });
 
@@ -156,7 +174,7 @@ describe('createTokenAuthenticator, with the database', () => {
     const away = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log: recording.log });
     const check = createTokenAuthenticator({ first, tokens: createTokenStore(away), log: recording.log });
     await expect(check(makeAccessToken())).rejects.toMatchObject({ code: 'database_unavailable' });
-    expect(await check(first.token)).toEqual(firstCaller);
+    expect(await check(firstToken)).toEqual(firstCaller);
     await away.close();
   });
 });

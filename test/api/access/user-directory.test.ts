@@ -22,7 +22,7 @@ const userOf = (name: string, secret: string): UserDigest => ({
 /** A directory over loads that the test brings to an end, and a database that speaks when the test says so. */
 type First = ConstructorParameters<typeof UserDirectory>[0]['first'];
 
-function startByHand(options: { first: First } = { first }) {
+function startByHand(options: { first: First; tokens?: { load: () => Promise<void> } } = { first }) {
   const loads: PromiseWithResolvers<UserDigest[]>[] = [];
   const digests = () => {
     const load = Promise.withResolvers<UserDigest[]>();
@@ -34,6 +34,7 @@ function startByHand(options: { first: First } = { first }) {
   const directory = new UserDirectory({
     first: options.first,
     users: { digests },
+    tokens: options.tokens ?? { load: async () => {} },
     database: {
       listen: (_channel, given) => {
         hooks = given;
@@ -133,6 +134,25 @@ describe('UserDirectory, loads by hand', () => {
     expect(check('alice', 'a')).toBeUndefined();
   });
 
+  it('has the tokens loaded each time, and counts as loaded only with them', async () => {
+    let isAway = true;
+    let times = 0;
+    const load = async () => {
+      times += 1;
+      if (isAway) throw new Error('away');
+    };
+    const { directory, loads, attempted, notify } = startByHand({ first, tokens: { load } });
+    loads[0]?.resolve([]);
+    await attempted;
+    expect(directory.loaded).toBe(false);
+    isAway = false;
+    notify();
+    await vi.waitFor(() => expect(loads).toHaveLength(2), patience);
+    loads[1]?.resolve([]);
+    await vi.waitFor(() => expect(directory.loaded).toBe(true), patience);
+    expect(times).toBe(2);
+  });
+
   it('keeps the users while loading fails, and logs that once', async () => {
     const { check, loads, attempted, notify, recording } = startByHand();
     loads[0]?.resolve([userOf('alice', 'a')]);
@@ -179,7 +199,8 @@ describe('UserDirectory, with the database', () => {
     const secret = 'a secret that appears nowhere else';
     await store.add({ name: 'early', secretHash: digestOf(secret) });
     const users = createUserStore(database);
-    const directory = new UserDirectory({ first, users, database, log });
+    const tokens = { load: async () => {} };
+    const directory = new UserDirectory({ first, users, tokens, database, log });
     const check = (name: string) => directory.check(name, secret);
     onTestFinished(() => directory.close());
     await directory.attempted;
@@ -200,7 +221,8 @@ describe('UserDirectory, with the database', () => {
   it('serves the first user when the database was never there', async () => {
     const away = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log });
     const users = createUserStore(away);
-    const directory = new UserDirectory({ first, users, database: away, log });
+    const tokens = { load: async () => {} };
+    const directory = new UserDirectory({ first, users, tokens, database: away, log });
     onTestFinished(() => directory.close());
     await directory.attempted;
     expect(directory.check(first.user.name, first.secret)).toEqual(first.user);

@@ -11,6 +11,7 @@ const names = Object.keys(environmentSchema.shape);
 const secrets = [
   'CHAT_PASSWORD',
   'BLOG_TOKEN',
+  'CHAT_TOKEN',
   'OPENAI_API_KEY',
   'ANTHROPIC_API_KEY',
   'GOOGLE_API_KEY',

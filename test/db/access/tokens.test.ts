@@ -56,6 +56,25 @@ describe('createTokenStore', () => {
     expect(await tokens.find(digestOf(''))).toBeUndefined();
   });
 
+  it('lists the active ones, with how much longer they are by the clock of the database', async () => {
+    const { info: lasting, secretHash } = await create({ owner: 'Ida', scopes: ['chat'] });
+    const { info: ending } = await create({ expiresAt: soon() });
+    const { info: expired } = await create({ expiresAt: new Date(Date.now() - 1) });
+    const { info: revoked } = await create();
+    await tokens.revoke(revoked.id);
+    const active = new Map((await tokens.listActive()).map((token) => [token.id, token]));
+    expect(active.get(lasting.id)).toEqual({
+      id: lasting.id,
+      secretHash,
+      user: { id: expect.any(String), name: 'Ida', createdAt: expect.any(Date) },
+      scopes: ['chat'],
+      expiresInMs: null,
+    });
+    expect(active.get(ending.id)?.expiresInMs).toBeGreaterThan(0);
+    expect(active.get(ending.id)?.expiresInMs).toBeLessThanOrEqual(60_000);
+    expect([expired, revoked].filter(({ id }) => active.has(id))).toEqual([]);
+  });
+
   it('goes by the clock of the database', async () => {
     const { info, secretHash } = await create({ expiresAt: soon() });
     await database.run((db) => db.update(table).set({ expiresAt: sql`now()` }).where(eq(table.id, info.id)));

@@ -124,3 +124,14 @@ describe('createUserStore', () => {
     expect(await notificationsOf(() => users.remove('grace'))).toBe(0);
   });
 });
+
+describe('the channel of the users', () => {
+  it('is notified when a token is made and when one is revoked', async () => {
+    const made = Promise.withResolvers<string>();
+    const making = async () => made.resolve((await createToken('Iva')).id);
+    expect(await notificationsOf(making)).toBe(1);
+    const id = await made.promise;
+    expect(await notificationsOf(() => createTokenStore(database).revoke(id))).toBe(1);
+    expect(await notificationsOf(() => createTokenStore(database).revoke(crypto.randomUUID()))).toBe(0);
+  });
+});

@@ -31,6 +31,7 @@ const wrong = {
   CHAT_USERNAME: `${canary}:`,
   CHAT_PASSWORD: canary,
   BLOG_TOKEN: canary,
+  CHAT_TOKEN: canary,
   BLOG_READS: canary,
   BLOG_BASE_URL: canary,
   TRUSTED_PROXIES: canary,
@@ -187,6 +188,7 @@ describe('parseConfig', () => {
     ['CHAT_PASSWORD', 'x'.repeat(16)],
     ['CHAT_PASSWORD', 'passwordpassword'],
     ['BLOG_TOKEN', 'abcabc1'.repeat(5)],
+    ['CHAT_TOKEN', 'abcabc1'.repeat(5)],
   ])('refuses a %s that is easily guessed, and does not repeat it', (name, value) => {
     const problems = problemsOf({ [name]: value });
     expect(problems).toEqual([`${name}: must have at least 8 different characters`]);
