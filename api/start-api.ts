@@ -25,7 +25,7 @@ import { createMarkdownRenderer } from './blog/rendering/markdown.js';
 import { createRenderedPosts } from './blog/rendering/rendered-posts.js';
 import { ChatService } from './chat/chat-service.js';
 import { JobClient } from './chat/jobs/job-client.js';
-import { PendingReplies } from './chat/jobs/pending-replies.js';
+import { type PendingJob, PendingReplies } from './chat/jobs/pending-replies.js';
 import { StoredChats } from './chat/stored-chats.js';
 import { ApiServer } from './http/server.js';
 import { createQueueGauges } from './operations/queue-gauges.js';
@@ -66,17 +66,26 @@ export async function serveApi(config: Config): Promise<void> {
   log.info({ port, ...(metricsPort !== undefined && { metricsPort }), queue: store.kind }, 'listening');
 }
 
-/** Answers what is in flight within its grace; what takes longer ends as a failure that is worth another try. */
+/**
+ * Answers what is in flight within its grace; what takes longer ends as a failure that is worth another try, and its job is cancelled
+ * unless the chat is stored.
+ */
 function closeServer(
   server: ApiServer,
   { SHUTDOWN_GRACE_MS: graceMs, STREAM_GRACE_MS: streamGraceMs }: Config,
   { pendingReplies, jobClient }: Pick<ChatParts, 'pendingReplies' | 'jobClient'>,
 ): Promise<void> {
-  const endStreams = () => {
-    for (const jobId of jobClient()?.streamedJobIds ?? []) pendingReplies.settle(jobId, cutShort);
+  const end = (jobs: readonly PendingJob[]) => {
+    for (const job of jobs) {
+      pendingReplies.settle(job.jobId, cutShort);
+      // Nobody can read its reply any more.
+      if (!job.isStored) jobClient()?.cancel(job);
+    }
   };
-  setTimeout(endStreams, streamGraceMs).unref();
-  return server.close({ graceMs, onGraceOver: () => pendingReplies.settleAll(cutShort) });
+  const streamed = () =>
+    (jobClient()?.streamedJobIds ?? []).flatMap((jobId) => pendingReplies.find(jobId) ?? []);
+  setTimeout(() => end(streamed()), streamGraceMs).unref();
+  return server.close({ graceMs, onGraceOver: () => end(pendingReplies.pending()) });
 }
 
 function openApiInstruments(): ApiInstruments {

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect } from 'vitest';
+import { providerIds } from '../../shared/contract.js';
 import { withLag } from '../support/lateness.js';
 import { codeOf } from './support/balance.js';
-import { keepDoing, timed } from './support/expectations.js';
+import { expectCodes, keepDoing, timed } from './support/expectations.js';
 import { fault } from './support/fault.js';
 import { forgetRelayNodes } from './support/relay-nodes.js';
 import type { Asked } from './support/requests.js';
@@ -76,6 +77,43 @@ fault(
     expect(await api.exitCode).toBe(0);
     expect(tookMs).toBeLessThan(4000);
     return `500 internal, retryable, exit 0 after ${tookMs} ms, whoever is connected`;
+  },
+);
+
+const graceMs = 1000;
+
+fault(
+  {
+    id: 'A5',
+    injected: 'SIGTERM to the API with chats and streams, stored and not, that outlast the grace',
+  },
+  async (books) => {
+    const variables = {
+      CHAT_TIMEOUT_MS: '30000',
+      SHUTDOWN_GRACE_MS: `${graceMs}`,
+      STREAM_GRACE_MS: `${graceMs / 2}`,
+    };
+    const { api, startApi } = await books.start({ variables });
+    const { url } = await startApi();
+    // Whether they are cancelled or not, their calls have ended long before any time-out.
+    const asked = [
+      ...providerIds.map((provider) => books.ask({ provider, model: 'sim-latency-6000' })),
+      ...providerIds.map((provider) => books.stream({ provider, model: 'sim-stream-300-20' })),
+    ];
+    const chat = { model: 'sim-latency-2500@A5', headers: { 'Idempotency-Key': 'A5-chat' } };
+    const stream = { model: 'sim-stream-125-20@A5', headers: { 'Idempotency-Key': 'A5-stream' } };
+    const stored = [books.ask(chat), books.stream(stream)];
+    const calls = await Promise.all(asked.map((one) => one.arrived()));
+    const storedCalls = await Promise.all(stored.map((one) => one.arrived()));
+    process.kill(api.pid, 'SIGTERM');
+    const ends = [...asked, ...stored].map((one) => ('end' in one ? one.end : one.reply));
+    expectCodes(await Promise.all(ends), ['internal']);
+    expect(await api.exitCode).toBe(0);
+    await Promise.all([...calls, ...storedCalls].map(({ closed }) => closed));
+    expect(calls.map(({ clientClosedFirst }) => clientClosedFirst)).toEqual(calls.map(() => true));
+    expect(storedCalls.map(({ clientClosedFirst }) => clientClosedFirst)).toEqual([false, false]);
+    expectCodes([await books.chat({ ...chat, url }), await books.stream({ ...stream, url }).end], ['ok']);
+    return `${calls.length} calls cut that nobody could have read; the stored ones went on, and are answered by another API`;
   },
 );
 

@@ -91,11 +91,6 @@ export class PendingReplies {
     for (const waiter of this.#waitersOf(jobId)) waiter.settle(outcome);
   }
 
-  /** Settles everyone who waits. */
-  settleAll(outcome: Outcome): void {
-    for (const jobId of [...this.#waitersByJob.keys()]) this.settle(jobId, outcome);
-  }
-
   /** Records that the store knew this job at this time, in milliseconds since the epoch. */
   recordSeen(jobId: string, lastSeenAt: number): void {
     for (const waiter of this.#waitersOf(jobId)) waiter.lastSeenAt = lastSeenAt;
