@@ -11,6 +11,13 @@ const stalledMs = 20_000;
 /** The media type of server-sent events. */
 export const eventStreamType = 'text/event-stream';
 
+/** Calls the listener when the response begins as a stream of events; never for any other response. */
+export function onEventsBegun(response: HttpResponse, listener: () => void): void {
+  response.once(begun, listener);
+}
+
+const begun = Symbol('events begun');
+
 /** An event; its data is one line. */
 export interface ServerSentEvent {
   readonly id?: string | undefined;
@@ -45,6 +52,7 @@ export class EventResponse {
       'X-Accel-Buffering': 'no',
       ...headers,
     });
+    response.emit(begun);
     const comment = () => {
       if (!response.writableNeedDrain) response.write(': still there\n\n');
     };

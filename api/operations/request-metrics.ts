@@ -1,8 +1,9 @@
-import { type RequestHandler, type Response, Router } from 'express';
+import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { FailureCode } from '../../shared/failures.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
-import { failureCodeOf } from '../http/problem.js';
+import { onEventsBegun } from '../http/event-response.js';
+import { elapsedMsOf, failureCodeOf } from '../http/problem.js';
 
 /** Count requests by outcome; mount them before the routes of chat and blog. */
 export interface RequestCounts {
@@ -10,11 +11,17 @@ export interface RequestCounts {
   readonly blog: RequestHandler;
 }
 
-type Metrics = Pick<ApiInstruments['metrics'], 'chatRequests' | 'chatRequestsInFlight' | 'blogRequests'>;
+type Metrics = Pick<
+  ApiInstruments['metrics'],
+  'chatRequests' | 'chatRequestsInFlight' | 'streams' | 'streamsOpen' | 'streamFirstEvent' | 'blogRequests'
+>;
 
 /** Not in the controllers, which see neither requests refused before them nor clients that disconnect. */
 export function createRequestCounts(metrics: Metrics): RequestCounts {
-  for (const provider of ['none', ...providerIds] as const) metrics.chatRequestsInFlight.set({ provider }, 0);
+  for (const provider of ['none', ...providerIds] as const) {
+    metrics.chatRequestsInFlight.set({ provider }, 0);
+    metrics.streamsOpen.set({ provider }, 0);
+  }
   const countChat: RequestHandler = (request, response, next) => {
     const provider = providerOf(request.headersDistinct['x-llm']);
     metrics.chatRequestsInFlight.inc({ provider });
@@ -24,12 +31,32 @@ export function createRequestCounts(metrics: Metrics): RequestCounts {
     });
     next();
   };
+  const countStreams: RequestHandler = (request, response, next) => {
+    onEventsBegun(response, () => {
+      const provider = providerOf([String(response.getHeader('X-LLM-Provider'))]);
+      metrics.streamsOpen.inc({ provider });
+      if (isNew(request, response))
+        metrics.streamFirstEvent.observe({ provider }, elapsedMsOf(response) / 1000);
+      response.once('close', () => {
+        metrics.streamsOpen.dec({ provider });
+        metrics.streams.inc({ provider, code: endOf(response) });
+      });
+    });
+    next();
+  };
   const blog: RequestHandler = (_request, response, next) => {
     response.once('close', () => metrics.blogRequests.inc({ code: codeOf(response) }));
     next();
   };
-  return { chat: Router({ caseSensitive: true }).use('/chat', ifCreating(countChat)), blog };
+  const chat = Router({ caseSensitive: true }).use('/chat', countStreams, ifCreating(countChat));
+  return { chat, blog };
 }
+
+/** Whether the stream is that of a chat that this request has begun, from its beginning. */
+const isNew = (request: Request, response: Response): boolean =>
+  request.method === 'POST' &&
+  request.get('Last-Event-ID') === undefined &&
+  !response.hasHeader('Idempotency-Replayed');
 
 /** Not a route, because Express would then answer OPTIONS. */
 const ifCreating =
@@ -37,11 +64,15 @@ const ifCreating =
   (request, response, next) =>
     request.method === 'POST' && request.path === '/' ? handler(request, response, next) : next();
 
-/** The known provider in the header, else `none`: a label must not come from the caller. */
+/** The known provider in a header, else `none`: a label must not come from the caller. */
 const providerOf = (sent: readonly string[] = []): ProviderId | 'none' =>
   providerIds.find((id) => sent.length === 1 && sent[0] === id) ?? 'none';
 
 function codeOf(response: Response): FailureCode | 'ok' | 'accepted' | 'client_closed' {
-  if (!response.writableFinished) return 'client_closed';
-  return failureCodeOf(response) ?? (response.statusCode === 202 ? 'accepted' : 'ok');
+  const end = endOf(response);
+  return end === 'ok' && response.statusCode === 202 ? 'accepted' : end;
+}
+
+function endOf(response: Response): FailureCode | 'ok' | 'client_closed' {
+  return response.writableFinished ? (failureCodeOf(response) ?? 'ok') : 'client_closed';
 }

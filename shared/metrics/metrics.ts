@@ -24,6 +24,7 @@ const provider = providerIds;
 /** The provider as the request names it; `none` when it names no known one. */
 const wantedProvider = ['none', ...providerIds] as const;
 const answerCode = ['ok', 'accepted', 'client_closed', ...failureCodes] as const;
+const streamCode = ['ok', 'client_closed', ...failureCodes] as const;
 /** Outcomes of a job and of a single call; any other end of a job counts as `internal`. */
 export const workCodes = [
   'ok',
@@ -87,6 +88,25 @@ export const apiMetrics = {
     help: 'Requests to POST /chat that are not answered yet.',
     labels: { provider: wantedProvider },
   },
+  streamsOpen: {
+    name: 'quillgate_streams_open',
+    type: 'gauge',
+    help: 'Streams that clients are reading: of new chats, joined ones and those that are sent again.',
+    labels: { provider: wantedProvider },
+  },
+  streams: {
+    name: 'quillgate_streams_total',
+    type: 'counter',
+    help: 'Streams that have ended after they had begun: ok (done), client_closed, or the code of the error.',
+    labels: { provider: wantedProvider, code: streamCode },
+  },
+  streamFirstEvent: {
+    name: 'quillgate_stream_first_event_seconds',
+    type: 'histogram',
+    help: 'Time from a request to POST /chat to the first event of its stream; not of streams that are resumed or replayed.',
+    labels: { provider: wantedProvider },
+    buckets: waitBuckets,
+  },
   cancels: {
     name: 'quillgate_cancels_total',
     type: 'counter',
@@ -121,6 +141,13 @@ export const workerMetrics = {
     name: 'quillgate_provider_call_duration_seconds',
     type: 'histogram',
     help: 'Time that one call of the provider took until its reply was complete, or it had failed or been cancelled.',
+    labels: { provider },
+    buckets: callBuckets,
+  },
+  firstDelta: {
+    name: 'quillgate_provider_first_delta_seconds',
+    type: 'histogram',
+    help: 'Time from the beginning of a streamed call to the first delta of its reply.',
     labels: { provider },
     buckets: callBuckets,
   },

@@ -6,6 +6,7 @@ import { apiMetrics, type MetricTable, workerMetrics } from '../../shared/metric
 import { encodeChatJob, queueName } from '../../shared/protocol/messages.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { authorization, type ChatCall, type Deployment, startDeployment } from '../support/deployment.js';
+import { openStream, readStream } from '../support/event-streams.js';
 import { readMetrics, type Scraped } from '../support/metrics.js';
 import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
@@ -38,6 +39,8 @@ const breaker = (provider: string, state: string) =>
   `quillgate_breaker_state{provider="${provider}",state="${state}"}`;
 const inStore = (provider: string, state: string) =>
   `quillgate_queue_jobs{provider="${provider}",state="${state}"}`;
+const streamsOpen = 'quillgate_streams_open{provider="vertexai"}';
+const streams = (code: string) => `quillgate_streams_total{provider="vertexai",code="${code}"}`;
 const cancels = (kind: string) => `quillgate_cancels_total{provider="openai",kind="${kind}"}`;
 
 describe('the metrics of an API process and a worker', () => {
@@ -123,6 +126,25 @@ describe('the metrics of an API process and a worker', () => {
       [calls('openai', 'first', 'cancelled')]: 2,
       'quillgate_pool_in_flight{provider="openai"}': 0,
     });
+  });
+
+  it('tell of streams: how many are read, how soon they begin, how they end', async () => {
+    const call = { url: deployment.url, provider: 'vertexai' };
+    const going = new AbortController();
+    const { events } = await openStream({ ...call, model: 'sim-stall-3', signal: going.signal });
+    await events.next();
+    await shows(ofApi, { [streamsOpen]: 1, [streams('ok')]: 0 });
+    going.abort();
+    await shows(ofApi, { [streamsOpen]: 0, [streams('client_closed')]: 1 });
+    await readStream(await openStream({ ...call, model: 'sim-stream-3-20' }));
+    await readStream(await openStream({ ...call, model: 'sim-cut-3' }));
+    await shows(ofApi, {
+      [streamsOpen]: 0,
+      [streams('ok')]: 1,
+      [streams('provider_error')]: 1,
+      'quillgate_stream_first_event_seconds_count{provider="vertexai"}': 3,
+    });
+    await shows(ofWorker, { 'quillgate_provider_first_delta_seconds_count{provider="vertexai"}': 3 });
   });
 
   it('show that a breaker has opened', async () => {

@@ -148,7 +148,14 @@ async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps
     return await circuit.run({ deadline: startOf(job), stop, slot }, kind, (onReply) => {
       if (!kind.isRetry && refusesCalls(account)) throw new NotBegun();
       onBegin();
-      return account.run(() => metrics.watchCall(() => callOnce(job, { ...request, onReply }, deps), kind));
+      const call = (onFirstDelta: () => void) => {
+        const onBegun = () => {
+          onReply();
+          onFirstDelta();
+        };
+        return callOnce(job, { ...request, onReply: onBegun }, deps);
+      };
+      return account.run(() => metrics.watchCall(call, kind));
     });
   } catch (error) {
     if (!kind.isRetry && isUnreachable(error) && !deps.deltas?.hasBegun && deps.mayRequeue())

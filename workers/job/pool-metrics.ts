@@ -39,13 +39,16 @@ export class PoolMetrics {
     queueWait.observe({ provider: this.#provider }, Math.max(0, waitedMs) / 1000);
   }
 
-  /** Makes a call to the provider and returns its result; records how long it took and how it ended. */
+  /**
+   * Makes a call to the provider and returns its result; records how long it took and how it ended. The call reports the first delta of a
+   * stream with `onFirstDelta`.
+   */
   async watchCall<T extends { reason: FinishReason }>(
-    call: () => Promise<T>,
+    call: (onFirstDelta: () => void) => Promise<T>,
     { isRetry }: { isRetry: boolean },
   ): Promise<T> {
     const provider = this.#provider;
-    const { callDuration, calls } = this.#instruments.metrics;
+    const { callDuration, calls, firstDelta } = this.#instruments.metrics;
     const startedAt = performance.now();
     const record = (code: WorkCode) => {
       const tookMs = performance.now() - startedAt;
@@ -53,8 +56,9 @@ export class PoolMetrics {
       callDuration.observe({ provider }, tookMs / 1000);
       calls.inc({ provider, kind: isRetry ? 'retry' : 'first', code });
     };
+    const onFirstDelta = () => firstDelta.observe({ provider }, (performance.now() - startedAt) / 1000);
     try {
-      const reply = await call();
+      const reply = await call(onFirstDelta);
       record(reply.reason === 'blocked' ? 'content_blocked' : 'ok');
       return reply;
     } catch (error) {

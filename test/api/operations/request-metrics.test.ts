@@ -1,6 +1,7 @@
 import express from 'express';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { problemHandler } from '../../../api/http/problem.js';
+import { EventResponse } from '../../../api/http/event-response.js';
+import { problemHandler, recordFailure } from '../../../api/http/problem.js';
 import { createRequestCounts } from '../../../api/operations/request-metrics.js';
 import { Failure } from '../../../shared/failures.js';
 import { type ApiInstruments, openInstruments } from '../../../shared/metrics/instruments.js';
@@ -19,6 +20,17 @@ beforeEach(async () => {
   arrived = Promise.withResolvers();
   const counts = createRequestCounts(instruments.metrics);
   const app = express().use(counts.chat);
+  app.use((_request, response, next) => {
+    response.locals.startedAt = performance.now() - 3000;
+    next();
+  });
+  app.all('/chat/stream', ({ query: { how } }, response) => {
+    if (how === 'replay') response.set('Idempotency-Replayed', 'true');
+    new EventResponse(response).begin({ 'X-LLM-Provider': 'anthropic' });
+    if (how === 'error') recordFailure(response, new Failure('provider_error'));
+    if (how === 'open') response.write(': begun\n\n');
+    else response.end();
+  });
   app.post('/chat', (request, response) => {
     arrived.resolve();
     if (request.query.how === 'hang') return;
@@ -41,6 +53,20 @@ const counted = async () => {
   const all = readMetrics((await instruments.scrape()).text);
   const own = [...all].filter(([name, value]) => /_requests_(total|in_flight)/.test(name) && value !== 0);
   return Object.fromEntries(own.map(([name, value]) => [name.replace('quillgate_', ''), value]));
+};
+/** The series of streams that are not 0, without prefix and labels but the code. */
+const countedStreams = async () => {
+  const all = readMetrics((await instruments.scrape()).text);
+  const own = [...all].filter(
+    ([name, value]) =>
+      /^quillgate_stream(s_total|s_open|_first_event_seconds_count)/.test(name) && value !== 0,
+  );
+  return Object.fromEntries(
+    own.map(([name, value]) => [
+      /code="(\w+)"/.exec(name)?.[1] ?? name.replace(/^quillgate_streams?_|\{.*$/g, ''),
+      value,
+    ]),
+  );
 };
 const ask = (path: string, provider?: string, method = 'POST', signal?: AbortSignal) =>
   fetch(`${server.url}${path}`, {
@@ -90,6 +116,41 @@ describe('createRequestCounts', () => {
         }),
       patience,
     );
+  });
+
+  it('shows a stream as open from its first event to its end, and counts how it ended', async () => {
+    const going = new AbortController();
+    const { body } = await ask('/chat/stream?how=open', 'anthropic', 'POST', going.signal);
+    expect(await countedStreams()).toEqual({ open: 1, first_event_seconds_count: 1 });
+    going.abort();
+    await body?.cancel().catch(() => undefined);
+    await vi.waitFor(
+      async () => expect(await countedStreams()).toEqual({ client_closed: 1, first_event_seconds_count: 1 }),
+      patience,
+    );
+    const replies = [
+      ask('/chat/stream', undefined, 'GET'),
+      ask('/chat/stream?how=replay'),
+      ask('/chat/stream?how=error'),
+    ];
+    for (const reply of replies) await (await reply).text();
+    await vi.waitFor(
+      async () =>
+        expect(await countedStreams()).toEqual({
+          ok: 2,
+          client_closed: 1,
+          provider_error: 1,
+          first_event_seconds_count: 2,
+        }),
+      patience,
+    );
+  });
+
+  it('takes the time to the first event from the arrival of the request', async () => {
+    await (await ask('/chat/stream?how=error')).text();
+    const all = readMetrics((await instruments.scrape()).text);
+    expect(all.get('quillgate_stream_first_event_seconds_bucket{le="2.5",provider="anthropic"}')).toBe(0);
+    expect(all.get('quillgate_stream_first_event_seconds_sum{provider="anthropic"}')).toBeGreaterThan(2.9);
   });
 
   it('counts the blog apart, and of chat nothing but what asks', async () => {

@@ -58,6 +58,19 @@ describe('PoolMetrics', () => {
     });
   });
 
+  it('records the time to the first delta of the calls that have one', async () => {
+    const begun = async (onFirstDelta: () => void) => {
+      onFirstDelta();
+      throw new Failure('provider_error');
+    };
+    await metrics.watchCall(begun, first).catch(() => undefined);
+    await metrics.watchCall(end('stop'), first);
+    expect(await counted()).toMatchObject({
+      'provider_first_delta_seconds_count{}': 1,
+      'provider_call_duration_seconds_count{}': 2,
+    });
+  });
+
   it('counts what became of each job', async () => {
     const times = { queueMs: 1, providerMs: 1 };
     const outcomes: Outcome[] = [
