@@ -39,6 +39,11 @@ export interface ReplyStreamOptions {
 const resendTimeoutMs = 1000;
 /** After this silence the worker is asked how far it has got, in milliseconds: it may have died, and another one begun anew. */
 const silenceMs = 5000;
+/**
+ * After this long without an answer no worker has the text any more, in milliseconds; longer than an outage of the store that a stream
+ * survives. Another worker would have reported that it begins anew, and there may be none.
+ */
+const abandonedMs = 30_000;
 /** UTF-16 units that are asked for at once: a slow client would be sent a long text over and over. */
 export const resendLength = 8192;
 /** UTF-16 units of one event, where the whole text is there. */
@@ -65,6 +70,8 @@ export class ReplyStream {
   #askedUpTo = Number.POSITIVE_INFINITY;
   #asking: NodeJS.Timeout | undefined;
   #hasHeard = false;
+  /** When the worker was last heard, or could first be, by `performance.now()`. */
+  #heardAt = performance.now();
 
   constructor(options: ReplyStreamOptions) {
     this.#options = options;
@@ -135,6 +142,7 @@ export class ReplyStream {
   }
 
   #expectMore(): void {
+    this.#heardAt = performance.now();
     if (this.#hasHeard) return void this.#asking?.refresh();
     this.#hasHeard = true;
     clearInterval(this.#asking);
@@ -154,6 +162,7 @@ export class ReplyStream {
     this.#options.sink.drained().then(
       () => {
         this.#isPaused = false;
+        this.#heardAt = performance.now();
         this.#resendRequestedAt = Number.NEGATIVE_INFINITY;
         this.#requestResend();
       },
@@ -168,10 +177,14 @@ export class ReplyStream {
 
   #requestResend(): void {
     if (this.#isOver || this.#isPaused) return;
-    if (performance.now() - this.#resendRequestedAt < resendTimeoutMs) return;
-    this.#resendRequestedAt = performance.now();
-    this.#askedUpTo = this.#sent + resendLength;
-    this.#options.requestResend(this.#sent);
+    const now = performance.now();
+    // What has not been begun may still wait in the queue.
+    if (this.#sent > 0 && now - this.#heardAt >= abandonedMs) this.#fail(brokenOff());
+    else if (now - this.#resendRequestedAt >= resendTimeoutMs) {
+      this.#resendRequestedAt = now;
+      this.#askedUpTo = this.#sent + resendLength;
+      this.#options.requestResend(this.#sent);
+    }
   }
 
   #interrupt(): Failure {
@@ -190,6 +203,9 @@ export class ReplyStream {
 
 const interrupted = (): Failure =>
   new Failure('internal', { detail: 'The reply was begun anew; ask again from its start.', retryable: true });
+
+const brokenOff = (): Failure =>
+  new Failure('internal', { detail: 'The reply broke off; ask again from its start.', retryable: true });
 
 const beyondText = (): Failure =>
   new Failure('invalid_request', {

@@ -280,6 +280,33 @@ describe('the text of another call', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('is taken for granted when no worker has answered for half a minute', async () => {
+    const { reader, stream } = open();
+    stream.receive(delta(0, 'Hel'));
+    vi.advanceTimersByTime(29_000);
+    // The provider is silent; the worker is there.
+    stream.receive(delta(3, ''));
+    vi.advanceTimersByTime(29_000);
+    expect(stream.hasFailed).toBe(false);
+    vi.advanceTimersByTime(6_000);
+    await expect(stream.failed).rejects.toMatchObject({ code: 'internal', retryable: true });
+    expect([reader.text, vi.getTimerCount()]).toEqual(['Hel', 0]);
+  });
+
+  it('is not taken for granted while nothing was shown, or its reader is slow', async () => {
+    const waiting = open({ isJoined: true });
+    const slow = open();
+    slow.reader.mayRead = () => false;
+    slow.stream.receive(delta(0, 'Hel'));
+    vi.advanceTimersByTime(120_000);
+    slow.reader.mayRead = () => true;
+    await slow.reader.drain();
+    vi.advanceTimersByTime(29_000);
+    expect([waiting.stream.hasFailed, slow.stream.hasFailed]).toEqual([false, false]);
+    waiting.stream[Symbol.dispose]();
+    slow.stream[Symbol.dispose]();
+  });
+
   it('is noticed in the report that a job has begun anew', async () => {
     const { stream } = open({ from: { callId: 'first', offset: 3 }, isJoined: true });
     stream.receive(delta(0, '', 'second'));
