@@ -168,6 +168,12 @@ const rows: Row[] = [
     behave: (n, length) => reply({ says: { pieces: Number(n), length: Number(length) } }),
   },
   {
+    name: 'sim-deltas-<n>-<length>-<ms>',
+    summary: 'the same, ms apart',
+    behave: (n, length, ms) =>
+      reply({ says: { pieces: Number(n), length: Number(length) }, gapMs: Number(ms) }),
+  },
+  {
     name: 'sim-no-usage',
     summary: 'echo that says nothing of the tokens it took',
     behave: () => reply({ withoutUsage: true }),

@@ -42,6 +42,30 @@ fault(
 );
 
 fault(
+  {
+    id: 'T4',
+    injected: `one of two workers frozen for longer than its lock, ${open} streams open`,
+    callsPerRequest: 2,
+  },
+  async (books) => {
+    const { workers } = await books.start({ workers: 2, variables: { CHAT_TIMEOUT_MS: '30000' } });
+    const frozen = workers[0]?.pid ?? 0;
+    const asked = openStreams(books, 'sim-stream-150-20');
+    await allBegun(asked);
+    process.kill(frozen, 'SIGSTOP');
+    const ends = await Promise.all(asked.map(({ end }) => end)).finally(() =>
+      process.kill(frozen, 'SIGCONT'),
+    );
+    expectCodes(ends, ['ok', 'internal']);
+    const broken = ends.filter((end) => codeOf(end) === 'internal');
+    for (const { body } of broken) expect(body.retryable).toBe(true);
+    expect(broken.length).toBeGreaterThan(0);
+    expectCodes(await Promise.all(openStreams(books, 'sim-stream-5-20').map(({ end }) => end)), ['ok']);
+    return `${broken.length} × error: internal, retryable, the other ${open - broken.length} done; both workers serve afterwards`;
+  },
+);
+
+fault(
   { id: 'T5', injected: `kill -9 of the API with ${open} stored streams open`, unanswered: open },
   async (books) => {
     const { api, startApi, simulator } = await books.start();
@@ -81,7 +105,7 @@ fault(
   { id: 'T9', timed: true, injected: 'SIGTERM to a worker with streams that outlast their grace' },
   async (books) => {
     const { workers } = await books.start({ variables: grace });
-    const asked = openStreams(books, 'sim-stream-900-20', 8);
+    const asked = openStreams(books, 'sim-stream-900-20');
     const ordinary = books.ask({ model: 'sim-latency-3000' });
     await Promise.all([allBegun(asked), ordinary.arrived()]);
     const tookMs = await endWithin(asked, workers[0]);
@@ -131,12 +155,12 @@ fault(
   async (books) => {
     const { api, workers, startApi, startWorker } = await books.start();
     await Promise.all([startApi(), startWorker()]);
-    const asked = openStreams(books, 'sim-stream-100-20', 8);
+    const asked = openStreams(books, 'sim-stream-100-20');
     await allBegun(asked);
     for (const { pid } of [api, ...workers]) process.kill(pid, 'SIGTERM');
     expectCodes(await Promise.all(asked.map(({ end }) => end)), ['ok']);
     expect(await api.exitCode).toBe(0);
-    return '8 × done, exit 0';
+    return `${open} × done, exit 0`;
   },
 );
 

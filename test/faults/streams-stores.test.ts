@@ -36,6 +36,25 @@ fault(
   },
 );
 
+fault(
+  {
+    id: 'T7',
+    injected: `Redis loses all it has, ${open} streams open`,
+    stores: ['redis'],
+    callsPerRequest: 2,
+  },
+  async (books) => {
+    const redis = await startOwnRedis(books);
+    await books.start({ store: redis.store, workers: 2 });
+    const asked = openStreams(books, 'sim-stream-250-20');
+    await Promise.all(asked.map(({ begun }) => begun));
+    await redis.command('FLUSHALL');
+    const told = await endsOf(asked);
+    const wellMs = await timeUntil(async () => codeOf(await books.stream().end) === 'ok');
+    return `${told}; serves ${wellMs} ms after that`;
+  },
+);
+
 async function duringOutage(
   books: Books,
   outage: { begin(): Promise<void>; end(): Promise<void> },

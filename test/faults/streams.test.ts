@@ -25,12 +25,12 @@ const endsOf = async (asked: readonly AskedStream[]) =>
 fault(
   {
     id: 'T1',
-    injected: 'streams that are cut, garbled, unfinished or fail after 15 deltas, of every provider',
+    injected: 'streams that are cut, garbled, unfinished or fail after 40 of 80 deltas, of every provider',
   },
   async (books) => {
     await books.start();
     await beginWell(books, 12);
-    const models = ['sim-cut-15', 'sim-malformed-15', 'sim-unfinished-15', 'sim-stream-error-15'];
+    const models = ['sim-cut-40', 'sim-malformed-40', 'sim-unfinished-40', 'sim-stream-error-40'];
     const asked = streamAll(books, models);
     for (const end of await endsOf(asked))
       expect(end).toEqual({ begun: true, code: 'provider_error', retryable: true });
@@ -41,10 +41,12 @@ fault(
 fault(
   {
     id: 'T1',
-    injected: 'a delta of a megabyte, no usage, a reply cut at the token limit, of every provider',
+    injected:
+      'a delta of a megabyte, no usage, a reply cut at the token limit, one byte at a time, of every provider',
   },
   async (books) => {
-    await books.start();
+    await books.start({ variables: { CHAT_TIMEOUT_MS: '30000' } });
+    const dripping = Promise.all(each((provider) => dripOf(books, provider)));
     const asked = streamAll(books, ['sim-deltas-1-1000000', 'sim-no-usage', 'sim-length']);
     expect(await endsOf(asked)).toEqual(asked.map(() => expect.objectContaining({ code: 'ok' })));
     for (const { model, seen } of asked) {
@@ -52,9 +54,21 @@ fault(
       if (model.startsWith('sim-no-usage')) expect(seen.end?.data.usage).toBeUndefined();
       if (model.startsWith('sim-length')) expect(seen.end?.data.finishReason).toBe('length');
     }
-    return `${asked.length} × done, the deltas joined are the response`;
+    for (const { dripped, whole } of await dripping) expect(dripped).toEqual(whole);
+    return `${asked.length + providerIds.length} × done, the deltas joined are the response`;
   },
 );
+
+/** A reply that comes one byte at a time, with characters of several bytes in it, and the same at once. */
+async function dripOf(books: Books, provider: ProviderId) {
+  const messages = [{ content: 'Grüße, 世界 🎉' }];
+  const { end, seen } = books.stream({ provider, model: 'sim-drip-1', messages });
+  const { status, body } = await books.chat({ provider, messages });
+  return {
+    dripped: { status: (await end).status, text: seen.text },
+    whole: { status, text: body.response },
+  };
+}
 
 fault(
   {
@@ -75,14 +89,16 @@ fault(
     const failed = streamAll(books, failing);
     for (const end of await endsOf(failed))
       expect(end).toEqual({ begun: false, code: 'provider_error', retryable: true });
+    const strange = await endsOf(streamAll(books, ['sim-html', 'sim-garbage', 'sim-empty', 'sim-null']));
+    for (const end of strange) expect(end).toMatchObject({ begun: false, code: 'provider_error' });
     // The budget for retries belongs to the pool.
     await beginWell(books, 20);
-    const retried = streamAll(books, ['sim-fail-1-503-retried']);
+    const retried = streamAll(books, ['sim-fail-1-503-retried', 'sim-limit-1-1-retried']);
     const ends = await endsOf(retried);
     expect(ends.map(({ code }) => code)).toEqual(ends.map(() => 'ok'));
     const rejected = await endsOf(streamAll(books, ['sim-status-400', 'sim-blocked']));
     for (const { begun } of rejected) expect(begun).toBe(false);
-    return `${failed.length} × plain 500 provider_error, after one retry at most; retried before the first delta: ${ends.length} × done`;
+    return `${failed.length + strange.length} × plain 500 provider_error, after one retry at most; retried before the first delta: ${ends.length} × done`;
   },
 );
 
@@ -93,7 +109,7 @@ fault(
   {
     id: 'T3',
     timed: true,
-    injected: 'streams that never begin, or stall after 15 deltas, of every provider',
+    injected: 'streams that never begin, or stall after 20 deltas, of every provider',
   },
   async (books) => {
     await books.start({
@@ -104,8 +120,8 @@ fault(
     });
     await beginWell(books, 12);
     const { result, lagMs } = await withLag(async () => {
-      const silent = streamAll(books, ['sim-hang', 'sim-stall-0']);
-      const stalled = streamAll(books, ['sim-stall-15']);
+      const silent = streamAll(books, ['sim-hang', 'sim-stall-0', 'sim-drip']);
+      const stalled = streamAll(books, ['sim-stall-20']);
       for (const end of await endsOf(silent))
         expect(end).toMatchObject({ begun: false, code: 'provider_timeout' });
       for (const end of await endsOf(stalled))
@@ -113,8 +129,8 @@ fault(
       return { silent: await longest(silent), stalled: await longest(stalled) };
     });
     // The deltas are 20 ms apart.
-    expect(result.silent).toBeLessThan(firstTokenMs + 500 + lagMs);
-    expect(result.stalled).toBeLessThan(15 * 20 + idleMs + 500 + lagMs);
+    expect(result.silent).toBeLessThan(firstTokenMs + 1000 + lagMs);
+    expect(result.stalled).toBeLessThan(20 * 20 + idleMs + 1000 + lagMs);
     return `plain 500 provider_timeout after ${result.silent} ms at most; error: provider_timeout after ${result.stalled} ms`;
   },
 );

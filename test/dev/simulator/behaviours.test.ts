@@ -49,6 +49,7 @@ describe('findBehaviour', () => {
       retryAfterS: 7,
     });
     expect(findBehaviour('sim-stream-5-20')).toMatchObject({ says: 5, gapMs: 20 });
+    expect(findBehaviour('sim-deltas-5-9-20')).toMatchObject({ says: { pieces: 5, length: 9 }, gapMs: 20 });
   });
 });
 
