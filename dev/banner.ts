@@ -1,7 +1,7 @@
 import type { Config } from '../shared/config/config.js';
 import { poolSettings } from '../shared/config/pool-settings.js';
 import type { ProviderId } from '../shared/contract.js';
-import type { BlogToken, ChatCredentials } from './credentials.js';
+import type { ChatCredentials, StartToken } from './credentials.js';
 import { toMakeReal } from './simulated-providers.js';
 
 interface Facts {
@@ -11,7 +11,7 @@ interface Facts {
   simulatorUrl: string | undefined;
   simulated: ProviderId[];
   credentials: ChatCredentials;
-  blog: BlogToken;
+  tokens: { blog: StartToken; chat: StartToken };
   logDir: string;
 }
 
@@ -25,7 +25,7 @@ export function originOf({ HOST, PORT }: Pick<Config, 'HOST' | 'PORT'>): string 
 
 /** The text of `npm start` once everything runs. */
 export function banner(facts: Facts): string {
-  const { config, workerPort, simulatorUrl, credentials, blog, logDir } = facts;
+  const { config, workerPort, simulatorUrl, credentials, tokens, logDir } = facts;
   const origin = originOf(config);
   return `
 Quillgate is up.
@@ -48,7 +48,12 @@ ${config.WORKER_PROVIDERS.map((id) => describe(id, facts)).join('\n')}${
 Credentials
   Chat user  ${credentials.username}
   Password   ${credentials.file ? `${credentials.password}   (kept in ${credentials.file})` : 'as set in the environment'}
-  Blog token ${blog.file ? `${blog.token}   (kept in ${blog.file})` : 'as set in the environment'}
+  Chat token ${tokenLine(tokens.chat)}
+  Blog token ${tokenLine(tokens.blog)}
+
+OpenAI-compatible clients (in their environment, not in .env here, where these names are the provider's)
+  OPENAI_BASE_URL=${origin}/v1
+  OPENAI_API_KEY=${tokens.chat.file ? tokens.chat.token : '$CHAT_TOKEN'}
 
 Try it
 ${config.WORKER_PROVIDERS.map((id) => curl(id, facts)).join('\n')}
@@ -57,6 +62,9 @@ ${blogCurls(facts).join('\n')}
 Ctrl-C stops everything; the data stays.
 `;
 }
+
+const tokenLine = ({ token, file }: StartToken): string =>
+  file ? `${token}   (kept in ${file})` : 'as set in the environment';
 
 /** Appends the path to that of the base, which may end with a slash. */
 const urlUnder = (base: string, path: string): string => `${base.replace(/\/+$/, '')}${path}`;
@@ -83,7 +91,7 @@ function curl(id: ProviderId, facts: Facts): string {
   return `  curl -u ${user} -H 'X-LLM: ${id}'${model} -H 'Content-Type: application/json' -d '${body}' ${url}`;
 }
 
-function blogCurls({ config, blog }: Facts): string[] {
+function blogCurls({ config, tokens: { blog } }: Facts): string[] {
   const token = blog.file ? blog.token : '$BLOG_TOKEN';
   const url = fromHere(config, config.BLOG_BASE_URL, '/blogs');
   const body = '{"title":"Hello","content":"My *first* post."}';

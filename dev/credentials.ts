@@ -11,8 +11,8 @@ export interface ChatCredentials {
   file: string | undefined;
 }
 
-/** The access token of `npm start`. */
-export interface BlogToken {
+/** An access token of `npm start`. */
+export interface StartToken {
   token: string;
   /** Holds the token on one line; absent when the environment names it. */
   file: string | undefined;
@@ -32,10 +32,16 @@ export function chatCredentials(config: Config): ChatCredentials {
   throw new ConfigError([`DATA_DIR: ${file} does not hold name:secret; delete it to get a new user`]);
 }
 
-/** The token that the environment names, else the one made at the first start and kept in the data folder. */
-export function blogToken({ BLOG_TOKEN: token, DATA_DIR }: Config): BlogToken {
+/** The token for posts: the one that the environment names, else the one made at the first start and kept in the data folder. */
+export const blogToken = ({ BLOG_TOKEN, DATA_DIR }: Config): StartToken =>
+  startToken(BLOG_TOKEN, join(DATA_DIR, 'blog-token'));
+
+/** The token for chat, in the same way. */
+export const chatToken = ({ CHAT_TOKEN, DATA_DIR }: Config): StartToken =>
+  startToken(CHAT_TOKEN, join(DATA_DIR, 'chat-token'));
+
+function startToken(token: string | undefined, file: string): StartToken {
   if (token) return { token, file: undefined };
-  const file = join(DATA_DIR, 'blog-token');
   const kept = keptLine(file, () => randomBytes(30).toString('base64url'));
   if (/^[\x21-\x7e]{32,}$/.test(kept)) return { token: kept, file };
   throw new ConfigError([`DATA_DIR: ${file} does not hold a token; delete it to get a new one`]);

@@ -7,10 +7,11 @@ import { StartupError } from '../shared/runtime/program.js';
 import { banner, originOf } from './banner.js';
 import { type SpawnedProgram, spawnChild } from './child-program.js';
 import {
-  type BlogToken,
   blogToken,
   type ChatCredentials,
   chatCredentials,
+  chatToken,
+  type StartToken,
   writePrivateFile,
 } from './credentials.js';
 import { occupyDataDir } from './data-dir.js';
@@ -87,7 +88,7 @@ async function startEverything(
   const withSimulator = simulated.length > 0 && config.SIMULATOR_URL === undefined;
   await refuseUnusablePorts(config, { withSimulator });
   const credentials = chatCredentials(config);
-  const blog = blogToken(config);
+  const tokens = { blog: blogToken(config), chat: chatToken(config) };
   const { postgres, databaseUrl } = await prepareDatabase(config, { lifecycle, report });
 
   const logs = ['api', 'worker', 'simulator'].map((name) => join(dataDir.logs, `${name}.log`));
@@ -100,7 +101,7 @@ async function startEverything(
   const run = programRunner({ environment, logDir: dataDir.logs, graceMs, lifecycle });
   const simulator = withSimulator ? run('simulator', {}, ['--port', `${config.SIMULATOR_PORT}`]) : undefined;
   const simulatorUrl = simulator ? `http://127.0.0.1:${await simulator.listening}` : config.SIMULATOR_URL;
-  const variables = variablesOf({ ...config, DATABASE_URL: databaseUrl }, credentials, blog);
+  const variables = variablesOf({ ...config, DATABASE_URL: databaseUrl }, credentials, tokens);
   // Everything runs here, and the banner says who is simulated.
   const worker = run('worker', { ...variables, SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' });
   const api = run('api', variables);
@@ -109,7 +110,7 @@ async function startEverything(
   stopWhenOneEnds(parts, lifecycle);
 
   const workerPort = await worker.listening;
-  const facts = { config, workerPort, simulatorUrl, simulated, credentials, blog, logDir: dataDir.logs };
+  const facts = { config, workerPort, simulatorUrl, simulated, credentials, tokens, logDir: dataDir.logs };
   lifecycle.stopping.throwIfAborted();
   report.up();
   process.stdout.write(banner(facts));
@@ -131,7 +132,11 @@ async function prepareDatabase(
 }
 
 /** What the API and the worker do not take from the environment as it is. */
-const variablesOf = (config: Config, credentials: ChatCredentials, blog: BlogToken): Environment => ({
+const variablesOf = (
+  config: Config,
+  credentials: ChatCredentials,
+  { blog, chat }: Record<'blog' | 'chat', StartToken>,
+): Environment => ({
   HOST: config.HOST,
   PORT: String(config.PORT),
   DATABASE_URL: config.DATABASE_URL,
@@ -141,6 +146,7 @@ const variablesOf = (config: Config, credentials: ChatCredentials, blog: BlogTok
   CHAT_BASE_URL_ALT: config.CHAT_BASE_URL_ALT,
   BLOG_BASE_URL: config.BLOG_BASE_URL,
   BLOG_TOKEN: blog.token,
+  CHAT_TOKEN: chat.token,
 });
 
 interface Surroundings {

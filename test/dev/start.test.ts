@@ -101,6 +101,12 @@ describe('npm start', { timeout }, () => {
     expect(banner).toMatch(new RegExp(`Chat user +${name}\n +Password +${secret} `));
     const token = readFileSync(join(place.dataDir, 'blog-token'), 'utf8');
     expect(banner).toContain(`Blog token ${token.trim()} `);
+    const chatToken = readFileSync(join(place.dataDir, 'chat-token'), 'utf8').trim();
+    expect(banner).toContain(`Chat token ${chatToken} `);
+    expect(banner).toContain(
+      `\n  OPENAI_BASE_URL=http://localhost:${PORT}/v1\n  OPENAI_API_KEY=${chatToken}\n`,
+    );
+    expect(chatToken).not.toBe(token.trim());
     const curls = curlLines(banner, 'chat');
     expect(curls).toHaveLength(providerIds.length);
     for (const [index, id] of providerIds.entries()) {
