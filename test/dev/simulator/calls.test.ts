@@ -105,6 +105,14 @@ describe('the control path', () => {
     expect(await get(path, 'POST')).toMatchObject({ status: 404, json: { simulator: true } });
   });
 
+  it('lists what calls asked of the model, by one set of names', async () => {
+    const request = validRequest('openai');
+    const asked = { stop: 'x', max_completion_tokens: 100, top_p: 0.5, seed: null };
+    await (await send(simulator.url, { ...request, body: { ...request.body, ...asked } })).text();
+    const { json } = await get('/__simulator/calls');
+    expect(json[0].parameters).toEqual({ stop: ['x'], maxOutputTokens: 100, topP: 0.5 });
+  });
+
   it('lists calls with their conversation, filters them and forgets them', async () => {
     await ask('sim-echo');
     await ask('sim-status-503');
