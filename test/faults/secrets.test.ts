@@ -72,7 +72,7 @@ const wrong = {
   REDIS_URL: `https://:${canary}@127.0.0.1`,
   CHAT_PASSWORD: 'canary',
   BLOG_TOKEN: `${canary} with spaces and long enough`,
-  CHAT_TOKEN: `${canary}-too-short`,
+  CHAT_TOKEN: `${canary} with spaces, too`,
   TRUSTED_PROXIES: canary,
   CHAT_TIMEOUT_MS: canary,
   CHAT_USER_MAX_IN_FLIGHT: canary,
