@@ -3,7 +3,7 @@ import { Failure } from '../../shared/failures.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { Semaphore } from '../../shared/runtime/semaphore.js';
 import { type PostgresAddress, parsePostgresUrl } from '../../shared/urls/postgres-url.js';
-import { type Connections, type Drizzle, openConnections } from './connections.js';
+import { Connections, type Query } from './connections.js';
 import {
   answerWithin,
   codeOf,
@@ -14,9 +14,6 @@ import {
 } from './errors.js';
 import { createHealthCheck, type DatabaseHealth } from './health.js';
 import { type Listener, type ListenHooks, startListening } from './listener.js';
-
-/** One statement, made with Drizzle. */
-export type Query<T> = (db: Drizzle) => PromiseLike<T>;
 
 /**
  * What a statement is for:
@@ -197,9 +194,8 @@ class Pool {
     await nextTurn();
     if (this.#isClosed) throw new DatabaseTimeout('CONNECTION_ENDED');
     const connections = this.#connections;
-    const work = async () => await query(connections.db);
     try {
-      return await answerWithin(this.#options.answerMs, work());
+      return await answerWithin(this.#options.answerMs, connections.run(query));
     } catch (error) {
       if (!keepsConnections(error)) this.#replace(connections);
       if (error instanceof DatabaseTimeout) this.#options.log.warn('database timeout');
@@ -216,11 +212,10 @@ class Pool {
   }
 
   #open(): Connections {
-    const { address, size, answerMs } = this.#options;
+    const { address, answerMs } = this.#options;
     const statementMs = Math.max(minStatementMs, answerMs - arrivalMs);
-    return openConnections({
+    return new Connections({
       address,
-      max: size,
       connectTimeoutMs,
       session: { application_name: 'quillgate', statement_timeout: `${statementMs}ms` },
     });

@@ -7,10 +7,13 @@ import { drizzle, type PostgresJsDatabase } from './drizzle.js';
 /** Drizzle's query builder on postgres.js. Raw SQL returns only arrays of text as arrays, and times as strings. */
 export type Drizzle = PostgresJsDatabase<Record<string, never>>;
 
-/** Connections to a database, opened by its queries. */
-export interface Connections {
+/** One statement, made with Drizzle. */
+export type Query<T> = (db: Drizzle) => PromiseLike<T>;
+
+/** A connection to a database, opened by its queries. */
+export interface Connection {
   readonly db: Drizzle;
-  /** Takes no more queries, waits up to `graceMs` milliseconds for those that run, then fails them. Never rejects. */
+  /** Takes no more queries, waits up to `graceMs` milliseconds for the one that runs, then fails it. Never rejects. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -27,34 +30,63 @@ interface SessionOptions {
 }
 
 /**
- * Prepares `max` connections, for as many queries at a time. Those that are lost, idle for a minute or older than half an hour to an
- * hour (the default of postgres.js) are opened anew: a new one may lead to the server that has taken over.
+ * As many connections as queries run at once. Those that are lost, idle for a minute or older than half an hour to an hour (the
+ * default of postgres.js) are opened anew: a new one may lead to the server that has taken over.
  */
-export const openConnections = ({ max, ...options }: SessionOptions & { max: number }): Connections =>
-  open(options, { max, maxSockets: Infinity, idle_timeout: idleTimeoutSeconds });
+export class Connections {
+  readonly #options: SessionOptions;
+  readonly #all: Connection[] = [];
+  readonly #free: Connection[] = [];
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+  }
+
+  /** Runs the query on the connection that was used last, so that those that are not needed become idle. */
+  async run<T>(query: Query<T>): Promise<T> {
+    const connection = this.#free.pop() ?? this.#open();
+    try {
+      return await query(connection.db);
+    } finally {
+      this.#free.push(connection);
+    }
+  }
+
+  /** Waits up to `graceMs` milliseconds for the queries that run, then fails them. Never rejects. */
+  async close(graceMs: number): Promise<void> {
+    await Promise.all(this.#all.map((connection) => connection.close(graceMs)));
+  }
+
+  #open(): Connection {
+    const connection = open(this.#options, { maxSockets: Infinity, idle_timeout: idleTimeoutSeconds });
+    this.#all.push(connection);
+    return connection;
+  }
+}
 
 /** Prepares one connection, whose queries fail once it is lost: what the session holds is lost with it. */
-export const openSession = (options: SessionOptions): Connections =>
-  open(options, { max: 1, maxSockets: 1, max_lifetime: null });
+export const openSession = (options: SessionOptions): Connection =>
+  open(options, { maxSockets: 1, max_lifetime: null });
 
 /** Firewalls silently forget connections that are idle for some minutes. */
 const idleTimeoutSeconds = 60;
 const keepAliveSeconds = 30;
 
 interface Limits {
-  max: number;
   maxSockets: number;
   idle_timeout?: number;
   max_lifetime?: null;
 }
 
 /** The only use of postgres.js. */
-function open(options: SessionOptions, { maxSockets, ...limits }: Limits): Connections {
+function open(options: SessionOptions, { maxSockets, ...limits }: Limits): Connection {
   const { address, connectTimeoutMs, session, onNotify, onLost = () => undefined } = options;
   const sockets = new Sockets(address, maxSockets);
   const settings: postgres.Options<typeof types> & Unlisted = {
     ...address,
     ...limits,
+    // With several its list of idle connections grows with each query, and so does the time to search it (decision 8).
+    max: 1,
     connect_timeout: connectTimeoutMs / 1000,
     keep_alive: keepAliveSeconds,
     backoff: () => 0,
@@ -100,13 +132,13 @@ const types = {
 
 const quote = (text: string): string => `"${text.replace(/["\\]/g, '\\$&')}"`;
 
-/** Opens the sockets of connections, and can end them all. */
+/** Opens the sockets of a connection, one after the other, and can end them all. */
 class Sockets {
   readonly #address: PostgresAddress;
   readonly #open = new Set<Socket>();
   #left: number;
 
-  /** At most `max` sockets are opened, one after the other or at once. */
+  /** At most `max` sockets are opened. */
   constructor(address: PostgresAddress, max: number) {
     this.#address = address;
     this.#left = max;

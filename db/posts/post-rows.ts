@@ -53,7 +53,7 @@ export function toPost(row: PostRow): Post {
   };
 }
 
-/** Builds a query once for all connections that were opened together: building takes Drizzle longer than running. */
+/** Builds a query once for each connection: building takes Drizzle longer than running. */
 export function buildOnce<Query>(build: (db: Drizzle) => Query): (db: Drizzle) => Query {
   const built = new WeakMap<Drizzle, Query>();
   return (db) => {

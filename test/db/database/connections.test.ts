@@ -43,10 +43,14 @@ async function setForNewSessions(setting: string, value: string) {
 }
 
 /** The processes of PostgreSQL behind both connections. */
-async function pidsOf(database: Database): Promise<(number | undefined)[]> {
-  const pid = sql<{ pid: number }>`select pg_backend_pid() as pid, pg_sleep(0.1)`;
-  const answers = await Promise.all([1, 2].map(() => database.run((db) => db.execute<{ pid: number }>(pid))));
-  return answers.map(([row]) => row?.pid).sort();
+const pidsOf = async (database: Database): Promise<(number | undefined)[]> =>
+  (await Promise.all([pidOf(database), pidOf(database)])).sort();
+
+/** The process of PostgreSQL that this query runs in. */
+async function pidOf(database: Database): Promise<number | undefined> {
+  const pid = sql`select pg_backend_pid() as pid, pg_sleep(0.1)`;
+  const [row] = await database.run((db) => db.execute<{ pid: number }>(pid));
+  return row?.pid;
 }
 
 const write = (database: Database) =>
@@ -58,7 +62,7 @@ const codeOfFailure = (work: Promise<unknown>) =>
     (error: unknown) => codeOf(error instanceof Failure ? error.cause : error),
   );
 
-describe('openConnections', () => {
+describe('Connections', () => {
   it('writes again as soon as new connections lead to a server that takes writes', async () => {
     const database = open();
     const readOnly = await setForNewSessions('default_transaction_read_only', 'on');
@@ -133,5 +137,15 @@ describe('openConnections', () => {
     const before = await pidsOf(database);
 
     expect(await pidsOf(database)).toEqual(before);
+  });
+
+  it('runs queries that follow one another on one connection', async () => {
+    const database = open();
+    await pidsOf(database);
+    const used = new Set<number | undefined>();
+
+    for (const _ of [1, 2, 3]) used.add(await pidOf(database));
+
+    expect(used.size).toBe(1);
   });
 });
