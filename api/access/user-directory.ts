@@ -90,7 +90,9 @@ export class UserDirectory {
     const { users, tokens, log } = this.#deps;
     this.#requested = false;
     try {
-      const [rows] = await Promise.all([users.digests(), tokens.load()]);
+      const rows = await users.digests();
+      // Not beside it: after a failure there it would go on, and might end after the next load, with what was read before.
+      await tokens.load();
       this.#entries = this.#entriesOf(rows);
       if (!this.#loaded) log.info({ users: rows.length }, 'users loaded');
       this.#loaded = true;
