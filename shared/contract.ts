@@ -190,6 +190,12 @@ export interface Problem {
   retryable?: boolean;
 }
 
+/** Whom to ask: a provider, and its own name of the model; without one, the model by default there. */
+export interface Target {
+  provider: ProviderId;
+  model?: string | undefined;
+}
+
 /** One message after validation: a known role and a text that is not blank. */
 export interface Turn {
   role: Role;

@@ -22,6 +22,7 @@ import { notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
 import { openHealthServer } from './health-server.js';
 import { DeltaPublisher } from './job/delta-publisher.js';
+import { NextAttempts } from './job/next-attempt.js';
 import { LiveSettings } from './pool/live-settings.js';
 import { Pool } from './pool/pool.js';
 import { openProvider } from './providers/provider-settings.js';
@@ -71,6 +72,7 @@ async function startPools({ config, store, instruments, log, lifecycle }: StartD
   // All are loaded, and their release is registered, before the first takes a job.
   const providers = await Promise.all(ids.map((id) => openProvider(id, config)));
   const deltas = new DeltaPublisher({ relay, windowMs: deltaWindowMs[store.kind], log });
+  const nextAttempts = lifecycle.opened('fallback', new NextAttempts({ store, log }), (open) => open.close());
   const starting: Promise<Pool>[] = [];
   const grace = { graceMs: config.SHUTDOWN_GRACE_MS, streamGraceMs: config.STREAM_GRACE_MS };
   lifecycle.opened('pools', starting, async () => {
@@ -78,7 +80,7 @@ async function startPools({ config, store, instruments, log, lifecycle }: StartD
   });
   for (const provider of providers) {
     const settings = new LiveSettings(poolSettings(config, provider.id));
-    const shared = { config, store, relay, deltas, workerName, instruments, log };
+    const shared = { config, store, relay, deltas, nextAttempts, workerName, instruments, log };
     const pool = new Pool({ provider, settings, ...shared });
     starting.push(pool.start().then(() => pool));
   }

@@ -1,3 +1,7 @@
+/** Whether a model may have this name. It becomes part of providers' URLs: no `..`, and nothing that needs escaping. */
+export const isModelName = (name: string): boolean =>
+  /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}$/.test(name);
+
 /** Which models callers may name at a provider, besides its default one. */
 export interface ModelRules {
   /** The operator's own choice, which callers may name whatever it is. */

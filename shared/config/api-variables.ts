@@ -1,5 +1,15 @@
 import { z } from 'zod';
-import { byteCount, count, httpUrl, list, milliseconds, secret, text, varied } from './variable-types.js';
+import {
+  byteCount,
+  count,
+  httpUrl,
+  list,
+  milliseconds,
+  secret,
+  targets,
+  text,
+  varied,
+} from './variable-types.js';
 
 const imageHost = /^(\*\.)?([a-z0-9-]+\.)+[a-z0-9-]+(:\d{1,5})?$/i;
 const areImageHosts = (parts: readonly string[]): boolean =>
@@ -18,6 +28,13 @@ const origin = z.union(
   ],
   { error: 'must be a comma list of origins such as https://app.example.org, without a path, or *' },
 );
+
+const fallback = (name: string) =>
+  targets
+    .optional()
+    .describe(
+      `Comma list of up to four providers or provider/model that are asked one after another when ${name} fails, for requests without X-LLM-Fallback; none unless set, because conversations then reach another company.`,
+    );
 
 /** What the API serves, to whom, and how much of it. */
 export const apiVariables = {
@@ -95,6 +112,10 @@ export const apiVariables = {
     .describe(
       'How long a stream may go on after the deadline for its first delta, in seconds; a request with Prefer: wait=N ends with that.',
     ),
+  OPENAI_FALLBACK: fallback('OpenAI'),
+  ANTHROPIC_FALLBACK: fallback('Anthropic'),
+  BEDROCK_FALLBACK: fallback('Bedrock'),
+  VERTEXAI_FALLBACK: fallback('Vertex AI'),
   CHAT_USER_MAX_IN_FLIGHT: count(100_000)
     .optional()
     .describe(

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { StoreUrlError } from '../urls/store-url-error.js';
+import { parseTargets } from './targets.js';
 
 export const port = z.coerce.number().int().min(0).max(65535);
 export const milliseconds = (least: number) => z.coerce.number().int().min(least).max(3_600_000);
@@ -49,3 +50,11 @@ export const list = z.string().transform((text) =>
 export const providerList = z
   .array(z.enum(providerIds, { error: `must be a comma list of: ${providerIds.join(', ')}` }))
   .min(1);
+
+/** Whom to ask when a provider fails, as in `parseTargets`. */
+export const targets = z.string().transform((text, context) => {
+  const parsed = parseTargets(text);
+  if (parsed) return parsed;
+  context.addIssue('must be none, or a comma list of up to four different providers or provider/model');
+  return z.NEVER;
+});

@@ -21,7 +21,7 @@ type LabelsOf<Definition extends MetricDefinition> = {
 };
 
 type InstrumentOf<Definition extends MetricDefinition> = {
-  counter: { inc(labels: LabelsOf<Definition>): void };
+  counter: { inc(labels: LabelsOf<Definition>, value?: number): void };
   gauge: {
     set(labels: LabelsOf<Definition>, value: number): void;
     inc(labels: LabelsOf<Definition>): void;

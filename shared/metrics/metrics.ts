@@ -130,6 +130,18 @@ export const workerMetrics = {
     help: 'Jobs that ended at this worker: ok, cancelled, or the code of the failure.',
     labels: { provider, code: workCodes },
   },
+  fallbacks: {
+    name: 'quillgate_fallbacks_total',
+    type: 'counter',
+    help: 'Chats that this worker passed on to the next provider of their fallback, because their job had failed here.',
+    labels: { provider, next: provider },
+  },
+  tokens: {
+    name: 'quillgate_tokens_total',
+    type: 'counter',
+    help: 'Tokens that the provider counted: of conversations (input) and of replies (output), those of failed attempts included where it says.',
+    labels: { provider, direction: ['input', 'output'] },
+  },
   queueWait: {
     name: 'quillgate_queue_wait_seconds',
     type: 'histogram',

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { providerIds } from '../contract.js';
 import { version } from './version.js';
 
 /**
@@ -8,11 +9,14 @@ import { version } from './version.js';
 
 /** A piece of a reply's text; an empty one says how far the text has got. */
 const deltaSchema = z.object({
+  /** The chat's, as in `resendSchema`. */
   jobId: z.string(),
   /** Which reader at the API process it is for; absent means the one who asked for the chat. */
   reader: z.string().optional(),
   /** The call whose text it is: another call for the same job gives another text. */
   callId: z.string(),
+  /** Who writes it, where that is not whom the request names. */
+  provider: z.enum(providerIds).optional(),
   /** The length of the text before it, in UTF-16 units. */
   at: z.int().nonnegative(),
   text: z.string(),

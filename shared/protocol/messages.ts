@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
+import { attemptSchema } from './attempts.js';
 import { jsonText } from './json-text.js';
 import { modelParametersSchema } from './model-parameters.js';
 import { version } from './version.js';
@@ -20,14 +21,12 @@ const content = z.union([
     .transform((parts) => parts.map(({ text }) => text).join('')),
 ]);
 
-/** Whom to ask when an attempt fails. */
-const nextAttempt = z.object({ provider, model: z.string().optional() });
-
 /** A conversation to answer; the payload of a job on the queue `chat-<provider>`. */
 export const chatJobSchema = z.object({
   v: version,
-  provider,
-  model: z.string().optional(),
+  ...attemptSchema.shape,
+  /** Id of the chat; absent means the job's, as in a first attempt. */
+  chatId: z.string().optional(),
   turns: jsonText(z.array(z.object({ role: z.enum(['system', 'user', 'assistant']), content })).min(1)),
   /** What the caller asks of the model beside the conversation; absent means nothing, and in jobs of the release before. */
   parameters: jsonText(modelParametersSchema).optional(),
@@ -42,10 +41,6 @@ export const chatJobSchema = z.object({
   keptUntil: z.number().optional(),
   /** Id of the user who asks; absent from the release before. */
   user: z.string().optional(),
-  /** Which attempt at the chat this job is, from 1; absent means the first. */
-  attempt: z.int().positive().optional(),
-  /** The attempts that remain should this one fail, in their order; absent means none. */
-  fallback: z.array(nextAttempt).optional(),
   /** Whether the caller reads the reply piece by piece; absent means not. */
   stream: z.boolean().optional(),
   /**
@@ -75,6 +70,7 @@ export const resultMessageSchema = z.object({
   v: version,
   settled: z.array(
     z.object({
+      /** The chat's, whichever of its attempts has ended. */
       jobId: z.string(),
       /** As `encodeOutcome` writes it; absent when it is too large to send along. */
       outcome: z.string().optional(),
@@ -84,7 +80,7 @@ export const resultMessageSchema = z.object({
 
 export type ResultMessage = z.output<typeof resultMessageSchema>;
 
-/** Published on `cancel.<provider>` when nobody waits for these jobs any more. */
+/** Published on `cancel.<provider>` when nobody waits for these chats any more; `jobIds` are theirs, whatever their attempt. */
 export const cancelSchema = z.object({ v: version, jobIds: z.array(z.string()) });
 
 export type Cancel = z.output<typeof cancelSchema>;

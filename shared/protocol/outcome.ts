@@ -1,10 +1,8 @@
 import { z } from 'zod';
-import { providerIds } from '../contract.js';
 import { failureCodes } from '../failures.js';
+import { type Attempt, attemptSchema, endedAttemptSchema, usage } from './attempts.js';
 import { jsonText } from './json-text.js';
 import { version, writtenVersion } from './version.js';
-
-const usage = z.object({ inputTokens: z.number(), outputTokens: z.number() }).optional();
 
 const completion = {
   text: z.string(),
@@ -17,22 +15,13 @@ const completion = {
   finish: z.enum(['stop', 'length', 'tool_calls']).optional(),
 };
 
-/** One attempt at a chat, and what it cost. */
-const attempt = z.object({
-  provider: z.enum(providerIds),
-  model: z.string().optional(),
-  /** `ok`, or what it failed with. */
-  code: z.enum(['ok', ...failureCodes]).catch('internal'),
-  usage,
-});
-
 const timings = {
-  /** Milliseconds the job waited before a worker took it. */
+  /** Milliseconds the job waited before a worker took it; of all attempts, as is the next. */
   queueMs: z.number(),
   /** Milliseconds spent at the provider, all attempts and the pause between them included. */
   providerMs: z.number(),
-  /** All attempts in their order; absent when there was only one, which is the outcome itself. */
-  attempts: z.array(attempt).optional(),
+  /** All attempts in their order, the last of which gave the outcome; absent when there was only one, which is the outcome itself. */
+  attempts: z.array(endedAttemptSchema).optional(),
 };
 
 /**
@@ -43,7 +32,7 @@ const timings = {
 const outcomeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ok'), ...completion, ...timings }),
   z.object({ kind: z.literal('truncated'), ...completion, ...timings }),
-  z.object({ kind: z.literal('blocked'), ...timings }),
+  z.object({ kind: z.literal('blocked'), usage, ...timings }),
   z.object({ kind: z.literal('cancelled'), ...timings }),
   z.object({
     kind: z.literal('failed'),
@@ -51,11 +40,17 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     code: z.enum(failureCodes).catch('internal'),
     retryable: z.boolean(),
     retryAfterMs: z.number().optional(),
+    /** The attempt that follows: then this is the end of a job, and not of the chat. */
+    next: attemptSchema.optional(),
     ...timings,
   }),
 ]);
 
 export type Outcome = z.output<typeof outcomeSchema>;
+
+/** The attempt that follows the job that ended so; undefined when the chat has ended. */
+export const nextOf = (outcome: Outcome): Attempt | undefined =>
+  outcome.kind === 'failed' ? outcome.next : undefined;
 
 /** What a job whose outcome cannot be read ended as. */
 export const brokenOutcome: Outcome = {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
+import { type Attempt, attemptSchema } from './attempts.js';
 import { jsonText } from './json-text.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from './outcome.js';
 import { version, writtenVersion } from './version.js';
@@ -13,14 +14,17 @@ import { version, writtenVersion } from './version.js';
 /** What is known of a stored chat beside its outcome; never its conversation. Times are in milliseconds since the epoch. */
 const storedChatSchema = z.object({
   v: version,
-  /** Also the job's. */
+  /** Also that of its first job. */
   id: z.string(),
   /** Name of the user. */
   owner: z.string(),
   /** Id of the user; absent in what the release before has written, which went by the name. */
   ownerId: z.string().optional(),
+  /** As the request names them. */
   provider: z.enum(providerIds),
   model: z.string().optional(),
+  /** The attempt that is under way; absent means the first, which asks whom the request names and nobody after that. */
+  current: attemptSchema.optional(),
   /** Tells whether a request that comes with the same key is the same. */
   requestHash: z.string(),
   createdAt: z.number(),
@@ -41,6 +45,10 @@ const storedResultSchema = z.object({
 
 /** How a stored chat ended, and when, in milliseconds since the epoch. */
 type StoredResultRecord = z.output<typeof storedResultSchema>;
+
+/** The attempt that is under way. */
+export const currentOf = ({ current, provider, model }: StoredChat): Attempt =>
+  current ?? { provider, ...(model !== undefined && { model }) };
 
 /** So long an outcome waits for a store that is away, in milliseconds: a restart or a failover takes a few seconds. */
 export const resultTimeoutMs = 10_000;

@@ -66,7 +66,7 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
       replyTo: 'node',
       keptUntil,
     };
-    return runChatJob(job, Date.now(), {
+    const ended = runChatJob(job, Date.now(), {
       provider: by,
       settings: {
         concurrency: 1,
@@ -90,6 +90,7 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
         stop.signal,
       ),
     });
+    return ended.then(({ outcome }) => outcome);
   };
   const record = (outcome: Outcome) =>
     shared.another.records.create(resultKey(id), { value: encodeStoredResult(outcome, 1), ttlMs });

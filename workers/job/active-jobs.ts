@@ -14,19 +14,25 @@ interface ActiveJobsOptions {
   now?: () => number;
 }
 
-/** Cancelled jobs that are remembered at most: a megabyte or two. */
+interface RunningJob {
+  readonly jobId: string;
+  /** The chat that it is an attempt at. */
+  readonly chatId: string;
+}
+
+/** Cancelled chats that are remembered at most: a megabyte or two. */
 const maxRemembered = 10_000;
 
 /**
- * The jobs that run in a pool, each with a signal of its own. Cancelled jobs are remembered for a minute: one may still be
+ * The jobs that run in a pool, each with a signal of its own. Cancelled chats are remembered for a minute: a job of one may still be
  * on its way here from the queue when its cancel arrives, or be taken over from a worker that died.
  */
 export class ActiveJobs {
   readonly #rememberedMs: number;
   readonly #now: () => number;
   /** Not by id: a job whose lock was lost can run here twice. */
-  readonly #active = new Set<{ jobId: string; controller: AbortController }>();
-  /** When they were cancelled, oldest first. */
+  readonly #active = new Set<RunningJob & { controller: AbortController }>();
+  /** When chats were cancelled, oldest first. */
   readonly #cancelled = new Map<string, number>();
   #abortedWith: Error | undefined;
 
@@ -35,13 +41,17 @@ export class ActiveJobs {
     this.#now = now;
   }
 
-  /** Runs the job; its signal aborts with `Cancelled`, with `LockLost`, or with the reason given to `abortAll`. */
-  async run<T>(jobId: string, job: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  /** Runs a job of this chat, under an id of its own unless it is the first; its signal aborts with `Cancelled`, with `LockLost`, or with the reason given to `abortAll`. */
+  async run<T>(
+    chatId: string,
+    job: (signal: AbortSignal) => Promise<T>,
+    { jobId = chatId }: { jobId?: string } = {},
+  ): Promise<T> {
     const controller = new AbortController();
     this.#forgetOld();
     if (this.#abortedWith !== undefined) controller.abort(this.#abortedWith);
-    else if (this.#cancelled.has(jobId)) controller.abort(new Cancelled());
-    const entry = { jobId, controller };
+    else if (this.#cancelled.has(chatId)) controller.abort(new Cancelled());
+    const entry = { jobId, chatId, controller };
     this.#active.add(entry);
     try {
       return await job(controller.signal);
@@ -50,12 +60,12 @@ export class ActiveJobs {
     }
   }
 
-  /** Aborts these jobs where they run, and those that start within the next minute. */
-  cancel(jobIds: readonly string[]): void {
-    this.abort(jobIds, new Cancelled());
-    for (const jobId of jobIds) {
-      this.#cancelled.delete(jobId);
-      this.#cancelled.set(jobId, this.#now());
+  /** Aborts the jobs of these chats where they run, and those that start within the next minute. */
+  cancel(chatIds: readonly string[]): void {
+    this.abort(chatIds, new Cancelled());
+    for (const chatId of chatIds) {
+      this.#cancelled.delete(chatId);
+      this.#cancelled.set(chatId, this.#now());
     }
     this.#forgetOld();
   }
@@ -65,15 +75,16 @@ export class ActiveJobs {
    * aborted.
    */
   abortLost(jobIds: readonly string[]): string[] {
-    const running = new Set([...this.#active].map(({ jobId }) => jobId));
-    this.abort(jobIds, new LockLost());
-    return jobIds.filter((jobId) => running.has(jobId));
+    const ids = new Set(jobIds);
+    const running = [...this.#active].filter(({ jobId }) => ids.has(jobId));
+    for (const { controller } of running) controller.abort(new LockLost());
+    return [...new Set(running.map(({ jobId }) => jobId))];
   }
 
-  /** Aborts these jobs where they run. */
-  abort(jobIds: readonly string[], reason: Error): void {
-    const ids = new Set(jobIds);
-    for (const { jobId, controller } of this.#active) if (ids.has(jobId)) controller.abort(reason);
+  /** Aborts the jobs of these chats where they run. */
+  abort(chatIds: readonly string[], reason: Error): void {
+    const ids = new Set(chatIds);
+    for (const { chatId, controller } of this.#active) if (ids.has(chatId)) controller.abort(reason);
   }
 
   /** Aborts all jobs, and every job that starts from now on. */
@@ -83,9 +94,9 @@ export class ActiveJobs {
   }
 
   #forgetOld(): void {
-    for (const [jobId, at] of this.#cancelled) {
+    for (const [chatId, at] of this.#cancelled) {
       if (this.#cancelled.size <= maxRemembered && this.#now() - at < this.#rememberedMs) return;
-      this.#cancelled.delete(jobId);
+      this.#cancelled.delete(chatId);
     }
   }
 }

@@ -1,6 +1,7 @@
 import { isModelAllowed } from '../../shared/config/allowed-models.js';
 import type { PoolSettings } from '../../shared/config/pool-settings.js';
 import { Failure } from '../../shared/failures.js';
+import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { Provider, ProviderReply, ProviderRequest } from '../providers/provider.js';
@@ -12,12 +13,14 @@ import { type CallKind, type Circuit, NotBegun } from './circuit.js';
 import type { Circuits } from './circuits.js';
 import type { DeltaStream } from './delta-publisher.js';
 import type { LoadTracker } from './load-tracker.js';
+import type { NextAttempt } from './next-attempt.js';
+import { conclude, type Timings, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
 import type { PoolMetrics } from './pool-metrics.js';
 import { type RetryBudget, withOneRetry } from './retry.js';
 import type { Slot } from './slots.js';
 import type { StoredResult } from './stored-results.js';
 
-/** What a chat job works with; all but the last seven are shared by the jobs of a pool. */
+/** What a chat job works with; all but the last eight are shared by the jobs of a pool. */
 export interface ChatJobDeps {
   provider: Provider;
   settings: PoolSettings;
@@ -41,8 +44,18 @@ export interface ChatJobDeps {
   storedResult?: StoredResult | undefined;
   /** Of a job whose reply is read as it is written. */
   deltas?: DeltaStream | undefined;
+  /** Of a job with a fallback. */
+  nextAttempt?: Pick<NextAttempt, 'find' | 'begin'> | undefined;
   /** Whether a worker has taken the job before. */
   isRestarted?: boolean;
+}
+
+/** How a job ended. */
+export interface EndedJob {
+  /** What came of this attempt. */
+  readonly own: Outcome;
+  /** What came of the chat, with all attempts; or that another attempt follows. */
+  readonly outcome: Outcome;
 }
 
 /**
@@ -53,19 +66,48 @@ export interface ChatJobDeps {
  * 4. the provider is called through the model's circuit, with one retry at most, never past the deadline, nor after the
  *    first delta of a stream;
  * 5. whatever happened becomes an outcome;
- * 6. that of a stored chat is recorded, unless another one was recorded meanwhile, which then counts.
+ * 6. a failure that another provider may mend is passed on to the next of the fallback, unless a stream has begun;
+ * 7. else the outcome of a stored chat is recorded, unless another one was recorded meanwhile, which then counts.
  *
  * `enqueuedAt` is in milliseconds since the epoch. Throws `NotBegun` for a job that goes back to its queue, and what nobody
  * expected; neither is recorded as an outcome.
  */
-export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJobDeps): Promise<Outcome> {
-  const earlier = await deps.storedResult?.find(job.deadline);
-  if (earlier !== undefined) return earlier;
-  if (deps.isRestarted) deps.deltas?.announceRestart();
+export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJobDeps): Promise<EndedJob> {
+  const recorded = await deps.storedResult?.find(job.deadline);
+  if (recorded !== undefined) return { own: recorded, outcome: recorded };
   const times = new JobTimes(enqueuedAt, deps);
-  const outcome = await answer(job, times, deps);
+  const passedOn = deps.isRestarted ? await findNext(times, deps) : undefined;
+  if (passedOn) return passedOn;
+  const own = await answer(job, times, deps);
   times.begin();
-  return deps.storedResult ? deps.storedResult.record(outcome) : outcome;
+  const ended = toEndedAttempt(own, job);
+  const followed = await passOn(own, ended, deps);
+  if (followed) return { own, outcome: followed };
+  const outcome = conclude(own, [...(job.earlier ?? []), ended]);
+  return { own, outcome: deps.storedResult ? await deps.storedResult.record(outcome) : outcome };
+}
+
+/** Of a job that a worker has taken before: it may have passed the chat on, and died before the job had ended. */
+async function findNext(
+  { timings }: JobTimes,
+  { deltas, nextAttempt }: ChatJobDeps,
+): Promise<EndedJob | undefined> {
+  deltas?.announceRestart();
+  const next = await nextAttempt?.find();
+  if (next === undefined) return undefined;
+  const own: Outcome = { kind: 'failed', code: 'internal', retryable: true, ...timings };
+  return { own, outcome: { ...own, next } };
+}
+
+/** The outcome of a job that another attempt follows; undefined when the chat ends with it. */
+async function passOn(
+  own: Outcome,
+  ended: EndedAttempt,
+  { deltas, nextAttempt }: ChatJobDeps,
+): Promise<Outcome | undefined> {
+  if (own.kind !== 'failed' || deltas?.hasBegun) return undefined;
+  const next = await nextAttempt?.begin(ended);
+  return next && { ...own, next };
 }
 
 /** When a job was enqueued and begun, in milliseconds since the epoch; it begins with its first call. */
@@ -118,6 +160,7 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
       now,
       signal: stop,
       mayRetry,
+      ...(deps.nextAttempt && { maxPauseMs: patienceMs }),
     };
     const reply = await withOneRetry(attempt, limits);
     return toOutcome(reply, { ...times.timings, ...(deltas && { callId: deltas.callId }) });
@@ -128,6 +171,9 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
     return toFailedOutcome(error, times.timings);
   }
 }
+
+/** How long a job waits for its model, where another provider may be asked instead, in milliseconds. */
+const patienceMs = 500;
 
 /** When a call is of no use any more that has not begun to answer, in milliseconds since the epoch. */
 const startOf = ({ deadline, firstDeltaBy = deadline }: ChatJob): number => Math.min(deadline, firstDeltaBy);
@@ -140,13 +186,18 @@ interface Attempt {
   onBegin: () => void;
 }
 
-/** A job whose call never reached the provider goes back to the queue, for a worker that reaches the provider. */
+/**
+ * A job whose call never reached the provider goes back to the queue, for a worker that reaches the provider; one with a fallback goes
+ * on to that.
+ */
 async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps): Promise<ProviderReply> {
   const { job, request, kind, onBegin } = attempt;
-  const { account, metrics, slot, stop } = deps;
+  const { account, metrics, slot, stop, nextAttempt } = deps;
+  const patience = nextAttempt && { patienceMs };
   try {
-    return await circuit.run({ deadline: startOf(job), stop, slot }, kind, (onReply) => {
-      if (!kind.isRetry && refusesCalls(account)) throw new NotBegun();
+    return await circuit.run({ deadline: startOf(job), stop, slot, ...patience }, kind, (onReply) => {
+      if (!kind.isRetry && refusesCalls(account))
+        throw nextAttempt ? new Failure('provider_unavailable') : new NotBegun();
       onBegin();
       const call = (onFirstDelta: () => void) => {
         const onBegun = () => {
@@ -158,8 +209,8 @@ async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps
       return account.run(() => metrics.watchCall(call, kind));
     });
   } catch (error) {
-    if (!kind.isRetry && isUnreachable(error) && !deps.deltas?.hasBegun && deps.mayRequeue())
-      throw new NotBegun();
+    const mayGoBack = !kind.isRetry && !nextAttempt && !deps.deltas?.hasBegun;
+    if (mayGoBack && isUnreachable(error) && deps.mayRequeue()) throw new NotBegun();
     throw error;
   }
 }
@@ -221,31 +272,4 @@ async function callOnce(
   } finally {
     call.release();
   }
-}
-
-type Timings = Pick<Outcome, 'queueMs' | 'providerMs'>;
-
-function toOutcome(
-  { text, reason, model, usage }: ProviderReply,
-  { callId, ...timings }: Timings & { callId?: string },
-): Outcome {
-  const completion = { text, model, ...(usage && { usage }), ...(callId && { callId }), ...timings };
-  switch (reason) {
-    case 'stop':
-      return { kind: 'ok', ...completion };
-    case 'length':
-      return { kind: 'truncated', ...completion };
-    case 'blocked':
-      return { kind: 'blocked', ...timings };
-  }
-}
-
-function toFailedOutcome({ code, retryable, facts }: Failure, timings: Timings): Outcome {
-  return {
-    kind: 'failed',
-    code,
-    retryable,
-    ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
-    ...timings,
-  };
 }

@@ -13,6 +13,8 @@ export class NotBegun extends Error {
 export interface CallingJob {
   /** When whoever asked stops waiting, in milliseconds since the epoch. */
   readonly deadline: number;
+  /** How long it waits at most, in milliseconds; absent means until the deadline. */
+  readonly patienceMs?: number;
   /** Ends the job's wait. */
   readonly stop: AbortSignal;
   readonly slot: Slot;
@@ -166,7 +168,10 @@ export class Circuit {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter: Waiter = { ...job, ...kind, begin: resolve, reject };
     const onStop = () => reject(job.stop.reason);
-    const timer = setTimeout(() => reject(new Failure('timeout')), job.deadline - this.#now());
+    const leftMs = job.deadline - this.#now();
+    const { patienceMs = leftMs } = job;
+    const refuse = () => reject(patienceMs < leftMs ? this.#refusal() : new Failure('timeout'));
+    const timer = setTimeout(refuse, Math.min(patienceMs, leftMs));
     this.#waiters.add(waiter);
     job.stop.addEventListener('abort', onStop);
     if (job.stop.aborted) onStop();
@@ -186,9 +191,10 @@ export class Circuit {
     return true;
   }
 
-  #throwIfTooLate({ deadline }: CallingJob): void {
+  #throwIfTooLate({ deadline, patienceMs = Number.POSITIVE_INFINITY }: CallingJob): void {
     const blockedMs = this.#blockedMs;
-    if (blockedMs > 0 && this.#now() + blockedMs >= deadline) throw this.#refusal();
+    const isTooLong = blockedMs > patienceMs || this.#now() + blockedMs >= deadline;
+    if (blockedMs > 0 && isTooLong) throw this.#refusal();
   }
 
   #refusal(): Failure {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { ProviderId } from '../../shared/contract.js';
 import { type Delta, type Resend, sliceText } from '../../shared/protocol/deltas.js';
 import { ApiLink, type ApiLinkDeps, type DeltaSource } from './api-link.js';
 
@@ -15,16 +16,20 @@ export class DeltaPublisher {
     this.#deps = deps;
   }
 
-  /** The jobs whose replies are being written. */
+  /** The chats whose replies are being written. */
   get jobIds(): string[] {
     return [...this.#streams.keys()];
   }
 
-  /** The stream of a job that a worker has taken, read at this API process; to be disposed of when the job has ended. */
-  open(jobId: string, replyTo: string): DeltaStream {
-    const stream = new DeltaStream(jobId, () => {
+  /**
+   * The stream of a chat whose job a worker has taken, read at the API process `replyTo`; to be disposed of when the job has ended.
+   * `provider` writes it, if that is not whom the request names.
+   */
+  open(jobId: string, replyTo: string, provider?: ProviderId): DeltaStream {
+    const onClose = () => {
       if (this.#streams.get(jobId) === stream) this.#streams.delete(jobId);
-    });
+    };
+    const stream = new DeltaStream({ jobId, provider, onClose });
     this.#streams.set(jobId, stream);
     stream.place(this.#linkTo(replyTo), { from: 0 });
     return stream;
@@ -47,12 +52,18 @@ export class DeltaStream {
   /** Another run of the job writes another text. */
   readonly callId = randomUUID().slice(0, 8);
   readonly jobId: string;
+  readonly provider: ProviderId | undefined;
   readonly #onClose: () => void;
   readonly #cursors = new Map<string, Cursor>();
   #text = '';
 
-  constructor(jobId: string, onClose: () => void) {
+  constructor({
+    jobId,
+    provider,
+    onClose,
+  }: Pick<DeltaStream, 'jobId' | 'provider'> & { onClose: () => void }) {
     this.jobId = jobId;
+    this.provider = provider;
     this.#onClose = onClose;
   }
 
@@ -136,7 +147,15 @@ class Cursor implements DeltaSource {
     const at = this.#at;
     const text = sliceText(stream.text, at, Math.min(maxLength, this.#end - at));
     this.#at += text.length;
-    return { jobId: stream.jobId, ...(reader !== undefined && { reader }), callId: stream.callId, at, text };
+    const { jobId, callId, provider } = stream;
+    return {
+      jobId,
+      ...(reader !== undefined && { reader }),
+      callId,
+      ...(provider && { provider }),
+      at,
+      text,
+    };
   }
 
   get hasMore(): boolean {

@@ -72,8 +72,16 @@ export class PoolMetrics {
     return this.#recentCalls.stats;
   }
 
-  recordOutcome(outcome: Outcome): void {
+  /** Records what came of a job, what it cost, and to whom its chat was passed on, if it was. */
+  recordOutcome(outcome: Outcome, next?: ProviderId): void {
+    const provider = this.#provider;
+    const { fallbacks, tokens } = this.#instruments.metrics;
     this.#countJob(codeOfOutcome(outcome));
+    if (next) fallbacks.inc({ provider, next });
+    const usage = 'usage' in outcome ? outcome.usage : undefined;
+    if (usage === undefined) return;
+    tokens.inc({ provider, direction: 'input' }, usage.inputTokens);
+    tokens.inc({ provider, direction: 'output' }, usage.outputTokens);
   }
 
   /** Records a job that ended in an unexpected error, or was given up. */

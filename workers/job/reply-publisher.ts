@@ -11,14 +11,14 @@ interface ReplyPublisherDeps {
   log: Log;
 }
 
-/** A job that has ended. */
+/** A job of BullMQ that has ended. */
 interface EndedJob {
   id?: string | undefined;
   data: unknown;
 }
 
 /** The part of a job's data that is read here; a job that failed may have any. */
-const addressSchema = chatJobSchema.pick({ replyTo: true, keptUntil: true });
+const addressSchema = chatJobSchema.pick({ replyTo: true, keptUntil: true, chatId: true });
 
 type SettledJob = ResultMessage['settled'][number];
 
@@ -49,9 +49,10 @@ export class ReplyPublisher {
     // An API process that waits for a job without an address finds its record.
     const { data: address } = addressSchema.safeParse(data);
     if (address === undefined) return;
+    const { replyTo, keptUntil, chatId = id } = address;
     const isShort = outcome.length <= maxOutcomeChars;
-    this.#add(topics.reply(address.replyTo), { jobId: id, ...(isShort && { outcome }) });
-    if (address.keptUntil !== undefined) this.#add(topics.storedResult, { jobId: id });
+    this.#add(topics.reply(replyTo), { jobId: chatId, ...(isShort && { outcome }) });
+    if (keptUntil !== undefined) this.#add(topics.storedResult, { jobId: chatId });
   }
 
   /** For a job that ended in an unexpected error, or was given up; of a stored chat the failure is recorded first. */
@@ -68,8 +69,8 @@ export class ReplyPublisher {
   }
 
   async #recordFailure(job: EndedJob): Promise<void> {
-    const expiresAt = addressSchema.safeParse(job.data).data?.keptUntil;
-    const storedResult = this.#deps.storedResults.of({ id: job.id, expiresAt });
+    const { keptUntil: expiresAt, chatId: id = job.id } = addressSchema.safeParse(job.data).data ?? {};
+    const storedResult = this.#deps.storedResults.of({ id, expiresAt });
     const outcome = (await storedResult?.record(givenUpOutcome)) ?? givenUpOutcome;
     this.publishOutcome(job, encodeOutcome(outcome));
   }

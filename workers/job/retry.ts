@@ -15,6 +15,8 @@ interface RetryLimits {
   cooldown: Pick<Cooldown, 'leftMs'>;
   /** False once somebody may have seen a part of the first attempt's reply; absent means never. */
   mayRetry?: () => boolean;
+  /** A longer pause is not waited for, in milliseconds; absent means that the deadline alone bounds it. */
+  maxPauseMs?: number;
   /** Parked during a long pause. */
   slot: Pick<Slot, 'park'>;
 }
@@ -55,8 +57,10 @@ export async function withOneRetry<T>(
   }
 }
 
-const isInTime = (pauseMs: number, { deadline, now = Date.now }: RetryLimits): boolean =>
-  now() + pauseMs + minTimeLeftMs <= deadline;
+const isInTime = (
+  pauseMs: number,
+  { deadline, now = Date.now, maxPauseMs: longestMs = pauseMs }: RetryLimits,
+): boolean => pauseMs <= longestMs && now() + pauseMs + minTimeLeftMs <= deadline;
 
 /** The first attempt may have opened the breaker: then its error says more than that the second was not made. */
 const isRefused = (error: unknown): boolean =>

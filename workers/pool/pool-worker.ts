@@ -3,23 +3,25 @@ import type { Config } from '../../shared/config/config.js';
 import { Failure } from '../../shared/failures.js';
 import { resendSchema } from '../../shared/protocol/deltas.js';
 import {
+  type ChatJob,
   type ChatJobPayload,
   cancelSchema,
   chatJobSchema,
   queueName,
   topics,
 } from '../../shared/protocol/messages.js';
-import { encodeOutcome, type Outcome } from '../../shared/protocol/outcome.js';
+import { encodeOutcome, nextOf } from '../../shared/protocol/outcome.js';
 import { isNewer } from '../../shared/protocol/version.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { ActiveJobs } from '../job/active-jobs.js';
-import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
+import { type ChatJobDeps, type EndedJob, runChatJob } from '../job/chat-job.js';
 import { NotBegun } from '../job/circuit.js';
-import type { DeltaPublisher } from '../job/delta-publisher.js';
+import type { DeltaPublisher, DeltaStream } from '../job/delta-publisher.js';
 import type { LoadTracker } from '../job/load-tracker.js';
+import type { NextAttempts } from '../job/next-attempt.js';
 import type { PoolMetrics } from '../job/pool-metrics.js';
 import { ReplyPublisher } from '../job/reply-publisher.js';
 import { RetryBudget } from '../job/retry.js';
@@ -28,7 +30,7 @@ import { StoredResults } from '../job/stored-results.js';
 import { describeFailure } from '../providers/error-classification.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
-import { dropLongConversation, type QueuedJob, userOf } from './queued-job.js';
+import { chatIdOf, dropLongConversation, type QueuedJob, userOf } from './queued-job.js';
 import { Requeue } from './requeue.js';
 
 interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account' | 'circuits'> {
@@ -42,6 +44,7 @@ interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account' | 'cir
   load: LoadTracker;
   backlog: Pick<Backlog, 'forget' | 'recordEmpty'>;
   deltas: DeltaPublisher;
+  nextAttempts: NextAttempts;
   metrics: PoolMetrics;
   log: Log;
 }
@@ -154,17 +157,20 @@ export class PoolWorker {
     const { id = '' } = job;
     this.#unsettled.add(id);
     const work = (signal: AbortSignal) => this.#runInSlot({ job, token, signal });
-    const outcome = await load.track(() => this.#jobs.run(id, work));
-    load.recordOutcome(outcome);
-    metrics.recordOutcome(outcome);
-    const { kind, queueMs, providerMs } = outcome;
-    const code = kind === 'failed' ? outcome.code : kind;
-    log.info({ jobId: id, ...userOf(job), outcome: code, queueMs, providerMs }, 'job completed');
+    const { own, outcome } = await load.track(() => this.#jobs.run(chatIdOf(job), work, { jobId: id }));
+    load.recordOutcome(own);
+    const next = nextOf(outcome)?.provider;
+    metrics.recordOutcome(own, next);
+    const { kind, queueMs, providerMs } = own;
+    const code = kind === 'failed' ? own.code : kind;
+    const usage = 'usage' in own ? own.usage : undefined;
+    const facts = { outcome: code, ...(next && { next }), queueMs, providerMs, ...usage };
+    log.info({ jobId: id, ...userOf(job), ...facts }, 'job completed');
     return encodeOutcome(outcome);
   }
 
   /** Throws `HandedBack` when the job has gone back to its queue. */
-  async #runInSlot({ job, token, signal }: ActiveJob): Promise<Outcome> {
+  async #runInSlot({ job, token, signal }: ActiveJob): Promise<EndedJob> {
     const { id = '', timestamp: enqueuedAt, priority = 0 } = job;
     const slot = this.#deps.slots.open({ priority, addedAt: enqueuedAt });
     try {
@@ -182,14 +188,19 @@ export class PoolWorker {
     }
   }
 
-  async #runChatJob(job: QueuedJob, { slot, signal }: { slot: Slot; signal: AbortSignal }): Promise<Outcome> {
+  async #runChatJob(
+    job: QueuedJob,
+    { slot, signal }: { slot: Slot; signal: AbortSignal },
+  ): Promise<EndedJob> {
     const { provider, settings, store, account, circuits, load, metrics, log } = this.#deps;
-    const { id = '', timestamp: enqueuedAt } = job;
+    const { id = '', timestamp: enqueuedAt, priority = 0 } = job;
+    const chatId = chatIdOf(job);
     const chatJob = chatJobSchema.parse(job.data);
     await slot.take();
-    using deltas = chatJob.stream ? this.#deps.deltas.open(id, chatJob.replyTo) : undefined;
+    using deltas = this.#openDeltas(chatJob, chatId);
     return await runChatJob(chatJob, enqueuedAt, {
       deltas,
+      nextAttempt: this.#deps.nextAttempts.of({ chatId, chatJob, priority }),
       isRestarted: job.attemptsStarted > 1,
       provider,
       settings: settings.current,
@@ -201,11 +212,17 @@ export class PoolWorker {
       now: store.now,
       slot,
       mayRequeue: () => this.#requeue.isFirst(id),
-      storedResult: this.#storedResults.of({ id, expiresAt: chatJob.keptUntil }, signal),
+      storedResult: this.#storedResults.of({ id: chatId, expiresAt: chatJob.keptUntil }, signal),
       stop: signal,
       onFailure: (failure) =>
         log.warn({ jobId: id, ...userOf(job), ...describeFailure(failure) }, 'job failed'),
     });
+  }
+
+  #openDeltas({ stream, replyTo, provider, earlier }: ChatJob, chatId: string): DeltaStream | undefined {
+    return stream
+      ? this.#deps.deltas.open(chatId, replyTo, earlier?.length ? provider : undefined)
+      : undefined;
   }
 
   #onCompleted(job: Job<ChatJobPayload>, outcome: string): void {

@@ -12,6 +12,7 @@ import { AccountSamples } from '../job/call-samples.js';
 import { Circuits } from '../job/circuits.js';
 import type { DeltaPublisher } from '../job/delta-publisher.js';
 import { LoadTracker } from '../job/load-tracker.js';
+import type { NextAttempts } from '../job/next-attempt.js';
 import { PoolMetrics } from '../job/pool-metrics.js';
 import { Slots } from '../job/slots.js';
 import type { Provider } from '../providers/provider.js';
@@ -30,6 +31,7 @@ interface PoolDeps {
   store: QueueStore;
   relay: Relay;
   deltas: DeltaPublisher;
+  nextAttempts: NextAttempts;
   /** Name of this worker process, unique among all of them. */
   workerName: string;
   instruments: WorkerInstruments;

@@ -18,6 +18,12 @@ const withUser = z.object({ user: z.string() });
 /** Id of the user whose job it is, which a job of the release before does not name. */
 export const userOf = ({ data }: QueuedJob): { user?: string } => withUser.safeParse(data).data ?? {};
 
+const withChatId = z.object({ chatId: z.string() });
+
+/** Id of the chat that the job is an attempt at. */
+export const chatIdOf = ({ id = '', data }: QueuedJob): string =>
+  withChatId.safeParse(data).data?.chatId ?? id;
+
 /** Characters of a conversation that are worth a command of their own; shorter ones stay as long as the job's record. */
 const longConversation = 16_384;
 

@@ -59,7 +59,7 @@ function run(steps: Run[], own: { job?: Partial<ChatJob>; deps?: Partial<ChatJob
     },
     close: () => {},
   };
-  return runChatJob(job, now - 10_000, {
+  const ended = runChatJob(job, now - 10_000, {
     ...{ provider, settings, ...circuits, slot: openSlot(), deltas, metrics: poolMetrics },
     budget: new RetryBudget(),
     mayRequeue: () => true,
@@ -69,6 +69,7 @@ function run(steps: Run[], own: { job?: Partial<ChatJob>; deps?: Partial<ChatJob
     onFailure: () => {},
     ...own.deps,
   });
+  return ended.then(({ outcome }) => outcome);
 }
 
 const writes: Run = async (_, onDelta) => {

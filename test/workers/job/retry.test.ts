@@ -7,6 +7,7 @@ interface Limits {
   budget?: { earn(): void; spend(): boolean };
   signal?: AbortSignal;
   cooldown?: { readonly leftMs: number };
+  maxPauseMs?: number;
 }
 
 /** How often the slot was parked. */
@@ -26,6 +27,7 @@ async function run(
     budget = new RetryBudget(),
     signal = new AbortController().signal,
     cooldown = { leftMs: 0 },
+    ...limits
   }: Limits = {},
 ): Promise<unknown> {
   const slot = {
@@ -40,7 +42,8 @@ async function run(
     if (ending !== 'done') throw ending;
     return 'done';
   };
-  return withOneRetry(attempt, { budget, deadline: Date.now() + inMs, signal, cooldown, slot }).catch(
+  const deadline = Date.now() + inMs;
+  return withOneRetry(attempt, { budget, deadline, signal, cooldown, slot, ...limits }).catch(
     (error) => error,
   );
 }
@@ -51,6 +54,12 @@ const limited = (retryAfterMs: number) => new Failure('provider_rate_limited', {
 describe('withOneRetry', () => {
   it('makes one attempt when it succeeds', async () => {
     expect(await run(['done'])).toBe('done');
+    expect(attempts).toBe(1);
+  });
+
+  it('does not wait for longer than it may, although there is time', async () => {
+    const failure = limited(700);
+    expect(await run([failure, 'done'], { maxPauseMs: 500 })).toBe(failure);
     expect(attempts).toBe(1);
   });
 

@@ -5,6 +5,7 @@ import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { LoadTracker } from '../../../workers/job/load-tracker.js';
+import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { Slots } from '../../../workers/job/slots.js';
 import { PoolWorker } from '../../../workers/pool/pool-worker.js';
 import { classifyError } from '../../../workers/providers/error-classification.js';
@@ -70,6 +71,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
       store: shared.store,
       relay,
       deltas: new DeltaPublisher({ relay, windowMs: 1, log }),
+      nextAttempts: new NextAttempts({ store: shared.store, log }),
       workerName: 'test',
       ...open,
       slots: new Slots({ size: () => 2, onChange: () => {} }),

@@ -9,6 +9,7 @@ import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { release } from '../../../shared/runtime/release.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
+import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { LiveSettings } from '../../../workers/pool/live-settings.js';
 import { Pool } from '../../../workers/pool/pool.js';
 import type { Provider, ProviderRequest } from '../../../workers/providers/provider.js';
@@ -74,6 +75,7 @@ describe.each(stores)('Pool on $name', (choice) => {
       store: { ...shared.store, createQueue: createCountingQueue },
       relay,
       deltas: new DeltaPublisher({ relay, windowMs: 1, log }),
+      nextAttempts: new NextAttempts({ store: shared.store, log }),
       workerName: 'test',
       instruments: openInstruments(workerMetrics),
       log,

@@ -1,0 +1,28 @@
+import { type ProviderId, providerIds, type Target } from '../contract.js';
+import { isModelName } from './allowed-models.js';
+
+/** More than this many one after another nobody waits for. */
+const maxTargets = 4;
+
+/**
+ * Reads a fallback: a comma list of `provider` or `provider/model`, of which at most four, each once. Undefined for what is none; empty
+ * for `none`.
+ */
+export function parseTargets(text: string): Target[] | undefined {
+  if (text.trim() === 'none') return [];
+  const parts = text.split(',').map((part) => part.trim());
+  if (parts.length > maxTargets || new Set(parts).size < parts.length) return undefined;
+  const targets = parts.map(parseTarget);
+  return targets.every((target) => target !== undefined) ? targets : undefined;
+}
+
+function parseTarget(part: string): Target | undefined {
+  const slash = part.indexOf('/');
+  const provider = slash === -1 ? part : part.slice(0, slash);
+  if (!isProvider(provider)) return undefined;
+  if (slash === -1) return { provider };
+  const model = part.slice(slash + 1);
+  return isModelName(model) ? { provider, model } : undefined;
+}
+
+const isProvider = (name: string): name is ProviderId => (providerIds as readonly string[]).includes(name);

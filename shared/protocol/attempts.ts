@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { providerIds } from '../contract.js';
+import { failureCodes } from '../failures.js';
+
+/**
+ * A chat is a sequence of attempts, each a job of its own on the queue of its provider: the one who was asked for first, then those
+ * of its fallback. The first job has the id of the chat.
+ */
+
+const provider = z.enum(providerIds);
+
+/** As `Target` has it. */
+const target = z.object({ provider, model: z.string().optional() });
+
+/** Tokens as the provider counted them; absent where it did not. */
+export const usage = z.object({ inputTokens: z.number(), outputTokens: z.number() }).optional();
+
+/** How an attempt ended, and what it cost. */
+export const endedAttemptSchema = z.object({
+  ...target.shape,
+  /** `ok`, or what it failed with. */
+  code: z.enum(['ok', ...failureCodes]).catch('internal'),
+  usage,
+  retryable: z.boolean().optional(),
+  retryAfterMs: z.number().optional(),
+  /** As in the outcome; absent for one that was never queued. */
+  queueMs: z.number().optional(),
+  providerMs: z.number().optional(),
+});
+
+export type EndedAttempt = z.output<typeof endedAttemptSchema>;
+
+/** An attempt at a chat, with those that ended before it and those that remain should it fail. */
+export const attemptSchema = z.object({
+  ...target.shape,
+  /** From 1; absent means the first. */
+  attempt: z.int().positive().optional(),
+  /** In their order; absent means none. */
+  fallback: z.array(target).optional(),
+  /** The attempts that have failed, in their order; absent means none. */
+  earlier: z.array(endedAttemptSchema).optional(),
+});
+
+export type Attempt = z.output<typeof attemptSchema>;
+
+/** The attempt that follows this one, which has ended so; undefined when none remains. */
+export function attemptAfter(current: Attempt, ended: EndedAttempt): Attempt | undefined {
+  const { attempt = 1, fallback: [next, ...fallback] = [], earlier = [] } = current;
+  return next && { ...next, attempt: attempt + 1, fallback, earlier: [...earlier, ended] };
+}
+
+/** What it is, without what else an object has. */
+export const toAttempt = ({ provider, model, attempt, fallback, earlier }: Attempt): Attempt => ({
+  provider,
+  ...(model !== undefined && { model }),
+  ...(attempt !== undefined && { attempt }),
+  ...(fallback && { fallback }),
+  ...(earlier && { earlier }),
+});
+
+/** Id of the job of a chat's attempt. */
+export const jobIdOf = (chatId: string, attempt = 1): string =>
+  attempt === 1 ? chatId : `${chatId}-${attempt}`;
+
+const mendable: ReadonlySet<string> = new Set([
+  'provider_error',
+  'provider_rate_limited',
+  'provider_timeout',
+  'provider_unavailable',
+]);
+
+/** Whether another provider may do what this one has failed to; not what was blocked, nor what is wrong with the request. */
+export const isMendable = (code: string): boolean => mendable.has(code);

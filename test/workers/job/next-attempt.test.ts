@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { jobIdOf } from '../../../shared/protocol/attempts.js';
+import { type ChatJob, chatJobSchema, queueName } from '../../../shared/protocol/messages.js';
+import { chatKey, decodeStoredChat, encodeStoredChat } from '../../../shared/protocol/stored-chat.js';
+import { NextAttempts } from '../../../workers/job/next-attempt.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
+import { findStores } from '../../support/stores.js';
+
+const stores = await findStores();
+
+describe.each(stores)('NextAttempt in $name', (choice) => {
+  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
+
+  const { log } = createRecordingLog();
+  let shared: SharedStore;
+  let attempts: NextAttempts;
+  beforeAll(async () => {
+    shared = await startSharedStore(choice, log);
+    attempts = new NextAttempts({ store: shared.store, log });
+  });
+  afterAll(async () => {
+    await attempts?.close();
+    await shared?.stop();
+  });
+
+  const failed = { provider: 'openai', code: 'provider_error', retryable: true } as const;
+  const job = (own: Partial<ChatJob> = {}): ChatJob => ({
+    ...{ v: 1, provider: 'openai', model: 'first', replyTo: 'x', user: 'me' },
+    turns: [{ role: 'user', content: 'Hello' }],
+    deadline: shared.store.now() + 60_000,
+    fallback: [{ provider: 'anthropic' }, { provider: 'bedrock', model: 'third' }],
+    ...own,
+  });
+  const next = (chatId: string, chatJob = job()) => attempts.of({ chatId, chatJob, priority: 7 });
+  const readJob = async (provider: 'anthropic' | 'bedrock', id: string) => {
+    const queue = shared.store.createQueue(queueName(provider));
+    const found = await queue.getJob(id);
+    await queue.close();
+    return found;
+  };
+
+  it('adds the job of the next provider, once, with what else there is', async () => {
+    const chatId = randomUUID();
+    const chatJob = job();
+    const expected = {
+      ...{ provider: 'anthropic', attempt: 2, earlier: [failed] },
+      fallback: [{ provider: 'bedrock', model: 'third' }],
+    };
+    expect(await next(chatId, chatJob)?.begin(failed)).toEqual(expected);
+    expect(await next(chatId, chatJob)?.begin(failed)).toEqual(expected);
+    const added = await readJob('anthropic', jobIdOf(chatId, 2));
+    expect(added?.priority).toBe(7);
+    const { model: _, ...same } = chatJob;
+    expect(chatJobSchema.parse(added?.data)).toEqual({ ...same, ...expected, chatId });
+    const last = { ...chatJob, ...expected, chatId } as ChatJob;
+    expect(await next(chatId, last)?.begin(failed)).toMatchObject({
+      provider: 'bedrock',
+      model: 'third',
+      attempt: 3,
+    });
+    expect(await readJob('bedrock', jobIdOf(chatId, 3))).toBeDefined();
+  });
+
+  it('finds the attempt that another worker has begun', async () => {
+    const chatId = randomUUID();
+    expect(await next(chatId)?.find()).toBeUndefined();
+    await next(chatId)?.begin(failed);
+    expect(await next(chatId)?.find()).toMatchObject({ provider: 'anthropic', attempt: 2 });
+  });
+
+  it('records of a stored chat who is asked now', async () => {
+    const id = randomUUID();
+    const deadline = shared.store.now() + 60_000;
+    const chat = {
+      ...{ v: 1 as const, id, owner: 'me', ownerId: 'me', provider: 'openai' as const, requestHash: 'h' },
+      ...{ createdAt: 0, deadline, keptUntil: deadline + 60_000 },
+    };
+    await shared.store.records.create(chatKey(id), { value: encodeStoredChat(chat), ttlMs: 60_000 });
+    await next(id, job({ keptUntil: chat.keptUntil }))?.begin(failed);
+    const recorded = decodeStoredChat((await shared.store.records.read(chatKey(id))) ?? '');
+    expect(recorded).toMatchObject({ ...chat, current: { provider: 'anthropic', attempt: 2 } });
+  });
+
+  it.each(['content_blocked', 'provider_rejected', 'invalid_request', 'timeout', 'internal'] as const)(
+    'does nothing about %s',
+    async (code) => {
+      const chatId = randomUUID();
+      expect(await next(chatId)?.begin({ provider: 'openai', code })).toBeUndefined();
+      expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeUndefined();
+    },
+  );
+
+  it('does nothing without a fallback, and when there is no time left', async () => {
+    expect(next(randomUUID(), job({ fallback: [] }))).toBeUndefined();
+    const late = [{ deadline: shared.store.now() }, { firstDeltaBy: shared.store.now() }];
+    for (const own of late) expect(await next(randomUUID(), job(own))?.begin(failed)).toBeUndefined();
+  });
+});

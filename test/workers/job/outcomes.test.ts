@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import type { EndedAttempt } from '../../../shared/protocol/attempts.js';
+import type { Outcome } from '../../../shared/protocol/outcome.js';
+import { conclude } from '../../../workers/job/outcomes.js';
+
+const times = (queueMs: number, providerMs: number) => ({ queueMs, providerMs });
+const limited: EndedAttempt = {
+  ...{ provider: 'openai', code: 'provider_rate_limited', retryable: true, retryAfterMs: 9000 },
+  ...times(1, 10),
+};
+const rejected: EndedAttempt = {
+  provider: 'bedrock',
+  code: 'provider_rejected',
+  retryable: false,
+  ...times(2, 20),
+};
+/** Refused before it was queued. */
+const unavailable: EndedAttempt = { provider: 'vertexai', code: 'provider_unavailable', retryable: true };
+
+describe('conclude', () => {
+  it('leaves the outcome of the only attempt alone', () => {
+    const own: Outcome = { kind: 'failed', code: 'provider_rejected', retryable: false, ...times(2, 20) };
+    expect(conclude(own, [rejected])).toBe(own);
+  });
+
+  it('lists what a reply took and cost in all', () => {
+    const usage = { inputTokens: 1, outputTokens: 2 };
+    const own: Outcome = { kind: 'ok', text: 'Hi', model: 'm', usage, ...times(3, 30) };
+    const last: EndedAttempt = { provider: 'anthropic', code: 'ok', usage, ...times(3, 30) };
+    const attempts = [unavailable, limited, last];
+    expect(conclude(own, attempts)).toEqual({ ...own, ...times(4, 40), attempts });
+  });
+
+  it('fails as the first attempt did, and is worth another try if one of them is', () => {
+    const own: Outcome = { kind: 'failed', code: 'provider_rejected', retryable: false, ...times(2, 20) };
+    expect(conclude(own, [limited, rejected])).toEqual({
+      ...{ kind: 'failed', code: 'provider_rate_limited', retryable: true, retryAfterMs: 9000 },
+      ...times(3, 30),
+      attempts: [limited, rejected],
+    });
+    expect(conclude(own, [rejected, rejected])).toMatchObject({
+      code: 'provider_rejected',
+      retryable: false,
+    });
+  });
+
+  it('keeps blocked content and cancelled chats what they are', () => {
+    expect(conclude({ kind: 'blocked', ...times(0, 0) }, [limited, rejected])).toMatchObject({
+      kind: 'blocked',
+    });
+    const cancelled: Outcome = { kind: 'cancelled', ...times(0, 0) };
+    expect(conclude(cancelled, [limited, rejected])).toBe(cancelled);
+  });
+});

@@ -1,0 +1,121 @@
+import type { ProviderId } from '../../shared/contract.js';
+import {
+  type Attempt,
+  attemptAfter,
+  type EndedAttempt,
+  isMendable,
+  jobIdOf,
+} from '../../shared/protocol/attempts.js';
+import { type ChatJob, encodeChatJob, queueName } from '../../shared/protocol/messages.js';
+import { addNextAttempt } from '../../shared/queue/add-attempt.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import type { Log } from '../../shared/runtime/log.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
+
+type Queue = ReturnType<QueueStore['createQueue']>;
+
+interface NextAttemptsDeps {
+  store: Pick<QueueStore, 'createQueue' | 'now' | 'records' | 'readJobs'>;
+  log: Log;
+}
+
+/** A chat's job, as far as what follows it goes. */
+interface FailingJob {
+  readonly chatId: string;
+  readonly chatJob: ChatJob;
+  readonly priority: number;
+}
+
+/** Less time than this to the deadline is not worth another call. */
+const minTimeLeftMs = 250;
+/** A store that has not answered by then counts as down: the chat then ends with what it has failed with. */
+const storeTimeoutMs = 2500;
+
+/** Passes chats whose attempts have failed on to the next provider of their fallback. */
+export class NextAttempts {
+  readonly #deps: NextAttemptsDeps;
+  readonly #queues = new Map<ProviderId, Promise<Queue>>();
+
+  constructor(deps: NextAttemptsDeps) {
+    this.#deps = deps;
+  }
+
+  /** What may follow this job; undefined for one without a fallback. */
+  of(job: FailingJob): NextAttempt | undefined {
+    if (!job.chatJob.fallback?.length) return undefined;
+    return new NextAttempt(job, { ...this.#deps, queueOf: (provider) => this.#queueOf(provider) });
+  }
+
+  async close(): Promise<void> {
+    const queues = await Promise.allSettled(this.#queues.values());
+    await Promise.all(queues.map((queue) => queue.status === 'fulfilled' && queue.value.close()));
+  }
+
+  /** In PostgreSQL a queue whose first connection fails never recovers. */
+  #queueOf(provider: ProviderId): Promise<Queue> {
+    const opened = this.#queues.get(provider) ?? this.#open(provider);
+    this.#queues.set(provider, opened);
+    opened.catch(() => this.#queues.delete(provider));
+    return opened;
+  }
+
+  async #open(provider: ProviderId): Promise<Queue> {
+    const queue = this.#deps.store.createQueue(queueName(provider));
+    try {
+      await queue.waitUntilReady();
+      return queue;
+    } catch (error) {
+      await queue.close().catch(() => undefined);
+      throw error;
+    }
+  }
+}
+
+interface NextAttemptDeps extends Pick<NextAttemptsDeps, 'store' | 'log'> {
+  queueOf: (provider: ProviderId) => Promise<Queue>;
+}
+
+/** What may follow one job with a fallback. */
+export class NextAttempt {
+  readonly #job: FailingJob;
+  readonly #deps: NextAttemptDeps;
+
+  constructor(job: FailingJob, deps: NextAttemptDeps) {
+    this.#job = job;
+    this.#deps = deps;
+  }
+
+  /** The attempt that another worker has begun, which died before it had finished this job; undefined when there is none. */
+  async find(): Promise<Attempt | undefined> {
+    const { chatId, chatJob } = this.#job;
+    const next = attemptAfter(chatJob, { provider: chatJob.provider, code: 'internal' });
+    if (next === undefined) return undefined;
+    const reading = this.#deps
+      .queueOf(next.provider)
+      .then((queue) => this.#deps.store.readJobs(queue, [jobIdOf(chatId, next.attempt)]));
+    const [found] = await withTimeout(storeTimeoutMs, reading).catch(() => []);
+    return found === undefined || found.state === 'unknown' ? undefined : next;
+  }
+
+  /**
+   * Begins the attempt that follows one that has ended so, and returns it. Undefined when another provider could do nothing about it, when
+   * there is no time left, or when the store does not take the job.
+   */
+  async begin(ended: EndedAttempt): Promise<Attempt | undefined> {
+    const { chatId, chatJob, priority } = this.#job;
+    const { store, log, queueOf } = this.#deps;
+    const startBy = Math.min(chatJob.deadline, chatJob.firstDeltaBy ?? chatJob.deadline);
+    const next = attemptAfter(chatJob, ended);
+    if (next === undefined || !isMendable(ended.code) || store.now() + minTimeLeftMs > startBy)
+      return undefined;
+    const followed = { chatId, payload: encodeChatJob(chatJob), priority, next };
+    const adding = queueOf(next.provider).then((queue) => addNextAttempt(queue, store, followed));
+    try {
+      await withTimeout(storeTimeoutMs, adding);
+      return next;
+    } catch (err) {
+      log.warn({ err, jobId: chatId, next: next.provider }, 'fallback not begun');
+      return undefined;
+    }
+  }
+}

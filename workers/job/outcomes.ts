@@ -1,0 +1,70 @@
+import type { Failure } from '../../shared/failures.js';
+import type { EndedAttempt } from '../../shared/protocol/attempts.js';
+import type { ChatJob } from '../../shared/protocol/messages.js';
+import type { Outcome } from '../../shared/protocol/outcome.js';
+import type { ProviderReply } from '../providers/provider.js';
+
+export type Timings = Pick<Outcome, 'queueMs' | 'providerMs'>;
+
+/** What a reply is to the API. */
+export function toOutcome(
+  { text, reason, model, usage }: ProviderReply,
+  { callId, ...timings }: Timings & { callId?: string },
+): Outcome {
+  const completion = { text, model, ...(usage && { usage }), ...(callId && { callId }), ...timings };
+  switch (reason) {
+    case 'stop':
+      return { kind: 'ok', ...completion };
+    case 'length':
+      return { kind: 'truncated', ...completion };
+    case 'blocked':
+      return { kind: 'blocked', ...(usage && { usage }), ...timings };
+  }
+}
+
+/** What a failure is to the API. */
+export function toFailedOutcome({ code, retryable, facts }: Failure, timings: Timings): Outcome {
+  return {
+    kind: 'failed',
+    code,
+    retryable,
+    ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
+    ...timings,
+  };
+}
+
+/** The attempt that ended with this outcome of its job. */
+export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): EndedAttempt {
+  const { queueMs, providerMs } = own;
+  const usage = 'usage' in own && own.usage;
+  const attempt = { provider, ...(usage && { usage }), queueMs, providerMs };
+  switch (own.kind) {
+    case 'ok':
+    case 'truncated':
+      return { ...attempt, model: own.model, code: 'ok' };
+    case 'failed': {
+      const { code, retryable, retryAfterMs } = own;
+      const facts = { code, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+      return { ...attempt, ...(model && { model }), ...facts };
+    }
+    default:
+      return { ...attempt, ...(model && { model }), code: 'content_blocked' };
+  }
+}
+
+/** The outcome of the chat after these attempts, the last of which ended with `own`: if all attempts have failed, with the code of the first. */
+export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outcome {
+  const [first, ...more] = attempts;
+  if (first === undefined || more.length === 0 || own.kind === 'cancelled') return own;
+  const total = (pick: (attempt: EndedAttempt) => number | undefined) =>
+    attempts.reduce((sum, attempt) => sum + (pick(attempt) ?? 0), 0);
+  const all = {
+    queueMs: total(({ queueMs }) => queueMs),
+    providerMs: total(({ providerMs }) => providerMs),
+    attempts: [...attempts],
+  };
+  if (own.kind !== 'failed' || first.code === 'ok') return { ...own, ...all };
+  const { code, retryAfterMs } = first;
+  const retryable = attempts.some((attempt) => attempt.retryable);
+  return { kind: 'failed', code, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }), ...all };
+}
