@@ -225,6 +225,8 @@ function logRequest(log: Log): RequestHandler {
           // Absent when nothing failed.
           code: failureCodeOf(response),
           provider: response.getHeader('X-LLM-Provider'),
+          // Absent when there was one.
+          attempts: response.getHeader('X-LLM-Attempts'),
           ms: Math.round(elapsedMsOf(response)),
         },
         'request',

@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { type Database, openDatabase } from '../db/database/client.js';
 import { PostStore } from '../db/posts/post-store.js';
 import type { Config } from '../shared/config/config.js';
+import type { ProviderId } from '../shared/contract.js';
 import { type ApiInstruments, openInstruments } from '../shared/metrics/instruments.js';
 import { apiMetrics } from '../shared/metrics/metrics.js';
 import type { Outcome } from '../shared/protocol/outcome.js';
@@ -105,6 +106,13 @@ interface ApiDeps {
   lifecycle: Lifecycle;
 }
 
+const fallbackVariables = {
+  openai: 'OPENAI_FALLBACK',
+  anthropic: 'ANTHROPIC_FALLBACK',
+  bedrock: 'BEDROCK_FALLBACK',
+  vertexai: 'VERTEXAI_FALLBACK',
+} as const satisfies Record<ProviderId, keyof Config>;
+
 interface ChatParts extends Pick<AppDeps, 'chatService' | 'storedChats'> {
   pendingReplies: PendingReplies;
   jobClient: () => JobClient | undefined;
@@ -132,6 +140,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     timeoutMs: config.CHAT_TIMEOUT_MS,
     maxMs: config.CHAT_MAX_WAIT_S * 1000,
     maxStreamMs: config.CHAT_STREAM_MAX_S * 1000,
+    defaultFallback: (provider) => config[fallbackVariables[provider]] ?? [],
     now,
   });
   return { pendingReplies, jobClient, storedChats, chatService };

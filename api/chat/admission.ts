@@ -1,4 +1,6 @@
+import type { Target } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { type ChatCommand, jobOwnerOf } from './chat-command.js';
 import type { JobClient } from './jobs/job-client.js';
@@ -41,26 +43,64 @@ export function resolveDeadlines(
   return { waitUntil: deadline, deadline, startBy };
 }
 
+interface AdmissionOptions {
+  jobClient: Pick<JobClient, 'pools' | 'check'>;
+  timeoutMs: number;
+  /** Whom to ask when the provider fails, in this order. */
+  fallback?: readonly Target[];
+}
+
 /**
- * Throws what `PoolRegistry.admit` throws for a chat that no pool would do within `timeoutMs`, and `queue_unavailable` when it is
- * the store that is down.
+ * The first attempt at a chat: at its provider, or at the first of its fallback that would do it within `timeoutMs`. Throws what
+ * `PoolRegistry.admit` throws for the provider when none would, and `queue_unavailable` when it is the store that is down. Of the
+ * fallback remains what a live pool serves.
  */
-export async function admit(
+export async function admit(command: ChatCommand, options: AdmissionOptions): Promise<Attempt> {
+  const { jobClient, fallback = [] } = options;
+  const { provider, model } = command;
+  const earlier: EndedAttempt[] = [];
+  let failure: unknown;
+  for (const [n, target] of [{ provider, ...(model && { model }) }, ...fallback].entries()) {
+    const refusal = await refusalOf(target, command, options);
+    const remaining = fallback.slice(n).filter((next) => jobClient.pools.isServed(next));
+    if (refusal === undefined)
+      return {
+        ...target,
+        ...(remaining.length > 0 && { fallback: remaining }),
+        ...(earlier.length > 0 && { earlier }),
+      };
+    failure ??= refusal;
+    // Nobody else mends what is wrong with the request.
+    if (n === 0 && !isPassing(refusal)) break;
+    earlier.push({ ...target, ...refusalFacts(refusal) });
+  }
+  throw failure;
+}
+
+const isPassing = (refusal: Failure): boolean =>
+  ['provider_unavailable', 'provider_rate_limited', 'overloaded'].includes(refusal.code);
+
+function refusalFacts({ code, retryable, facts: { retryAfterMs } }: Failure) {
+  return { code, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+}
+
+/** Why the chat is not admitted there; undefined when it is. */
+async function refusalOf(
+  { provider, model }: Target,
   command: ChatCommand,
-  { jobClient, timeoutMs }: { jobClient: Pick<JobClient, 'pools' | 'check'>; timeoutMs: number },
-): Promise<void> {
+  { jobClient, timeoutMs }: AdmissionOptions,
+): Promise<Failure | undefined> {
   try {
-    jobClient.pools.admit(jobOwnerOf(command), {
-      timeoutMs,
-      model: command.model,
-      isStream: command.stream !== undefined,
-    });
+    const isStream = command.stream !== undefined;
+    jobClient.pools.admit(jobOwnerOf(command, provider), { timeoutMs, model, isStream });
+    return undefined;
   } catch (error) {
+    if (!(error instanceof Failure)) throw error;
     // Heartbeats do not arrive while the store is down either, which is another failure than a dead pool.
-    if (error instanceof Failure && error.code === 'provider_unavailable')
+    if (error.code === 'provider_unavailable')
       await withTimeout(timeoutMs, jobClient.check()).catch((cause) => {
         throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
       });
-    throw error;
+    return error;
   }
 }

@@ -1,5 +1,6 @@
 import type { UserIdentity } from '../../db/access/users.js';
-import type { ChatStatus, ProviderId, Turn } from '../../shared/contract.js';
+import type { ChatStatus, ProviderId, Target, Turn } from '../../shared/contract.js';
+import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { Completion } from './chat-result.js';
@@ -15,6 +16,8 @@ export interface ChatCommand {
   provider: ProviderId;
   /** The provider's own model name; absent means the provider's configured one. */
   model: string | undefined;
+  /** Whom to ask when the provider fails, in this order; absent means whom the operators name for it. */
+  fallback?: readonly Target[] | undefined;
   turns: Turn[];
   /** What is asked of the model beside the conversation: only what the provider's models can do. */
   parameters?: ModelParameters | undefined;
@@ -60,13 +63,11 @@ export type StoredChatCommand = ChatCommand & { readonly storeOptions: StoreOpti
 export const isStored = (command: ChatCommand): command is StoredChatCommand =>
   command.storeOptions !== undefined;
 
-/** As whose job the command's is counted. */
-export const jobOwnerOf = ({
-  provider,
-  user,
-  isLowPriority = false,
-  storeOptions,
-}: ChatCommand): JobOwner => ({
+/** As whose job the command's at this provider is counted. */
+export const jobOwnerOf = (
+  { user, isLowPriority = false, storeOptions }: ChatCommand,
+  provider: ProviderId,
+): JobOwner => ({
   provider,
   user,
   isAsync: isLowPriority || (storeOptions?.isAsync ?? false),
@@ -80,6 +81,8 @@ export interface ResolvedChat {
     readonly deadline: number;
     /** When the records of a stored chat expire. */
     readonly expiresAt?: number;
+    /** The attempt that is under way, or is to be made. */
+    readonly current: Attempt;
   };
   /** Present when the chat had ended before the command came. */
   readonly outcome?: Outcome;

@@ -1,4 +1,7 @@
 import type { Request as HttpRequest, Response as HttpResponse, NextFunction, RequestHandler } from 'express';
+import { isModelName } from '../../shared/config/allowed-models.js';
+import { parseTargets } from '../../shared/config/targets.js';
+import type { Target } from '../../shared/contract.js';
 import {
   type ChatRequest,
   type ProblemError,
@@ -108,6 +111,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 interface ChatHeaders {
   prefer: string | undefined;
   idempotencyKey: string | undefined;
+  fallback: string | undefined;
 }
 
 interface ReadOptions extends Pick<StoreOptions, 'onDetached'> {
@@ -119,7 +123,7 @@ interface ReadOptions extends Pick<StoreOptions, 'onDetached'> {
 /** What a command says beside whom it asks, and what. */
 type CommandOptions = Pick<
   ChatCommand,
-  'requestId' | 'user' | 'waitMs' | 'elapsedMs' | 'signal' | 'storeOptions'
+  'requestId' | 'user' | 'fallback' | 'waitMs' | 'elapsedMs' | 'signal' | 'storeOptions'
 >;
 
 /**
@@ -128,7 +132,7 @@ type CommandOptions = Pick<
  */
 export function readOptions(
   request: AuthenticatedRequest,
-  { prefer, idempotencyKey }: ChatHeaders,
+  { prefer, idempotencyKey, fallback }: ChatHeaders,
   { maxWaitS, onDetached, onResolved }: ReadOptions,
 ): { options: CommandOptions; applied: Applied } {
   const response = request.res as HttpResponse;
@@ -146,6 +150,7 @@ export function readOptions(
   const options = {
     requestId: requestIdOf(response),
     user: request.user.id,
+    fallback: readFallback(fallback),
     waitMs: waitS && waitS * 1000,
     elapsedMs: elapsedMsOf(response),
     signal: disconnectSignal(response),
@@ -177,11 +182,19 @@ export function readTurns({ messages }: ChatRequest): Turn[] {
 export const bytesOf = (turns: readonly Turn[]): number =>
   turns.reduce((total, { content }) => total + Buffer.byteLength(content), 0);
 
-/** Model names become parts of providers' URLs: no `..`, and nothing that needs escaping. */
-const modelName = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}$/;
-
 /** Returns the model's name; throws `invalid_request` for what cannot be one. */
 export function checkModel(model: string | undefined): string | undefined {
-  if (model === undefined || modelName.test(model)) return model;
+  if (model === undefined || isModelName(model)) return model;
   throw invalid('X-LLM-Model', 'is not a model name');
+}
+
+/** Whom to ask when a provider fails, as `X-LLM-Fallback` has it; undefined without it. Throws `invalid_request`. */
+function readFallback(header: string | undefined): Target[] | undefined {
+  if (header === undefined) return undefined;
+  const targets = parseTargets(header);
+  if (targets) return targets;
+  throw invalid(
+    'X-LLM-Fallback',
+    'must be none, or a comma list of up to four different providers or provider/model',
+  );
 }

@@ -1,7 +1,8 @@
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatResponse, ProviderId } from '../../shared/contract.js';
+import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import { type Applied, markApplied } from '../http/prefer.js';
-import type { Completion } from './chat-result.js';
+import { answeredBy, type Completion } from './chat-result.js';
 
 /** Sends 202 itself, because the route generator knows one successful response; what it returns is not sent again. */
 export function sendAccepted(
@@ -22,15 +23,24 @@ export const pathOfChat = (id: string, response: HttpResponse): string =>
 
 /** The headers that describe a reply. */
 export function completionHeaders(completion: Completion, provider: ProviderId): Record<string, string> {
-  const { kind, model, usage, queueMs, providerMs } = completion;
+  const { kind, model, usage, queueMs, providerMs, attempts } = completion;
   return {
-    'X-LLM-Provider': provider,
+    'X-LLM-Provider': answeredBy(completion, provider),
     'X-LLM-Model': model,
     'X-LLM-Finish-Reason': kind === 'ok' ? 'stop' : 'length',
     ...(usage && {
       'X-LLM-Input-Tokens': `${usage.inputTokens}`,
       'X-LLM-Output-Tokens': `${usage.outputTokens}`,
     }),
+    ...(attempts && { 'X-LLM-Attempts': attempts.map(describeAttempt).join(', ') }),
     'Server-Timing': `queue;dur=${queueMs}, provider;dur=${providerMs}`,
   };
 }
+
+/** As an item of a structured field (RFC 9651). */
+const describeAttempt = ({ provider, code, usage }: EndedAttempt): string =>
+  [
+    provider,
+    `code=${code}`,
+    ...(usage ? [`input=${usage.inputTokens}`, `output=${usage.outputTokens}`] : []),
+  ].join(';');

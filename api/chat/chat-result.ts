@@ -19,6 +19,10 @@ export function toCompletion(result: JobResult, provider: ProviderId): Completio
 export const isCompletion = (outcome: Outcome): outcome is Completion =>
   outcome.kind === 'ok' || outcome.kind === 'truncated';
 
+/** Who has given the reply, of a chat whose request names this provider. */
+export const answeredBy = ({ attempts }: Completion, provider: ProviderId): ProviderId =>
+  attempts?.at(-1)?.provider ?? provider;
+
 /** The failure that an outcome without a reply means to its caller. */
 export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider: ProviderId): Failure {
   switch (outcome.kind) {

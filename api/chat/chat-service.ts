@@ -1,4 +1,7 @@
+import type { ProviderId, Target } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { type Attempt, jobIdOf } from '../../shared/protocol/attempts.js';
+import { findUnsupportedParameter } from '../../shared/protocol/model-parameters.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { admit, type Deadlines, resolveDeadlines, type TimeLimits } from './admission.js';
@@ -22,6 +25,8 @@ interface ChatServiceDeps extends TimeLimits {
   jobClient: () => Client | undefined;
   pendingReplies: PendingReplies;
   storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'>;
+  /** Whom to ask when a provider fails, for commands that do not say so; absent means nobody. */
+  defaultFallback?: (provider: ProviderId) => readonly Target[];
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
 }
@@ -60,7 +65,7 @@ export class ChatService {
     const deadlines = resolveDeadlines(command, this.#deps, this.#now());
     const { chat, outcome } = await this.#resolveChat(command, {
       deadline: deadlines.deadline,
-      admit: () => admit(command, { jobClient, timeoutMs: deadlines.startBy - this.#now() }),
+      admit: () => this.#admit(command, { jobClient, startBy: deadlines.startBy }),
     });
     command.storeOptions?.onResolved(chat.id, { isReplayed: outcome !== undefined });
     if (outcome) return replayTo(command, outcome);
@@ -74,9 +79,19 @@ export class ChatService {
   /** A new chat, once it was admitted, or the stored one that the command's key stands for. */
   async #resolveChat(command: ChatCommand, admission: Admission): Promise<ResolvedChat> {
     if (isStored(command)) return this.#deps.storedChats.open(command, admission);
-    await admission.admit();
+    const current = await admission.admit();
     throwIfDisconnected(command);
-    return { chat: { id: command.requestId, deadline: admission.deadline } };
+    return { chat: { id: command.requestId, deadline: admission.deadline, current } };
+  }
+
+  #admit(
+    command: ChatCommand,
+    { jobClient, startBy }: Pick<SubmittedJob, 'jobClient' | 'startBy'>,
+  ): Promise<Attempt> {
+    const { provider, parameters = {} } = command;
+    const named = command.fallback ?? this.#deps.defaultFallback?.(provider) ?? [];
+    const fallback = named.filter((target) => !findUnsupportedParameter(target.provider, parameters));
+    return admit(command, { jobClient, fallback, timeoutMs: startBy - this.#now() });
   }
 
   /** Counts the job as outstanding, and begins to add it; a chat that is joined has it added again, should it have been lost. */
@@ -89,13 +104,15 @@ export class ChatService {
       startBy,
     }: Pick<SubmittedJob, 'jobClient' | 'chat' | 'waitUntil' | 'startBy'>,
   ): SubmittedJob {
-    const job = { jobId: chat.id, provider: command.provider, isStored: isStored(command) };
-    const counted = jobClient.pools.recordAdded(job.jobId, jobOwnerOf(command));
+    const { current } = chat;
+    const job = { ...current, jobId: chat.id, isStored: isStored(command) };
+    const counted = jobClient.pools.recordAdded(job.jobId, jobOwnerOf(command, current.provider));
     const newJob = {
       ...toNewJob(command, chat),
       ...(command.stream && { stream: true, firstDeltaBy: startBy }),
     };
-    const add = () => jobClient.add(job.jobId, { ...newJob, level: counted.level });
+    const jobId = jobIdOf(chat.id, current.attempt);
+    const add = () => jobClient.add(jobId, { ...newJob, level: counted.level });
     const isJoined = chat.id !== command.requestId;
     const stream = command.stream && jobClient.openStream(job, { ...command.stream, isJoined });
     const submitted: SubmittedJob = {
@@ -216,13 +233,14 @@ function throwIfDisconnected({ signal, provider }: ChatCommand): void {
 const finalRead = ({ jobClient, job }: SubmittedJob): Promise<JobResult> =>
   withTimeout(finalReadMs, jobClient.read(job)).catch(() => ({ state: 'unknown' }));
 
-function toNewJob(command: ChatCommand, { deadline, expiresAt }: ResolvedChat['chat']): NewJob {
-  const { model, turns, parameters } = command;
+function toNewJob(command: ChatCommand, { id, deadline, expiresAt, current }: ResolvedChat['chat']): NewJob {
+  const { turns, parameters } = command;
   return {
-    ...jobOwnerOf(command),
+    ...current,
+    ...jobOwnerOf(command, current.provider),
+    ...(current.attempt !== undefined && { chatId: id }),
     turns,
     deadline,
-    ...(model !== undefined && { model }),
     ...(parameters && { parameters }),
     ...(expiresAt !== undefined && { keptUntil: expiresAt }),
   };

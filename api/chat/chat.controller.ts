@@ -50,6 +50,9 @@ export class ChatController extends Controller {
    * @summary Chat with a language model
    * @param provider Which provider serves the request.
    * @param model The provider's own model name; absent means the configured one.
+   * @param fallback Whom to ask when the provider is unavailable, limits us, fails or takes too long, as long as nothing of its reply was
+   * sent: up to four providers or `provider/model`, in a comma list. The conversation then reaches that company, too. Without this header the
+   * operators may have set a fallback; `none` switches it off. Blocked content and refused requests go to nobody else.
    * @param prefer `wait=N` sets the deadline of this request, in whole seconds (RFC 7240). `respond-async` answers 202 at once,
    * or after `wait=N` if the reply is not there by then. `handling=strict` refuses fields that nothing reads. Other preferences are
    * ignored.
@@ -76,6 +79,8 @@ export class ChatController extends Controller {
     'X-LLM-Input-Tokens': string;
     /** Tokens written, as the provider counted them; absent when it did not. */
     'X-LLM-Output-Tokens': string;
+    /** All attempts in their order, where there was more than one: `openai;code=provider_error, anthropic;code=ok;input=12;output=40`. */
+    'X-LLM-Attempts': string;
     /** Milliseconds in the queue and at the provider, as `queue;dur=…, provider;dur=…`. */
     'Server-Timing': string;
     /** `handling=strict` and `wait=N` when the request asked for them. */
@@ -171,11 +176,12 @@ export class ChatController extends Controller {
     @Header('Prefer') prefer?: string,
     @Header('Idempotency-Key') idempotencyKey?: string,
     @Header('Last-Event-ID') lastEventId?: string,
+    @Header('X-LLM-Fallback') fallback?: string,
   ): Promise<ChatResponse> {
     const response = request.res as HttpResponse;
     const { chatService, limits, maxWaitS } = this.deps;
     const onDetached = (ended: Promise<unknown>) => limits.countUntil(load, ended);
-    const headers = { prefer, idempotencyKey };
+    const headers = { prefer, idempotencyKey, fallback };
     const { options, applied } = readOptions(request, headers, { maxWaitS, onDetached });
     const turns = readTurns(body);
     const load = { user: request.user.id, bytes: bytesOf(turns) };

@@ -1,12 +1,16 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { ChatResponse, ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import { EventResponse, eventStreamType } from '../http/event-response.js';
 import { recordFailure, requestIdOf, toProblem } from '../http/problem.js';
 import { invalidRequest } from '../http/validation.js';
 import type { ChatReply } from './chat-command.js';
-import type { Completion } from './chat-result.js';
+import { answeredBy, type Completion } from './chat-result.js';
 import type { DeltaSink, TextPosition } from './jobs/reply-stream.js';
+
+/** What a caller is told of an attempt. */
+const summarize = ({ provider, model, code, usage }: EndedAttempt) => ({ provider, model, code, usage });
 
 /** Whether the client prefers a stream of events to JSON. It has to name it: ranges such as `text/*` and no `Accept` mean JSON. */
 export function acceptsEventStream(request: HttpRequest): boolean {
@@ -43,8 +47,8 @@ export class EventStream implements DeltaSink {
     this.#provider = provider;
   }
 
-  begin(): void {
-    this.#events.begin({ 'X-LLM-Provider': this.#provider });
+  begin(provider = this.#provider): void {
+    this.#events.begin({ 'X-LLM-Provider': provider });
   }
 
   write(delta: string, { callId, offset }: TextPosition): boolean {
@@ -72,10 +76,13 @@ export class EventStream implements DeltaSink {
     return { response: '' };
   }
 
-  #done({ kind, text, model, usage }: Completion): void {
-    this.begin();
+  #done(completion: Completion): void {
+    const { kind, text, model, usage, attempts } = completion;
+    const provider = answeredBy(completion, this.#provider);
+    this.begin(provider);
     const finishReason = kind === 'ok' ? 'stop' : 'length';
-    this.#endWith('done', { response: text, finishReason, provider: this.#provider, model, usage });
+    const summary = attempts && { attempts: attempts.map(summarize) };
+    this.#endWith('done', { response: text, finishReason, provider, model, usage, ...summary });
   }
 
   /** An unexpected error is for whoever logs those. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Failure } from '../../shared/failures.js';
+import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
-import type { StoredChat } from '../../shared/protocol/stored-chat.js';
+import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { ChatCommand, ResolvedChat, StoredChatCommand } from './chat-command.js';
@@ -13,8 +14,8 @@ import type { JobResult } from './jobs/job-results.js';
 export interface Admission {
   /** Of its job, in milliseconds since the epoch. */
   deadline: number;
-  /** Throws when a new job would not be done in time. */
-  admit: () => Promise<void>;
+  /** The first attempt at a new chat; throws when none would be done in time. */
+  admit: () => Promise<Attempt>;
 }
 
 interface IdempotentEntryDeps {
@@ -104,20 +105,22 @@ export class IdempotentEntry {
 
   /** Recorded before its key, so that a key always leads to a chat. */
   async #create(command: StoredChatCommand, { deadline, admit }: Admission): Promise<StoredChat> {
-    await admit();
+    const current = await admit();
     const { records, resultTtlMs, now } = this.#deps;
-    const chat = describe(command, { createdAt: now(), deadline, keptUntil: deadline + resultTtlMs });
+    const times = { createdAt: now(), deadline, keptUntil: deadline + resultTtlMs };
+    const chat = describe(command, current, times);
     await records.writeChat(chat);
     return chat;
   }
 }
 
-const toResolvedChat = ({ id, deadline, keptUntil }: StoredChat): ResolvedChat => ({
-  chat: { id, deadline, expiresAt: keptUntil },
+const toResolvedChat = (chat: StoredChat): ResolvedChat => ({
+  chat: { id: chat.id, deadline: chat.deadline, expiresAt: chat.keptUntil, current: currentOf(chat) },
 });
 
 function describe(
   command: StoredChatCommand,
+  current: Attempt,
   times: Pick<StoredChat, 'createdAt' | 'deadline' | 'keptUntil'>,
 ): StoredChat {
   const { requestId: id, provider, model, storeOptions } = command;
@@ -129,19 +132,20 @@ function describe(
     ownerId: storeOptions.owner.id,
     provider,
     ...(model && { model }),
+    ...((current.fallback || current.earlier) && { current }),
     requestHash,
     ...times,
   };
 }
 
 /** Equal for requests with the same content, however their bodies are written. */
-const hashOf = ({ provider, model, turns, parameters }: ChatCommand): string =>
+const hashOf = ({ provider, model, turns, parameters, fallback }: ChatCommand): string =>
   createHash('sha256')
-    .update(JSON.stringify([provider, model ?? null, turns, ...sortedEntries(parameters)]))
+    .update(JSON.stringify([provider, model ?? null, turns, ...sortedEntries({ ...parameters, fallback })]))
     .digest('base64url');
 
-/** Nothing where there are no parameters: the release before hashed such requests, and its records are still read. */
-const sortedEntries = (parameters: ModelParameters = {}): [string, unknown][] =>
-  Object.entries(parameters)
+/** Nothing where there are none: the release before hashed such requests, and its records are still read. */
+const sortedEntries = (options: ModelParameters & Pick<ChatCommand, 'fallback'>): [string, unknown][] =>
+  Object.entries(options)
     .filter(([, value]) => value !== undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1));

@@ -22,7 +22,7 @@ import type { AuthenticatedRequest } from '../access/authentication.js';
 import { toProblem } from '../http/problem.js';
 import { checkUuidParam } from '../http/uuid-param.js';
 import { disconnectSignal } from './chat-request.js';
-import { isCompletion, outcomeToFailure } from './chat-result.js';
+import { answeredBy, isCompletion, outcomeToFailure } from './chat-result.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 import type { JobResult } from './jobs/job-results.js';
 import type { StoredChats } from './stored-chats.js';
@@ -108,7 +108,13 @@ function represent(chat: StoredChat, result: JobResult, status: ChatStatus): Cha
   if (result.state !== 'settled') return begun;
   const { outcome, settledAt } = result;
   const ended = { ...begun, ...(settledAt !== undefined && { completedAt: toTime(settledAt) }) };
-  if (isCompletion(outcome)) return { ...ended, model: outcome.model, response: outcome.text };
+  if (isCompletion(outcome))
+    return {
+      ...ended,
+      provider: answeredBy(outcome, provider),
+      model: outcome.model,
+      response: outcome.text,
+    };
   if (outcome.kind === 'cancelled') return ended;
   return { ...ended, ...failed(outcomeToFailure(outcome, provider)) };
 }

@@ -1,7 +1,7 @@
 import type { UserIdentity } from '../../db/access/users.js';
 import type { ChatStatus } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import type { StoredChat } from '../../shared/protocol/stored-chat.js';
+import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
@@ -11,7 +11,7 @@ import { statusOf, toCompletion } from './chat-result.js';
 import { type Admission, clockMarginMs, IdempotentEntry } from './idempotent-entry.js';
 import type { JobClient } from './jobs/job-client.js';
 import type { JobResult } from './jobs/job-results.js';
-import type { PendingReplies } from './jobs/pending-replies.js';
+import type { PendingJob, PendingReplies } from './jobs/pending-replies.js';
 import { ReplyStream } from './jobs/reply-stream.js';
 
 /** A stored chat, for the user who asks for it. */
@@ -70,16 +70,17 @@ export class StoredChats {
    * Throws the failure that it ends with, and `timeout` at its deadline.
    */
   async follow(
-    { id: jobId, provider, deadline }: StoredChat,
+    chat: StoredChat,
     result: JobResult,
     { signal, ...reader }: StreamOptions & { signal: AbortSignal },
   ): Promise<ChatReply> {
+    const { provider, deadline } = chat;
     if (result.state === 'settled') {
       const completion = toCompletion(result, provider);
       await ReplyStream.replay(reader, completion);
       return { kind: 'completed', completion };
     }
-    const job = { jobId, provider, isStored: true };
+    const job = toPendingJob(chat);
     const wait = this.#pendingReplies.wait(job, deadline + clockMarginMs);
     if (signal.aborted) wait.leave();
     signal.addEventListener('abort', wait.leave);
@@ -121,13 +122,12 @@ export class StoredChats {
     // An end that was shown stays.
     if (hasEnded.has(status)) return;
     // Also when it was cancelled before: whoever did that may have died before the cancel was published.
-    if (await this.#records.cancel(chat))
-      this.#connected().cancel({ jobId: chat.id, provider: chat.provider, isStored: true });
+    if (await this.#records.cancel(chat)) this.#connected().cancel(toPendingJob(chat));
   }
 
-  async #readResult({ id, provider }: StoredChat): Promise<JobResult> {
+  async #readResult(chat: StoredChat): Promise<JobResult> {
     try {
-      return await this.#connected().read({ jobId: id, provider, isStored: true });
+      return await this.#connected().read(toPendingJob(chat));
     } catch (cause) {
       throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
     }
@@ -139,6 +139,12 @@ export class StoredChats {
     return jobs;
   }
 }
+
+const toPendingJob = (chat: StoredChat): PendingJob => ({
+  ...currentOf(chat),
+  jobId: chat.id,
+  isStored: true,
+});
 
 /** Otherwise than cancelled. */
 const hasEnded: ReadonlySet<ChatStatus> = new Set(['completed', 'failed', 'expired']);

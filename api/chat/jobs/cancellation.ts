@@ -3,6 +3,7 @@ import { Job, type Queue } from 'bullmq';
 import PQueue from 'p-queue';
 import type { ProviderId } from '../../../shared/contract.js';
 import type { ApiInstruments } from '../../../shared/metrics/instruments.js';
+import { attemptAfter, jobIdOf } from '../../../shared/protocol/attempts.js';
 import {
   type Cancel,
   type ChatJobPayload,
@@ -23,8 +24,10 @@ interface CancellationDeps {
   log: Log;
 }
 
-/** `unconfirmedAt`: when the wait for its add ended, by `performance.now()`. */
-type CancelledJob = PendingJob & { readonly unconfirmedAt?: number };
+interface CancelledJob extends PendingJob {
+  /** When the wait for its add ended, by `performance.now()`. */
+  readonly unconfirmedAt?: number;
+}
 
 /** Ids in one message; with a UUID each it stays far below what the relay takes. */
 const maxIdsPerMessage = 1000;
@@ -78,7 +81,7 @@ export class Cancellation {
     // Redis executes the commands of one connection in order: right behind its add, nobody has taken the job yet.
     if (store.kind === 'redis')
       void queueOf(job.provider)
-        .remove(job.jobId)
+        .remove(jobIdOf(job.jobId, job.attempt))
         .catch(() => undefined);
     this.#start({ ...job, unconfirmedAt: performance.now() });
   }
@@ -109,9 +112,9 @@ export class Cancellation {
   }
 
   /** A job that cannot be read may be running. */
-  async #isUnfinished({ provider, jobId }: PendingJob): Promise<boolean> {
+  async #isUnfinished({ provider, jobId, attempt }: PendingJob): Promise<boolean> {
     const { store, queueOf } = this.#deps;
-    const [job] = await store.readJobs(queueOf(provider), [jobId]).catch(() => []);
+    const [job] = await store.readJobs(queueOf(provider), [jobIdOf(jobId, attempt)]).catch(() => []);
     return job === undefined || !['completed', 'failed', 'unknown'].includes(job.state);
   }
 
@@ -131,18 +134,19 @@ export class Cancellation {
     // Jobs that are cancelled in the same turn share a message.
     await nextTurn();
     const jobs = this.#unpublished.splice(0, maxIdsPerMessage);
-    const byProvider = Map.groupBy(jobs, ({ provider }) => provider);
+    const attempts = jobs.flatMap((job) => possibleAttempts(job));
+    const byProvider = Map.groupBy(attempts, ({ provider }) => provider);
     const stored = jobs.filter(({ isStored }) => isStored).map(({ jobId }) => ({ jobId }));
     await Promise.all([
       ...[...byProvider].map(([provider, cancelled]) => this.#publishCancel(provider, cancelled)),
       // Whoever misses this reads the outcome's record.
       stored.length > 0 && this.#publish(topics.storedResult, { v: writtenVersion, settled: stored }),
     ]);
-    for (const job of jobs) void this.#removals.add(() => this.#remove(job, { isLast: false }));
+    for (const job of attempts) void this.#removals.add(() => this.#remove(job, { isLast: false }));
   }
 
   async #publishCancel(provider: ProviderId, jobs: readonly CancelledJob[]): Promise<void> {
-    const jobIds = jobs.map(({ jobId }) => jobId);
+    const jobIds = [...new Set(jobs.map(({ jobId }) => jobId))];
     if (await this.#publish(topics.cancel(provider), { v: writtenVersion, jobIds })) return;
     const since = performance.now() - republishForMs;
     const unconfirmed = jobs.filter(
@@ -166,7 +170,8 @@ export class Cancellation {
   }
 
   async #remove(job: CancelledJob, { isLast }: { isLast: boolean }): Promise<void> {
-    const { provider, jobId } = job;
+    const { provider, jobId: chatId, attempt } = job;
+    const jobId = jobIdOf(chatId, attempt);
     try {
       const queue = this.#deps.queueOf(provider);
       const isRemoved = (await queue.remove(jobId)) === 1;
@@ -177,10 +182,16 @@ export class Cancellation {
       }
       if (!isRemoved) await endDeadline(queue, jobId);
     } catch (err) {
-      this.#deps.log.debug({ err, ...job }, 'cancelled job not removed');
+      this.#deps.log.debug({ err, jobId, provider }, 'cancelled job not removed');
     }
-    this.#underWay.delete(jobId);
+    this.#underWay.delete(chatId);
   }
+}
+
+/** The attempt that is known to be under way, and those that a worker may have begun meanwhile, or may begin. */
+function possibleAttempts({ fallback = [], ...job }: CancelledJob): CancelledJob[] {
+  const next = attemptAfter({ ...job, fallback }, { provider: job.provider, code: 'internal' });
+  return [job, ...(next ? possibleAttempts({ ...job, ...next }) : [])];
 }
 
 /** Should the worker that runs the job die, the next one finds the deadline over and makes no call. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds, type Target } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import type { ApiInstruments } from '../../../shared/metrics/instruments.js';
 import { type DeltasMessage, deltasSchema, type Resend } from '../../../shared/protocol/deltas.js';
@@ -8,7 +8,6 @@ import {
   type ChatJob,
   type ChatJobPayload,
   encodeChatJob,
-  jobRecordTtlMs,
   poolHeartbeatSchema,
   queueName,
   type ResultMessage,
@@ -16,6 +15,7 @@ import {
   topics,
 } from '../../../shared/protocol/messages.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
+import { addJob } from '../../../shared/queue/add-attempt.js';
 import { priorityOf, type ShareLevel } from '../../../shared/queue/priority.js';
 import type { QueueDepth, QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../../../shared/queue/relay.js';
@@ -27,6 +27,7 @@ import { Cancellation } from './cancellation.js';
 import { decodeResult, type JobResult, JobResults } from './job-results.js';
 import type { PendingJob, PendingReplies } from './pending-replies.js';
 import { ReplyStream, type ReplyStreamOptions, resendLength } from './reply-stream.js';
+import { StrandedJobs } from './stranded-jobs.js';
 
 /**
  * A job without what the client adds, and its turn: its user's share level, and whether it is asynchronous and so done after
@@ -77,7 +78,10 @@ export class JobClient {
     this.#channels = channels;
     this.#log = log;
     const queueOf = (provider: ProviderId) => this.#queueOf(provider);
-    this.#results = new JobResults({ queueOf, store, pendingReplies, log });
+    const isAbandoned = (target: Target) => this.pools.isAbandoned(target);
+    const stranded = new StrandedJobs({ queueOf, store, pendingReplies, isAbandoned, log });
+    const onUnfinished = (job: PendingJob) => void stranded.passOn(job);
+    this.#results = new JobResults({ queueOf, store, pendingReplies, onUnfinished, log });
     this.#cancellation = new Cancellation({ queueOf, store, relay: channels.relay, metrics, log });
   }
 
@@ -102,15 +106,8 @@ export class JobClient {
   /** Adds the job under this id; throws `queue_unavailable` within three seconds when the store is down. */
   async add(jobId: string, { isAsync = false, level = 0, ...job }: NewJob): Promise<void> {
     const payload = encodeChatJob({ v: writtenVersion, ...job, replyTo: this.#replyTo });
-    const removal = { age: jobRecordTtlMs / 1000 };
-    const options = {
-      jobId,
-      timestamp: this.#store.now(),
-      removeOnComplete: removal,
-      removeOnFail: removal,
-      priority: priorityOf(level, { isAsync }),
-    };
-    const adding = retry(() => this.#queueOf(job.provider).add('chat', payload, options), retryBriefly);
+    const newJob = { jobId, payload, priority: priorityOf(level, { isAsync }) };
+    const adding = retry(() => addJob(this.#queueOf(job.provider), this.#store, newJob), retryBriefly);
     await withTimeout(addTimeoutMs, adding).catch((cause) => this.#refuse(cause));
   }
 
@@ -195,7 +192,8 @@ export class JobClient {
   }
 
   /** One that is lost is asked for again, at the latest when the next delta comes. */
-  #requestResend({ jobId, provider }: PendingJob, place: { reader: string | undefined; from: number }): void {
+  #requestResend(job: PendingJob, place: { reader: string | undefined; from: number }): void {
+    const { jobId, provider } = this.#pendingReplies.find(job.jobId) ?? job;
     const asking = { api: this.#replyTo, ...place, max: resendLength };
     const message: Resend = { v: writtenVersion, jobId, ...asking };
     this.#channels.relay

@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Job, type Queue } from 'bullmq';
 import type { ProviderId } from '../../../shared/contract.js';
+import { jobIdOf } from '../../../shared/protocol/attempts.js';
 import type { ChatJobPayload } from '../../../shared/protocol/messages.js';
 import {
   brokenOutcome,
   decodeOutcome,
   givenUpOutcome,
+  nextOf,
   type Outcome,
 } from '../../../shared/protocol/outcome.js';
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
@@ -25,6 +27,8 @@ interface JobResultsDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
   store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;
   pendingReplies: PendingReplies;
+  /** Called with each job that a poll finds waiting in its queue, or at a worker. */
+  onUnfinished?: (job: PendingJob) => void;
   log: Log;
 }
 
@@ -56,13 +60,14 @@ export class JobResults {
   }
 
   /**
-   * What the records say of one job; a job that broke or was given up has ended as `internal`. The end of a stored chat, once
+   * What the records say of the attempt, or of one that follows; a job that broke or was given up has ended as `internal`. The end of a stored chat, once
    * read, stays the same until its records expire. Throws within three seconds when the store does not answer.
    */
   async read(job: PendingJob): Promise<JobResult> {
     const [result] = await this.#readBatch(job.provider, [job]);
-    if (result?.status === 'fulfilled') return result.value;
-    throw result?.reason;
+    if (result?.status !== 'fulfilled') throw result?.reason;
+    const next = result.value.state === 'settled' ? nextOf(result.value.outcome) : undefined;
+    return next ? this.read({ ...job, ...next }) : result.value;
   }
 
   /** Settles those who wait for one of these jobs that has an outcome, and returns the jobs that the store does not know. */
@@ -81,8 +86,13 @@ export class JobResults {
       await delay(pollIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
       if (signal.aborted) return;
       const since = store.now() - messageDelayMs;
-      for (const { jobId } of await this.poll(pendingReplies.pending({ since, pollSlot })))
+      for (const { jobId, isStored, fallback } of await this.poll(
+        pendingReplies.pending({ since, pollSlot }),
+      )) {
+        // Another process may have passed it on: then it runs under another id.
+        if (isStored && fallback?.length) continue;
         if (pendingReplies.markLost(jobId)) log.warn({ jobId }, 'lost job added again');
+      }
     }
   }
 
@@ -94,21 +104,25 @@ export class JobResults {
   }
 
   async #pollBatch(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PendingJob[]> {
-    const { pendingReplies, store, log } = this.#deps;
+    const { pendingReplies, store, onUnfinished, log } = this.#deps;
     const readAt = store.now();
     const results = await this.#readBatch(provider, jobs).catch((err) => {
       log.debug({ err, provider }, 'job records could not be read');
       return undefined;
     });
     if (results === undefined) return [];
-    return jobs.filter(({ jobId }, n) => {
+    return jobs.filter((job, n) => {
+      const { jobId } = job;
       const result = results[n];
       // A record that cannot be read says nothing about the others.
       if (result?.status !== 'fulfilled')
         log.debug({ err: result?.reason, jobId }, 'job record could not be read');
       else if (result.value.state === 'settled') pendingReplies.settle(jobId, result.value.outcome);
       else if (result.value.state === 'unknown') return true;
-      else pendingReplies.recordSeen(jobId, readAt);
+      else {
+        pendingReplies.recordSeen(jobId, readAt);
+        onUnfinished?.(job);
+      }
       return false;
     });
   }
@@ -134,7 +148,7 @@ async function readRecords(
 ): Promise<PromiseSettledResult<JobResult>[]> {
   const queued = await store.readJobs(
     queue,
-    jobs.map(({ jobId }) => jobId),
+    jobs.map(({ jobId, attempt }) => jobIdOf(jobId, attempt)),
   );
   const storedIds = jobs.filter(({ isStored }) => isStored).map(({ jobId }) => jobId);
   const texts = await store.records.readAll(storedIds.map(resultKey));
@@ -148,17 +162,17 @@ async function readRecords(
 }
 
 async function toJobResult(
-  { jobId, isStored }: PendingJob,
+  { jobId, isStored, attempt }: PendingJob,
   job: StoredJob,
   { queue, store }: Source,
 ): Promise<JobResult> {
   if (job.state === 'unreadable') throw new Error('what is there is no job');
   if (job.state !== 'completed' && job.state !== 'failed') return { state: job.state };
   const outcome = job.state === 'failed' ? givenUpOutcome : decodeResult(job.returnValue);
-  if (!isStored) return { state: 'settled', outcome };
+  if (!isStored || nextOf(outcome)) return { state: 'settled', outcome };
   // Otherwise the guess of `decodeResult` would be recorded.
   if (job.state === 'completed') refuseNewer(job.returnValue);
-  const expiresAt = (await Job.fromId<ChatJobPayload>(queue, jobId))?.data.keptUntil;
+  const expiresAt = (await Job.fromId<ChatJobPayload>(queue, jobIdOf(jobId, attempt)))?.data.keptUntil;
   if (expiresAt === undefined) return { state: 'settled', outcome };
   // Its worker could not record the outcome, and the job's own record expires in a minute.
   return recordResult(store, { jobId, outcome, settledAt: job.finishedOn, expiresAt });

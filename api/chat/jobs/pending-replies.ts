@@ -1,11 +1,11 @@
-import type { ProviderId } from '../../../shared/contract.js';
+import { type Attempt, toAttempt } from '../../../shared/protocol/attempts.js';
 import { jobRecordTtlMs } from '../../../shared/protocol/messages.js';
-import type { Outcome } from '../../../shared/protocol/outcome.js';
+import { nextOf, type Outcome } from '../../../shared/protocol/outcome.js';
 
-/** A job that somebody waits for. */
-export interface PendingJob {
+/** A chat that somebody waits for, and the attempt that is under way. */
+export interface PendingJob extends Pick<Attempt, 'provider' | 'model' | 'attempt' | 'fallback'> {
+  /** Id of the chat, and of its first job. */
   readonly jobId: string;
-  readonly provider: ProviderId;
   /** Whether it belongs to a stored chat, whose outcome has a record of its own. */
   readonly isStored?: boolean;
 }
@@ -21,7 +21,7 @@ export interface Wait {
 }
 
 interface Waiter {
-  readonly job: PendingJob;
+  job: PendingJob;
   /** When the wait began, in milliseconds since the epoch. */
   readonly since: number;
   /** Which of the `backgroundSlots` polls includes it; a wait in the foreground is in every poll. */
@@ -86,9 +86,13 @@ export class PendingReplies {
     return { outcome: promise, leave, onLost };
   }
 
-  /** Settles everyone who waits for this job. */
+  /** Settles everyone who waits for this chat, or has them wait for the attempt that follows. */
   settle(jobId: string, outcome: Outcome): void {
-    for (const waiter of this.#waitersOf(jobId)) waiter.settle(outcome);
+    const next = nextOf(outcome);
+    for (const waiter of this.#waitersOf(jobId)) {
+      if (next === undefined) waiter.settle(outcome);
+      else advance(waiter, next);
+    }
   }
 
   /** Records that the store knew this job at this time, in milliseconds since the epoch. */
@@ -153,6 +157,14 @@ export class PendingReplies {
     waiters?.delete(waiter);
     if (waiters?.size === 0) this.#waitersByJob.delete(jobId);
   }
+}
+
+/** Messages may come late, and whoever adds the job again knows the first attempt alone. */
+function advance(waiter: Waiter, next: Attempt): void {
+  const { jobId, isStored, attempt = 1 } = waiter.job;
+  if ((next.attempt ?? 1) <= attempt) return;
+  waiter.job = { ...toAttempt(next), jobId, ...(isStored !== undefined && { isStored }) };
+  waiter.reEnqueue = undefined;
 }
 
 const none: ReadonlySet<Waiter> = new Set();

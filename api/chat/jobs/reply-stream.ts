@@ -1,3 +1,4 @@
+import type { ProviderId } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { type Delta, sliceText } from '../../../shared/protocol/deltas.js';
 
@@ -13,12 +14,14 @@ interface WholeText {
   readonly text: string;
   /** Absent when nobody has read it as it was written. */
   readonly callId?: string | undefined;
+  /** The attempts at it, the last of which has written it; absent means that whom the request names has. */
+  readonly attempts?: readonly { readonly provider: ProviderId }[] | undefined;
 }
 
 /** Where the pieces of a reply go. */
 export interface DeltaSink {
-  /** Shows the reader that there is an answer, before its first piece. */
-  begin(): void;
+  /** Shows the reader that there is an answer, before its first piece; `provider` writes it, if that is not whom the request names. */
+  begin(provider?: ProviderId): void;
   /** Takes the next piece; the position is that behind it. False when it wants no more until `drained` resolves. */
   write(text: string, position: TextPosition): boolean;
   drained(): Promise<void>;
@@ -61,6 +64,8 @@ export class ReplyStream {
   readonly #failed = Promise.withResolvers<never>();
   #hasFailed = false;
   #callId: string | undefined;
+  /** Who writes the text, if that is not whom the request names. */
+  #provider: ProviderId | undefined;
   #sent: number;
   #isPaused = false;
   #resendRequestedAt = Number.NEGATIVE_INFINITY;
@@ -103,10 +108,10 @@ export class ReplyStream {
     return this.#sent > (this.#options.from?.offset ?? 0);
   }
 
-  receive({ callId, at, text }: Delta): void {
+  receive({ callId, provider, at, text }: Delta): void {
     if (this.#isOver) return;
     this.#expectMore();
-    if (this.#callId !== callId && !this.#adopt(callId)) this.#fail(interrupted());
+    if (!this.#adopt(callId, provider)) this.#fail(interrupted());
     else if (this.#isPaused) return;
     else if (at > this.#sent) this.#requestResend();
     // The end of the text so far: its reader asked for more than there is. Later on it is only an old one that is late.
@@ -120,9 +125,9 @@ export class ReplyStream {
   }
 
   /** Writes what the reader lacks of the whole text; resolves when the sink has taken it. */
-  async finish({ text, callId = unstreamedCall }: WholeText): Promise<void> {
+  async finish({ text, callId = unstreamedCall, attempts }: WholeText): Promise<void> {
     this.#stopReceiving();
-    if (this.#callId !== callId && !this.#adopt(callId)) throw this.#interrupt();
+    if (!this.#adopt(callId, attempts?.at(-1)?.provider)) throw this.#interrupt();
     if (this.#sent > text.length) throw beyondText();
     while (this.#sent < text.length) {
       const piece = sliceText(text, this.#sent, maxEventLength) || text.slice(this.#sent);
@@ -150,9 +155,10 @@ export class ReplyStream {
   }
 
   /** Whether the reader can read this call's text: nothing of another's was shown. */
-  #adopt(callId: string): boolean {
-    if (this.#sent > 0) return false;
+  #adopt(callId: string, provider: ProviderId | undefined): boolean {
+    if (this.#callId !== callId && this.#sent > 0) return false;
     this.#callId = callId;
+    this.#provider = provider;
     return true;
   }
 
@@ -172,6 +178,7 @@ export class ReplyStream {
 
   #take(text: string): boolean {
     this.#sent += text.length;
+    this.#options.sink.begin(this.#provider);
     return this.#options.sink.write(text, { callId: this.#callId ?? unstreamedCall, offset: this.#sent });
   }
 

@@ -1,5 +1,5 @@
 import { isModelAllowed } from '../../../shared/config/allowed-models.js';
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId, Target } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { ModelList } from './model-list.js';
@@ -30,6 +30,8 @@ interface RegistryOptions {
 
 /** Three missed heartbeats and a little: a worker that is silent for this long does not count. */
 const heartbeatTtlMs = 3500;
+/** After this silence of all its workers a queue counts as abandoned. */
+const abandonedAfterMs = 2 * heartbeatTtlMs;
 
 /**
  * What this API process knows of the pools: their last heartbeats, and its own outstanding jobs. Until every live worker must
@@ -40,6 +42,8 @@ export class PoolRegistry {
   readonly models: ModelList;
   readonly #now: () => number;
   readonly #heartbeats = new Map<ProviderId, Map<string, LastHeartbeat>>();
+  /** When the last heartbeat of a provider's pools arrived. */
+  readonly #heardAt = new Map<ProviderId, number>();
   readonly #outstanding = new OutstandingJobs();
   #since: number;
 
@@ -54,6 +58,7 @@ export class PoolRegistry {
     // Expired ones are dropped here as well: workers come and go under new names although nobody asks for anything.
     const workers = this.#workersOf(heartbeat.provider);
     this.#heartbeats.set(heartbeat.provider, workers);
+    this.#heardAt.set(heartbeat.provider, this.#now());
     if (heartbeat.state === 'stopped') workers.delete(heartbeat.worker);
     else workers.set(heartbeat.worker, { heartbeat, at: this.#now() });
   }
@@ -96,6 +101,24 @@ export class PoolRegistry {
     if (heldMs > 0 && waitMs - heldMs <= timeoutMs)
       throw new Failure('provider_rate_limited', { provider, retryAfterMs: heldMs });
     throw new Failure('overloaded', { provider, retryAfterMs: waitMs - timeoutMs });
+  }
+
+  /** Whether a live pool takes jobs of the provider for the model, or may, as long as nothing is known of its pools. */
+  isServed({ provider, model }: Target): boolean {
+    const live = this.#livePools(provider, model);
+    if (live.length === 0) return this.#now() - this.#since < heartbeatTtlMs;
+    return live.some((pool) => pool.state !== 'paused' && serves(pool, model));
+  }
+
+  /**
+   * Whether nobody takes the jobs that wait for it: all its pools have paused, or have been silent for so long that the next heartbeats
+   * after an outage of the store would have come.
+   */
+  isAbandoned({ provider, model }: Target): boolean {
+    const live = this.#livePools(provider, model);
+    if (live.length > 0) return live.every(({ state }) => state === 'paused');
+    const heardAt = Math.max(this.#heardAt.get(provider) ?? this.#since, this.#since);
+    return this.#now() - heardAt > abandonedAfterMs;
   }
 
   #livePools(provider: ProviderId, model: string | undefined): LivePool[] {

@@ -1,8 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { admit, resolveDeadlines } from '../../../api/chat/admission.js';
 import type { ChatCommand } from '../../../api/chat/chat-command.js';
 import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
+import type { ProviderId, Target } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
+import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { userNamed } from '../../support/identities.js';
 
 const limits = { timeoutMs: 55_000, maxMs: 300_000, maxStreamMs: 200_000 };
@@ -57,6 +59,61 @@ describe('resolveDeadlines', () => {
       expect(() => resolve(own)).toThrow(expect.objectContaining({ code: 'timeout' }));
     },
   );
+});
+
+describe('admit with a fallback', () => {
+  let now = 0;
+  let pools: PoolRegistry;
+  beforeEach(() => {
+    now = 100_000;
+    pools = new PoolRegistry({ since: 0, now: () => now });
+  });
+  const beat = (provider: ProviderId, own: Partial<PoolHeartbeat> = {}) =>
+    pools.onHeartbeat({
+      ...{ v: 1, provider, worker: 'w', state: 'serving', concurrency: 2, inFlight: 0, waiting: 0 },
+      ...{ meanJobMs: 100, hasDefaultModel: true, defaultModel: 'm' },
+      ...own,
+    });
+  const ask = (...fallback: Target[]) =>
+    admit(command({}), { jobClient: { pools, check: async () => {} }, timeoutMs: 1000, fallback });
+
+  it('asks the provider first, and keeps those for later that somebody serves', async () => {
+    for (const provider of ['openai', 'anthropic'] as const) beat(provider);
+    beat('bedrock', { state: 'paused' });
+    const fallback = [{ provider: 'anthropic' }, { provider: 'bedrock' }, { provider: 'vertexai' }] as const;
+    expect(await ask(...fallback)).toEqual({
+      provider: 'openai',
+      model: 'm',
+      fallback: [{ provider: 'anthropic' }],
+    });
+  });
+
+  it('asks the first of the fallback that would do it in time, and says whom it has passed over', async () => {
+    beat('anthropic', { inFlight: 2, waiting: 100 });
+    beat('vertexai');
+    const vertexai = { provider: 'vertexai', model: 'other' } as const;
+    expect(await ask({ provider: 'anthropic' }, vertexai)).toEqual({
+      ...vertexai,
+      earlier: [
+        { provider: 'openai', model: 'm', code: 'provider_unavailable', retryable: true },
+        { provider: 'anthropic', code: 'overloaded', retryable: true, retryAfterMs: expect.any(Number) },
+      ],
+    });
+  });
+
+  it('fails as the provider does when nobody would', async () => {
+    beat('openai', { inFlight: 2, waiting: 100 });
+    await expect(ask({ provider: 'anthropic' })).rejects.toMatchObject({
+      code: 'overloaded',
+      facts: { provider: 'openai' },
+    });
+  });
+
+  it('asks nobody else when the request is what is wrong', async () => {
+    beat('openai', { models: [], defaultModel: 'another' });
+    beat('anthropic');
+    await expect(ask({ provider: 'anthropic' })).rejects.toMatchObject({ code: 'invalid_request' });
+  });
 });
 
 describe('admit', () => {

@@ -35,7 +35,7 @@ beforeEach(() => {
     pendingReplies,
     storedChats: {
       open: async ({ requestId }, { deadline }) => ({
-        chat: { id: requestId, deadline },
+        chat: { id: requestId, deadline, current: { provider: 'openai' } },
         ...(ended && { outcome: ended }),
       }),
       cancelUnconfirmed: () => void asked.push('cancel unconfirmed'),

@@ -56,8 +56,8 @@ beforeEach(() => {
 /** Every command for a stored chat creates one. */
 const storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'> = {
   open: async ({ requestId }, { deadline, admit }) => {
-    await admit();
-    return { chat: { id: requestId, deadline, expiresAt: deadline + 1 } };
+    const current = await admit();
+    return { chat: { id: requestId, deadline, expiresAt: deadline + 1, current } };
   },
   cancelUnconfirmed: ({ owner, id }) => void asked.push(`cancel unconfirmed ${id} of ${owner.name}`),
 };

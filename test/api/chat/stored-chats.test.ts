@@ -91,6 +91,7 @@ const open = async (asked: StoredChatCommand) => {
     deadline: now + 10_000,
     admit: async () => {
       admissions += 1;
+      return { provider: asked.provider, ...(asked.model && { model: asked.model }) };
     },
   });
   return { ...resolved, isNew: resolved.chat.id === asked.requestId };

@@ -31,6 +31,23 @@ describe('PendingReplies', () => {
     expect(await waiting.outcome).toBe(blocked);
   });
 
+  it('waits on for the attempt that follows, whichever message comes first', async () => {
+    const waiting = replies.wait(job('one'), later());
+    waiting.onLost(() => expect.unreachable());
+    const passedOn = (attempt: number): Outcome => ({
+      ...{ kind: 'failed', code: 'provider_error', retryable: true, queueMs: 0, providerMs: 0 },
+      next: { provider: 'bedrock', model: 'm', attempt, fallback: [] },
+    });
+    replies.settle('one', passedOn(3));
+    replies.settle('one', passedOn(2));
+    const current = { jobId: 'one', provider: 'bedrock', model: 'm', attempt: 3, fallback: [] };
+    expect(replies.pending()).toEqual([current]);
+    // Whoever added the first attempt knows nothing of the others.
+    expect(replies.markLost('one')).toBe(false);
+    replies.settle('one', blocked);
+    expect(await waiting.outcome).toBe(blocked);
+  });
+
   it('does nothing for a job nobody waits for', () => {
     replies.settle('one', blocked);
     replies.markLost('one');

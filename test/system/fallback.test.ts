@@ -1,0 +1,221 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import {
+  authorization,
+  type ChatCall,
+  type Deployment,
+  type StartedApi,
+  startDeployment,
+} from '../support/deployment.js';
+import { openStream, readStream } from '../support/event-streams.js';
+import { patience } from '../support/patience.js';
+
+/** Two API processes and a worker; OpenAI's calls may not take long, and Bedrock has a fallback by default. */
+let deployment: Deployment;
+let other: StartedApi;
+beforeAll(async () => {
+  deployment = await startDeployment({
+    store: inject('store'),
+    variables: {
+      OPENAI_TIMEOUT_MS: '1500',
+      OPENAI_FIRST_TOKEN_TIMEOUT_MS: '1000',
+      BEDROCK_FALLBACK: 'vertexai/sim-echo',
+    },
+  });
+  other = await deployment.startApi();
+});
+afterAll(() => deployment?.stop());
+
+/** The models of the first attempt and of the second, which nothing else calls. */
+const models = (first: string, second = 'sim-echo') => ({
+  first: `${first}@${randomUUID()}`,
+  second: `${second}@${randomUUID()}`,
+});
+const callsOf = (model: string) => deployment.simulator.calls.list({ model });
+const arrived = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
+const withFallback = (fallback: string, more: ChatCall = {}): ChatCall => ({
+  ...more,
+  headers: { 'X-LLM-Fallback': fallback, ...more.headers },
+});
+/** What fails at OpenAI goes to Anthropic. */
+const ask = ({ first, second }: ReturnType<typeof models>, headers: Record<string, string> = {}) =>
+  withFallback(`anthropic/${second}`, { provider: 'openai', model: first, headers });
+
+const read = async (location: string) => {
+  const response = await fetch(`${deployment.url}${location}`, { headers: { Authorization: authorization } });
+  // biome-ignore lint/suspicious/noExplicitAny: what a test expects of it, it says.
+  return (await response.json()) as any;
+};
+
+describe('a chat with a fallback', () => {
+  it.each([
+    ['sim-status-500', 'provider_error'],
+    ['sim-retry-after-30', 'provider_rate_limited'],
+    ['sim-hang', 'provider_timeout'],
+    ['sim-reset', 'provider_error'],
+  ])('is answered by the next provider when %s', async (behaviour, code) => {
+    const named = models(behaviour);
+    const { status, headers, body } = await deployment.chat(ask(named));
+    expect([status, headers.get('x-llm-provider')]).toEqual([200, 'anthropic']);
+    expect(body.response).toContain('Hello');
+    expect(headers.get('x-llm-attempts')).toMatch(
+      new RegExp(`^openai;code=${code}, anthropic;code=ok;input=\\d+;output=\\d+$`),
+    );
+    expect(headers.get('x-llm-model')).toContain(named.second);
+    expect(callsOf(named.second)).toHaveLength(1);
+  });
+
+  it('is answered by the first provider when that can', async () => {
+    const named = models('sim-echo');
+    const { headers } = await deployment.chat(ask(named));
+    expect([headers.get('x-llm-provider'), headers.get('x-llm-attempts')]).toEqual(['openai', null]);
+    expect(callsOf(named.second)).toEqual([]);
+  });
+
+  it('ends with the failure of the first provider when all fail', async () => {
+    const { first, second } = models('sim-status-500', 'sim-status-400');
+    const third = `sim-retry-after-60@${randomUUID()}`;
+    const { status, body } = await deployment.chat(
+      withFallback(`anthropic/${third}, bedrock/${second}`, { model: first }),
+    );
+    expect([status, body.code, body.provider, body.retryable]).toEqual([
+      500,
+      'provider_error',
+      'openai',
+      true,
+    ]);
+    for (const model of [third, second]) expect(callsOf(model)).toHaveLength(1);
+  });
+
+  it.each([
+    ['sim-blocked', 'content_blocked'],
+    ['sim-status-400', 'provider_rejected'],
+  ])('ends with %s, which nobody else is to see', async (behaviour, code) => {
+    const named = models(behaviour);
+    const { status, body } = await deployment.chat(ask(named));
+    expect([status, body.code]).toEqual([500, code]);
+    expect(callsOf(named.second)).toEqual([]);
+  });
+
+  it('refuses what is none', async () => {
+    const unreadable = ['', 'gemini', 'openai,', 'openai, openai', '__proto__', 'openai/..', 'none,openai'];
+    for (const fallback of [
+      ...unreadable,
+      'openai,anthropic,bedrock,vertexai,openai/m',
+      `openai/${'m'.repeat(300)}`,
+    ]) {
+      const { status, body } = await deployment.chat(withFallback(fallback));
+      expect([fallback, status, body.code]).toEqual([fallback, 400, 'invalid_request']);
+      expect(body.errors).toMatchObject([{ pointer: 'X-LLM-Fallback' }]);
+    }
+  });
+});
+
+describe('the fallback of the operators', () => {
+  it('is for requests that do not name one, and can be declined', async () => {
+    const call = { provider: 'bedrock', model: `sim-status-500@${randomUUID()}` };
+    const answered = await deployment.chat(call);
+    expect([answered.status, answered.headers.get('x-llm-provider')]).toEqual([200, 'vertexai']);
+    const declined = await deployment.chat(withFallback('none', call));
+    expect([declined.status, declined.body.code]).toEqual([500, 'provider_error']);
+  });
+});
+
+describe('a stream with a fallback', () => {
+  const stream = (named: ReturnType<typeof models>) =>
+    openStream({ url: deployment.url, ...streamed(ask(named)) });
+  const streamed = ({ model = '', headers = {} }: ChatCall) => ({ model, headers });
+
+  it('begins at the next provider when the first says nothing in time', async () => {
+    const { response, text, end } = await readStream(await stream(models('sim-hang', 'sim-stream-20-5')));
+    expect(response.headers.get('x-llm-provider')).toBe('anthropic');
+    expect(end).toMatchObject({
+      event: 'done',
+      data: {
+        response: text,
+        provider: 'anthropic',
+        attempts: [
+          { provider: 'openai', code: 'provider_timeout' },
+          { provider: 'anthropic', code: 'ok' },
+        ],
+      },
+    });
+  });
+
+  it('that has begun goes to nobody else', async () => {
+    const named = models('sim-cut-5');
+    const { text, end } = await readStream(await stream(named));
+    expect(text).not.toBe('');
+    expect(end).toMatchObject({ event: 'error', data: { code: 'provider_error' } });
+    expect(callsOf(named.second)).toEqual([]);
+  });
+
+  it('is resumed at another API process, with one call of the provider that writes it', async () => {
+    const named = models('sim-status-500', 'sim-stream-60-20');
+    const call = streamed(ask(named, { 'Idempotency-Key': randomUUID() }));
+    const leaving = new AbortController();
+    const opened = await openStream({ url: deployment.url, ...call, signal: leaving.signal });
+    const first = await readStream(opened, (text) => text.length > 20);
+    leaving.abort();
+    const headers = { ...call.headers, 'Last-Event-ID': first.lastEventId ?? '' };
+    const rest = await readStream(await openStream({ url: other.url, ...call, headers }));
+    expect(rest.response.headers.get('x-llm-provider')).toBe('anthropic');
+    expect(first.text + rest.text).toBe(rest.end?.data.response);
+    expect(callsOf(named.second)).toHaveLength(1);
+  });
+});
+
+describe('a stored chat with a fallback', () => {
+  it('falls back although the API process that took it has died', async () => {
+    const dying = await deployment.startApi();
+    const named = models('sim-hang');
+    const { status, headers } = await dying.chat(ask(named, { Prefer: 'respond-async' }));
+    expect(status).toBe(202);
+    await arrived(named.first);
+    process.kill(dying.child.pid, 'SIGKILL');
+    await vi.waitFor(async () => {
+      const chat = await read(headers.get('location') ?? '');
+      expect(chat).toMatchObject({ status: 'completed', provider: 'anthropic' });
+    }, patience);
+    expect(callsOf(named.second)).toHaveLength(1);
+  });
+
+  it('is joined and replayed by its key, and is another request with another fallback', async () => {
+    const key = { 'Idempotency-Key': randomUUID() };
+    const named = models('sim-status-500', 'sim-latency-500');
+    const running = deployment.chat(ask(named, key));
+    await arrived(named.second);
+    const joined = await other.chat(ask(named, key));
+    const replayed = await other.chat(ask(named, key));
+    const { body } = await running;
+    for (const { status, headers, body: same } of [joined, replayed])
+      expect([status, headers.get('x-llm-provider'), same]).toEqual([200, 'anthropic', body]);
+    expect(callsOf(named.second)).toHaveLength(1);
+    const another = await other.chat({ model: named.first, headers: key });
+    expect([another.status, another.body.code]).toEqual([422, 'idempotency_key_reused']);
+  });
+
+  it('is cancelled at the provider that it has come to', async () => {
+    const named = models('sim-status-500', 'sim-hang');
+    const { headers } = await deployment.chat(ask(named, { Prefer: 'respond-async' }));
+    const call = await arrived(named.second);
+    const location = headers.get('location') ?? '';
+    await fetch(`${other.url}${location}`, { method: 'DELETE', headers: { Authorization: authorization } });
+    await call.closed;
+    expect(call.clientClosedFirst).toBe(true);
+    expect(await read(location)).toMatchObject({ status: 'cancelled' });
+  });
+});
+
+describe('a client that disconnects', () => {
+  it('ends the call of the provider that its chat has come to', async () => {
+    const named = models('sim-status-500', 'sim-hang');
+    const leaving = new AbortController();
+    const asking = deployment.chat({ ...ask(named), signal: leaving.signal }).catch(() => undefined);
+    const call = await arrived(named.second);
+    leaving.abort();
+    await asking;
+    await call.closed;
+    expect(call.clientClosedFirst).toBe(true);
+  });
+});
