@@ -12,9 +12,10 @@ import { CallSignal } from './call-signal.js';
 import { type CallKind, type Circuit, NotBegun } from './circuit.js';
 import type { Circuits } from './circuits.js';
 import type { DeltaStream } from './delta-publisher.js';
+import { JobTimes } from './job-times.js';
 import type { LoadTracker } from './load-tracker.js';
 import type { NextAttempt } from './next-attempt.js';
-import { conclude, type Timings, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
+import { conclude, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
 import type { PoolMetrics } from './pool-metrics.js';
 import { type RetryBudget, withOneRetry } from './retry.js';
 import type { Slot } from './slots.js';
@@ -108,34 +109,6 @@ async function passOn(
   if (own.kind !== 'failed' || deltas?.hasBegun) return undefined;
   const next = await nextAttempt?.begin(ended);
   return next && { ...own, next };
-}
-
-/** When a job was enqueued and begun, in milliseconds since the epoch; it begins with its first call. */
-class JobTimes {
-  #startedAt: number | undefined;
-
-  constructor(
-    readonly enqueuedAt: number,
-    readonly deps: Pick<ChatJobDeps, 'metrics' | 'now'>,
-  ) {}
-
-  /** The wait for a model counts as time in the queue. */
-  begin(): void {
-    if (this.#startedAt !== undefined) return;
-    this.#startedAt = this.#now();
-    this.deps.metrics.recordBegun(this.timings.queueMs);
-  }
-
-  get timings(): Timings {
-    const now = this.#now();
-    const startedAt = this.#startedAt ?? now;
-    // The release before has enqueued it by the clock of its own machine.
-    return { queueMs: Math.max(0, startedAt - this.enqueuedAt), providerMs: now - startedAt };
-  }
-
-  #now(): number {
-    return this.deps.now?.() ?? Date.now();
-  }
 }
 
 async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise<Outcome> {
