@@ -136,6 +136,8 @@ interface FailureFacts {
   retryable?: boolean;
   /** How long to wait before trying again, in milliseconds. */
   retryAfterMs?: number;
+  /** Whether the provider refused our own credentials, and not what the caller asked for. */
+  credentialsRefused?: boolean;
   /** Extra response headers that the HTTP status requires (`Allow`, `WWW-Authenticate`). */
   headers?: Record<string, string>;
   cause?: unknown;

@@ -32,10 +32,14 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       // Nobody waits for any other job that is cancelled.
       return new Failure('internal', { provider, detail: 'The chat was cancelled.', retryable: false });
     case 'failed': {
-      const { code, retryable, retryAfterMs } = outcome;
+      const { code, retryable, retryAfterMs, credentialsRefused } = outcome;
       // Its model is the only thing that a worker finds wrong with a request, usually after the heartbeats did.
       if (code === 'invalid_request') return modelNotAllowed(provider);
-      return new Failure(code, { provider, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) });
+      return new Failure(code, {
+        ...{ provider, retryable },
+        ...(retryAfterMs !== undefined && { retryAfterMs }),
+        ...(credentialsRefused && { credentialsRefused }),
+      });
     }
   }
 }

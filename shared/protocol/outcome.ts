@@ -42,6 +42,8 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     retryAfterMs: z.number().optional(),
     /** The attempt that follows: then this is the end of a job, and not of the chat. */
     next: attemptSchema.optional(),
+    /** Whether the provider refused our own credentials; absent means not, and from the release before. */
+    credentialsRefused: z.boolean().optional(),
     ...timings,
   }),
 ]);

@@ -2,6 +2,7 @@ import type { Failure } from '../../shared/failures.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
+import { refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
 
 export type Timings = Pick<Outcome, 'queueMs' | 'providerMs'>;
@@ -23,12 +24,14 @@ export function toOutcome(
 }
 
 /** What a failure is to the API. */
-export function toFailedOutcome({ code, retryable, facts }: Failure, timings: Timings): Outcome {
+export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
+  const { code, retryable, facts } = failure;
   return {
     kind: 'failed',
     code,
     retryable,
     ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
+    ...(refusesCredentials(failure) && { credentialsRefused: true }),
     ...timings,
   };
 }

@@ -51,6 +51,22 @@ export class ProviderCallError extends Error {
   }
 }
 
+// Errors inside a stream come after the 200.
+const refusedAccess: ReadonlySet<string> = new Set([
+  ...badCredentials,
+  'AccessDeniedException',
+  'authentication_error',
+  'permission_error',
+]);
+
+/** Whether the provider refused who asks, which is us, and not what the caller asked for. */
+export const refusesCredentials = ({ code, cause }: Failure): boolean =>
+  code === 'provider_rejected' &&
+  cause instanceof ProviderCallError &&
+  (cause.status === 401 ||
+    cause.status === 403 ||
+    (cause.word !== undefined && refusedAccess.has(cause.word)));
+
 type ProviderFailureCode = Extract<
   FailureCode,
   'provider_error' | 'provider_rejected' | 'provider_rate_limited'

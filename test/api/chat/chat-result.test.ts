@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { statusOf } from '../../../api/chat/chat-result.js';
+import { outcomeToFailure, statusOf } from '../../../api/chat/chat-result.js';
 
 const deadline = 100_000;
 
@@ -15,5 +15,23 @@ describe('statusOf', () => {
     ['running', 10_000, 'expired'],
   ] as const)('says of a job that is %s, %d ms past the deadline, that it is %s', (state, late, status) => {
     expect(statusOf({ state }, { deadline, now: deadline + late })).toBe(status);
+  });
+});
+
+describe('outcomeToFailure', () => {
+  it('keeps what a worker knows of the failure', () => {
+    const times = { queueMs: 0, providerMs: 0 };
+    const { code, retryable, facts } = outcomeToFailure(
+      {
+        ...{ kind: 'failed', code: 'provider_rejected', retryable: true },
+        ...{ retryAfterMs: 5, credentialsRefused: true, ...times },
+      },
+      'openai',
+    );
+    expect([code, retryable, facts]).toEqual([
+      'provider_rejected',
+      true,
+      { provider: 'openai', retryable: true, retryAfterMs: 5, credentialsRefused: true },
+    ]);
   });
 });

@@ -208,6 +208,14 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     expect(models()).toHaveLength(1);
   });
 
+  it('says that the provider refused our own credentials, and of no other refusal', async () => {
+    for (const status of [401, 403])
+      expect(await run(`sim-status-${status}`)).toMatchObject({
+        ...{ kind: 'failed', code: 'provider_rejected', credentialsRefused: true },
+      });
+    expect(await run('sim-status-400')).not.toHaveProperty('credentialsRefused');
+  });
+
   it('tells a reply that was cut and one that was withheld', async () => {
     expect(await run('sim-length')).toMatchObject({ kind: 'truncated', text: expect.stringMatching(/./) });
     expect(await run('sim-blocked')).toMatchObject({

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { classifyError, ProviderCallError } from '../../../workers/providers/error-classification.js';
+import { Failure } from '../../../shared/failures.js';
+import {
+  classifyError,
+  ProviderCallError,
+  refusesCredentials,
+} from '../../../workers/providers/error-classification.js';
 
 const code = (status: number | undefined, ...words: string[]) =>
   classifyError(new Error('x'), { status, words }).code;
@@ -62,5 +67,37 @@ describe('classifyError', () => {
     const failure = classifyError(error, { status: 500, words: [secret] });
     expect(failure.facts.cause).toEqual(new ProviderCallError('TypeError', 500, 'ECONNRESET'));
     expect(JSON.stringify(failure) + String((failure.cause as Error).stack)).not.toContain('secret');
+  });
+});
+
+describe('refusesCredentials', () => {
+  const refuses = (status: number | undefined, ...words: string[]) =>
+    refusesCredentials(classifyError(new Error('x'), { status, words }));
+
+  it.each<[number | undefined, ...string[]]>([
+    [401],
+    [403],
+    [403, 'AccessDeniedException'],
+    [400, 'ExpiredTokenException'],
+    [undefined, 'authentication_error'],
+    [200, 'permission_error'],
+  ])('says that %s %s is about us', (...facts) => {
+    expect(refuses(...facts)).toBe(true);
+  });
+
+  it.each<[number | undefined, ...string[]]>([
+    [400],
+    [404],
+    [400, 'ValidationException'],
+    [200, 'invalid_request_error'],
+    [429],
+    [500],
+    [undefined],
+  ])('says that %s %s is not', (...facts) => {
+    expect(refuses(...facts)).toBe(false);
+  });
+
+  it('knows nothing of what is no error of a provider', () => {
+    expect(refusesCredentials(new Failure('provider_rejected'))).toBe(false);
   });
 });
