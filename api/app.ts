@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import express, { type Express, type RequestHandler, Router } from 'express';
+import express, { type Express, type RequestHandler } from 'express';
 import helmet from 'helmet';
 import type { Database } from '../db/database/client.js';
 import type { Config } from '../shared/config/config.js';
@@ -9,6 +9,7 @@ import type { QueueStore } from '../shared/queue/queue-store.js';
 import type { Log } from '../shared/runtime/log.js';
 import type { Authentication } from './access/authentication.js';
 import { limitAnonymousReads } from './access/rate-limit.js';
+import { blogOperations, chatOperations, errorFormats, openAiOperations } from './addresses.js';
 import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
 import { FeedsController, type FeedsControllerDeps } from './blog/feeds.controller.js';
 import { postInput, postPatch } from './blog/post-body.js';
@@ -16,14 +17,16 @@ import { postQuery } from './blog/post-query.js';
 import { ChatController } from './chat/chat.controller.js';
 import { checkConversation } from './chat/chat-request.js';
 import type { ChatService } from './chat/chat-service.js';
+import type { ListedModel } from './chat/pools/model-list.js';
 import { StoredChatsController } from './chat/stored-chats.controller.js';
 import type { StoredChats } from './chat/stored-chats.js';
 import { UserLimits } from './chat/user-limits.js';
-import { RegisterRoutes } from './generated/routes.js';
 import { Controllers } from './http/controllers.js';
 import { allowOrigins } from './http/cors.js';
 import { jsonBody } from './http/json-body.js';
 import { elapsedMsOf, failureCodeOf, methodNotAllowed, notFound, problemHandler } from './http/problem.js';
+import { completionBody } from './openai/completion-body.js';
+import { OpenAiController } from './openai/openai.controller.js';
 import { docsRouter } from './openapi/docs.js';
 import { createDocument, type DocumentFacts } from './openapi/openapi.js';
 import { type HealthDeps, livez, metricsPage, readyz } from './operations/monitoring-routes.js';
@@ -34,6 +37,8 @@ export interface AppDeps {
   config: Config;
   chatService: Pick<ChatService, 'createChat'>;
   storedChats: StoredChats;
+  /** The models that callers may name. */
+  models: () => readonly ListedModel[];
   blogs: BlogsDeps;
   feeds: FeedsControllerDeps;
   authentication: Authentication;
@@ -51,9 +56,33 @@ export interface AppDeps {
 
 /** Builds the HTTP application: every address, and the order of the middleware. */
 export function createApp(deps: AppDeps): Express {
-  const { config, chatService, storedChats, blogs, feeds, authentication, draining, instruments, log } = deps;
+  const { config, draining, instruments, log } = deps;
   const app = newApp();
   if (config.TRUSTED_PROXIES) app.set('trust proxy', config.TRUSTED_PROXIES);
+  addControllers(app, deps);
+
+  app.use(nameRequest(draining));
+  app.use(logRequest(log));
+  app.use(errorFormats(config));
+  app.use(refuseAmbiguous);
+  addHealthRoutes(app, deps);
+  if (config.METRICS_PORT === undefined) addMetricsRoute(app, instruments);
+  const counts = createRequestCounts(instruments.metrics);
+  const cors = config.CORS_ORIGINS ? [allowOrigins(config.CORS_ORIGINS)] : [];
+  const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
+  app.use(openAiOperations(config, [...cors, counts.openai]));
+  app.use(chatOperations(config, [...cors, counts.chat]));
+  app.use(blogOperations(config, [counts.blog, limitReads]));
+  app.use(helmet(pageHeaders), docsRouter(describeApi(config)));
+  app.use(notFound);
+  app.use(problemHandler(log));
+  return app;
+}
+
+/** What the generated routes find in `app.locals`. */
+function addControllers(app: Express, deps: AppDeps): void {
+  const { config, chatService, storedChats, models, blogs, feeds, authentication } = deps;
+  const { MAX_MESSAGES: maxMessages } = config;
   const limits = new UserLimits({
     maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT ?? maxInFlightOf(deps.places()),
     maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
@@ -63,6 +92,7 @@ export function createApp(deps: AppDeps): Express {
   const chat = { chatService, limits, maxWaitS: config.CHAT_MAX_WAIT_S };
   app.locals.controllers = new Controllers()
     .add(ChatController, () => new ChatController(chat))
+    .add(OpenAiController, () => new OpenAiController({ ...chat, maxMessages, models }))
     .add(StoredChatsController, () => new StoredChatsController({ storedChats, limits }))
     .add(BlogsController, () => new BlogsController(blogs))
     .add(FeedsController, () => new FeedsController(feeds));
@@ -70,25 +100,9 @@ export function createApp(deps: AppDeps): Express {
   app.locals.jsonBody = jsonBody({
     maxBytes: config.MAX_BODY_BYTES,
     maxDepth: config.MAX_JSON_DEPTH,
-    maxValues: Math.max(minMaxValues, valuesPerMessage * config.MAX_MESSAGES),
+    maxValues: Math.max(minMaxValues, valuesPerMessage * maxMessages),
   });
-  app.locals.checkConversation = checkConversation({ maxMessages: config.MAX_MESSAGES });
-
-  app.use(nameRequest(draining));
-  app.use(logRequest(log));
-  app.use(refuseAmbiguous);
-  addHealthRoutes(app, deps);
-  if (config.METRICS_PORT === undefined) addMetricsRoute(app, instruments);
-  const counts = createRequestCounts(instruments.metrics);
-  const cors = config.CORS_ORIGINS ? [allowOrigins(config.CORS_ORIGINS)] : [];
-  for (const path of new Set([config.CHAT_BASE_URL, config.CHAT_BASE_URL_ALT].map(pathOf)))
-    app.use(path, setBasePath(path), operations(chatMethods, ...cors, counts.chat));
-  const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
-  app.use(pathOf(config.BLOG_BASE_URL), operations(blogMethods, counts.blog, limitReads));
-  app.use(helmet(pageHeaders), docsRouter(describeApi(config)));
-  app.use(notFound);
-  app.use(problemHandler(log));
-  return app;
+  app.locals.checkConversation = checkConversation({ maxMessages });
 }
 
 export type MetricsAppDeps = Pick<
@@ -124,7 +138,11 @@ const addMetricsRoute = (app: Express, instruments: ApiInstruments): void =>
 
 /** The OpenAPI document of this configuration, with the limits that posts and queries are checked for. */
 export const describeApi = (facts: DocumentFacts): object =>
-  createDocument(facts, { bodies: { PostInput: postInput, PostPatch: postPatch }, query: postQuery });
+  createDocument(facts, {
+    bodies: { PostInput: postInput, PostPatch: postPatch },
+    query: postQuery,
+    completion: completionBody,
+  });
 
 /** Values that a JSON body may always have: parsing and checking this many takes at most 50 ms. */
 const minMaxValues = 20_000;
@@ -143,41 +161,6 @@ const pageHeaders = {
   contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },
   strictTransportSecurity: false,
 };
-
-/** The methods of each address, as `Allow` lists them. */
-const chatMethods = { '/chat': 'POST', '/chat/:id': 'GET, HEAD, DELETE' };
-const blogMethods = {
-  '/blogs': 'GET, HEAD, POST',
-  '/blogs/:id': 'GET, HEAD, PUT, PATCH, DELETE',
-  '/feed.json': 'GET, HEAD',
-  '/feed.xml': 'GET, HEAD',
-};
-
-/** A router does not inherit these settings from the application. */
-const exact = { caseSensitive: true, strict: true };
-
-/** The generated routes of these addresses only: chat and blog may have different base addresses. */
-function operations(methods: Record<string, string>, ...before: RequestHandler[]): Router {
-  const router = Router(exact);
-  const roots = new Set(Object.keys(methods).map((path) => path.split('/')[1]));
-  router.use((request, _response, next) =>
-    next(roots.has(request.path.split('/')[1]) ? undefined : 'router'),
-  );
-  router.use(...before);
-  RegisterRoutes(router);
-  for (const [path, allow] of Object.entries(methods)) router.all(path, methodNotAllowed(allow));
-  return router;
-}
-
-/** For addresses in answers: the caller's own spelling of the base may differ. */
-const setBasePath =
-  (path: string): RequestHandler =>
-  (_request, response, next) => {
-    response.locals.basePath = path.replace(/\/$/, '');
-    next();
-  };
-
-const pathOf = (base: string): string => new URL(base).pathname;
 
 /** Gives every answer the id that appears in the logs and in the job. A caller's own id is not adopted. */
 function nameRequest(draining: () => boolean): RequestHandler {

@@ -58,7 +58,9 @@ export async function serveApi(config: Config): Promise<void> {
   const watched = { store, database, connected: () => jobClient() !== undefined, draining, instruments, log };
   const metricsPort = await serveMetrics(config, watched, lifecycle);
   const places = () => jobClient()?.pools.totalConcurrency();
-  const app = createApp({ config, ...chat, ...openBlog(config, deps), authentication, places, ...watched });
+  const models = () => jobClient()?.pools.models.list() ?? [];
+  const parts = { ...chat, ...openBlog(config, deps), authentication, places, models };
+  const app = createApp({ config, ...parts, ...watched });
   const server = lifecycle.opened('http server', new ApiServer({ app, draining }), (open) =>
     closeServer(open, config, { pendingReplies, jobClient }),
   );

@@ -22,6 +22,7 @@ const rooms: Record<string, string[]> = {
   'api/chat/pools': ['shared/**'],
   'api/chat/jobs': ['shared/**', 'api/chat/pools'],
   'api/chat': ['shared/**', 'db/access', 'api/http', 'api/access', 'api/chat/jobs', 'api/chat/pools'],
+  'api/openai': ['shared', 'shared/protocol', 'api/http', 'api/access', 'api/chat', 'api/chat/pools'],
   'api/blog': ['shared', 'db/posts', 'db/access', 'api/http', 'api/access', 'api/blog/rendering'],
   'api/blog/rendering': ['shared', 'shared/runtime'],
   'api/operations': ['shared/**', 'db/database', 'api/http'],

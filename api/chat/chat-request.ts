@@ -18,7 +18,7 @@ import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from
 import { elapsedMsOf, requestIdOf } from '../http/problem.js';
 import { invalidRequest, maxErrorsListed } from '../http/validation.js';
 import type { ChatCommand, StoreOptions } from './chat-command.js';
-import { pathOfChat } from './chat-response.js';
+import { markChat } from './chat-response.js';
 
 /** Runs `checkConversation` as the application configured it: the generated routes only know the request. */
 export const checkChatRequest = (request: HttpRequest, response: HttpResponse, next: NextFunction): void => {
@@ -117,7 +117,6 @@ interface ChatHeaders {
 interface ReadOptions extends Pick<StoreOptions, 'onDetached'> {
   /** The longest `wait` that a caller may ask for, in seconds. */
   maxWaitS: number;
-  onResolved?: (chatId: string) => void;
 }
 
 /** What a command says beside whom it asks, and what. */
@@ -133,7 +132,7 @@ type CommandOptions = Pick<
 export function readOptions(
   request: AuthenticatedRequest,
   { prefer, idempotencyKey, fallback }: ChatHeaders,
-  { maxWaitS, onDetached, onResolved }: ReadOptions,
+  { maxWaitS, onDetached }: ReadOptions,
 ): { options: CommandOptions; applied: Applied } {
   const response = request.res as HttpResponse;
   const waitS = readWait(prefer, maxWaitS);
@@ -141,12 +140,8 @@ export function readOptions(
   const isAsync = prefersAsync(prefer);
   const applied = { isStrict: prefersStrict(prefer), waitS };
   markApplied(response, applied);
-  const markResolved: StoreOptions['onResolved'] = (id, { isReplayed }) => {
-    response.set('Content-Location', pathOfChat(id, response));
-    if (isReplayed) response.set('Idempotency-Replayed', 'true');
-    onResolved?.(id);
-  };
-  const storeOptions = { owner: request.user, key, isAsync, onResolved: markResolved, onDetached };
+  const onResolved: StoreOptions['onResolved'] = (id, facts) => markChat(response, id, facts);
+  const storeOptions = { owner: request.user, key, isAsync, onResolved, onDetached };
   const options = {
     requestId: requestIdOf(response),
     user: request.user.id,

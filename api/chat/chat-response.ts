@@ -2,6 +2,7 @@ import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatResponse, ProviderId } from '../../shared/contract.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import { type Applied, markApplied } from '../http/prefer.js';
+import { requestIdOf } from '../http/problem.js';
 import { answeredBy, type Completion } from './chat-result.js';
 
 /** Sends 202 itself, because the route generator knows one successful response; what it returns is not sent again. */
@@ -17,9 +18,18 @@ export function sendAccepted(
   return { response: '' };
 }
 
+/** Marks which stored chat the response is about, and whether it had ended before. */
+export function markChat(response: HttpResponse, id: string, { isReplayed }: { isReplayed: boolean }): void {
+  response.locals.chatId = id;
+  response.set('Content-Location', pathOfChat(id, response));
+  if (isReplayed) response.set('Idempotency-Replayed', 'true');
+}
+
+/** Id of the chat that the response is about. */
+export const chatIdOf = (response: HttpResponse): string => response.locals.chatId ?? requestIdOf(response);
+
 /** Where a chat can be read, under the base path of the request. */
-export const pathOfChat = (id: string, response: HttpResponse): string =>
-  `${response.locals.basePath}/chat/${id}`;
+const pathOfChat = (id: string, response: HttpResponse): string => `${response.locals.basePath}/chat/${id}`;
 
 /** The headers that describe a reply. */
 export function completionHeaders(completion: Completion, provider: ProviderId): Record<string, string> {

@@ -9,7 +9,20 @@ const allowedHeaders = [
   'Last-Event-ID',
   'Prefer',
   'X-LLM',
+  'X-LLM-Fallback',
   'X-LLM-Model',
+  // Of OpenAI's own client, which its users may run in browsers.
+  'OpenAI-Organization',
+  'OpenAI-Project',
+  'X-Stainless-Arch',
+  'X-Stainless-Helper-Method',
+  'X-Stainless-Lang',
+  'X-Stainless-OS',
+  'X-Stainless-Package-Version',
+  'X-Stainless-Retry-Count',
+  'X-Stainless-Runtime',
+  'X-Stainless-Runtime-Version',
+  'X-Stainless-Timeout',
 ];
 
 /** What it may read of an answer, besides the few headers that it always may. */
@@ -21,12 +34,15 @@ const exposedHeaders = [
   'Retry-After',
   'Server-Timing',
   'X-Ignored-Fields',
+  'X-LLM-Attempts',
   'X-LLM-Finish-Reason',
   'X-LLM-Input-Tokens',
   'X-LLM-Model',
   'X-LLM-Output-Tokens',
   'X-LLM-Provider',
   'X-Request-Id',
+  'retry-after-ms',
+  'x-should-retry',
 ];
 
 /** How long a browser may remember what a preflight said, in seconds; browsers take two hours at most. */

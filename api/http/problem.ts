@@ -1,13 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { ValidateError } from '@tsoa/runtime';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
-import type { Problem, ProblemError } from '../../shared/contract.js';
+import type { Problem, ProblemError, ProviderId } from '../../shared/contract.js';
 import { Failure, type FailureCode, failureKinds } from '../../shared/failures.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { drainRequest } from './drain-request.js';
 import { invalidRequest } from './validation.js';
 
-/** The only file that knows how failures look in HTTP: `application/problem+json`, RFC 9457. */
+/** How failures look in HTTP: `application/problem+json`, RFC 9457, unless the request's are sent otherwise. */
+
+/** Sends a failure as the answer; the headers that its status requires are set. */
+export type SendFailure = (response: Response, failure: Failure) => void;
+
+/** Has the failures of this request sent by another function; undefined means as problems. */
+export function sendFailuresBy(response: Response, send: SendFailure | undefined): void {
+  response.locals.sendFailure = send;
+}
 
 /** Answers every error as a problem; an error that is not a `Failure` becomes `internal` and is logged. */
 export function problemHandler(log: Log): ErrorRequestHandler {
@@ -19,8 +27,15 @@ export function problemHandler(log: Log): ErrorRequestHandler {
     if (!(error instanceof Failure) && failure.code === 'internal') log.error(fields, 'unexpected error');
     // An answer that has begun can no longer become a problem: closing it shows the client that it is incomplete.
     if (response.headersSent) response.destroy();
-    else sendProblem(response, failure);
+    else sendFailure(response, failure);
   };
+}
+
+function sendFailure(response: Response, failure: Failure): void {
+  response.set({ ...failure.facts.headers });
+  drainRequest(response.req);
+  const send: SendFailure = response.locals.sendFailure ?? sendProblem;
+  send(response, failure);
 }
 
 /** Refuses every other method of an existing address (RFC 9110, 15.5.6); `allow` is the header's value. */
@@ -39,6 +54,16 @@ export const requestIdOf = (response: Response): string => String(response.getHe
 
 /** Milliseconds since the request's headers were read; `startedAt` is set together with its id. */
 export const elapsedMsOf = (response: Response): number => performance.now() - response.locals.startedAt;
+
+/** Records which provider a request names that does so in its body, for the metrics. */
+export function recordProvider(response: Response, provider: ProviderId): void {
+  response.locals.onProvider?.(provider);
+}
+
+/** Calls back once the provider of the request is known, if its headers do not name it. */
+export function onProvider(response: Response, callback: (provider: ProviderId) => void): void {
+  response.locals.onProvider = callback;
+}
 
 /** Records what the request failed with, for the log and the metrics. */
 export function recordFailure(response: Response, { code }: Failure): void {
@@ -67,10 +92,9 @@ export function toProblem(failure: Failure, requestId: string): Problem {
 }
 
 function sendProblem(response: Response, failure: Failure): void {
-  const { headers, retryAfterMs = failureKinds[failure.code].retryAfterMs } = failure.facts;
-  response.status(failure.status).set({ ...headers });
+  const { retryAfterMs = failureKinds[failure.code].retryAfterMs } = failure.facts;
+  response.status(failure.status);
   if (retryAfterMs !== undefined) response.set('Retry-After', String(Math.ceil(retryAfterMs / 1000)));
-  drainRequest(response.req);
   response.type('application/problem+json').send(JSON.stringify(toProblem(failure, requestIdOf(response))));
 }
 

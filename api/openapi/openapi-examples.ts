@@ -17,6 +17,10 @@ const storedPost = {
   version: 1,
 };
 
+const model = {
+  ...{ id: 'openai/gpt-5-mini', object: 'model', created: 1_795_253_400, owned_by: 'openai' },
+} as const;
+
 export const schemaExamples: Readonly<Record<string, unknown>> = {
   ChatRequest: {
     messages: [
@@ -43,6 +47,30 @@ export const schemaExamples: Readonly<Record<string, unknown>> = {
     code: 'invalid_request',
     requestId: '0b6f1c52-9c0e-4f57-8d34-5b1a7e2f9c61',
     errors: [{ pointer: '/messages/0/content', detail: 'must be a string' }],
+  },
+  ChatCompletionRequest: {
+    model: 'openai/gpt-5-mini',
+    messages: [{ role: 'user', content: 'Why is the sky blue?' }],
+  },
+  ChatCompletion: {
+    ...{ id: `chatcmpl-${chatId}`, object: 'chat.completion', created: 1_795_253_400, model: 'gpt-5-mini' },
+    system_fingerprint: null,
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', content: 'Air scatters blue light more than red.', refusal: null },
+        ...{ logprobs: null, finish_reason: 'stop' },
+      },
+    ],
+    usage: { prompt_tokens: 12, completion_tokens: 9, total_tokens: 21 },
+  },
+  Model: model,
+  ModelPage: { object: 'list', data: [model] },
+  OpenAiError: {
+    error: {
+      message: 'messages[0].content must be a string or an array of text parts.',
+      ...{ type: 'invalid_request_error', param: 'messages[0].content', code: 'invalid_request' },
+    },
   },
   PostInput: post,
   PostPatch: { title: 'Hello again', tags: ['news', 'update'] },

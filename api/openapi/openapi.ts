@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Config } from '../../shared/config/config.js';
 import { release } from '../../shared/runtime/release.js';
 import generated from '../generated/openapi.json' with { type: 'json' };
+import { describeOpenAi, openAiPath } from './openai-operations.js';
 import { schemaExamples } from './openapi-examples.js';
 
 /** What the document needs to know of the configuration. */
@@ -14,6 +15,8 @@ export type DocumentFacts = Pick<
 export interface RequestSchemas {
   readonly bodies: Readonly<Record<string, z.ZodObject>>;
   readonly query: z.ZodObject;
+  /** The body of a chat completion. */
+  readonly completion: z.ZodObject;
 }
 
 /** The parts of an OpenAPI 3.0 document that this file uses. */
@@ -31,9 +34,10 @@ interface ResponseObject {
   content?: Record<string, { schema: unknown }>;
 }
 interface Operation {
+  operationId: string;
   security?: Record<string, string[]>[];
   parameters?: { name: string; in: string; schema: Schema }[];
-  requestBody?: { content: Record<string, unknown> };
+  requestBody?: { content?: Record<string, unknown> };
   responses: Record<string, ResponseObject>;
 }
 interface Info {
@@ -55,7 +59,9 @@ const notAlwaysSent = new Set([
   'X-Accel-Buffering',
   'X-LLM-Input-Tokens',
   'X-LLM-Output-Tokens',
+  'X-LLM-Attempts',
   'Retry-After',
+  'retry-after-ms',
   'Accept-Patch',
   'Link',
   'X-Ignored-Fields',
@@ -68,8 +74,9 @@ const notAlwaysSent = new Set([
  * The OpenAPI 3.0 document: the one generated from the controllers, plus what the generator cannot express: addresses,
  * limits of requests, which headers are always sent, and who may read posts.
  */
-export function createDocument(facts: DocumentFacts, { bodies, query }: RequestSchemas): object {
+export function createDocument(facts: DocumentFacts, { bodies, query, completion }: RequestSchemas): object {
   const document = structuredClone(generated) as unknown as Document;
+  describeOpenAi(document, completion);
   const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
   for (const operation of operations) {
     addRequestId(operation);
@@ -79,14 +86,15 @@ export function createDocument(facts: DocumentFacts, { bodies, query }: RequestS
     describeTexts(operation);
   }
   for (const [path, operations] of Object.entries(document.paths))
-    if (path.startsWith('/chat')) Object.values(operations).forEach(describeNoStore);
+    if (path.startsWith('/chat') || path.startsWith(openAiPath))
+      Object.values(operations).forEach(describeNoStore);
   const { PostQuery: _, ...schemas } = document.components.schemas;
   for (const [name, checked] of Object.entries(bodies)) addLimits(schemas[name], checked);
   offerMergePatch(document.paths['/blogs/{id}']?.patch);
   for (const [name, schema] of Object.entries(schemas)) completeSchema(name, schema);
   const paths = inOrder(document.paths).map(([path, operations]) => [
     path,
-    path.startsWith('/chat') ? operations : { servers: [{ url: facts.BLOG_BASE_URL }], ...operations },
+    path.startsWith('/chat') ? operations : { servers: [{ url: serverOf(path, facts) }], ...operations },
   ]);
   return {
     ...document,
@@ -98,16 +106,27 @@ export function createDocument(facts: DocumentFacts, { bodies, query }: RequestS
   };
 }
 
+/** OpenAI's API is under `/v1` whatever the bases of the others are. */
+const serverOf = (path: string, { CHAT_BASE_URL, BLOG_BASE_URL }: DocumentFacts): string =>
+  path.startsWith(openAiPath) ? new URL(CHAT_BASE_URL).origin : BLOG_BASE_URL;
+
 /** In the order in which people use them; the generator sorts by file name. */
 const inOrder = (paths: Document['paths']) =>
   Object.entries(paths).sort(([a], [b]) => firstPaths.indexOf(a) - firstPaths.indexOf(b));
 
-const firstPaths = ['/chat', '/chat/{id}', '/blogs', '/blogs/{id}', '/feed.json', '/feed.xml'];
+const firstPaths = [
+  ...['/chat', '/chat/{id}', '/v1/chat/completions', '/v1/models', '/v1/models/{id}'],
+  ...['/blogs', '/blogs/{id}', '/feed.json', '/feed.xml'],
+];
 
 const tags = [
   {
     name: 'chat',
     description: 'Conversations with the providers of language models. Basic: name and secret.',
+  },
+  {
+    name: 'openai',
+    description: "The same conversations for the clients of OpenAI's API. Bearer: an access token; or Basic.",
   },
   { name: 'blogs', description: 'Posts in Markdown. Bearer: an access token.' },
   { name: 'feeds', description: 'The published posts, for feed readers.' },
@@ -154,17 +173,24 @@ const noStore = { required: true, description: '`no-store`', schema: { type: 'st
 /** OpenAPI 3.0 allows scopes for OAuth only; reads require a token only when they are not public. */
 function describeSecurity(operation: Operation, { BLOG_READS }: DocumentFacts): void {
   const isRead = operation.security?.some(({ bearer }) => bearer?.includes('blogs:read'));
-  const asked = (operation.security ?? []).map((schemes) =>
-    Object.fromEntries(Object.keys(schemes).map((scheme) => [scheme, []])),
+  const asked = (operation.security ?? []).flatMap((schemes) =>
+    // Where OpenAI's clients come: an access token, or the name and the secret of a chat user.
+    'chat' in schemes
+      ? [{ bearer: [] }, { basic: [] }]
+      : [Object.fromEntries(Object.keys(schemes).map((scheme) => [scheme, []]))],
   );
   operation.security = isRead && BLOG_READS === 'public' ? [...asked, {}] : asked;
 }
 
 /** Adds limits in characters from the schemas that check them: the generated check would count UTF-16 units. */
-function describeParameters({ parameters = [] }: Operation, limits: Record<string, Schema>): void {
+function describeParameters(
+  { parameters = [], operationId }: Operation,
+  limits: Record<string, Schema>,
+): void {
+  const isModel = operationId === 'getModel';
   for (const { name, in: place, schema } of parameters) {
     if (place === 'query' && !('default' in schema)) Object.assign(schema, limits[name]);
-    if (place === 'path') Object.assign(schema, { format: 'uuid' });
+    if (place === 'path' && !isModel) Object.assign(schema, { format: 'uuid' });
   }
 }
 

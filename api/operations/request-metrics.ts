@@ -3,11 +3,13 @@ import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { FailureCode } from '../../shared/failures.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import { onEventsBegun } from '../http/event-response.js';
-import { elapsedMsOf, failureCodeOf } from '../http/problem.js';
+import { elapsedMsOf, failureCodeOf, onProvider } from '../http/problem.js';
 
-/** Count requests by outcome; mount them before the routes of chat and blog. */
+/** Count requests by outcome; mount them before the routes of chat, OpenAI's API and blog. */
 export interface RequestCounts {
   readonly chat: RequestHandler;
+  /** Counts a chat completion as a chat. */
+  readonly openai: RequestHandler;
   readonly blog: RequestHandler;
 }
 
@@ -23,8 +25,13 @@ export function createRequestCounts(metrics: Metrics): RequestCounts {
     metrics.streamsOpen.set({ provider }, 0);
   }
   const countChat: RequestHandler = (request, response, next) => {
-    const provider = providerOf(request.headersDistinct['x-llm']);
+    let provider = providerOf(request.headersDistinct['x-llm']);
     metrics.chatRequestsInFlight.inc({ provider });
+    onProvider(response, (named) => {
+      metrics.chatRequestsInFlight.dec({ provider });
+      provider = named;
+      metrics.chatRequestsInFlight.inc({ provider });
+    });
     response.once('close', () => {
       metrics.chatRequestsInFlight.dec({ provider });
       metrics.chatRequests.inc({ provider, code: codeOf(response) });
@@ -48,8 +55,9 @@ export function createRequestCounts(metrics: Metrics): RequestCounts {
     response.once('close', () => metrics.blogRequests.inc({ code: codeOf(response) }));
     next();
   };
-  const chat = Router({ caseSensitive: true }).use('/chat', countStreams, ifCreating(countChat));
-  return { chat, blog };
+  const countsOf = (path: string) =>
+    Router({ caseSensitive: true }).use(path, countStreams, ifCreating(countChat));
+  return { chat: countsOf('/chat'), openai: countsOf('/v1/chat/completions'), blog };
 }
 
 /** Whether the stream is that of a chat that this request has begun, from its beginning. */

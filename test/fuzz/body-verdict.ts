@@ -34,6 +34,8 @@ function parse(bytes: Buffer): unknown {
 function isBeyondSchema(value: unknown, sent: SentPlan): boolean {
   const { texts, depth } = inspect(value);
   const isStrict = (sent.own ?? []).some(([name, text]) => name === 'Prefer' && /strict/i.test(text));
+  // Which provider can do what, and whose fields exclude each other.
+  if (sent.target.includes('/chat/completions')) return true;
   if (isStrict || depth > deepest || texts.some((text) => !text.isWellFormed())) return true;
   return sent.target.includes('/chat')
     ? isUnspeakable(value as { messages: { content?: string }[] })

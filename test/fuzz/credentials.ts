@@ -73,6 +73,20 @@ export const weakCredentials: fc.Arbitrary<Twist> = withAddress(
   ),
 );
 
+/** Credentials that somebody has, but that are no good for OpenAI's API. */
+export const chatless: fc.Arbitrary<Twist> = withAddress(
+  one(
+    'Authorization',
+    fc.constantFrom(
+      'Bearer «reader»',
+      'Bearer «writer»',
+      'Bearer «stored»',
+      'Bearer «expired»',
+      'Bearer «revoked»',
+    ),
+  ),
+);
+
 /** Tokens that may write, in every spelling of the scheme. */
 export const writer: fc.Arbitrary<Header[]> = one(
   'Authorization',

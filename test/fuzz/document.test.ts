@@ -27,6 +27,12 @@ const statuses: Record<string, string[]> = {
   chat: ['200', '202', '400', '401', '404', '405', '413', '415', '422', '429', '500'],
   getChat: ['200', '400', '401', '404', '405', '429', '500'],
   cancelChat: ['204', '400', '401', '404', '405', '429', '500'],
+  createChatCompletion: [
+    ...['200', '202', '400', '401', '403', '404', '405', '413', '415', '422', '429'],
+    ...['500', '502', '503', '504'],
+  ],
+  listModels: ['200', '400', '401', '403', '405', '429', '500'],
+  getModel: ['200', '400', '401', '403', '404', '405', '429', '500'],
   createPost: ['201', '400', '401', '403', '405', '409', '413', '415', '422', '429', ...failures],
   listPosts: [...read, '400'],
   getPost: [...read, '304', '400', '404'],
@@ -46,15 +52,17 @@ describe('describeApi', () => {
     expect(Object.keys(responses).sort()).toEqual(statuses[operationId]?.toSorted());
   });
 
-  it.each(operations)(
-    'says that every answer of $operationId has an id, and every error is a problem',
-    (operation) => {
+  it.each(operationsOf(document))(
+    'says that every answer of $operation.operationId has an id, and every error is a problem, or one of OpenAI’s',
+    ({ path, operation }) => {
+      const isOpenAi = path.startsWith('/v1/');
+      const type = isOpenAi ? 'application/json' : 'application/problem+json';
+      const schema = { $ref: `#/components/schemas/${isOpenAi ? 'OpenAiError' : 'Problem'}` };
       for (const [status, { headers = {}, content }] of Object.entries(operation.responses)) {
         expect(headers['X-Request-Id'], status).toMatchObject({ required: true });
         if (status < '400') continue;
-        expect(content).toEqual({
-          'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } },
-        });
+        expect(content).toEqual({ [type]: { schema } });
+        if (isOpenAi) expect(headers['x-should-retry'], status).toMatchObject({ required: true });
       }
     },
   );
@@ -75,6 +83,9 @@ describe('describeApi', () => {
       'chat',
       'getChat',
       'cancelChat',
+      'createChatCompletion',
+      'listModels',
+      'getModel',
       'createPost',
       'listPosts',
       'getPost',
@@ -101,7 +112,8 @@ describe('describeApi', () => {
   ])('asks readers for what BLOG_READS=%s asks them for', (BLOG_READS, security) => {
     for (const { path, method, operation } of operationsOf(describeFor({ BLOG_READS }))) {
       const blog = method === 'get' ? security : [{ bearer: [] }];
-      const expected = path.startsWith('/chat') ? [{ basic: [] }] : blog;
+      const openAi = path.startsWith('/v1/') ? [{ bearer: [] }, { basic: [] }] : blog;
+      const expected = path.startsWith('/chat') ? [{ basic: [] }] : openAi;
       expect(operation.security, operation.operationId).toEqual(expected);
     }
   });

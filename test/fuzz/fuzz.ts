@@ -6,6 +6,7 @@ import type { Post } from '../../shared/contract.js';
 import { cancelChat, chat, getChat } from './chat-requests.js';
 import { type Answer, type Client, type Header, openClient } from './client.js';
 import { floodedAddress } from './credentials.js';
+import { createChatCompletion, getModel, listModels } from './openai-requests.js';
 import type { OperationId, Plan, PlannedBody, SentPlan } from './plan.js';
 import { createPost, deletePost, patchPost, replacePost } from './post-requests.js';
 import { atomFeed, getPost, jsonFeed, listPosts } from './read-requests.js';
@@ -31,6 +32,9 @@ const plans: Record<OperationId, fc.Arbitrary<Plan>> = {
   chat,
   getChat,
   cancelChat,
+  createChatCompletion,
+  listModels,
+  getModel,
 };
 
 /** What a run has to have met; otherwise it has tested less than it seems. */
@@ -46,6 +50,9 @@ const expectedStatuses: Record<OperationId, number[]> = {
   chat: [200, 202, 400, 401, 405, 413, 415, 422, 429],
   getChat: [200, 401, 404, 405, 429],
   cancelChat: [204, 401, 404, 405, 429],
+  createChatCompletion: [200, 202, 400, 401, 403, 404, 405, 413, 415, 422, 429],
+  listModels: [200, 401, 403, 405, 429],
+  getModel: [200, 401, 403, 404, 405, 429],
 };
 
 let world: World;

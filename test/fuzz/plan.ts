@@ -13,6 +13,9 @@ export const operationIds = [
   'chat',
   'getChat',
   'cancelChat',
+  'createChatCompletion',
+  'listModels',
+  'getModel',
 ] as const;
 
 export type OperationId = (typeof operationIds)[number];

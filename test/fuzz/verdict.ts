@@ -19,7 +19,7 @@ export function judge(operation: DescribedOperation, sent: SentPlan, answer: Ans
   judgeBody(operation, sent, answer);
   if (sent.odd) judgeOddity(operation, sent, status);
   else judgeVerdicts(operation, sent, status);
-  if (status < 300 && keeps.has(sent.method) && operation.path !== '/chat') judgeKept(sent, answer);
+  if (status < 300 && keeps.has(sent.method) && !operation.path.includes('/chat')) judgeKept(sent, answer);
 }
 
 /** What has to hold, or else what is told. */
@@ -27,10 +27,15 @@ function must(holds: boolean, otherwise: string): asserts holds {
   if (!holds) throw new Error(otherwise);
 }
 
-function judgeProblem(sent: SentPlan, { status, headers, body }: Answer): void {
+function judgeProblem(sent: SentPlan, answer: Answer): void {
+  const { status, headers, body } = answer;
   const type = headers['content-type'] ?? '';
-  must(/^application\/problem\+json(;|$)/.test(type), `the ${status} is not problem+json`);
   must(!body.includes(canaryMark), 'the error repeats a value of the request');
+  if (/^application\/json(;|$)/.test(type)) {
+    judgeOpenAiError(sent, answer);
+    return;
+  }
+  must(/^application\/problem\+json(;|$)/.test(type), `the ${status} is not problem+json`);
   if (sent.method === 'HEAD') return;
   const problem = JSON.parse(body) as Record<string, unknown>;
   must(problem.status === status, 'the status of the problem is another one');
@@ -38,6 +43,18 @@ function judgeProblem(sent: SentPlan, { status, headers, body }: Answer): void {
   const { errors = [], ...rest } = problem as { errors?: { detail: string }[] };
   const words = JSON.stringify([rest, errors.map(({ detail }) => detail)]);
   must(!words.includes(nameMark), 'the error repeats a name of the request beside a pointer');
+}
+
+/** Of those below `/v1`. */
+function judgeOpenAiError({ method, target }: SentPlan, { headers, body }: Answer): void {
+  must(/^\/v1(\/|\?|$)/.test(target), 'an error elsewhere is OpenAI’s');
+  must(/^(true|false)$/.test(String(headers['x-should-retry'])), 'the error does not say whether to retry');
+  if (method === 'HEAD') return;
+  const { error, ...more } = JSON.parse(body) as { error: Record<string, unknown> };
+  must(Object.keys(more).length === 0, 'there is more than the error');
+  must(Object.keys(error).join() === 'message,type,param,code', 'the error has other fields');
+  const { param: _, ...words } = error;
+  must(!JSON.stringify(words).includes(nameMark), 'the error repeats a name of the request beside param');
 }
 
 /** The stream of a stored chat without a reply ends as the chat did. */
@@ -65,7 +82,7 @@ function judgeHeaders({ path, responses }: DescribedOperation, { status, headers
   for (const [name, { required }] of Object.entries(described.headers ?? {})) {
     must(!required || headers[name.toLowerCase()] !== undefined, `the ${status} has no header ${name}`);
   }
-  const undescribed = path.startsWith('/chat') ? undescribedHeaders(responses, { status, headers }) : [];
+  const undescribed = /^\/(chat|v1)/.test(path) ? undescribedHeaders(responses, { status, headers }) : [];
   must(undescribed.length === 0, `the document has no header ${undescribed} for ${status}`);
 }
 
@@ -84,7 +101,8 @@ function judgeBody(
 }
 
 function judgeOddity({ method, path }: DescribedOperation, sent: SentPlan, status: number): void {
-  const hasScopes = method !== 'GET' && !path.startsWith('/chat');
+  const isOpenAi = path.startsWith('/v1/');
+  const hasScopes = isOpenAi || (method !== 'GET' && !path.startsWith('/chat'));
   const expected = {
     address: undefined,
     method: [405],
@@ -92,7 +110,7 @@ function judgeOddity({ method, path }: DescribedOperation, sent: SentPlan, statu
     credentials: hasScopes ? [401, 403, 429] : [401, 429],
     'media type': [415],
     encoding: undefined,
-    headers: [400, 413],
+    headers: isOpenAi ? [400, 404, 413] : [400, 413],
   }[sent.odd ?? 'address'];
   must(!expected || expected.includes(status), `odd ${sent.odd} is answered with ${status}`);
 }

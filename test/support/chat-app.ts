@@ -4,6 +4,7 @@ import { createFeeds } from '../../api/blog/feeds.js';
 import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
 import type { Completion } from '../../api/chat/chat-result.js';
 import { PendingReplies } from '../../api/chat/jobs/pending-replies.js';
+import type { ListedModel } from '../../api/chat/pools/model-list.js';
 import { StoredChats } from '../../api/chat/stored-chats.js';
 import { openDatabase } from '../../db/database/client.js';
 import { PostStore } from '../../db/posts/post-store.js';
@@ -36,9 +37,11 @@ const authorization = `Basic ${btoa('user:secret')}`;
 export async function startChatApp({
   reply = () => undefined,
   variables = {},
+  models = [],
 }: {
   reply?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
   variables?: Environment;
+  models?: readonly ListedModel[];
 } = {}): Promise<ChatApp> {
   const commands: ChatCommand[] = [];
   const recording = createRecordingLog();
@@ -78,6 +81,7 @@ export async function startChatApp({
     database,
     connected: () => true,
     places: () => undefined,
+    models: () => models,
     draining: () => false,
     instruments: openInstruments(apiMetrics),
     log: recording.log,

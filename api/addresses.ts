@@ -1,0 +1,116 @@
+import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
+import type { Config } from '../shared/config/config.js';
+import { RegisterRoutes } from './generated/routes.js';
+import { methodNotAllowed, sendFailuresBy } from './http/problem.js';
+import { useOpenAiErrors } from './openai/openai-error.js';
+
+/** Where the operations are mounted. */
+export type BaseUrls = Pick<Config, 'CHAT_BASE_URL' | 'CHAT_BASE_URL_ALT' | 'BLOG_BASE_URL'>;
+
+/** The methods of each address, as `Allow` lists them. */
+type Methods = Readonly<Record<string, string>>;
+
+const chatMethods: Methods = { '/chat': 'POST', '/chat/:id': 'GET, HEAD, DELETE' };
+const blogMethods: Methods = {
+  '/blogs': 'GET, HEAD, POST',
+  '/blogs/:id': 'GET, HEAD, PUT, PATCH, DELETE',
+  '/feed.json': 'GET, HEAD',
+  '/feed.xml': 'GET, HEAD',
+};
+const openAiMethods: Methods = {
+  '/v1/chat/completions': 'POST',
+  '/v1/models': 'GET, HEAD',
+  '/v1/models/:id': 'GET, HEAD',
+};
+
+/** OpenAI's clients add it to the address of any server. */
+const openAiPath = '/v1';
+const isOpenAiPath = (path: string): boolean => /^\/v1\/(chat\/completions$|models(\/|$))/.test(path);
+
+/** A router does not inherit these settings from the application. */
+const exact = { caseSensitive: true, strict: true };
+
+/** Chat, under both of its bases. */
+export function chatOperations(urls: BaseUrls, before: readonly RequestHandler[]): Router {
+  const router = Router(exact);
+  for (const path of chatPaths(urls)) router.use(path, setBasePath(path), operations(chatMethods, before));
+  return router;
+}
+
+export function blogOperations({ BLOG_BASE_URL }: BaseUrls, before: readonly RequestHandler[]): Router {
+  return Router(exact).use(pathOf(BLOG_BASE_URL), operations(blogMethods, before));
+}
+
+/** OpenAI's API, always under `/v1`; to be used before chat, which may have `/v1/chat/:id`. */
+export function openAiOperations(urls: BaseUrls, before: readonly RequestHandler[]): RequestHandler {
+  const [main = '', ...others] = chatPaths(urls);
+  // Where a stored chat can be read: preferably beside this.
+  const basePath = others.find((path) => path === openAiPath) ?? main;
+  const routes = operations(openAiMethods, [setBasePath(basePath), escapeSlashes, ...before]);
+  return (request, response, next) => (isOpenAiPath(request.path) ? routes(request, response, next) : next());
+}
+
+/**
+ * Has what fails below `/v1` answered as OpenAI's API would, but for the addresses of chat and blog there. To be used before anything
+ * can fail.
+ */
+export function errorFormats(urls: BaseUrls): RequestHandler {
+  const router = Router(exact);
+  router.use(openAiPath, useOpenAiErrors);
+  router.use((request, _response, next) => next(isOpenAiPath(request.path) ? 'router' : undefined));
+  for (const base of chatPaths(urls)) addAddresses(router, base, chatMethods);
+  addAddresses(router, pathOf(urls.BLOG_BASE_URL), blogMethods);
+  router.use(useProblemsForIds);
+  return (request, response, next) =>
+    request.path.startsWith(openAiPath) ? router(request, response, next) : next();
+}
+
+function addAddresses(router: Router, base: string, methods: Methods): void {
+  for (const path of Object.keys(methods)) router.all(`${base.replace(/\/$/, '')}${path}`, useProblems);
+}
+
+const useProblems: RequestHandler = (_request, response, next) => {
+  sendFailuresBy(response, undefined);
+  next();
+};
+
+/** An id that cannot be decoded: only addresses of chat and blog have ids here. */
+// biome-ignore lint/complexity/useMaxParams: Express recognizes an error handler by its four parameters.
+const useProblemsForIds: ErrorRequestHandler = (error, _request, response, next) => {
+  sendFailuresBy(response, undefined);
+  next(error);
+};
+
+const chatPaths = ({ CHAT_BASE_URL, CHAT_BASE_URL_ALT }: BaseUrls): string[] => [
+  ...new Set([CHAT_BASE_URL, CHAT_BASE_URL_ALT].map(pathOf)),
+];
+
+const pathOf = (base: string): string => new URL(base).pathname;
+
+/** The generated routes of these addresses only: chat and blog may have different base addresses. */
+function operations(methods: Methods, before: readonly RequestHandler[]): Router {
+  const router = Router(exact);
+  const roots = new Set(Object.keys(methods).map((path) => path.split('/')[1]));
+  router.use((request, _response, next) =>
+    next(roots.has(request.path.split('/')[1]) ? undefined : 'router'),
+  );
+  router.use(...before);
+  RegisterRoutes(router);
+  for (const [path, allow] of Object.entries(methods)) router.all(path, methodNotAllowed(allow));
+  return router;
+}
+
+/** For addresses in answers: the caller's own spelling of the base may differ. */
+const setBasePath =
+  (path: string): RequestHandler =>
+  (_request, response, next) => {
+    response.locals.basePath = path.replace(/\/$/, '');
+    next();
+  };
+
+/** The id of a model has slashes, which not every client escapes. */
+const escapeSlashes: RequestHandler = (request, _response, next) => {
+  const [, start, id, query] = /^(\/v1\/models\/)([^?]+)(.*)$/s.exec(request.url) ?? [];
+  if (id?.includes('/')) request.url = `${start}${id.replaceAll('/', '%2F')}${query}`;
+  next();
+};

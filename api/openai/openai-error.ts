@@ -1,0 +1,123 @@
+import type { Response as HttpResponse, RequestHandler } from 'express';
+import { Failure, type FailureCode, failureKinds } from '../../shared/failures.js';
+import { sendFailuresBy } from '../http/problem.js';
+
+/** Body of every error below `/v1`. */
+export interface OpenAiError {
+  error: OpenAiErrorObject;
+}
+
+/** Why a request failed. */
+export interface OpenAiErrorObject {
+  /** For people. */
+  message: string;
+  /** `invalid_request_error`, `rate_limit_error` or `server_error`. */
+  type: string;
+  /** The field or the header of the request that is wrong, such as `messages[0].content`. */
+  param: string | null;
+  /** Machine-readable reason: as that of a problem of `/chat`, but for `model_not_found` and `content_filter`. */
+  code: string;
+}
+
+/** How a failure looks to OpenAI's clients, which try again by themselves where `x-should-retry` does not forbid it. */
+interface ErrorKind {
+  readonly status: number;
+  /** Absent means as the failure says. */
+  readonly shouldRetry?: boolean;
+}
+
+const rateLimited: ErrorKind = { status: 429, shouldRetry: true };
+const unavailable: ErrorKind = { status: 503, shouldRetry: true };
+
+/** Those that are not answered with the failure's own status, and never tried again. */
+const errorKinds: Partial<Record<FailureCode, ErrorKind>> = {
+  unknown_provider: { status: 404, shouldRetry: false },
+  provider_rejected: { status: 400, shouldRetry: false },
+  content_blocked: { status: 400, shouldRetry: false },
+  rate_limited: rateLimited,
+  provider_rate_limited: rateLimited,
+  overloaded: unavailable,
+  queue_unavailable: unavailable,
+  database_unavailable: unavailable,
+  // Its breaker is open on every worker, or there is none: a second is not enough.
+  provider_unavailable: { status: 503, shouldRetry: false },
+  provider_error: { status: 502 },
+  provider_timeout: { status: 504 },
+  timeout: { status: 504 },
+  internal: { status: 500 },
+};
+
+/** Where a failure says that waiting helps, but not for how long. */
+const usualRetryAfterMs = 1000;
+
+/** For a model that does not exist, or that callers may not use. */
+export const modelNotFound = (): Failure =>
+  new Failure('not_found', { errors: [{ pointer: '/model', detail }] });
+
+const detail =
+  'must name a model that may be used here, as provider/model or with X-LLM: openai, anthropic, bedrock or vertexai; GET /v1/models lists models';
+
+/** The body that describes the failure. */
+export function toOpenAiError(failure: Failure): OpenAiError {
+  if (isModelNotAllowed(failure)) return toOpenAiError(modelNotFound());
+  const { code, facts } = failure;
+  const [first] = facts.errors ?? [];
+  const param = first && toParam(first.pointer);
+  const isModel = code === 'not_found' && param === 'model';
+  const described =
+    first && facts.detail === undefined ? `${param ?? 'The body'} ${first.detail}.` : undefined;
+  return {
+    error: {
+      message: described ?? facts.detail ?? failureKinds[code].detail,
+      type: typeOf(statusOf(failure)),
+      param: param ?? null,
+      code: (isModel ? 'model_not_found' : openAiCodes.get(code)) ?? code,
+    },
+  };
+}
+
+const openAiCodes: ReadonlyMap<FailureCode, string> = new Map([['content_blocked', 'content_filter']]);
+
+/** Has every failure of the request answered as OpenAI's API would. */
+export const useOpenAiErrors: RequestHandler = (_request, response, next) => {
+  sendFailuresBy(response, sendOpenAiError);
+  next();
+};
+
+function sendOpenAiError(response: HttpResponse, failure: Failure): void {
+  const status = statusOf(failure);
+  const kind = isModelNotAllowed(failure) ? undefined : errorKinds[failure.code];
+  const shouldRetry = kind ? (kind.shouldRetry ?? failure.retryable) : false;
+  const usualMs = shouldRetry || status === 503 ? usualRetryAfterMs : undefined;
+  const { retryAfterMs = failureKinds[failure.code].retryAfterMs ?? usualMs } = failure.facts;
+  response.status(status).set('x-should-retry', String(shouldRetry));
+  if (retryAfterMs !== undefined) {
+    response.set('Retry-After', String(Math.ceil(retryAfterMs / 1000)));
+    response.set('retry-after-ms', String(Math.ceil(retryAfterMs)));
+  }
+  response.type('application/json').send(JSON.stringify(toOpenAiError(failure)));
+}
+
+function statusOf(failure: Failure): number {
+  if (isModelNotAllowed(failure)) return modelNotFound().status;
+  if (failure.facts.credentialsRefused) return 502;
+  return failure.facts.status ?? errorKinds[failure.code]?.status ?? failure.status;
+}
+
+/** The chat service says so of a header that is not read here: the model comes from the body. */
+const isModelNotAllowed = ({ code, facts }: Failure): boolean =>
+  code === 'invalid_request' && facts.errors?.[0]?.pointer === 'X-LLM-Model';
+
+const typeOf = (status: number): string => {
+  if (status === 429) return 'rate_limit_error';
+  return status < 500 ? 'invalid_request_error' : 'server_error';
+};
+
+/** `/messages/0/content` → `messages[0].content`; undefined for the body itself; a header's name as it is. */
+function toParam(pointer: string): string | undefined {
+  if (!pointer.startsWith('/')) return pointer || undefined;
+  const steps = pointer.slice(1).split('/');
+  return steps
+    .map((step, place) => (/^\d+$/.test(step) ? `[${step}]` : `${place > 0 ? '.' : ''}${step}`))
+    .join('');
+}

@@ -1,0 +1,199 @@
+import {
+  Controller,
+  Get,
+  Header,
+  Middlewares,
+  OperationId,
+  Path,
+  Post,
+  Produces,
+  Request,
+  Response,
+  Route,
+  Security,
+  SuccessResponse,
+  Tags,
+} from '@tsoa/runtime';
+import type { Response as HttpResponse } from 'express';
+import type { AcceptedChat, ProviderId } from '../../shared/contract.js';
+import type { AuthenticatedRequest } from '../access/authentication.js';
+import type { ChatControllerDeps } from '../chat/chat.controller.js';
+import { bytesOf, readOptions } from '../chat/chat-request.js';
+import { chatIdOf, completionHeaders, sendAccepted } from '../chat/chat-response.js';
+import type { ListedModel } from '../chat/pools/model-list.js';
+import { readJsonBody } from '../http/json-body.js';
+import { elapsedMsOf, recordProvider } from '../http/problem.js';
+import { type ChatCompletion, type CompletionHead, toChatCompletion } from './completion.js';
+import { parseCompletionBody } from './completion-body.js';
+import { type CompletionRequest, toCompletionRequest } from './completion-request.js';
+import { CompletionStream } from './completion-stream.js';
+import { type Model, type ModelPage, toModel } from './model.js';
+import { modelNotFound, type OpenAiError } from './openai-error.js';
+import { markUnknownFields } from './unknown-fields.js';
+
+/** What the operations of OpenAI's API need of the application. */
+export interface OpenAiControllerDeps extends ChatControllerDeps {
+  maxMessages: number;
+  /** The models that callers may name. */
+  models: () => readonly ListedModel[];
+}
+
+@Route('v1')
+@Tags('openai')
+@Produces('application/json')
+@Response<OpenAiError>('400', 'Bad request')
+@Response<OpenAiError>('401', 'No or wrong credentials')
+@Response<OpenAiError>('403', 'The token lacks the scope chat')
+@Response<OpenAiError>('405', 'Another method')
+@Response<OpenAiError>('429', 'Too many failed logins')
+@Response<OpenAiError>('500', 'Server error')
+export class OpenAiController extends Controller {
+  constructor(private readonly deps: OpenAiControllerDeps) {
+    super();
+  }
+
+  /**
+   * OpenAI's chat completions, for every provider. `model` is `provider/model`, or a model of the provider that `X-LLM` names. Fields that
+   * this server does not know are ignored and named in `X-Ignored-Fields`; those that it knows and cannot do are refused, unless their
+   * value is the default. With `stream` the reply comes as chunks in server-sent events; a chat that fails after its first chunk ends
+   * with an `error` in place of `[DONE]`.
+   *
+   * @summary Create a chat completion
+   * @param provider Which provider has the model; for models without `provider/`.
+   * @param prefer As for `POST /chat`.
+   * @param idempotencyKey As for `POST /chat`.
+   * @param fallback As for `POST /chat`.
+   * @param timeout In seconds: OpenAI's clients send how long they wait. It bounds the deadline, of a stream that of its first chunk.
+   */
+  @Post('chat/completions')
+  @OperationId('createChatCompletion')
+  @Security('chat')
+  @Middlewares(readJsonBody)
+  @SuccessResponse<{
+    'X-Request-Id': string;
+    'X-LLM-Provider': string;
+    'X-LLM-Model': string;
+    'X-LLM-Finish-Reason': string;
+    'X-LLM-Input-Tokens': string;
+    'X-LLM-Output-Tokens': string;
+    'X-LLM-Attempts': string;
+    'Server-Timing': string;
+    'Preference-Applied': string;
+    'X-Ignored-Fields': string;
+    'Idempotency-Replayed': string;
+    'Content-Location': string;
+    'X-Accel-Buffering': string;
+  }>('200', 'The reply', ['application/json', 'text/event-stream'])
+  @Response<
+    AcceptedChat,
+    {
+      'X-Request-Id': string;
+      Location: string;
+      'Content-Location': string;
+      'Preference-Applied': string;
+      'X-Ignored-Fields': string;
+    }
+  >('202', 'Accepted, with Prefer: respond-async; the reply will be at Location')
+  @Response<OpenAiError>('400', 'Bad request, or one that the provider refused')
+  @Response<OpenAiError>('404', 'No such model or provider')
+  @Response<OpenAiError>('413', 'Body too large')
+  @Response<OpenAiError>('415', 'Not JSON')
+  @Response<OpenAiError>('422', 'The key was used with another request')
+  @Response<OpenAiError>('429', 'Over a limit, of this server or of the provider')
+  @Response<OpenAiError>('500', 'Server error')
+  @Response<OpenAiError>('502', 'The provider failed, or refused our credentials')
+  @Response<OpenAiError>('503', 'Overloaded, or the provider or the queue is unavailable')
+  @Response<OpenAiError>('504', 'Not in time')
+  async createChatCompletion(
+    @Request() request: AuthenticatedRequest,
+    @Header('X-LLM') provider?: ProviderId,
+    @Header('Prefer') prefer?: string,
+    @Header('Idempotency-Key') idempotencyKey?: string,
+    @Header('X-Stainless-Timeout') timeout?: string,
+    @Header('X-LLM-Fallback') fallback?: string,
+  ): Promise<ChatCompletion> {
+    const response = request.res as HttpResponse;
+    const { chatService, limits, maxWaitS, maxMessages } = this.deps;
+    const onDetached = (ended: Promise<unknown>) => limits.countUntil(load, ended);
+    const headers = { prefer, idempotencyKey, fallback };
+    const { options, applied } = readOptions(request, headers, { maxWaitS, onDetached });
+    const body = parseCompletionBody(request.body, maxMessages);
+    markUnknownFields(request, response);
+    const { isStream, includesUsage, ...asked } = toCompletionRequest(body, provider);
+    recordProvider(response, asked.provider);
+    const load = { user: request.user.id, bytes: bytesOf(asked.turns) };
+    const head = () => headFor(response, asked);
+    const events =
+      isStream && !options.storeOptions?.isAsync
+        ? new CompletionStream({ response, head, provider: asked.provider, includesUsage })
+        : undefined;
+    const clientTimeoutMs = readClientTimeoutMs(timeout);
+    const stream = events && { sink: events, from: undefined };
+    const command = { ...options, ...asked, clientTimeoutMs, stream };
+    const replying = limits.run(load, () => chatService.createChat(command));
+    if (events) {
+      await events.end(replying);
+      return alreadySent;
+    }
+    const reply = await replying;
+    if (reply.kind === 'accepted') {
+      sendAccepted(response, reply, applied);
+      return alreadySent;
+    }
+    for (const [name, value] of Object.entries(completionHeaders(reply.completion, asked.provider)))
+      this.setHeader(name, value);
+    return toChatCompletion(head(), reply.completion);
+  }
+
+  /**
+   * The models that may be named here, but for those that only a pattern of `<PROVIDER>_MODELS` allows.
+   *
+   * @summary List models
+   */
+  @Get('models')
+  @OperationId('listModels')
+  @Security('chat')
+  @SuccessResponse<{ 'X-Request-Id': string }>('200', 'The models')
+  async listModels(): Promise<ModelPage> {
+    return { object: 'list', data: this.deps.models().map(toModel) };
+  }
+
+  /**
+   * One of those that the list has.
+   *
+   * @summary Get a model
+   * @param id `provider/model`, with or without its slashes escaped.
+   */
+  @Get('models/{id}')
+  @OperationId('getModel')
+  @Security('chat')
+  @SuccessResponse<{ 'X-Request-Id': string }>('200', 'The model')
+  @Response<OpenAiError>('404', 'No such model')
+  async getModel(@Path() id: string): Promise<Model> {
+    const model = this.deps
+      .models()
+      .map(toModel)
+      .find((each) => each.id === id);
+    if (model === undefined) throw modelNotFound();
+    return model;
+  }
+}
+
+const headFor = (
+  response: HttpResponse,
+  { model, isLowPriority: isFlex }: Pick<CompletionRequest, 'model' | 'isLowPriority'>,
+): CompletionHead => ({
+  id: chatIdOf(response),
+  created: Math.floor((Date.now() - elapsedMsOf(response)) / 1000),
+  model,
+  isFlex,
+});
+
+/** Not sent: the response has ended. */
+const alreadySent = {} as ChatCompletion;
+
+/** `X-Stainless-Timeout`, in milliseconds; undefined for what is no time, such as the 0 of less than a second. */
+function readClientTimeoutMs(seconds: string | undefined): number | undefined {
+  const isTime = seconds !== undefined && /^\d{1,9}(\.\d{1,9})?$/.test(seconds) && Number(seconds) > 0;
+  return isTime ? Number(seconds) * 1000 : undefined;
+}

@@ -1,0 +1,86 @@
+import { z } from 'zod';
+
+/** The parts of a generated operation that this file completes. */
+interface Operation {
+  requestBody?: object;
+  responses: Record<
+    string,
+    { headers?: Record<string, object>; content?: Record<string, { schema: unknown }> }
+  >;
+}
+
+/** The parts of a generated document that it completes. */
+interface Described {
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, object> };
+}
+
+/** Below this path is OpenAI's API. */
+export const openAiPath = '/v1/';
+
+/** Adds to the operations of OpenAI's API the body, which another schema than the generated one checks, and the headers of errors. */
+export function describeOpenAi({ paths, components }: Described, completion: z.ZodObject): void {
+  const schema = z.toJSONSchema(completion, { target: 'openapi-3.0', io: 'input' });
+  components.schemas.ChatCompletionRequest = spellNull(schema) as object;
+  const content = { 'application/json': { schema: { $ref: '#/components/schemas/ChatCompletionRequest' } } };
+  for (const [path, operations] of Object.entries(paths)) {
+    if (!path.startsWith(openAiPath)) continue;
+    for (const [method, operation] of Object.entries(operations))
+      describeErrors(operation, { isChat: method === 'post' });
+    if (operations.post) operations.post.requestBody = { required: true, content };
+  }
+}
+
+const text = { type: 'string' };
+/** Refused before anything of the chat is known. */
+const refusedEarly: ReadonlySet<string> = new Set(['401', '403', '405', '413', '415']);
+const chatHeaders = {
+  'Preference-Applied': { schema: text },
+  'X-Ignored-Fields': { schema: text },
+  'Idempotency-Replayed': { schema: text },
+  'Content-Location': { schema: text },
+};
+
+function describeErrors({ responses }: Operation, { isChat }: { isChat: boolean }): void {
+  for (const [status, answer] of Object.entries(responses)) {
+    if (status < '400') continue;
+    const isLimited = status === '429' || status >= '500';
+    answer.headers = {
+      ...answer.headers,
+      'x-should-retry': {
+        description: '`true` or `false`: whether the clients of OpenAI try again by themselves.',
+        schema: text,
+      },
+      ...(isChat && !refusedEarly.has(status) && chatHeaders),
+      ...(isLimited && {
+        'Retry-After': { schema: text },
+        'retry-after-ms': { description: 'As `Retry-After`, in milliseconds.', schema: text },
+      }),
+      ...(['401', '403'].includes(status) && { 'WWW-Authenticate': { schema: text } }),
+      ...(status === '405' && { Allow: { schema: text } }),
+    };
+  }
+}
+
+interface NullableSchema {
+  nullable?: boolean;
+  type?: string;
+  enum?: unknown[];
+  anyOf?: object[];
+}
+
+/**
+ * Says `null` as OpenAPI 3.0.3 wants it (clarification of 2019-10): an enum has to list it, and only a schema with a type may be
+ * nullable.
+ */
+function spellNull(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(spellNull);
+  if (typeof node !== 'object' || node === null) return node;
+  const { nullable, ...schema }: NullableSchema = Object.fromEntries(
+    Object.entries(node).map(([name, value]) => [name, spellNull(value)]),
+  );
+  if (!nullable) return schema;
+  if (schema.anyOf && !schema.type)
+    return { ...schema, anyOf: schema.anyOf.map((each) => ({ ...each, nullable })) };
+  return { ...schema, nullable, ...(schema.enum && { enum: [...new Set([...schema.enum, null])] }) };
+}

@@ -1,0 +1,198 @@
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import express, { type Response as HttpResponse } from 'express';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ChatReply } from '../../../api/chat/chat-command.js';
+import type { Completion } from '../../../api/chat/chat-result.js';
+import { CompletionStream } from '../../../api/openai/completion-stream.js';
+import { Failure } from '../../../shared/failures.js';
+import { type Served, serve } from '../../support/serve.js';
+
+let served: Served;
+let arrived: PromiseWithResolvers<HttpResponse>;
+beforeEach(async () => {
+  arrived = Promise.withResolvers();
+  served = await serve(express().use((_request, response) => arrived.resolve(response)));
+});
+afterEach(() => served.close());
+
+async function open({ includesUsage = false, isFlex = false } = {}) {
+  const client = get(served.url, { agent: false });
+  client.on('error', () => {});
+  const answer = once(client, 'response') as Promise<[IncomingMessage]>;
+  answer.catch(() => {});
+  const response = await arrived.promise;
+  const head = { id: 'the-id', created: 17, model: 'asked', isFlex };
+  const stream = new CompletionStream({ response, head: () => head, provider: 'bedrock', includesUsage });
+  const read = async () => {
+    let text = '';
+    for await (const chunk of (await answer)[0].setEncoding('utf8')) text += chunk;
+    return text.split('\n\n').map((event) => {
+      const data = event.replace(/^data: /, '');
+      return data.startsWith('{') ? (JSON.parse(data) as Record<string, unknown>) : data;
+    });
+  };
+  return { client, response, stream, read, answer };
+}
+
+const uncounted: Completion = { kind: 'ok', text: 'Hello', model: 'answered', queueMs: 1, providerMs: 1 };
+const completion: Completion = { ...uncounted, usage: { inputTokens: 1, outputTokens: 2 } };
+const toReply = (completion: Completion): ChatReply => ({ kind: 'completed', completion });
+const reply = toReply(completion);
+const chunk = {
+  id: 'chatcmpl-the-id',
+  object: 'chat.completion.chunk',
+  created: 17,
+  system_fingerprint: null,
+};
+const choice = (delta: object, reason: string | null = null) => [
+  { index: 0, delta, logprobs: null, finish_reason: reason },
+];
+const begun = {
+  ...chunk,
+  model: 'asked',
+  choices: choice({ role: 'assistant', content: '', refusal: null }),
+};
+const said = (content: string) => ({ ...chunk, model: 'asked', choices: choice({ content }) });
+const ended = (reason: string) => ({ ...chunk, model: 'answered', choices: choice({}, reason) });
+
+describe('CompletionStream', () => {
+  it('sends the role, each piece, the finish reason once, and [DONE]', async () => {
+    const { stream, read, answer } = await open();
+    const chunks = read();
+    expect(stream.write('Hel"\n')).toBe(true);
+    stream.write('lo');
+    await stream.end(Promise.resolve(reply));
+    expect(await chunks).toEqual([begun, said('Hel"\n'), said('lo'), ended('stop'), '[DONE]', '']);
+    const [{ statusCode, headers }] = await answer;
+    expect([statusCode, headers]).toMatchObject([
+      200,
+      {
+        'content-type': 'text/event-stream; charset=utf-8',
+        'x-llm-provider': 'bedrock',
+        'x-accel-buffering': 'no',
+      },
+    ]);
+    expect(headers).not.toHaveProperty('content-length');
+  });
+
+  it('tells the token counts in a chunk of their own, and null before, if asked to', async () => {
+    const { stream, read } = await open({ includesUsage: true });
+    const chunks = read();
+    stream.write('Hi');
+    await stream.end(Promise.resolve(reply));
+    const usage = null;
+    expect(await chunks).toEqual([
+      { ...begun, usage },
+      { ...said('Hi'), usage },
+      { ...ended('stop'), usage },
+      {
+        ...{ ...chunk, model: 'answered', choices: [] },
+        usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 },
+      },
+      '[DONE]',
+      '',
+    ]);
+  });
+
+  it('has no chunk without a choice where the provider does not count', async () => {
+    const { stream, read } = await open({ includesUsage: true });
+    const chunks = read();
+    await stream.end(Promise.resolve(toReply(uncounted)));
+    expect(await chunks).toEqual([
+      { ...begun, usage: null },
+      { ...ended('stop'), usage: null },
+      '[DONE]',
+      '',
+    ]);
+  });
+
+  it('says that the reply was cut at the token limit, and that it is of flex tier', async () => {
+    const { stream, read } = await open({ isFlex: true });
+    const chunks = read();
+    await stream.end(Promise.resolve(toReply({ ...completion, kind: 'truncated' })));
+    const flex = { service_tier: 'flex' };
+    expect(await chunks).toEqual([{ ...begun, ...flex }, { ...ended('length'), ...flex }, '[DONE]', '']);
+  });
+
+  it('ends with an error, without [DONE] or a finish reason, what fails after it has begun', async () => {
+    const { stream, read, response } = await open();
+    const chunks = read();
+    stream.write('Hel');
+    await stream.end(Promise.reject(new Failure('provider_timeout', { cause: new Error('secret') })));
+    expect(await chunks).toEqual([
+      begun,
+      said('Hel'),
+      {
+        error: {
+          message: 'The provider did not answer in time.',
+          type: 'server_error',
+          param: null,
+          code: 'provider_timeout',
+        },
+      },
+      '',
+    ]);
+    expect(response.locals.failureCode).toBe('provider_timeout');
+  });
+
+  it('ends with content_filter what is blocked after text was shown, and with an error what is before', async () => {
+    const shown = await open();
+    const chunks = shown.read();
+    shown.stream.write('Hel');
+    await shown.stream.end(Promise.reject(new Failure('content_blocked')));
+    expect(await chunks).toEqual([
+      begun,
+      said('Hel'),
+      { ...ended('content_filter'), model: 'asked' },
+      '[DONE]',
+      '',
+    ]);
+    expect(shown.response.locals.failureCode).toBe('content_blocked');
+
+    arrived = Promise.withResolvers();
+    const empty = await open();
+    const failed = empty.read();
+    empty.stream.begin();
+    await empty.stream.end(Promise.reject(new Failure('content_blocked')));
+    expect(await failed).toEqual([begun, { error: expect.objectContaining({ code: 'content_filter' }) }, '']);
+  });
+
+  it('leaves to others what fails before it has begun, and what nobody expected', async () => {
+    const { stream, response } = await open();
+    const failure = new Failure('content_blocked');
+    await expect(stream.end(Promise.reject(failure))).rejects.toBe(failure);
+    expect(response.headersSent).toBe(false);
+    stream.write('a');
+    await expect(stream.end(Promise.reject(new TypeError('x')))).rejects.toThrow('x');
+  });
+
+  it('names the provider of a fallback, before a piece or without one', async () => {
+    const early = await open();
+    early.stream.begin('anthropic');
+    early.stream.write('Hi');
+    await early.stream.end(Promise.resolve(reply));
+    expect((await early.answer)[0].headers['x-llm-provider']).toBe('anthropic');
+    (await early.answer)[0].destroy();
+
+    arrived = Promise.withResolvers();
+    const late = await open();
+    const attempts = [
+      { provider: 'bedrock', code: 'provider_error' },
+      { provider: 'vertexai', code: 'ok' },
+    ] as const;
+    await late.stream.end(Promise.resolve(toReply({ ...completion, attempts: [...attempts] })));
+    expect((await late.answer)[0].headers['x-llm-provider']).toBe('vertexai');
+    (await late.answer)[0].destroy();
+  });
+
+  it('sends nothing to a client that has left', async () => {
+    const { stream, response, client } = await open();
+    stream.write('a');
+    const closed = once(response, 'close');
+    client.destroy();
+    await closed;
+    expect(stream.write('b')).toBe(false);
+    await stream.end(Promise.resolve(reply));
+  });
+});

@@ -1,0 +1,382 @@
+import { connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { ChatCommand, ChatReply } from '../../../api/chat/chat-command.js';
+import { modelNotAllowed } from '../../../api/chat/pools/pool-registry.js';
+import { Failure } from '../../../shared/failures.js';
+import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { userNamed } from '../../support/identities.js';
+
+let app: ChatApp;
+let reply: ((command: ChatCommand) => Promise<ChatReply>) | undefined;
+const models = [
+  { provider: 'openai', model: 'gpt', since: 1_700_000_000_999 },
+  { provider: 'vertexai', model: 'publishers/x/models/y', since: 1_700_000_001_000 },
+] as const;
+beforeAll(async () => {
+  const variables = { CORS_ORIGINS: 'https://app.example' };
+  app = await startChatApp({ reply: (command) => reply?.(command), models, variables });
+});
+afterAll(() => app.close());
+afterEach(() => {
+  reply = undefined;
+});
+
+const authorization = `Basic ${btoa('user:secret')}`;
+const messages = [{ role: 'user', content: 'Hello' }];
+const path = '/v1/chat/completions';
+
+interface Call {
+  fields?: object;
+  body?: string;
+  headers?: Record<string, string>;
+}
+
+const complete = ({ fields, body, headers }: Call = {}) =>
+  fetch(app.url + path, {
+    method: 'POST',
+    headers: { Authorization: authorization, 'Content-Type': 'application/json', ...headers },
+    body: body ?? JSON.stringify({ model: 'openai/m', messages, ...fields }),
+  });
+const get = (at: string, headers: Record<string, string> = { Authorization: authorization }) =>
+  fetch(app.url + at, { headers });
+
+/** The error of an answer, after what all of them have in common. */
+async function errorOf(response: Response) {
+  expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  expect(response.headers.get('x-should-retry')).toMatch(/^(true|false)$/);
+  const { error, ...more } = (await response.json()) as { error: Record<string, unknown> };
+  expect(more).toEqual({});
+  expect(Object.keys(error)).toEqual(['message', 'type', 'param', 'code']);
+  return { status: response.status, ...error };
+}
+
+describe('a chat completion', () => {
+  it('is a chat of the provider and the model that it names', async () => {
+    const response = await complete({ fields: { temperature: 0.5, service_tier: 'flex' } });
+    expect(response.status).toBe(200);
+    expect(app.commands.at(-1)).toMatchObject({
+      ...{ provider: 'openai', model: 'm', turns: messages, user: userNamed('user').id },
+      ...{
+        parameters: { temperature: 0.5 },
+        isLowPriority: true,
+        stream: undefined,
+        storeOptions: undefined,
+      },
+    });
+    const body = (await response.json()) as { id: string; created: number };
+    expect(body).toEqual({
+      id: `chatcmpl-${response.headers.get('x-request-id')}`,
+      object: 'chat.completion',
+      created: expect.any(Number),
+      model: 'm',
+      system_fingerprint: null,
+      service_tier: 'flex',
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'Hello', refusal: null },
+          logprobs: null,
+          finish_reason: 'stop',
+        },
+      ],
+    });
+    expect(Math.abs(body.created - Date.now() / 1000)).toBeLessThan(60);
+  });
+
+  it('tells the token counts, the model in the words of the provider, and the headers of a chat', async () => {
+    reply = async () => ({
+      kind: 'completed',
+      completion: {
+        ...{ kind: 'truncated', text: 'Hel', model: 'm-2026', queueMs: 2, providerMs: 3 },
+        usage: { inputTokens: 7, outputTokens: 5 },
+      },
+    });
+    const response = await complete();
+    expect(await response.json()).toMatchObject({
+      model: 'm-2026',
+      choices: [{ message: { content: 'Hel' }, finish_reason: 'length' }],
+      usage: { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 },
+    });
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      'x-llm-provider': 'openai',
+      'x-llm-model': 'm-2026',
+      'x-llm-finish-reason': 'length',
+      'x-llm-input-tokens': '7',
+      'x-llm-output-tokens': '5',
+      'server-timing': 'queue;dur=2, provider;dur=3',
+    });
+  });
+
+  it('may name the provider by X-LLM', async () => {
+    expect((await complete({ fields: { model: 'm' }, headers: { 'X-LLM': 'bedrock' } })).status).toBe(200);
+    expect(app.commands.at(-1)).toMatchObject({ provider: 'bedrock', model: 'm' });
+  });
+
+  it('is streamed', async () => {
+    reply = async (command) => {
+      command.stream?.sink.write('Hel', { callId: 'c', offset: 3 });
+      command.stream?.sink.write('lo', { callId: 'c', offset: 5 });
+      return hello;
+    };
+    const response = await complete({ fields: { stream: true } });
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    const events = (await response.text()).split('\n\n');
+    expect(events).toHaveLength(6);
+    expect(events.join()).toContain(`"id":"chatcmpl-${response.headers.get('x-request-id')}"`);
+    expect(events.slice(-2)).toEqual(['data: [DONE]', '']);
+  });
+
+  it.each([
+    ['7', 7000],
+    ['0.5', 500],
+    ['600', 600_000],
+    ['0', undefined],
+    ['-1', undefined],
+    ['soon', undefined],
+    ['1e3', undefined],
+  ])('takes X-Stainless-Timeout: %s for the time that the client waits', async (seconds, expected) => {
+    expect((await complete({ headers: { 'X-Stainless-Timeout': seconds } })).status).toBe(200);
+    expect(app.commands.at(-1)?.clientTimeoutMs).toBe(expected);
+  });
+
+  it('names in a header the fields that nobody knows', async () => {
+    const response = await complete({
+      body: `{"model":"openai/m","__proto__":{"n":2},"chat_id":"x","stream":true,"stream_options":{"x":1},"messages":
+        [{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{}}],"name":"a"}]}`,
+    });
+    expect(response.status).toBe(200);
+    await response.text();
+    expect(response.headers.get('x-ignored-fields')).toBe(
+      '__proto__, chat_id, stream_options/x, messages/*/name, messages/*/content/*/cache_control',
+    );
+    expect((await complete()).headers.get('x-ignored-fields')).toBeNull();
+  });
+
+  it('refuses them under handling=strict', async () => {
+    const response = await complete({ fields: { chat_id: 'x' }, headers: { Prefer: 'handling=strict' } });
+    expect(response.headers.get('preference-applied')).toBe('handling=strict');
+    expect(await errorOf(response)).toEqual({
+      status: 400,
+      message: 'The request has a field that this server does not know.',
+      type: 'invalid_request_error',
+      param: 'chat_id',
+      code: 'invalid_request',
+    });
+  });
+
+  it('bounds its deadline with Prefer: wait', async () => {
+    const response = await complete({ headers: { Prefer: 'wait=7' } });
+    expect(response.headers.get('preference-applied')).toBe('wait=7');
+    expect(app.commands.at(-1)).toMatchObject({ waitMs: 7000 });
+    expect(await errorOf(await complete({ headers: { Prefer: 'wait=0' } }))).toMatchObject({
+      ...{ status: 400, param: 'Prefer', code: 'invalid_request' },
+    });
+  });
+
+  it('with an Idempotency-Key has the id of the stored chat', async () => {
+    reply = async ({ storeOptions, stream }) => {
+      storeOptions?.onResolved('stored', { isReplayed: true });
+      stream?.sink.begin();
+      return hello;
+    };
+    for (const stream of [false, true]) {
+      const response = await complete({ fields: { stream }, headers: { 'Idempotency-Key': 'k' } });
+      expect(app.commands.at(-1)?.storeOptions).toMatchObject({ owner: userNamed('user'), key: 'k' });
+      expect(response.headers.get('idempotency-replayed')).toBe('true');
+      expect(response.headers.get('content-location')).toBe('/v1/chat/stored');
+      expect(await response.text()).toContain('"id":"chatcmpl-stored"');
+    }
+    expect(await errorOf(await complete({ headers: { 'Idempotency-Key': 'a b' } }))).toMatchObject({
+      ...{ status: 400, param: 'Idempotency-Key' },
+    });
+  });
+
+  it('with respond-async is accepted, streamed or not', async () => {
+    reply = async () => ({ kind: 'accepted', id: 'the-id', status: 'queued' });
+    for (const stream of [false, true]) {
+      const response = await complete({ fields: { stream }, headers: { Prefer: 'respond-async' } });
+      expect(response.status).toBe(202);
+      expect(response.headers.get('location')).toBe('/v1/chat/the-id');
+      expect(await response.json()).toEqual({ id: 'the-id', status: 'queued' });
+      expect(app.commands.at(-1)?.stream).toBeUndefined();
+    }
+  });
+
+  it('is counted as a chat of its provider', async () => {
+    await complete({ fields: { model: 'anthropic/m' } });
+    await complete({ fields: { model: 'nobody/m' } });
+    const page = await (await fetch(`${app.url}/metrics`)).text();
+    expect(page).toMatch(
+      /quillgate_chat_requests_total\{code="ok",provider="anthropic"\} 1|quillgate_chat_requests_total\{provider="anthropic",code="ok"\} 1/,
+    );
+    expect(page).toMatch(
+      /quillgate_chat_requests_total\{[^}]*"none"[^}]*"not_found"[^}]*\} 1|quillgate_chat_requests_total\{[^}]*"not_found"[^}]*"none"[^}]*\} 1/,
+    );
+    for (const [, value] of page.matchAll(/quillgate_chat_requests_in_flight\{[^}]*\} (\d+)/g))
+      expect(value).toBe('0');
+  });
+
+  it('may be asked for by pages of the configured origins, with the headers of OpenAI’s client', async () => {
+    const response = await fetch(app.url + path, {
+      method: 'OPTIONS',
+      headers: {
+        Origin: 'https://app.example',
+        'Access-Control-Request-Method': 'POST',
+        'Access-Control-Request-Headers': 'authorization,content-type,x-stainless-timeout',
+      },
+    });
+    expect(response.status).toBe(204);
+    expect(response.headers.get('access-control-allow-headers')).toContain('X-Stainless-Timeout');
+  });
+});
+
+describe('the models', () => {
+  const gpt = { id: 'openai/gpt', object: 'model', created: 1_700_000_000, owned_by: 'openai' };
+  const other = {
+    ...{ id: 'vertexai/publishers/x/models/y', object: 'model' },
+    ...{ created: 1_700_000_001, owned_by: 'vertexai' },
+  };
+
+  it('are listed', async () => {
+    const response = await get('/v1/models');
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ object: 'list', data: [gpt, other] });
+  });
+
+  it.each([
+    ['/v1/models/openai%2Fgpt', gpt],
+    ['/v1/models/openai/gpt', gpt],
+    ['/v1/models/openai/gpt?x=/y', gpt],
+    ['/v1/models/vertexai%2Fpublishers%2Fx%2Fmodels%2Fy', other],
+    ['/v1/models/vertexai/publishers/x%2Fmodels/y', other],
+  ])('are at %s', async (at, expected) => {
+    const response = await get(at);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual(expected);
+  });
+
+  it.each(['/v1/models/gpt', '/v1/models/openai/none', '/v1/models/openai/gpt/', '/v1/models/__proto__'])(
+    'are not at %s',
+    async (at) => {
+      expect(await errorOf(await get(at))).toMatchObject({
+        status: 404,
+        param: 'model',
+        code: 'model_not_found',
+      });
+    },
+  );
+});
+
+describe('what goes wrong', () => {
+  const canary = 'canary-of-the-caller';
+
+  it.each<[string, Call, object]>([
+    ['JSON that is none', { body: '{' }, { status: 400, code: 'invalid_json', param: null }],
+    [
+      'no object',
+      { body: '5' },
+      { status: 400, code: 'invalid_request', message: 'The body must be an object.' },
+    ],
+    ['depth', { body: `{"a":${'['.repeat(40)}` }, { status: 400, code: 'invalid_request' }],
+    ['a lone surrogate', { body: '{"model":"\\ud800"}' }, { status: 400, code: 'invalid_request' }],
+    ['a large body', { body: ' '.repeat(1_048_577) }, { status: 413, code: 'payload_too_large' }],
+    [
+      'another media type',
+      { headers: { 'Content-Type': 'text/plain' } },
+      { status: 415, code: 'unsupported_media_type' },
+    ],
+    ['no text', { fields: { messages: [] } }, { status: 400, code: 'empty_conversation' }],
+    [
+      'a value of another type',
+      { fields: { messages: [{ role: canary, content: canary }] } },
+      { status: 400, code: 'invalid_request', param: 'messages[0].role' },
+    ],
+    [
+      'a thousand errors',
+      { fields: { messages: Array(1000).fill({ role: canary, content: 5, [canary]: 1 }) } },
+      { status: 400, code: 'invalid_request', param: 'messages[0].role' },
+    ],
+    [
+      'too many messages',
+      { fields: { messages: Array(1001).fill({}) } },
+      { status: 400, message: 'messages must have at most 1000 messages.' },
+    ],
+    [
+      'an unknown model',
+      { fields: { model: canary } },
+      { status: 404, code: 'model_not_found', param: 'model' },
+    ],
+    ['no model of anybody', { fields: { model: 'a b' } }, { status: 404, code: 'model_not_found' }],
+    ['no model at a provider', { fields: { model: 'openai/' } }, { status: 404, code: 'model_not_found' }],
+    ['an unknown provider', { headers: { 'X-LLM': canary } }, { status: 404, code: 'unknown_provider' }],
+    ['no credentials', { headers: { Authorization: '' } }, { status: 401, code: 'unauthorized' }],
+    ['a token that is none', { headers: { Authorization: 'Bearer x' } }, { status: 401 }],
+    ['wrong credentials', { headers: { Authorization: `Basic ${btoa('a:b')}` } }, { status: 401 }],
+  ])('is an error of OpenAI’s: %s', async (_, call, expected) => {
+    const error = await errorOf(await complete(call));
+    expect(error).toMatchObject({ type: 'invalid_request_error', ...expected });
+    expect(JSON.stringify(error)).not.toContain(canary);
+  });
+
+  it.each<[Failure, number, string]>([
+    [new Failure('provider_rejected'), 400, 'false'],
+    [new Failure('content_blocked'), 400, 'false'],
+    [new Failure('overloaded', { retryAfterMs: 2500 }), 503, 'true'],
+    [modelNotAllowed('openai'), 404, 'false'],
+  ])('in a chat, streamed or not, has its status: %s', async (failure, status, shouldRetry) => {
+    reply = () => Promise.reject(failure);
+    for (const stream of [false, true]) {
+      const response = await complete({ fields: { stream } });
+      expect(response.headers.get('x-should-retry')).toBe(shouldRetry);
+      expect(await errorOf(response)).toMatchObject({ status });
+    }
+  });
+
+  it.each([
+    ['GET', path, 'POST'],
+    ['DELETE', path, 'POST'],
+    ['POST', '/v1/models', 'GET, HEAD'],
+    ['DELETE', '/v1/models/openai/gpt', 'GET, HEAD'],
+  ])('is the method: %s %s', async (method, at, allow) => {
+    const response = await fetch(app.url + at, { method });
+    expect(response.headers.get('allow')).toBe(allow);
+    expect(await errorOf(response)).toMatchObject({ status: 405, code: 'method_not_allowed' });
+  });
+
+  it.each([
+    ...['/v1', '/v1/', '/v1/embeddings', '/v1/chat/', '/v1/chat/x/y', '/v1/models/', '/v1/blogs', '/v1/%ff'],
+    ...[
+      '/v1/chat/completions/',
+      '/v1/chat/completions/x',
+      '/v1/Models',
+      '/v1/models/%ff',
+      '/v1/openapi.json',
+    ],
+  ])('is the address: %s', async (at) => {
+    expect(await errorOf(await get(at))).toMatchObject({ status: 404, code: 'not_found' });
+  });
+
+  it.each(['/v1/chat', '/v1/chat/x', '/v1/chat/%ff', '/v2', '/V1/models', '/v1x'])(
+    'is a problem elsewhere: %s',
+    async (at) => {
+      const response = await get(at);
+      expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+    },
+  );
+
+  it('is an error of OpenAI’s also before any operation is chosen', async () => {
+    const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
+    socket.write('GET /v1/models HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n');
+    const said = Buffer.concat(await socket.toArray()).toString();
+    expect(said).toMatch(/^HTTP\/1.1 400 /);
+    expect(said).toContain('{"error":{"message":');
+  });
+});
+
+const hello: ChatReply = {
+  kind: 'completed',
+  completion: { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 },
+};
