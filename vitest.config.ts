@@ -25,7 +25,10 @@ const release = [
   'test/dev/{postgres,release}/**/*.test.ts',
   'test/{operations,tls}/**/*.test.ts',
   // Dead connections that only time shows: on one server, a cluster and with Sentinels.
-  'test/shared/queue/stores/redis-connection.test.ts',
+  'test/shared/queue/stores/{redis-connection,postgres-pool}.test.ts',
+  // The same of the stores of chat and blog.
+  'test/api/chat/chat-service-store-down.test.ts',
+  'test/db/database/{listener,migrate}.test.ts',
 ];
 const releaseOnStore = [
   'test/system/{procfile,release,upgrade}.test.ts',
