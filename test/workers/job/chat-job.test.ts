@@ -226,8 +226,8 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
   });
 
   it.each([
-    ['provider_timeout', { timeoutMs: 200 }],
-    ['timeout', { inMs: 200 }],
+    ['provider_timeout', { timeoutMs: 500 }],
+    ['timeout', { inMs: 500 }],
   ])('ends a hanging call with %s, closes its socket, and does not repeat it', async (code, limits) => {
     const model = `sim-hang@${tag()}`;
     expect(await run(model, limits)).toMatchObject({ kind: 'failed', code });
