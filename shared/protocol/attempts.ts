@@ -23,6 +23,8 @@ export const endedAttemptSchema = z.object({
   usage,
   retryable: z.boolean().optional(),
   retryAfterMs: z.number().optional(),
+  /** Whether the provider refused our own credentials, and not what the caller asked for. */
+  credentialsRefused: z.boolean().optional(),
   /** As in the outcome; absent for one that was never queued. */
   queueMs: z.number().optional(),
   providerMs: z.number().optional(),
@@ -70,4 +72,5 @@ const mendable: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether another provider may do what this one has failed to; not what was blocked, nor what is wrong with the request. */
-export const isMendable = (code: string): boolean => mendable.has(code);
+export const isMendable = ({ code, credentialsRefused = false }: EndedAttempt): boolean =>
+  mendable.has(code) || credentialsRefused;

@@ -53,6 +53,7 @@ describe('a chat with a fallback', () => {
     ['sim-retry-after-30', 'provider_rate_limited'],
     ['sim-hang', 'provider_timeout'],
     ['sim-reset', 'provider_error'],
+    ['sim-status-401', 'provider_rejected'],
   ])('is answered by the next provider when %s', async (behaviour, code) => {
     const named = models(behaviour);
     const { status, headers, body } = await deployment.chat(ask(named));

@@ -106,8 +106,7 @@ export class NextAttempt {
     const { store, log, queueOf } = this.#deps;
     const startBy = Math.min(chatJob.deadline, chatJob.firstDeltaBy ?? chatJob.deadline);
     const next = attemptAfter(chatJob, ended);
-    if (next === undefined || !isMendable(ended.code) || store.now() + minTimeLeftMs > startBy)
-      return undefined;
+    if (next === undefined || !isMendable(ended) || store.now() + minTimeLeftMs > startBy) return undefined;
     const followed = { chatId, payload: encodeChatJob(chatJob), priority, next };
     const adding = queueOf(next.provider).then((queue) => addNextAttempt(queue, store, followed));
     try {

@@ -46,9 +46,14 @@ export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): Ende
     case 'truncated':
       return { ...attempt, model: own.model, code: 'ok' };
     case 'failed': {
-      const { code, retryable, retryAfterMs } = own;
-      const facts = { code, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };
-      return { ...attempt, ...(model && { model }), ...facts };
+      const { code, retryable, retryAfterMs, credentialsRefused } = own;
+      return {
+        ...attempt,
+        ...(model && { model }),
+        ...{ code, retryable },
+        ...(retryAfterMs !== undefined && { retryAfterMs }),
+        ...(credentialsRefused && { credentialsRefused }),
+      };
     }
     default:
       return { ...attempt, ...(model && { model }), code: 'content_blocked' };
@@ -67,7 +72,12 @@ export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outco
     attempts: [...attempts],
   };
   if (own.kind !== 'failed' || first.code === 'ok') return { ...own, ...all };
-  const { code, retryAfterMs } = first;
-  const retryable = attempts.some((attempt) => attempt.retryable);
-  return { kind: 'failed', code, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }), ...all };
+  const { code, retryAfterMs, credentialsRefused } = first;
+  return {
+    ...{ kind: 'failed', code },
+    retryable: attempts.some((attempt) => attempt.retryable),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(credentialsRefused && { credentialsRefused }),
+    ...all,
+  };
 }

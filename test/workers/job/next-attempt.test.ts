@@ -92,6 +92,11 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
     },
   );
 
+  it('asks the next when the provider has refused our own credentials', async () => {
+    const refused = { provider: 'openai', code: 'provider_rejected', credentialsRefused: true } as const;
+    expect(await next(randomUUID())?.begin(refused)).toMatchObject({ provider: 'anthropic' });
+  });
+
   it('does nothing without a fallback, and when there is no time left', async () => {
     expect(next(randomUUID(), job({ fallback: [] }))).toBeUndefined();
     const late = [{ deadline: shared.store.now() }, { firstDeltaBy: shared.store.now() }];
