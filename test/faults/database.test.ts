@@ -1,6 +1,10 @@
 import pg from 'pg';
-import { expect, inject } from 'vitest';
+import { expect, inject, vi } from 'vitest';
+import { createTokenStore } from '../../db/access/tokens.js';
+import { openDatabase } from '../../db/database/client.js';
+import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { Deployment } from '../support/deployment.js';
+import { createRecordingLog } from '../support/recording-log.js';
 import { openWireTo } from '../support/wire.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
@@ -17,6 +21,25 @@ async function expectChatUnaffected(books: Books): Promise<void> {
     expect(codeOf(reply)).toBe('ok');
     expect(reply.tookMs).toBeLessThan(1000);
   }
+}
+
+/** Stores a token with the scope chat, which the API knows by the time this resolves. */
+async function makeChatToken(books: Books): Promise<string> {
+  const url = books.deployment.stores.DATABASE_URL ?? '';
+  const database = openDatabase({ url, poolSize: 1, log: createRecordingLog().log });
+  const token = makeAccessToken();
+  const stored = { owner: 'Ida', scopes: ['chat' as const], expiresAt: undefined };
+  await createTokenStore(database).create({ ...stored, secretHash: digestOf(token) });
+  await database.close();
+  // Rarely: thirty failed logins a minute make whoever comes from the same address wait.
+  await vi.waitFor(() => expectTokenKnown(books, token), { timeout: 15_000, interval: 300 });
+  return token;
+}
+
+/** Tokens for chat are checked without the database. */
+async function expectTokenKnown({ deployment }: Books, token: string): Promise<undefined> {
+  const headers = { Authorization: `Bearer ${token}` };
+  expect((await fetch(`${deployment.url}/v1/models`, { headers })).status).toBe(200);
 }
 
 /** Works on the deployment's database past its programs; ends with the case. */
@@ -62,6 +85,7 @@ fault({ id: 'B2', timed: true, injected: 'PostgreSQL stopped, then silent' }, as
   await books.start({
     store: { ...store, url: queueIsElsewhere ? store.url : wire.url, databaseUrl: wire.url },
   });
+  const token = await makeChatToken(books);
   // Where the queue is in PostgreSQL the board has to have found it before that is away.
   await eventually(async () => expect(await books.jobs.unfinished()).toBe(0));
   const took: number[] = [];
@@ -69,6 +93,7 @@ fault({ id: 'B2', timed: true, injected: 'PostgreSQL stopped, then silent' }, as
     const answers = await Promise.all([
       ...Array.from({ length: 10 }, () => timedBlog(books.deployment)),
       expectChatUnaffected(books),
+      expectTokenKnown(books, token),
     ]);
     for (const answer of answers) {
       if (answer === undefined) continue;

@@ -4,6 +4,7 @@ import type { Chat } from '../../shared/contract.js';
 import { buildOlderRelease } from '../compatibility/older-release.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';
+import { completionOf } from '../support/openai-requests.js';
 import { patience } from '../support/patience.js';
 
 // The programs of this checkout beside those of the release before it, on the schema of this one. OpenAI has an older
@@ -136,6 +137,11 @@ describe('two releases at once', () => {
     await apis.newer.chat({ provider: 'vertexai', model: 'sim-retry-after-3600' });
     // An API refuses once every pool holds back.
     await Promise.all(Object.values(apis).map((api) => untilRefused(api, 'vertexai')));
+  });
+
+  it('chat where an older worker knows nothing of what is asked of the model', async () => {
+    const { status, text } = await completionOf(apis.newer, { model: 'openai/sim-stream-9-0', stop: ' 5' });
+    expect({ status, text }).toEqual({ status: 200, text: '1 2 3 4 5 6 7 8 9' });
   });
 
   it('serve the blog from the newer schema, also after a migration that is still to come', async () => {

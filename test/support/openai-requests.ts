@@ -1,0 +1,40 @@
+import { chatToken, type Deployment } from './deployment.js';
+
+export const bearer = (token = chatToken): string => `Bearer ${token}`;
+
+/** A chat completion, whole or put together from its chunks. */
+export interface ReadCompletion {
+  status: number;
+  text: string;
+  finish: string | null | undefined;
+}
+
+interface Choice {
+  message?: { content?: string };
+  delta?: { content?: string };
+  finish_reason?: string | null;
+}
+
+/** Asks for a chat completion with a token, as OpenAI's clients do. */
+export async function completionOf(
+  { url }: Pick<Deployment, 'url'>,
+  body: object,
+  headers: Record<string, string> = {},
+): Promise<ReadCompletion> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { Authorization: bearer(), 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }], ...body }),
+  });
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
+  const text = await response.text();
+  const events = isStream ? text.split('\n\n').map((event) => event.replace(/^data: /, '')) : [text];
+  const choices = events.filter((event) => event.startsWith('{')).flatMap(choicesOf);
+  return {
+    status: response.status,
+    text: choices.map(({ message, delta }) => (message ?? delta)?.content ?? '').join(''),
+    finish: choices.at(-1)?.finish_reason,
+  };
+}
+
+const choicesOf = (event: string): Choice[] => (JSON.parse(event) as { choices?: Choice[] }).choices ?? [];

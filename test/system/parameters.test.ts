@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { providerIds } from '../../shared/contract.js';
+import { type Deployment, startDeployment } from '../support/deployment.js';
+import { bearer, completionOf } from '../support/openai-requests.js';
+
+let deployment: Deployment;
+beforeAll(async () => {
+  deployment = await startDeployment({
+    store: inject('store'),
+    variables: { BEDROCK_MAX_OUTPUT_TOKENS: '9' },
+  });
+});
+afterAll(() => deployment.stop());
+
+const callOf = (model: string) => deployment.simulator.calls.list({ model }).at(-1);
+
+describe.each(providerIds)('what is asked of a model of %s', (provider) => {
+  it.each([false, true])('arrives there, also a NUL, and ends the reply (stream: %s)', async (stream) => {
+    const name = `sim-stream-20-0@stop-${stream}`;
+    const { status, text, finish } = await completionOf(deployment, {
+      ...{ model: `${provider}/${name}`, stream, stop: ['\u0000', ' 5'], max_completion_tokens: 7 },
+    });
+    expect({ status, text, finish }).toEqual({ status: 200, text: '1 2 3 4', finish: 'stop' });
+    expect(callOf(name)).toMatchObject({
+      provider,
+      parameters: { stop: ['\u0000', ' 5'], maxOutputTokens: 7 },
+    });
+  });
+
+  it.each([false, true])('bounds the length of the reply (stream: %s)', async (stream) => {
+    const model = `${provider}/sim-echo@short-${stream}`;
+    const { text, finish } = await completionOf(deployment, { model, stream, max_tokens: 3 });
+    expect(text).toMatch(/^Simulated ..$/);
+    expect(finish).toBe('length');
+  });
+});
+
+describe('the limit of the pool', () => {
+  it('holds for those who ask for more', async () => {
+    const model = 'bedrock/sim-echo@clamped';
+    const { status, finish } = await completionOf(deployment, { model, max_tokens: 10_000 });
+    expect({ status, finish }).toEqual({ status: 200, finish: 'length' });
+    expect(callOf('sim-echo@clamped')?.parameters).toEqual({ maxOutputTokens: 9 });
+  });
+});
+
+describe('a fallback', () => {
+  const failing = (key: string) => `openai/sim-status-500@${key}`;
+
+  it('is asked for the same', async () => {
+    const name = 'sim-stream-20-0@fallback';
+    const headers = { 'X-LLM-Fallback': `vertexai/${name}` };
+    const asked = { model: failing('passed-on'), stop: ' 5', seed: 7 };
+    expect(await completionOf(deployment, asked, headers)).toMatchObject({ status: 200, text: '1 2 3 4' });
+    expect(callOf(name)).toMatchObject({ provider: 'vertexai', parameters: { stop: [' 5'], seed: 7 } });
+  });
+
+  it('is none where its provider cannot do what is asked for', async () => {
+    const headers = { 'X-LLM-Fallback': 'anthropic/sim-echo@not-asked' };
+    const { status } = await completionOf(deployment, { model: failing('refused'), seed: 7 }, headers);
+    expect(status).toBe(502);
+    expect(callOf('sim-echo@not-asked')).toBeUndefined();
+  });
+});
+
+describe('an Idempotency-Key', () => {
+  it('stands for a request with its parameters', async () => {
+    const headers = { Authorization: bearer(), 'Idempotency-Key': 'with-parameters' };
+    const asked = { model: 'openai/sim-echo@keyed', max_tokens: 5 };
+    const first = await completionOf(deployment, asked, headers);
+    expect(first.status).toBe(200);
+    expect(await completionOf(deployment, asked, headers)).toEqual(first);
+    expect((await completionOf(deployment, { ...asked, max_tokens: 6 }, headers)).status).toBe(422);
+    expect(deployment.simulator.calls.list({ model: 'sim-echo@keyed' })).toHaveLength(1);
+  });
+});
