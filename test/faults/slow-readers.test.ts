@@ -1,14 +1,15 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect } from 'vitest';
+import { expect, inject } from 'vitest';
 import { promptCanary } from '../support/canaries.js';
 import { authorization } from '../support/deployment.js';
 import { withLag } from '../support/lateness.js';
 import { codeOf } from './support/balance.js';
-import { expectCodes } from './support/expectations.js';
+import { eventually, expectCodes } from './support/expectations.js';
 import { fault } from './support/fault.js';
 import { footprintOf } from './support/footprint.js';
+import { paced } from './support/pace.js';
 
 const open = 10;
 const deltas = { count: 2000, length: 4096 };
@@ -45,13 +46,62 @@ fault(
     // The one reply several times over, with what is not collected yet; it does not grow with what is not read.
     expect(megabytes).toBeLessThan((2 * open * replyLength) / mebibyte);
     await delay(25_000);
-    const read = await Promise.all(slow.map(readRest));
+    const read = await Promise.all(slow.map((response) => readRest(response)));
     for (const { bytes, text } of read) {
       expect(bytes).toBeLessThan(replyLength);
       expect(text).not.toContain('event: done');
     }
     const most = Math.max(...read.map(({ bytes }) => bytes));
     return `the others done after ${Math.round(tookMs)} ms; the API's memory ${megabytes} MB more; cut after ${most} bytes at most`;
+  },
+);
+
+const many = inject('store').kind === 'redis' ? { fast: 450, slow: 50 } : { fast: 90, slow: 10 };
+/** The provider of the slow readers' stream is busy with it alone. */
+const fastAt = ['anthropic', 'bedrock', 'vertexai'] as const;
+
+fault(
+  {
+    id: 'T8',
+    injected: `${many.fast + many.slow} streams, ${many.slow} of them with clients that read little until the others have ended`,
+    timeoutMs: 120_000,
+  },
+  async (books) => {
+    const places = Object.fromEntries(
+      fastAt.map((id) => [`${id.toUpperCase()}_CONCURRENCY`, `${many.fast}`]),
+    );
+    // No worker dies here, and a machine with too much to do must not look like it.
+    const times = { CHAT_TIMEOUT_MS: '60000', WORKER_LOCK_MS: '30000' };
+    const variables = { ...places, ...times, OPENAI_CONCURRENCY: '1' };
+    const { api, url } = await books.start({ variables });
+    const endAll = async (model: string) => {
+      const ends = paced({ count: many.fast, everyMs: 4 }, (n) => {
+        return books.stream({ provider: fastAt[n % fastAt.length] ?? 'anthropic', model }).end;
+      });
+      expectCodes(await ends, ['ok']);
+      return footprintOf([api]).megabytes;
+    };
+    const usualMegabytes = await endAll('sim-stream-5-20');
+    const holding = books.ask({ model: 'sim-hang' });
+    await holding.arrived();
+    const model = `sim-deltas-${deltas.count}-${deltas.length}@T8`;
+    const writing = books.stream({ model, headers: slowKey });
+    const joining = Array.from({ length: many.slow }, () => openUnread(url, model));
+    await eventually(async () => expect(await books.jobs.unfinished()).toBe(2));
+    holding.leave();
+    const going = new AbortController();
+    const slow = (await Promise.all(joining)).map((response) => readRest(response, going.signal));
+    expect(codeOf(await writing.end)).toBe('ok');
+    const megabytes = await endAll('sim-stream-80-50');
+    // The one reply several times over, with what is not collected yet. The system takes about half of it for each client; with the rest of
+    // it for each of fifty the API would need four times as much as usual.
+    expect(megabytes).toBeLessThan(3 * usualMegabytes);
+    going.abort();
+    for (const { bytes, text } of await Promise.all(slow)) {
+      expect(bytes).toBeGreaterThan(2 * replyLength);
+      expect(text).toMatch(/"usage":\{[^}]*\}\}\n\n$/);
+    }
+    return `all done; the API's memory ${usualMegabytes} MB without slow clients, ${megabytes} MB with them`;
   },
 );
 
@@ -75,14 +125,18 @@ async function openUnread(url: string, model: string): Promise<IncomingMessage> 
   return response;
 }
 
-/** What is there of it until its end, or until it is cut. */
-async function readRest(response: IncomingMessage): Promise<{ bytes: number; text: string }> {
+/** What is there of it until its end, or until it is cut; with a signal, one piece of it a second until that aborts. */
+async function readRest(
+  response: IncomingMessage,
+  signal?: AbortSignal,
+): Promise<{ bytes: number; text: string }> {
   let bytes = 0;
   let text = '';
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       bytes += chunk.length;
       text = (text + chunk.toString('latin1')).slice(-1000);
+      if (signal?.aborted === false) await delay(1000);
     }
   } catch {}
   return { bytes, text };
