@@ -6,11 +6,22 @@ import type { Ending } from './wire-format.js';
  */
 export type Delivery = 'whole' | 'hang' | 'reset' | 'truncate' | 'drip' | 'endless' | 'malformed';
 
+interface Pieces {
+  readonly pieces: number;
+  readonly length: number;
+}
+
+/** What becomes the time when it is sent, in milliseconds since the epoch. */
+export const noTimestamp = '0000000000000.000';
+
 /** A reply with status 200, which may still go wrong in its ending or its delivery. */
 export interface ReplyBehaviour {
   readonly kind: 'reply';
-  /** The text: a summary of the conversation, the last user turn, the numbers from 1 to this one, or pieces of one length. */
-  readonly says: 'echo' | 'verbatim' | number | { readonly pieces: number; readonly length: number };
+  /**
+   * The text: a summary of the conversation, the last user turn, the numbers from 1 to this one, pieces of one length, or so many
+   * timestamps.
+   */
+  readonly says: 'echo' | 'verbatim' | number | Pieces | { readonly timestamps: number };
   readonly ending: Ending;
   readonly delivery: Delivery;
   /** The wait before the answer, in milliseconds. */

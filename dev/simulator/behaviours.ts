@@ -174,6 +174,12 @@ const rows: Row[] = [
       reply({ says: { pieces: Number(n), length: Number(length) }, gapMs: Number(ms) }),
   },
   {
+    name: 'sim-timestamps-<n>-<ms>',
+    summary:
+      'n deltas, ms apart, each the milliseconds since the epoch at which it was sent; zeros when not streamed, and in frames that are not text',
+    behave: (n, ms) => reply({ says: { timestamps: Number(n) }, gapMs: Number(ms) }),
+  },
+  {
     name: 'sim-no-usage',
     summary: 'echo that says nothing of the tokens it took',
     behave: () => reply({ withoutUsage: true }),

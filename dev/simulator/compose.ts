@@ -1,5 +1,5 @@
 import type { Turn } from '../../shared/contract.js';
-import type { ReplyBehaviour } from './behaviour.js';
+import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
 import type { Call } from './call.js';
 import { echo, firstCharacters, firstHalf, lastUserText, splitText } from './echo.js';
 import type { JsonObject } from './json.js';
@@ -79,8 +79,12 @@ function numberedPieces(amount: number): string[] {
   return Array.from({ length: amount }, (_, index) => (index === 0 ? '1' : ` ${index + 1}`));
 }
 
-const equalPieces = (says: Exclude<ReplyBehaviour['says'], number>): string[] | undefined =>
-  typeof says === 'object' ? Array<string>(says.pieces).fill('x'.repeat(says.length)) : undefined;
+function equalPieces(says: Exclude<ReplyBehaviour['says'], number>): string[] | undefined {
+  if (typeof says !== 'object') return undefined;
+  return 'timestamps' in says
+    ? Array<string>(says.timestamps).fill(`${noTimestamp} `)
+    : Array<string>(says.pieces).fill('x'.repeat(says.length));
+}
 
 /** An estimate, the same for every provider. */
 function countTokens(characters: number): number {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import type { ReplyBehaviour } from './behaviour.js';
+import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
 import type { Frame, Reply, StreamFrames, WireFormat } from './wire-format.js';
 
 interface Delivered {
@@ -84,7 +84,7 @@ async function deliverStream(
   });
   switch (delivery) {
     case 'whole':
-      await sendFrames(response, frames, gapMs);
+      await sendFrames(response, frames, behaviour);
       return void response.end();
     case 'truncate':
       await sendBeginning(response, frames, { afterDeltas: deltas.length, ...behaviour });
@@ -115,25 +115,37 @@ async function deliverStream(
 export async function sendBeginning(
   response: ServerResponse,
   { opening, deltas }: StreamFrames,
-  { gapMs, afterDeltas = Math.ceil(deltas.length / 2) }: Pick<ReplyBehaviour, 'gapMs' | 'afterDeltas'>,
+  {
+    gapMs,
+    says,
+    afterDeltas = Math.ceil(deltas.length / 2),
+  }: Pick<ReplyBehaviour, 'gapMs' | 'says' | 'afterDeltas'>,
 ): Promise<void> {
-  await sendFrames(response, { opening, deltas: deltas.slice(0, afterDeltas), closing: [] }, gapMs);
+  const frames = { opening, deltas: deltas.slice(0, afterDeltas), closing: [] };
+  await sendFrames(response, frames, { gapMs, says });
   if (gapMs > 0) await pause(gapMs, response);
 }
 
 async function sendFrames(
   response: ServerResponse,
   { opening, deltas, closing }: StreamFrames,
-  gapMs: number,
+  { gapMs, says }: Pick<ReplyBehaviour, 'gapMs' | 'says'>,
 ): Promise<void> {
+  const hasTimestamps = typeof says === 'object' && 'timestamps' in says;
   for (const frame of opening) response.write(frame);
   for (const [index, frame] of deltas.entries()) {
     if (index > 0 && gapMs > 0) await pause(gapMs, response);
     if (response.destroyed) return;
-    response.write(frame);
+    response.write(hasTimestamps ? withTime(frame) : frame);
   }
   for (const frame of closing) response.write(frame);
 }
+
+/** The frame with the time of its sending, where it is text. */
+const withTime = (frame: Frame): Frame =>
+  typeof frame === 'string'
+    ? frame.replace(noTimestamp, (performance.timeOrigin + performance.now()).toFixed(3))
+    : frame;
 
 /** Silence in the middle of a body, or the end of the connection, once all before it is on its way. */
 async function leave(response: ServerResponse, how: 'hang' | 'reset'): Promise<void> {

@@ -7,6 +7,8 @@ import type { Options, Subject } from './options.js';
 import { processTableSource } from './process-table.js';
 import type { RunPlan } from './runs.js';
 import { type StoreChoice, storeTitles } from './store.js';
+import { peerTitle } from './streams/peer.js';
+import { gapMs, rounds } from './streams/series.js';
 
 /** Under which conditions the numbers came about: name and value, for people. */
 export type Conditions = readonly (readonly [name: string, value: string])[];
@@ -30,7 +32,7 @@ export function describeConditions(
     ...options.subjects.map((subject): [string, string] => [subject, processes[subject]]),
     [
       'load',
-      'autocannon in a process of its own; each connection sends its next request at the answer to the last',
+      'but for streams, autocannon in a process of its own; each connection sends its next request at the answer to the last',
     ],
     [
       'runs',
@@ -77,6 +79,10 @@ export function withinFileLimit(wanted: readonly RunPlan[], skipped: string[]): 
 }
 
 const processes: Readonly<Record<Subject, string>> = {
+  streams:
+    `as for chat; ${peerTitle} from npm, one process (--headless), in turns with ours and the simulator alone, ${rounds} rounds; ` +
+    `200 deltas ${gapMs} ms apart (20 with a single stream), of which each says when it was sent; a Node process reads them, each client ` +
+    'beginning its next stream when the last has ended, the clients one after another; the warm-up is twice as long as a stream',
   chat: `one API, one worker (all four pools, OPENAI_CONCURRENCY=${concurrency}), log level info to files; beside Redis an idle PostgreSQL`,
   blog:
     `one API (DATABASE_POOL_SIZE as it is by default), log level info to a file; an embedded PostgreSQL of its own ` +

@@ -37,13 +37,13 @@ export interface LoadErrors {
   readonly unanswered: number;
 }
 
-/** What the load generator tells. */
-export type LoadEvent =
+/** What a load generator tells. */
+export type LoadEvent<Result = LoadResult> =
   | { readonly type: 'measuring' }
   | { readonly type: 'measured' }
-  | { readonly type: 'finished'; readonly result: LoadResult };
+  | { readonly type: 'finished'; readonly result: Result };
 
-interface LoadListeners {
+export interface LoadListeners {
   /** The measured time begins; the argument is the load generator's process id. */
   onMeasuring(pid: number | undefined): void;
   onMeasured(): void;
@@ -53,21 +53,34 @@ interface LoadListeners {
 /** A load generator that takes this much longer than it should is killed. */
 const patienceMs = 30_000;
 
-/** Runs the load generator, a process of its own so that sending does not disturb measuring. */
-export async function runLoad(
-  order: LoadOrder,
-  { onMeasuring, onMeasured, signal }: LoadListeners,
-): Promise<LoadResult> {
-  const maxMs = (order.warmUpSeconds + order.seconds) * 1000 + patienceMs;
-  const child = fork(new URL('./load-generator.js', import.meta.url), {
-    signal: AbortSignal.any([signal, AbortSignal.timeout(maxMs)]),
+/** Runs the load generator of requests. */
+export function runLoad(order: LoadOrder, listeners: LoadListeners): Promise<LoadResult> {
+  const maxMs = (order.warmUpSeconds + order.seconds) * 1000;
+  return runGenerator(new URL('./load-generator.js', import.meta.url), { order, maxMs, listeners });
+}
+
+interface GeneratorRun {
+  /** Goes to it as a message. */
+  order: object;
+  /** How long it should take. */
+  maxMs: number;
+  listeners: LoadListeners;
+}
+
+/** Runs a load generator, a process of its own so that sending does not disturb measuring. */
+export async function runGenerator<Result>(
+  module: URL,
+  { order, maxMs, listeners: { onMeasuring, onMeasured, signal } }: GeneratorRun,
+): Promise<Result> {
+  const child = fork(module, {
+    signal: AbortSignal.any([signal, AbortSignal.timeout(maxMs + patienceMs)]),
     killSignal: 'SIGKILL',
   });
   const ended = once(child, 'exit');
-  const { promise: finished, resolve, reject } = Promise.withResolvers<LoadResult>();
+  const { promise: finished, resolve, reject } = Promise.withResolvers<Result>();
   child.on('error', reject);
   child.on('exit', () => reject(new Error('the load generator ended before its time')));
-  child.on('message', (event: LoadEvent) => {
+  child.on('message', (event: LoadEvent<Result>) => {
     if (event.type === 'measuring') onMeasuring(child.pid);
     else if (event.type === 'measured') onMeasured();
     else resolve(event.result);

@@ -16,6 +16,10 @@ import { describeConditionList, describeResults, describeRun } from './report.js
 import type { Results, Series } from './results.js';
 import { planRuns, runSeries } from './series.js';
 import { type StoreChoice, storeTitles } from './store.js';
+import { openPeer, peerTitle } from './streams/peer.js';
+import { compareStreamsWithAims, describeStreamRun } from './streams/report.js';
+import { type StreamFigures, type StreamRun, summarise } from './streams/results.js';
+import { runStreamSeries } from './streams/series.js';
 
 const stopWithinMs = 60_000;
 
@@ -35,16 +39,18 @@ interface Surroundings {
 async function bench(surroundings: Surroundings): Promise<void> {
   const { options, dir, skipped } = surroundings;
   const measures = (subject: Subject) => options.subjects.includes(subject);
-  const stores = measures('chat') ? await findStores(options, dir) : [];
+  const stores = measures('chat') || measures('streams') ? await findStores(options, dir) : [];
   const conditions = describeConditions(options, stores);
   print(`${describeConditionList(conditions)}\n`);
-  const series = await benchChat(stores, surroundings);
+  const series = measures('chat') ? await benchChat(stores, surroundings) : [];
   const blog = measures('blog') ? await benchBlog(surroundings) : undefined;
+  const streams = measures('streams') ? await benchStreams(stores, surroundings) : [];
   const aims = [
     ...(measures('chat') ? compareWithAims(series) : []),
     ...(blog ? compareBlogWithAims(blog) : []),
+    ...(measures('streams') ? compareStreamsWithAims(streams) : []),
   ];
-  const results: Results = { conditions, series, blog, skipped, aims };
+  const results: Results = { conditions, series, blog, streams, skipped, aims };
   print(`\n${describeResults(results)}`);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
 }
@@ -65,6 +71,32 @@ async function benchChat(
     series.push(await runSeries({ store, plans, log, onRun, ...own }));
   }
   return series;
+}
+
+async function benchStreams(
+  stores: readonly (StoreChoice | MissingStore)[],
+  { options, lifecycle, dir, skipped }: Surroundings,
+): Promise<StreamFigures[]> {
+  const peerFolder = join(dir, 'peer');
+  mkdirSync(peerFolder);
+  const peer = await openPeer(lifecycle, peerFolder).catch((error: Error) => {
+    skipped.push(`${peerTitle}: ${error.message}`);
+    return undefined;
+  });
+  const runs: StreamRun[] = [];
+  const { streams, seconds } = options;
+  for (const store of stores) {
+    // Of a chat's run on the same store, the folder is in use.
+    const own = join(dir, `${store.name}-streams`);
+    mkdirSync(own);
+    const onRun = (run: StreamRun) => print(describeStreamRun(run));
+    if ('missing' in store) skipped.push(`streams, ${storeTitles[store.name]}: ${store.missing}`);
+    else
+      runs.push(
+        ...(await runStreamSeries({ store, peer, streams, seconds, dir: own, outer: lifecycle, log, onRun })),
+      );
+  }
+  return summarise(runs, seconds);
 }
 
 async function benchBlog({ options, lifecycle, dir }: Surroundings): Promise<BlogResults> {

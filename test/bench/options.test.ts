@@ -15,6 +15,11 @@ describe('parseOptions', () => {
     });
   });
 
+  it('measures streams when it is asked to', () => {
+    expect(parse('')).toMatchObject({ subjects: ['chat', 'blog'] });
+    expect(parse('--only streams --streams 5,7')).toMatchObject({ subjects: ['streams'], streams: [5, 7] });
+  });
+
   it('has shorter defaults for a comparison, on servers of its own', () => {
     expect(parse('--against HEAD~1', { REDIS_URL: 'redis://example' })).toMatchObject({
       against: { commit: 'HEAD~1', rounds: 4 },
@@ -45,6 +50,8 @@ describe('parseOptions', () => {
     ],
     ['--against', "Option '--against <value>' argument missing"],
     ['--against --rounds 3', "Option '--against' argument is ambiguous"],
+    ['--only streams --against HEAD', '--only: streams does not go with --against'],
+    ['--only chat,streams --streams 0', '--streams: 0 is not a whole number from 1 to 10000'],
     ['--against HEAD twice', "Unexpected argument 'twice'"],
     ['--since HEAD', "Unknown option '--since'"],
   ])('refuses %s in one sentence', (line, sentence) => {

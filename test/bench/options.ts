@@ -6,7 +6,7 @@ export const storeNames = ['embedded', 'redis'] as const;
 export type StoreName = (typeof storeNames)[number];
 
 /** What can be measured. */
-export const subjectNames = ['chat', 'blog'] as const;
+export const subjectNames = ['chat', 'blog', 'streams'] as const;
 
 export type Subject = (typeof subjectNames)[number];
 
@@ -18,6 +18,8 @@ export interface Options {
   readonly connections: readonly number[];
   /** How long the simulated provider takes, in milliseconds; one series of runs for each. */
   readonly latenciesMs: readonly number[];
+  /** How many streams at once; each is run in turns. */
+  readonly streams: readonly number[];
   /** Length of each measured run. */
   readonly seconds: number;
   /** A Redis that runs already; absent means a server of the benchmark's own. */
@@ -35,10 +37,11 @@ export interface Against {
 }
 
 const usage = `npm run bench -- [options]
-  --only chat,blog               what is measured
-  --stores embedded,redis        chat: which stores of the queue
+  --only chat,blog               what is measured: chat, blog, streams (whose run fetches another gateway from npm, to stand beside)
+  --stores embedded,redis        chat and streams: which stores of the queue
   --connections 1,32,128,1000    chat: how many clients at once
   --latencies 0,500              chat: how long the simulated provider takes, in milliseconds
+  --streams 1,100,500            streams: how many at once
   --seconds 10                   length of each measured run
   --redis-url redis://…          an empty database of a running Redis (default: REDIS_URL, else a server of its own
                                  from redis-server or valkey-server on the PATH)
@@ -50,10 +53,11 @@ const usage = `npm run bench -- [options]
 `;
 
 const known = {
-  only: { type: 'string', default: subjectNames.join(',') },
+  only: { type: 'string', default: 'chat,blog' },
   stores: { type: 'string', default: storeNames.join(',') },
   connections: { type: 'string' },
   latencies: { type: 'string' },
+  streams: { type: 'string', default: '1,100,500' },
   seconds: { type: 'string' },
   'redis-url': { type: 'string' },
   json: { type: 'string' },
@@ -79,8 +83,11 @@ export function parseOptions(args: readonly string[], environment: NodeJS.Proces
   }
   const against = againstOf(values);
   const { connections, latencies, seconds } = { ...defaults[against ? 'against' : 'alone'], ...values };
+  const subjects = values.only.split(',').map((text) => nameIn(subjectNames, '--only', text));
+  if (against && subjects.includes('streams')) throw new Error('--only: streams does not go with --against');
   return {
-    subjects: values.only.split(',').map((text) => nameIn(subjectNames, '--only', text)),
+    subjects,
+    streams: values.streams.split(',').map((text) => wholeNumber('--streams', text, 1, 10_000)),
     stores: values.stores.split(',').map((text) => nameIn(storeNames, '--stores', text)),
     connections: connections.split(',').map((text) => wholeNumber('--connections', text, 1, 20_000)),
     latenciesMs: latencies.split(',').map((text) => wholeNumber('--latencies', text, 0, 5000)),

@@ -4,6 +4,7 @@ import type { StoreName } from './options.js';
 import { overSimulatorMs, type Results, type Series } from './results.js';
 import type { Run } from './runs.js';
 import { storeTitles } from './store.js';
+import { describeStreams } from './streams/report.js';
 import {
   type Column,
   describeErrors,
@@ -36,10 +37,11 @@ export function titleOf(target: Run['target'], store: StoreName): string {
 }
 
 /** All of it as Markdown that can be pasted into a page. */
-export function describeResults({ series, blog, skipped, aims }: Results): string {
+export function describeResults({ series, blog, streams, skipped, aims }: Results): string {
   return [
     ...(series.length > 0 ? [describeChat(series)] : []),
     ...(blog ? [describeBlog(blog)] : []),
+    ...(streams.length > 0 ? [describeStreams(streams)] : []),
     ...skipped.map((line) => `- did not run: ${line}\n`),
     '\nAims:\n\n',
     ...aims.map(({ aim, verdict, numbers }) => `- ${verdict}: ${aim} (${numbers})\n`),
@@ -81,7 +83,9 @@ const productParts: readonly Part[] = ['api', 'worker', 'store'];
 
 const usageColumns: readonly Column<Row>[] = [
   ...nameColumns,
-  ...parts.map((part): Column<Row> => [partTitles[part], ({ run }) => partCell(run, part)]),
+  ...parts
+    .filter((part) => part !== 'peer')
+    .map((part): Column<Row> => [partTitles[part], ({ run }) => partCell(run, part)]),
   ['API + worker + store, CPU ms per request', ({ run }) => productCell(run)],
   ['machine busy', ({ run }) => percent(run.usage.machineBusy)],
   ['with anything else', ({ run }) => percent(run.usage.othersBusy)],

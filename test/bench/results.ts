@@ -4,6 +4,7 @@ import type { Conditions } from './conditions.js';
 import type { LoadErrors } from './load.js';
 import type { StoreName } from './options.js';
 import type { Run } from './runs.js';
+import type { StreamFigures } from './streams/results.js';
 
 /** Everything that came of the benchmark; what `--json` writes. */
 export interface Results {
@@ -11,6 +12,7 @@ export interface Results {
   /** Of the chat. */
   readonly series: readonly Series[];
   readonly blog: BlogResults | undefined;
+  readonly streams: readonly StreamFigures[];
   /** What did not run, and why. */
   readonly skipped: readonly string[];
   readonly aims: readonly AimResult[];

@@ -20,6 +20,7 @@ export const partTitles: Readonly<Record<Part, string>> = {
   store: 'store',
   simulator: 'simulator',
   load: 'load generator',
+  peer: 'Portkey',
 };
 
 /** Says what `usageCell` shows. */

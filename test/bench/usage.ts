@@ -1,8 +1,8 @@
 import { cpus } from 'node:os';
 import { type ProcessTable, readProcessTable } from './process-table.js';
 
-/** Whose usage is measured: our programs, what they talk to, and who sends the requests. */
-export const parts = ['api', 'worker', 'store', 'simulator', 'load'] as const;
+/** Whose usage is measured: our programs, what they talk to, who sends the requests, and another gateway beside ours. */
+export const parts = ['api', 'worker', 'store', 'simulator', 'load', 'peer'] as const;
 
 export type Part = (typeof parts)[number];
 

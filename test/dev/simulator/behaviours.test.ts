@@ -158,3 +158,19 @@ describe('the size of a reply', () => {
     expect(text).not.toContain('x'.repeat(stream ? 70_001 : 140_001));
   });
 });
+
+describe('timestamps', () => {
+  it.each(providerIds.filter((id) => id !== 'bedrock'))(
+    'say when %s has sent each delta',
+    async (provider) => {
+      const before = Date.now();
+      const { text } = await ask(provider, 'sim-timestamps-3-20', true);
+      const times = [...text.matchAll(/\d{13}\.\d{3}/g)].map(([time]) => Number(time));
+      expect(times).toHaveLength(3);
+      expect(times).toEqual([...times].sort((a, b) => a - b));
+      // The clocks of process and system may have drifted apart.
+      for (const time of times) expect(Math.abs(time - before)).toBeLessThan(60_000);
+      expect(new Set(times).size).toBe(3);
+    },
+  );
+});
