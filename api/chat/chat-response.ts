@@ -1,9 +1,8 @@
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatResponse, ProviderId } from '../../shared/contract.js';
-import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import { type Applied, markApplied } from '../http/prefer.js';
 import { requestIdOf } from '../http/problem.js';
-import { answeredBy, type Completion } from './chat-result.js';
+import { answeredBy, attemptsHeader, type Completion } from './chat-result.js';
 
 /** Sends 202 itself, because the route generator knows one successful response; what it returns is not sent again. */
 export function sendAccepted(
@@ -42,15 +41,7 @@ export function completionHeaders(completion: Completion, provider: ProviderId):
       'X-LLM-Input-Tokens': `${usage.inputTokens}`,
       'X-LLM-Output-Tokens': `${usage.outputTokens}`,
     }),
-    ...(attempts && { 'X-LLM-Attempts': attempts.map(describeAttempt).join(', ') }),
+    ...attemptsHeader(attempts),
     'Server-Timing': `queue;dur=${queueMs}, provider;dur=${providerMs}`,
   };
 }
-
-/** As an item of a structured field (RFC 9651). */
-const describeAttempt = ({ provider, code, usage }: EndedAttempt): string =>
-  [
-    provider,
-    `code=${code}`,
-    ...(usage ? [`input=${usage.inputTokens}`, `output=${usage.outputTokens}`] : []),
-  ].join(';');

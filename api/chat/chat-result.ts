@@ -1,5 +1,6 @@
 import type { ChatStatus, ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { resultTimeoutMs } from '../../shared/protocol/stored-chat.js';
 import type { JobResult } from './jobs/job-results.js';
@@ -19,15 +20,27 @@ export function toCompletion(result: JobResult, provider: ProviderId): Completio
 export const isCompletion = (outcome: Outcome): outcome is Completion =>
   outcome.kind === 'ok' || outcome.kind === 'truncated';
 
-/** Who has given the reply, of a chat whose request names this provider. */
-export const answeredBy = ({ attempts }: Completion, provider: ProviderId): ProviderId =>
+/** Who has given the outcome, of a chat whose request names this provider. */
+export const answeredBy = ({ attempts }: Outcome, provider: ProviderId): ProviderId =>
   attempts?.at(-1)?.provider ?? provider;
+
+/** All attempts as a structured field (RFC 9651), where there was more than one. */
+export const attemptsHeader = (attempts?: readonly EndedAttempt[]): Record<string, string> =>
+  attempts ? { 'X-LLM-Attempts': attempts.map(describeAttempt).join(', ') } : {};
+
+const describeAttempt = ({ provider, code, usage }: EndedAttempt): string =>
+  [
+    provider,
+    `code=${code}`,
+    ...(usage ? [`input=${usage.inputTokens}`, `output=${usage.outputTokens}`] : []),
+  ].join(';');
 
 /** The failure that an outcome without a reply means to its caller. */
 export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider: ProviderId): Failure {
+  const attempted = outcome.attempts && { headers: attemptsHeader(outcome.attempts) };
   switch (outcome.kind) {
     case 'blocked':
-      return new Failure('content_blocked', { provider });
+      return new Failure('content_blocked', { provider: answeredBy(outcome, provider), ...attempted });
     case 'cancelled':
       // Nobody waits for any other job that is cancelled.
       return new Failure('internal', { provider, detail: 'The chat was cancelled.', retryable: false });
@@ -36,7 +49,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       // Its model is the only thing that a worker finds wrong with a request, usually after the heartbeats did.
       if (code === 'invalid_request') return modelNotAllowed(provider);
       return new Failure(code, {
-        ...{ provider, retryable },
+        ...{ provider, retryable, ...attempted },
         ...(retryAfterMs !== undefined && { retryAfterMs }),
         ...(credentialsRefused && { credentialsRefused }),
       });

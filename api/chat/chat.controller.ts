@@ -162,6 +162,7 @@ export class ChatController extends Controller {
     {
       'X-Request-Id': string;
       'Retry-After': string;
+      'X-LLM-Attempts': string;
       'Preference-Applied': string;
       'X-Ignored-Fields': string;
       'Idempotency-Replayed': string;

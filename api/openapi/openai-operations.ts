@@ -39,6 +39,7 @@ const chatHeaders = {
   'X-Ignored-Fields': { schema: text },
   'Idempotency-Replayed': { schema: text },
   'Content-Location': { schema: text },
+  'X-LLM-Attempts': { schema: text },
 };
 
 function describeErrors({ responses }: Operation, { isChat }: { isChat: boolean }): void {

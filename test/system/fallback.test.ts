@@ -76,8 +76,11 @@ describe('a chat with a fallback', () => {
   it('ends with the failure of the first provider when all fail', async () => {
     const { first, second } = models('sim-status-500', 'sim-status-400');
     const third = `sim-retry-after-60@${randomUUID()}`;
-    const { status, body } = await deployment.chat(
+    const { status, headers, body } = await deployment.chat(
       withFallback(`anthropic/${third}, bedrock/${second}`, { model: first }),
+    );
+    expect(headers.get('x-llm-attempts')).toBe(
+      'openai;code=provider_error, anthropic;code=provider_rate_limited, bedrock;code=provider_rejected',
     );
     expect([status, body.code, body.provider, body.retryable]).toEqual([
       500,
