@@ -60,7 +60,10 @@ export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): Ende
   }
 }
 
-/** The outcome of the chat after these attempts, the last of which ended with `own`: if all attempts have failed, with the code of the first. */
+/**
+ * The outcome of the chat after these attempts, the last of which ended with `own`: if all attempts have failed, with the code of the
+ * first, unless it was the deadline that ended the last: whoever asked by then was told so.
+ */
 export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outcome {
   const [first, ...more] = attempts;
   if (first === undefined || more.length === 0 || own.kind === 'cancelled') return own;
@@ -71,7 +74,7 @@ export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outco
     providerMs: total(({ providerMs }) => providerMs),
     attempts: [...attempts],
   };
-  if (own.kind !== 'failed' || first.code === 'ok') return { ...own, ...all };
+  if (own.kind !== 'failed' || own.code === 'timeout' || first.code === 'ok') return { ...own, ...all };
   const { code, retryAfterMs, credentialsRefused } = first;
   return {
     ...{ kind: 'failed', code },

@@ -44,6 +44,13 @@ describe('conclude', () => {
     });
   });
 
+  it('ends with the deadline when that has ended the last attempt, as whoever waited was told', () => {
+    const own: Outcome = { kind: 'failed', code: 'timeout', retryable: true, ...times(2, 20) };
+    const late: EndedAttempt = { provider: 'bedrock', code: 'timeout', retryable: true, ...times(2, 20) };
+    const attempts = [limited, late];
+    expect(conclude(own, attempts)).toEqual({ ...own, ...times(3, 30), attempts });
+  });
+
   it('keeps blocked content and cancelled chats what they are', () => {
     expect(conclude({ kind: 'blocked', ...times(0, 0) }, [limited, rejected])).toMatchObject({
       kind: 'blocked',
