@@ -1,7 +1,7 @@
 import { isModelAllowed } from '../../shared/config/allowed-models.js';
 import type { PoolSettings } from '../../shared/config/pool-settings.js';
 import { Failure } from '../../shared/failures.js';
-import type { EndedAttempt } from '../../shared/protocol/attempts.js';
+import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { Provider, ProviderReply, ProviderRequest } from '../providers/provider.js';
@@ -46,9 +46,11 @@ export interface ChatJobDeps {
   /** Of a job whose reply is read as it is written. */
   deltas?: DeltaStream | undefined;
   /** Of a job with a fallback. */
-  nextAttempt?: Pick<NextAttempt, 'find' | 'begin'> | undefined;
+  nextAttempt?: Pick<NextAttempt, 'begin'> | undefined;
   /** Whether a worker has taken the job before. */
   isRestarted?: boolean;
+  /** The attempt that follows it already, begun by a worker that died before this one had ended. */
+  begunNext?: Attempt | undefined;
 }
 
 /** How a job ended. */
@@ -77,8 +79,8 @@ export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJob
   const recorded = await deps.storedResult?.find(job.deadline);
   if (recorded !== undefined) return { own: recorded, outcome: recorded };
   const times = new JobTimes(enqueuedAt, deps);
-  const passedOn = deps.isRestarted ? await findNext(times, deps) : undefined;
-  if (passedOn) return passedOn;
+  if (deps.begunNext) return endBefore(deps.begunNext, times);
+  if (deps.isRestarted) deps.deltas?.announceRestart();
   const own = await answer(job, times, deps);
   times.begin();
   const ended = toEndedAttempt(own, job);
@@ -88,14 +90,8 @@ export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJob
   return { own, outcome: deps.storedResult ? await deps.storedResult.record(outcome) : outcome };
 }
 
-/** Of a job that a worker has taken before: it may have passed the chat on, and died before the job had ended. */
-async function findNext(
-  { timings }: JobTimes,
-  { deltas, nextAttempt }: ChatJobDeps,
-): Promise<EndedJob | undefined> {
-  deltas?.announceRestart();
-  const next = await nextAttempt?.find();
-  if (next === undefined) return undefined;
+/** The end of a job that has passed its chat on already; nobody knows any more why. */
+function endBefore(next: Attempt, { timings }: JobTimes): EndedJob {
   const own: Outcome = { kind: 'failed', code: 'internal', retryable: true, ...timings };
   return { own, outcome: { ...own, next } };
 }
@@ -151,7 +147,7 @@ const patienceMs = 500;
 /** When a call is of no use any more that has not begun to answer, in milliseconds since the epoch. */
 const startOf = ({ deadline, firstDeltaBy = deadline }: ChatJob): number => Math.min(deadline, firstDeltaBy);
 
-interface Attempt {
+interface Call {
   job: ChatJob;
   request: ModelRequest;
   kind: CallKind;
@@ -163,7 +159,7 @@ interface Attempt {
  * A job whose call never reached the provider goes back to the queue, for a worker that reaches the provider; one with a fallback goes
  * on to that.
  */
-async function attemptOnce(circuit: Circuit, attempt: Attempt, deps: ChatJobDeps): Promise<ProviderReply> {
+async function attemptOnce(circuit: Circuit, attempt: Call, deps: ChatJobDeps): Promise<ProviderReply> {
   const { job, request, kind, onBegin } = attempt;
   const { account, metrics, slot, stop, nextAttempt } = deps;
   const patience = nextAttempt && { patienceMs };

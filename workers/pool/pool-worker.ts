@@ -196,12 +196,14 @@ export class PoolWorker {
     const { id = '', timestamp: enqueuedAt, priority = 0 } = job;
     const chatId = chatIdOf(job);
     const chatJob = chatJobSchema.parse(job.data);
+    const isRestarted = job.attemptsStarted > 1;
     await slot.take();
-    using deltas = this.#openDeltas(chatJob, chatId);
+    const nextAttempt = this.#deps.nextAttempts.of({ chatId, chatJob, priority });
+    const begunNext = isRestarted ? await nextAttempt?.find() : undefined;
+    // The reply of a chat is one attempt's to write.
+    using deltas = begunNext ? undefined : this.#openDeltas(chatJob, chatId);
     return await runChatJob(chatJob, enqueuedAt, {
-      deltas,
-      nextAttempt: this.#deps.nextAttempts.of({ chatId, chatJob, priority }),
-      isRestarted: job.attemptsStarted > 1,
+      ...{ deltas, nextAttempt, isRestarted, begunNext },
       provider,
       settings: settings.current,
       account,

@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseConfig } from '../../../shared/config/config.js';
+import { encodeChatJob } from '../../../shared/protocol/messages.js';
+import { decodeOutcome } from '../../../shared/protocol/outcome.js';
+import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
+import { LoadTracker } from '../../../workers/job/load-tracker.js';
+import { NextAttempts } from '../../../workers/job/next-attempt.js';
+import { Slots } from '../../../workers/job/slots.js';
+import { PoolWorker } from '../../../workers/pool/pool-worker.js';
+import type { QueuedJob } from '../../../workers/pool/queued-job.js';
+import { openCircuits } from '../../support/circuits.js';
+import { poolMetrics } from '../../support/metrics.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { createRecordingRelay } from '../../support/recording-relay.js';
+import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
+import { findStores } from '../../support/stores.js';
+
+const stores = await findStores();
+const { log } = createRecordingLog();
+const settings = {
+  ...{ concurrency: 2, timeoutMs: 5000, firstTokenTimeoutMs: 40_000, idleTimeoutMs: 20_000 },
+  ...{ model: 'm', maxOutputTokens: 1, breakerResetMs: 60_000 },
+};
+
+describe.each(stores)('a job that is run again in $name', (choice) => {
+  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
+
+  let shared: SharedStore;
+  let nextAttempts: NextAttempts;
+  beforeAll(async () => {
+    shared = await startSharedStore(choice, log);
+    nextAttempts = new NextAttempts({ store: shared.store, log });
+  });
+  afterAll(async () => {
+    await nextAttempts?.close();
+    await shared?.stop();
+  });
+
+  it('leaves the stream alone of the attempt that its dead worker has begun', async () => {
+    const relay = createRecordingRelay();
+    const deltas = new DeltaPublisher({ relay, windowMs: 1, log });
+    let process: ((job: QueuedJob) => Promise<string>) | undefined;
+    const createWorker: QueueStore['createWorker'] = (name, processor, options) => {
+      process = processor as unknown as typeof process;
+      return shared.store.createWorker(name, processor, options);
+    };
+    const open = openCircuits();
+    const worker = new PoolWorker({
+      provider: { id: 'openai', run: () => expect.unreachable(), close: () => {} },
+      settings: { current: settings },
+      config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
+      store: { ...shared.store, createWorker },
+      ...{ relay, deltas, nextAttempts, workerName: 'test', ...open, metrics: poolMetrics, log },
+      slots: new Slots({ size: () => 2, onChange: () => {} }),
+      load: new LoadTracker(),
+      backlog: { forget: () => {}, recordEmpty: () => {} },
+    });
+    const id = randomUUID();
+    const chatJob = {
+      ...{ v: 1 as const, provider: 'openai' as const, replyTo: 'node', stream: true },
+      turns: [{ role: 'user' as const, content: 'Hello' }],
+      deadline: shared.store.now() + 60_000,
+      fallback: [{ provider: 'anthropic' as const }],
+    };
+    await nextAttempts
+      .of({ chatId: id, chatJob, priority: 0 })
+      ?.begin({ provider: 'openai', code: 'provider_error' });
+    using running = deltas.open(id, 'node', 'anthropic');
+    running.append('Hel');
+    const outcome = await process?.({
+      ...{ id, data: encodeChatJob(chatJob), timestamp: shared.store.now(), attemptsStarted: 2 },
+      moveToWait: async () => {},
+      moveToDelayed: async () => {},
+    });
+    expect(decodeOutcome(outcome)).toMatchObject({ next: { provider: 'anthropic', attempt: 2 } });
+    deltas.onResend({ v: 1, jobId: id, api: 'node', from: 0 });
+    running.append('lo');
+    await relay.publishedAtLeast(2);
+    const calls = relay.published.flatMap(({ message }) => (message as { deltas: object[] }).deltas);
+    for (const delta of calls) expect(delta).toMatchObject({ callId: running.callId });
+    await worker.close({ graceMs: 0 });
+    open.close();
+  });
+});
