@@ -1,6 +1,11 @@
 import { expect } from 'vitest';
 import type { Turn } from '../../shared/contract.js';
-import type { Provider, ProviderReply, SamplingParameters } from '../../workers/providers/provider.js';
+import type {
+  FinishReason,
+  Provider,
+  ProviderReply,
+  SamplingParameters,
+} from '../../workers/providers/provider.js';
 
 /** One call of a provider in a test. */
 export interface ProviderCommand {
@@ -9,6 +14,7 @@ export interface ProviderCommand {
   turns?: readonly Turn[];
   maxOutputTokens?: number;
   parameters?: SamplingParameters;
+  mayBeBlankAt?: FinishReason[];
   signal?: AbortSignal;
   /** Called with each delta of a stream. */
   onDelta?: (text: string) => void;
@@ -23,6 +29,7 @@ export async function ask(
     turns = [{ role: 'user', content: 'Hello' }],
     maxOutputTokens = 4096,
     parameters,
+    mayBeBlankAt = [],
     signal = new AbortController().signal,
     onDelta,
   }: ProviderCommand,
@@ -32,7 +39,7 @@ export async function ask(
     deltas.push(text);
     onDelta?.(text);
   };
-  const request = { turns, model, maxOutputTokens, parameters, signal };
+  const request = { turns, model, maxOutputTokens, parameters, mayBeBlankAt, signal };
   const reply = await (stream ? provider.run(request, collect) : provider.run(request));
   if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);
   return { ...reply, deltas };

@@ -35,6 +35,13 @@ describe.each(providerIds)('what is asked of a model of %s', (provider) => {
   });
 });
 
+describe('a text to stop at that comes first', () => {
+  it.each([false, true])('leaves an empty reply (stream: %s)', async (stream) => {
+    const asked = { model: 'anthropic/sim-stream-20-0', stream, stop: '1' };
+    expect(await completionOf(deployment, asked)).toEqual({ status: 200, text: '', finish: 'stop' });
+  });
+});
+
 describe('the limit of the pool', () => {
   it('holds for those who ask for more', async () => {
     const model = 'bedrock/sim-echo@clamped';

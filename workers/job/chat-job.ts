@@ -1,10 +1,9 @@
-import { isModelAllowed } from '../../shared/config/allowed-models.js';
 import type { PoolSettings } from '../../shared/config/pool-settings.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import type { Provider, ProviderReply, ProviderRequest } from '../providers/provider.js';
+import type { Provider, ProviderReply } from '../providers/provider.js';
 import { Cancelled } from './active-jobs.js';
 import type { Breaker } from './breaker.js';
 import { isUnreachable } from './call-samples.js';
@@ -14,6 +13,7 @@ import type { Circuits } from './circuits.js';
 import type { DeltaStream } from './delta-publisher.js';
 import { JobTimes } from './job-times.js';
 import type { LoadTracker } from './load-tracker.js';
+import { type ModelRequest, toModelRequest } from './model-request.js';
 import type { NextAttempt } from './next-attempt.js';
 import { conclude, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
 import type { PoolMetrics } from './pool-metrics.js';
@@ -202,19 +202,6 @@ function throwIfTooLate(
 ): void {
   if (waitedMs > leftMs && leftMs < meanJobMs / 2)
     throw new Failure('overloaded', { retryAfterMs: Math.ceil(meanJobMs) });
-}
-
-type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity'>;
-
-function toModelRequest(job: ChatJob, settings: PoolSettings): ModelRequest {
-  const model = job.model ?? settings.model;
-  const { model: defaultModel, models } = settings;
-  // The API has checked this, but not where it has not heard of this pool yet.
-  if (model === undefined || !isModelAllowed(model, { defaultModel, models }))
-    throw new Failure('invalid_request');
-  const { maxOutputTokens = settings.maxOutputTokens, ...parameters } = job.parameters ?? {};
-  const limit = Math.min(maxOutputTokens, settings.maxOutputTokens);
-  return { turns: job.turns, model, maxOutputTokens: limit, parameters };
 }
 
 type CallDeps = Pick<ChatJobDeps, 'provider' | 'settings' | 'now' | 'stop' | 'deltas'>;

@@ -13,7 +13,7 @@ export interface ReplyPart {
 
 /** One call of a provider. */
 export interface ProviderCall {
-  request: Pick<ProviderRequest, 'model' | 'signal' | 'onActivity'>;
+  request: Pick<ProviderRequest, 'model' | 'signal' | 'onActivity' | 'mayBeBlankAt'>;
   /** Calls the SDK once and reads its answer; whatever the SDK or a schema throws may pass. */
   parts: (signal: AbortSignal) => AsyncIterable<ReplyPart>;
   readError: (error: unknown) => ErrorFacts;
@@ -26,10 +26,10 @@ export interface ProviderCall {
  *    waits for, such as credentials, do not see the signal;
  * 2. its socket is closed however it ends;
  * 3. anything the SDK or a schema throws becomes a classified `Failure`;
- * 4. a reply that is blank, or that the provider did not finish, is a failure too.
+ * 4. a reply that is blank, unless its caller asked for such an end, or that the provider did not finish, is a failure too.
  */
 export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore): Promise<ProviderReply> {
-  const { signal, model, onActivity = ignore } = call.request;
+  const { signal, model, onActivity = ignore, mayBeBlankAt = [] } = call.request;
   signal.throwIfAborted();
   const over = new AbortController();
   const aborted = Promise.withResolvers<never>();
@@ -40,7 +40,9 @@ export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore
   };
   signal.addEventListener('abort', abort);
   try {
-    const reading = collect(call.parts(over.signal), { signal: over.signal, model, onActivity, onDelta });
+    const reading = collect(call.parts(over.signal), {
+      ...{ signal: over.signal, model, onActivity, onDelta, mayBeBlankAt },
+    });
     return await Promise.race([aborted.promise, reading]);
   } catch (error) {
     signal.throwIfAborted();
@@ -63,11 +65,12 @@ interface CollectOptions {
   model: string;
   onActivity: () => void;
   onDelta: OnDelta;
+  mayBeBlankAt: readonly FinishReason[];
 }
 
 async function collect(
   parts: AsyncIterable<ReplyPart>,
-  { signal, model, onActivity, onDelta }: CollectOptions,
+  { signal, model, onActivity, onDelta, mayBeBlankAt }: CollectOptions,
 ): Promise<ProviderReply> {
   let text = '';
   let sent = 0;
@@ -86,8 +89,17 @@ async function collect(
     sent = text.length;
   }
   if (end.reason === undefined) throw unusableAnswer('unfinished');
-  if (end.reason !== 'blocked' && sent === 0) throw unusableAnswer('blank');
+  if (end.reason !== 'blocked' && sent === 0) takeBlank(text, end.reason, { mayBeBlankAt, onDelta });
   return { text, reason: end.reason, model: end.model ?? model, ...completeUsage(end.usage) };
+}
+
+function takeBlank(
+  text: string,
+  reason: FinishReason,
+  { mayBeBlankAt, onDelta }: Pick<CollectOptions, 'mayBeBlankAt' | 'onDelta'>,
+): void {
+  if (!mayBeBlankAt.includes(reason)) throw unusableAnswer('blank');
+  if (text !== '') onDelta(text);
 }
 
 function mergeUsage(before: ReplyPart['usage'], now: ReplyPart['usage']): ReplyPart['usage'] {

@@ -14,6 +14,8 @@ export interface ProviderRequest {
   maxOutputTokens: number;
   /** An adapter passes on those that its provider's models can be asked for; the others were refused before. */
   parameters?: SamplingParameters | undefined;
+  /** The ends for which a reply may be blank, because the caller's own limit or text to stop at may come before any text. */
+  mayBeBlankAt?: readonly FinishReason[];
   /** Ends the call: its reason is then thrown, and the call's socket is closed. */
   signal: AbortSignal;
   /** Called whenever the provider sends an event of a stream, also one without text. */
@@ -38,7 +40,7 @@ export interface ProviderReply {
   usage?: Usage;
 }
 
-/** Called with each piece of a reply as it arrives; the pieces joined are the reply's text, and the first is not blank. */
+/** Called with each piece of a reply as it arrives; the pieces joined are the reply's text, and the first is not blank, unless the whole reply is. */
 export type OnDelta = (text: string) => void;
 
 /**

@@ -134,6 +134,20 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     expect(last()).toEqual({ maxOutputTokens: 100 });
   });
 
+  it('takes a blank reply where the caller named what may have come before any text', async () => {
+    expect(await run('sim-echo', { parameters: { stop: ['Simulated'] } })).toMatchObject({
+      kind: 'ok',
+      text: '',
+      usage: { outputTokens: 0 },
+    });
+    expect(await run('sim-verbatim', { parameters: { maxOutputTokens: 9, stop: ['never'] } })).toMatchObject({
+      text: 'Hello',
+    });
+    expect(await run('sim-empty', { parameters: { maxOutputTokens: 9 } })).toMatchObject({
+      code: 'provider_error',
+    });
+  });
+
   it('makes no call without a model', async () => {
     expect(await run(undefined)).toMatchObject({
       kind: 'failed',

@@ -100,6 +100,17 @@ describe.each(providerSetups)('$name', async ({ id, load }) => {
       expect(reply).toMatchObject({ text: '1 2 3 4', reason: 'stop' });
     });
 
+    it('takes a reply that ends before it begins, where its caller asked for that', async () => {
+      const asked = { model: 'sim-stream-20-0', stream, parameters: { stop: ['1'] } };
+      expect(await ask(provider, { ...asked, mayBeBlankAt: ['stop'] })).toMatchObject({
+        text: '',
+        reason: 'stop',
+      });
+      await expect(ask(provider, { ...asked, mayBeBlankAt: ['length'] })).rejects.toMatchObject({
+        code: 'provider_error',
+      });
+    });
+
     it('says that a reply was cut at the token limit', async () => {
       const { text, reason } = await ask(provider, { model: 'sim-echo', stream, maxOutputTokens: 3 });
       expect(text).toMatch(/^Simulated \w\w$/);

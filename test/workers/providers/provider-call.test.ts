@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import type { OnDelta } from '../../../workers/providers/provider.js';
+import type { FinishReason, OnDelta } from '../../../workers/providers/provider.js';
 import { callProvider, type ReplyPart } from '../../../workers/providers/provider-call.js';
 
 const model = 'asked-model';
@@ -11,8 +11,16 @@ async function* give(parts: ReplyPart[]): AsyncGenerator<ReplyPart> {
 }
 
 type Parts = (signal: AbortSignal) => AsyncIterable<ReplyPart>;
-const call = (parts: Parts, { signal = idle, onDelta }: { signal?: AbortSignal; onDelta?: OnDelta } = {}) =>
-  callProvider({ request: { model, signal }, parts, readError: () => ({ status: 500 }) }, onDelta);
+interface CallOptions {
+  signal?: AbortSignal;
+  onDelta?: OnDelta;
+  mayBeBlankAt?: FinishReason[];
+}
+const call = (parts: Parts, { signal = idle, onDelta, mayBeBlankAt = [] }: CallOptions = {}) =>
+  callProvider(
+    { request: { model, signal, mayBeBlankAt }, parts, readError: () => ({ status: 500 }) },
+    onDelta,
+  );
 
 /** The reply to these parts, and the deltas it came in. */
 async function read(...parts: ReplyPart[]) {
@@ -55,6 +63,20 @@ describe('callProvider', () => {
 
   it.each(['stop', 'length'] as const)('fails on a blank reply that ends with %s', async (reason) => {
     await expect(read({ text: ' \u200B' }, { reason })).rejects.toMatchObject({ code: 'provider_error' });
+  });
+
+  it.each(['', ' \u200B'])('returns a blank reply that ends as its caller asked: %j', async (text) => {
+    const readBlank = async (reason: FinishReason, mayBeBlankAt: FinishReason[]) => {
+      const deltas: string[] = [];
+      const parts: Parts = () => give([{ text }, { reason }]);
+      const reply = await call(parts, { onDelta: (delta) => void deltas.push(delta), mayBeBlankAt });
+      expect(deltas.join('')).toBe(reply.text);
+      return reply;
+    };
+    expect(await readBlank('length', ['length'])).toMatchObject({ text, reason: 'length' });
+    expect(await readBlank('stop', ['stop', 'length'])).toMatchObject({ text, reason: 'stop' });
+    await expect(readBlank('stop', ['length'])).rejects.toMatchObject({ code: 'provider_error' });
+    await expect(call(() => give([{ text }]), { mayBeBlankAt: ['stop', 'length'] })).rejects.toThrow(Failure);
   });
 
   it('fails on a reply without its end', async () => {

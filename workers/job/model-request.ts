@@ -1,0 +1,33 @@
+import { isModelAllowed } from '../../shared/config/allowed-models.js';
+import type { PoolSettings } from '../../shared/config/pool-settings.js';
+import { Failure } from '../../shared/failures.js';
+import type { ChatJob } from '../../shared/protocol/messages.js';
+import type { FinishReason, ProviderRequest } from '../providers/provider.js';
+
+/** What a job asks of its provider, in each of its calls. */
+export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity'>;
+
+/**
+ * The request of a job, within the limits of its pool. Throws `invalid_request` for a model that callers may not name, or when there
+ * is none.
+ */
+export function toModelRequest(job: Pick<ChatJob, 'model' | 'turns' | 'parameters'>, settings: PoolSettings) {
+  const model = job.model ?? settings.model;
+  const { model: defaultModel, models } = settings;
+  // The API has checked this, but not where it has not heard of this pool yet.
+  if (model === undefined || !isModelAllowed(model, { defaultModel, models }))
+    throw new Failure('invalid_request');
+  const { maxOutputTokens = settings.maxOutputTokens, ...parameters } = job.parameters ?? {};
+  return {
+    turns: job.turns,
+    model,
+    maxOutputTokens: Math.min(maxOutputTokens, settings.maxOutputTokens),
+    parameters,
+    mayBeBlankAt: blankEndsOf(job.parameters),
+  } satisfies ModelRequest;
+}
+
+/** A text to stop at may be the first that a model writes, and a model that thinks may have used up the caller's limit before it writes. */
+function blankEndsOf({ stop, maxOutputTokens }: NonNullable<ChatJob['parameters']> = {}): FinishReason[] {
+  return [...(stop ? (['stop'] as const) : []), ...(maxOutputTokens ? (['length'] as const) : [])];
+}
