@@ -60,8 +60,8 @@ export function recordProvider(response: Response, provider: ProviderId): void {
   response.locals.onProvider?.(provider);
 }
 
-/** Calls back once the provider of the request is known, if its headers do not name it. */
-export function onProvider(response: Response, callback: (provider: ProviderId) => void): void {
+/** Calls back when the body of the request names a provider; undefined means no longer. */
+export function onProvider(response: Response, callback: ((provider: ProviderId) => void) | undefined): void {
   response.locals.onProvider = callback;
 }
 

@@ -74,7 +74,13 @@ export const completionBody = z.object({
   logprobs: only(false, 'must be false: log probabilities are not supported'),
   top_logprobs: only(0, 'must be 0: log probabilities are not supported'),
   logit_bias: z.strictObject({}, { error: 'must be empty: it is not supported' }).nullish(),
-  modalities: z.array(z.literal('text', { error: 'must be text alone' })).nullish(),
+  modalities: z
+    .array(z.unknown())
+    // Checked before what it holds, so that thousands of them are one error.
+    .max(1, { error: 'must be text alone' })
+    .pipe(z.array(z.literal('text', { error: 'must be text alone' })))
+    .meta({ items: { type: 'string', enum: ['text'] }, maxItems: 1 })
+    .nullish(),
   audio: absent('is not supported'),
   prediction: absent('is not supported'),
   web_search_options: absent(tools),

@@ -33,6 +33,8 @@ export function createRequestCounts(metrics: Metrics): RequestCounts {
       metrics.chatRequestsInFlight.inc({ provider });
     });
     response.once('close', () => {
+      // The body may be read after its client has disconnected.
+      onProvider(response, undefined);
       metrics.chatRequestsInFlight.dec({ provider });
       metrics.chatRequests.inc({ provider, code: codeOf(response) });
     });

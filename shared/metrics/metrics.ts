@@ -79,13 +79,13 @@ export const apiMetrics = {
   chatRequests: {
     name: 'quillgate_chat_requests_total',
     type: 'counter',
-    help: 'Answers to POST /chat by what became of the request: ok (200), accepted (202), client_closed (gone before the answer), or the code of the problem.',
+    help: 'Answers to POST /chat and /v1/chat/completions by what became of the request: ok (200), accepted (202), client_closed (gone before the answer), or the code of the failure.',
     labels: { provider: wantedProvider, code: answerCode },
   },
   chatRequestsInFlight: {
     name: 'quillgate_chat_requests_in_flight',
     type: 'gauge',
-    help: 'Requests to POST /chat that are not answered yet.',
+    help: 'Requests to POST /chat and /v1/chat/completions that are not answered yet.',
     labels: { provider: wantedProvider },
   },
   streamsOpen: {
@@ -103,7 +103,7 @@ export const apiMetrics = {
   streamFirstEvent: {
     name: 'quillgate_stream_first_event_seconds',
     type: 'histogram',
-    help: 'Time from a request to POST /chat to the first event of its stream; not of streams that are resumed or replayed.',
+    help: 'Time from a request to POST /chat or /v1/chat/completions to the first event of its stream; not of streams that are resumed or replayed.',
     labels: { provider: wantedProvider },
     buckets: waitBuckets,
   },
@@ -116,7 +116,7 @@ export const apiMetrics = {
   blogRequests: {
     name: 'quillgate_blog_requests_total',
     type: 'counter',
-    help: 'Answers of the blog and its feeds: ok, client_closed, or the code of the problem.',
+    help: 'Answers of the blog and its feeds: ok, client_closed, or the code of the failure.',
     labels: { code: answerCode },
   },
 } as const satisfies MetricTable;

@@ -41,7 +41,9 @@ export class ModelList {
     this.#workers.set(provider, workers);
     for (const [name, known] of workers) if (at - known.at > togetherMs) workers.delete(name);
     const named = models.filter((model) => !model.includes('*'));
-    workers.set(worker, { models: defaultModel === undefined ? named : [defaultModel, ...named], at });
+    const all = defaultModel === undefined ? named : [defaultModel, ...named];
+    workers.set(worker, { models: all, at });
+    for (const model of all) this.#recordFirst(`${provider}/${model}`);
   }
 
   /** Each model once, by provider. */
@@ -50,7 +52,7 @@ export class ModelList {
       [...this.#modelsOf(provider)].map((model) => ({
         provider,
         model,
-        since: this.#sinceOf(provider, model),
+        since: this.#since.get(`${provider}/${model}`) ?? Date.now(),
       })),
     );
   }
@@ -62,10 +64,7 @@ export class ModelList {
     return new Set(workers.filter(({ at }) => lastAt - at <= togetherMs).flatMap(({ models }) => models));
   }
 
-  #sinceOf(provider: ProviderId, model: string): number {
-    const id = `${provider}/${model}`;
-    const since = this.#since.get(id) ?? Date.now();
-    this.#since.set(id, since);
-    return since;
+  #recordFirst(id: string): void {
+    if (!this.#since.has(id)) this.#since.set(id, Date.now());
   }
 }

@@ -205,6 +205,17 @@ describe('a chat completion', () => {
     }
   });
 
+  it('may name a fallback', async () => {
+    await complete({ headers: { 'X-LLM-Fallback': 'bedrock, vertexai/m' } });
+    expect(app.commands.at(-1)?.fallback).toEqual([
+      { provider: 'bedrock' },
+      { provider: 'vertexai', model: 'm' },
+    ]);
+    expect(await errorOf(await complete({ headers: { 'X-LLM-Fallback': 'nobody' } }))).toMatchObject({
+      ...{ status: 400, param: 'X-LLM-Fallback', code: 'invalid_request' },
+    });
+  });
+
   it('is counted as a chat of its provider', async () => {
     await complete({ fields: { model: 'anthropic/m' } });
     await complete({ fields: { model: 'nobody/m' } });
@@ -373,6 +384,42 @@ describe('what goes wrong', () => {
     const said = Buffer.concat(await socket.toArray()).toString();
     expect(said).toMatch(/^HTTP\/1.1 400 /);
     expect(said).toContain('{"error":{"message":');
+  });
+});
+
+describe('other addresses below /v1', () => {
+  let mounted: ChatApp;
+  beforeAll(async () => {
+    mounted = await startChatApp({
+      variables: {
+        CHAT_BASE_URL: 'http://x/v1/a',
+        CHAT_BASE_URL_ALT: 'http://x/b',
+        BLOG_BASE_URL: 'http://x/v1',
+      },
+    });
+  });
+  afterAll(() => mounted.close());
+
+  it.each([
+    ['POST', '/v1/blogs', 401],
+    ['PATCH', '/v1/blogs', 405],
+    ['GET', '/v1/a/chat', 405],
+    ['GET', '/v1/a/chat/x', 401],
+    ['GET', '/chat', 404],
+  ])('of chat and blog have problems: %s %s', async (method, at, status) => {
+    const response = await fetch(mounted.url + at, { method });
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      status,
+      expect.stringMatching(/^application\/problem\+json/),
+    ]);
+  });
+
+  it('do not move OpenAI’s, whatever the bases are', async () => {
+    const options = { headers: { Authorization: authorization } };
+    expect((await fetch(`${mounted.url}/v1/models`, options)).status).toBe(200);
+    expect(await errorOf(await fetch(`${mounted.url}/v1/chat`, options))).toMatchObject({ status: 404 });
+    expect(await errorOf(await fetch(`${mounted.url}/v1/chat/completions`))).toMatchObject({ status: 405 });
+    expect((await fetch(`${mounted.url}/v1/a/models`, options)).status).toBe(404);
   });
 });
 

@@ -1,7 +1,7 @@
 import express from 'express';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EventResponse } from '../../../api/http/event-response.js';
-import { problemHandler, recordFailure } from '../../../api/http/problem.js';
+import { problemHandler, recordFailure, recordProvider } from '../../../api/http/problem.js';
 import { createRequestCounts } from '../../../api/operations/request-metrics.js';
 import { Failure } from '../../../shared/failures.js';
 import { type ApiInstruments, openInstruments } from '../../../shared/metrics/instruments.js';
@@ -19,7 +19,16 @@ beforeEach(async () => {
   instruments = openInstruments(apiMetrics);
   arrived = Promise.withResolvers();
   const counts = createRequestCounts(instruments.metrics);
-  const app = express().use(counts.chat);
+  const app = express().use(counts.chat, counts.openai);
+  app.post('/v1/chat/completions', (request, response) => {
+    const answer = () => {
+      recordProvider(response, 'bedrock');
+      response.json({});
+    };
+    if (request.query.how !== 'late') return answer();
+    arrived.resolve();
+    response.once('close', answer);
+  });
   app.use((_request, response, next) => {
     response.locals.startedAt = performance.now() - 3000;
     next();
@@ -163,6 +172,27 @@ describe('createRequestCounts', () => {
           'blog_requests_total{code="ok"}': 1,
           'blog_requests_total{code="slug_taken"}': 1,
         }),
+      patience,
+    );
+  });
+});
+
+describe('a chat completion', () => {
+  it('counts as a chat of the provider that its body names', async () => {
+    await fetch(`${server.url}/v1/chat/completions`, { method: 'POST' });
+    expect(await counted()).toEqual({ 'chat_requests_total{provider="bedrock",code="ok"}': 1 });
+  });
+
+  it('is not in flight any more when its body is read after its client has left', async () => {
+    const leaving = new AbortController();
+    const request = { method: 'POST', signal: leaving.signal };
+    const left = fetch(`${server.url}/v1/chat/completions?how=late`, request).catch(() => 'left');
+    await arrived.promise;
+    leaving.abort();
+    expect(await left).toBe('left');
+    await vi.waitFor(
+      async () =>
+        expect(await counted()).toEqual({ 'chat_requests_total{provider="none",code="client_closed"}': 1 }),
       patience,
     );
   });

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { ModelList } from '../../../../api/chat/pools/model-list.js';
 import type { PoolHeartbeat } from '../../../../shared/protocol/messages.js';
 
@@ -63,11 +63,15 @@ describe('ModelList', () => {
     expect(listed()).toEqual([]);
   });
 
-  it('tells since when it has known a model', () => {
-    heartbeat();
-    const [first] = list.list();
-    heartbeat();
-    expect(first?.since).toBeGreaterThan(Date.now() - 60_000);
-    expect(list.list()).toEqual([first]);
+  it('tells since when it has known a model, also when nobody has asked before', () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1000 });
+    try {
+      heartbeat();
+      vi.setSystemTime(5000);
+      heartbeat({ models: ['new'] });
+      expect(list.list().map(({ since }) => since)).toEqual([1000, 5000]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
