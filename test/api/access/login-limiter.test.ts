@@ -43,17 +43,23 @@ describe('LoginLimiter', () => {
     const limiter = new LoginLimiter({ maxFailures: 1, intervalMs: 30 });
     await failUntilLimited(limiter, '192.0.2.1');
     const startedAt = performance.now();
+    const tookMs = () => performance.now() - startedAt;
     const ends = await Promise.all(
       Array.from({ length: 20 }, () =>
         limiter.admit(from('192.0.2.1')).then(
-          () => performance.now() - startedAt,
-          (failure: Failure) => failure.code,
+          () => ({ code: 'admitted', ms: tookMs() }),
+          ({ code }: Failure) => ({ code, ms: tookMs() }),
         ),
       ),
     );
-    const [admitted, refused] = [ends.slice(0, 8), ends.slice(8)];
-    for (const [n, ms] of admitted.entries()) expect(ms).toBeGreaterThan((n + 1) * 30 - 5);
-    expect(refused).toEqual(Array(12).fill('rate_limited'));
+    const admitted = ends.filter(({ code }) => code === 'admitted');
+    const refused = ends.filter(({ code }) => code === 'rate_limited');
+    expect(admitted.length + refused.length).toBe(20);
+    for (const [n, { ms }] of admitted.entries()) expect(ms).toBeGreaterThan((n + 1) * 30 - 5);
+    // Where the machine was slow to refuse, places had become free meanwhile.
+    const refusedMs = Math.max(...refused.map(({ ms }) => ms));
+    expect(admitted.length).toBeGreaterThanOrEqual(8);
+    expect(admitted.length).toBeLessThanOrEqual(9 + refusedMs / 30);
   });
 
   it('bounds how many wait in all', async () => {
