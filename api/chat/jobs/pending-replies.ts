@@ -89,10 +89,13 @@ export class PendingReplies {
   /** Settles everyone who waits for this chat, or has them wait for the attempt that follows. */
   settle(jobId: string, outcome: Outcome): void {
     const next = nextOf(outcome);
-    for (const waiter of this.#waitersOf(jobId)) {
-      if (next === undefined) waiter.settle(outcome);
-      else advance(waiter, next);
-    }
+    if (next) this.moveOn(jobId, next);
+    else for (const waiter of this.#waitersOf(jobId)) waiter.settle(outcome);
+  }
+
+  /** Has everyone who waits for this chat wait for the attempt that follows. */
+  moveOn(jobId: string, next: Attempt): void {
+    for (const waiter of this.#waitersOf(jobId)) advance(waiter, next);
   }
 
   /** Records that the store knew this job at this time, in milliseconds since the epoch. */

@@ -1,29 +1,27 @@
 import { Job, type Queue } from 'bullmq';
+import PQueue from 'p-queue';
 import type { ProviderId, Target } from '../../../shared/contract.js';
-import { attemptAfter, jobIdOf } from '../../../shared/protocol/attempts.js';
+import { attemptAfter, type EndedAttempt, jobIdOf } from '../../../shared/protocol/attempts.js';
 import type { ChatJobPayload } from '../../../shared/protocol/messages.js';
-import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { addNextAttempt } from '../../../shared/queue/add-attempt.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import type { Log } from '../../../shared/runtime/log.js';
+import { retry } from '../../../shared/runtime/retry.js';
 import type { PendingJob, PendingReplies } from './pending-replies.js';
 
 interface StrandedJobsDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
   store: Pick<QueueStore, 'now' | 'records'>;
-  pendingReplies: Pick<PendingReplies, 'settle'>;
+  pendingReplies: Pick<PendingReplies, 'moveOn'>;
   /** Whether no pool takes jobs for it, and none has for a while. */
   isAbandoned: (target: Target) => boolean;
   log: Log;
 }
 
-const unavailable = {
-  kind: 'failed',
-  code: 'provider_unavailable',
-  retryable: true,
-  queueMs: 0,
-  providerMs: 0,
-} as const satisfies Outcome;
+/** Jobs passed on at once: a whole queue may be stranded, each job is read with its conversation, and others need the store meanwhile. */
+const maxConcurrent = 10;
+/** How the next job is added when its predecessor is gone: the store may have failed in between. */
+const retryWhileDown = { pauseMs: 250, maxMs: 30_000, unref: true };
 
 /**
  * Passes chats on to the next provider of their fallback whose jobs nobody does any more. Workers do that with jobs that they have taken
@@ -31,6 +29,9 @@ const unavailable = {
  */
 export class StrandedJobs {
   readonly #deps: StrandedJobsDeps;
+  readonly #passing = new PQueue({ concurrency: maxConcurrent });
+  /** Ids of the chats that are being passed on: every poll finds those that wait here. */
+  readonly #underWay = new Set<string>();
 
   constructor(deps: StrandedJobsDeps) {
     this.#deps = deps;
@@ -38,11 +39,15 @@ export class StrandedJobs {
 
   /** For a job that has not ended; never throws, and does nothing while a pool may take it, or a worker has its lock. */
   async passOn(job: PendingJob): Promise<void> {
-    if (!job.fallback?.length || !this.#deps.isAbandoned(job)) return;
+    const { jobId, fallback } = job;
+    if (!fallback?.length || this.#underWay.has(jobId) || !this.#deps.isAbandoned(job)) return;
+    this.#underWay.add(jobId);
     try {
-      await this.#passOn(job);
+      await this.#passing.add(() => this.#passOn(job));
     } catch (err) {
-      this.#deps.log.debug({ err, jobId: job.jobId }, 'stranded job not passed on');
+      this.#deps.log.debug({ err, jobId }, 'stranded job not passed on');
+    } finally {
+      this.#underWay.delete(jobId);
     }
   }
 
@@ -51,13 +56,24 @@ export class StrandedJobs {
     const jobId = jobIdOf(chatId, attempt);
     const queue = queueOf(provider);
     const job = await Job.fromId<ChatJobPayload>(queue, jobId);
-    if (job === undefined) return;
+    // One that has ended meanwhile could be removed, too.
+    if (job === undefined || job.finishedOn) return;
     const { data: payload, priority } = job;
-    const next = attemptAfter(payload, { provider, code: 'provider_unavailable', retryable: true });
+    const next = attemptAfter(payload, this.#endOf(job, provider));
     // Whoever removes it passes it on; a job that a worker has locked cannot be removed.
     if (next === undefined || (await queue.remove(jobId)) !== 1) return;
-    await addNextAttempt(queueOf(next.provider), store, { chatId, payload, priority, next });
-    pendingReplies.settle(chatId, { ...unavailable, next });
+    // Before the next one is there: nobody is to take this one for lost.
+    pendingReplies.moveOn(chatId, next);
+    const followed = { chatId, payload, priority, next };
+    await retry(() => addNextAttempt(queueOf(next.provider), store, followed), retryWhileDown);
     log.warn({ jobId: chatId, provider, next: next.provider }, 'job of an abandoned queue passed on');
+  }
+
+  #endOf({ data: { model }, timestamp }: Job<ChatJobPayload>, provider: ProviderId): EndedAttempt {
+    return {
+      ...{ provider, ...(model !== undefined && { model }) },
+      ...{ code: 'provider_unavailable', retryable: true },
+      ...{ queueMs: Math.max(0, this.#deps.store.now() - timestamp), providerMs: 0 },
+    };
   }
 }

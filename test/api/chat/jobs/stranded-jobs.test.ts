@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { PendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
 import { StrandedJobs } from '../../../../api/chat/jobs/stranded-jobs.js';
-import { type ProviderId, providerIds } from '../../../../shared/contract.js';
+import { type ProviderId, providerIds, type Target } from '../../../../shared/contract.js';
 import { jobIdOf } from '../../../../shared/protocol/attempts.js';
 import { encodeChatJob, queueName } from '../../../../shared/protocol/messages.js';
 import { addJob } from '../../../../shared/queue/add-attempt.js';
@@ -29,28 +29,30 @@ describe.each(stores)('StrandedJobs in $name', (choice) => {
   });
   const queueOf = (id: ProviderId) => queues.get(id) as Queue;
 
-  /** Adds a job and passes it on; gives whom is waited for afterwards, and which jobs there are. */
-  const passOn = async ({ isAbandoned = true, fallback = [{ provider: 'bedrock' as const }] } = {}) => {
-    const jobId = randomUUID();
-    const pendingReplies = new PendingReplies();
+  const open = (isAbandoned = true, pendingReplies = new PendingReplies()) => {
+    const deps = { queueOf, store: shared.store, pendingReplies, log };
+    return new StrandedJobs({ ...deps, isAbandoned: () => isAbandoned });
+  };
+  const add = async (jobId: string, fallback: Target[] = [{ provider: 'bedrock' }]) => {
     const { store } = shared;
-    const stranded = new StrandedJobs({
-      queueOf,
-      store,
-      pendingReplies,
-      isAbandoned: () => isAbandoned,
-      log,
-    });
     const deadline = store.now() + 60_000;
     const turns = [{ role: 'user', content: 'Hello' } as const];
-    const payload = encodeChatJob({ v: 1, provider: 'openai', turns, deadline, replyTo: 'x', fallback });
+    const named = { provider: 'openai', model: 'm', fallback } as const;
+    const payload = encodeChatJob({ v: 1, ...named, turns, deadline, replyTo: 'x' });
     await addJob(queueOf('openai'), store, { jobId, payload, priority: 3 });
-    const waiting = pendingReplies.wait({ jobId, provider: 'openai', fallback }, deadline);
-    await Promise.all([1, 2].map(() => stranded.passOn({ jobId, provider: 'openai', fallback })));
-    const found = await Promise.all([
-      queueOf('openai').getJob(jobId),
-      queueOf('bedrock').getJob(jobIdOf(jobId, 2)),
-    ]);
+    return { jobId, ...named };
+  };
+  const nextOf = (jobId: string) => queueOf('bedrock').getJob(jobIdOf(jobId, 2));
+
+  /** Adds a job and passes it on; gives whom is waited for afterwards, and which jobs there are. */
+  const passOn = async ({ isAbandoned = true, fallback = undefined as Target[] | undefined } = {}) => {
+    const pendingReplies = new PendingReplies();
+    const stranded = open(isAbandoned, pendingReplies);
+    const pending = await add(randomUUID(), fallback);
+    const { jobId } = pending;
+    const waiting = pendingReplies.wait(pending, shared.store.now() + 60_000);
+    await Promise.all([1, 2].map(() => stranded.passOn(pending)));
+    const found = await Promise.all([queueOf('openai').getJob(jobId), nextOf(jobId)]);
     const current = pendingReplies.find(jobId);
     waiting.leave();
     return { jobs: found.map((job) => job?.data.provider), current };
@@ -60,6 +62,56 @@ describe.each(stores)('StrandedJobs in $name', (choice) => {
     const { jobs, current } = await passOn();
     expect(jobs).toEqual([undefined, 'bedrock']);
     expect(current).toMatchObject({ provider: 'bedrock', attempt: 2, fallback: [] });
+  });
+
+  it('tells what the attempt was, and how long it has waited', async () => {
+    const pending = await add(randomUUID());
+    await open().passOn(pending);
+    const { earlier } = (await nextOf(pending.jobId))?.data ?? {};
+    expect(earlier).toEqual([
+      {
+        ...{ provider: 'openai', model: 'm', code: 'provider_unavailable', retryable: true },
+        ...{ queueMs: expect.any(Number), providerMs: 0 },
+      },
+    ]);
+  });
+
+  it('leaves a job alone that has ended meanwhile, and its outcome', async () => {
+    const worker = shared.store.createWorker(queueName('openai'), async () => 'outcome', {});
+    const completed = new Promise((resolve) => worker.once('completed', resolve));
+    const pending = await add(randomUUID());
+    await completed;
+    await worker.close();
+    await open().passOn(pending);
+    expect((await queueOf('openai').getJob(pending.jobId))?.returnvalue).toBe('outcome');
+    expect(await nextOf(pending.jobId)).toBeUndefined();
+  });
+
+  it('adds the next job also when the store fails after it has removed the first', async () => {
+    const adding = vi.spyOn(queueOf('bedrock'), 'add').mockRejectedValueOnce(new Error('away'));
+    const pending = await add(randomUUID());
+    await open().passOn(pending);
+    expect((await nextOf(pending.jobId))?.data.provider).toBe('bedrock');
+    adding.mockRestore();
+  });
+
+  it('passes a whole queue on, ten at a time', async () => {
+    const pending = await Promise.all(Array.from({ length: 25 }, () => add(randomUUID())));
+    const remove = queueOf('openai').remove.bind(queueOf('openai'));
+    let [running, most] = [0, 0];
+    const removing = vi.spyOn(queueOf('openai'), 'remove').mockImplementation(async (jobId) => {
+      running += 1;
+      most = Math.max(most, running);
+      return remove(jobId).finally(() => {
+        running -= 1;
+      });
+    });
+    const stranded = open();
+    await Promise.all([...pending, ...pending].map((job) => stranded.passOn(job)));
+    removing.mockRestore();
+    expect(most).toBeLessThanOrEqual(10);
+    const next = await Promise.all(pending.map(({ jobId }) => nextOf(jobId)));
+    expect(next.filter((job) => job === undefined)).toEqual([]);
   });
 
   it('leaves jobs alone that somebody takes, or that have no fallback', async () => {
