@@ -111,8 +111,16 @@ export class Cancellation {
     }
   }
 
+  /** Also one that a worker has passed on since its chat was read. */
+  async #isUnfinished(job: PendingJob): Promise<boolean> {
+    const found = await Promise.all(
+      possibleAttempts(job).map((attempt) => this.#isAttemptUnfinished(attempt)),
+    );
+    return found.some(Boolean);
+  }
+
   /** A job that cannot be read may be running. */
-  async #isUnfinished({ provider, jobId, attempt }: PendingJob): Promise<boolean> {
+  async #isAttemptUnfinished({ provider, jobId, attempt }: PendingJob): Promise<boolean> {
     const { store, queueOf } = this.#deps;
     const [job] = await store.readJobs(queueOf(provider), [jobIdOf(jobId, attempt)]).catch(() => []);
     return job === undefined || !['completed', 'failed', 'unknown'].includes(job.state);

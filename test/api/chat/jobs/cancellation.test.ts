@@ -91,7 +91,7 @@ describe('cancel, of a stored chat', () => {
     await completed;
     await worker.close();
     cancellation.cancel(storedJob('ended'));
-    cancellation.cancel(storedJob('gone'));
+    cancellation.cancel({ ...storedJob('gone'), fallback: [{ provider: 'bedrock' }] });
     await cancellation.flush();
     expect(relay.published).toEqual([]);
     expect(await queue.getJobState('ended')).toBe('completed');
@@ -99,5 +99,21 @@ describe('cancel, of a stored chat', () => {
     cancellation.cancel(storedJob('gone'));
     await cancellation.flush();
     expect(relay.published).toEqual(messagesFor('gone'));
+  });
+
+  it('happens to a chat that was passed on after it was read', async () => {
+    const worker = store.createWorker(queueName('openai'), async () => 'passed on', {});
+    const completed = new Promise((resolve) => worker.once('completed', resolve));
+    await add('moved');
+    await completed;
+    await worker.close();
+    await add('moved-2');
+    cancellation.cancel({ ...storedJob('moved'), fallback: [{ provider: 'bedrock' }] });
+    await cancellation.flush();
+    expect(relay.published).toContainEqual({
+      topic: topics.cancel('bedrock'),
+      message: { v: 1, jobIds: ['moved'] },
+    });
+    expect(await queue.getJob('moved-2')).toBeUndefined();
   });
 });
