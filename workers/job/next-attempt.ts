@@ -10,6 +10,7 @@ import { type ChatJob, encodeChatJob, queueName } from '../../shared/protocol/me
 import { addNextAttempt } from '../../shared/queue/add-attempt.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
+import { retry } from '../../shared/runtime/retry.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 
 type Queue = ReturnType<QueueStore['createQueue']>;
@@ -30,6 +31,8 @@ interface FailingJob {
 const minTimeLeftMs = 250;
 /** A store that has not answered by then counts as down: the chat then ends with what it has failed with. */
 const storeTimeoutMs = 2500;
+/** A lost connection is back within half a second; adding a job again whose add was executed does nothing. */
+const retryBriefly = { pauseMs: 50, maxMs: 700 };
 
 /** Passes chats whose attempts have failed on to the next provider of their fallback. */
 export class NextAttempts {
@@ -108,9 +111,9 @@ export class NextAttempt {
     const next = attemptAfter(chatJob, ended);
     if (next === undefined || !isMendable(ended) || store.now() + minTimeLeftMs > startBy) return undefined;
     const followed = { chatId, payload: encodeChatJob(chatJob), priority, next };
-    const adding = queueOf(next.provider).then((queue) => addNextAttempt(queue, store, followed));
+    const add = async () => addNextAttempt(await queueOf(next.provider), store, followed);
     try {
-      await withTimeout(storeTimeoutMs, adding);
+      await withTimeout(storeTimeoutMs, retry(add, retryBriefly));
       return next;
     } catch (err) {
       log.warn({ err, jobId: chatId, next: next.provider }, 'fallback not begun');

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { jobIdOf } from '../../../shared/protocol/attempts.js';
 import { type ChatJob, chatJobSchema, queueName } from '../../../shared/protocol/messages.js';
 import { chatKey, decodeStoredChat, encodeStoredChat } from '../../../shared/protocol/stored-chat.js';
+import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
@@ -61,6 +62,20 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
       attempt: 3,
     });
     expect(await readJob('bedrock', jobIdOf(chatId, 3))).toBeDefined();
+  });
+
+  it('adds it also when the connection to the store is lost at that moment', async () => {
+    const createQueue: QueueStore['createQueue'] = (name) => {
+      const queue = shared.store.createQueue(name);
+      vi.spyOn(queue, 'add').mockRejectedValueOnce(new Error('connection lost'));
+      return queue;
+    };
+    const unlucky = new NextAttempts({ store: { ...shared.store, createQueue }, log });
+    const chatId = randomUUID();
+    const begun = await unlucky.of({ chatId, chatJob: job(), priority: 7 })?.begin(failed);
+    await unlucky.close();
+    expect(begun).toMatchObject({ provider: 'anthropic', attempt: 2 });
+    expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
   });
 
   it('finds the attempt that another worker has begun', async () => {
