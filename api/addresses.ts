@@ -108,9 +108,10 @@ const setBasePath =
     next();
   };
 
-/** The id of a model has slashes, which not every client escapes. */
+/** The id of a model has slashes, which not every client escapes. The target may be a whole URL (RFC 9112, 3.2.2). */
 const escapeSlashes: RequestHandler = (request, _response, next) => {
-  const [, start, id, query] = /^(\/v1\/models\/)([^?]+)(.*)$/s.exec(request.url) ?? [];
+  const [, start, id, query] =
+    /^((?:https?:\/\/[^/?]*)?\/v1\/models\/)([^?]+)(.*)$/is.exec(request.url) ?? [];
   if (id?.includes('/')) request.url = `${start}${id.replaceAll('/', '%2F')}${query}`;
   next();
 };

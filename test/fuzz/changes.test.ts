@@ -1,4 +1,8 @@
 import { describe } from 'vitest';
 import { fuzz } from './fuzz.js';
 
-describe('any request', () => fuzz(['createPost', 'replacePost', 'patchPost', 'deletePost', 'cancelChat']));
+describe('any request', () =>
+  fuzz([
+    ...(['createPost', 'replacePost', 'patchPost', 'deletePost', 'cancelChat'] as const),
+    ...(['listModels', 'getModel'] as const),
+  ]));

@@ -47,7 +47,8 @@ function judgeProblem(sent: SentPlan, answer: Answer): void {
 
 /** Of those below `/v1`. */
 function judgeOpenAiError({ method, target }: SentPlan, { headers, body }: Answer): void {
-  must(/^\/v1(\/|\?|$)/.test(target), 'an error elsewhere is OpenAI’s');
+  // The target may be a whole URL.
+  must(/^(https?:\/\/[^/?]*)?\/v1([/?#]|$)/.test(target), 'an error elsewhere is OpenAI’s');
   must(/^(true|false)$/.test(String(headers['x-should-retry'])), 'the error does not say whether to retry');
   if (method === 'HEAD') return;
   const { error, ...more } = JSON.parse(body) as { error: Record<string, unknown> };

@@ -269,6 +269,13 @@ describe('the models', () => {
     expect(await response.json()).toEqual(expected);
   });
 
+  it('are at a whole URL, too', async () => {
+    const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
+    const headers = `Host: a\r\nAuthorization: ${authorization}\r\nConnection: close`;
+    socket.write(`GET http://a/v1/models/openai/gpt HTTP/1.1\r\n${headers}\r\n\r\n`);
+    expect(Buffer.concat(await socket.toArray()).toString()).toContain(JSON.stringify(gpt));
+  });
+
   it.each(['/v1/models/gpt', '/v1/models/openai/none', '/v1/models/openai/gpt/', '/v1/models/__proto__'])(
     'are not at %s',
     async (at) => {
