@@ -35,6 +35,8 @@ export class ApiLink {
   readonly #unsent = new Set<DeltaSource>();
   #isPublishing = false;
   #isUrgent = false;
+  /** By `performance.now()`. */
+  #publishedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(api: string, deps: ApiLinkDeps, onIdle: () => void) {
@@ -48,7 +50,7 @@ export class ApiLink {
     this.#sources.add(source);
   }
 
-  /** Sends what there is within the window; at once when it is urgent. */
+  /** Sends what there is when a window has passed since the last message; at once when it is urgent. */
   send(source: DeltaSource, { isUrgent }: { isUrgent: boolean }): void {
     this.#unsent.add(source);
     if (isUrgent) this.#isUrgent = true;
@@ -76,7 +78,9 @@ export class ApiLink {
       clearTimeout(this.#timer);
       void this.#publish();
     } else if (this.#timer === undefined) {
-      this.#timer = setTimeout(() => void this.#publish(), this.#deps.windowMs);
+      // A message that comes long after the last one waits for nothing.
+      const leftMs = this.#publishedAt + this.#deps.windowMs - performance.now();
+      this.#timer = setTimeout(() => void this.#publish(), Math.max(0, leftMs));
     }
   }
 
@@ -95,6 +99,7 @@ export class ApiLink {
         .publish(topics.deltas(this.api), message)
         .catch((err) => log.debug({ err }, 'deltas not published'));
     this.#isPublishing = false;
+    this.#publishedAt = performance.now();
     this.#schedule();
   }
 

@@ -12,7 +12,7 @@ let taking: Promise<void>;
 let publisher: DeltaPublisher;
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   relay = createRecordingRelay();
   taking = Promise.resolve();
   const publish = (topic: string, message: object) => relay.publish(topic, message).then(() => taking);
@@ -54,6 +54,24 @@ describe('DeltaPublisher', () => {
     expect(messagesTo('x')[1]).toEqual([{ jobId: 'job', callId, at: 3, text: 'twothree' }]);
     await windowEnds();
     expect(relay.published).toHaveLength(2);
+  });
+
+  it('lets nothing wait that comes when a window has passed since the last message', async () => {
+    const stream = publisher.open('job', 'x');
+    stream.append('one');
+    await turn();
+    vi.advanceTimersByTime(windowMs - 5);
+    stream.append('two');
+    vi.advanceTimersByTime(4);
+    await turn();
+    expect(textsTo('x')).toEqual([['one']]);
+    vi.advanceTimersByTime(1);
+    await turn();
+    vi.advanceTimersByTime(windowMs);
+    stream.append('three');
+    vi.advanceTimersByTime(0);
+    await turn();
+    expect(textsTo('x')).toEqual([['one'], ['two'], ['three']]);
   });
 
   it('sends what several streams have in one message to each API process', async () => {
