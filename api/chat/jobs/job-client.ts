@@ -77,6 +77,7 @@ export class JobClient {
     this.#pendingReplies = pendingReplies;
     this.#channels = channels;
     this.#log = log;
+    pendingReplies.onMove((jobId, provider) => this.pools.recordMoved(jobId, provider));
     const queueOf = (provider: ProviderId) => this.#queueOf(provider);
     const isAbandoned = (target: Target) => this.pools.isAbandoned(target);
     const stranded = new StrandedJobs({ queueOf, store, pendingReplies, isAbandoned, log });

@@ -1,3 +1,4 @@
+import type { ProviderId } from '../../../shared/contract.js';
 import { type Attempt, toAttempt } from '../../../shared/protocol/attempts.js';
 import { jobRecordTtlMs } from '../../../shared/protocol/messages.js';
 import { nextOf, type Outcome } from '../../../shared/protocol/outcome.js';
@@ -41,6 +42,7 @@ const backgroundSlots = 15;
 export class PendingReplies {
   readonly #now: () => number;
   readonly #waitersByJob = new Map<string, Set<Waiter>>();
+  #onMove: ((jobId: string, provider: ProviderId) => void) | undefined;
   #backgroundWaits = 0;
 
   /** `now` is the clock of the deadlines, in milliseconds since the epoch. */
@@ -95,7 +97,13 @@ export class PendingReplies {
 
   /** Has everyone who waits for this chat wait for the attempt that follows. */
   moveOn(jobId: string, next: Attempt): void {
-    for (const waiter of this.#waitersOf(jobId)) advance(waiter, next);
+    const moved = [...this.#waitersOf(jobId)].filter((waiter) => advance(waiter, next));
+    if (moved.length > 0) this.#onMove?.(jobId, next.provider);
+  }
+
+  /** Sets what is called when a chat that somebody waits for has been passed on to this provider. */
+  onMove(listener: (jobId: string, provider: ProviderId) => void): void {
+    this.#onMove = listener;
   }
 
   /** Records that the store knew this job at this time, in milliseconds since the epoch. */
@@ -162,12 +170,13 @@ export class PendingReplies {
   }
 }
 
-/** Messages may come late, and whoever adds the job again knows the first attempt alone. */
-function advance(waiter: Waiter, next: Attempt): void {
+/** False when it waits for that one already: messages may come late. Whoever adds the job again knows the first attempt alone. */
+function advance(waiter: Waiter, next: Attempt): boolean {
   const { jobId, isStored, attempt = 1 } = waiter.job;
-  if ((next.attempt ?? 1) <= attempt) return;
+  if ((next.attempt ?? 1) <= attempt) return false;
   waiter.job = { ...toAttempt(next), jobId, ...(isStored !== undefined && { isStored }) };
   waiter.reEnqueue = undefined;
+  return true;
 }
 
 const none: ReadonlySet<Waiter> = new Set();

@@ -22,7 +22,7 @@ export interface CountedJob {
 }
 
 interface OutstandingJob {
-  readonly owner: JobOwner;
+  owner: JobOwner;
   readonly level: ShareLevel;
   /** How many have had it counted and not released it. */
   holders: number;
@@ -65,6 +65,15 @@ export class OutstandingJobs {
     return { level: job.level, release: () => this.#release(jobId, job) };
   }
 
+  /** Counts a job at this provider, which its chat was passed on to; its level, and so its priority, stays. */
+  move(jobId: string, provider: ProviderId): void {
+    const job = this.#jobs.get(jobId);
+    if (job === undefined || job.owner.provider === provider) return;
+    this.#leaveShare(job);
+    job.owner = { ...job.owner, provider };
+    this.#enterShare(job);
+  }
+
   /** How many jobs of a provider are outstanding, by their level. */
   of(provider: ProviderId): WaitingByLevel {
     return this.#levels.get(provider) ?? none;
@@ -72,10 +81,7 @@ export class OutstandingJobs {
 
   #begin(jobId: string, owner: JobOwner): OutstandingJob {
     const job = { owner, level: this.nextLevel(owner), holders: 0 };
-    const key = keyOf(owner);
-    const jobs = (this.#shares.get(key)?.jobs ?? 0) + 1;
-    this.#shares.set(key, { jobs, level: job.level });
-    this.#count(owner, job.level, 1);
+    this.#enterShare(job);
     this.#jobs.set(jobId, job);
     return job;
   }
@@ -84,7 +90,17 @@ export class OutstandingJobs {
     job.holders -= 1;
     if (job.holders > 0) return;
     this.#jobs.delete(jobId);
-    const { owner, level } = job;
+    this.#leaveShare(job);
+  }
+
+  #enterShare({ owner, level }: OutstandingJob): void {
+    const key = keyOf(owner);
+    const jobs = (this.#shares.get(key)?.jobs ?? 0) + 1;
+    this.#shares.set(key, { jobs, level });
+    this.#count(owner, level, 1);
+  }
+
+  #leaveShare({ owner, level }: OutstandingJob): void {
     const key = keyOf(owner);
     const share = this.#shares.get(key);
     // A user without outstanding jobs takes up no memory.

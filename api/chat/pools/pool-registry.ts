@@ -73,6 +73,11 @@ export class PoolRegistry {
     return this.#outstanding.add(jobId, owner);
   }
 
+  /** Counts a job of this process at the provider that its chat was passed on to. */
+  recordMoved(jobId: string, provider: ProviderId): void {
+    this.#outstanding.move(jobId, provider);
+  }
+
   /** How many jobs all live pools can run at once, over all providers; undefined while none is known. */
   totalConcurrency(): number | undefined {
     const pools = [...this.#heartbeats.keys()].flatMap((provider) => [...this.#workersOf(provider).values()]);

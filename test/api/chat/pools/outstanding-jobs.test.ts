@@ -69,4 +69,17 @@ describe('OutstandingJobs', () => {
     expect(Math.max(...levels)).toBe(16);
     expect(countAll(jobs.of('openai').waitedFor)).toBe(70_000);
   });
+
+  it('counts a job where its chat was passed on to, until it is released', () => {
+    const counted = addMany(4);
+    const elsewhere = { ...me, provider: 'bedrock' } as const;
+    for (const n of [1, 2, 3, 4]) jobs.move(`job ${n}`, 'bedrock');
+    jobs.move('job 4', 'bedrock');
+    jobs.move('unknown', 'bedrock');
+    expect([jobs.nextLevel(me), jobs.nextLevel(elsewhere)]).toEqual([0, 3]);
+    expect([countAll(jobs.of('openai').waitedFor), countAll(jobs.of('bedrock').waitedFor)]).toEqual([0, 4]);
+    releaseAll(counted);
+    expect(jobs.nextLevel(elsewhere)).toBe(0);
+    expect(countAll(jobs.of('bedrock').waitedFor)).toBe(0);
+  });
 });
