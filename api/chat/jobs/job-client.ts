@@ -80,7 +80,8 @@ export class JobClient {
     pendingReplies.onMove((jobId, provider) => this.pools.recordMoved(jobId, provider));
     const queueOf = (provider: ProviderId) => this.#queueOf(provider);
     const isAbandoned = (target: Target) => this.pools.isAbandoned(target);
-    const stranded = new StrandedJobs({ queueOf, store, pendingReplies, isAbandoned, log });
+    const isRead = (jobId: string) => this.#isRead(jobId);
+    const stranded = new StrandedJobs({ queueOf, store, pendingReplies, isAbandoned, isRead, log });
     const onUnfinished = (job: PendingJob) => void stranded.passOn(job);
     this.#results = new JobResults({ queueOf, store, pendingReplies, onUnfinished, log });
     this.#cancellation = new Cancellation({ queueOf, store, relay: channels.relay, metrics, log });
@@ -200,6 +201,10 @@ export class JobClient {
     this.#channels.relay
       .publish(topics.resend(provider), message)
       .catch((err) => this.#log.debug({ err, jobId }, 'resend not requested'));
+  }
+
+  #isRead(jobId: string): boolean {
+    return [...(this.#streams.get(jobId)?.values() ?? [])].some(({ hasText }) => hasText);
   }
 
   #queueOf(provider: ProviderId): Queue<ChatJobPayload> {

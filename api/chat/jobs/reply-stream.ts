@@ -108,6 +108,11 @@ export class ReplyStream {
     return this.#sent > (this.#options.from?.offset ?? 0);
   }
 
+  /** Whether the reader has a part of the text, be it from an earlier request. */
+  get hasText(): boolean {
+    return this.#sent > 0;
+  }
+
   receive({ callId, provider, at, text }: Delta): void {
     if (this.#isOver) return;
     this.#expectMore();

@@ -15,6 +15,8 @@ interface StrandedJobsDeps {
   pendingReplies: Pick<PendingReplies, 'moveOn'>;
   /** Whether no pool takes jobs for it, and none has for a while. */
   isAbandoned: (target: Target) => boolean;
+  /** Whether somebody here has read a part of the chat's reply, which nobody else can go on with. */
+  isRead: (jobId: string) => boolean;
   log: Log;
 }
 
@@ -40,7 +42,8 @@ export class StrandedJobs {
   /** For a job that has not ended; never throws, and does nothing while a pool may take it, or a worker has its lock. */
   async passOn(job: PendingJob): Promise<void> {
     const { jobId, fallback } = job;
-    if (!fallback?.length || this.#underWay.has(jobId) || !this.#deps.isAbandoned(job)) return;
+    const { isAbandoned, isRead } = this.#deps;
+    if (!fallback?.length || this.#underWay.has(jobId) || !isAbandoned(job) || isRead(jobId)) return;
     this.#underWay.add(jobId);
     try {
       await this.#passing.add(() => this.#passOn(job));

@@ -124,6 +124,25 @@ describe('JobClient', () => {
     waiting.leave();
   });
 
+  it('passes on what nobody does any more, but no stream that has begun', async () => {
+    const abandoned = vi.spyOn(client.pools, 'isAbandoned').mockReturnValue(true);
+    const fallback = [{ provider: 'bedrock' } as const];
+    const waiting = ['begun', 'queued anew'].map(async (jobId) => {
+      const named = { provider: 'vertexai', fallback } as const;
+      await client.add(jobId, { ...named, turns: [...job.turns], deadline: later() });
+      return { wait: pendingReplies.wait({ jobId, ...named }, later()), jobId, ...named };
+    });
+    const [begun, other] = await Promise.all(waiting);
+    const sink = { begin: () => {}, write: () => true, drained: async () => {} };
+    using stream = client.openStream(begun ?? expect.unreachable(), { sink, isJoined: false });
+    stream.receive({ jobId: 'begun', callId: 'call', at: 0, text: 'Hel' });
+    await vi.waitUntil(() => pendingReplies.find('queued anew')?.attempt === 2, patience);
+    expect(pendingReplies.find('begun')).toMatchObject({ provider: 'vertexai', fallback });
+    abandoned.mockRestore();
+    begun?.wait.leave();
+    other?.wait.leave();
+  });
+
   it('takes an outcome that it cannot read for internal, and goes on with the others of the message', async () => {
     const jobs = ['odd', 'even'].map(
       (jobId) => pendingReplies.wait({ jobId, provider: 'bedrock' }, later()).outcome,

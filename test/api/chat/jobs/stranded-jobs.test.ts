@@ -29,9 +29,9 @@ describe.each(stores)('StrandedJobs in $name', (choice) => {
   });
   const queueOf = (id: ProviderId) => queues.get(id) as Queue;
 
-  const open = (isAbandoned = true, pendingReplies = new PendingReplies()) => {
+  const open = (isAbandoned = true, pendingReplies = new PendingReplies(), isRead = false) => {
     const deps = { queueOf, store: shared.store, pendingReplies, log };
-    return new StrandedJobs({ ...deps, isAbandoned: () => isAbandoned });
+    return new StrandedJobs({ ...deps, isAbandoned: () => isAbandoned, isRead: () => isRead });
   };
   const add = async (jobId: string, fallback: Target[] = [{ provider: 'bedrock' }]) => {
     const { store } = shared;
@@ -112,6 +112,12 @@ describe.each(stores)('StrandedJobs in $name', (choice) => {
     expect(most).toBeLessThanOrEqual(10);
     const next = await Promise.all(pending.map(({ jobId }) => nextOf(jobId)));
     expect(next.filter((job) => job === undefined)).toEqual([]);
+  });
+
+  it('leaves a stream alone that has begun', async () => {
+    const pending = await add(randomUUID());
+    await open(true, new PendingReplies(), true).passOn(pending);
+    expect(await nextOf(pending.jobId)).toBeUndefined();
   });
 
   it('leaves jobs alone that somebody takes, or that have no fallback', async () => {
