@@ -15,6 +15,7 @@ import { isNewer } from '../../../shared/protocol/version.js';
 import type { QueueStore, StoredJob } from '../../../shared/queue/queue-store.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { withTimeout } from '../../../shared/runtime/with-timeout.js';
+import { LostJobs } from './lost-jobs.js';
 import type { PendingJob, PendingReplies } from './pending-replies.js';
 import { refuseNewer } from './version-guard.js';
 
@@ -44,10 +45,13 @@ const readTimeoutMs = 2500;
 /** Reads the records of jobs, which are the truth about their outcomes; messages only make them known sooner. */
 export class JobResults {
   readonly #deps: JobResultsDeps;
+  readonly #lostJobs: LostJobs;
   readonly #stopping = new AbortController();
 
   constructor(deps: JobResultsDeps) {
     this.#deps = deps;
+    const { store, pendingReplies, log } = deps;
+    this.#lostJobs = new LostJobs({ records: store.records, pendingReplies, log });
   }
 
   /** Polls for everyone who waits, once a second and never two polls at once, until `stop`. */
@@ -80,19 +84,13 @@ export class JobResults {
   }
 
   async #pollUntilStopped(): Promise<void> {
-    const { pendingReplies, store, log } = this.#deps;
+    const { pendingReplies, store } = this.#deps;
     const { signal } = this.#stopping;
     for (let pollSlot = 0; !signal.aborted; pollSlot += 1) {
       await delay(pollIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
       if (signal.aborted) return;
       const since = store.now() - messageDelayMs;
-      for (const { jobId, isStored, fallback } of await this.poll(
-        pendingReplies.pending({ since, pollSlot }),
-      )) {
-        // Another process may have passed it on: then it runs under another id.
-        if (isStored && fallback?.length) continue;
-        if (pendingReplies.markLost(jobId)) log.warn({ jobId }, 'lost job added again');
-      }
+      await this.#lostJobs.report(await this.poll(pendingReplies.pending({ since, pollSlot })));
     }
   }
 

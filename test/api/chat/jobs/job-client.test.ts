@@ -5,7 +5,12 @@ import { PendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
 import { parseConfig } from '../../../../shared/config/config.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../../../shared/protocol/outcome.js';
-import { encodeStoredResult, resultKey } from '../../../../shared/protocol/stored-chat.js';
+import {
+  chatKey,
+  encodeStoredChat,
+  encodeStoredResult,
+  resultKey,
+} from '../../../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
 import { openRelay } from '../../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../../shared/queue/stores/open.js';
@@ -99,6 +104,19 @@ describe('JobClient', () => {
     const waiting = pendingReplies.wait({ jobId: 'gone', provider: 'openai' }, later());
     waiting.onLost(() => lost.resolve(Date.now() - startedAt));
     expect(await lost.promise).toBeGreaterThanOrEqual(100);
+    waiting.leave();
+  });
+
+  it('waits for the attempt that another process has passed a stored chat on to', async () => {
+    const named = { jobId: 'passed-on', provider: 'openai', isStored: true } as const;
+    const chat = encodeStoredChat({
+      ...{ v: 1, id: 'passed-on', owner: 'me', provider: 'openai', requestHash: 'h' },
+      ...{ createdAt: 0, deadline: later(), keptUntil: later() },
+      current: { provider: 'bedrock', attempt: 2 },
+    });
+    await store.records.create(chatKey('passed-on'), { value: chat, ttlMs: 60_000 });
+    const waiting = pendingReplies.wait({ ...named, fallback: [{ provider: 'bedrock' }] }, later());
+    await vi.waitUntil(() => pendingReplies.find('passed-on')?.attempt === 2, patience);
     waiting.leave();
   });
 
