@@ -28,6 +28,15 @@ describe('connections to the database that are killed while posts are written', 
       `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
        WHERE datname = current_database() AND pid <> pg_backend_pid()`,
     );
+  /** The same while at least one is in the middle of its statement, which waits for a lock. */
+  const killInStatement = async () => {
+    await operator.query('BEGIN');
+    await operator.query('LOCK TABLE posts IN EXCLUSIVE MODE');
+    const waits = () => operator.query('SELECT 1 FROM pg_locks WHERE NOT granted');
+    await vi.waitUntil(async () => (await waits()).rows.length > 0, patience);
+    await kill();
+    await operator.query('ROLLBACK');
+  };
   const stored = async (tag: string) => {
     const { rows } = await operator.query('SELECT content FROM posts WHERE tags @> ARRAY[$1]', [tag]);
     return rows.map(({ content }) => content as string).sort();
@@ -49,6 +58,7 @@ describe('connections to the database that are killed while posts are written', 
     const clients = Promise.all(Array.from({ length: 8 }, client)).finally(() => {
       writing = false;
     });
+    await killInStatement();
     while (writing) {
       const before = statuses.size;
       await kill();
