@@ -56,8 +56,11 @@ interface AdmissionOptions {
  * fallback remains what a live pool serves.
  */
 export async function admit(command: ChatCommand, options: AdmissionOptions): Promise<Attempt> {
-  const { jobClient, fallback = [] } = options;
+  const { jobClient } = options;
   const { provider, model } = command;
+  // To ask the same again is the worker's, whose retries have a budget.
+  const fallback =
+    options.fallback?.filter((each) => each.provider !== provider || each.model !== model) ?? [];
   const earlier: EndedAttempt[] = [];
   let failure: unknown;
   for (const [n, target] of [{ provider, ...(model && { model }) }, ...fallback].entries()) {

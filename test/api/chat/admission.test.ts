@@ -101,6 +101,14 @@ describe('admit with a fallback', () => {
     });
   });
 
+  it('asks nobody a second time who is its own fallback', async () => {
+    beat('openai');
+    const self = { provider: 'openai', model: 'm' } as const;
+    expect(await ask(self)).toEqual(self);
+    const another = { provider: 'openai', model: 'another' } as const;
+    expect(await ask(self, another)).toEqual({ ...self, fallback: [another] });
+  });
+
   it('fails as the provider does when nobody would', async () => {
     beat('openai', { inFlight: 2, waiting: 100 });
     await expect(ask({ provider: 'anthropic' })).rejects.toMatchObject({
