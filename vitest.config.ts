@@ -135,9 +135,9 @@ const projects = {
       ...waiting,
       order: 0,
     }),
-    project({ name: 'laborious', include: laborious, globalSetup: [postgres], maxWorkers: 2, order: 2 }),
   ],
   release: [
+    project({ name: 'laborious', include: laborious, globalSetup: [postgres], maxWorkers: 2, order: 2 }),
     project({
       name: 'release',
       // What the laborious ones measure is processor time, whatever runs beside them.
