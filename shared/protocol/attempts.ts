@@ -51,15 +51,6 @@ export function attemptAfter(current: Attempt, ended: EndedAttempt): Attempt | u
   return next && { ...next, attempt: attempt + 1, fallback, earlier: [...earlier, ended] };
 }
 
-/** What it is, without what else an object has. */
-export const toAttempt = ({ provider, model, attempt, fallback, earlier }: Attempt): Attempt => ({
-  provider,
-  ...(model !== undefined && { model }),
-  ...(attempt !== undefined && { attempt }),
-  ...(fallback && { fallback }),
-  ...(earlier && { earlier }),
-});
-
 /** Id of the job of a chat's attempt. */
 export const jobIdOf = (chatId: string, attempt = 1): string =>
   attempt === 1 ? chatId : `${chatId}-${attempt}`;

@@ -1,5 +1,5 @@
 import type { ProviderId } from '../../../shared/contract.js';
-import { type Attempt, toAttempt } from '../../../shared/protocol/attempts.js';
+import type { Attempt } from '../../../shared/protocol/attempts.js';
 import { jobRecordTtlMs } from '../../../shared/protocol/messages.js';
 import { nextOf, type Outcome } from '../../../shared/protocol/outcome.js';
 
@@ -174,7 +174,7 @@ export class PendingReplies {
 function advance(waiter: Waiter, next: Attempt): boolean {
   const { jobId, isStored, attempt = 1 } = waiter.job;
   if ((next.attempt ?? 1) <= attempt) return false;
-  waiter.job = { ...toAttempt(next), jobId, ...(isStored !== undefined && { isStored }) };
+  waiter.job = { ...next, jobId, ...(isStored !== undefined && { isStored }) };
   waiter.reEnqueue = undefined;
   return true;
 }
