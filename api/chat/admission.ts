@@ -1,6 +1,7 @@
 import type { Target } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
+import { findUnsupportedParameter } from '../../shared/protocol/model-parameters.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { type ChatCommand, jobOwnerOf } from './chat-command.js';
 import type { JobClient } from './jobs/job-client.js';
@@ -47,31 +48,30 @@ interface AdmissionOptions {
   jobClient: Pick<JobClient, 'pools' | 'check'>;
   timeoutMs: number;
   /** Whom to ask when the provider fails, in this order. */
-  fallback?: readonly Target[];
+  fallback?: readonly Target[] | undefined;
 }
 
 /**
  * The first attempt at a chat: at its provider, or at the first of its fallback that would do it within `timeoutMs`. Throws what
  * `PoolRegistry.admit` throws for the provider when none would, and `queue_unavailable` when it is the store that is down. Of the
- * fallback remains what a live pool serves.
+ * fallback remains what a live pool serves, and can be asked for the command's parameters.
  */
 export async function admit(command: ChatCommand, options: AdmissionOptions): Promise<Attempt> {
   const { jobClient } = options;
   const { provider, model } = command;
-  // To ask the same again is the worker's, whose retries have a budget.
-  const fallback =
-    options.fallback?.filter((each) => each.provider !== provider || each.model !== model) ?? [];
+  const fallback = (options.fallback ?? []).filter((target) => mayFollow(command, target));
   const earlier: EndedAttempt[] = [];
   let failure: unknown;
   for (const [n, target] of [{ provider, ...(model && { model }) }, ...fallback].entries()) {
     const refusal = await refusalOf(target, command, options);
-    const remaining = fallback.slice(n).filter((next) => jobClient.pools.isServed(next));
-    if (refusal === undefined)
+    if (refusal === undefined) {
+      const remaining = fallback.slice(n).filter((next) => jobClient.pools.isServed(next));
       return {
         ...target,
         ...(remaining.length > 0 && { fallback: remaining }),
         ...(earlier.length > 0 && { earlier }),
       };
+    }
     failure ??= refusal;
     // Nobody else mends what is wrong with the request.
     if (n === 0 && !isPassing(refusal)) break;
@@ -79,6 +79,11 @@ export async function admit(command: ChatCommand, options: AdmissionOptions): Pr
   }
   throw failure;
 }
+
+/** To ask the same again is the worker's, whose retries have a budget. */
+const mayFollow = ({ provider, model, parameters = {} }: ChatCommand, target: Target): boolean =>
+  (target.provider !== provider || target.model !== model) &&
+  findUnsupportedParameter(target.provider, parameters) === undefined;
 
 const isPassing = (refusal: Failure): boolean =>
   ['provider_unavailable', 'provider_rate_limited', 'overloaded'].includes(refusal.code);

@@ -1,7 +1,6 @@
 import type { ProviderId, Target } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { type Attempt, jobIdOf } from '../../shared/protocol/attempts.js';
-import { findUnsupportedParameter } from '../../shared/protocol/model-parameters.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { admit, type Deadlines, resolveDeadlines, type TimeLimits } from './admission.js';
@@ -88,9 +87,7 @@ export class ChatService {
     command: ChatCommand,
     { jobClient, startBy }: Pick<SubmittedJob, 'jobClient' | 'startBy'>,
   ): Promise<Attempt> {
-    const { provider, parameters = {} } = command;
-    const named = command.fallback ?? this.#deps.defaultFallback?.(provider) ?? [];
-    const fallback = named.filter((target) => !findUnsupportedParameter(target.provider, parameters));
+    const fallback = command.fallback ?? this.#deps.defaultFallback?.(command.provider);
     return admit(command, { jobClient, fallback, timeoutMs: startBy - this.#now() });
   }
 
