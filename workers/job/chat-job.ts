@@ -54,7 +54,7 @@ export interface ChatJobDeps {
 }
 
 /** How a job ended. */
-export interface EndedJob {
+export interface JobEnd {
   /** What came of this attempt. */
   readonly own: Outcome;
   /** What came of the chat, with all attempts; or that another attempt follows. */
@@ -75,7 +75,7 @@ export interface EndedJob {
  * `enqueuedAt` is in milliseconds since the epoch. Throws `NotBegun` for a job that goes back to its queue, and what nobody
  * expected; neither is recorded as an outcome.
  */
-export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJobDeps): Promise<EndedJob> {
+export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJobDeps): Promise<JobEnd> {
   const recorded = await deps.storedResult?.find(job.deadline);
   if (recorded !== undefined) return { own: recorded, outcome: recorded };
   const times = new JobTimes(enqueuedAt, deps);
@@ -91,7 +91,7 @@ export async function runChatJob(job: ChatJob, enqueuedAt: number, deps: ChatJob
 }
 
 /** The end of a job that has passed its chat on already; nobody knows any more why. */
-function endBefore(next: Attempt, { timings }: JobTimes): EndedJob {
+function endBefore(next: Attempt, { timings }: JobTimes): JobEnd {
   const own: Outcome = { kind: 'failed', code: 'internal', retryable: true, ...timings };
   return { own, outcome: { ...own, next } };
 }

@@ -17,7 +17,7 @@ import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { ActiveJobs } from '../job/active-jobs.js';
-import { type ChatJobDeps, type EndedJob, runChatJob } from '../job/chat-job.js';
+import { type ChatJobDeps, type JobEnd, runChatJob } from '../job/chat-job.js';
 import { NotBegun } from '../job/circuit.js';
 import type { DeltaPublisher, DeltaStream } from '../job/delta-publisher.js';
 import type { LoadTracker } from '../job/load-tracker.js';
@@ -170,7 +170,7 @@ export class PoolWorker {
   }
 
   /** Throws `HandedBack` when the job has gone back to its queue. */
-  async #runInSlot({ job, token, signal }: ActiveJob): Promise<EndedJob> {
+  async #runInSlot({ job, token, signal }: ActiveJob): Promise<JobEnd> {
     const { id = '', timestamp: enqueuedAt, priority = 0 } = job;
     const slot = this.#deps.slots.open({ priority, addedAt: enqueuedAt });
     try {
@@ -188,10 +188,7 @@ export class PoolWorker {
     }
   }
 
-  async #runChatJob(
-    job: QueuedJob,
-    { slot, signal }: { slot: Slot; signal: AbortSignal },
-  ): Promise<EndedJob> {
+  async #runChatJob(job: QueuedJob, { slot, signal }: { slot: Slot; signal: AbortSignal }): Promise<JobEnd> {
     const { provider, settings, store, account, circuits, load, metrics, log } = this.#deps;
     const { id = '', timestamp: enqueuedAt, priority = 0 } = job;
     const chatId = chatIdOf(job);
