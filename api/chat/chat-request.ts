@@ -1,12 +1,12 @@
 import type { Request as HttpRequest, Response as HttpResponse, NextFunction, RequestHandler } from 'express';
 import { isModelName } from '../../shared/config/allowed-models.js';
 import { parseTargets } from '../../shared/config/targets.js';
-import type { Target } from '../../shared/contract.js';
 import {
   type ChatRequest,
   type ProblemError,
   providerIds,
   type Role,
+  type Target,
   type Turn,
 } from '../../shared/contract.js';
 import { toTurns } from '../../shared/conversation.js';
