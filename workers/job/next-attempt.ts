@@ -7,7 +7,7 @@ import {
   jobIdOf,
 } from '../../shared/protocol/attempts.js';
 import { type ChatJob, encodeChatJob, queueName } from '../../shared/protocol/messages.js';
-import { addNextAttempt } from '../../shared/queue/add-attempt.js';
+import { addNextAttempt, retryBriefly } from '../../shared/queue/add-attempt.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { retry } from '../../shared/runtime/retry.js';
@@ -31,8 +31,6 @@ interface FailingJob {
 const minTimeLeftMs = 250;
 /** A store that has not answered by then counts as down: the chat then ends with what it has failed with. */
 const storeTimeoutMs = 2500;
-/** A lost connection is back within half a second; adding a job again whose add was executed does nothing. */
-const retryBriefly = { pauseMs: 50, maxMs: 700 };
 
 /** Passes chats whose attempts have failed on to the next provider of their fallback. */
 export class NextAttempts {

@@ -15,7 +15,7 @@ import {
   topics,
 } from '../../../shared/protocol/messages.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
-import { addJob } from '../../../shared/queue/add-attempt.js';
+import { addJob, retryBriefly } from '../../../shared/queue/add-attempt.js';
 import { priorityOf, type ShareLevel } from '../../../shared/queue/priority.js';
 import type { QueueDepth, QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../../../shared/queue/relay.js';
@@ -52,8 +52,6 @@ interface Channels {
 
 /** A store that does not take the job in this time counts as down; if it takes it later, the deadline bounds that. */
 const addTimeoutMs = 2500;
-/** A lost connection is back within half a second; adding a job again whose add was executed does nothing. */
-const retryBriefly = { pauseMs: 50, maxMs: 700 };
 /** How long closing waits for a store that takes no more cancels. */
 const closeTimeoutMs = 1000;
 
