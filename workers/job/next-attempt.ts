@@ -32,6 +32,9 @@ const minTimeLeftMs = 250;
 /** A store that has not answered by then counts as down: the chat then ends with what it has failed with. */
 const storeTimeoutMs = 2500;
 
+/** How long the store may take to let go, in milliseconds. */
+const closingMs = 1000;
+
 /** Passes chats whose attempts have failed on to the next provider of their fallback. */
 export class NextAttempts {
   readonly #deps: NextAttemptsDeps;
@@ -49,7 +52,8 @@ export class NextAttempts {
 
   async close(): Promise<void> {
     const queues = await Promise.allSettled(this.#queues.values());
-    await Promise.all(queues.map((queue) => queue.status === 'fulfilled' && queue.value.close()));
+    const closing = queues.map((queue) => queue.status === 'fulfilled' && queue.value.close());
+    await withTimeout(closingMs, Promise.all(closing)).catch(() => undefined);
   }
 
   /** In PostgreSQL a queue whose first connection fails never recovers. */
