@@ -16,7 +16,7 @@ export class Books {
   /** Enters an answer: `200` or the code of a problem. */
   answered(kind: Kind, answer: string): void {
     add(this.#byAnswer, answer);
-    if (answer !== kind.answer) add(this.wrong, `${kind.model}: ${answer}`);
+    if (!kind.answers.includes(answer)) add(this.wrong, `${kind.model}: ${answer}`);
   }
 
   get inFlight(): number {

@@ -5,8 +5,8 @@ export interface Kind {
   readonly perMille: number;
   /** How long it keeps a worker busy, in milliseconds. */
   readonly busyMs: number;
-  /** What every answer must be: a status 200, or the code of the problem. */
-  readonly answer: string;
+  /** What every answer must be one of: a status 200, or the code of a problem. */
+  readonly answers: readonly string[];
   /** Whether the caller goes before the answer comes. */
   readonly leaves?: true;
 }
@@ -14,15 +14,18 @@ export interface Kind {
 /** The workers' time limit for a call, short so that a provider that hangs costs little. */
 export const providerTimeoutMs = 3000;
 
+/** Of a model that nobody sees succeed: its breaker opens now and then (docs/decisions/0016-circuits-by-model.md). */
+const refused = 'provider_unavailable';
+
 /** Providers of different speed; one request in a hundred meets a fault, and one caller in a hundred leaves. */
 export const mix: readonly Kind[] = [
-  { model: 'sim-latency-200', perMille: 400, busyMs: 200, answer: '200' },
-  { model: 'sim-latency-500', perMille: 400, busyMs: 500, answer: '200' },
-  { model: 'sim-latency-1000', perMille: 180, busyMs: 1000, answer: '200' },
-  { model: 'sim-status-500', perMille: 4, busyMs: 500, answer: 'provider_error' },
-  { model: 'sim-hang', perMille: 3, busyMs: providerTimeoutMs, answer: 'provider_timeout' },
-  { model: 'sim-reset-body', perMille: 3, busyMs: 500, answer: 'provider_error' },
-  { model: 'sim-latency-1500', perMille: 10, busyMs: 750, answer: '200', leaves: true },
+  { model: 'sim-latency-200', perMille: 400, busyMs: 200, answers: ['200'] },
+  { model: 'sim-latency-500', perMille: 400, busyMs: 500, answers: ['200'] },
+  { model: 'sim-latency-1000', perMille: 180, busyMs: 1000, answers: ['200'] },
+  { model: 'sim-status-500', perMille: 4, busyMs: 500, answers: ['provider_error', refused] },
+  { model: 'sim-hang', perMille: 3, busyMs: providerTimeoutMs, answers: ['provider_timeout', refused] },
+  { model: 'sim-reset-body', perMille: 3, busyMs: 500, answers: ['provider_error', refused] },
+  { model: 'sim-latency-1500', perMille: 10, busyMs: 750, answers: ['200', refused], leaves: true },
 ];
 
 /** How long a request of the mix keeps a worker busy on average. */
