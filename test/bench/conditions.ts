@@ -4,11 +4,11 @@ import { seededPosts } from './blog/seed.js';
 import { concurrency } from './gateway.js';
 import { timeoutSeconds, warmUpSeconds } from './measure.js';
 import type { Options, Subject } from './options.js';
+import { peerTitle } from './peer/portkey.js';
 import { processTableSource } from './process-table.js';
 import type { RunPlan } from './runs.js';
 import { type StoreChoice, storeTitles } from './store.js';
-import { peerTitle } from './streams/peer.js';
-import { gapMs, rounds } from './streams/series.js';
+import { gapMs } from './streams/series.js';
 
 /** Under which conditions the numbers came about: name and value, for people. */
 export type Conditions = readonly (readonly [name: string, value: string])[];
@@ -25,24 +25,55 @@ export function describeConditions(
 ): Conditions {
   return [
     ...describeMachine(),
-    ...stores.map((store): [string, string] => [
-      storeTitles[store.name],
-      'missing' in store ? `does not run: ${store.missing}` : store.servedBy,
-    ]),
+    ...describeStores(stores),
     ...options.subjects.map((subject): [string, string] => [subject, processes[subject]]),
-    [
-      'load',
-      'but for streams, autocannon in a process of its own; each connection sends its next request at the answer to the last',
-    ],
+    ...describeLoadGenerator(),
     [
       'runs',
       `${warmUpSeconds} s of warm-up, then ${options.seconds} s measured; no answer in ${timeoutSeconds} s is an error`,
     ],
-    ['open files', `limit ${openFilesLimit()}`],
-    ['CPU and memory', `from ${processTableSource}; peak of a look every half second`],
-    ['shared', 'everything runs on this one machine over loopback, the load generator and the simulator too'],
+    ...describeSharing(),
   ];
 }
+
+/** Under which conditions our gateway was measured beside another. */
+export function describePeerConditions(
+  options: Options,
+  stores: readonly (StoreChoice | MissingStore)[],
+): Conditions {
+  return [
+    ...describeMachine(),
+    ...describeStores(stores),
+    ['other gateway', `${peerTitle} from npm, one process (--headless), without a queue`],
+    ...options.subjects.map((subject): [string, string] => [subject, processes[subject]]),
+    ...describeLoadGenerator(),
+    [
+      'runs',
+      `rounds: ${options.rounds}, in each every row is measured with ours, the other gateway and the simulator alone, one straight after another, the ` +
+        `order turning from round to round; ${options.seconds} s measured, longer where an answer takes longer; no answer in ${timeoutSeconds} s is an error`,
+    ],
+    ...describeSharing(),
+  ];
+}
+
+const describeStores = (stores: readonly (StoreChoice | MissingStore)[]): Conditions =>
+  stores.map((store) => [
+    storeTitles[store.name],
+    'missing' in store ? `does not run: ${store.missing}` : store.servedBy,
+  ]);
+
+const describeLoadGenerator = (): Conditions => [
+  [
+    'load',
+    'but for streams, autocannon in a process of its own; each connection sends its next request at the answer to the last',
+  ],
+];
+
+const describeSharing = (): Conditions => [
+  ['open files', `limit ${openFilesLimit()}`],
+  ['CPU and memory', `from ${processTableSource}; peak of a look every half second`],
+  ['shared', 'everything runs on this one machine over loopback, the load generator and the simulator too'],
+];
 
 /** When and on what it ran, and which commit of ours. */
 export function describeMachine(): Conditions {
@@ -69,9 +100,12 @@ export function openFilesLimit(): number {
 const otherOpenFiles = 150;
 
 /** The runs that the limit of open files allows; says in `skipped` what it does not. */
-export function withinFileLimit(wanted: readonly RunPlan[], skipped: string[]): RunPlan[] {
+export function withinFileLimit<Plan extends Pick<RunPlan, 'connections'>>(
+  wanted: readonly Plan[],
+  skipped: string[],
+): Plan[] {
   const limit = openFilesLimit();
-  const fits = ({ connections }: RunPlan) => connections + otherOpenFiles <= limit;
+  const fits = ({ connections }: Plan) => connections + otherOpenFiles <= limit;
   for (const count of new Set(wanted.filter((plan) => !fits(plan)).map(({ connections }) => connections))) {
     skipped.push(`${count} connections: only ${limit} open files are allowed (ulimit -n)`);
   }
@@ -80,8 +114,7 @@ export function withinFileLimit(wanted: readonly RunPlan[], skipped: string[]): 
 
 const processes: Readonly<Record<Subject, string>> = {
   streams:
-    `as for chat; ${peerTitle} from npm, one process (--headless), in turns with ours and the simulator alone, ${rounds} rounds; ` +
-    `200 deltas ${gapMs} ms apart (20 with a single stream), of which each says when it was sent; a Node process reads them, each client ` +
+    `as for chat; in turns with the simulator alone; 200 deltas ${gapMs} ms apart (20 with a single stream), of which each says when it was sent; a Node process reads them, each client ` +
     'beginning its next stream when the last has ended, the clients one after another; the warm-up is twice as long as a stream',
   chat: `one API, one worker (all four pools, OPENAI_CONCURRENCY=${concurrency}), log level info to files; beside Redis an idle PostgreSQL`,
   blog:

@@ -18,7 +18,9 @@ async function findStore(
   const own = join(dir, name);
   mkdirSync(own);
   try {
-    return name === 'redis' ? await findRedisStore(options.redisUrl) : await findEmbeddedStore(own);
+    return name === 'redis'
+      ? await findRedisStore(options.redisUrl, options.peer ? 'everysec' : 'none')
+      : await findEmbeddedStore(own);
   } catch (error) {
     return { name, missing: (error as Error).message };
   }

@@ -12,14 +12,13 @@ import { blogFolder, runBlogSeries } from './blog/series.js';
 import { describeConditions, type MissingStore, withinFileLimit } from './conditions.js';
 import { findStores } from './find-stores.js';
 import { type Options, parseOptions, type Subject } from './options.js';
+import { compareWithPeer } from './peer/compare.js';
 import { describeConditionList, describeResults, describeRun } from './report.js';
 import type { Results, Series } from './results.js';
 import { planRuns, runSeries } from './series.js';
 import { type StoreChoice, storeTitles } from './store.js';
-import { openPeer, peerTitle } from './streams/peer.js';
-import { compareStreamsWithAims, describeStreamRun } from './streams/report.js';
-import { type StreamFigures, type StreamRun, summarise } from './streams/results.js';
-import { runStreamSeries } from './streams/series.js';
+import { benchStreams } from './streams/bench.js';
+import { compareStreamsWithAims } from './streams/report.js';
 
 const stopWithinMs = 60_000;
 
@@ -44,7 +43,9 @@ async function bench(surroundings: Surroundings): Promise<void> {
   print(`${describeConditionList(conditions)}\n`);
   const series = measures('chat') ? await benchChat(stores, surroundings) : [];
   const blog = measures('blog') ? await benchBlog(surroundings) : undefined;
-  const streams = measures('streams') ? await benchStreams(stores, surroundings) : [];
+  const streams = measures('streams')
+    ? await benchStreams(stores, { ...surroundings, log, print, peer: undefined })
+    : [];
   const aims = [
     ...(measures('chat') ? compareWithAims(series) : []),
     ...(blog ? compareBlogWithAims(blog) : []),
@@ -71,32 +72,6 @@ async function benchChat(
     series.push(await runSeries({ store, plans, log, onRun, ...own }));
   }
   return series;
-}
-
-async function benchStreams(
-  stores: readonly (StoreChoice | MissingStore)[],
-  { options, lifecycle, dir, skipped }: Surroundings,
-): Promise<StreamFigures[]> {
-  const peerFolder = join(dir, 'peer');
-  mkdirSync(peerFolder);
-  const peer = await openPeer(lifecycle, peerFolder).catch((error: Error) => {
-    skipped.push(`${peerTitle}: ${error.message}`);
-    return undefined;
-  });
-  const runs: StreamRun[] = [];
-  const { streams, seconds } = options;
-  for (const store of stores) {
-    // Of a chat's run on the same store, the folder is in use.
-    const own = join(dir, `${store.name}-streams`);
-    mkdirSync(own);
-    const onRun = (run: StreamRun) => print(describeStreamRun(run));
-    if ('missing' in store) skipped.push(`streams, ${storeTitles[store.name]}: ${store.missing}`);
-    else
-      runs.push(
-        ...(await runStreamSeries({ store, peer, streams, seconds, dir: own, outer: lifecycle, log, onRun })),
-      );
-  }
-  return summarise(runs, seconds);
 }
 
 async function benchBlog({ options, lifecycle, dir }: Surroundings): Promise<BlogResults> {
@@ -126,8 +101,9 @@ async function main(): Promise<keyof typeof exitCodes> {
   lifecycle.opened('temporary folder', dir, (path) => rmSync(path, { recursive: true, force: true }));
   const surroundings = { options, lifecycle, dir, skipped: [], log, print };
   try {
-    if (options.against === undefined) await bench(surroundings);
-    else return await compareWithCommit(options.against, surroundings);
+    if (options.against !== undefined) return await compareWithCommit(options.against, surroundings);
+    if (options.peer !== undefined) await compareWithPeer(surroundings);
+    else await bench(surroundings);
     return 'done';
   } catch (error) {
     if (!lifecycle.stopping.aborted) throw error;

@@ -8,6 +8,8 @@ describe('parseOptions', () => {
   it('compares with nothing unless it is asked to', () => {
     expect(parse('', { REDIS_URL: 'redis://example' })).toMatchObject({
       against: undefined,
+      peer: undefined,
+      stores: ['embedded', 'redis'],
       connections: [1, 32, 128, 1000],
       latenciesMs: [0, 500],
       seconds: 10,
@@ -17,12 +19,17 @@ describe('parseOptions', () => {
 
   it('measures streams when it is asked to', () => {
     expect(parse('')).toMatchObject({ subjects: ['chat', 'blog'] });
-    expect(parse('--only streams --streams 5,7')).toMatchObject({ subjects: ['streams'], streams: [5, 7] });
+    expect(parse('--only streams --streams 5,7')).toMatchObject({
+      subjects: ['streams'],
+      streams: [5, 7],
+      rounds: 2,
+    });
   });
 
   it('has shorter defaults for a comparison, on servers of its own', () => {
     expect(parse('--against HEAD~1', { REDIS_URL: 'redis://example' })).toMatchObject({
-      against: { commit: 'HEAD~1', rounds: 4 },
+      against: 'HEAD~1',
+      rounds: 4,
       connections: [1, 32, 128],
       latenciesMs: [0],
       seconds: 1,
@@ -30,9 +37,25 @@ describe('parseOptions', () => {
     });
   });
 
+  it('measures chats and streams on Redis beside another gateway', () => {
+    expect(parse('--peer portkey', { REDIS_URL: 'redis://example' })).toMatchObject({
+      peer: 'portkey',
+      subjects: ['chat', 'streams'],
+      stores: ['redis'],
+      connections: [1, 32, 128, 1000],
+      latenciesMs: [0, 60, 500],
+      rounds: 5,
+      redisUrl: undefined,
+    });
+    expect(parse('--peer portkey --only streams --rounds 1')).toMatchObject({
+      subjects: ['streams'],
+      rounds: 1,
+    });
+  });
+
   it('takes what is asked for instead of a default', () => {
     expect(parse('--against HEAD --rounds 2 --seconds 3 --connections 7 --latencies 20')).toMatchObject({
-      against: { rounds: 2 },
+      rounds: 2,
       connections: [7],
       latenciesMs: [20],
       seconds: 3,
@@ -40,13 +63,16 @@ describe('parseOptions', () => {
   });
 
   it.each([
-    ['--rounds 3', '--rounds: goes with --against'],
+    ['--rounds 3', '--rounds: goes with --against, --peer or streams'],
+    ['--peer litellm', '--peer: litellm is none of portkey'],
+    ['--peer portkey --against HEAD', '--peer: does not go with --against'],
+    ['--peer portkey --only blog', '--only: blog does not go with --peer'],
     ['--against=', '--against: names no commit'],
     ['--against HEAD --rounds 0', '--rounds: 0 is not a whole number from 1 to 1000'],
     ['--against HEAD --rounds many', '--rounds: many is not a whole number from 1 to 1000'],
     [
       '--against HEAD --redis-url redis://example',
-      '--redis-url: does not go with --against, where each checkout has a server of its own',
+      '--redis-url: does not go with --against, which starts servers of its own',
     ],
     ['--against', "Option '--against <value>' argument missing"],
     ['--against --rounds 3', "Option '--against' argument is ambiguous"],

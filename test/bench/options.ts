@@ -10,6 +10,11 @@ export const subjectNames = ['chat', 'blog', 'streams'] as const;
 
 export type Subject = (typeof subjectNames)[number];
 
+/** The gateways that ours can be measured beside. */
+export const peerNames = ['portkey'] as const;
+
+export type PeerName = (typeof peerNames)[number];
+
 /** What the command line asks for. */
 export interface Options {
   readonly subjects: readonly Subject[];
@@ -22,22 +27,20 @@ export interface Options {
   readonly streams: readonly number[];
   /** Length of each measured run. */
   readonly seconds: number;
+  /** How often each row is measured on each side, where there are sides. */
+  readonly rounds: number;
   /** A Redis that runs already; absent means a server of the benchmark's own. */
   readonly redisUrl: string | undefined;
   /** Where the results go as JSON. */
   readonly json: string | undefined;
   /** The commit to compare with; absent means that this checkout alone is measured. */
-  readonly against: Against | undefined;
-}
-
-/** What is compared with, and how often. */
-export interface Against {
-  readonly commit: string;
-  readonly rounds: number;
+  readonly against: string | undefined;
+  /** The gateway to measure in turns with ours. */
+  readonly peer: PeerName | undefined;
 }
 
 const usage = `npm run bench -- [options]
-  --only chat,blog               what is measured: chat, blog, streams (whose run fetches another gateway from npm, to stand beside)
+  --only chat,blog               what is measured: chat, blog, streams
   --stores embedded,redis        chat and streams: which stores of the queue
   --connections 1,32,128,1000    chat: how many clients at once
   --latencies 0,500              chat: how long the simulated provider takes, in milliseconds
@@ -49,12 +52,16 @@ const usage = `npm run bench -- [options]
   --against COMMIT               compares with that commit instead, in turns; then the defaults are
                                  --connections 1,32,128 --latencies 0 --seconds 1, and each side has stores of its own.
                                  Exits with 1 when a row is slower in every round by more than 5 %
-  --rounds 4                     with --against: how often each row is measured on each side
+  --peer portkey                 measures in turns with another gateway, which npm fetches, and with the simulator alone;
+                                 then the defaults are --only chat,streams --stores redis --latencies 0,60,500 --seconds 3,
+                                 and Redis keeps an AOF
+  --rounds 4                     how often each row is measured on each side; by default 4 with --against, 5 with --peer,
+                                 2 for streams alone
 `;
 
 const known = {
-  only: { type: 'string', default: 'chat,blog' },
-  stores: { type: 'string', default: storeNames.join(',') },
+  only: { type: 'string' },
+  stores: { type: 'string' },
   connections: { type: 'string' },
   latencies: { type: 'string' },
   streams: { type: 'string', default: '1,100,500' },
@@ -62,40 +69,72 @@ const known = {
   'redis-url': { type: 'string' },
   json: { type: 'string' },
   against: { type: 'string' },
+  peer: { type: 'string' },
   rounds: { type: 'string' },
   help: { type: 'boolean', default: false },
 } as const;
 
-/** The runs that are done when nothing else is asked for; a comparison does each of them eight times. */
+/** What is done when nothing else is asked for. */
 const defaults = {
-  alone: { connections: '1,32,128,1000', latencies: '0,500', seconds: '10' },
-  against: { connections: '1,32,128', latencies: '0', seconds: '1' },
+  alone: {
+    ...{ only: 'chat,blog', stores: storeNames.join(',') },
+    ...{ connections: '1,32,128,1000', latencies: '0,500', seconds: '10', rounds: '2' },
+  },
+  against: {
+    ...{ only: 'chat,blog', stores: storeNames.join(',') },
+    ...{ connections: '1,32,128', latencies: '0', seconds: '1', rounds: '4' },
+  },
+  peer: {
+    ...{ only: 'chat,streams', stores: 'redis' },
+    ...{ connections: '1,32,128,1000', latencies: '0,60,500', seconds: '3', rounds: '5' },
+  },
 };
-
-const defaultRounds = '4';
 
 /** Reads the command line; `undefined` when it only asked for help. Throws what is wrong with it, in one sentence. */
 export function parseOptions(args: readonly string[], environment: NodeJS.ProcessEnv): Options | undefined {
-  const values = parseValues(args);
-  if (values.help) {
+  const asked = parseValues(args);
+  if (asked.help) {
     process.stdout.write(usage);
     return undefined;
   }
-  const against = againstOf(values);
-  const { connections, latencies, seconds } = { ...defaults[against ? 'against' : 'alone'], ...values };
+  const mode = modeOf(asked);
+  const values = { ...defaults[mode], ...asked };
   const subjects = values.only.split(',').map((text) => nameIn(subjectNames, '--only', text));
-  if (against && subjects.includes('streams')) throw new Error('--only: streams does not go with --against');
+  checkTogether(asked, mode, subjects);
   return {
     subjects,
     streams: values.streams.split(',').map((text) => wholeNumber('--streams', text, 1, 10_000)),
     stores: values.stores.split(',').map((text) => nameIn(storeNames, '--stores', text)),
-    connections: connections.split(',').map((text) => wholeNumber('--connections', text, 1, 20_000)),
-    latenciesMs: latencies.split(',').map((text) => wholeNumber('--latencies', text, 0, 5000)),
-    seconds: wholeNumber('--seconds', seconds, 1, 600),
-    redisUrl: against ? undefined : values['redis-url'] || environment.REDIS_URL || undefined,
+    connections: values.connections.split(',').map((text) => wholeNumber('--connections', text, 1, 20_000)),
+    latenciesMs: values.latencies.split(',').map((text) => wholeNumber('--latencies', text, 0, 30_000)),
+    seconds: wholeNumber('--seconds', values.seconds, 1, 600),
+    rounds: wholeNumber('--rounds', values.rounds, 1, 1000),
+    redisUrl: mode === 'alone' ? values['redis-url'] || environment.REDIS_URL || undefined : undefined,
     json: values.json,
-    against,
+    against: values.against?.trim(),
+    peer: values.peer === undefined ? undefined : nameIn(peerNames, '--peer', values.peer),
   };
+}
+
+type Values = ReturnType<typeof parseValues>;
+type Mode = keyof typeof defaults;
+
+function modeOf({ against, peer }: Values): Mode {
+  if (against !== undefined && peer !== undefined) throw new Error('--peer: does not go with --against');
+  if (against !== undefined) return 'against';
+  return peer === undefined ? 'alone' : 'peer';
+}
+
+/** Throws when one option makes no sense beside another. */
+function checkTogether(values: Values, mode: Mode, subjects: readonly Subject[]): void {
+  const unfit = { alone: undefined, against: 'streams', peer: 'blog' } as const;
+  const subject = subjects.find((each) => each === unfit[mode]);
+  if (subject !== undefined) throw new Error(`--only: ${subject} does not go with --${mode}`);
+  if (values.against?.trim() === '') throw new Error('--against: names no commit');
+  if (mode !== 'alone' && values['redis-url'] !== undefined)
+    throw new Error(`--redis-url: does not go with --${mode}, which starts servers of its own`);
+  if (mode === 'alone' && values.rounds !== undefined && !subjects.includes('streams'))
+    throw new Error('--rounds: goes with --against, --peer or streams');
 }
 
 function parseValues(args: readonly string[]) {
@@ -106,18 +145,6 @@ function parseValues(args: readonly string[]) {
     const [sentence] = (cause as Error).message.split(/\.?\n|\. /);
     throw new Error(sentence, { cause });
   }
-}
-
-function againstOf(values: ReturnType<typeof parseValues>): Against | undefined {
-  const { against, rounds } = values;
-  if (against === undefined) {
-    if (rounds !== undefined) throw new Error('--rounds: goes with --against');
-    return undefined;
-  }
-  if (against.trim() === '') throw new Error('--against: names no commit');
-  if (values['redis-url'] !== undefined)
-    throw new Error('--redis-url: does not go with --against, where each checkout has a server of its own');
-  return { commit: against.trim(), rounds: wholeNumber('--rounds', rounds ?? defaultRounds, 1, 1000) };
 }
 
 function nameIn<Name extends string>(names: readonly Name[], option: string, text: string): Name {

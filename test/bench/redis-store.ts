@@ -5,22 +5,39 @@ import { freePort } from '../../dev/free-port.js';
 import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import { startDatabase } from './embedded-store.js';
 import type { RunningStore, StoreChoice } from './store.js';
+import { parseRedisCounts, type StoreCounts } from './store-counts.js';
 
 const programs = ['redis-server', 'valkey-server'];
 
+/** What a server of our own keeps on disk: nothing, or each write within a second, as it should be in production. */
+export type Persistence = 'none' | 'everysec';
+
+const persistenceOptions: Readonly<Record<Persistence, readonly string[]>> = {
+  none: ['--appendonly', 'no'],
+  everysec: ['--appendonly', 'yes', '--appendfsync', 'everysec'],
+};
+
+const persistenceTitles: Readonly<Record<Persistence, string>> = {
+  none: 'without persistence',
+  everysec: 'with AOF, fsync each second',
+};
+
 /** The Redis at the URL, else a server of our own from the PATH. Throws when there is neither. */
-export async function findRedisStore(url: string | undefined): Promise<StoreChoice> {
-  return url === undefined ? findOwn() : findRunning(url);
+export async function findRedisStore(
+  url: string | undefined,
+  persistence: Persistence,
+): Promise<StoreChoice> {
+  return url === undefined ? findOwn(persistence) : findRunning(url);
 }
 
-function findOwn(): StoreChoice {
+function findOwn(persistence: Persistence): StoreChoice {
   for (const program of programs) {
     const version = versionOf(program);
     if (version !== undefined) {
       return {
         name: 'redis',
-        servedBy: `${version} (${program} of the PATH, started for the benchmark without persistence)`,
-        open: (lifecycle, dir) => startServer(program, lifecycle, dir),
+        servedBy: `${version} (${program} of the PATH, started for the benchmark ${persistenceTitles[persistence]})`,
+        open: (lifecycle, dir) => startServer({ program, persistence, lifecycle, dir }),
       };
     }
   }
@@ -35,20 +52,17 @@ function versionOf(program: string): string | undefined {
   }
 }
 
-async function startServer(program: string, lifecycle: Lifecycle, dir: string): Promise<RunningStore> {
+interface ServerDeps {
+  program: string;
+  persistence: Persistence;
+  lifecycle: Lifecycle;
+  dir: string;
+}
+
+async function startServer({ program, persistence, lifecycle, dir }: ServerDeps): Promise<RunningStore> {
   const port = await freePort();
-  const options = [
-    '--port',
-    `${port}`,
-    '--bind',
-    '127.0.0.1',
-    '--save',
-    '',
-    '--appendonly',
-    'no',
-    '--dir',
-    dir,
-  ];
+  const place = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', dir];
+  const options = [...place, '--save', '', ...persistenceOptions[persistence]];
   const server = spawn(program, options, { stdio: 'ignore' });
   const ended = once(server, 'exit');
   lifecycle.opened('redis', server, async () => {
@@ -59,7 +73,21 @@ async function startServer(program: string, lifecycle: Lifecycle, dir: string): 
   const failed = ended.then(() => Promise.reject(new Error(`${program} ended at once`)));
   failed.catch(() => undefined);
   await Promise.race([ask(url, (redis) => redis.ping()), failed]);
-  return { variables: await variablesFor(url, lifecycle, dir), pid: server.pid };
+  const count = openCounter(url, lifecycle);
+  return { variables: await variablesFor(url, lifecycle, dir), pid: server.pid, count };
+}
+
+/** Asks on a connection of its own, and leaves out what that itself takes. */
+function openCounter(url: string, lifecycle: Lifecycle): () => Promise<StoreCounts> {
+  const redis = lifecycle.opened('counting', new Redis(url), (open) => open.disconnect());
+  let ownBytesOut = 0;
+  return async () => {
+    const info = await redis.info('stats', 'commandstats');
+    const counts = parseRedisCounts(info);
+    const bytesOut = counts.bytesOut - ownBytesOut;
+    ownBytesOut += Buffer.byteLength(info);
+    return { ...counts, bytesOut };
+  };
 }
 
 /** The blog, users and tokens are in PostgreSQL wherever the queue lives. */

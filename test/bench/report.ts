@@ -1,6 +1,7 @@
 import { describeBlog } from './blog/report.js';
 import type { Conditions } from './conditions.js';
 import type { StoreName } from './options.js';
+import { peerTitle } from './peer/portkey.js';
 import { overSimulatorMs, type Results, type Series } from './results.js';
 import type { Run } from './runs.js';
 import { storeTitles } from './store.js';
@@ -32,6 +33,7 @@ export function describeRun(store: StoreName, { target, latencyMs, connections, 
 
 /** Says in a report what was asked. */
 export function titleOf(target: Run['target'], store: StoreName): string {
+  if (target === 'portkey') return peerTitle;
   if (target === 'simulator') return 'simulator alone';
   return target === 'chat' ? storeTitles[store] : `${storeTitles[store]}, ${target}`;
 }

@@ -1,57 +1,64 @@
 import { chatHeaders, type Gateway, messages } from './gateway.js';
 import type { LoadResult } from './load.js';
-import { measure } from './measure.js';
+import { type Metered, measure } from './measure.js';
+import { completionsPath, headersToward, type Peer } from './peer/portkey.js';
+import type { Side } from './peer/sides.js';
+import type { RunningStore } from './store.js';
 import type { Traffic } from './traffic.js';
-import type { Usage } from './usage.js';
 
 /** One run to do. */
 export interface RunPlan {
-  /** The chat API, the same with each chat kept for later, or the simulator without anything of ours before it. */
-  readonly target: 'chat' | 'stored chat' | 'simulator';
+  /** The chat API, the same with each chat kept for later, the other gateway, or the simulator with nothing before it. */
+  readonly target: 'chat' | 'stored chat' | Exclude<Side, 'quillgate'>;
   /** How long the simulated provider takes. */
   readonly latencyMs: number;
   readonly connections: number;
 }
 
 /** One run that was done. */
-export interface Run extends RunPlan {
-  readonly load: LoadResult;
-  readonly usage: Usage;
+export interface Run extends RunPlan, Metered<LoadResult> {
   /** Calls that the simulator had open at once, from the beginning of the warm-up. */
   readonly maxAtProvider: number;
 }
 
-interface RunDeps {
-  gateway: Gateway;
-  storePid: number | undefined;
+/** What requests can go to. */
+export interface Targets {
+  readonly gateway: Gateway;
+  readonly peer?: Peer | undefined;
+}
+
+interface RunDeps extends Targets {
+  store: RunningStore;
   seconds: number;
   warmUpSeconds?: number;
+  timeoutSeconds?: number;
   signal: AbortSignal;
 }
 
 /** Does one run, and waits until the requests that its end has cut off are dealt with. */
 export async function doRun(plan: RunPlan, deps: RunDeps): Promise<Run> {
-  const { gateway, storePid, signal, ...lengths } = deps;
+  const { gateway, peer, store, signal, ...lengths } = deps;
   const calls = `${gateway.simulatorUrl}/__simulator/calls`;
   await fetch(calls, { method: 'DELETE', signal });
-  const order = { traffic: trafficOf(plan, gateway), connections: plan.connections, ...lengths };
-  const { load, usage } = await measure(order, { ...gateway.pids, store: storePid }, signal);
+  const order = { traffic: trafficOf(plan, deps), connections: plan.connections, ...lengths };
+  const pids = { ...gateway.pids, store: store.pid, peer: peer?.pid };
+  const metered = await measure(order, { pids, signal, countStore: store.count });
   const stats = (await (await fetch(`${calls}/stats`, { signal })).json()) as CallStats;
   await gateway.answersOne();
-  return { ...plan, load, usage, maxAtProvider: stats.providers.openai?.peakInFlight ?? 0 };
+  return { ...plan, ...metered, maxAtProvider: stats.providers.openai?.peakInFlight ?? 0 };
 }
 
 interface CallStats {
   providers: { openai?: { peakInFlight: number } };
 }
 
-/** What the requests of a run look like. */
+/** What the requests of a run look like; all make the same call at the simulator. */
 export function trafficOf(
   { target, latencyMs }: Pick<RunPlan, 'target' | 'latencyMs'>,
-  gateway: Gateway,
+  { gateway, peer }: Targets,
 ): Traffic {
   const model = latencyMs === 0 ? 'sim-echo' : `sim-latency-${latencyMs}`;
-  if (target !== 'simulator') {
+  if (target === 'chat' || target === 'stored chat') {
     const key = target === 'stored chat' && { 'Idempotency-Key': '{unique}' };
     return {
       ...to(gateway.chatUrl),
@@ -60,12 +67,24 @@ export function trafficOf(
       expected: { status: 200, body: { kind: 'object', fields: ['response'] } },
     };
   }
+  const { url, headers } = completionsOf(target, { gateway, peer });
   return {
-    ...to(`${gateway.simulatorUrl}/v1/chat/completions`),
-    headers: { Authorization: 'Bearer simulator', 'Content-Type': 'application/json' },
+    ...to(url),
+    headers,
     bodies: [JSON.stringify({ model, messages })],
     expected: { status: 200, body: { kind: 'object', fields: ['choices'] } },
   };
+}
+
+/** Where OpenAI's own requests go, straight to the simulator or through the other gateway. */
+export function completionsOf(
+  target: Exclude<Side, 'quillgate'>,
+  { gateway: { simulatorUrl }, peer }: Targets,
+): { url: string; headers: Record<string, string> } {
+  const headers = { Authorization: 'Bearer simulator', 'Content-Type': 'application/json' };
+  if (target === 'simulator') return { url: simulatorUrl + completionsPath, headers };
+  if (peer === undefined) throw new Error('there is no other gateway');
+  return { url: peer.origin + completionsPath, headers: { ...headers, ...headersToward(simulatorUrl) } };
 }
 
 function to(url: string): Pick<Traffic, 'method' | 'origin' | 'targets'> {

@@ -35,7 +35,7 @@ export async function runSeries({
   const running = await store.open(lifecycle, dir);
   const simulator = await openSimulator(lifecycle, dir);
   const gateway = await openGateway({ store: running, simulator, lifecycle, dir });
-  const deps = { gateway, storePid: running.pid, signal: lifecycle.stopping };
+  const deps = { gateway, store: running, signal: lifecycle.stopping };
   const guarded = (plan: RunPlan, length: number) =>
     Promise.race([doRun(plan, { ...deps, seconds: length }), gateway.failed]);
   await guarded(heating, heatingSeconds);

@@ -1,5 +1,6 @@
 import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import type { StoreName } from './options.js';
+import type { StoreCounts } from './store-counts.js';
 
 /** A store that can be started here. */
 export interface StoreChoice {
@@ -16,6 +17,8 @@ export interface RunningStore {
   readonly variables: Readonly<Record<string, string>>;
   /** Its first process; undefined when it is not the benchmark's own. */
   readonly pid: number | undefined;
+  /** What it has counted since it started; absent where it does not count. */
+  count?(): Promise<StoreCounts>;
 }
 
 /** Says what a store is called in reports. */

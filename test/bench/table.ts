@@ -1,3 +1,4 @@
+import type { Ratio } from './interleaved/statistics.js';
 import type { LoadErrors, LoadResult } from './load.js';
 import type { Part, PartUsage } from './usage.js';
 
@@ -55,10 +56,13 @@ export function describeLoad(title: string, connections: number, load: LoadResul
   );
 }
 
-export function perSecond(load: LoadResult): string {
-  const rate = load.answers / load.seconds;
-  return number(rate, rate < 100 ? 1 : 0);
-}
+export const perSecond = (load: LoadResult): string => perSecondCell(load.answers / load.seconds);
+
+export const perSecondCell = (rate: number): string => number(rate, rate < 100 ? 1 : 0);
+
+/** The median of the rounds, and the least to the most. */
+export const ratioCell = (ratio: Ratio | undefined): string =>
+  ratio ? `${number(ratio.median, 2)} (${number(ratio.least, 2)} to ${number(ratio.most, 2)})` : '–';
 
 /** CPU milliseconds for each answer. */
 export const perRequest = (load: LoadResult, cpuSeconds: number): string =>

@@ -22,7 +22,7 @@ const print = (text: string): boolean => process.stdout.write(text);
 /** `npm run soak`: half load with some faults for long; memory, gauges and books, and the comparison with the aims. */
 async function soak(options: Options, lifecycle: Lifecycle, dir: string): Promise<boolean> {
   const choice = await (options.store === 'redis'
-    ? findRedisStore(options.redisUrl)
+    ? findRedisStore(options.redisUrl, 'none')
     : findEmbeddedStore(dir));
   const perSecond = capacityPerSecond(options.concurrency) / 2;
   print(

@@ -6,12 +6,12 @@ import type { Task } from '../blog/results.js';
 import { connectionsOf } from '../blog/series.js';
 import { type BlogService, openBlog } from '../blog/service.js';
 import { type Found, findOut, trafficOf } from '../blog/traffic.js';
+import type { Row } from '../interleaved/interleave.js';
 import { measure } from '../measure.js';
+import { whyNotAnswered } from '../requests.js';
 import type { Target, Traffic } from '../traffic.js';
-import type { ComparisonDeps } from './deps.js';
-import { type Compared, interleave, type Row } from './interleave.js';
-import { figuresOf, whyNotAnswered } from './requests.js';
-import type { Side } from './statistics.js';
+import { type Compared, type ComparisonDeps, compareRows, figuresOf } from './comparison.js';
+import type { Measured, Side } from './statistics.js';
 
 const reads: readonly Task[] = [
   'get',
@@ -37,7 +37,7 @@ interface RunningSide {
 
 /** Compares the blog: two APIs, each on a PostgreSQL of its own with the same posts. All reads come before the first write. */
 export async function compareBlog(deps: ComparisonDeps): Promise<Compared> {
-  const { outer, log, rounds, onRound } = deps;
+  const { outer, log } = deps;
   const lifecycle = outer.opened('blog', new Lifecycle(log), (open) => open.close());
   const [baseline, candidate] = await Promise.all([
     openSide('baseline', deps, lifecycle),
@@ -49,22 +49,21 @@ export async function compareBlog(deps: ComparisonDeps): Promise<Compared> {
     const traffic = await trafficNow(task, running[side], lifecycle.stopping);
     const order = { traffic, connections: connectionsOf(task), seconds, warmUpSeconds: deps.warmUpSeconds };
     const failed = [running.baseline.blog.failed, running.candidate.blog.failed];
-    return Promise.race([measure(order, blog.pids, lifecycle.stopping), ...failed]);
+    return Promise.race([measure(order, { pids: blog.pids, signal: lifecycle.stopping }), ...failed]);
   };
   // Unmeasured: code that Node compiles late must not count against the first rounds.
   for (const task of ['get', 'first page'] as const) {
     await run('baseline', task, heatingSeconds);
     await run('candidate', task, heatingSeconds);
   }
-  const rowOf = (task: Task): Row => ({
+  const rowOf = (task: Task): Row<Side, Measured> => ({
     title: `${taskTitles[task]}, callers ${connectionsOf(task)}`,
     whyNot: async (side) =>
       whyNotAnswered(await trafficNow(task, running[side], lifecycle.stopping), lifecycle.stopping),
     measure: async (side) => figuresOf(await run(side, task, deps.seconds)),
   });
   const parts: Compared[] = [];
-  for (const tasks of [reads, writes])
-    parts.push(await interleave({ rows: tasks.map(rowOf), rounds, onRound }));
+  for (const tasks of [reads, writes]) parts.push(await compareRows(tasks.map(rowOf), deps));
   await lifecycle.close();
   return { rows: parts.flatMap(({ rows }) => rows), skipped: parts.flatMap(({ skipped }) => skipped) };
 }

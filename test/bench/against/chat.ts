@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import type { ChildProgram } from '../../../dev/child-program.js';
 import { Lifecycle } from '../../../shared/runtime/lifecycle.js';
 import { type Gateway, openGateway, openSimulator } from '../gateway.js';
+import type { Row } from '../interleaved/interleave.js';
 import { titleOf } from '../report.js';
+import { whyNotAnswered } from '../requests.js';
 import { doRun, type RunPlan, trafficOf } from '../runs.js';
 import { heating } from '../series.js';
-import type { StoreChoice } from '../store.js';
-import type { ComparisonDeps } from './deps.js';
-import { type Compared, interleave, type Row } from './interleave.js';
-import { figuresOf, whyNotAnswered } from './requests.js';
-import type { Side } from './statistics.js';
+import type { RunningStore, StoreChoice } from '../store.js';
+import { type Compared, type ComparisonDeps, compareRows, figuresOf } from './comparison.js';
+import type { Measured, Side } from './statistics.js';
 
 interface ChatDeps extends ComparisonDeps {
   store: StoreChoice;
@@ -20,14 +20,14 @@ interface ChatDeps extends ComparisonDeps {
 /** One side's programs on a store of their own. */
 interface RunningSide {
   readonly gateway: Gateway;
-  readonly storePid: number | undefined;
+  readonly store: RunningStore;
 }
 
 const heatingSeconds = 3;
 
 /** Compares the chat on one store: two gateways, each with a server of its own, before one simulator. */
 export async function compareChat(deps: ChatDeps): Promise<Compared> {
-  const { store, plans, outer, log, rounds, onRound } = deps;
+  const { store, plans, outer, log } = deps;
   const lifecycle = outer.opened(store.name, new Lifecycle(log), (open) => open.close());
   const simulator = await openSimulator(lifecycle, deps.dir);
   const [baseline, candidate] = await Promise.all([
@@ -49,13 +49,13 @@ export async function compareChat(deps: ChatDeps): Promise<Compared> {
   await run('baseline', heating, heatingSeconds);
   await run('candidate', heating, heatingSeconds);
   const rows = plans.map(
-    (plan): Row => ({
+    (plan): Row<Side, Measured> => ({
       title: `${titleOf(plan.target, store.name)}, provider ${plan.latencyMs} ms, callers ${plan.connections}`,
-      whyNot: (side) => whyNotAnswered(trafficOf(plan, running[side].gateway), lifecycle.stopping),
+      whyNot: (side) => whyNotAnswered(trafficOf(plan, running[side]), lifecycle.stopping),
       measure: async (side) => figuresOf(await run(side, plan, deps.seconds)),
     }),
   );
-  const compared = await interleave({ rows, rounds, onRound });
+  const compared = await compareRows(rows, deps);
   await lifecycle.close();
   return compared;
 }
@@ -72,7 +72,7 @@ async function openSide(side: Side, deps: SideDeps): Promise<RunningSide> {
   const running = await store.open(lifecycle, dir);
   const checkout = roots[side];
   const gateway = await openGateway({ store: running, simulator, lifecycle, dir, checkout });
-  return { gateway, storePid: running.pid };
+  return { gateway, store: running };
 }
 
 /** Callers of the row whose chats are kept. */

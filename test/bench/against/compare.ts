@@ -4,16 +4,15 @@ import type { Lifecycle } from '../../../shared/runtime/lifecycle.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { withinFileLimit } from '../conditions.js';
 import { findStores } from '../find-stores.js';
-import type { Against, Options } from '../options.js';
+import type { Options } from '../options.js';
 import { thisCheckout } from '../programs.js';
 import { describeConditionList } from '../report.js';
 import { storeTitles } from '../store.js';
 import { compareBlog } from './blog.js';
 import { compareChat, planRows } from './chat.js';
 import { checkOut, findCommit } from './checkout.js';
+import type { Compared, ComparisonDeps } from './comparison.js';
 import { describeComparisonConditions, loadAverage, warmUpSeconds } from './conditions.js';
-import type { ComparisonDeps } from './deps.js';
-import type { Compared } from './interleave.js';
 import { type Comparison, describeComparison, describeRound } from './report.js';
 
 interface Surroundings {
@@ -27,18 +26,18 @@ interface Surroundings {
 
 /** `npm run bench -- --against COMMIT`: builds the commit, measures both checkouts in turns, and says where this one is slower. */
 export async function compareWithCommit(
-  against: Against,
+  name: string,
   surroundings: Surroundings,
 ): Promise<'done' | 'slower'> {
   const { options, lifecycle, dir, log, print } = surroundings;
-  const commit = await findCommit(against.commit, { lifecycle });
+  const commit = await findCommit(name, { lifecycle });
   const baseline = await checkOut(commit, { dir, lifecycle, onStep: (step) => print(`${step}\n`) });
   const stores = options.subjects.includes('chat') ? await findStores(options, dir) : [];
-  const conditions = describeComparisonConditions({ options, against, baseline, stores });
+  const conditions = describeComparisonConditions({ options, baseline, stores });
   print(`\n${describeConditionList(conditions)}\n`);
   const deps: Omit<ComparisonDeps, 'dir'> = {
     roots: { baseline: baseline.root, candidate: thisCheckout },
-    rounds: against.rounds,
+    rounds: options.rounds,
     seconds: options.seconds,
     warmUpSeconds,
     outer: lifecycle,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { seededPosts } from '../blog/seed.js';
 import { type Conditions, describeMachine, type MissingStore } from '../conditions.js';
 import { timeoutSeconds } from '../measure.js';
-import type { Against, Options } from '../options.js';
+import type { Options } from '../options.js';
 import { thisCheckout } from '../programs.js';
 import { type StoreChoice, storeTitles } from '../store.js';
 import type { Checkout } from './checkout.js';
@@ -14,13 +14,12 @@ export const warmUpSeconds = 0.5;
 
 interface Facts {
   options: Options;
-  against: Against;
   baseline: Checkout;
   stores: readonly (StoreChoice | MissingStore)[];
 }
 
 /** Under which conditions two checkouts were compared. */
-export function describeComparisonConditions({ options, against, baseline, stores }: Facts): Conditions {
+export function describeComparisonConditions({ options, baseline, stores }: Facts): Conditions {
   const facts = describeMachine();
   const commit = facts.find(([name]) => name === 'commit')?.[1];
   return [
@@ -40,7 +39,7 @@ export function describeComparisonConditions({ options, against, baseline, store
     ['load and provider', `both sides have the candidate's load generator, simulator and stores`],
     [
       'runs',
-      `rounds: ${against.rounds}, in each both sides of every row one after the other, the order turning from round to round; ` +
+      `rounds: ${options.rounds}, in each both sides of every row one after the other, the order turning from round to round; ` +
         `${warmUpSeconds} s of warm-up, then ${options.seconds} s measured; no answer in ${timeoutSeconds} s is an error`,
     ],
     ['callers', 'as the rows say, each sends its next request at the answer to the last'],

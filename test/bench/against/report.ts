@@ -1,7 +1,8 @@
 import type { Conditions } from '../conditions.js';
-import { type Column, number, percent, table } from '../table.js';
-import type { RowResult } from './interleave.js';
-import { median, type Ratio, type Round, sides, toleratedShare, type Verdict } from './statistics.js';
+import { median } from '../interleaved/statistics.js';
+import { type Column, number, percent, perSecondCell, ratioCell, table } from '../table.js';
+import type { RowResult } from './comparison.js';
+import { type Round, sides, toleratedShare, type Verdict } from './statistics.js';
 
 /** Everything that came of a comparison; what `--json` writes. */
 export interface Comparison {
@@ -14,7 +15,7 @@ export interface Comparison {
 /** One round of a row in one line, to watch the comparison go. */
 export function describeRound(title: string, { baseline, candidate }: Round): string {
   const ratio = candidate.perSecond / baseline.perSecond;
-  return `${title}: ${rate(baseline.perSecond)} → ${rate(candidate.perSecond)} requests/s, × ${number(ratio, 2)}\n`;
+  return `${title}: ${perSecondCell(baseline.perSecond)} → ${perSecondCell(candidate.perSecond)} requests/s, × ${number(ratio, 2)}\n`;
 }
 
 /** All of it as Markdown that can be pasted into a page. */
@@ -49,15 +50,10 @@ const verdictTitles: Readonly<Record<Verdict, string>> = {
 
 const columns: readonly Column<RowResult>[] = [
   ['row', ({ title }) => title],
-  ['baseline, requests/s', ({ perSecond }) => rate(perSecond.baseline)],
-  ['candidate, requests/s', ({ perSecond }) => rate(perSecond.candidate)],
+  ['baseline, requests/s', ({ perSecond }) => perSecondCell(perSecond.baseline)],
+  ['candidate, requests/s', ({ perSecond }) => perSecondCell(perSecond.candidate)],
   ['ratio', ({ ratio }) => ratioCell(ratio)],
   ['CPU per answer, ratio', ({ cpuRatio }) => ratioCell(cpuRatio)],
   ['errors', ({ errors }) => `${number(errors.baseline)} / ${number(errors.candidate)}`],
   ['', ({ verdict }) => verdictTitles[verdict]],
 ];
-
-const ratioCell = (ratio: Ratio | undefined): string =>
-  ratio ? `${number(ratio.median, 2)} (${number(ratio.least, 2)} to ${number(ratio.most, 2)})` : '–';
-
-const rate = (value: number): string => number(value, value < 100 ? 1 : 0);

@@ -1,3 +1,6 @@
+import type { Round as AnyRound } from '../interleaved/interleave.js';
+import { median, type Ratio, ratioOf } from '../interleaved/statistics.js';
+
 /** The two checkouts that are compared: the one of the commit, and the one that the benchmark was started in. */
 export const sides = ['baseline', 'candidate'] as const;
 
@@ -16,15 +19,7 @@ export interface Measured {
   readonly othersBusy: number;
 }
 
-/** One measurement of each side, one straight after the other. */
-export type Round = Readonly<Record<Side, Measured>>;
-
-/** Candidate by baseline, over the rounds. */
-export interface Ratio {
-  readonly median: number;
-  readonly least: number;
-  readonly most: number;
-}
+export type Round = AnyRound<Side, Measured>;
 
 export type Verdict = 'slower' | 'faster' | 'no difference' | 'not judged';
 
@@ -32,7 +27,7 @@ export type Verdict = 'slower' | 'faster' | 'no difference' | 'not judged';
 export interface Summary {
   /** Median answers per second. */
   readonly perSecond: Readonly<Record<Side, number>>;
-  /** Of the answers per second in each round; absent when the baseline gave none. */
+  /** Candidate by baseline, of the answers per second; absent when the baseline gave none. */
   readonly ratio?: Ratio;
   /** Of the CPU time for one answer. It wavers less than the answers per second when others use the machine. */
   readonly cpuRatio?: Ratio;
@@ -50,8 +45,8 @@ export function summarise(rounds: readonly Round[]): Summary {
     baseline: figure('baseline'),
     candidate: figure('candidate'),
   });
-  const ratio = ratioOf(rounds, ({ perSecond }) => perSecond);
-  const cpuRatio = ratioOf(rounds, ({ cpuMs }) => cpuMs);
+  const ratio = ratioOf(rounds.map(({ baseline, candidate }) => [candidate.perSecond, baseline.perSecond]));
+  const cpuRatio = ratioOf(rounds.map(({ baseline, candidate }) => [candidate.cpuMs, baseline.cpuMs]));
   return {
     perSecond: bySide((side) => median(of(side, ({ perSecond }) => perSecond))),
     ...(ratio && { ratio }),
@@ -70,24 +65,4 @@ export function judge(ratio: Ratio | undefined, rounds: number): Verdict {
   if (ratio.most < 1 - toleratedShare) return 'slower';
   if (ratio.least > 1 + toleratedShare) return 'faster';
   return 'no difference';
-}
-
-function ratioOf(
-  rounds: readonly Round[],
-  pick: (measured: Measured) => number | undefined,
-): Ratio | undefined {
-  const ratios = rounds.flatMap(({ baseline, candidate }) => {
-    const [before, after] = [pick(baseline), pick(candidate)];
-    return before !== undefined && after !== undefined && before > 0 ? [after / before] : [];
-  });
-  if (ratios.length < rounds.length || ratios.length === 0) return undefined;
-  return { median: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) };
-}
-
-/** The middle one, or the mean of the two in the middle; not a number when there is none. */
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((one, other) => one - other);
-  const middle = sorted.length / 2;
-  const [low, high] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]];
-  return low === undefined || high === undefined ? Number.NaN : (low + high) / 2;
 }

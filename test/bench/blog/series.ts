@@ -48,7 +48,7 @@ export async function runBlogSeries({
   const found = await findOut(blog, lifecycle.stopping);
   const doRun = async ({ task, connections, ...lengths }: RunPlan): Promise<BlogRun> => {
     const order = { traffic: trafficOf(task, blog, found), connections, ...lengths };
-    const work = measure(order, blog.pids, lifecycle.stopping);
+    const work = measure(order, { pids: blog.pids, signal: lifecycle.stopping });
     return { task, connections, ...(await Promise.race([work, blog.failed])) };
   };
   // Once, unmeasured: code that Node compiles late must not count against the first runs.

@@ -1,8 +1,8 @@
 import { type AimResult, notMeasured, verdict } from '../aims.js';
+import { peerTitle } from '../peer/portkey.js';
 import { storeTitles } from '../store.js';
 import { type Column, ms, number, partTitles, percent, table } from '../table.js';
 import type { Part } from '../usage.js';
-import { peerTitle } from './peer.js';
 import { baselineOf, type StreamFigures, type StreamRun } from './results.js';
 import { windowMs } from './series.js';
 

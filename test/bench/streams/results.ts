@@ -1,20 +1,16 @@
+import { median } from '../interleaved/statistics.js';
+import type { Metered } from '../measure.js';
 import type { StoreName } from '../options.js';
+import type { Side } from '../peer/sides.js';
 import type { Usage } from '../usage.js';
 import type { StreamResult } from './stream-load.js';
 
-/** What streams: the simulator with nothing before it, our API, or the other gateway. */
-export const streamTargets = ['simulator', 'quillgate', 'portkey'] as const;
-
-export type StreamTarget = (typeof streamTargets)[number];
-
 /** One run of streams. */
-export interface StreamRun {
+export interface StreamRun extends Metered<StreamResult> {
   readonly store: StoreName;
-  readonly target: StreamTarget;
+  readonly target: Side;
   /** At once. */
   readonly streams: number;
-  readonly load: StreamResult;
-  readonly usage: Usage;
 }
 
 /** What the runs of one target with so many streams, on one store, come to: medians of times, sums of counts. */
@@ -45,7 +41,7 @@ export function summarise(runs: readonly StreamRun[], seconds: number): StreamFi
 function figuresOf(group: readonly StreamRun[], seconds: number): StreamFigures {
   const [{ store, target, streams }] = group as [StreamRun];
   const sum = (value: (run: StreamRun) => number) => group.reduce((total, run) => total + value(run), 0);
-  const middle = (value: (run: StreamRun) => number) => median(group.map(value));
+  const middle = (value: (run: StreamRun) => number) => median(group.map(value).filter(Number.isFinite));
   const deltas = sum(({ load }) => load.deltas);
   const parts = new Set(group.flatMap(({ usage }) => Object.keys(usage.parts) as (keyof Usage['parts'])[]));
   const ofParts = (value: (part: keyof Usage['parts']) => number) =>
@@ -68,13 +64,6 @@ function figuresOf(group: readonly StreamRun[], seconds: number): StreamFigures 
     machineBusy: middle(({ usage }) => usage.machineBusy),
     othersBusy: middle(({ usage }) => usage.othersBusy),
   };
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
-  const middle = sorted.length / 2;
-  const [low = Number.NaN, high = Number.NaN] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]];
-  return (low + high) / 2;
 }
 
 /** The same streams straight from the simulator, beside this one. */

@@ -13,6 +13,15 @@ export interface Peer {
   readonly pid: number | undefined;
 }
 
+/** Where it takes the requests that OpenAI's API takes, and so does the simulator. */
+export const completionsPath = '/v1/chat/completions';
+
+/** What a request to it needs besides: to whom it passes it on. */
+export const headersToward = (simulatorUrl: string): Record<string, string> => ({
+  'x-portkey-provider': 'openai',
+  'x-portkey-custom-host': `${simulatorUrl}/v1`,
+});
+
 const name = '@portkey-ai/gateway';
 const version = '1.15.2';
 /** With newer ones, which its range allows, every stream of it fails (`TypeError: immutable`, of the provider's headers). */
