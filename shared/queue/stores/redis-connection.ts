@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { ClusteredRedis, RedisAddress, SingleRedis, WatchedRedis } from '../../urls/redis-url.js';
 
@@ -13,14 +14,36 @@ export type OutageMode = 'fail-fast' | 'blocking';
 /** Connects, and reconnects without end; the caller listens to `error`. */
 export function connectRedis(address: RedisAddress, mode: OutageMode): RedisConnection {
   const redis = connectTo(address, mode);
-  if (redis instanceof Cluster) redis.on('+node', allowManyRefusals);
-  else allowManyRefusals(redis);
+  if (redis instanceof Cluster) redis.on('+node', prepareSockets);
+  else prepareSockets(redis);
   return redis;
 }
 
+/** Each reconnect opens another socket. */
+function prepareSockets(redis: Redis): void {
+  redis.on('connect', () => {
+    allowManyRefusals(redis.stream);
+    writeOncePerTurn(redis.stream);
+  });
+}
+
 /** ioredis adds a listener to the socket for each command that `reconnectOnError` retries: Node would warn of a leak. */
-function allowManyRefusals(redis: Redis): void {
-  redis.on('connect', () => redis.stream.setMaxListeners(0));
+const allowManyRefusals = (socket: Socket): void => void socket.setMaxListeners(0);
+
+/**
+ * Sends the commands of one turn of the event loop in one write, at its end: a write costs this process, and a read Redis,
+ * about as much as a short command. BullMQ's blocking reads have connections of their own, which send one command at a time.
+ */
+function writeOncePerTurn(socket: Socket): void {
+  const { write } = socket;
+  const uncork = () => socket.uncork();
+  socket.write = (...data: unknown[]) => {
+    if (socket.writableCorked === 0) {
+      socket.cork();
+      setImmediate(uncork);
+    }
+    return Reflect.apply(write, socket, data);
+  };
 }
 
 function connectTo(address: RedisAddress, mode: OutageMode): RedisConnection {

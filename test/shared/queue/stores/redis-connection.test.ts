@@ -1,6 +1,8 @@
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { Cluster } from 'ioredis';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { freePort } from '../../../../dev/free-port.js';
 import {
   connectRedis,
@@ -69,6 +71,7 @@ async function connect(url: string, mode: OutageMode): Promise<RedisConnection> 
 
 /** As promised. */
 const wellAfterMs = 10_000;
+const patient = { timeout: wellAfterMs };
 
 describe.skipIf(findRedisBinary() === undefined).each(Object.entries(topologies))('to %s', (_name, start) => {
   it('replaces a connection that has died without a word, and only then', async () => {
@@ -97,7 +100,31 @@ describe.skipIf(findRedisBinary() === undefined).each(Object.entries(topologies)
     expect(set).toBe('OK');
     expect(performance.now() - diedAt).toBeLessThan(wellAfterMs);
   });
+
+  it('sends the commands of one turn of the event loop in one write, after a reconnect too', async () => {
+    const redis = await connect((await start()).url, 'fail-fast');
+    const sendTogether = async () => {
+      // The connections to a cluster's nodes open with the first command.
+      await expect.poll(() => redis.get('key').catch(() => 'failed'), patient).not.toBe('failed');
+      const socket = socketOf(redis);
+      const [write, writeAll] = [vi.spyOn(socket, '_write'), vi.spyOn(socket, '_writev')];
+      await Promise.all(Array.from({ length: 5 }, (_, n) => redis.set('key', n)));
+      return [write.mock.calls.length, writeAll.mock.calls.length];
+    };
+    expect(await sendTogether()).toEqual([0, 1]);
+    const [first, isBack] = [socketOf(redis), once(redis, 'ready')];
+    redis.disconnect(true);
+    await isBack;
+    expect(await sendTogether()).toEqual([0, 1]);
+    expect(socketOf(redis)).not.toBe(first);
+  });
 });
+
+function socketOf(redis: RedisConnection): Socket {
+  const node = redis instanceof Cluster ? redis.nodes('master')[0] : redis;
+  if (node === undefined) throw new Error('no master');
+  return node.stream;
+}
 
 describe.skipIf(findRedisBinary() === undefined)('to a server that became a replica', () => {
   it('warns of no leak, however many commands it refuses', async () => {
