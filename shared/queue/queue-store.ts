@@ -24,6 +24,8 @@ export interface QueueStore {
   createWorker(name: string, processor: Processor, options: WorkerTuning): Worker;
   /** For messages between processes; see `relay.ts`. */
   createRelay(options: RelayTuning): Relay;
+  /** The shorter way for messages to one process; undefined where the store has none that counts who is there. */
+  createPubSub(): PubSub | undefined;
   /**
    * Reads the states of these jobs of the queue, in their order and without their payloads; the cost does not depend on the other
    * jobs. At most some hundreds at a time.
@@ -34,6 +36,15 @@ export interface QueueStore {
   /** Removes all events of the queue: BullMQ writes every result into one, and nothing reads them. */
   forgetEvents(queue: Queue): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Messages to whoever is subscribed at this moment; nothing is kept for the others. */
+export interface PubSub {
+  /** Resolves with the number of subscribers that the message was sent to; with 0 as well when it was refused. */
+  publish(topic: string, message: string): Promise<number>;
+  /** Resolves once subscribed, or refused. There is one listener to a topic. */
+  subscribe(topic: string, listener: (message: string) => void): Promise<void>;
+  close(): void;
 }
 
 /** The state of one job. `unreadable`: its record cannot be read; the other jobs are not affected. */

@@ -17,18 +17,21 @@ export interface RecordingRelay extends Relay {
 export function createRecordingRelay(): RecordingRelay {
   const published: PublishedMessage[] = [];
   const events = new EventEmitter();
+  const publish: Relay['publish'] = async (topic, message) => {
+    if (Buffer.byteLength(JSON.stringify(message)) > maxMessageBytes) throw new Error('too large');
+    published.push({ topic, message });
+    events.emit('published');
+  };
   return {
     published,
     publishedAtLeast: async (count) => {
       while (published.length < count) await once(events, 'published');
       return published;
     },
-    publish: async (topic, message) => {
-      if (Buffer.byteLength(JSON.stringify(message)) > maxMessageBytes) throw new Error('too large');
-      published.push({ topic, message });
-      events.emit('published');
-    },
+    publish,
+    send: publish,
     subscribe: async () => {},
+    receive: async () => {},
     close: async () => {},
   };
 }

@@ -6,7 +6,7 @@ import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 
 export interface ApiLinkDeps {
-  relay: Pick<Relay, 'publish'>;
+  relay: Pick<Relay, 'send'>;
   /** Deltas that come within this time share a message to each API process, in milliseconds. */
   windowMs: number;
   log: Log;
@@ -96,7 +96,7 @@ export class ApiLink {
     // What is lost the API process notices at the next delta, or at the end.
     if (deltas.length > 0)
       await relay
-        .publish(topics.deltas(this.api), message)
+        .send(topics.deltas(this.api), message)
         .catch((err) => log.debug({ err }, 'deltas not published'));
     this.#isPublishing = false;
     this.#publishedAt = performance.now();

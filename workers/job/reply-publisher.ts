@@ -6,7 +6,7 @@ import type { Log } from '../../shared/runtime/log.js';
 import type { StoredResults } from './stored-results.js';
 
 interface ReplyPublisherDeps {
-  relay: Pick<Relay, 'publish'>;
+  relay: Pick<Relay, 'publish' | 'send'>;
   storedResults: StoredResults;
   log: Log;
 }
@@ -91,8 +91,8 @@ export class ReplyPublisher {
   #publishBatch(topic: string, settled: SettledJob[]): void {
     const { relay, log } = this.#deps;
     const message: ResultMessage = { v: writtenVersion, settled };
-    const publishing = relay
-      .publish(topic, message)
+    const isToAll = topic === topics.storedResult;
+    const publishing = (isToAll ? relay.publish(topic, message) : relay.send(topic, message))
       .catch((err) => log.debug({ err, jobIds: settled.map(({ jobId }) => jobId) }, 'results not published'))
       .finally(() => this.#publishing.delete(publishing));
     this.#publishing.add(publishing);

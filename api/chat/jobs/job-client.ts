@@ -171,9 +171,9 @@ export class JobClient {
     await relay.subscribe(topics.allPools, poolHeartbeatSchema, (heartbeat) =>
       this.pools.onHeartbeat(heartbeat),
     );
-    await relay.subscribe(topics.reply(this.#replyTo), resultMessageSchema, onResult);
+    await relay.receive(topics.reply(this.#replyTo), resultMessageSchema, onResult);
     await relay.subscribe(topics.storedResult, resultMessageSchema, onResult);
-    await relay.subscribe(topics.deltas(this.#replyTo), deltasSchema, (message) => this.#onDeltas(message));
+    await relay.receive(topics.deltas(this.#replyTo), deltasSchema, (message) => this.#onDeltas(message));
   }
 
   /** A message without an outcome says that there is one to be read. */

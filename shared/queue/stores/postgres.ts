@@ -59,6 +59,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
         connection: urgent,
         backend: createPostgresRelayBackend,
       }) as unknown as Relay,
+    createPubSub: () => undefined,
     readJobs: (queue, jobIds) => withTimeout(recordTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
     measure: ({ name }) => measure(pool, name),
     forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),

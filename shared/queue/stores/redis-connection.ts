@@ -7,9 +7,10 @@ export type RedisConnection = Redis | Cluster;
 
 /**
  * What happens to a command while its server is unreachable: `fail-fast` ones fail within two seconds, or an add() would hang
- * while Redis is down or frozen; `blocking` ones wait, as blocking reads must.
+ * while Redis is down or frozen; `blocking` ones wait, as blocking reads must. A `listening` connection is as a blocking one, but
+ * leaves it to its user to subscribe again.
  */
-export type OutageMode = 'fail-fast' | 'blocking';
+export type OutageMode = 'fail-fast' | 'blocking' | 'listening';
 
 /** Connects, and reconnects without end; the caller listens to `error`. */
 export function connectRedis(address: RedisAddress, mode: OutageMode): RedisConnection {
@@ -74,6 +75,7 @@ const socketTimeout = 4000;
 const tunings = {
   'fail-fast': { maxRetriesPerRequest: 1, commandTimeout: 2000, socketTimeout },
   blocking: { maxRetriesPerRequest: null, socketTimeout },
+  listening: { maxRetriesPerRequest: null, socketTimeout, autoResubscribe: false },
 } as const satisfies Record<OutageMode, RedisOptions>;
 
 /**
@@ -86,7 +88,7 @@ const optionsOf = ({ credentials, tls, database }: SingleRedis | WatchedRedis, m
   ...credentials,
   ...(tls && { tls }),
   ...tunings[mode],
-  enableOfflineQueue: mode === 'blocking',
+  enableOfflineQueue: mode !== 'fail-fast',
   db: database,
   retryStrategy,
   reconnectOnError,

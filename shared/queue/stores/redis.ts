@@ -7,6 +7,7 @@ import type { StoreClock } from './clock-skew.js';
 import { connectRedis, maxBlockMs, type OutageMode, type RedisConnection } from './redis-connection.js';
 import { findRedisMisconfiguration } from './redis-defects.js';
 import { defineReadJobs, readJobs } from './redis-jobs.js';
+import { type PubSubConnections, RedisPubSub } from './redis-pub-sub.js';
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -56,6 +57,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
     },
     createRelay: (options) =>
       new Relay({ ...options, prefix: keys.relayPrefix, connection: blocking, blockTimeout: maxBlockMs }),
+    createPubSub: () => openPubSub(address, { publisher: blocking, connect, log }),
     readJobs: (queue, jobIds) => readJobs(producer, queue, jobIds),
     measure: (queue) => measure(producer, queue),
     forgetEvents: (queue) => forgetEvents(producer, queue),
@@ -66,6 +68,12 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
   };
 }
 
+/** Undefined for a cluster: PUBLISH reaches all of it, but counts the subscribers of one node. */
+function openPubSub(address: RedisAddress, connections: PubSubConnections): RedisPubSub | undefined {
+  if (address.topology === 'cluster') return undefined;
+  return new RedisPubSub(connections, namesOfKeys(address).channel);
+}
+
 /** Names of the keys of one deployment. */
 interface RedisKeys {
   /** BullMQ's prefix for this queue. */
@@ -74,6 +82,12 @@ interface RedisKeys {
   readonly relayPrefix: string;
   /** The key of a record; each is used alone, so a cluster may spread them. */
   record(key: string): string;
+  /** The channel of a topic. Channels are the same in all databases of a server. */
+  channel(topic: string): string;
+}
+
+interface KeySettings extends Pick<RedisAddress, 'topology' | 'prefix'> {
+  database?: number;
 }
 
 /**
@@ -81,13 +95,14 @@ interface RedisKeys {
  * providers' queues are spread over the masters (these names put four queues and the relay on all of three). Without a cluster
  * there are no braces: other names than before would strand the jobs of a running deployment.
  */
-export function namesOfKeys({ topology, prefix }: Pick<RedisAddress, 'topology' | 'prefix'>): RedisKeys {
+export function namesOfKeys({ topology, prefix, database = 0 }: KeySettings): RedisKeys {
   const start = prefix ?? 'bull';
   const recordStart = prefix ?? 'quillgate';
   return {
     queuePrefix: (queue) => (topology === 'cluster' ? `${start}:{quillgate:${queue}}` : start),
     relayPrefix: start,
     record: (key) => `${recordStart}:record:${key}`,
+    channel: (topic) => `${recordStart}:${database}:${topic}`,
   };
 }
 

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 
-/** Takes the relay's registrations away in the store, so that what is told reaches nobody. */
+/** Takes the relay's registrations away in the store, and who listens there, so that what is told reaches nobody. */
 export interface Forgetting {
   again(): Promise<void>;
   close(): Promise<void>;
@@ -15,9 +15,11 @@ export async function forgetRelayNodes({
   if (REDIS_URL === undefined) return inPostgres(DATABASE_URL ?? '');
   const redis = new Redis(REDIS_URL);
   return {
-    // Nobody is told without the one; without the other every node registers anew at its next heartbeat.
-    again: async () =>
-      void (await redis.unlink('bull::relay:{quillgate}:subs', 'bull::relay:{quillgate}:nodes')),
+    again: async () => {
+      // Nobody is told without the one; without the other every node registers anew at its next heartbeat.
+      await redis.unlink('bull::relay:{quillgate}:subs', 'bull::relay:{quillgate}:nodes');
+      await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    },
     close: async () => redis.disconnect(),
   };
 }

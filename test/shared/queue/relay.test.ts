@@ -1,54 +1,75 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { parseConfig } from '../../../shared/config/config.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { maxMessageBytes, openRelay, type Relay } from '../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
-import { startEmptyDatabase, type TestDatabase } from '../../support/database.js';
+import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
+import { findStores, freshStore } from '../../support/stores.js';
 
 const logged = createRecordingLog();
-let postgres: TestDatabase;
+const configOf = (variables: Record<string, string>) => parseConfig(variables, 'config');
 let store: QueueStore;
-let telegraphs: Relay[] = [];
-
-beforeAll(async () => {
-  postgres = await startEmptyDatabase();
-  const config = parseConfig({ DATABASE_URL: postgres.url }, 'migrate');
-  await migrateQueueStore(config);
-  store = openQueueStore(config, logged.log);
-});
-afterAll(async () => {
-  await store?.close();
-  await postgres?.stop();
-});
+let relays: Relay[] = [];
 
 afterEach(async () => {
-  await Promise.all(telegraphs.map((relay) => relay.close()));
-  telegraphs = [];
+  await Promise.all(relays.map((relay) => relay.close()));
+  relays = [];
 });
 
-async function open(name = 'test'): Promise<Relay> {
-  const relay = await openRelay(store, { name, log: logged.log });
-  telegraphs.push(relay);
+async function open(name = 'test', of = store): Promise<Relay> {
+  const relay = await openRelay(of, { name, log: logged.log });
+  relays.push(relay);
   return relay;
 }
 
 const schema = z.object({ text: z.string() });
 type Message = z.output<typeof schema>;
 
+type Listen = 'subscribe' | 'receive';
+
 /** Resolves once it listens; `untilLast` then gives everything heard up to the message `last`. */
-async function listen(relay: Relay, topic: string): Promise<{ untilLast: Promise<string[]> }> {
+async function listen(
+  relay: Relay,
+  topic: string,
+  how: Listen = 'subscribe',
+): Promise<{ untilLast: Promise<string[]> }> {
   const heard: string[] = [];
   const { promise, resolve } = Promise.withResolvers<string[]>();
-  await relay.subscribe(topic, schema, ({ text }: Message) => {
+  await relay[how](topic, schema, ({ text }: Message) => {
     heard.push(text);
     if (text === 'last') resolve(heard);
   });
   return { untilLast: promise };
 }
 
-describe('openRelay', () => {
+/** To all that subscribe, and to the one process that receives. */
+const ways = [
+  { say: 'publish', hear: 'subscribe' },
+  { say: 'send', hear: 'receive' },
+] as const;
+
+describe.each(await findStores())('openRelay on a $name store', (choice) => {
+  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
+
+  let variables: Record<string, string>;
+  let stopServer: () => Promise<void>;
+
+  beforeAll(async () => {
+    const { server, stop } = await choice.start();
+    stopServer = stop;
+    variables = await freshStore(server);
+    await migrateQueueStore(configOf(variables));
+    store = openQueueStore(configOf(variables), logged.log);
+    await store.whenReady(AbortSignal.timeout(5000));
+  });
+  afterAll(async () => {
+    await store?.close();
+    await stopServer?.();
+  });
+
   it('tells everyone who listens, in order, also under the same name', async () => {
     const [teller, one, two] = [await open('teller'), await open('api'), await open('api')];
     const heard = [await listen(one, 'reply.a'), await listen(two, 'reply.a')];
@@ -71,38 +92,43 @@ describe('openRelay', () => {
     expect(await segment.untilLast).toEqual(['bedrock one', 'last']);
   });
 
-  it('keeps every character of a text', async () => {
+  it.each(ways)('keeps every character of a text, and the order ($say)', async ({ say, hear }) => {
     const relay = await open();
-    const heard = await listen(relay, 'reply.b');
+    const heard = await listen(relay, 'reply.b', hear);
     const texts = ['\u0000\u0001\u001F\u007F', '"\\/', '\u2028🎉\uFFFF', 'e\u0301'];
-    for (const text of [...texts, 'last']) await relay.publish('reply.b', { text });
+    for (const text of [...texts, 'last']) await relay[say]('reply.b', { text });
     expect(await heard.untilLast).toEqual([...texts, 'last']);
   });
 
-  it('ignores what has another shape or is newer, and says so once without quoting it', async () => {
-    const relay = await open();
-    const heard = await listen(relay, 'reply.c');
-    for (const message of [{ v: 2, text: 1, canary: 'canary' }, ['canary'], {}])
-      await relay.publish('reply.c', message);
-    await relay.publish('reply.c', { text: 'last' });
-    expect(await heard.untilLast).toEqual(['last']);
-    const noted = logged.lines.filter((line) => line.topic === 'reply.c');
-    expect(noted.map(({ level, isNewer }) => ({ level, isNewer }))).toEqual([
-      { level: 40, isNewer: true },
-      { level: 20, isNewer: false },
-      { level: 20, isNewer: false },
-    ]);
-    expect(logged.text()).not.toContain('canary');
-  });
+  it.each(ways)(
+    'ignores what it cannot read, and says so once without quoting it ($say)',
+    async ({ say, hear }) => {
+      const relay = await open();
+      const topic = `reply.c-${say}`;
+      const heard = await listen(relay, topic, hear);
+      for (const message of [{ v: 2, text: 1, canary: 'canary' }, ['canary'], {}])
+        await relay[say](topic, message);
+      await relay[say](topic, { text: 'last' });
+      expect(await heard.untilLast).toEqual(['last']);
+      const noted = logged.lines.splice(0).filter((line) => line.topic === topic);
+      expect(noted.map(({ level, isNewer }) => ({ level, isNewer }))).toEqual([
+        { level: 40, isNewer: true },
+        { level: 20, isNewer: false },
+        { level: 20, isNewer: false },
+      ]);
+      expect(logged.text()).not.toContain('canary');
+    },
+  );
 
-  it('goes on after a listener that throws', async () => {
+  it.each(ways)('goes on after a listener that throws ($say)', async ({ say, hear }) => {
     const relay = await open();
-    await relay.subscribe('reply.d', schema, () => {
-      throw new Error('x');
+    const heard = Promise.withResolvers<string>();
+    await relay[hear]('reply.d', schema, ({ text }) => {
+      if (text === 'first') throw new Error('x');
+      heard.resolve(text);
     });
-    const heard = await listen(relay, 'reply.d');
-    for (const text of ['first', 'last']) await relay.publish('reply.d', { text });
-    expect(await heard.untilLast).toEqual(['first', 'last']);
+    for (const text of ['first', 'last']) await relay[say]('reply.d', { text });
+    expect(await heard.promise).toBe('last');
   });
 
   it('replays nothing to a late listener', async () => {
@@ -118,5 +144,65 @@ describe('openRelay', () => {
     await expect(relay.publish('reply.f', { text: 'x'.repeat(maxMessageBytes) })).rejects.toThrow('');
     await relay.close();
     await expect(relay.publish('reply.f', { text: 'x' })).rejects.toThrow('');
+  });
+
+  it('sends to a process of the release before, which subscribes alone, and to one that receives what is published', async () => {
+    const relay = await open();
+    const older = await listen(relay, 'reply.g', 'subscribe');
+    await relay.send('reply.g', { text: 'last' });
+    expect(await older.untilLast).toEqual(['last']);
+    const newer = await listen(relay, 'reply.h', 'receive');
+    await relay.publish('reply.h', { text: 'last' });
+    expect(await newer.untilLast).toEqual(['last']);
+  });
+
+  if (choice.name !== 'redis') return;
+
+  describe('by publish/subscribe', () => {
+    let redis: Redis;
+    beforeAll(() => {
+      redis = new Redis(variables.REDIS_URL ?? '');
+    });
+    afterAll(() => redis.disconnect());
+
+    /** From then on only what goes by publish/subscribe arrives, for two seconds. */
+    const forgetSubscriptions = () => redis.unlink('bull::relay:{quillgate}:subs');
+
+    it('sends past the inbox', async () => {
+      const relay = await open();
+      const heard = await listen(relay, 'reply.i', 'receive');
+      await forgetSubscriptions();
+      await relay.send('reply.i', { text: 'last' });
+      expect(await heard.untilLast).toEqual(['last']);
+    });
+
+    it('loses nothing while its connection is away, and sends past the inbox when it is back', async () => {
+      const relay = await open();
+      const heard = await listen(relay, 'reply.j', 'receive');
+      await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await relay.send('reply.j', { text: 'meanwhile' });
+      const subscribers = async () => (await redis.call('PUBSUB', 'NUMSUB', await channel())) as unknown[];
+      const channel = async () => String((await redis.pubsub('CHANNELS', '*reply.j'))[0]);
+      await vi.waitUntil(async () => (await subscribers())[1] === 1, patience);
+      await forgetSubscriptions();
+      await relay.send('reply.j', { text: 'last' });
+      expect(await heard.untilLast).toEqual(['meanwhile', 'last']);
+    });
+
+    it('does without where an ACL forbids the channels, and says so once', async () => {
+      await redis.acl('SETUSER', 'narrow', 'on', '>secret', '~*', '+@all', 'resetchannels');
+      const url = new URL(variables.REDIS_URL ?? '');
+      Object.assign(url, { username: 'narrow', password: 'secret' });
+      const narrow = openQueueStore(configOf({ ...variables, REDIS_URL: url.href }), logged.log);
+      await narrow.whenReady(AbortSignal.timeout(5000));
+      const relay = await open('narrow', narrow);
+      const heard = await listen(relay, 'reply.k', 'receive');
+      for (const text of ['first', 'last']) await relay.send('reply.k', { text });
+      expect(await heard.untilLast).toEqual(['first', 'last']);
+      const warnings = logged.lines.filter(({ level }) => level === 40);
+      expect(warnings.map(({ msg }) => msg)).toEqual(['Redis refuses publish/subscribe']);
+      await relay.close();
+      await narrow.close();
+    });
   });
 });

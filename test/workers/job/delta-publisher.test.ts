@@ -15,8 +15,8 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   relay = createRecordingRelay();
   taking = Promise.resolve();
-  const publish = (topic: string, message: object) => relay.publish(topic, message).then(() => taking);
-  publisher = new DeltaPublisher({ relay: { publish }, windowMs, log });
+  const send = (topic: string, message: object) => relay.send(topic, message).then(() => taking);
+  publisher = new DeltaPublisher({ relay: { send }, windowMs, log });
 });
 afterEach(() => {
   vi.useRealTimers();

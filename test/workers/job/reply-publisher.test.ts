@@ -131,7 +131,7 @@ describe('flush', () => {
   it('waits for what is being published, and survives what cannot be', async () => {
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const publishing = [first.promise, second.promise];
-    const slowRelay = { ...relay, publish: () => publishing.shift() ?? Promise.resolve() };
+    const slowRelay = { ...relay, send: () => publishing.shift() ?? Promise.resolve() };
     const slow = new ReplyPublisher({ relay: slowRelay, storedResults: storedResults(), log: logged.log });
     slow.publishOutcome(job('one', 'a'), encodeOutcome(reply('a')));
     slow.publishOutcome(job('two', 'b'), encodeOutcome(reply('b')));

@@ -7,6 +7,12 @@ describe('namesOfKeys', () => {
     expect(keys.queuePrefix('chat-openai')).toBe('bull');
     expect(keys.relayPrefix).toBe('bull');
     expect(keys.record('a')).toBe('quillgate:record:a');
+    expect(keys.channel('reply.a')).toBe('quillgate:0:reply.a');
+  });
+
+  it('tell the databases of a server apart, in which channels are the same', () => {
+    const keys = namesOfKeys({ topology: 'single', prefix: 'stage', database: 7 });
+    expect(keys.channel('reply.a')).toBe('stage:7:reply.a');
   });
 
   it('keep each queue of a cluster in one place of its own', () => {
