@@ -64,6 +64,7 @@ describe('parseOptions', () => {
 
   it.each([
     ['--rounds 3', '--rounds: goes with --against, --peer or streams'],
+    ['--plots docs/plots', '--plots: goes with --peer'],
     ['--peer litellm', '--peer: litellm is none of portkey'],
     ['--peer portkey --against HEAD', '--peer: does not go with --against'],
     ['--peer portkey --only blog', '--only: blog does not go with --peer'],

@@ -33,6 +33,8 @@ export interface Options {
   readonly redisUrl: string | undefined;
   /** Where the results go as JSON. */
   readonly json: string | undefined;
+  /** The folder that plots go to. */
+  readonly plots: string | undefined;
   /** The commit to compare with; absent means that this checkout alone is measured. */
   readonly against: string | undefined;
   /** The gateway to measure in turns with ours. */
@@ -55,6 +57,7 @@ const usage = `npm run bench -- [options]
   --peer portkey                 measures in turns with another gateway, which npm fetches, and with the simulator alone;
                                  then the defaults are --only chat,streams --stores redis --latencies 0,60,500 --seconds 3,
                                  and Redis keeps an AOF
+  --plots DIR                    with --peer: draws requests/s, p99 and CPU time of the chats as SVG there
   --rounds 4                     how often each row is measured on each side; by default 4 with --against, 5 with --peer,
                                  2 for streams alone
 `;
@@ -70,6 +73,7 @@ const known = {
   json: { type: 'string' },
   against: { type: 'string' },
   peer: { type: 'string' },
+  plots: { type: 'string' },
   rounds: { type: 'string' },
   help: { type: 'boolean', default: false },
 } as const;
@@ -111,6 +115,7 @@ export function parseOptions(args: readonly string[], environment: NodeJS.Proces
     rounds: wholeNumber('--rounds', values.rounds, 1, 1000),
     redisUrl: mode === 'alone' ? values['redis-url'] || environment.REDIS_URL || undefined : undefined,
     json: values.json,
+    plots: values.plots,
     against: values.against?.trim(),
     peer: values.peer === undefined ? undefined : nameIn(peerNames, '--peer', values.peer),
   };
@@ -133,6 +138,7 @@ function checkTogether(values: Values, mode: Mode, subjects: readonly Subject[])
   if (values.against?.trim() === '') throw new Error('--against: names no commit');
   if (mode !== 'alone' && values['redis-url'] !== undefined)
     throw new Error(`--redis-url: does not go with --${mode}, which starts servers of its own`);
+  if (mode !== 'peer' && values.plots !== undefined) throw new Error('--plots: goes with --peer');
   if (mode === 'alone' && values.rounds !== undefined && !subjects.includes('streams'))
     throw new Error('--rounds: goes with --against, --peer or streams');
 }

@@ -12,6 +12,7 @@ import { benchStreams } from '../streams/bench.js';
 import { compareStreamsWithAims } from '../streams/report.js';
 import { comparePeerWithAims } from './aims.js';
 import { type ChatResults, compareChat, planLoads } from './chat.js';
+import { writePlots } from './plots.js';
 import { openPeer } from './portkey.js';
 import { describePeerResults, describeRound, type PeerResults } from './report.js';
 
@@ -58,5 +59,6 @@ export async function compareWithPeer(surroundings: Surroundings): Promise<PeerR
   const results = { conditions: [...conditions, after], chats, streams, skipped, aims };
   print(`\n${describePeerResults(results)}`);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
+  if (options.plots !== undefined) print(`\nplots: ${writePlots(chats, options.plots).join(', ')}\n`);
   return results;
 }
