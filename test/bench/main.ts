@@ -13,6 +13,7 @@ import { describeConditions, type MissingStore, withinFileLimit } from './condit
 import { findStores } from './find-stores.js';
 import { type Options, parseOptions, type Subject } from './options.js';
 import { compareWithPeer } from './peer/compare.js';
+import { runGuard } from './peer/guard.js';
 import { describeConditionList, describeResults, describeRun } from './report.js';
 import type { Results, Series } from './results.js';
 import { planRuns, runSeries } from './series.js';
@@ -102,6 +103,7 @@ async function main(): Promise<keyof typeof exitCodes> {
   const surroundings = { options, lifecycle, dir, skipped: [], log, print };
   try {
     if (options.against !== undefined) return await compareWithCommit(options.against, surroundings);
+    if (options.guard !== undefined) return await runGuard(options.guard, surroundings);
     if (options.peer !== undefined) await compareWithPeer(surroundings);
     else await bench(surroundings);
     return 'done';

@@ -53,6 +53,15 @@ describe('parseOptions', () => {
     });
   });
 
+  it('guards by a short run beside the other gateway', () => {
+    expect(parse('--guard')).toMatchObject({
+      ...{ guard: 'compare', peer: 'portkey', subjects: ['chat'], stores: ['redis'] },
+      ...{ connections: [1, 32, 128], latenciesMs: [0], seconds: 2, rounds: 5 },
+    });
+    expect(parse('--guard --record')).toMatchObject({ guard: 'record' });
+    expect(parse('--peer portkey')).toMatchObject({ guard: undefined });
+  });
+
   it('takes what is asked for instead of a default', () => {
     expect(parse('--against HEAD --rounds 2 --seconds 3 --connections 7 --latencies 20')).toMatchObject({
       rounds: 2,
@@ -65,6 +74,9 @@ describe('parseOptions', () => {
   it.each([
     ['--rounds 3', '--rounds: goes with --against, --peer or streams'],
     ['--plots docs/plots', '--plots: goes with --peer'],
+    ['--record', '--record: goes with --guard'],
+    ['--guard --against HEAD', '--guard: does not go with --against'],
+    ['--guard --connections 7', '--connections: does not go with --guard, whose rows are always the same'],
     ['--peer litellm', '--peer: litellm is none of portkey'],
     ['--peer portkey --against HEAD', '--peer: does not go with --against'],
     ['--peer portkey --only blog', '--only: blog does not go with --peer'],

@@ -15,6 +15,9 @@ export const peerNames = ['portkey'] as const;
 
 export type PeerName = (typeof peerNames)[number];
 
+/** Whether the ratios to the other gateway are compared with the recorded ones, or recorded. */
+export type Guard = 'compare' | 'record';
+
 /** What the command line asks for. */
 export interface Options {
   readonly subjects: readonly Subject[];
@@ -39,6 +42,7 @@ export interface Options {
   readonly against: string | undefined;
   /** The gateway to measure in turns with ours. */
   readonly peer: PeerName | undefined;
+  readonly guard: Guard | undefined;
 }
 
 const usage = `npm run bench -- [options]
@@ -58,8 +62,11 @@ const usage = `npm run bench -- [options]
                                  then the defaults are --only chat,streams --stores redis --latencies 0,60,500 --seconds 3,
                                  and Redis keeps an AOF
   --plots DIR                    with --peer: draws requests/s, p99 and CPU time of the chats as SVG there
-  --rounds 4                     how often each row is measured on each side; by default 4 with --against, 5 with --peer,
-                                 2 for streams alone
+  --guard                        a short run with --peer portkey: exits with 1 when requests/s or CPU time beside it have become
+                                 worse than recorded by more than 15 %, and with 2 when that could not be measured
+  --record                       with --guard: records instead
+  --rounds 4                     how often each row is measured on each side; by default 4 with --against, 5 with --peer or
+                                 --guard, 2 for streams alone
 `;
 
 const known = {
@@ -74,6 +81,8 @@ const known = {
   against: { type: 'string' },
   peer: { type: 'string' },
   plots: { type: 'string' },
+  guard: { type: 'boolean', default: false },
+  record: { type: 'boolean', default: false },
   rounds: { type: 'string' },
   help: { type: 'boolean', default: false },
 } as const;
@@ -91,6 +100,10 @@ const defaults = {
   peer: {
     ...{ only: 'chat,streams', stores: 'redis' },
     ...{ connections: '1,32,128,1000', latencies: '0,60,500', seconds: '3', rounds: '5' },
+  },
+  guard: {
+    ...{ only: 'chat', stores: 'redis', peer: 'portkey' },
+    ...{ connections: '1,32,128', latencies: '0', seconds: '2', rounds: '5' },
   },
 };
 
@@ -118,27 +131,40 @@ export function parseOptions(args: readonly string[], environment: NodeJS.Proces
     plots: values.plots,
     against: values.against?.trim(),
     peer: values.peer === undefined ? undefined : nameIn(peerNames, '--peer', values.peer),
+    guard: guardOf(values),
   };
 }
 
 type Values = ReturnType<typeof parseValues>;
 type Mode = keyof typeof defaults;
 
-function modeOf({ against, peer }: Values): Mode {
+function modeOf({ against, peer, guard }: Values): Mode {
   if (against !== undefined && peer !== undefined) throw new Error('--peer: does not go with --against');
+  if (against !== undefined && guard) throw new Error('--guard: does not go with --against');
+  if (guard) return 'guard';
   if (against !== undefined) return 'against';
   return peer === undefined ? 'alone' : 'peer';
 }
 
+function guardOf({ guard, record }: Values): Guard | undefined {
+  if (guard) return record ? 'record' : 'compare';
+  if (record) throw new Error('--record: goes with --guard');
+  return undefined;
+}
+
 /** Throws when one option makes no sense beside another. */
 function checkTogether(values: Values, mode: Mode, subjects: readonly Subject[]): void {
-  const unfit = { alone: undefined, against: 'streams', peer: 'blog' } as const;
+  const unfit = { alone: undefined, against: 'streams', peer: 'blog', guard: undefined } as const;
   const subject = subjects.find((each) => each === unfit[mode]);
   if (subject !== undefined) throw new Error(`--only: ${subject} does not go with --${mode}`);
+  const chosen = (['only', 'stores', 'connections', 'latencies'] as const).find((name) => values[name]);
+  if (mode === 'guard' && chosen)
+    throw new Error(`--${chosen}: does not go with --guard, whose rows are always the same`);
   if (values.against?.trim() === '') throw new Error('--against: names no commit');
   if (mode !== 'alone' && values['redis-url'] !== undefined)
     throw new Error(`--redis-url: does not go with --${mode}, which starts servers of its own`);
-  if (mode !== 'peer' && values.plots !== undefined) throw new Error('--plots: goes with --peer');
+  if (mode !== 'peer' && mode !== 'guard' && values.plots !== undefined)
+    throw new Error('--plots: goes with --peer');
   if (mode === 'alone' && values.rounds !== undefined && !subjects.includes('streams'))
     throw new Error('--rounds: goes with --against, --peer or streams');
 }

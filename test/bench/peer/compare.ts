@@ -16,7 +16,8 @@ import { writePlots } from './plots.js';
 import { openPeer } from './portkey.js';
 import { describePeerResults, describeRound, type PeerResults } from './report.js';
 
-interface Surroundings {
+/** What a run beside another gateway happens in. */
+export interface Surroundings {
   options: Options;
   lifecycle: Lifecycle;
   /** Folder for everything, removed at the end. */
