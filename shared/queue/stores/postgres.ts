@@ -89,6 +89,7 @@ export async function migratePostgresStore(url: string): Promise<void> {
   try {
     await runMigrations(client, schema);
     await client.query(makeRecords);
+    await client.query(silenceEvents);
   } catch (error) {
     throw error instanceof SchemaVersionMismatchError ? new Misconfiguration(tooNew) : error;
   } finally {
@@ -109,6 +110,15 @@ const makeRecords = `
   select pg_advisory_xact_lock(hashtext('${table}'));
   create table if not exists ${table} (key text primary key, value text not null, ends_at timestamptz not null);
   create index if not exists quillgate_records_ends_at on ${table} (ends_at)`;
+
+/**
+ * BullMQ publishes four events for each job, a row and a NOTIFY each, which wakes everybody who listens to anything. Nobody reads
+ * them, and there is no switch: its function gets a body that does nothing. The lock is that above: two replacements at once fail.
+ */
+const silenceEvents = `
+  select pg_advisory_xact_lock(hashtext('${table}'));
+  create or replace function ${schema}.publish_event(p_queue text, p_event text, p_data jsonb) returns bigint
+  language sql immutable as 'select null::bigint'`;
 
 const missing = 'the schema is missing or older than this release: run quillgate migrate';
 /** BullMQ's schema names the oldest major version of BullMQ that may work with it. */
@@ -139,7 +149,10 @@ const readStoreState = `select to_regclass('${table}') is null as missing, ${ser
 const removeFutureCheck = `
   delete from ${schema}.meta where queue = $1 and field = 'stalled-check' and value::bigint > ${serverMs}`;
 
-/** BullMQ trims this table while it completes a job, which must never wait for us: locked rows are skipped. */
+/**
+ * Those from before the migration that silenced them. BullMQ of an older release trims this table while it completes a job, which
+ * must never wait for us: locked rows are skipped.
+ */
 const removeEvents = `
   delete from ${schema}.event where (queue, id) in
   (select queue, id from ${schema}.event where queue = $1 for update skip locked)`;

@@ -379,7 +379,10 @@ describe.each(stores)('a $name store', (choice) => {
       await running.promise;
       const client = new pg.Client({ connectionString: url.href });
       await client.connect();
-      await client.query('begin; lock table bullmq.event in access exclusive mode');
+      // What BullMQ takes to remove a whole queue; adds and results wait for it.
+      await client.query(
+        `begin; select pg_advisory_xact_lock(hashtext('bullmq:finalization'), hashtext('crowded'))`,
+      );
       const adds = Promise.allSettled(Array.from({ length: 50 }, () => queue.add('job', {})));
 
       await once(worker, 'locksRenewed');
@@ -394,6 +397,26 @@ describe.each(stores)('a $name store', (choice) => {
       ending.resolve();
       expect((await adds).map(({ status }) => status)).not.toContain('rejected');
       await relay.close();
+      await worker.close();
+    });
+
+    it('has BullMQ neither write nor announce events', async () => {
+      const store = await ready();
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      onTestFinished(() => client.end());
+      const announced: unknown[] = [];
+      client.on('notification', (message) => announced.push(message));
+      await client.query('listen bullmq_events');
+      const queue = store.createQueue('silent');
+      const worker = store.createWorker('silent', async () => 'done', {});
+      const completed = once(worker, 'completed');
+      await queue.add('job', {});
+      await completed;
+      // What has been announced comes before the answer.
+      const { rows } = await client.query('select count(*)::integer as events from bullmq.event');
+      expect(rows).toEqual([{ events: 0 }]);
+      expect(announced).toEqual([]);
       await worker.close();
     });
 
