@@ -1,25 +1,39 @@
 import { ConnectionClosedError, type PgPool } from 'bullmq';
 import pg from 'pg';
+import { NamedStatements } from './named-statements.js';
 import type { QueryQueue } from './query-queue.js';
 
 /** Connection exceptions, and a server that shuts down, crashed or starts (PostgreSQL, appendix A). */
 const lostConnection = /^(08...|57P0[123])$/;
 
+/** What PostgreSQL says of a plan whose result has other columns than when it was made: feature not supported. */
+const stalePlan = '0A000';
+
 /**
- * Makes a pool reject with BullMQ's own error when a connection is lost, and returns it. After such an error BullMQ stores a
+ * Makes a pool give its statements names, see `NamedStatements`, and reject with BullMQ's own error when a connection is lost, and returns it. After such an error BullMQ stores a
  * result again, but it knows only those of Redis; after any other it fails the job, although its call was answered.
  */
 export function withConnectionErrorsNamed(pool: pg.Pool, queries: QueryQueue): PgPool {
   // The same object: BullMQ describes the part of pg.Pool it uses in types of its own that pg's overloads do not match.
   const connection = pool as unknown as PgPool;
-  const query = connection.query.bind(pool);
-  connection.query = async (text, values) => {
+  const query = pool.query.bind(pool);
+  const statements = new NamedStatements();
+  const send = (text: string, values?: readonly unknown[]) =>
+    queries.run(() => query(statements.of(text, values)));
+  const sendWithFreshPlan = (text: string, values?: readonly unknown[]) =>
+    send(text, values).catch((error: unknown) => {
+      if (!(error instanceof pg.DatabaseError && error.code === stalePlan)) throw error;
+      statements.rename(text);
+      return send(text, values);
+    });
+  const named = async (text: string, values?: readonly unknown[]) => {
     try {
-      return await queries.run(() => query(text, values));
+      return await sendWithFreshPlan(text, values);
     } catch (error) {
       throw isLostConnection(error) ? closed(error) : error;
     }
   };
+  connection.query = named as PgPool['query'];
   return connection;
 }
 

@@ -1,6 +1,6 @@
 import { ConnectionClosedError } from 'bullmq';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { withConnectionErrorsNamed } from '../../../../shared/queue/stores/postgres-errors.js';
 import { QueryQueue } from '../../../../shared/queue/stores/query-queue.js';
 import { startEmptyDatabase, type TestDatabase } from '../../../support/database.js';
@@ -39,5 +39,23 @@ describe('withConnectionErrorsNamed', () => {
     const error = await rejection('select nothing from nowhere');
     expect(error).toBeInstanceOf(pg.DatabaseError);
     expect(error).toMatchObject({ code: '42P01' });
+  });
+
+  it('has a statement with values planned once on a connection, and again when its columns have changed', async () => {
+    const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+    onTestFinished(() => pool.end());
+    const connection = withConnectionErrorsNamed(pool, new QueryQueue({ concurrency: 1, silentMs: 2000 }));
+    await connection.query('create table changing (a integer)');
+    await connection.query('insert into changing values (1)');
+    const read = () => connection.query('select * from changing where a = $1', [1]);
+    const prepared = () =>
+      connection.query('select statement, generic_plans + custom_plans as uses from pg_prepared_statements');
+    await read();
+    await read();
+    expect((await prepared()).rows).toEqual([
+      { statement: 'select * from changing where a = $1', uses: '2' },
+    ]);
+    await connection.query('alter table changing add column b integer default 2');
+    expect((await read()).rows).toEqual([{ a: 1, b: 2 }]);
   });
 });
