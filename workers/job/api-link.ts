@@ -35,7 +35,7 @@ export class ApiLink {
   readonly #unsent = new Set<DeltaSource>();
   #isPublishing = false;
   #isUrgent = false;
-  /** By `performance.now()`. */
+  /** When the last message was begun, by `performance.now()`. */
   #publishedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
@@ -88,6 +88,7 @@ export class ApiLink {
     const { relay, log } = this.#deps;
     this.#timer = undefined;
     this.#isPublishing = true;
+    this.#publishedAt = performance.now();
     // The deltas of one turn of the event loop share a message.
     await nextTurn();
     this.#isUrgent = false;
@@ -99,7 +100,6 @@ export class ApiLink {
         .send(topics.deltas(this.api), message)
         .catch((err) => log.debug({ err }, 'deltas not published'));
     this.#isPublishing = false;
-    this.#publishedAt = performance.now();
     this.#schedule();
   }
 

@@ -74,6 +74,21 @@ describe('DeltaPublisher', () => {
     expect(textsTo('x')).toEqual([['one'], ['two'], ['three']]);
   });
 
+  it('counts the time that a message takes as part of the window', async () => {
+    const held = Promise.withResolvers<void>();
+    taking = held.promise;
+    const stream = publisher.open('job', 'x');
+    stream.append('one');
+    await turn();
+    stream.append('two');
+    vi.advanceTimersByTime(windowMs);
+    held.resolve();
+    await turn();
+    vi.advanceTimersByTime(0);
+    await turn();
+    expect(textsTo('x')).toEqual([['one'], ['two']]);
+  });
+
   it('sends what several streams have in one message to each API process', async () => {
     const [one, two, other] = [
       publisher.open('one', 'x'),
