@@ -18,7 +18,7 @@ const entries = {
 const external = [
   /^openai(\/|$)/,
   /^@anthropic-ai\//,
-  /^@(aws-sdk|smithy)\//,
+  /^@aws-sdk\//,
   /^@google\//,
   /^google-auth-library/,
   /^pg(-native)?$/,

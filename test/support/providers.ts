@@ -1,7 +1,7 @@
 import type { ProviderId } from '../../shared/contract.js';
+import type { ResponseLimits } from '../../workers/providers/http-client.js';
 import type { Provider } from '../../workers/providers/provider.js';
 import { loadProvider, type ProviderSettings } from '../../workers/providers/registry.js';
-import type { ResponseLimits } from '../../workers/providers/response-limit.js';
 
 /** One way to set up a provider's adapter. */
 export interface ProviderSetup {
@@ -43,7 +43,6 @@ export const providerSetups: readonly ProviderSetup[] = [
         {
           region: 'us-east-1',
           endpoint: url,
-          maxSockets: 20,
           credentials: { accessKeyId: 'test-id', secretAccessKey: 'test-key' },
         },
         limits,

@@ -2,12 +2,12 @@ import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import { z } from 'zod';
 import { modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
-import { type ActivityHook, createHttpFetch } from './http-fetch.js';
+import { HttpClient, type ResponseLimits } from './http-client.js';
 import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { givenFields } from './request-fields.js';
-import type { ResponseLimits } from './response-limit.js';
+import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach Anthropic. */
 export interface AnthropicSettings {
@@ -21,11 +21,11 @@ export interface AnthropicSettings {
  * assistant. https://platform.claude.com/docs/en/api/messages
  */
 export function createAnthropicProvider(settings: AnthropicSettings, limits: ResponseLimits): Provider {
-  const http = createHttpFetch(limits);
+  const http = new HttpClient(limits);
   const client = new Anthropic({
     // An explicit key is the client's only credential: the SDK then reads no other from the environment or disk.
     apiKey: settings.apiKey,
-    fetch: http.fetch,
+    fetch: createSdkFetch(http),
     // Null keeps the environment's address from being read in its place.
     baseURL: settings.baseUrl ?? null,
     webhookKey: null,
@@ -54,7 +54,9 @@ async function* whole(
   request: ProviderRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ReplyPart> {
-  const answer = message.parse(await client.messages.create(toBody(request), { signal }));
+  const answer = message.parse(
+    await client.messages.create(toBody(request), { fetchOptions: toFetchOptions({ signal }) }),
+  );
   yield {
     text: answer.content.map((block) => (block.type === 'text' ? (block.text ?? '') : '')).join(''),
     reason: finishReasons.get(answer.stop_reason),
@@ -71,8 +73,8 @@ async function* streamed(
   let stopReason = '';
   const body = { ...toBody(request), stream: true as const };
   // The SDK swallows the pings that show that the provider is still at work.
-  const fetchOptions: object = { onActivity: request.onActivity } satisfies ActivityHook;
-  for await (const raw of await client.messages.create(body, { signal, fetchOptions })) {
+  const fetchOptions = toFetchOptions({ signal, onActivity: request.onActivity });
+  for await (const raw of await client.messages.create(body, { fetchOptions })) {
     const event = streamEvent.parse(raw);
     stopReason = event.delta?.stop_reason ?? stopReason;
     yield {

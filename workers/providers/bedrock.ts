@@ -1,28 +1,23 @@
-import type { AgentOptions } from 'node:http';
-import { Readable } from 'node:stream';
 import {
   BedrockRuntimeClient,
   ConverseCommand,
   type ConverseCommandInput,
   ConverseStreamCommand,
 } from '@aws-sdk/client-bedrock-runtime';
-import { NodeHttpHandler } from '@smithy/node-http-handler';
 import { z } from 'zod';
 import { tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
+import { HttpClient, type ResponseLimits, singleFields } from './http-client.js';
 import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { givenFields } from './request-fields.js';
-import { limitResponse, type ResponseLimits } from './response-limit.js';
 
 /** How to reach Amazon Bedrock. */
 export interface BedrockSettings {
   region: string;
   /** Left out, the SDK works it out from the region. */
   endpoint?: string;
-  /** Connections at once; at least as many as there are calls at once, or calls wait for each other. */
-  maxSockets: number;
   /** Left out, the SDK walks the AWS credential chain. */
   credentials?: { accessKeyId: string; secretAccessKey: string; sessionToken?: string };
 }
@@ -32,18 +27,16 @@ export interface BedrockSettings {
  * not be blank. https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
  */
 export function createBedrockProvider(
-  { region, endpoint, maxSockets, credentials }: BedrockSettings,
+  { region, endpoint, credentials }: BedrockSettings,
   limits: ResponseLimits,
 ): Provider {
-  const agent = { keepAlive: true, maxSockets };
   const client = new BedrockRuntimeClient({
     region,
     ...(endpoint !== undefined && { endpoint }),
     // Named, because a bearer token in the environment would come before keys that are given.
     ...(credentials && { credentials, authSchemePreference: ['sigv4'] }),
     maxAttempts: 1,
-    // HTTP/1.1 in place of the SDK's HTTP/2, whose shared session would carry every call of the process.
-    requestHandler: new LimitedHttpHandler(agent, limits),
+    requestHandler: createRequestHandler(new HttpClient(limits)),
     logger: silence,
   });
   return {
@@ -59,20 +52,38 @@ export function createBedrockProvider(
 const ignore = () => {};
 const silence = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
 
-/** The SDK's own handler, which would read answers of any size. */
-class LimitedHttpHandler extends NodeHttpHandler {
-  readonly #limits: ResponseLimits;
+type RequestHandler = BedrockRuntimeClient['config']['requestHandler'];
 
-  constructor(agent: AgentOptions, limits: ResponseLimits) {
-    super({ httpAgent: agent, httpsAgent: agent, logger: silence });
-    this.#limits = limits;
-  }
+/** Sends the requests of the SDK, and those of its credential providers, which take over the client's handler. */
+function createRequestHandler(http: HttpClient): Pick<RequestHandler, 'metadata' | 'handle' | 'destroy'> {
+  return {
+    // HTTP/1.1 in place of the SDK's HTTP/2, whose shared session would carry every call of the process.
+    metadata: { handlerProtocol: 'http/1.1' },
+    handle: async ({ protocol, hostname, port, path, query, method, headers, body }, options) => {
+      const signal = (options as { abortSignal?: AbortSignal } | undefined)?.abortSignal;
+      const answer = await http.send({
+        origin: `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`,
+        path: path + toSearch(query),
+        ...{ method, headers, body, signal },
+      });
+      const response = {
+        statusCode: answer.status,
+        headers: singleFields(answer.headers),
+        body: answer.body,
+      };
+      return { response };
+    },
+    destroy: () => http.close(),
+  };
+}
 
-  override async handle(...call: Parameters<NodeHttpHandler['handle']>) {
-    const { response } = await super.handle(...call);
-    const body = Readable.from(limitResponse(response.body, this.#limits), { objectMode: false });
-    return { response: Object.assign(response, { body }) };
-  }
+type Query = Record<string, string | string[] | null>;
+
+function toSearch(query: Query = {}): string {
+  const fields = Object.entries(query).flatMap(([name, values]) =>
+    [values ?? []].flat().map((value) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`),
+  );
+  return fields.length === 0 ? '' : `?${fields.join('&')}`;
 }
 
 async function* whole(

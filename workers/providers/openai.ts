@@ -2,12 +2,12 @@ import OpenAI, { APIError } from 'openai';
 import { z } from 'zod';
 import { modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
-import { createHttpFetch } from './http-fetch.js';
+import { HttpClient, type ResponseLimits } from './http-client.js';
 import { speakSystemOnly } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { givenFields } from './request-fields.js';
-import type { ResponseLimits } from './response-limit.js';
+import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach OpenAI, or anything that speaks its chat completions. */
 export interface OpenAiSettings {
@@ -21,11 +21,11 @@ export interface OpenAiSettings {
  * https://platform.openai.com/docs/api-reference/chat
  */
 export function createOpenAiProvider(settings: OpenAiSettings, limits: ResponseLimits): Provider {
-  const http = createHttpFetch(limits);
+  const http = new HttpClient(limits);
   // Each null keeps a variable of the environment from being read in its place.
   const client = new OpenAI({
     apiKey: settings.apiKey,
-    fetch: http.fetch,
+    fetch: createSdkFetch(http),
     baseURL: settings.baseUrl ?? null,
     adminAPIKey: null,
     organization: null,
@@ -53,7 +53,9 @@ async function* whole(
   request: ProviderRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ReplyPart> {
-  const answer = completion.parse(await client.chat.completions.create(toBody(request), { signal }));
+  const answer = completion.parse(
+    await client.chat.completions.create(toBody(request), { fetchOptions: toFetchOptions({ signal }) }),
+  );
   const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
   yield {
     text: message.content ?? undefined,
@@ -73,7 +75,8 @@ async function* streamed(
 ): AsyncGenerator<ReplyPart> {
   const body = { ...toBody(request), stream: true as const, stream_options: { include_usage: true } };
   let refused = false;
-  for await (const event of await client.chat.completions.create(body, { signal })) {
+  const fetchOptions = toFetchOptions({ signal });
+  for await (const event of await client.chat.completions.create(body, { fetchOptions })) {
     const { choices, model, usage } = chunk.parse(event);
     const choice = choices[0];
     refused ||= Boolean(choice?.delta?.refusal);

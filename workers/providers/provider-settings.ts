@@ -21,7 +21,6 @@ const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id]
   }),
   bedrock: (config) => ({
     region: present(config.AWS_REGION),
-    maxSockets: config.BEDROCK_CONCURRENCY,
     ...(config.AWS_ENDPOINT_URL_BEDROCK_RUNTIME && { endpoint: config.AWS_ENDPOINT_URL_BEDROCK_RUNTIME }),
   }),
   vertexai: (config) => ({
@@ -42,7 +41,6 @@ const simulated: typeof settingsOf = {
   bedrock: (config) => ({
     region: 'us-east-1',
     endpoint: simulatorUrl(config),
-    maxSockets: config.BEDROCK_CONCURRENCY,
     credentials: { accessKeyId: credential, secretAccessKey: credential },
   }),
   vertexai: (config) => ({ apiKey: credential, baseUrl: simulatorUrl(config) }),

@@ -1,6 +1,6 @@
 import type { ProviderId } from '../../shared/contract.js';
+import type { ResponseLimits } from './http-client.js';
 import type { Provider } from './provider.js';
-import type { ResponseLimits } from './response-limit.js';
 
 // One line per provider. Imported on demand, so that a process loads only the SDKs of the pools it runs.
 const registry = {

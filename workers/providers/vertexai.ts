@@ -3,12 +3,12 @@ import { z } from 'zod';
 import { Failure } from '../../shared/failures.js';
 import { modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
-import { createHttpFetch } from './http-fetch.js';
+import { type CallHooks, HttpClient, type ResponseLimits } from './http-client.js';
 import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { givenFields } from './request-fields.js';
-import type { ResponseLimits } from './response-limit.js';
+import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
 
 type AuthClient = NonNullable<NonNullable<GoogleGenAIOptions['googleAuthOptions']>['authClient']>;
 
@@ -23,7 +23,8 @@ export type VertexAiSettings = { baseUrl?: string } & (
  * https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference
  */
 export function createVertexAiProvider(settings: VertexAiSettings, limits: ResponseLimits): Provider {
-  const http = createHttpFetch(limits);
+  const http = new HttpClient(limits);
+  const fetch = createSdkFetch(http);
   const client = new GoogleGenAI({
     vertexai: true,
     ...toCredentials(settings),
@@ -32,9 +33,11 @@ export function createVertexAiProvider(settings: VertexAiSettings, limits: Respo
   return {
     id: 'vertexai',
     run: (request, onDelta) => {
-      const exchange = createExchange(http.fetch);
-      const parts = (signal: AbortSignal) =>
-        (onDelta ? streamed : whole)(client, toParameters(request, signal, exchange));
+      let exchange: Exchange = { fetch };
+      const parts = (signal: AbortSignal) => {
+        exchange = createExchange(fetch, { signal });
+        return (onDelta ? streamed : whole)(client, toParameters(request, exchange));
+      };
       return callProvider(
         { request, parts, readError: (error) => readError(error, exchange.answer) },
         onDelta,
@@ -57,10 +60,10 @@ interface Exchange {
 }
 
 /** Keeps the raw answer of one call, because the SDK's errors drop its headers (`Retry-After`). */
-function createExchange(fetch: typeof globalThis.fetch): Exchange {
+function createExchange(fetch: typeof globalThis.fetch, call: CallHooks): Exchange {
   const exchange: Exchange = {
     fetch: async (input, init) => {
-      exchange.answer = await fetch(input, init);
+      exchange.answer = await fetch(input, { ...init, ...toFetchOptions(call) });
       return exchange.answer;
     },
   };
@@ -82,7 +85,6 @@ async function* streamed(client: GoogleGenAI, parameters: Parameters): AsyncGene
 
 function toParameters(
   { turns, model, maxOutputTokens, parameters = {} }: ProviderRequest,
-  abortSignal: AbortSignal,
   { fetch }: Exchange,
 ) {
   // The model becomes part of the address; the SDK refuses only some of what does not belong there.
@@ -98,7 +100,6 @@ function toParameters(
     config: {
       maxOutputTokens,
       ...givenFields({ temperature, topP, stopSequences, seed, frequencyPenalty, presencePenalty }),
-      abortSignal,
       // On by default, it would call the provider again by itself when a reply breaks off.
       automaticContinuation: false,
       httpOptions: { fetch },

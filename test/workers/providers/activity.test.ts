@@ -3,7 +3,8 @@ import type { ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
-import { type ActivityHook, createHttpFetch } from '../../../workers/providers/http-fetch.js';
+import { EventBytes } from '../../../workers/providers/event-bytes.js';
+import { HttpClient } from '../../../workers/providers/http-client.js';
 import { providerSetups } from '../../support/providers.js';
 import { serve } from '../../support/serve.js';
 
@@ -80,23 +81,25 @@ describe('a ping of Anthropic', () => {
   });
 });
 
-describe('createHttpFetch', () => {
+describe('HttpClient', () => {
   it('reports each line of a stream, not single bytes, and loses nothing that is read late', async () => {
     const server = await startEventServer();
-    const http = createHttpFetch({ maxResponseBytes: 1000 });
+    const http = new HttpClient({ maxResponseBytes: 1000 });
     const onActivity = vi.fn();
-    const options: RequestInit & ActivityHook = { onActivity };
-    const fetching = http.fetch(server.url, options);
+    const sending = http.send({
+      ...{ origin: server.url, path: '/', method: 'POST', headers: {}, body: '', onActivity },
+    });
     const response = await server.answering;
-    const reader = (await fetching).body?.getReader();
-    const read = async () => new TextDecoder().decode((await reader?.read())?.value);
+    const { body } = await sending;
+    if (!(body instanceof EventBytes)) throw new Error('no stream of events');
+    const read = async () => (await body.next()).value?.toString();
     response.write(': ');
     for (let turn = 0; turn < 20; turn += 1) await nextTurn();
     expect([await read(), onActivity.mock.calls.length]).toEqual([': ', 0]);
     response.write('ping\n');
     expect([await read(), onActivity.mock.calls.length]).toEqual(['ping\n', 1]);
     response.end();
-    expect((await reader?.read())?.done).toBe(true);
+    expect((await body.next()).done).toBe(true);
     http.close();
     await server.close();
   });

@@ -1,0 +1,191 @@
+import { once } from 'node:events';
+import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
+import { createServer as createTcpServer, type Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { EventBytes } from '../../../workers/providers/event-bytes.js';
+import { HttpClient, type HttpRequest } from '../../../workers/providers/http-client.js';
+import { serve } from '../../support/serve.js';
+
+const maxResponseBytes = 100_000;
+const tooLarge = { code: 'provider_error', retryable: false };
+
+/** A client, and how to have it send a request to a server that answers like this. */
+async function connectTo(listener: RequestListener, limits = { maxResponseBytes }) {
+  const http = new HttpClient(limits);
+  const { url, close } = await serve((request, response) => {
+    request.resume().on('end', () => listener(request, response));
+  });
+  onTestFinished(() => {
+    http.close();
+    return close();
+  });
+  const send = (facts: Partial<HttpRequest> = {}) =>
+    http.send({ ...{ origin: url, path: '/', method: 'POST', headers: {}, body: 'hello' }, ...facts });
+  return { http, send };
+}
+
+async function readAll(body: Buffer | EventBytes): Promise<number> {
+  if (!(body instanceof EventBytes)) return body.length;
+  let length = 0;
+  for await (const chunk of body) length += chunk.length;
+  return length;
+}
+
+const events = { 'Content-Type': 'text/event-stream' };
+const kinds = [
+  { kind: 'a whole answer', headers: {} },
+  { kind: 'a stream of events', headers: events },
+];
+
+describe.each(kinds)('the limit of $kind', ({ headers }) => {
+  it.each([
+    { said: 'its length', length: { 'Content-Length': maxResponseBytes } },
+    { said: 'no length', length: {} },
+  ])('lets pass what is as large as the limit and says $said', async ({ length }) => {
+    const { send } = await connectTo((_, response) => {
+      response.writeHead(200, { ...headers, ...length }).end(Buffer.alloc(maxResponseBytes));
+    });
+    expect(await readAll((await send()).body)).toBe(maxResponseBytes);
+  });
+
+  it('gives up at the first byte too many and closes the connection', async () => {
+    const { closed, answer } = unfinished(headers, Buffer.alloc(maxResponseBytes + 1));
+    const { send } = await connectTo(answer);
+    await expect(send().then(({ body }) => readAll(body))).rejects.toMatchObject(tooLarge);
+    await closed;
+  });
+
+  it('does not wait for a body that says it is too large', async () => {
+    const length = { 'Content-Length': maxResponseBytes + 1 };
+    const { closed, answer } = unfinished({ ...headers, ...length }, Buffer.alloc(1));
+    const { send } = await connectTo(answer);
+    await expect(send()).rejects.toMatchObject(tooLarge);
+    await closed;
+  });
+});
+
+/** An answer that does not end, and a promise for the end of its connection. */
+function unfinished(headers: OutgoingHttpHeaders, body: Buffer) {
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  const answer: RequestListener = (_, response) => {
+    response.on('close', resolve).writeHead(200, headers).write(body);
+  };
+  return { closed, answer };
+}
+
+describe('HttpClient', () => {
+  it('reads an error to its end, although it says that it is a stream', async () => {
+    const { send } = await connectTo((_, response) => void response.writeHead(500, events).end('broken'));
+    expect(await send()).toMatchObject({ status: 500, body: Buffer.from('broken') });
+  });
+
+  it.each([204, 205, 304])('takes a %i for an answer without a body', async (status) => {
+    const { send } = await connectTo((_, response) => void response.writeHead(status).end());
+    expect(await send()).toMatchObject({ status, body: Buffer.alloc(0) });
+  });
+
+  it('waits for the answer behind early hints, and follows no redirect', async () => {
+    const { send } = await connectTo((_, response) => {
+      response.writeEarlyHints({ link: '</a>; rel=preload' });
+      response.writeHead(307, { Location: '/elsewhere' }).end('moved');
+    });
+    const { status, headers, body } = await send();
+    expect([status, headers.location, String(body)]).toEqual([307, '/elsewhere', 'moved']);
+  });
+
+  it('asks for no compression, and sends what it is given', async () => {
+    const requests: IncomingMessage[] = [];
+    const { send } = await connectTo((request, response) => {
+      requests.push(request);
+      response.end();
+    });
+    await send({ path: '/a%2Fb?c=d', method: 'PUT', headers: { 'x-some': 'thing' } });
+    expect(requests[0]).toMatchObject({ url: '/a%2Fb?c=d', method: 'PUT' });
+    expect(requests[0]?.headers).toMatchObject({ 'x-some': 'thing', 'content-length': '5' });
+    expect(requests[0]?.headers).not.toHaveProperty('accept-encoding');
+  });
+
+  it('has a connection for every call at once, and uses them again', async () => {
+    const sockets = new Set<Socket>();
+    const waiting: ServerResponse[] = [];
+    const { send } = await connectTo((request, response) => {
+      sockets.add(request.socket);
+      waiting.push(response);
+      if (waiting.length === 40) for (const each of waiting.splice(0)) each.end();
+    });
+    for (let round = 0; round < 5; round += 1) await Promise.all(Array.from({ length: 40 }, () => send()));
+    // A connection is free a turn of the event loop after its answer, and another call may begin in it.
+    expect(sockets.size).toBeLessThanOrEqual(80);
+  });
+
+  it('sends the next call on a new connection when the provider has closed the idle one', async () => {
+    const sockets: Socket[] = [];
+    const { send } = await connectTo((request, response) => {
+      sockets.push(request.socket);
+      response.end('well');
+    });
+    await send();
+    sockets[0]?.end();
+    await once(sockets[0] as Socket, 'close');
+    expect(String((await send()).body)).toBe('well');
+    expect(new Set(sockets).size).toBe(2);
+  });
+
+  it('closes connections that are idle', async () => {
+    const closed = Promise.withResolvers<void>();
+    const { http, send } = await connectTo((request, response) => {
+      request.socket.on('close', () => closed.resolve());
+      response.end();
+    });
+    await send();
+    http.close();
+    await closed.promise;
+  });
+
+  it('has the provider wait when nobody reads its stream', async () => {
+    const all = 20_000_000;
+    const { send } = await connectTo(
+      (_, response) => void response.writeHead(200, events).end(Buffer.alloc(all, '\n')),
+      { maxResponseBytes: all },
+    );
+    const { body } = await send();
+    for (let turn = 0; turn < 200; turn += 1) await nextTurn();
+    const { value } = await (body as EventBytes).next();
+    expect(value?.length).toBeLessThan(1_000_000);
+    expect((value?.length ?? 0) + (await readAll(body))).toBe(all);
+  });
+
+  it('refuses headers without an end', async () => {
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => {}).write('HTTP/1.1 200 OK\r\n');
+      const more = () => {
+        while (socket.write(`x-more: ${'a'.repeat(1000)}\r\n`));
+      };
+      socket.on('drain', more);
+      more();
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void server.close());
+    const { send } = await connectTo(() => {});
+    const address = server.address() as { port: number };
+    await expect(send({ origin: `http://127.0.0.1:${address.port}` })).rejects.toMatchObject({
+      code: 'UND_ERR_HEADERS_OVERFLOW',
+    });
+  });
+
+  it('ends a call at once that is aborted before it has a connection, and sends nothing of it', async () => {
+    let requests = 0;
+    const { send } = await connectTo((_, response) => {
+      requests += 1;
+      response.end();
+    });
+    const controller = new AbortController();
+    const reason = new Error('the deadline passed');
+    const sending = send({ signal: controller.signal });
+    controller.abort(reason);
+    await expect(sending).rejects.toBe(reason);
+    await send();
+    expect(requests).toBe(1);
+  });
+});

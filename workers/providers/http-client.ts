@@ -1,0 +1,169 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { createRequire } from 'node:module';
+import type { Dispatcher } from 'undici';
+import { unusableAnswer } from './error-classification.js';
+import { EventBytes } from './event-bytes.js';
+
+// The one class that is needed: all of undici takes 14 MB more, and twice as long to load.
+const Agent = createRequire(import.meta.url)(
+  'undici/lib/dispatcher/agent.js',
+) as typeof import('undici').Agent;
+
+/** How much of a provider's answer is read. */
+export interface ResponseLimits {
+  /** Largest body of one answer, in bytes as they come from the network: nothing here asks for compression or undoes it. */
+  maxResponseBytes: number;
+}
+
+/** What a call wants beside its answer. */
+export interface CallHooks {
+  /** Destroys the connection when it aborts, also while the body is on its way. */
+  signal?: AbortSignal | undefined;
+  /** Called for every line of an answer that is a stream of events. */
+  onActivity?: (() => void) | undefined;
+}
+
+/** A request with the whole of its body. */
+export interface HttpRequest extends CallHooks {
+  /** Such as `https://api.openai.com`. */
+  origin: string;
+  /** With its query. */
+  path: string;
+  method: string;
+  headers: Record<string, string>;
+  body: string | Uint8Array;
+}
+
+/** An answer, whatever its status: a stream of events as it comes, any other body read to its end. */
+export interface HttpAnswer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: Buffer | EventBytes;
+}
+
+/**
+ * The HTTP client of the providers' SDKs (docs/decisions/0007-sdk-fetch.md). A connection carries one call at a time, and
+ * there are as many as calls at once. Does not follow redirects and asks for no compression. An answer larger than the
+ * limit rejects, or breaks its stream, with a `Failure`. It has no time limits: those come with the signal.
+ */
+export class HttpClient {
+  // HTTP/2 would have many calls share a connection, and its end.
+  readonly #agent = new Agent({
+    allowH2: false,
+    connectTimeout: 0,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: keepAliveMs,
+    keepAliveMaxTimeout: keepAliveMs,
+  });
+  readonly #limits: ResponseLimits;
+
+  constructor(limits: ResponseLimits) {
+    this.#limits = limits;
+  }
+
+  send(request: HttpRequest): Promise<HttpAnswer> {
+    const { origin, path, method, headers, body } = request;
+    const exchange = new Exchange(request, this.#limits);
+    this.#agent.dispatch({ origin, path, method, headers, body }, exchange);
+    return exchange.answer;
+  }
+
+  /** Closes all connections. */
+  close(): void {
+    void this.#agent.destroy();
+  }
+}
+
+/** Longer than a provider keeps an idle connection: it says for how long, or closes it. */
+const keepAliveMs = 600_000;
+
+/** One request and its answer. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #hooks: CallHooks;
+  readonly #maxBytes: number;
+  readonly #answering = Promise.withResolvers<HttpAnswer>();
+  #controller: Dispatcher.DispatchController | undefined;
+  #head: Pick<HttpAnswer, 'status' | 'headers'> = { status: 0, headers: {} };
+  #events: EventBytes | undefined;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(hooks: CallHooks, { maxResponseBytes }: ResponseLimits) {
+    this.#hooks = hooks;
+    this.#maxBytes = maxResponseBytes;
+    hooks.signal?.addEventListener('abort', this.#abort);
+  }
+
+  get answer(): Promise<HttpAnswer> {
+    return this.#answering.promise;
+  }
+
+  readonly #abort = (): void => {
+    const reason = this.#hooks.signal?.reason;
+    if (this.#controller) this.#controller.abort(reason);
+    else this.#answering.reject(reason);
+  };
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#hooks.signal?.aborted) this.#abort();
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    if (status < 200) return;
+    if (Number(headers['content-length']) > this.#maxBytes) throw unusableAnswer('oversized');
+    this.#head = { status, headers };
+    if (!isStreamOfEvents(this.#head)) return;
+    this.#events = new EventBytes(controller);
+    this.#answering.resolve({ ...this.#head, body: this.#events });
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    if (this.#bytes > this.#maxBytes) throw unusableAnswer('oversized');
+    if (!this.#events) return void this.#chunks.push(chunk);
+    // A single byte that comes now and then is no sign of work.
+    if (chunk.includes(lineFeed)) this.#hooks.onActivity?.();
+    this.#events.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.#release();
+    if (this.#events) this.#events.end();
+    else this.#answering.resolve({ ...this.#head, body: joined(this.#chunks) });
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.#release();
+    this.#answering.reject(error);
+    this.#events?.end(error);
+  }
+
+  #release(): void {
+    this.#hooks.signal?.removeEventListener('abort', this.#abort);
+  }
+}
+
+const lineFeed = 0x0a;
+
+/** Errors are read to their end, whatever they say they are, because the SDKs take a body that they cannot read for an empty one. */
+const isStreamOfEvents = ({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>): boolean =>
+  status < 400 && eventTypes.some((type) => headers['content-type']?.startsWith(type));
+
+const eventTypes = ['text/event-stream', 'application/vnd.amazon.eventstream'];
+
+function joined(chunks: Buffer[]): Buffer {
+  const [first] = chunks;
+  return first && chunks.length === 1 ? first : Buffer.concat(chunks);
+}
+
+/** Headers without those that come more than once (cookies, which no SDK reads). */
+export const singleFields = (headers: IncomingHttpHeaders): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).filter((field): field is [string, string] => typeof field[1] === 'string'),
+  );

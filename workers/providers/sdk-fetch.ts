@@ -1,0 +1,90 @@
+import { EventBytes } from './event-bytes.js';
+import { type CallHooks, type HttpAnswer, type HttpClient, singleFields } from './http-client.js';
+
+/** An option of `fetch` beside the standard's, whose own signal is the SDK's. */
+interface CallOptions {
+  call: CallHooks;
+}
+
+/** The `fetchOptions` of an SDK that tell `fetch` which call it is for. */
+export const toFetchOptions = (call: CallHooks): object => ({ call }) satisfies CallOptions;
+
+/**
+ * The `fetch` that the SDKs of OpenAI, Anthropic and Vertex AI are given: for a method, headers, a body of text, and the hooks
+ * of the call.
+ */
+export function createSdkFetch(client: HttpClient): typeof fetch {
+  return async (input, init = {}) => {
+    if (!hasCall(init) || typeof input !== 'string' || typeof init.body !== 'string')
+      throw new TypeError('only calls of a provider can be made, and only text can be sent');
+    const { origin, pathname, search } = new URL(input);
+    const answer = await client.send({
+      ...init.call,
+      origin,
+      path: pathname + search,
+      method: init.method ?? 'GET',
+      headers: Object.fromEntries(init.headers instanceof Headers ? init.headers : new Headers(init.headers)),
+      body: init.body,
+    });
+    // It has all of a response that the SDKs use.
+    return new SdkResponse(answer) as unknown as Response;
+  };
+}
+
+const hasCall = (init: RequestInit): init is RequestInit & CallOptions => 'call' in init;
+
+/** What the SDKs use of a `Response`, which itself costs several times as much. */
+class SdkResponse {
+  readonly status: number;
+  readonly statusText = '';
+  readonly url = '';
+  readonly headers: SdkHeaders;
+  readonly #body: Buffer | EventBytes;
+
+  constructor({ status, headers, body }: HttpAnswer) {
+    this.status = status;
+    this.headers = new SdkHeaders(singleFields(headers));
+    this.#body = body;
+  }
+
+  get ok(): boolean {
+    return this.status >= 200 && this.status < 300;
+  }
+
+  get body(): EventBytes {
+    return this.#body instanceof EventBytes ? this.#body : EventBytes.of(this.#body);
+  }
+
+  async text(): Promise<string> {
+    if (!(this.#body instanceof EventBytes)) return this.#body.toString();
+    const chunks: Buffer[] = [];
+    for await (const chunk of this.#body) chunks.push(chunk);
+    return Buffer.concat(chunks).toString();
+  }
+
+  async json(): Promise<unknown> {
+    return JSON.parse(await this.text());
+  }
+}
+
+/** What the SDKs use of `Headers`. */
+class SdkHeaders {
+  readonly #fields: Record<string, string>;
+
+  constructor(fields: Record<string, string>) {
+    this.#fields = fields;
+  }
+
+  get(name: string): string | null {
+    const key = name.toLowerCase();
+    return Object.hasOwn(this.#fields, key) ? (this.#fields[key] ?? null) : null;
+  }
+
+  entries(): Iterable<[string, string]> {
+    return Object.entries(this.#fields);
+  }
+
+  [Symbol.iterator](): Iterator<[string, string]> {
+    return Object.entries(this.#fields)[Symbol.iterator]();
+  }
+}
