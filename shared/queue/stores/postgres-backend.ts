@@ -1,5 +1,6 @@
 import { assertSchemaCompatibility, ConnectionClosedError, createPostgresBackend, type PgPool } from 'bullmq';
 import { retry } from '../../runtime/retry.js';
+import { batchAdds } from './postgres-adds.js';
 
 type CreateBackend = typeof createPostgresBackend;
 type Backend = ReturnType<CreateBackend>;
@@ -17,6 +18,7 @@ const createRecoveringBackend: CreateBackend = (...settings) => {
   const backend = createPostgresBackend(...settings);
   recheckSchema(backend);
   retryCompletion(backend);
+  batchAdds(backend);
   return backend;
 };
 

@@ -400,6 +400,30 @@ describe.each(stores)('a $name store', (choice) => {
       await worker.close();
     });
 
+    it('adds the jobs of one moment in one transaction, in their order', async () => {
+      const store = await ready();
+      const queue = store.createQueue('busy');
+      const ids = Array.from({ length: 30 }, (_, n) => `job-${n}`);
+      const added = await Promise.all(ids.map((jobId) => queue.add('job', { jobId }, { jobId })));
+      expect(added.map(({ id }) => id)).toEqual(ids);
+      const waiting = await queue.getWaiting();
+      expect(waiting.map(({ id, data }) => [id, data.jobId])).toEqual(ids.map((id) => [id, id]));
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      onTestFinished(() => client.end());
+      const count = 'select count(distinct xmin::text)::integer as transactions from bullmq.job';
+      expect((await client.query(count)).rows).toEqual([{ transactions: 1 }]);
+    });
+
+    it('fails only the job that PostgreSQL refuses, of those that are added in one moment', async () => {
+      const store = await ready();
+      const queue = store.createQueue('refusing');
+      const texts = ['first', 'no text in PostgreSQL: \0', 'last'];
+      const added = await Promise.allSettled(texts.map((text) => queue.add('job', { text })));
+      expect(added.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+      expect((await queue.getWaiting()).map(({ data }) => data.text).sort()).toEqual(['first', 'last']);
+    });
+
     it('has BullMQ neither write nor announce events', async () => {
       const store = await ready();
       const client = new pg.Client({ connectionString: url.href });
