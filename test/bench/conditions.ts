@@ -116,6 +116,9 @@ const processes: Readonly<Record<Subject, string>> = {
   streams:
     `as for chat; in turns with the simulator alone; 200 deltas ${gapMs} ms apart (20 with a single stream), of which each says when it was sent; a Node process reads them, each client ` +
     'beginning its next stream when the last has ended, the clients one after another; the warm-up is twice as long as a stream',
+  'in-flight':
+    'as for chat, with as many jobs at once as the most in flight; callers begin evenly over the time of an answer; ' +
+    'memory over that of the same processes after a load of 128 connections and 10 s of rest',
   chat: `one API, one worker (all four pools, OPENAI_CONCURRENCY=${concurrency}), log level info to files; beside Redis an idle PostgreSQL`,
   blog:
     `one API (DATABASE_POOL_SIZE as it is by default), log level info to a file; an embedded PostgreSQL of its own ` +

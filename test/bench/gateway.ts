@@ -18,7 +18,7 @@ export interface Gateway {
   answersOne(): Promise<void>;
 }
 
-/** Jobs at once in the worker process. */
+/** Jobs at once in the worker process, unless a run asks for more. */
 export const concurrency = 1000;
 
 /** With the credentials of the benchmark's only user. */
@@ -46,15 +46,16 @@ interface GatewayDeps {
   dir: string;
   /** Root folder of the checkout whose programs run. */
   checkout?: string;
+  jobsAtOnce?: number;
 }
 
 /** Starts API and worker on the store, and waits until a request is answered. */
 export async function openGateway(deps: GatewayDeps): Promise<Gateway> {
-  const { store, simulator, lifecycle, dir, checkout = thisCheckout } = deps;
+  const { store, simulator, lifecycle, dir, checkout = thisCheckout, jobsAtOnce = concurrency } = deps;
   await migrate(store.variables, { lifecycle, dir, checkout });
   const run = programsIn(dir, lifecycle, checkout);
   const simulatorUrl = `http://127.0.0.1:${simulator.port}`;
-  const environment = environmentOf(store, simulatorUrl, { OPENAI_CONCURRENCY: `${concurrency}` });
+  const environment = environmentOf(store, simulatorUrl, { OPENAI_CONCURRENCY: `${jobsAtOnce}` });
   const api = await run('api', ['api'], environment);
   const worker = await run('worker', ['worker'], environment);
   const failed = failureOf([simulator, api, worker], dir);

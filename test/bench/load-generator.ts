@@ -1,7 +1,9 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
 import autocannon from 'autocannon';
 import type { LoadErrors, LoadEvent, LoadOrder } from './load.js';
 import { type ConnectionCounts, runConnection } from './load-connection.js';
+import { groupsOf, type LoadGroup } from './load-groups.js';
 
 const maxUs = 600_000_000;
 
@@ -9,37 +11,55 @@ const maxUs = 600_000_000;
  * The program that sends the requests, with autocannon. One run of it covers warm-up and measuring, so that the
  * measured time begins with every connection open and busy.
  */
-function generate(order: LoadOrder): void {
+async function generate(order: LoadOrder): Promise<void> {
   const window = new Window(order);
+  const starting = groupsOf(order).map(async (group) => {
+    await delay(group.afterMs);
+    return startGroup(group, order, window);
+  });
+  await window.pass();
+  const groups = await Promise.all(starting);
+  for (const { stop } of groups) stop();
+  const errors = await Promise.all(groups.map((group) => group.errors));
+  const { latencies, tookSeconds } = window;
+  tell({
+    type: 'finished',
+    result: {
+      answers: latencies.count,
+      seconds: tookSeconds,
+      ...(latencies.count > 0 && {
+        p50Ms: latencies.percentile(50) / 1000,
+        p99Ms: latencies.percentile(99) / 1000,
+      }),
+      errors: sumOf(errors),
+    },
+  });
+}
+
+/** Connections that send until they are stopped; their errors are known then. */
+function startGroup(
+  group: LoadGroup,
+  order: LoadOrder,
+  window: Window,
+): { stop(): void; errors: Promise<LoadErrors> } {
   const counts: ConnectionCounts[] = [];
   const setupClient = (client: autocannon.Client) => {
     const { traffic, connections } = order;
-    counts.push(runConnection(client, { traffic, connections, index: counts.length }));
+    counts.push(runConnection(client, { traffic, connections, index: group.first + counts.length }));
   };
-  const run = autocannon({ ...autocannonOptions(order), setupClient }, (error, result) => {
-    if (error) throw error;
-    const { latencies, tookSeconds } = window;
-    tell({
-      type: 'finished',
-      result: {
-        answers: latencies.count,
-        seconds: tookSeconds,
-        ...(latencies.count > 0 && {
-          p50Ms: latencies.percentile(50) / 1000,
-          p99Ms: latencies.percentile(99) / 1000,
-        }),
-        errors: errorsOf(result, counts),
-      },
-    });
+  const { promise: errors, resolve, reject } = Promise.withResolvers<LoadErrors>();
+  const run = autocannon({ ...autocannonOptions(group, order), setupClient }, (error, result) => {
+    if (error) reject(error);
+    else resolve(errorsOf(result, counts));
   });
   run.on('response', (_client, status, _bytes, tookMs) => window.record(status, tookMs));
-  window.open(() => run.stop());
+  return { stop: () => run.stop(), errors };
 }
 
-function autocannonOptions(order: LoadOrder): autocannon.Options {
-  const { traffic, connections, warmUpSeconds, seconds, timeoutSeconds } = order;
+function autocannonOptions({ connections, origin }: LoadGroup, order: LoadOrder): autocannon.Options {
+  const { warmUpSeconds, seconds, timeoutSeconds } = order;
   return {
-    url: traffic.origin,
+    url: origin,
     connections,
     timeout: timeoutSeconds,
     // Never reached, because it is stopped; it looks every `sampleInt` milliseconds whether it was.
@@ -56,20 +76,17 @@ class Window {
 
   constructor(private readonly order: LoadOrder) {}
 
-  /** Opens after the warm-up, and calls back when it has closed. */
-  open(onClosed: () => void): void {
+  /** Opens after the warm-up; resolves when it has closed. */
+  async pass(): Promise<void> {
     const { warmUpSeconds, seconds } = this.order;
-    setTimeout(() => {
-      const startedAt = performance.now();
-      this.#isOpen = true;
-      tell({ type: 'measuring' });
-      setTimeout(() => {
-        this.#isOpen = false;
-        this.tookSeconds = (performance.now() - startedAt) / 1000;
-        tell({ type: 'measured' });
-        onClosed();
-      }, seconds * 1000);
-    }, warmUpSeconds * 1000);
+    await delay(warmUpSeconds * 1000);
+    const startedAt = performance.now();
+    this.#isOpen = true;
+    tell({ type: 'measuring' });
+    await delay(seconds * 1000);
+    this.#isOpen = false;
+    this.tookSeconds = (performance.now() - startedAt) / 1000;
+    tell({ type: 'measured' });
   }
 
   record(status: number, tookMs: number): void {
@@ -93,7 +110,17 @@ function errorsOf(result: autocannon.Result, counts: readonly ConnectionCounts[]
   };
 }
 
-function sumsOf(all: readonly ReadonlyMap<number, number>[]): Record<string, number> {
+function sumOf(all: readonly LoadErrors[]): LoadErrors {
+  const sum = (name: 'wrongBody' | 'timeouts' | 'socket' | 'unanswered') =>
+    all.reduce((total, errors) => total + errors[name], 0);
+  return {
+    wrongStatus: sumsOf(all.map(({ wrongStatus }) => new Map(Object.entries(wrongStatus)))),
+    ...{ wrongBody: sum('wrongBody'), timeouts: sum('timeouts') },
+    ...{ socket: sum('socket'), unanswered: sum('unanswered') },
+  };
+}
+
+function sumsOf(all: readonly ReadonlyMap<number | string, number>[]): Record<string, number> {
   const sums: Record<string, number> = {};
   for (const [status, count] of all.flatMap((one) => [...one])) sums[status] = (sums[status] ?? 0) + count;
   return sums;

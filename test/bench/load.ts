@@ -7,6 +7,10 @@ export interface LoadOrder {
   readonly traffic: Traffic;
   /** Each sends its next request when it has the answer to the last. */
   readonly connections: number;
+  /** The connections begin one after another over this time, within the warm-up; absent means at once. */
+  readonly spreadSeconds?: number;
+  /** Where the connections lead, in turns, in place of the traffic's own. */
+  readonly origins?: readonly string[];
   readonly warmUpSeconds: number;
   readonly seconds: number;
   /** A request without an answer for this long is an error. */

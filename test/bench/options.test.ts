@@ -53,6 +53,19 @@ describe('parseOptions', () => {
     });
   });
 
+  it('holds chats in flight beside another gateway', () => {
+    expect(parse('--peer portkey --only in-flight')).toMatchObject({
+      subjects: ['in-flight'],
+      inFlight: [
+        { connections: 1000, latencyMs: 2000 },
+        { connections: 5000, latencyMs: 15_000 },
+      ],
+    });
+    expect(parse('--peer portkey --only in-flight --in-flight 7:300')).toMatchObject({
+      inFlight: [{ connections: 7, latencyMs: 300 }],
+    });
+  });
+
   it('guards by a short run beside the other gateway', () => {
     expect(parse('--guard')).toMatchObject({
       ...{ guard: 'compare', peer: 'portkey', subjects: ['chat'], stores: ['redis'] },
@@ -74,6 +87,9 @@ describe('parseOptions', () => {
   it.each([
     ['--rounds 3', '--rounds: goes with --against, --peer or streams'],
     ['--plots docs/plots', '--plots: goes with --peer'],
+    ['--only in-flight', '--only: in-flight goes with --peer'],
+    ['--in-flight 5:10:15', '--in-flight: 5:10:15 is not connections:milliseconds'],
+    ['--in-flight 1000', '--in-flight:  is not a whole number from 1 to 30000'],
     ['--record', '--record: goes with --guard'],
     ['--guard --against HEAD', '--guard: does not go with --against'],
     ['--guard --connections 7', '--connections: does not go with --guard, whose rows are always the same'],

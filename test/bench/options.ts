@@ -6,7 +6,7 @@ export const storeNames = ['embedded', 'redis'] as const;
 export type StoreName = (typeof storeNames)[number];
 
 /** What can be measured. */
-export const subjectNames = ['chat', 'blog', 'streams'] as const;
+export const subjectNames = ['chat', 'blog', 'streams', 'in-flight'] as const;
 
 export type Subject = (typeof subjectNames)[number];
 
@@ -28,6 +28,8 @@ export interface Options {
   readonly latenciesMs: readonly number[];
   /** How many streams at once; each is run in turns. */
   readonly streams: readonly number[];
+  /** How many chats are held in flight, and how long the simulated provider takes for each. */
+  readonly inFlight: readonly { readonly connections: number; readonly latencyMs: number }[];
   /** Length of each measured run. */
   readonly seconds: number;
   /** How often each row is measured on each side, where there are sides. */
@@ -46,11 +48,14 @@ export interface Options {
 }
 
 const usage = `npm run bench -- [options]
-  --only chat,blog               what is measured: chat, blog, streams
+  --only chat,blog               what is measured: chat, blog, streams, in-flight (with --peer)
   --stores embedded,redis        chat and streams: which stores of the queue
   --connections 1,32,128,1000    chat: how many clients at once
   --latencies 0,500              chat: how long the simulated provider takes, in milliseconds
   --streams 1,100,500            streams: how many at once
+  --in-flight 1000:2000,5000:15000
+                                 in-flight: how many chats at once, and the milliseconds of the simulated provider; each
+                                 for five times as long as that
   --seconds 10                   length of each measured run
   --redis-url redis://…          an empty database of a running Redis (default: REDIS_URL, else a server of its own
                                  from redis-server or valkey-server on the PATH)
@@ -75,6 +80,7 @@ const known = {
   connections: { type: 'string' },
   latencies: { type: 'string' },
   streams: { type: 'string', default: '1,100,500' },
+  'in-flight': { type: 'string', default: '1000:2000,5000:15000' },
   seconds: { type: 'string' },
   'redis-url': { type: 'string' },
   json: { type: 'string' },
@@ -124,6 +130,7 @@ export function parseOptions(args: readonly string[], environment: NodeJS.Proces
     stores: values.stores.split(',').map((text) => nameIn(storeNames, '--stores', text)),
     connections: values.connections.split(',').map((text) => wholeNumber('--connections', text, 1, 20_000)),
     latenciesMs: values.latencies.split(',').map((text) => wholeNumber('--latencies', text, 0, 30_000)),
+    inFlight: values['in-flight'].split(',').map(flightOf),
     seconds: wholeNumber('--seconds', values.seconds, 1, 600),
     rounds: wholeNumber('--rounds', values.rounds, 1, 1000),
     redisUrl: mode === 'alone' ? values['redis-url'] || environment.REDIS_URL || undefined : undefined,
@@ -152,11 +159,21 @@ function guardOf({ guard, record }: Values): Guard | undefined {
   return undefined;
 }
 
+/** What can be measured in each mode. */
+const fitting: Readonly<Record<Mode, readonly Subject[]>> = {
+  alone: ['chat', 'blog', 'streams'],
+  against: ['chat', 'blog'],
+  peer: ['chat', 'streams', 'in-flight'],
+  guard: ['chat'],
+};
+
 /** Throws when one option makes no sense beside another. */
 function checkTogether(values: Values, mode: Mode, subjects: readonly Subject[]): void {
-  const unfit = { alone: undefined, against: 'streams', peer: 'blog', guard: undefined } as const;
-  const subject = subjects.find((each) => each === unfit[mode]);
-  if (subject !== undefined) throw new Error(`--only: ${subject} does not go with --${mode}`);
+  const subject = subjects.find((each) => !fitting[mode].includes(each));
+  if (subject !== undefined)
+    throw new Error(
+      `--only: ${subject} ${mode === 'alone' ? 'goes with --peer' : `does not go with --${mode}`}`,
+    );
   const chosen = (['only', 'stores', 'connections', 'latencies'] as const).find((name) => values[name]);
   if (mode === 'guard' && chosen)
     throw new Error(`--${chosen}: does not go with --guard, whose rows are always the same`);
@@ -177,6 +194,15 @@ function parseValues(args: readonly string[]) {
     const [sentence] = (cause as Error).message.split(/\.?\n|\. /);
     throw new Error(sentence, { cause });
   }
+}
+
+function flightOf(text: string): Options['inFlight'][number] {
+  const [connections = '', latencyMs = '', ...rest] = text.split(':');
+  if (rest.length > 0) throw new Error(`--in-flight: ${text} is not connections:milliseconds`);
+  return {
+    connections: wholeNumber('--in-flight', connections, 1, 10_000),
+    latencyMs: wholeNumber('--in-flight', latencyMs, 1, 30_000),
+  };
 }
 
 function nameIn<Name extends string>(names: readonly Name[], option: string, text: string): Name {

@@ -1,5 +1,5 @@
 import { chatHeaders, type Gateway, messages } from './gateway.js';
-import type { LoadResult } from './load.js';
+import type { LoadOrder, LoadResult } from './load.js';
 import { type Metered, measure } from './measure.js';
 import { completionsPath, headersToward, type Peer } from './peer/portkey.js';
 import type { Side } from './peer/sides.js';
@@ -27,13 +27,14 @@ export interface Targets {
   readonly peer?: Peer | undefined;
 }
 
-interface RunDeps extends Targets {
+interface RunDeps extends Targets, Lengths {
   store: RunningStore;
-  seconds: number;
-  warmUpSeconds?: number;
-  timeoutSeconds?: number;
   signal: AbortSignal;
 }
+
+/** How long a run is, and how its connections begin. */
+export type Lengths = Pick<LoadOrder, 'seconds'> &
+  Partial<Pick<LoadOrder, 'warmUpSeconds' | 'timeoutSeconds' | 'spreadSeconds'>>;
 
 /** Does one run, and waits until the requests that its end has cut off are dealt with. */
 export async function doRun(plan: RunPlan, deps: RunDeps): Promise<Run> {

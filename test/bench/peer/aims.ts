@@ -1,7 +1,8 @@
 import { type AimResult, notMeasured, verdict } from '../aims.js';
-import { number } from '../table.js';
+import { number, percent } from '../table.js';
 import type { ChatResults, RowResult } from './chat.js';
 import type { RatioName } from './figures.js';
+import type { InFlightResults } from './in-flight.js';
 
 /** What our gateway on Redis is to reach beside the other one, with a provider of 0 ms. */
 const aims: readonly Aim[] = [
@@ -49,3 +50,23 @@ function judge(
   const errors = `errors: ${quillgate.errors}, Portkey ${portkey.errors}`;
   return { aim, verdict: verdict(isMet), numbers: `× ${number(ratio.median, 2)}, ${spread}; ${errors}` };
 }
+
+/** What many requests in flight are to reach. */
+const leastOfIdeal = 0.97;
+const mostGrowthBytes = 60_000;
+
+/** Compares the requests in flight on Redis with what the project wants to reach. */
+export const compareInFlightWithAims = (all: readonly InFlightResults[]): AimResult[] =>
+  (all.find(({ store }) => store === 'redis')?.rows ?? []).map((row) => {
+    const { connections, latencyMs, idealPerSecond, growthBytes, bySide } = row;
+    const { errors, perSecond } = bySide.quillgate;
+    const share = perSecond / idealPerSecond;
+    const growth = growthBytes.quillgate ?? Number.NaN;
+    return {
+      aim:
+        `Redis: ${number(connections)} in flight at ${latencyMs} ms, no error, at least ${percent(leastOfIdeal)} of the ideal rate, ` +
+        `at most ${number(mostGrowthBytes / 1000)} KB for each`,
+      verdict: verdict(errors === 0 && share >= leastOfIdeal && growth <= mostGrowthBytes),
+      numbers: `${number(errors)} errors, ${number(share * 100, 1)} %, ${number(growth / 1000, 1)} KB`,
+    };
+  });

@@ -5,15 +5,17 @@ import type { Log } from '../../../shared/runtime/log.js';
 import { loadAverage } from '../against/conditions.js';
 import { describePeerConditions, withinFileLimit } from '../conditions.js';
 import { findStores } from '../find-stores.js';
-import type { Options } from '../options.js';
+import type { Options, Subject } from '../options.js';
 import { describeConditionList } from '../report.js';
-import { storeTitles } from '../store.js';
+import { type StoreChoice, storeTitles } from '../store.js';
 import { benchStreams } from '../streams/bench.js';
 import { compareStreamsWithAims } from '../streams/report.js';
-import { comparePeerWithAims } from './aims.js';
+import { compareInFlightWithAims, comparePeerWithAims } from './aims.js';
 import { type ChatResults, compareChat, planLoads } from './chat.js';
+import type { Round } from './figures.js';
+import { compareInFlight, type InFlightResults } from './in-flight.js';
 import { writePlots } from './plots.js';
-import { openPeer } from './portkey.js';
+import { openPeer, type Peer } from './portkey.js';
 import { describePeerResults, describeRound, type PeerResults } from './report.js';
 
 /** What a run beside another gateway happens in. */
@@ -29,37 +31,69 @@ export interface Surroundings {
 
 /** `npm run bench -- --peer portkey`: our gateway, another one and the simulator alone in turns. Throws when npm cannot get the other. */
 export async function compareWithPeer(surroundings: Surroundings): Promise<PeerResults> {
-  const { options, lifecycle, dir, log, skipped, print } = surroundings;
-  const { connections, latenciesMs, seconds, rounds, subjects } = options;
+  const { options, lifecycle, dir, skipped, print } = surroundings;
+  const measures = (subject: Subject) => options.subjects.includes(subject);
   const stores = await findStores(options, dir);
   const conditions = describePeerConditions(options, stores);
   print(`${describeConditionList(conditions)}\n`);
-  const peerFolder = join(dir, 'peer');
-  mkdirSync(peerFolder);
-  const peer = await openPeer(lifecycle, peerFolder);
-  const chats: ChatResults[] = [];
-  const loads = withinFileLimit(planLoads(latenciesMs, connections), skipped);
-  for (const store of subjects.includes('chat') ? stores : []) {
-    if ('missing' in store) {
-      skipped.push(`${storeTitles[store.name]}: ${store.missing}`);
-      continue;
-    }
-    const onRound: Parameters<typeof compareChat>[0]['onRound'] = (title, round) =>
-      print(describeRound(title, round));
-    const deps = { store, peer, loads, seconds, rounds, log, onRound };
-    const chat = await compareChat({ ...deps, dir: join(dir, store.name), outer: lifecycle });
-    chats.push(chat);
-    skipped.push(...chat.skipped);
-  }
-  const streams = subjects.includes('streams') ? await benchStreams(stores, { ...surroundings, peer }) : [];
+  const peer = await openPeer(lifecycle, newFolder(dir, 'peer'));
+  const chats = measures('chat') ? await compareChats(stores, peer, surroundings) : [];
+  const inFlight = measures('in-flight') ? await compareFlights(stores, peer, surroundings) : [];
+  const streams = measures('streams') ? await benchStreams(stores, { ...surroundings, peer }) : [];
+  skipped.push(...[...chats, ...inFlight].flatMap((part) => part.skipped));
   const aims = [
-    ...(subjects.includes('chat') ? comparePeerWithAims(chats) : []),
-    ...(subjects.includes('streams') ? compareStreamsWithAims(streams) : []),
+    ...(measures('chat') ? comparePeerWithAims(chats) : []),
+    ...compareInFlightWithAims(inFlight),
+    ...(measures('streams') ? compareStreamsWithAims(streams) : []),
   ];
   const after = ['load average after', loadAverage()] as const;
-  const results = { conditions: [...conditions, after], chats, streams, skipped, aims };
+  const results = { conditions: [...conditions, after], chats, inFlight, streams, skipped, aims };
   print(`\n${describePeerResults(results)}`);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
   if (options.plots !== undefined) print(`\nplots: ${writePlots(chats, options.plots).join(', ')}\n`);
   return results;
+}
+
+type Stores = Awaited<ReturnType<typeof findStores>>;
+
+async function compareChats(stores: Stores, peer: Peer, surroundings: Surroundings): Promise<ChatResults[]> {
+  const { options, lifecycle: outer, dir, log, skipped, print } = surroundings;
+  const { connections, latenciesMs, seconds, rounds } = options;
+  const loads = withinFileLimit(planLoads(latenciesMs, connections), skipped);
+  const results: ChatResults[] = [];
+  for (const store of present(stores, skipped)) {
+    const onRound = (title: string, round: Round) => print(describeRound(title, round));
+    const deps = { store, peer, outer, log, dir: join(dir, store.name) };
+    results.push(await compareChat({ ...deps, loads, seconds, rounds, onRound }));
+  }
+  return results;
+}
+
+async function compareFlights(
+  stores: Stores,
+  peer: Peer,
+  surroundings: Surroundings,
+): Promise<InFlightResults[]> {
+  const { options, lifecycle: outer, dir, log, skipped, print } = surroundings;
+  const loads = withinFileLimit(options.inFlight, skipped);
+  const results: InFlightResults[] = [];
+  for (const store of present(stores, skipped)) {
+    const onRound = (title: string, round: Round) => print(describeRound(title, round));
+    const deps = { store, peer, outer, log, dir: newFolder(dir, `${store.name}-in-flight`) };
+    results.push(await compareInFlight({ ...deps, loads, rounds: options.rounds, onRound }));
+  }
+  return results;
+}
+
+/** The stores that run here; says in `skipped` why others do not. */
+function present(stores: Stores, skipped: string[]): StoreChoice[] {
+  const missing = stores.filter((store) => 'missing' in store);
+  skipped.push(...missing.map(({ name, missing: reason }) => `${storeTitles[name]}: ${reason}`));
+  return stores.filter((store): store is StoreChoice => !('missing' in store));
+}
+
+function newFolder(dir: string, name: string): string {
+  const folder = join(dir, name);
+  mkdirSync(folder);
+  return folder;
 }

@@ -17,7 +17,7 @@ const measured = (perSecond: number, productCpuMs: number): RowResult =>
 const resultsOf = (...rows: RowResult[]): PeerResults => ({
   conditions: [['machine', 'two cores']],
   chats: [{ store: 'redis', idlePerSecond: { cpuMs: {} }, rows, skipped: [] }],
-  ...{ streams: [], skipped: [], aims: [] },
+  ...{ inFlight: [], streams: [], skipped: [], aims: [] },
 });
 
 const recorded = recordOf(resultsOf(measured(1, 2)));

@@ -8,12 +8,15 @@ import { type Column, ms, number, partTitles, percent, perSecondCell, ratioCell,
 import type { Part } from '../usage.js';
 import type { ChatResults, RowResult } from './chat.js';
 import type { RatioName, Round } from './figures.js';
+import type { InFlightResults } from './in-flight.js';
+import { describeInFlight } from './in-flight-report.js';
 import { type Side, sides } from './sides.js';
 
 /** Everything that came of a run beside another gateway; what `--json` writes. */
 export interface PeerResults {
   readonly conditions: Conditions;
   readonly chats: readonly ChatResults[];
+  readonly inFlight: readonly InFlightResults[];
   readonly streams: readonly StreamFigures[];
   /** What did not run, and why. */
   readonly skipped: readonly string[];
@@ -28,9 +31,10 @@ export function describeRound(title: string, { quillgate, portkey, simulator }: 
 }
 
 /** All of it as Markdown that can be pasted into a page. */
-export function describePeerResults({ chats, streams, skipped, aims }: PeerResults): string {
+export function describePeerResults({ chats, inFlight, streams, skipped, aims }: PeerResults): string {
   return [
     ...chats.map(describeChat),
+    ...inFlight.map(describeInFlight),
     ...(streams.length > 0 ? [describeStreams(streams)] : []),
     ...skipped.map((line) => `- did not run: ${line}\n`),
     '\nAims:\n\n',
