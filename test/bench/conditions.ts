@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
+import { load } from './api-processes/series.js';
 import { seededPosts } from './blog/seed.js';
 import { concurrency } from './gateway.js';
 import { timeoutSeconds, warmUpSeconds } from './measure.js';
@@ -119,6 +120,7 @@ const processes: Readonly<Record<Subject, string>> = {
   'in-flight':
     'as for chat, with as many jobs at once as the most in flight; callers begin evenly over the time of an answer; ' +
     'memory over that of the same processes after a load of 128 connections and 10 s of rest',
+  'api-processes': `as for chat on Redis, but several APIs, ${load.connections} connections in all and a provider of ${load.latencyMs} ms`,
   chat: `one API, one worker (all four pools, OPENAI_CONCURRENCY=${concurrency}), log level info to files; beside Redis an idle PostgreSQL`,
   blog:
     `one API (DATABASE_POOL_SIZE as it is by default), log level info to a file; an embedded PostgreSQL of its own ` +

@@ -7,9 +7,11 @@ import { failureOf, launcherOf, programsIn, thisCheckout } from './programs.js';
 import { runToEnd } from './run-to-end.js';
 import type { RunningStore } from './store.js';
 
-/** One API process and one worker process, each a process of its own as in production, and the simulator they ask. */
+/** One API process, unless a run asks for more, and one worker process, as in production, and the simulator they ask. */
 export interface Gateway {
   readonly chatUrl: string;
+  /** Of every API process, when there are several. */
+  readonly origins: readonly string[];
   readonly simulatorUrl: string;
   readonly pids: { readonly api: number; readonly worker: number; readonly simulator: number };
   /** Rejects when one of them ends although nobody asked it to. */
@@ -47,6 +49,8 @@ interface GatewayDeps {
   /** Root folder of the checkout whose programs run. */
   checkout?: string;
   jobsAtOnce?: number;
+  /** How many API processes. */
+  apis?: number;
 }
 
 /** Starts API and worker on the store, and waits until a request is answered. */
@@ -57,14 +61,19 @@ export async function openGateway(deps: GatewayDeps): Promise<Gateway> {
   const simulatorUrl = `http://127.0.0.1:${simulator.port}`;
   const environment = environmentOf(store, simulatorUrl, { OPENAI_CONCURRENCY: `${jobsAtOnce}` });
   const api = await run('api', ['api'], environment);
+  const apis = [api];
+  for (let count = 2; count <= (deps.apis ?? 1); count += 1)
+    apis.push(await run(`api-${count}`, ['api'], environment));
   const worker = await run('worker', ['worker'], environment);
-  const failed = failureOf([simulator, api, worker], dir);
-  await Promise.race([Promise.all([api.ready, worker.ready]), failed]);
-  const chatUrl = `http://127.0.0.1:${api.port}/chat`;
+  const ours = [...apis, worker];
+  const failed = failureOf([simulator, ...ours], dir);
+  await Promise.race([Promise.all(ours.map(({ ready }) => ready)), failed]);
+  const origins = apis.map(({ port }) => `http://127.0.0.1:${port}`);
+  const chatUrl = `${origins[0]}/chat`;
   const answersOne = () => untilAnswered(chatUrl, lifecycle.stopping);
   await Promise.race([answersOne(), failed]);
   const pids = { api: api.pid, worker: worker.pid, simulator: simulator.pid };
-  return { chatUrl, simulatorUrl, pids, failed, answersOne };
+  return { chatUrl, origins, simulatorUrl, pids, failed, answersOne };
 }
 
 /** Brings the schema to what the checkout's programs need, by its own `quillgate migrate`. */

@@ -5,6 +5,7 @@ import { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import { createLog } from '../../shared/runtime/log.js';
 import { compareWithCommit } from './against/compare.js';
 import { compareWithAims } from './aims.js';
+import { type ApiProcessesRun, describeApiProcessesRun, runApiProcesses } from './api-processes/series.js';
 import { compareBlogWithAims } from './blog/aims.js';
 import { describeBlogRun, describePosts } from './blog/report.js';
 import type { BlogResults } from './blog/results.js';
@@ -39,7 +40,7 @@ interface Surroundings {
 async function bench(surroundings: Surroundings): Promise<void> {
   const { options, dir, skipped } = surroundings;
   const measures = (subject: Subject) => options.subjects.includes(subject);
-  const stores = measures('chat') || measures('streams') ? await findStores(options, dir) : [];
+  const stores = options.subjects.some((subject) => subject !== 'blog') ? await findStores(options, dir) : [];
   const conditions = describeConditions(options, stores);
   print(`${describeConditionList(conditions)}\n`);
   const series = measures('chat') ? await benchChat(stores, surroundings) : [];
@@ -47,12 +48,13 @@ async function bench(surroundings: Surroundings): Promise<void> {
   const streams = measures('streams')
     ? await benchStreams(stores, { ...surroundings, log, print, peer: undefined })
     : [];
+  const apiProcesses = measures('api-processes') ? await benchApiProcesses(stores, surroundings) : [];
   const aims = [
     ...(measures('chat') ? compareWithAims(series) : []),
     ...(blog ? compareBlogWithAims(blog) : []),
     ...(measures('streams') ? compareStreamsWithAims(streams) : []),
   ];
-  const results: Results = { conditions, series, blog, streams, skipped, aims };
+  const results: Results = { conditions, series, blog, streams, apiProcesses, skipped, aims };
   print(`\n${describeResults(results)}`);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
 }
@@ -73,6 +75,21 @@ async function benchChat(
     series.push(await runSeries({ store, plans, log, onRun, ...own }));
   }
   return series;
+}
+
+/** On Redis alone, which counts what it is asked. */
+async function benchApiProcesses(
+  stores: readonly (StoreChoice | MissingStore)[],
+  { options, lifecycle, dir, skipped }: Surroundings,
+): Promise<ApiProcessesRun[]> {
+  const store = stores.find(({ name }) => name === 'redis');
+  if (store === undefined || 'missing' in store || options.redisUrl !== undefined) {
+    skipped.push('API processes: need a Redis of their own');
+    return [];
+  }
+  const onRun = (run: ApiProcessesRun) => print(describeApiProcessesRun(run));
+  const { apis, seconds } = options;
+  return await runApiProcesses({ store, apis, seconds, dir, outer: lifecycle, log, onRun });
 }
 
 async function benchBlog({ options, lifecycle, dir }: Surroundings): Promise<BlogResults> {

@@ -66,6 +66,11 @@ describe('parseOptions', () => {
     });
   });
 
+  it('shares a load among API processes', () => {
+    expect(parse('--only api-processes')).toMatchObject({ apis: [1, 4, 16] });
+    expect(parse('--only api-processes --apis 2')).toMatchObject({ apis: [2] });
+  });
+
   it('guards by a short run beside the other gateway', () => {
     expect(parse('--guard')).toMatchObject({
       ...{ guard: 'compare', peer: 'portkey', subjects: ['chat'], stores: ['redis'] },
@@ -90,6 +95,7 @@ describe('parseOptions', () => {
     ['--only in-flight', '--only: in-flight goes with --peer'],
     ['--in-flight 5:10:15', '--in-flight: 5:10:15 is not connections:milliseconds'],
     ['--in-flight 1000', '--in-flight:  is not a whole number from 1 to 30000'],
+    ['--peer portkey --only api-processes', '--only: api-processes does not go with --peer'],
     ['--record', '--record: goes with --guard'],
     ['--guard --against HEAD', '--guard: does not go with --against'],
     ['--guard --connections 7', '--connections: does not go with --guard, whose rows are always the same'],

@@ -6,7 +6,7 @@ export const storeNames = ['embedded', 'redis'] as const;
 export type StoreName = (typeof storeNames)[number];
 
 /** What can be measured. */
-export const subjectNames = ['chat', 'blog', 'streams', 'in-flight'] as const;
+export const subjectNames = ['chat', 'blog', 'streams', 'in-flight', 'api-processes'] as const;
 
 export type Subject = (typeof subjectNames)[number];
 
@@ -30,6 +30,8 @@ export interface Options {
   readonly streams: readonly number[];
   /** How many chats are held in flight, and how long the simulated provider takes for each. */
   readonly inFlight: readonly { readonly connections: number; readonly latencyMs: number }[];
+  /** How many API processes share a load, one number after the other. */
+  readonly apis: readonly number[];
   /** Length of each measured run. */
   readonly seconds: number;
   /** How often each row is measured on each side, where there are sides. */
@@ -48,7 +50,7 @@ export interface Options {
 }
 
 const usage = `npm run bench -- [options]
-  --only chat,blog               what is measured: chat, blog, streams, in-flight (with --peer)
+  --only chat,blog               what is measured: chat, blog, streams, in-flight (with --peer), api-processes
   --stores embedded,redis        chat and streams: which stores of the queue
   --connections 1,32,128,1000    chat: how many clients at once
   --latencies 0,500              chat: how long the simulated provider takes, in milliseconds
@@ -56,6 +58,7 @@ const usage = `npm run bench -- [options]
   --in-flight 1000:2000,5000:15000
                                  in-flight: how many chats at once, and the milliseconds of the simulated provider; each
                                  for five times as long as that
+  --apis 1,4,16                  api-processes: how many share a load, to see what each asks of Redis
   --seconds 10                   length of each measured run
   --redis-url redis://…          an empty database of a running Redis (default: REDIS_URL, else a server of its own
                                  from redis-server or valkey-server on the PATH)
@@ -81,6 +84,7 @@ const known = {
   latencies: { type: 'string' },
   streams: { type: 'string', default: '1,100,500' },
   'in-flight': { type: 'string', default: '1000:2000,5000:15000' },
+  apis: { type: 'string', default: '1,4,16' },
   seconds: { type: 'string' },
   'redis-url': { type: 'string' },
   json: { type: 'string' },
@@ -131,6 +135,7 @@ export function parseOptions(args: readonly string[], environment: NodeJS.Proces
     connections: values.connections.split(',').map((text) => wholeNumber('--connections', text, 1, 20_000)),
     latenciesMs: values.latencies.split(',').map((text) => wholeNumber('--latencies', text, 0, 30_000)),
     inFlight: values['in-flight'].split(',').map(flightOf),
+    apis: values.apis.split(',').map((text) => wholeNumber('--apis', text, 1, 64)),
     seconds: wholeNumber('--seconds', values.seconds, 1, 600),
     rounds: wholeNumber('--rounds', values.rounds, 1, 1000),
     redisUrl: mode === 'alone' ? values['redis-url'] || environment.REDIS_URL || undefined : undefined,
@@ -161,7 +166,7 @@ function guardOf({ guard, record }: Values): Guard | undefined {
 
 /** What can be measured in each mode. */
 const fitting: Readonly<Record<Mode, readonly Subject[]>> = {
-  alone: ['chat', 'blog', 'streams'],
+  alone: ['chat', 'blog', 'streams', 'api-processes'],
   against: ['chat', 'blog'],
   peer: ['chat', 'streams', 'in-flight'],
   guard: ['chat'],

@@ -1,4 +1,5 @@
 import type { AimResult } from './aims.js';
+import type { ApiProcessesRun } from './api-processes/series.js';
 import type { BlogResults } from './blog/results.js';
 import type { Conditions } from './conditions.js';
 import type { LoadErrors } from './load.js';
@@ -13,6 +14,7 @@ export interface Results {
   readonly series: readonly Series[];
   readonly blog: BlogResults | undefined;
   readonly streams: readonly StreamFigures[];
+  readonly apiProcesses: readonly ApiProcessesRun[];
   /** What did not run, and why. */
   readonly skipped: readonly string[];
   readonly aims: readonly AimResult[];

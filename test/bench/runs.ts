@@ -41,7 +41,8 @@ export async function doRun(plan: RunPlan, deps: RunDeps): Promise<Run> {
   const { gateway, peer, store, signal, ...lengths } = deps;
   const calls = `${gateway.simulatorUrl}/__simulator/calls`;
   await fetch(calls, { method: 'DELETE', signal });
-  const order = { traffic: trafficOf(plan, deps), connections: plan.connections, ...lengths };
+  const toAll = plan.target === 'chat' && { origins: gateway.origins };
+  const order = { traffic: trafficOf(plan, deps), connections: plan.connections, ...lengths, ...toAll };
   const pids = { ...gateway.pids, store: store.pid, peer: peer?.pid };
   const metered = await measure(order, { pids, signal, countStore: store.count });
   const stats = (await (await fetch(`${calls}/stats`, { signal })).json()) as CallStats;

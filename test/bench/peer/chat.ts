@@ -1,20 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { type Idle, measureIdle } from '../idle.js';
 import { interleave, type Row } from '../interleaved/interleave.js';
 import type { StoreName } from '../options.js';
 import type { Lengths } from '../runs.js';
 import { storeTitles } from '../store.js';
-import { countsBetween, countsPer } from '../store-counts.js';
-import { startMeter } from '../usage.js';
-import {
-  type Idle,
-  type Measured,
-  mapParts,
-  measuredOf,
-  type Round,
-  type Summary,
-  summarise,
-} from './figures.js';
-import { heat, type Load, openSides, type RunningSides, type SidesDeps } from './running-sides.js';
+import { type Measured, measuredOf, type Round, type Summary, summarise } from './figures.js';
+import { heat, type Load, openSides, type SidesDeps } from './running-sides.js';
 import { type Side, sides } from './sides.js';
 
 /** What came of one row. */
@@ -46,7 +36,7 @@ export async function compareChat({ loads, seconds, rounds, ...deps }: ChatDeps)
   const { name } = deps.store;
   const running = await openSides(deps);
   await heat(running, heatingConnections);
-  const idle = await measureIdle(running);
+  const idle = await measureIdle(running.gateway, running.store, running.stopping);
   const rows = loads.map(
     (load): LoadRow => ({
       ...{ load, title: titleOf(load, name) },
@@ -85,23 +75,5 @@ export function lengthsOf({ latencyMs }: Load, seconds: number): Lengths {
     seconds: Math.max(seconds, answersOfEach * latencySeconds),
     warmUpSeconds: Math.max(warmUpSeconds, 2 * latencySeconds),
     timeoutSeconds: Math.max(timeoutSeconds, 3 * latencySeconds),
-  };
-}
-
-const restSeconds = 2;
-/** Pruning comes once in it. */
-const idleSeconds = 10;
-
-/** What our processes do without requests: heartbeats, looks for jobs and at what is over. */
-async function measureIdle({ gateway, store, stopping: signal }: RunningSides): Promise<Idle> {
-  await delay(restSeconds * 1000, undefined, { signal });
-  const before = await store.count?.();
-  const meter = startMeter({ ...gateway.pids, store: store.pid });
-  await delay(idleSeconds * 1000, undefined, { signal });
-  const { parts } = meter.stop();
-  const after = await store.count?.();
-  return {
-    cpuMs: mapParts(parts, ({ cpuSeconds }) => (cpuSeconds * 1000) / idleSeconds),
-    ...(before && after && { store: countsPer(countsBetween(before, after), idleSeconds) }),
   };
 }

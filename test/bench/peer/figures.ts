@@ -1,3 +1,4 @@
+import type { Idle } from '../idle.js';
 import type { Round as AnyRound } from '../interleaved/interleave.js';
 import { median, type Ratio, ratioOf } from '../interleaved/statistics.js';
 import type { LoadErrors } from '../load.js';
@@ -31,12 +32,6 @@ export interface Measured {
 export type ByPart = Readonly<Partial<Record<Part, number>>>;
 export type Round = AnyRound<Side, Measured>;
 
-/** What our processes use in a second without requests. */
-export interface Idle {
-  readonly cpuMs: ByPart;
-  readonly store?: StoreCounts;
-}
-
 /** What an operator pays for on each side; the rest plays the client and the provider. */
 export const productParts: Readonly<Record<Side, readonly Part[]>> = {
   quillgate: ['api', 'worker', 'store'],
@@ -68,7 +63,7 @@ export function measuredOf(side: Side, { load, usage, counts }: Run, idle: Idle)
 }
 
 /** Applies the function to each part that was measured. */
-export function mapParts<Value>(parts: Partial<Record<Part, Value>>, map: (value: Value) => number): ByPart {
+function mapParts<Value>(parts: Partial<Record<Part, Value>>, map: (value: Value) => number): ByPart {
   const entries = Object.entries(parts) as [Part, Value][];
   return Object.fromEntries(entries.map(([part, value]) => [part, map(value)]));
 }
