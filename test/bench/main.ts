@@ -6,6 +6,8 @@ import { createLog } from '../../shared/runtime/log.js';
 import { compareWithCommit } from './against/compare.js';
 import { compareWithAims } from './aims.js';
 import { type ApiProcessesRun, describeApiProcessesRun, runApiProcesses } from './api-processes/series.js';
+import { type BacklogResults, compareBacklogWithAims, describeBacklogRound } from './backlog/results.js';
+import { runBacklog } from './backlog/series.js';
 import { compareBlogWithAims } from './blog/aims.js';
 import { describeBlogRun, describePosts } from './blog/report.js';
 import type { BlogResults } from './blog/results.js';
@@ -36,6 +38,8 @@ interface Surroundings {
   skipped: string[];
 }
 
+type Stores = readonly (StoreChoice | MissingStore)[];
+
 /** `npm run bench`: the conditions, runs, tables, and the comparison with the aims. */
 async function bench(surroundings: Surroundings): Promise<void> {
   const { options, dir, skipped } = surroundings;
@@ -49,18 +53,20 @@ async function bench(surroundings: Surroundings): Promise<void> {
     ? await benchStreams(stores, { ...surroundings, log, print, peer: undefined })
     : [];
   const apiProcesses = measures('api-processes') ? await benchApiProcesses(stores, surroundings) : [];
+  const backlog = measures('backlog') ? await benchBacklog(stores, surroundings) : undefined;
   const aims = [
     ...(measures('chat') ? compareWithAims(series) : []),
     ...(blog ? compareBlogWithAims(blog) : []),
     ...(measures('streams') ? compareStreamsWithAims(streams) : []),
+    ...(backlog ? compareBacklogWithAims(backlog) : []),
   ];
-  const results: Results = { conditions, series, blog, streams, apiProcesses, skipped, aims };
+  const results: Results = { conditions, series, blog, streams, apiProcesses, backlog, skipped, aims };
   print(`\n${describeResults(results)}`);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
 }
 
 async function benchChat(
-  stores: readonly (StoreChoice | MissingStore)[],
+  stores: Stores,
   { options, lifecycle, dir, skipped }: Surroundings,
 ): Promise<Series[]> {
   const plans = withinFileLimit(planRuns(options), skipped);
@@ -77,19 +83,37 @@ async function benchChat(
   return series;
 }
 
-/** On Redis alone, which counts what it is asked. */
-async function benchApiProcesses(
-  stores: readonly (StoreChoice | MissingStore)[],
-  { options, lifecycle, dir, skipped }: Surroundings,
-): Promise<ApiProcessesRun[]> {
-  const store = stores.find(({ name }) => name === 'redis');
-  if (store === undefined || 'missing' in store || options.redisUrl !== undefined) {
-    skipped.push('API processes: need a Redis of their own');
-    return [];
-  }
+async function benchApiProcesses(stores: Stores, surroundings: Surroundings): Promise<ApiProcessesRun[]> {
+  const store = ownRedis('API processes', stores, surroundings);
+  if (store === undefined) return [];
+  const { options, lifecycle: outer, dir } = surroundings;
   const onRun = (run: ApiProcessesRun) => print(describeApiProcessesRun(run));
-  const { apis, seconds } = options;
-  return await runApiProcesses({ store, apis, seconds, dir, outer: lifecycle, log, onRun });
+  return await runApiProcesses({
+    store,
+    apis: options.apis,
+    seconds: options.seconds,
+    dir,
+    outer,
+    log,
+    onRun,
+  });
+}
+
+async function benchBacklog(stores: Stores, surroundings: Surroundings): Promise<BacklogResults | undefined> {
+  const store = ownRedis('backlog', stores, surroundings);
+  if (store === undefined) return undefined;
+  const { options, lifecycle: outer, dir } = surroundings;
+  const onRound: Parameters<typeof runBacklog>[0]['onRound'] = (title, round) =>
+    print(describeBacklogRound(title, round));
+  return await runBacklog({ store, jobs: options.backlog, rounds: options.rounds, dir, outer, log, onRound });
+}
+
+/** Redis counts what it is asked; one of somebody else's is asked by others too. */
+function ownRedis(what: string, stores: Stores, { options, skipped }: Surroundings): StoreChoice | undefined {
+  const store = stores.find(({ name }) => name === 'redis');
+  if (store !== undefined && !('missing' in store) && options.redisUrl === undefined) return store;
+  skipped.push(`${what}: needs a Redis of the benchmark's own`);
+  return undefined;
 }
 
 async function benchBlog({ options, lifecycle, dir }: Surroundings): Promise<BlogResults> {

@@ -6,7 +6,7 @@ export const storeNames = ['embedded', 'redis'] as const;
 export type StoreName = (typeof storeNames)[number];
 
 /** What can be measured. */
-export const subjectNames = ['chat', 'blog', 'streams', 'in-flight', 'api-processes'] as const;
+export const subjectNames = ['chat', 'blog', 'streams', 'in-flight', 'api-processes', 'backlog'] as const;
 
 export type Subject = (typeof subjectNames)[number];
 
@@ -32,6 +32,8 @@ export interface Options {
   readonly inFlight: readonly { readonly connections: number; readonly latencyMs: number }[];
   /** How many API processes share a load, one number after the other. */
   readonly apis: readonly number[];
+  /** How many jobs wait while others are added and taken. */
+  readonly backlog: number;
   /** Length of each measured run. */
   readonly seconds: number;
   /** How often each row is measured on each side, where there are sides. */
@@ -50,7 +52,8 @@ export interface Options {
 }
 
 const usage = `npm run bench -- [options]
-  --only chat,blog               what is measured: chat, blog, streams, in-flight (with --peer), api-processes
+  --only chat,blog               what is measured: chat, blog, streams, in-flight (with --peer), api-processes,
+                                 backlog
   --stores embedded,redis        chat and streams: which stores of the queue
   --connections 1,32,128,1000    chat: how many clients at once
   --latencies 0,500              chat: how long the simulated provider takes, in milliseconds
@@ -59,6 +62,7 @@ const usage = `npm run bench -- [options]
                                  in-flight: how many chats at once, and the milliseconds of the simulated provider; each
                                  for five times as long as that
   --apis 1,4,16                  api-processes: how many share a load, to see what each asks of Redis
+  --backlog 100000               backlog: how many jobs wait while others are added and taken
   --seconds 10                   length of each measured run
   --redis-url redis://…          an empty database of a running Redis (default: REDIS_URL, else a server of its own
                                  from redis-server or valkey-server on the PATH)
@@ -74,7 +78,7 @@ const usage = `npm run bench -- [options]
                                  worse than recorded by more than 15 %, and with 2 when that could not be measured
   --record                       with --guard: records instead
   --rounds 4                     how often each row is measured on each side; by default 4 with --against, 5 with --peer or
-                                 --guard, 2 for streams alone
+                                 --guard, 2 for streams and backlog
 `;
 
 const known = {
@@ -85,6 +89,7 @@ const known = {
   streams: { type: 'string', default: '1,100,500' },
   'in-flight': { type: 'string', default: '1000:2000,5000:15000' },
   apis: { type: 'string', default: '1,4,16' },
+  backlog: { type: 'string', default: '100000' },
   seconds: { type: 'string' },
   'redis-url': { type: 'string' },
   json: { type: 'string' },
@@ -136,6 +141,7 @@ export function parseOptions(args: readonly string[], environment: NodeJS.Proces
     latenciesMs: values.latencies.split(',').map((text) => wholeNumber('--latencies', text, 0, 30_000)),
     inFlight: values['in-flight'].split(',').map(flightOf),
     apis: values.apis.split(',').map((text) => wholeNumber('--apis', text, 1, 64)),
+    backlog: wholeNumber('--backlog', values.backlog, 1, 10_000_000),
     seconds: wholeNumber('--seconds', values.seconds, 1, 600),
     rounds: wholeNumber('--rounds', values.rounds, 1, 1000),
     redisUrl: mode === 'alone' ? values['redis-url'] || environment.REDIS_URL || undefined : undefined,
@@ -166,7 +172,7 @@ function guardOf({ guard, record }: Values): Guard | undefined {
 
 /** What can be measured in each mode. */
 const fitting: Readonly<Record<Mode, readonly Subject[]>> = {
-  alone: ['chat', 'blog', 'streams', 'api-processes'],
+  alone: ['chat', 'blog', 'streams', 'api-processes', 'backlog'],
   against: ['chat', 'blog'],
   peer: ['chat', 'streams', 'in-flight'],
   guard: ['chat'],
@@ -187,8 +193,13 @@ function checkTogether(values: Values, mode: Mode, subjects: readonly Subject[])
     throw new Error(`--redis-url: does not go with --${mode}, which starts servers of its own`);
   if (mode !== 'peer' && mode !== 'guard' && values.plots !== undefined)
     throw new Error('--plots: goes with --peer');
-  if (mode === 'alone' && values.rounds !== undefined && !subjects.includes('streams'))
-    throw new Error('--rounds: goes with --against, --peer or streams');
+  if (
+    mode === 'alone' &&
+    values.rounds !== undefined &&
+    !subjects.includes('streams') &&
+    !subjects.includes('backlog')
+  )
+    throw new Error('--rounds: goes with --against, --peer, streams or backlog');
 }
 
 function parseValues(args: readonly string[]) {
