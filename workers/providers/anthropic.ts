@@ -7,7 +7,7 @@ import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { givenFields } from './request-fields.js';
-import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
+import { createSdkFetch, reuseRequest, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach Anthropic. */
 export interface AnthropicSettings {
@@ -36,6 +36,7 @@ export function createAnthropicProvider(settings: AnthropicSettings, limits: Res
     // Off, because a variable of the environment could put prompts into its spans.
     openTelemetry: false,
   });
+  reuseRequest(client);
   return {
     id: 'anthropic',
     run: (request, onDelta) => {

@@ -7,7 +7,7 @@ import { speakSystemOnly } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { givenFields } from './request-fields.js';
-import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
+import { createSdkFetch, reuseRequest, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach OpenAI, or anything that speaks its chat completions. */
 export interface OpenAiSettings {
@@ -35,6 +35,7 @@ export function createOpenAiProvider(settings: OpenAiSettings, limits: ResponseL
     timeout: sdkTimeoutMs,
     logLevel: 'off',
   });
+  reuseRequest(client);
   return {
     id: 'openai',
     run: (request, onDelta) => {

@@ -33,6 +33,27 @@ export function createSdkFetch(client: HttpClient): typeof fetch {
 
 const hasCall = (init: RequestInit): init is RequestInit & CallOptions => 'call' in init;
 
+interface Builder<Options, Built> {
+  buildRequest(options: Options): Promise<Built>;
+}
+
+/** Has the SDKs of OpenAI and Anthropic build address and headers once: they are the same for every call of an adapter. */
+export function reuseRequest<
+  Options extends { body?: unknown; fetchOptions?: object },
+  Built extends { req: object },
+>(client: Builder<Options, Built>): void {
+  const build = client.buildRequest.bind(client);
+  let building: Promise<Built> | undefined;
+  client.buildRequest = async (options) => {
+    building ??= build({ ...options, body: {}, fetchOptions: {} });
+    const built = await building;
+    return {
+      ...built,
+      req: { ...built.req, body: JSON.stringify(options.body), ...options.fetchOptions },
+    };
+  };
+}
+
 /** What the SDKs use of a `Response`, which itself costs several times as much. */
 class SdkResponse {
   readonly status: number;
