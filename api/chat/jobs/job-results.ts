@@ -89,8 +89,9 @@ export class JobResults {
     for (let pollSlot = 0; !signal.aborted; pollSlot += 1) {
       await delay(pollIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
       if (signal.aborted) return;
-      const since = store.now() - messageDelayMs;
-      await this.#lostJobs.report(await this.poll(pendingReplies.pending({ since, pollSlot })));
+      const askedAt = store.now();
+      const due = pendingReplies.pending({ since: askedAt - messageDelayMs, pollSlot });
+      await this.#lostJobs.report(await this.poll(due), askedAt);
     }
   }
 

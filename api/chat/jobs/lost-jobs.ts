@@ -27,8 +27,8 @@ export class LostJobs {
     this.#deps = deps;
   }
 
-  /** Has them added again; those who wait for a stored chat that was passed on wait for its next attempt instead. Never throws. */
-  async report(jobs: readonly PendingJob[]): Promise<void> {
+  /** Has those added again that the store did not know when asked at `askedAt`, as in `PendingReplies.markLost`; those who wait for a stored chat that was passed on wait for its next attempt instead. Never throws. */
+  async report(jobs: readonly PendingJob[], askedAt: number): Promise<void> {
     const { pendingReplies, log } = this.#deps;
     for (const jobId of this.#missing) if (!pendingReplies.find(jobId)) this.#missing.delete(jobId);
     const lost = jobs.filter((job) => !mayHaveMoved(job));
@@ -36,7 +36,7 @@ export class LostJobs {
     for (let start = 0; start < others.length; start += batch)
       lost.push(...(await this.#findLost(others.slice(start, start + batch))));
     for (const { jobId } of lost)
-      if (pendingReplies.markLost(jobId)) log.warn({ jobId }, 'lost job added again');
+      if (pendingReplies.markLost(jobId, askedAt)) log.warn({ jobId }, 'lost job added again');
   }
 
   async #findLost(jobs: readonly PendingJob[]): Promise<PendingJob[]> {

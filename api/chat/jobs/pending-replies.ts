@@ -112,13 +112,15 @@ export class PendingReplies {
   }
 
   /**
-   * Reports that the store does not know this job; true when one of those who wait adds it again. Nobody does when it was last
-   * seen so long ago that it may have ended since, and its record expired.
+   * Reports that the store did not know this job when asked at `askedAt`, in milliseconds since the epoch; true when one of those who
+   * wait adds it again. Nobody does when it has been seen since, or its add confirmed; nor when it was last seen so long ago that it
+   * may have ended since, and its record expired.
    */
-  markLost(jobId: string): boolean {
+  markLost(jobId: string, askedAt: number): boolean {
     const since = this.#now() - recordAliveMs;
     const ready = [...this.#waitersOf(jobId)].filter(
-      ({ reEnqueue, lastSeenAt = 0 }) => reEnqueue !== undefined && lastSeenAt > since,
+      ({ reEnqueue, lastSeenAt = 0 }) =>
+        reEnqueue !== undefined && lastSeenAt > since && lastSeenAt <= askedAt,
     );
     for (const waiter of ready) {
       waiter.reEnqueue?.();

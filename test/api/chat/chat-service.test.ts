@@ -181,12 +181,12 @@ describe('createChat', () => {
   it('adds a lost job again once, but not before its add was confirmed', async () => {
     const answer = ask();
     await turn();
-    pendingReplies.markLost('one');
+    pendingReplies.markLost('one', Date.now());
     adding.resolve();
     await turn();
     expect(asked).toEqual(['add one']);
-    pendingReplies.markLost('one');
-    pendingReplies.markLost('one');
+    pendingReplies.markLost('one', Date.now());
+    pendingReplies.markLost('one', Date.now());
     expect(asked).toEqual(['add one', 'add one']);
     pendingReplies.settle('one', ok);
     await answer;

@@ -45,14 +45,14 @@ describe('LostJobs', () => {
     for (const own of [{ isStored: false }, { fallback: [] }]) {
       wait.leave();
       wait = begin({ ...job, ...own });
-      await lostJobs.report([{ ...job, ...own }]);
+      await lostJobs.report([{ ...job, ...own }], Date.now());
     }
     expect(added).toBe(2);
   });
 
   it('has those who wait for a stored chat wait for the attempt that another process has begun', async () => {
     record({ current: { provider: 'bedrock', attempt: 2 } });
-    await lostJobs.report([job]);
+    await lostJobs.report([job], Date.now());
     expect(pendingReplies.find('chat')).toMatchObject({ provider: 'bedrock', attempt: 2, isStored: true });
     expect(added).toBe(0);
   });
@@ -61,16 +61,16 @@ describe('LostJobs', () => {
     'has the job of a stored chat added again when it is missing twice (recorded: %s)',
     async (isRecorded) => {
       if (isRecorded) record();
-      await lostJobs.report([job]);
+      await lostJobs.report([job], Date.now());
       expect(added).toBe(0);
-      await lostJobs.report([job]);
+      await lostJobs.report([job], Date.now());
       expect(added).toBe(1);
     },
   );
 
   it('leaves a chat alone whose record cannot be read, and goes on', async () => {
     records.set(chatKey('chat'), '{"v":2}');
-    for (let n = 0; n < 3; n += 1) await lostJobs.report([job]);
+    for (let n = 0; n < 3; n += 1) await lostJobs.report([job], Date.now());
     expect(added).toBe(0);
   });
 });

@@ -43,14 +43,14 @@ describe('PendingReplies', () => {
     const current = { jobId: 'one', provider: 'bedrock', model: 'm', attempt: 3, fallback: [] };
     expect(replies.pending()).toEqual([current]);
     // Whoever added the first attempt knows nothing of the others.
-    expect(replies.markLost('one')).toBe(false);
+    expect(replies.markLost('one', Date.now())).toBe(false);
     replies.settle('one', blocked);
     expect(await waiting.outcome).toBe(blocked);
   });
 
   it('does nothing for a job nobody waits for', () => {
     replies.settle('one', blocked);
-    replies.markLost('one');
+    replies.markLost('one', Date.now());
     expect(replies.pending()).toEqual([]);
   });
 
@@ -77,10 +77,19 @@ describe('PendingReplies', () => {
       times += 1;
     });
     replies.recordSeen('one', Date.now() - 50_000);
-    expect([replies.markLost('one'), times]).toEqual([false, 0]);
+    expect([replies.markLost('one', Date.now()), times]).toEqual([false, 0]);
     replies.recordSeen('one', Date.now() - 49_000);
-    expect([replies.markLost('one'), times]).toEqual([true, 1]);
-    expect([replies.markLost('one'), times]).toEqual([false, 1]);
+    expect([replies.markLost('one', Date.now()), times]).toEqual([true, 1]);
+    expect([replies.markLost('one', Date.now()), times]).toEqual([false, 1]);
+    waiting.leave();
+  });
+
+  it('has no job added again that the store was asked for before its add was confirmed', () => {
+    const askedAt = Date.now() - 1;
+    const waiting = replies.wait(job('one'), later());
+    waiting.onLost(() => undefined);
+    expect(replies.markLost('one', askedAt)).toBe(false);
+    expect(replies.markLost('one', Date.now())).toBe(true);
     waiting.leave();
   });
 
@@ -155,10 +164,10 @@ describe('PendingReplies', () => {
     added?.onLost(() => reEnqueue.push('added'));
     left?.onLost(() => reEnqueue.push('left'));
     left?.leave();
-    expect(replies.markLost('other')).toBe(false);
+    expect(replies.markLost('other', Date.now())).toBe(false);
     expect(reEnqueue).toEqual([]);
-    expect(replies.markLost('one')).toBe(true);
-    expect(replies.markLost('one')).toBe(false);
+    expect(replies.markLost('one', Date.now())).toBe(true);
+    expect(replies.markLost('one', Date.now())).toBe(false);
     expect(reEnqueue).toEqual(['added']);
     for (const wait of [added, adding]) wait?.leave();
   });
