@@ -1,4 +1,3 @@
-import type { Worker } from 'bullmq';
 import type { Config } from '../../config/config.js';
 import type { Log } from '../../runtime/log.js';
 import { retry } from '../../runtime/retry.js';
@@ -6,6 +5,7 @@ import { singleFlight } from '../../runtime/single-flight.js';
 import { withTimeout } from '../../runtime/with-timeout.js';
 import { Misconfiguration, type QueueStore, reasonOf, type StoreParts } from '../queue-store.js';
 import { StoreClock } from './clock-skew.js';
+import { startWhenFetched } from './main-loop.js';
 import { migratePostgresStore, openPostgresStore } from './postgres.js';
 import { openRedisStore } from './redis.js';
 import { watchStore } from './store-watch.js';
@@ -83,24 +83,4 @@ async function untilReady(check: () => Promise<void>, signal: AbortSignal, log?:
     () => true,
     () => false,
   );
-}
-
-/** Private parts of BullMQ's worker; a test fails when they change. */
-interface MainLoop {
-  /** Fetched jobs and running jobs. */
-  mainLoopQueue: { numQueued(): number } | null;
-  /** Asked before each fetch. */
-  isRateLimited(): boolean;
-}
-
-/**
- * Makes a worker start each job before it fetches the next. BullMQ fetches as many jobs as it may run and then starts them
- * all: in a burst the first job waits for the last fetch, with a lock that nobody renews (with thousands of jobs it expired),
- * and all calls begin in one turn of the event loop.
- */
-function startWhenFetched(worker: Worker): Worker {
-  const loop = worker as unknown as MainLoop;
-  const isRateLimited = loop.isRateLimited.bind(worker);
-  loop.isRateLimited = () => (loop.mainLoopQueue?.numQueued() ?? 0) > 0 || isRateLimited();
-  return worker;
 }

@@ -1,4 +1,4 @@
-import { Queue, Relay, Worker } from 'bullmq';
+import { Queue, Relay } from 'bullmq';
 import type { Result } from 'ioredis';
 import type { Log } from '../../runtime/log.js';
 import { parseRedisUrl, type RedisAddress } from '../../urls/redis-url.js';
@@ -8,6 +8,7 @@ import { connectRedis, maxBlockMs, type OutageMode, type RedisConnection } from 
 import { findRedisMisconfiguration } from './redis-defects.js';
 import { defineReadJobs, readJobs } from './redis-jobs.js';
 import { type PubSubConnections, RedisPubSub } from './redis-pub-sub.js';
+import { defineTakeJobs, RedisWorker } from './redis-worker.js';
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -34,6 +35,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
   const blocking = connect('blocking');
   producer.defineCommand('measureQueue', { numberOfKeys: 4, lua: measureScript });
   defineReadJobs(producer);
+  defineTakeJobs(blocking);
   const queueSettings = {
     connection: producer,
     skipWaitingForReady: true,
@@ -47,7 +49,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
     createQueue: (name) => new Queue(name, { ...queueSettings, prefix: keys.queuePrefix(name) }),
     createWorker: (name, processor, options) => {
       const prefix = keys.queuePrefix(name);
-      return new BriefWorker(name, processor, {
+      return new RedisWorker(name, processor, {
         ...options,
         prefix,
         connection: blocking,
@@ -104,13 +106,6 @@ export function namesOfKeys({ topology, prefix, database = 0 }: KeySettings): Re
     record: (key) => `${recordStart}:record:${key}`,
     channel: (topic) => `${recordStart}:${database}:${topic}`,
   };
-}
-
-/** While jobs are delayed, BullMQ's own worker would block for up to ten seconds on a connection that may be dead. */
-class BriefWorker extends Worker {
-  override get maximumBlockTimeout(): number {
-    return maxBlockMs / 1000;
-  }
 }
 
 /** Milliseconds before a failed main loop tries again; the default of 15 s would be an outage by itself. */
