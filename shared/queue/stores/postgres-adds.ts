@@ -3,7 +3,7 @@ import { type CallArguments, CallBatches, type CallResult } from './call-batches
 import { QueryQueue } from './query-queue.js';
 
 /** Private parts of BullMQ's backend; a test fails when they change. */
-interface Calls {
+export interface BackendCalls {
   /** Calls a function of BullMQ's schema by the name of its command. */
   run(command: string, call?: CallArguments): Promise<CallResult>;
   query(text: string, values: unknown[]): Promise<CallResult>;
@@ -14,7 +14,7 @@ interface Calls {
  * server more than the job. BullMQ's own insert of many makes two temporary tables each time.
  */
 export function batchAdds(backend: ReturnType<typeof createPostgresBackend>): void {
-  const calls = backend as unknown as Calls;
+  const calls = backend as unknown as BackendCalls;
   const run = calls.run.bind(backend);
   const adds = new CallBatches({
     queries: new QueryQueue({ concurrency: maxUnderWay, silentMs }),

@@ -425,6 +425,24 @@ describe.each(stores)('a $name store', (choice) => {
       expect((await queue.getWaiting()).map(({ data }) => data.text).sort()).toEqual(['first', 'last']);
     });
 
+    it('asks nothing more when it has found no other job, and still takes a delayed one when it is due', async () => {
+      const store = await ready();
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      onTestFinished(() => client.end());
+      await client.query('drop function bullmq.next_signal');
+      const queue = store.createQueue('signals');
+      const done: string[] = [];
+      const worker = store.createWorker('signals', async () => undefined, {});
+      worker.on('completed', ({ name }) => done.push(name));
+      await queue.add('first', {});
+      await vi.waitFor(() => expect(done).toEqual(['first']), patience);
+      await queue.add('delayed', {}, { delay: 300 });
+      await vi.waitFor(() => expect(done).toEqual(['first', 'delayed']), patience);
+      await worker.close();
+      expect(warnings()).toEqual([]);
+    });
+
     it('has BullMQ neither write nor announce events', async () => {
       const store = await ready();
       const client = new pg.Client({ connectionString: url.href });
