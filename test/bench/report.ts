@@ -22,7 +22,7 @@ import {
   usageCell,
   usageLegend,
 } from './table.js';
-import { type Part, parts } from './usage.js';
+import { type Part, parts, productParts } from './usage.js';
 
 /** The conditions as a Markdown list. */
 export const describeConditionList = (conditions: Conditions): string =>
@@ -91,9 +91,6 @@ const speedColumns: readonly Column<Row>[] = [
   ['errors', ({ run }) => describeErrors(run.load.errors)],
   ['at the provider at once', ({ run }) => number(run.maxAtProvider)],
 ];
-
-/** What a request costs an operator; the rest only plays the client and the provider. */
-const productParts: readonly Part[] = ['api', 'worker', 'store'];
 
 const usageColumns: readonly Column<Row>[] = [
   ...nameColumns,

@@ -6,6 +6,9 @@ export const parts = ['api', 'worker', 'store', 'simulator', 'load', 'peer'] as 
 
 export type Part = (typeof parts)[number];
 
+/** What a request costs an operator; the rest only plays the client and the provider. */
+export const productParts: readonly Part[] = ['api', 'worker', 'store'];
+
 /** The first process of each part; its children belong to it. */
 export type PartPids = Readonly<Partial<Record<Part, number | undefined>>>;
 

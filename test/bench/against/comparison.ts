@@ -3,7 +3,7 @@ import type { Log } from '../../../shared/runtime/log.js';
 import { interleave, type Row } from '../interleaved/interleave.js';
 import type { LoadResult } from '../load.js';
 import { errorCount } from '../results.js';
-import type { Part, Usage } from '../usage.js';
+import { productParts, type Usage } from '../usage.js';
 import { type Measured, type Round, type Side, type Summary, sides, summarise } from './statistics.js';
 
 /** What each part of a comparison needs. */
@@ -47,9 +47,6 @@ export async function compareRows(
   }));
   return { rows: results, skipped: measured.skipped };
 }
-
-/** What an operator pays for: the rest plays the client and the provider. */
-const productParts: readonly Part[] = ['api', 'worker', 'store'];
 
 /** The figures of one run that are compared. */
 export function figuresOf({ load, usage }: { load: LoadResult; usage: Usage }): Measured {

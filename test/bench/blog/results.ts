@@ -1,3 +1,4 @@
+import { median } from '../interleaved/statistics.js';
 import type { LoadResult } from '../load.js';
 import type { Usage } from '../usage.js';
 import type { Frequency, Seeded } from './seed.js';
@@ -43,9 +44,6 @@ export const rateOf = ({ load }: BlogRun): number => load.answers / load.seconds
 
 /** The median rate of the task's rounds; undefined when there was none. */
 export function medianRate(runs: readonly BlogRun[], task: Task): number | undefined {
-  const rates = runs
-    .filter((run) => run.task === task)
-    .map(rateOf)
-    .sort((one, other) => one - other);
-  return rates[Math.floor(rates.length / 2)];
+  const rates = runs.filter((run) => run.task === task).map(rateOf);
+  return rates.length > 0 ? median(rates) : undefined;
 }

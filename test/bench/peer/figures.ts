@@ -5,7 +5,7 @@ import type { LoadErrors } from '../load.js';
 import { errorCount } from '../results.js';
 import type { Run } from '../runs.js';
 import { countsBeyond, countsPer, type StoreCounts } from '../store-counts.js';
-import type { Part } from '../usage.js';
+import { type Part, productParts } from '../usage.js';
 import { type Side, sides } from './sides.js';
 
 /** What one measurement of one side came to. */
@@ -32,9 +32,9 @@ export interface Measured {
 export type ByPart = Readonly<Partial<Record<Part, number>>>;
 export type Round = AnyRound<Side, Measured>;
 
-/** What an operator pays for on each side; the rest plays the client and the provider. */
-export const productParts: Readonly<Record<Side, readonly Part[]>> = {
-  quillgate: ['api', 'worker', 'store'],
+/** What a request costs an operator on each side. */
+export const partsOf: Readonly<Record<Side, readonly Part[]>> = {
+  quillgate: productParts,
   portkey: ['peer'],
   simulator: [],
 };
@@ -46,7 +46,7 @@ const leastForP99 = 100;
 export function measuredOf(side: Side, { load, usage, counts }: Run, idle: Idle): Measured {
   const { answers, seconds, p50Ms, p99Ms, errors } = load;
   const cpuMs = mapParts(usage.parts, ({ cpuSeconds }) => (cpuSeconds * 1000) / answers);
-  const product = productParts[side].map((part) => cpuMs[part] ?? Number.NaN);
+  const product = partsOf[side].map((part) => cpuMs[part] ?? Number.NaN);
   const productCpuMs = product.reduce((sum, one) => sum + one, 0);
   const store = side === 'quillgate' && counts && idle.store && countsBeyond(counts, idle.store, seconds);
   return {

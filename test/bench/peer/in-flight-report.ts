@@ -1,13 +1,12 @@
 import { storeTitles } from '../store.js';
 import { type Column, ms, number, perSecondCell, table } from '../table.js';
-import { productParts } from './figures.js';
+import { partsOf } from './figures.js';
 import type { InFlightResults, InFlightRow } from './in-flight.js';
 import { type Side, sides } from './sides.js';
 
 /** The requests in flight on one store as Markdown. */
 export function describeInFlight({ store, rows, idleBytes }: InFlightResults): string {
-  const idle = (side: Side) =>
-    productParts[side].reduce((sum, part) => sum + (idleBytes[part] ?? Number.NaN), 0);
+  const idle = (side: Side) => partsOf[side].reduce((sum, part) => sum + (idleBytes[part] ?? Number.NaN), 0);
   return [
     `Requests in flight, ${storeTitles[store]}: ours / Portkey / the simulator alone, medians over the rounds. Memory: how much more than ` +
       `warmed and idle (ours ${number(idle('quillgate') / 1e6)} MB, Portkey ${number(idle('portkey') / 1e6)} MB) for each request in flight.\n\n`,

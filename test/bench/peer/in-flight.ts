@@ -6,7 +6,7 @@ import { readProcessTable } from '../process-table.js';
 import type { Lengths } from '../runs.js';
 import { memoryOf, type Part, type PartPids } from '../usage.js';
 import { titleOf } from './chat.js';
-import { type ByPart, type Measured, measuredOf, productParts, type Summary, summarise } from './figures.js';
+import { type ByPart, type Measured, measuredOf, partsOf, type Summary, summarise } from './figures.js';
 import { heat, type Load, openSides, type SidesDeps } from './running-sides.js';
 import { type Side, sides } from './sides.js';
 
@@ -76,7 +76,7 @@ export async function compareInFlight({ loads, rounds, ...deps }: InFlightDeps):
 export function summariseRow(load: Load, rounds: InFlightRow['rounds'], idleBytes: ByPart): InFlightRow {
   const growthOf = (side: Side) =>
     median(rounds.map((round) => grownBytes(side, round[side].peakBytes, idleBytes) / load.connections));
-  const grown = sides.filter((side) => productParts[side].length > 0).map((side) => [side, growthOf(side)]);
+  const grown = sides.filter((side) => partsOf[side].length > 0).map((side) => [side, growthOf(side)]);
   return {
     ...load,
     ...summarise(rounds),
@@ -87,7 +87,7 @@ export function summariseRow(load: Load, rounds: InFlightRow['rounds'], idleByte
 }
 
 const grownBytes = (side: Side, peakBytes: ByPart, idleBytes: ByPart): number =>
-  productParts[side].reduce(
+  partsOf[side].reduce(
     (sum, part) => sum + (peakBytes[part] ?? Number.NaN) - (idleBytes[part] ?? Number.NaN),
     0,
   );

@@ -5,7 +5,7 @@ import { storeTitles } from '../store.js';
 import { number, partTitles } from '../table.js';
 import type { Part } from '../usage.js';
 import type { ChatResults, RowResult } from './chat.js';
-import { productParts } from './figures.js';
+import { partsOf } from './figures.js';
 import type { Side } from './sides.js';
 
 /** The sides that the plots show: the simulator alone would dwarf both. */
@@ -55,7 +55,7 @@ export function chartsOf({ store, rows }: ChatResults): Record<string, Chart> {
     cpu: {
       title: `CPU milliseconds per request by connections, ${on}`,
       series: plotted.flatMap((side) =>
-        productParts[side].map((part) => ({ name: partTitles[part], color: partColors[part] ?? '' })),
+        partsOf[side].map((part) => ({ name: partTitles[part], color: partColors[part] ?? '' })),
       ),
       panels: panelsOf(rows, (row) => plotted.map((side) => cpuBar(row, side))),
     },
@@ -82,7 +82,7 @@ function figureBar(row: RowResult, side: (typeof plotted)[number], figure: 'perS
 
 function cpuBar(row: RowResult, side: Side): Bar {
   const { cpuMs } = row.bySide[side];
-  const segments = productParts[side].flatMap((part) => {
+  const segments = partsOf[side].flatMap((part) => {
     const value = cpuMs[part];
     return value === undefined ? [] : [{ series: partTitles[part], value }];
   });

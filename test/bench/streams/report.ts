@@ -1,4 +1,5 @@
 import { type AimResult, notMeasured, verdict } from '../aims.js';
+import { partsOf } from '../peer/figures.js';
 import { peerTitle } from '../peer/portkey.js';
 import { storeTitles } from '../store.js';
 import { type Column, ms, number, partTitles, percent, table } from '../table.js';
@@ -63,13 +64,6 @@ const partCell = ({ cpuUs, peakBytes }: StreamFigures, part: Part): string =>
   cpuUs[part] === undefined
     ? '–'
     : `${number(cpuUs[part], 1)} µs, ${number((peakBytes[part] ?? 0) / 1e6)} MB`;
-
-/** What takes part in a run. */
-const partsOf: Readonly<Record<StreamFigures['target'], readonly Part[]>> = {
-  simulator: [],
-  quillgate: ['api', 'worker', 'store'],
-  portkey: ['peer'],
-};
 
 const usageColumns: readonly Column<Row>[] = [
   ...nameColumns,
