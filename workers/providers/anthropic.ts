@@ -55,9 +55,9 @@ async function* whole(
   request: ProviderRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ReplyPart> {
-  const answer = message.parse(
-    await client.messages.create(toBody(request), { fetchOptions: toFetchOptions({ signal }) }),
-  );
+  const fetchOptions = toFetchOptions({ signal });
+  const response = await client.messages.create(toBody(request), { fetchOptions }).asResponse();
+  const answer = message.parse(await response.json());
   yield {
     text: answer.content.map((block) => (block.type === 'text' ? (block.text ?? '') : '')).join(''),
     reason: finishReasons.get(answer.stop_reason),

@@ -54,9 +54,10 @@ async function* whole(
   request: ProviderRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ReplyPart> {
-  const answer = completion.parse(
-    await client.chat.completions.create(toBody(request), { fetchOptions: toFetchOptions({ signal }) }),
-  );
+  const fetchOptions = toFetchOptions({ signal });
+  // The SDK's own parsing comes with timers and listeners for a body that is still on its way; here it is not.
+  const response = await client.chat.completions.create(toBody(request), { fetchOptions }).asResponse();
+  const answer = completion.parse(await response.json());
   const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
   yield {
     text: message.content ?? undefined,
