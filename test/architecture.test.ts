@@ -54,7 +54,7 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [/^postgres$/, 'db/database'],
   [/^(uuid|@sindresorhus\/slugify)$/, 'db'],
   [/^opossum$/, 'workers/job/breaker.ts'],
-  [/^undici/, 'workers/providers/http-client.ts'],
+  [/^(undici|eventsource-parser)/, 'workers/providers'],
   [/^openai/, 'workers/providers/openai.ts'],
   [/^@anthropic-ai\//, 'workers/providers/anthropic.ts'],
   [/^(@aws-sdk|@smithy)\//, 'workers/providers/bedrock.ts'],

@@ -1,4 +1,5 @@
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
+import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
@@ -7,6 +8,7 @@ import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { givenFields } from './request-fields.js';
+import { readEvents } from './sdk-events.js';
 import { createSdkFetch, reuseRequest, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach Anthropic. */
@@ -75,17 +77,28 @@ async function* streamed(
   const body = { ...toBody(request), stream: true as const };
   // The SDK swallows the pings that show that the provider is still at work.
   const fetchOptions = toFetchOptions({ signal, onActivity: request.onActivity });
-  for await (const raw of await client.messages.create(body, { fetchOptions })) {
-    const event = streamEvent.parse(raw);
-    stopReason = event.delta?.stop_reason ?? stopReason;
-    yield {
-      text: event.delta?.type === 'text_delta' ? event.delta.text : undefined,
-      // Not before the stream's own end: a stream cut off after the stop reason may have lost text.
-      reason: event.type === 'message_stop' ? finishReasons.get(stopReason) : undefined,
-      model: event.message?.model,
-      usage: toUsage(event.usage ?? event.message?.usage),
-    };
+  const response = await client.messages.create(body, { fetchOptions }).asResponse();
+  for await (const events of readEvents(response)) {
+    for (const raw of events) {
+      const event = parseEvent(raw, response.headers);
+      stopReason = event.delta?.stop_reason ?? stopReason;
+      yield {
+        text: event.delta?.type === 'text_delta' ? event.delta.text : undefined,
+        // Not before the stream's own end: a stream cut off after the stop reason may have lost text.
+        reason: event.type === 'message_stop' ? finishReasons.get(stopReason) : undefined,
+        model: event.message?.model,
+        usage: toUsage(event.usage ?? event.message?.usage),
+      };
+    }
   }
+}
+
+/** Throws the SDK's own error for an error that comes as an event. */
+function parseEvent({ event, data }: EventSourceMessage, headers: Headers): z.infer<typeof streamEvent> {
+  const said: { error?: { type?: Anthropic.ErrorType } } | null = JSON.parse(data);
+  if (event === 'error')
+    throw new APIError(undefined, said ?? undefined, undefined, headers, said?.error?.type);
+  return streamEvent.parse(said);
 }
 
 function toBody({ turns, model, maxOutputTokens, parameters }: ProviderRequest) {

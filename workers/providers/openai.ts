@@ -1,3 +1,4 @@
+import type { EventSourceMessage } from 'eventsource-parser';
 import OpenAI, { APIError } from 'openai';
 import { z } from 'zod';
 import { modelName, tokenCount } from './answer-fields.js';
@@ -7,6 +8,7 @@ import { speakSystemOnly } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { givenFields } from './request-fields.js';
+import { readEvents } from './sdk-events.js';
 import { createSdkFetch, reuseRequest, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach OpenAI, or anything that speaks its chat completions. */
@@ -76,20 +78,32 @@ async function* streamed(
   signal: AbortSignal,
 ): AsyncGenerator<ReplyPart> {
   const body = { ...toBody(request), stream: true as const, stream_options: { include_usage: true } };
-  let refused = false;
   const fetchOptions = toFetchOptions({ signal });
-  for await (const event of await client.chat.completions.create(body, { fetchOptions })) {
-    const { choices, model, usage } = chunk.parse(event);
-    const choice = choices[0];
-    refused ||= Boolean(choice?.delta?.refusal);
-    const finished = finishReasons.get(choice?.finish_reason ?? '');
-    yield {
-      text: choice?.delta?.content ?? undefined,
-      reason: finished && refused ? 'blocked' : finished,
-      model,
-      usage: toUsage(usage),
-    };
+  const response = await client.chat.completions.create(body, { fetchOptions }).asResponse();
+  let refused = false;
+  for await (const events of readEvents(response)) {
+    for (const event of events) {
+      if (event.data === '[DONE]') return;
+      const { choices, model, usage } = parseEvent(event, response.headers);
+      const choice = choices[0];
+      refused ||= Boolean(choice?.delta?.refusal);
+      const finished = finishReasons.get(choice?.finish_reason ?? '');
+      yield {
+        text: choice?.delta?.content ?? undefined,
+        reason: finished && refused ? 'blocked' : finished,
+        model,
+        usage: toUsage(usage),
+      };
+    }
   }
+}
+
+/** Throws the SDK's own error for an error that comes as an event. */
+function parseEvent({ event, data }: EventSourceMessage, headers: Headers): z.infer<typeof chunk> {
+  const said: { error?: object } | null = JSON.parse(data);
+  const error = said?.error ?? (event === 'error' ? said : undefined);
+  if (error) throw new APIError(undefined, error, undefined, headers);
+  return chunk.parse(said);
 }
 
 function toBody({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest) {

@@ -1,0 +1,21 @@
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
+
+/**
+ * The events of a stream, in lists of those that came at once. The SDKs' own readers take up to twice the processor time: each event
+ * passes five generators.
+ */
+export async function* readEvents({ body }: Response): AsyncGenerator<EventSourceMessage[]> {
+  if (body === null) return;
+  const decoder = new TextDecoder();
+  let events: EventSourceMessage[] = [];
+  const parser = createParser({ onEvent: (event) => events.push(event) });
+  for await (const chunk of body) {
+    parser.feed(decoder.decode(chunk, { stream: true }));
+    if (events.length === 0) continue;
+    yield events;
+    events = [];
+  }
+  // Some servers leave out the blank line behind the last event.
+  parser.feed('\n\n');
+  yield events;
+}
