@@ -6,6 +6,7 @@ import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
 import { connectRedis, maxBlockMs, type OutageMode, type RedisConnection } from './redis-connection.js';
 import { findRedisMisconfiguration } from './redis-defects.js';
+import { writeNoEvents } from './redis-events.js';
 import { defineReadJobs, readJobs } from './redis-jobs.js';
 import { type PubSubConnections, RedisPubSub } from './redis-pub-sub.js';
 import { defineTakeJobs, RedisWorker } from './redis-worker.js';
@@ -28,6 +29,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
   const connect = (mode: OutageMode): RedisConnection => {
     const redis = connectRedis(address, mode);
     redis.on('error', (error) => log.debug({ err: error }, 'redis connection'));
+    writeNoEvents(redis);
     return redis;
   };
   const producer = connect('fail-fast');
@@ -118,8 +120,8 @@ const runRetryDelay = 500;
 const drainDelay = 1;
 
 /**
- * Also makes every job that is added trim the stream to nothing, instead of to BullMQ's 10,000 events, so that it takes no memory
- * under load. Events after the last trim stay until the next call. BullMQ's own `trimEvents` is approximate.
+ * Processes of the release before write events. Now every job that they add trims the stream to nothing, instead of to BullMQ's
+ * 10,000 events. Those after the last trim stay until the next call. BullMQ's own `trimEvents` is approximate.
  */
 async function forgetEvents(redis: RedisConnection, queue: Queue): Promise<void> {
   await redis.hset(queue.toKey('meta'), 'opts.maxLenEvents', 0);
