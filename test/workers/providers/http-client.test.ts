@@ -87,7 +87,7 @@ describe('HttpClient', () => {
 
   it('waits for the answer behind early hints, and follows no redirect', async () => {
     const { send } = await connectTo((_, response) => {
-      response.writeEarlyHints({ link: '</a>; rel=preload' });
+      response.writeEarlyHints({ link: '</a>; rel=preload', 'content-type': 'text/event-stream' });
       response.writeHead(307, { Location: '/elsewhere' }).end('moved');
     });
     const { status, headers, body } = await send();
