@@ -54,8 +54,8 @@ export interface LoadListeners {
   signal: AbortSignal;
 }
 
-/** A load generator that takes this much longer than it should is killed. */
-const patienceMs = 30_000;
+/** A load generator that takes this much longer than it should is killed; a busy machine delays it. */
+const patienceMs = 60_000;
 
 /** Runs the load generator of requests. */
 export function runLoad(order: LoadOrder, listeners: LoadListeners): Promise<LoadResult> {
@@ -76,13 +76,14 @@ export async function runGenerator<Result>(
   module: URL,
   { order, maxMs, listeners: { onMeasuring, onMeasured, signal } }: GeneratorRun,
 ): Promise<Result> {
-  const child = fork(module, {
-    signal: AbortSignal.any([signal, AbortSignal.timeout(maxMs + patienceMs)]),
-    killSignal: 'SIGKILL',
-  });
+  const tooLong = AbortSignal.timeout(maxMs + patienceMs);
+  const child = fork(module, { signal: AbortSignal.any([signal, tooLong]), killSignal: 'SIGKILL' });
   const ended = once(child, 'exit');
   const { promise: finished, resolve, reject } = Promise.withResolvers<Result>();
-  child.on('error', reject);
+  child.on('error', (error) => {
+    const seconds = (maxMs + patienceMs) / 1000;
+    reject(tooLong.aborted ? new Error(`the load generator was not done after ${seconds} s`) : error);
+  });
   child.on('exit', () => reject(new Error('the load generator ended before its time')));
   child.on('message', (event: LoadEvent<Result>) => {
     if (event.type === 'measuring') onMeasuring(child.pid);
