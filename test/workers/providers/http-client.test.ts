@@ -1,10 +1,13 @@
 import { once } from 'node:events';
 import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
 import { createServer as createTcpServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EventBytes } from '../../../workers/providers/event-bytes.js';
 import { HttpClient, type HttpRequest } from '../../../workers/providers/http-client.js';
+import { makeAuthority } from '../../support/certificates.js';
 import { serve } from '../../support/serve.js';
 
 const maxResponseBytes = 100_000;
@@ -187,5 +190,23 @@ describe('HttpClient', () => {
     await expect(sending).rejects.toBe(reason);
     await send();
     expect(requests).toBe(1);
+  });
+
+  it('speaks TLS, and only to a server whose certificate it trusts', async () => {
+    const authority = makeAuthority();
+    const { certificate, key } = authority.issue();
+    const server = createHttpsServer({ cert: certificate, key }, (_, response) => response.end('secret'));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const trusted = getCACertificates('default');
+    onTestFinished(() => {
+      setDefaultCACertificates(trusted);
+      server.close();
+    });
+    const origin = `https://127.0.0.1:${(server.address() as { port: number }).port}`;
+    const { send } = await connectTo(() => {});
+    await expect(send({ origin })).rejects.toMatchObject({ code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' });
+    setDefaultCACertificates([...trusted, authority.certificate]);
+    const { status, body } = await send({ origin });
+    expect([status, String(body)]).toEqual([200, 'secret']);
   });
 });
