@@ -17,6 +17,7 @@ export const recoveringBackends =
 const createRecoveringBackend: CreateBackend = (...settings) => {
   const backend = createPostgresBackend(...settings);
   recheckSchema(backend);
+  leaveEndedJobs(backend);
   retryCompletion(backend);
   batchAdds(backend);
   skipSignals(backend);
@@ -71,6 +72,17 @@ function skipSignals(backend: Backend): void {
   const calls = backend as unknown as BackendCalls;
   const run = calls.run.bind(backend);
   calls.run = async (command, call) => (command === 'next_signal' ? { rows: [] } : run(command, call));
+}
+
+/**
+ * Leaves the removal of ended jobs to the pruner. With each job that ends BullMQ would remove old ones, in a statement whose generic plan
+ * cannot use the partial index of ended jobs, because their state is a parameter: it reads every job of the queue.
+ */
+function leaveEndedJobs(backend: Backend): void {
+  const complete = backend.moveToCompleted.bind(backend);
+  const fail = backend.moveToFailed.bind(backend);
+  backend.moveToCompleted = (...[job, value, , ...others]) => complete(job, value, false, ...others);
+  backend.moveToFailed = (...[job, reason, , ...others]) => fail(job, reason, false, ...others);
 }
 
 const completionPauseMs = 200;

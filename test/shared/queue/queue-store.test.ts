@@ -465,6 +465,17 @@ describe.each(stores)('a $name store', (choice) => {
       expect(warnings()).toEqual([]);
     });
 
+    it('leaves ended jobs to the pruner', async () => {
+      const store = await ready();
+      const queue = store.createQueue('leaving');
+      const worker = store.createWorker('leaving', async () => 'done', {});
+      const completed = once(worker, 'completed');
+      await queue.add('job', {}, { jobId: 'ended', removeOnComplete: true });
+      await completed;
+      expect(await store.readJobs(queue, ['ended'])).toMatchObject([{ state: 'completed' }]);
+      await worker.close();
+    });
+
     it('has BullMQ neither write nor announce events', async () => {
       const store = await ready();
       const client = new pg.Client({ connectionString: url.href });
