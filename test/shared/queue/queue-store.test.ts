@@ -465,14 +465,17 @@ describe.each(stores)('a $name store', (choice) => {
       expect(warnings()).toEqual([]);
     });
 
-    it('leaves ended jobs to the pruner', async () => {
+    it.each(['completed', 'failed'] as const)('leaves jobs that have %s to the pruner', async (state) => {
       const store = await ready();
-      const queue = store.createQueue('leaving');
-      const worker = store.createWorker('leaving', async () => 'done', {});
-      const completed = once(worker, 'completed');
-      await queue.add('job', {}, { jobId: 'ended', removeOnComplete: true });
-      await completed;
-      expect(await store.readJobs(queue, ['ended'])).toMatchObject([{ state: 'completed' }]);
+      const queue = store.createQueue(`leaving-${state}`);
+      const process = async () => {
+        if (state === 'failed') throw new Error('broken');
+      };
+      const worker = store.createWorker(queue.name, process, {});
+      const ended = once(worker, state);
+      await queue.add('job', {}, { jobId: 'ended', removeOnComplete: true, removeOnFail: true });
+      await ended;
+      expect(await store.readJobs(queue, ['ended'])).toMatchObject([{ state }]);
       await worker.close();
     });
 
