@@ -24,17 +24,12 @@ export function describeConditions(
   options: Options,
   stores: readonly (StoreChoice | MissingStore)[],
 ): Conditions {
-  return [
-    ...describeMachine(),
-    ...describeStores(stores),
-    ...options.subjects.map((subject): [string, string] => [subject, processes[subject]]),
-    ...describeLoadGenerator(),
+  return describeAll(options, stores, [
     [
       'runs',
       `${warmUpSeconds} s of warm-up, then ${options.seconds} s measured; no answer in ${timeoutSeconds} s is an error`,
     ],
-    ...describeSharing(),
-  ];
+  ]);
 }
 
 /** Under which conditions our gateway was measured beside another. */
@@ -42,20 +37,28 @@ export function describePeerConditions(
   options: Options,
   stores: readonly (StoreChoice | MissingStore)[],
 ): Conditions {
-  return [
-    ...describeMachine(),
-    ...describeStores(stores),
+  return describeAll(options, stores, [
     ['other gateway', `${peerTitle} from npm, one process (--headless), without a queue`],
-    ...options.subjects.map((subject): [string, string] => [subject, processes[subject]]),
-    ...describeLoadGenerator(),
     [
       'runs',
       `rounds: ${options.rounds}, in each every row is measured with ours, the other gateway and the simulator alone, one straight after another, the ` +
         `order turning from round to round; ${options.seconds} s measured, longer where an answer takes longer; no answer in ${timeoutSeconds} s is an error`,
     ],
-    ...describeSharing(),
-  ];
+  ]);
 }
+
+const describeAll = (
+  options: Options,
+  stores: readonly (StoreChoice | MissingStore)[],
+  runs: Conditions,
+): Conditions => [
+  ...describeMachine(),
+  ...describeStores(stores),
+  ...options.subjects.map((subject): [string, string] => [subject, processes[subject]]),
+  ...describeLoadGenerator(),
+  ...runs,
+  ...describeSharing(),
+];
 
 const describeStores = (stores: readonly (StoreChoice | MissingStore)[]): Conditions =>
   stores.map((store) => [
