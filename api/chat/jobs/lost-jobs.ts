@@ -27,7 +27,10 @@ export class LostJobs {
     this.#deps = deps;
   }
 
-  /** Has those added again that the store did not know when asked at `askedAt`, as in `PendingReplies.markLost`; those who wait for a stored chat that was passed on wait for its next attempt instead. Never throws. */
+  /**
+   * Has those added again that the store did not know when asked at `askedAt`, as in `PendingReplies.markLost`; those who wait for a
+   * stored chat that was passed on wait for its next attempt instead. Never throws.
+   */
   async report(jobs: readonly PendingJob[], askedAt: number): Promise<void> {
     const { pendingReplies, log } = this.#deps;
     for (const jobId of this.#missing) if (!pendingReplies.find(jobId)) this.#missing.delete(jobId);
