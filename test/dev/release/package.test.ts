@@ -30,7 +30,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 /** Several programs one after the other, which take their time to load on a busy machine. */
 describe('npm pack', () => {
   it('holds what runs and what explains it, and nothing else', () => {
-    const inFolders = /^(?:docs\/.+\.md|dist\/programs\/[\w-]+\.js|dist\/db\/migrations\/.+)$/;
+    const inFolders = /^(?:docs\/.+\.(?:md|svg)|dist\/programs\/[\w-]+\.js|dist\/db\/migrations\/.+)$/;
     expect(packed.filter((path) => !inFolders.test(path)).sort()).toEqual(
       [
         '.env.example',
