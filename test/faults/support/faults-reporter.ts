@@ -41,13 +41,20 @@ export class FaultsReporter implements Reporter {
       inWords(told.balance),
     ]);
     const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-    const lines = rows.map((row) => row.map((cell, n) => cell.padEnd(widths[n] ?? 0)).join('  '));
+    const lines = rows.flatMap((row, n) => [
+      row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '),
+      ...unexpectedOf(this.#told[n]?.balance),
+    ]);
     process.stdout.write(`\nFaults and their books\n  ${lines.join('\n  ')}\n`);
     mkdirSync('test-results', { recursive: true });
     const kind = this.#told.some(({ store }) => store.startsWith('redis-')) ? '-redis-topologies' : '';
     writeFileSync(`test-results/fault-cases${kind}.json`, `${JSON.stringify(this.#told, undefined, 2)}\n`);
   }
 }
+
+/** Enough to see which program died of what. */
+const unexpectedOf = (balance: Balance | undefined): string[] =>
+  (balance?.fatal ?? []).slice(0, 20).map((line) => `      ${line.slice(0, 200)}`);
 
 function inWords(balance: Balance | undefined): string {
   if (balance === undefined) return 'nothing was sent';
