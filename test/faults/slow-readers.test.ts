@@ -56,7 +56,9 @@ fault(
   },
 );
 
-const many = inject('store').kind === 'redis' ? { fast: 450, slow: 50 } : { fast: 90, slow: 10 };
+/** How many streams, and how many times its usual memory the API may take; ten slow clients make less of a difference. */
+const many =
+  inject('store').kind === 'redis' ? { fast: 450, slow: 50, growth: 3 } : { fast: 90, slow: 10, growth: 4 };
 /** The provider of the slow readers' stream is busy with it alone. */
 const fastAt = ['anthropic', 'bedrock', 'vertexai'] as const;
 
@@ -95,7 +97,7 @@ fault(
     const megabytes = await endAll('sim-stream-80-50');
     // The one reply several times over, with what is not collected yet. The system takes about half of it for each client; with the rest of
     // it for each of fifty the API would need four times as much as usual.
-    expect(megabytes).toBeLessThan(3 * usualMegabytes);
+    expect(megabytes).toBeLessThan(many.growth * usualMegabytes);
     going.abort();
     for (const { bytes, text } of await Promise.all(slow)) {
       expect(bytes).toBeGreaterThan(2 * replyLength);

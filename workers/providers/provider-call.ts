@@ -73,7 +73,7 @@ async function collect(
   { signal, model, onActivity, onDelta, mayBeBlankAt }: CollectOptions,
 ): Promise<ProviderReply> {
   let text = '';
-  let sent = 0;
+  let hasBegun = false;
   const end: ReplyPart = {};
   for await (const part of parts) {
     signal.throwIfAborted();
@@ -84,12 +84,13 @@ async function collect(
     if (!part.text || part.reason === 'blocked') continue;
     text += part.text;
     // A leading blank is held back: should nothing follow it, the call fails, and then nobody has seen anything.
-    if (sent === 0 && isBlank(text)) continue;
-    onDelta(text.slice(sent));
-    sent = text.length;
+    if (!hasBegun && isBlank(text)) continue;
+    // Not cut out of the text: a piece that is keeps all of it in memory, as it was then.
+    onDelta(hasBegun ? part.text : text);
+    hasBegun = true;
   }
   if (end.reason === undefined) throw unusableAnswer('unfinished');
-  if (end.reason !== 'blocked' && sent === 0) takeBlank(text, end.reason, { mayBeBlankAt, onDelta });
+  if (end.reason !== 'blocked' && !hasBegun) takeBlank(text, end.reason, { mayBeBlankAt, onDelta });
   return { text, reason: end.reason, model: end.model ?? model, ...completeUsage(end.usage) };
 }
 

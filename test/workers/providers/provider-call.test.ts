@@ -37,6 +37,17 @@ describe('callProvider', () => {
     ).toEqual({ text: 'a b', deltas: ['a', ' ', 'b'], reason: 'stop', model: 'm', usage });
   });
 
+  it('keeps no more of a long reply in memory than its text', async () => {
+    const pieces = { count: 1000, length: 2048 };
+    const parts = Array.from({ length: pieces.count }, () => ({ text: 'x'.repeat(pieces.length) }));
+    const before = process.memoryUsage().heapUsed;
+    const { deltas } = await read(...parts, { reason: 'stop' });
+    const grown = process.memoryUsage().heapUsed - before;
+    expect(deltas).toHaveLength(pieces.count);
+    // Pieces that were cut out of the text as it grew would keep a thousand of its states, a megabyte each.
+    expect(grown).toBeLessThan(100 * pieces.count * pieces.length);
+  });
+
   it('returns the whole where nobody asks for the pieces', async () => {
     const parts = [{ text: 'a' }, { text: 'b', reason: 'stop' as const }];
     expect(await call(() => give(parts))).toEqual({ text: 'ab', reason: 'stop', model });
