@@ -166,7 +166,10 @@ export class PoolWorker {
     const usage = 'usage' in own ? own.usage : undefined;
     const facts = { outcome: code, ...(next && { next }), queueMs, providerMs, ...usage };
     log.info({ jobId: id, ...userOf(job), ...facts }, 'job completed');
-    return encodeOutcome(outcome);
+    const encoded = encodeOutcome(outcome);
+    // Anything but a reply that nobody has begun to read is final once the store has it: where the lock was lost, another worker answers.
+    if ('text' in outcome && outcome.callId === undefined) this.#replies.publishOutcome(job, encoded);
+    return encoded;
   }
 
   /** Throws `HandedBack` when the job has gone back to its queue. */
@@ -226,7 +229,7 @@ export class PoolWorker {
 
   #onCompleted(job: Job<ChatJobPayload>, outcome: string): void {
     this.#onEnded(job);
-    this.#replies.publishOutcome(job, outcome);
+    this.#replies.publishStored(job, outcome);
   }
 
   /** A job ended in an unexpected error, or was given up; BullMQ may know no more of it than that. */

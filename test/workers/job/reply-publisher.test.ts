@@ -81,13 +81,37 @@ describe('publishOutcome', () => {
     ];
     const ids = lengths.map((length, n) => `${n}-${length}`);
     for (const [n, length] of lengths.entries()) {
-      replies.publishOutcome(job(ids[n] ?? ''), encodeOutcome(reply(character.repeat(length))));
+      replies.publishStored(job(ids[n] ?? ''), encodeOutcome(reply(character.repeat(length))));
     }
     await replies.flush();
     const published = publishedOn('reply.node');
     expect(published.map(({ jobId }) => jobId)).toEqual(ids);
     expect(decodeOutcome(published[0]?.outcome)).toEqual(reply(character.repeat(5000)));
     expect(published.at(-1)).not.toHaveProperty('outcome');
+  });
+});
+
+describe('publishStored', () => {
+  const long = encodeOutcome(reply('a'.repeat(100_000)));
+  const short = encodeOutcome(reply('short'));
+
+  it('publishes nothing that was published before it was stored', async () => {
+    const [early, late] = [job('early'), job('late')];
+    replies.publishOutcome(early, short);
+    replies.publishStored(early, short);
+    replies.publishStored(late, short);
+    await replies.flush();
+    expect(publishedOn('reply.node').map(({ jobId }) => jobId)).toEqual(['early', 'late']);
+  });
+
+  it('has a long outcome read from the record that is there by then', async () => {
+    const ended = job('one');
+    replies.publishOutcome(ended, long);
+    await replies.flush();
+    expect(relay.published).toEqual([]);
+    replies.publishStored(ended, long);
+    await replies.flush();
+    expect(publishedOn('reply.node')).toEqual([{ jobId: 'one' }]);
   });
 });
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
@@ -25,6 +26,10 @@ const provider: Provider = {
   id: 'openai',
   run: async () => ({ text: 'Hello', reason: 'stop', model: 'm' }),
   close: () => {},
+};
+
+const refuse = () => {
+  throw classifyError(new Error('no'), { status: 400 });
 };
 
 describe.each(stores)('PoolWorker on $name', (choice) => {
@@ -119,6 +124,21 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     });
   });
 
+  it.each([
+    ['a reply before the store has it', provider, 1],
+    // Where the lock was lost meanwhile, the store refuses it, and another worker may succeed.
+    ['a failure once the store has taken it', { ...provider, run: async () => refuse() }, 0],
+  ])('publishes %s', async (_, ownProvider, publishedBefore) => {
+    const worker = await start(ownProvider);
+    const ended = Promise.withResolvers<number>();
+    worker.bullWorker.on('completed', () => ended.resolve(relay.published.length));
+    await add();
+    expect(await ended.promise).toBe(publishedBefore);
+    await relay.publishedAtLeast(1);
+    await worker.close({ graceMs: 60_000 });
+    expect(relay.published.map(({ topic }) => topic)).toEqual(['reply.node']);
+  });
+
   it('leaves a job of a newer release to a worker that can read it, however often, and goes on with its own', async () => {
     const worker = await start();
     const taken: (string | undefined)[] = [];
@@ -166,14 +186,16 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     });
   });
 
-  it('counts a job until its outcome is stored, and publishes the outcome then', async () => {
+  it('counts a job until its outcome is stored, and publishes the outcome once', async () => {
     const worker = await start();
     const during: boolean[] = [];
     worker.bullWorker.on('active', () => during.push(worker.unsettledJobs.size === 0));
+    const ended = once(worker.bullWorker, 'completed');
     const jobId = await add();
-    await relay.publishedAtLeast(1);
+    await ended;
     expect(during).toEqual([true]);
     expect(worker.unsettledJobs.has(jobId)).toBe(false);
+    await worker.close({ graceMs: 60_000 });
     expect(await queue.getJobState(jobId)).toBe('completed');
     const outcome = (await queue.getJob(jobId))?.returnvalue;
     expect(relay.published).toEqual([
