@@ -1,5 +1,7 @@
 import type { Request, Response } from 'express';
 import type { Post } from '../../shared/contract.js';
+import { preferredOf } from '../http/accept.js';
+import { pageHeaders } from './page-response.js';
 import { etagOf, isNotModified } from './post-etag.js';
 import type { PostPages } from './post-page.js';
 
@@ -20,7 +22,7 @@ const offered: Record<string, Representation> = {
  */
 export async function sendPost(request: Request, post: Post, pages: PostPages): Promise<void> {
   const response = request.res as Response;
-  const representation = negotiate(request);
+  const representation = preferredOf(request, offered) ?? 'json';
   const etag = etagOf(post, suffixes[representation](pages));
   const notModified = isNotModified(request.get('If-None-Match'), etag);
   // Before any header is set: if rendering fails, the problem must not carry them.
@@ -29,15 +31,6 @@ export async function sendPost(request: Request, post: Post, pages: PostPages): 
   response.set({ ...headers, ...(final ? caching : noStore), Vary: 'Accept, Authorization' });
   if (notModified) response.status(304).end();
   else response.send(body);
-}
-
-/** The parser takes quadratic time; browsers send a tenth of this. */
-const maxAccept = 1000;
-
-function negotiate(request: Request): Representation {
-  if ((request.get('Accept')?.length ?? 0) > maxAccept) return 'json';
-  const accepted = request.accepts(Object.keys(offered));
-  return (accepted && offered[accepted]) || 'json';
 }
 
 /** The suffixes of the representations' entity tags. */
@@ -72,13 +65,7 @@ const represent: Record<
   }),
   html: async (post, pages) => {
     const { html, csp, final } = await pages.render(post);
-    const headers = {
-      'Content-Type': 'text/html; charset=utf-8',
-      'Content-Security-Policy': csp,
-      // The hosts of images and links must not learn the address of a draft, or what somebody reads.
-      'Referrer-Policy': 'no-referrer',
-    };
-    return { body: html, headers, final };
+    return { body: html, headers: pageHeaders(csp), final };
   },
 };
 

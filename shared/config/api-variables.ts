@@ -58,7 +58,7 @@ export const apiVariables = {
     .refine(areImageHosts, 'must be https, none, or a comma list of hosts such as images.example.org')
     .default(['https'])
     .describe(
-      'Where the images on the pages of posts may come from: https (anywhere), none, or a comma list of hosts (images.example.org, *.example.org). Each host sees who reads the post.',
+      'Where the images on the pages of posts may come from: https (anywhere), none, or a comma list of hosts (images.example.org, *.example.org). Each host sees who reads the post. Those of this server itself are always allowed.',
     ),
   BLOG_READS_PER_SECOND: z.coerce
     .number()

@@ -60,7 +60,7 @@ describe('createPostPages', () => {
     const hash = createHash('sha256').update(style).digest('base64');
     expect(csp.split('; ')).toEqual([
       "default-src 'none'",
-      'img-src https:',
+      "img-src 'self' https:",
       `style-src 'sha256-${hash}'`,
       "base-uri 'none'",
       "form-action 'none'",
@@ -70,10 +70,10 @@ describe('createPostPages', () => {
   });
 
   it.each([
-    [['none'], "img-src 'none'"],
+    [['none'], "img-src 'self'"],
     [
       ['images.example.org', '*.example.net:8443'],
-      'img-src https://images.example.org https://*.example.net:8443',
+      "img-src 'self' https://images.example.org https://*.example.net:8443",
     ],
   ])('takes images from where it was told: %j', async (images, directive) => {
     const choosy = createPostPages({ blogTitle: 'The blog', images, render });

@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto';
+import { escapeHtml } from './rendering/markdown.js';
+
+/** The look that all pages share: one style, no script, light and dark, narrow and wide. */
+
+/** A page before it is laid out. All but `title` and `language` is HTML. */
+export interface PageParts {
+  title: string;
+  /** BCP 47 tag of the language that the page is in. */
+  language: string;
+  /** More elements for the head. */
+  head?: readonly string[];
+  header: string;
+  main: string;
+  footer?: string;
+}
+
+/** A page as it is sent. */
+export interface Page {
+  html: string;
+  /** The Content-Security-Policy that it needs. */
+  csp: string;
+}
+
+const style = `
+:root { color-scheme: light dark; --text: #1d1d1f; --soft: #5c5c63; --page: #fff; --raised: #f3f3f5; --link: #0b57d0; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #e6e6ea; --soft: #a5a5ad; --page: #17171a; --raised: #242429; --link: #8ab4f8; }
+}
+body { margin: 0; background: var(--page); color: var(--text); font: 1.0625rem/1.65 system-ui, sans-serif; }
+body > * { max-width: 42rem; margin: 0 auto; padding: 1.5rem 1.25rem; overflow-wrap: break-word; }
+body > header, body > footer, .about { color: var(--soft); font-size: 0.9375rem; }
+h1, h2, h3 { line-height: 1.25; }
+a { color: var(--link); }
+img { max-width: 100%; height: auto; }
+pre, code { background: var(--raised); border-radius: 0.3rem; font-family: ui-monospace, monospace; font-size: 0.9em; }
+code { padding: 0.1em 0.3em; }
+pre { padding: 0.9rem; overflow-x: auto; white-space: pre-wrap; }
+pre code { padding: 0; font-size: 1em; }
+blockquote { margin-inline: 0; padding-inline-start: 1rem; border-inline-start: 0.2rem solid var(--soft); color: var(--soft); }
+table { display: block; overflow-x: auto; border-collapse: collapse; }
+th, td { padding: 0.35rem 0.7rem; border: 1px solid var(--soft); }
+.tags { display: flex; flex-wrap: wrap; gap: 0.5rem; padding: 0; list-style: none; }
+.tags li { padding: 0 0.6rem; border-radius: 1rem; background: var(--raised); }
+.states { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 0.75rem; padding: 0; list-style: none; }
+.states li { padding: 0.6rem 0.9rem; border-radius: 0.5rem; background: var(--raised); }
+.states strong { display: block; }
+dt { margin-top: 1rem; font-weight: 600; }
+dd { margin-inline-start: 0; }
+`;
+
+const styleHash = createHash('sha256').update(style).digest('base64');
+
+/** Lays a page out as a whole HTML document. */
+export const layOut = ({ title, language, head = [], header, main, footer }: PageParts): string => `<!doctype html>
+<html lang="${escapeHtml(language)}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+${head.map((element) => `${element}\n`).join('')}<title>${escapeHtml(title)}</title>
+<style>${style}</style>
+</head>
+<body>
+<header>${header}</header>
+<main>
+${main}</main>
+${footer === undefined ? '' : `<footer>${footer}</footer>\n`}</body>
+</html>
+`;
+
+const imageSources = new Map([
+  ['https', ['https:']],
+  ['none', []],
+]);
+
+/** The policy of a page that loads nothing but its icon, and images from there: `https` (any host), `none`, or hosts. */
+export const policyOf = (images: readonly string[]): string =>
+  [
+    "default-src 'none'",
+    `img-src ${["'self'", ...images.flatMap((source) => imageSources.get(source) ?? `https://${source}`)].join(' ')}`,
+    `style-src 'sha256-${styleHash}'`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
