@@ -19,6 +19,8 @@ export interface PoolSettings {
   maxOutputTokens: number;
   /** Pause between the opening of a breaker and its probe, in milliseconds. */
   breakerResetMs: number;
+  /** Whether the simulator plays the provider; absent: it does not. */
+  isSimulated?: boolean;
 }
 
 /** The simulator's own model: the configured ones are meant for the real provider. */
@@ -38,5 +40,6 @@ export function poolSettings(config: Config, id: ProviderId): PoolSettings {
     ...(models && { models }),
     maxOutputTokens: config[`${prefix}_MAX_OUTPUT_TOKENS`],
     breakerResetMs: config.BREAKER_RESET_MS,
+    ...(isPlayed && { isSimulated: true }),
   };
 }

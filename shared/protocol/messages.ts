@@ -161,6 +161,8 @@ export const poolHeartbeatSchema = z.object({
   calls: callStatsSchema.optional(),
   /** Which settings the pool works by: a number that grows with every change of them; absent from the release before. */
   settingsVersion: z.int().optional(),
+  /** Whether the simulator plays the provider; absent where it does not, and from the release before. */
+  simulated: z.boolean().optional(),
   /** The release that the worker runs, and its machine's name; absent from the release before. */
   release: z.string().optional(),
   host: z.string().optional(),

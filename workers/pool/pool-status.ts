@@ -50,7 +50,7 @@ export async function describePool({
   const hasRoom = state() !== 'paused' && inFlight() < throttle.concurrency;
   const waiting = await backlog.count({ hasRoom });
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
-  const { model: defaultModel, models } = settings.current;
+  const { model: defaultModel, models, isSimulated } = settings.current;
   const { callStats } = metrics;
   const breakers = [...describeAccount(account), ...circuits.describe()];
   return {
@@ -69,6 +69,7 @@ export async function describePool({
     ...(breakers.length > 0 && { breakers }),
     ...(callStats && { calls: callStats }),
     settingsVersion: settings.version,
+    ...(isSimulated && { simulated: true }),
     release,
     host: hostname(),
   };

@@ -85,6 +85,12 @@ export class PoolRegistry {
     return pools.reduce((total, { heartbeat }) => total + heartbeat.concurrency, 0);
   }
 
+  /** The last heartbeats of a provider's live workers; undefined as long as nothing is known of them. */
+  heartbeatsOf(provider: ProviderId): PoolHeartbeat[] | undefined {
+    const live = [...this.#workersOf(provider).values()].map(({ heartbeat }) => heartbeat);
+    return live.length === 0 && this.#now() - this.#since < heartbeatTtlMs ? undefined : live;
+  }
+
   /**
    * Throws unless a new job would be done in time, or begun in time if it is a stream:
    * - `provider_unavailable` when no live worker would take it or call its model;

@@ -312,6 +312,6 @@ describe('poolSettings', () => {
 
   it("leaves the real provider's models out where the simulator plays it", () => {
     const settings = poolSettings(parse({ SIMULATOR_URL: 'http://s', OPENAI_MODELS: 'gpt-*' }), 'openai');
-    expect([settings.model, settings.models]).toEqual(['sim-echo', undefined]);
+    expect([settings.model, settings.models, settings.isSimulated]).toEqual(['sim-echo', undefined, true]);
   });
 });

@@ -135,8 +135,10 @@ describe.each(stores)('Pool on $name', (choice) => {
     const calls = { count: 2, errorRate: 0, rateLimitRate: 0, latencyMs: expect.anything() };
     const first = { release, host: hostname(), settingsVersion: 1, calls };
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(first), patience);
-    settings.replace({ ...settings.current });
-    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ settingsVersion: 2 }), patience);
+    expect(lastHeartbeat()).not.toHaveProperty('simulated');
+    settings.replace({ ...settings.current, isSimulated: true });
+    const second = { settingsVersion: 2, simulated: true };
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(second), patience);
   });
 
   it('takes more jobs at once when the concurrency grows, and fewer when it shrinks', async () => {

@@ -62,6 +62,29 @@ const afterGrace = () => {
   nowMs += 60_000;
 };
 
+describe('heartbeatsOf', () => {
+  it('has the last heartbeat of each live worker, and forgets those that are silent or have stopped', () => {
+    heartbeat({ inFlight: 1 });
+    heartbeat({ inFlight: 2 });
+    heartbeat({ worker: 'two', state: 'paused' });
+    expect(pools.heartbeatsOf('openai')).toMatchObject([
+      { worker: 'one', inFlight: 2 },
+      { worker: 'two', state: 'paused' },
+    ]);
+    afterGrace();
+    heartbeat({ worker: 'two' });
+    expect(pools.heartbeatsOf('openai')).toMatchObject([{ worker: 'two' }]);
+    heartbeat({ worker: 'two', state: 'stopped' });
+    expect(pools.heartbeatsOf('openai')).toEqual([]);
+  });
+
+  it('knows nothing until every live worker must have been heard of', () => {
+    expect(pools.heartbeatsOf('openai')).toBeUndefined();
+    afterGrace();
+    expect(pools.heartbeatsOf('openai')).toEqual([]);
+  });
+});
+
 describe('admit', () => {
   it('gives an unknown pool the benefit of the doubt until every live worker must have been heard of', () => {
     expect(verdict()).toBe('admitted');
