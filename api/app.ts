@@ -31,6 +31,7 @@ import { docsRouter } from './openapi/docs.js';
 import { createDocument, type DocumentFacts } from './openapi/openapi.js';
 import { type HealthDeps, livez, metricsPage, readyz } from './operations/monitoring-routes.js';
 import { createRequestCounts } from './operations/request-metrics.js';
+import { type SiteDeps, siteRouter } from './site/site-router.js';
 
 /** What the HTTP application is built from. */
 export interface AppDeps {
@@ -41,6 +42,7 @@ export interface AppDeps {
   models: () => readonly ListedModel[];
   blogs: BlogsDeps;
   feeds: FeedsControllerDeps;
+  providerStates: SiteDeps['providerStates'];
   authentication: Authentication;
   store: QueueStore;
   database: Pick<Database, 'check'>;
@@ -73,6 +75,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(openAiOperations(config, [...cors, counts.openai]));
   app.use(chatOperations(config, [...cors, counts.chat]));
   app.use(blogOperations(config, [counts.blog, limitReads]));
+  app.use(siteRouter(deps));
   app.use(helmet(pageHeaders), docsRouter(describeApi(config)));
   app.use(notFound);
   app.use(problemHandler(log));

@@ -30,6 +30,7 @@ import { type PendingJob, PendingReplies } from './chat/jobs/pending-replies.js'
 import { StoredChats } from './chat/stored-chats.js';
 import { ApiServer } from './http/server.js';
 import { createQueueGauges } from './operations/queue-gauges.js';
+import { createProviderStates } from './site/provider-states.js';
 
 /** Time after the grace for everything else to close; a store that is down takes a second at each step. */
 const closingMs = 5000;
@@ -59,7 +60,9 @@ export async function serveApi(config: Config): Promise<void> {
   const metricsPort = await serveMetrics(config, watched, lifecycle);
   const places = () => jobClient()?.pools.totalConcurrency();
   const models = () => jobClient()?.pools.models.list() ?? [];
-  const parts = { ...chat, ...openBlog(config, deps), authentication, places, models };
+  const pools = () => jobClient()?.pools;
+  const providerStates = createProviderStates({ pools, checkStore: () => store.check() });
+  const parts = { ...chat, ...openBlog(config, deps), authentication, places, models, providerStates };
   const app = createApp({ config, ...parts, ...watched });
   const server = lifecycle.opened('http server', new ApiServer({ app, draining }), (open) =>
     closeServer(open, config, { pendingReplies, jobClient }),

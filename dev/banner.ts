@@ -30,6 +30,7 @@ export function banner(facts: Facts): string {
   return `
 Quillgate is up.
 
+  Front page ${origin}/
   Chat       ${urlUnder(config.CHAT_BASE_URL, '/chat')}   also ${urlUnder(config.CHAT_BASE_URL_ALT, '/chat')}
   Blog       ${urlUnder(config.BLOG_BASE_URL, '/blogs')}   feeds: ${urlUnder(config.BLOG_BASE_URL, '/feed.json')} and /feed.xml
   API docs   ${origin}/docs   and ${origin}/openapi.json

@@ -52,7 +52,14 @@ dd { margin-inline-start: 0; }
 const styleHash = createHash('sha256').update(style).digest('base64');
 
 /** Lays a page out as a whole HTML document. */
-export const layOut = ({ title, language, head = [], header, main, footer }: PageParts): string => `<!doctype html>
+export const layOut = ({
+  title,
+  language,
+  head = [],
+  header,
+  main,
+  footer,
+}: PageParts): string => `<!doctype html>
 <html lang="${escapeHtml(language)}">
 <head>
 <meta charset="utf-8">

@@ -52,12 +52,14 @@ describe('deploy/kubernetes', () => {
       expect(selectedBy(service?.spec?.selector, templates)).toEqual(['quillgate-api']);
       const [ingress] = ofKind(manifests, 'Ingress');
       const routes = ingress?.spec?.rules?.flatMap(({ http }) => http?.paths ?? []) ?? [];
-      for (const { path, backend } of routes) {
+      for (const { path = '/', pathType, backend } of routes) {
         expect(backend.service).toEqual({ name: service?.metadata.name, port: { name: 'http' } });
         for (const inside of ['/livez', '/readyz', '/metrics'])
-          expect(inside.startsWith(path ?? '/')).toBe(false);
+          expect(pathType === 'Exact' ? inside === path : inside.startsWith(path)).toBe(false);
       }
-      expect(routes.map(({ path }) => path)).toEqual(expect.arrayContaining(['/chat', '/v1', '/blogs']));
+      expect(routes.map(({ path }) => path)).toEqual(
+        expect.arrayContaining(['/chat', '/v1', '/blogs', '/', '/robots.txt']),
+      );
     });
 
     it('lets the Ingress alone connect to the API, and Prometheus alone to metrics', () => {

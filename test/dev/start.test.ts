@@ -96,6 +96,10 @@ describe('npm start', { timeout }, () => {
       expect(line).toMatch(new RegExp(`^ +${id} +simulated; to make it real set `));
       expect(line).toContain(credentialVariables[id]);
     }
+    const front = await (await fetch(`http://localhost:${PORT}/`)).json();
+    expect(front).toMatchObject({
+      providers: Object.fromEntries(providerIds.map((id) => [id, 'simulated'])),
+    });
     const credentials = readFileSync(join(place.dataDir, 'chat-credentials'), 'utf8');
     const [name, secret] = credentials.trim().split(':');
     expect(banner).toMatch(new RegExp(`Chat user +${name}\n +Password +${secret} `));

@@ -23,6 +23,9 @@ fault({ id: 'R1', timed: true, injected: 'the store down at the start' }, async 
   expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
   expect(tookMs).toBeLessThan(3000);
   expect((await get('/blogs')).status).toBe(isRedis ? 200 : 503);
+  const front = await get('/');
+  expect(front.status).toBe(200);
+  expect(await front.json()).toMatchObject({ providers: { openai: 'unknown' } });
 
   await wire.mend();
   const wellMs = await timeUntil(

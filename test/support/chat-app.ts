@@ -6,6 +6,7 @@ import type { Completion } from '../../api/chat/chat-result.js';
 import { PendingReplies } from '../../api/chat/jobs/pending-replies.js';
 import type { ListedModel } from '../../api/chat/pools/model-list.js';
 import { StoredChats } from '../../api/chat/stored-chats.js';
+import type { SiteDeps } from '../../api/site/site-router.js';
 import { openDatabase } from '../../db/database/client.js';
 import { PostStore } from '../../db/posts/post-store.js';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
@@ -38,10 +39,17 @@ export async function startChatApp({
   reply = () => undefined,
   variables = {},
   models = [],
+  providerStates = async () => ({
+    openai: 'real',
+    anthropic: 'simulated',
+    bedrock: 'no_worker',
+    vertexai: 'unknown',
+  }),
 }: {
   reply?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
   variables?: Environment;
   models?: readonly ListedModel[];
+  providerStates?: SiteDeps['providerStates'];
 } = {}): Promise<ChatApp> {
   const commands: ChatCommand[] = [];
   const recording = createRecordingLog();
@@ -82,6 +90,7 @@ export async function startChatApp({
     connected: () => true,
     places: () => undefined,
     models: () => models,
+    providerStates,
     draining: () => false,
     instruments: openInstruments(apiMetrics),
     log: recording.log,

@@ -1,0 +1,53 @@
+import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { singleFlight } from '../../shared/runtime/single-flight.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { PoolRegistry } from '../chat/pools/pool-registry.js';
+
+/** Who answers for a provider; `unknown` while the workers cannot be seen. */
+export type ProviderState = 'real' | 'simulated' | 'no_worker' | 'unknown';
+
+export type ProviderStates = Readonly<Record<ProviderId, ProviderState>>;
+
+interface ProviderStatesDeps {
+  /** What is known of the pools; undefined before the queue is connected. */
+  pools: () => Pick<PoolRegistry, 'heartbeatsOf'> | undefined;
+  /** Rejects when the queue's store is down. */
+  checkStore: () => Promise<unknown>;
+  /** How long a page waits for that, in milliseconds. */
+  storeTimeoutMs?: number;
+}
+
+/** Anybody may ask, as often as they like. */
+const checksApartMs = 200;
+
+/**
+ * Makes the look at the providers' states. They come from the workers' last heartbeats; the store is asked only when a provider has none:
+ * a store that is down is another matter than a missing worker.
+ */
+export function createProviderStates({
+  pools,
+  checkStore,
+  storeTimeoutMs = 1000,
+}: ProviderStatesDeps): () => Promise<ProviderStates> {
+  const seesWorkers = singleFlight(
+    () =>
+      withTimeout(storeTimeoutMs, checkStore()).then(
+        () => true,
+        () => false,
+      ),
+    { apartMs: checksApartMs },
+  );
+  const stateOf = (id: ProviderId): ProviderState => {
+    const heartbeats = pools()?.heartbeatsOf(id);
+    if (heartbeats === undefined) return 'unknown';
+    if (heartbeats.length === 0) return 'no_worker';
+    return heartbeats.every(({ simulated }) => simulated) ? 'simulated' : 'real';
+  };
+  return async () => {
+    const states = providerIds.map((id) => [id, stateOf(id)] as const);
+    const isInDoubt = states.some(([, state]) => state === 'no_worker') && !(await seesWorkers());
+    return Object.fromEntries(
+      states.map(([id, state]) => [id, isInDoubt && state === 'no_worker' ? 'unknown' : state]),
+    ) as unknown as ProviderStates;
+  };
+}

@@ -1,0 +1,157 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { release } from '../../../shared/runtime/release.js';
+import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+
+let app: ChatApp;
+beforeAll(async () => {
+  app = await startChatApp({
+    variables: {
+      CHAT_BASE_URL: 'https://a.example/gate',
+      BLOG_BASE_URL: 'https://b.example/my/',
+      BLOG_TITLE: '</title><script>alert(1)</script>"&',
+    },
+  });
+});
+afterAll(() => app.close());
+
+const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+const get = (path: string, headers: Record<string, string> = {}) => fetch(app.url + path, { headers });
+
+describe('GET /', () => {
+  it('is a page for browsers: what this is, who answers, where to go, which release', async () => {
+    const { status, headers, text } = await getPage();
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(text).toMatch(/^<!doctype html>\n<html lang="en">/);
+    expect(text).toContain('<li><strong>OpenAI</strong> real');
+    expect(text).toContain('<li><strong>Anthropic</strong> simulated');
+    expect(text).toContain('<li><strong>Amazon Bedrock</strong> no worker');
+    expect(text).toContain('<li><strong>Google Vertex AI</strong> unknown');
+    expect(text).toContain(`<footer>Release ${release}</footer>`);
+    expect([...text.matchAll(/<a href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
+      '/docs#/chat',
+      '/docs#/openai',
+      '/my/blogs',
+      '/my/feed.xml',
+      '/my/feed.json',
+      '/docs',
+      '/openapi.json',
+      '/readyz',
+    ]);
+  });
+
+  it('has no script, and a policy that allows its style alone', async () => {
+    const { headers, text } = await getPage();
+    const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(text) ?? [];
+    const hash = createHash('sha256').update(style).digest('base64');
+    expect(headers.get('content-security-policy')?.split('; ')).toEqual([
+      "default-src 'none'",
+      "img-src 'self'",
+      `style-src 'sha256-${hash}'`,
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ]);
+    expect(headers.get('referrer-policy')).toBe('no-referrer');
+    expect(text).not.toMatch(/<script|\sstyle=|\son\w+=|\ssrc=/);
+    expect(text).toContain('&lt;/title&gt;&lt;script&gt;');
+  });
+
+  it.each([
+    undefined,
+    '*/*',
+    'application/json',
+    'text/plain',
+    'text/html;q=0',
+    'nonsense',
+    `text/html,${'a/b,'.repeat(3500)}`,
+  ])('is JSON for Accept: %s', async (accept) => {
+    const response = await get('/', accept === undefined ? {} : { Accept: accept });
+    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(response.headers.get('vary')).toBe('Accept');
+    expect(await response.json()).toEqual({
+      name: 'Quillgate',
+      description: expect.any(String),
+      release,
+      providers: { openai: 'real', anthropic: 'simulated', bedrock: 'no_worker', vertexai: 'unknown' },
+      links: {
+        chat: '/gate/chat',
+        openai: '/v1/chat/completions',
+        blog: '/my/blogs',
+        atomFeed: '/my/feed.xml',
+        jsonFeed: '/my/feed.json',
+        docs: '/docs',
+        openapi: '/openapi.json',
+        health: '/readyz',
+      },
+    });
+  });
+
+  it('leads to nothing that is not there', async () => {
+    const { text } = await getPage();
+    for (const path of ['/docs', '/openapi.json', '/favicon.ico', '/robots.txt']) {
+      expect((await get(path)).status).toBe(200);
+    }
+    expect(text).not.toContain('/admin');
+  });
+
+  it('is not sent again to who has it', async () => {
+    const { headers } = await getPage();
+    expect(headers.get('cache-control')).toBe('public, no-cache');
+    const etag = headers.get('etag') ?? '';
+    const again = await get('/', { Accept: browser, 'If-None-Match': etag });
+    expect([again.status, await again.text()]).toEqual([304, '']);
+    expect(again.headers.get('vary')).toBe('Accept');
+  });
+
+  async function getPage() {
+    const response = await get('/', { Accept: browser });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  }
+});
+
+describe('GET /favicon.ico', () => {
+  it('is an icon that browsers may keep', async () => {
+    const response = await get('/favicon.ico');
+    expect(response.headers.get('content-type')).toBe('image/x-icon');
+    expect(response.headers.get('cache-control')).toBe('public, max-age=86400');
+    const bytes = Buffer.from(await response.arrayBuffer());
+    // An ICO with two images, each a PNG at the place that the directory names.
+    expect(bytes.subarray(0, 6)).toEqual(Buffer.from([0, 0, 1, 0, 2, 0]));
+    for (const entry of [6, 22]) {
+      const start = bytes.readUInt32LE(entry + 12);
+      expect(bytes.subarray(start + 1, start + 4).toString()).toBe('PNG');
+      expect(bytes.readUInt32LE(entry + 8)).toBeGreaterThan(100);
+    }
+    const headers = { 'If-None-Match': response.headers.get('etag') ?? '' };
+    expect((await get('/favicon.ico', headers)).status).toBe(304);
+  });
+});
+
+describe('GET /robots.txt', () => {
+  it('keeps crawlers from searches and from the operators’ pages', async () => {
+    const response = await get('/robots.txt');
+    expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+    expect((await response.text()).split('\n')).toEqual([
+      'User-agent: *',
+      'Disallow: /admin',
+      'Disallow: /my/blogs?q=',
+      'Disallow: /my/blogs?*&q=',
+      '',
+    ]);
+  });
+});
+
+describe.each(['/', '/favicon.ico', '/robots.txt'])('%s', (path) => {
+  it('answers HEAD without a body', async () => {
+    const response = await fetch(app.url + path, { method: 'HEAD' });
+    expect([response.status, await response.text()]).toEqual([200, '']);
+  });
+
+  it.each(['POST', 'DELETE', 'OPTIONS'])('refuses %s with a problem', async (method) => {
+    const response = await fetch(app.url + path, { method, headers: { Accept: browser } });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    expect(await response.json()).toMatchObject({ code: 'method_not_allowed' });
+  });
+});
