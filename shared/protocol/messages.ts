@@ -99,13 +99,21 @@ export const rateLimitSchema = z.object({
 
 export type RateLimitMessage = z.output<typeof rateLimitSchema>;
 
+/** A name or a code that operators see; longer ones are nobody's. */
+const shortText = z.string().max(300);
+
 /** A model that a pool does not call freely; null stands for the account, which is every model. */
 const modelBreakerSchema = z.object({
-  model: z.string().nullable(),
+  model: shortText.nullable(),
   /** `limited` by the provider's 429; `half-open` takes one call at a time. */
   state: z.enum(['open', 'half-open', 'limited']),
   /** Time until the next call, in milliseconds. */
   nextProbeMs: z.number(),
+  /**
+   * Why: a failure's code, or of the account `credentials` or `unreachable`. A later release may give others. Absent from the release
+   * before.
+   */
+  reason: shortText.optional(),
 });
 
 export type ModelBreaker = z.output<typeof modelBreakerSchema>;
@@ -122,6 +130,21 @@ const callStatsSchema = z.object({
 
 export type CallStats = z.output<typeof callStatsSchema>;
 
+/** The last call of a pool's provider that failed. Ages, because the clocks of two machines differ. */
+const lastErrorSchema = z.object({
+  /** The failure's code. */
+  code: shortText,
+  /** How long ago it ended, in milliseconds. */
+  agoMs: z.number(),
+  /** How long ago the first call failed with this code since one gave a reply or failed otherwise, in milliseconds. */
+  sinceMs: z.number(),
+});
+
+export type LastError = z.output<typeof lastErrorSchema>;
+
+/** A pool has circuits for 32 models, and the account's. */
+const maxBreakers = 100;
+
 /**
  * Published on `pool.<provider>.<worker>` once a second, at every change of a breaker, when a cooldown begins and ends, and
  * once when the pool stops.
@@ -129,8 +152,10 @@ export type CallStats = z.output<typeof callStatsSchema>;
 export const poolHeartbeatSchema = z.object({
   v: version,
   provider,
-  worker: z.string(),
+  worker: shortText,
   state: z.enum(['serving', 'probing', 'paused', 'stopped']),
+  /** Why a pool takes no jobs whose breakers are closed: `clock`, or what a later release says. */
+  pausedBy: shortText.optional(),
   concurrency: z.number(),
   inFlight: z.number(),
   /**
@@ -156,16 +181,18 @@ export const poolHeartbeatSchema = z.object({
   /** Only from the release before: how much longer the pool takes no jobs because its provider limits it, in milliseconds. */
   heldForMs: z.number().optional(),
   /** What it does not call freely; absent when there is nothing. */
-  breakers: z.array(modelBreakerSchema).optional(),
+  breakers: z.array(modelBreakerSchema).max(maxBreakers).optional(),
   /** The calls of the last minute; absent when there were none, and from the release before. */
   calls: callStatsSchema.optional(),
+  /** Absent before the first, and from the release before. */
+  lastError: lastErrorSchema.optional(),
+  /** Whether the simulator plays the provider; absent from the release before. */
+  simulated: z.boolean().optional(),
   /** Which settings the pool works by: a number that grows with every change of them; absent from the release before. */
   settingsVersion: z.int().optional(),
-  /** Whether the simulator plays the provider; absent where it does not, and from the release before. */
-  simulated: z.boolean().optional(),
   /** The release that the worker runs, and its machine's name; absent from the release before. */
-  release: z.string().optional(),
-  host: z.string().optional(),
+  release: shortText.optional(),
+  host: shortText.optional(),
 });
 
 export type PoolHeartbeat = z.output<typeof poolHeartbeatSchema>;

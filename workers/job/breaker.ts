@@ -15,8 +15,8 @@ export interface BreakerTimes {
 interface BreakerOptions {
   /** Read when the first bad sample opens the windows. */
   times: () => BreakerTimes;
-  /** Says what a call shows of the health of whatever this breaker protects. */
-  samples: { take(call: EndedCall): Sample | undefined };
+  /** Says what a call shows of the health of whatever this breaker protects, and why, of one that is bad. */
+  samples: { take(call: EndedCall): Sample | undefined; reasonOf(error: unknown): string };
   onChange: (state: BreakerState) => void;
 }
 
@@ -42,6 +42,7 @@ export class Breaker {
   #good = { count: 0, lastAt: 0 };
   #isProbing = false;
   #nextProbeAt = 0;
+  #reason: string | undefined;
 
   constructor(options: BreakerOptions) {
     this.#options = options;
@@ -50,6 +51,11 @@ export class Breaker {
   get state(): BreakerState {
     if (this.#windows?.long.opened) return 'open';
     return this.#windows?.long.halfOpen ? 'half-open' : 'closed';
+  }
+
+  /** Why the last bad call was one; undefined while it is closed. */
+  get reason(): string | undefined {
+    return this.state === 'closed' ? undefined : this.#reason;
   }
 
   /** Whether it is half-open and its one call is under way. */
@@ -90,8 +96,11 @@ export class Breaker {
     let isReplying = false;
     const end = (error?: unknown) => {
       const tookMs = performance.now() - startedAt;
-      const sample = this.#options.samples.take({ error, isReplying, tookMs });
-      if (sample !== undefined) this.#record(sample, isProbe);
+      const { samples } = this.#options;
+      const sample = samples.take({ error, isReplying, tookMs });
+      if (sample === undefined) return;
+      if (sample !== 'good' && (isProbe || this.state === 'closed')) this.#reason = samples.reasonOf(error);
+      this.#record(sample, isProbe);
     };
     try {
       const result = await call(() => {

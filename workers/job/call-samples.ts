@@ -45,6 +45,11 @@ export class CallSamples {
     return undefined;
   }
 
+  /** The failure's code; `timeout` where callers left before the provider had begun. */
+  reasonOf(error: unknown): string {
+    return error instanceof Failure ? error.code : 'timeout';
+  }
+
   #takeAnswer(tookMs: number): Sample {
     this.#endedInRow = 0;
     this.#badInRow = 0;
@@ -104,6 +109,10 @@ export class AccountSamples {
     if (error !== undefined && !hasStatus(error)) return undefined;
     this.#badInRow = 0;
     return 'good';
+  }
+
+  reasonOf(error: unknown): string {
+    return isUnreachable(error) ? 'unreachable' : 'credentials';
   }
 }
 

@@ -73,7 +73,7 @@ export class Circuit {
     this.#cooldown = new Cooldown({ onChange: () => this.#onChange(), publishLimit });
   }
 
-  get breaker(): Pick<Breaker, 'state' | 'nextProbeMs'> {
+  get breaker(): Pick<Breaker, 'state' | 'nextProbeMs' | 'reason'> {
     return this.#breaker;
   }
 

@@ -48,8 +48,11 @@ export class Circuits {
     return [...this.#circuits].flatMap(([model, { breaker, cooldown }]): ModelBreaker[] => {
       if (model === shared) return [];
       const nextProbeMs = Math.ceil(breaker.nextProbeMs || cooldown.leftMs);
-      if (breaker.state !== 'closed') return [{ model, state: breaker.state, nextProbeMs }];
-      return nextProbeMs > 0 ? [{ model, state: 'limited', nextProbeMs }] : [];
+      const { state, reason } = breaker;
+      if (state !== 'closed') return [{ model, state, nextProbeMs, ...(reason && { reason }) }];
+      return nextProbeMs > 0
+        ? [{ model, state: 'limited', nextProbeMs, reason: 'provider_rate_limited' }]
+        : [];
     });
   }
 

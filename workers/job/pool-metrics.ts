@@ -3,7 +3,7 @@ import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import { workCodes } from '../../shared/metrics/metrics.js';
-import type { CallStats } from '../../shared/protocol/messages.js';
+import type { CallStats, LastError } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { FinishReason } from '../providers/provider.js';
 import { Cancelled, LockLost } from './active-jobs.js';
@@ -52,7 +52,7 @@ export class PoolMetrics {
     const startedAt = performance.now();
     const record = (code: WorkCode) => {
       const tookMs = performance.now() - startedAt;
-      this.#recentCalls.record(callResultOf(code), tookMs);
+      this.#recentCalls.record(callResultOf(code), { tookMs, code: errorCodeOf(code) });
       callDuration.observe({ provider }, tookMs / 1000);
       calls.inc({ provider, kind: isRetry ? 'retry' : 'first', code });
     };
@@ -70,6 +70,11 @@ export class PoolMetrics {
   /** The calls of the last minute; undefined when there were none. */
   get callStats(): CallStats | undefined {
     return this.#recentCalls.stats;
+  }
+
+  /** The last call that failed; undefined before the first. */
+  get lastError(): LastError | undefined {
+    return this.#recentCalls.lastError;
   }
 
   /** Records what came of a job, what it cost, and to whom its chat was passed on, if it was. */
@@ -117,6 +122,10 @@ function callResultOf(code: WorkCode): CallResult {
   if (code === 'provider_rate_limited') return 'limit';
   return code === 'provider_error' || code === 'provider_timeout' ? 'fault' : 'other';
 }
+
+/** A call that its caller cancelled is no error, nor is a request that was refused for what is in it. */
+const errorCodeOf = (code: WorkCode): WorkCode | undefined =>
+  ['ok', 'content_blocked', 'cancelled', 'invalid_request'].includes(code) ? undefined : code;
 
 function codeOfError(error: unknown): WorkCode {
   if (error instanceof Cancelled || error instanceof LockLost) return 'cancelled';

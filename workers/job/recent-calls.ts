@@ -1,4 +1,4 @@
-import type { CallStats } from '../../shared/protocol/messages.js';
+import type { CallStats, LastError } from '../../shared/protocol/messages.js';
 
 /** How a call ended: with a reply, by the provider's fault, with a 429, or in a way that tells nothing of the provider. */
 export type CallResult = 'reply' | 'fault' | 'limit' | 'other';
@@ -9,14 +9,24 @@ interface RecentCall {
   readonly endedAt: number;
 }
 
+/** Calls that failed with one code, with no other result in between. */
+interface FailureRun {
+  readonly code: string;
+  readonly beganAt: number;
+  lastAt: number;
+  /** Whether a call has ended otherwise since. */
+  isOver: boolean;
+}
+
 const windowMs = 60_000;
 /** Calls that are kept: enough for percentiles, and little to sort once a second. */
 const maxCalls = 500;
 
-/** The calls of the last minute, the latest five hundred at most. */
+/** The calls of the last minute, the latest five hundred at most, and the last failure, however long ago that was. */
 export class RecentCalls {
   /** Oldest first. */
   #calls: RecentCall[] = [];
+  #failures: FailureRun | undefined;
   readonly #now: () => number;
 
   /** `now` is a clock that never jumps, in milliseconds. */
@@ -24,9 +34,20 @@ export class RecentCalls {
     this.#now = now;
   }
 
-  record(result: CallResult, tookMs: number): void {
+  /** `code` is that of the failure, of a call that its provider or its caller did not end well. */
+  record(result: CallResult, { tookMs, code }: { tookMs: number; code?: string | undefined }): void {
     this.#calls.push({ result, tookMs, endedAt: this.#now() });
     if (this.#calls.length > 2 * maxCalls) this.#forget();
+    if (code !== undefined) this.#recordFailure(code);
+    else if (result === 'reply' && this.#failures) this.#failures.isOver = true;
+  }
+
+  /** The last call that failed; undefined before the first. */
+  get lastError(): LastError | undefined {
+    if (this.#failures === undefined) return undefined;
+    const { code, beganAt, lastAt } = this.#failures;
+    const ago = (at: number) => Math.round(this.#now() - at);
+    return { code, agoMs: ago(lastAt), sinceMs: ago(beganAt) };
   }
 
   /** How the calls have gone; undefined when there were none. */
@@ -45,6 +66,13 @@ export class RecentCalls {
         latencyMs: { p50: percentile(replies, 0.5), p95: percentile(replies, 0.95) },
       }),
     };
+  }
+
+  #recordFailure(code: string): void {
+    const now = this.#now();
+    const isSame = this.#failures?.code === code && !this.#failures.isOver;
+    if (this.#failures && isSame) this.#failures.lastAt = now;
+    else this.#failures = { code, beganAt: now, lastAt: now, isOver: false };
   }
 
   #forget(): void {

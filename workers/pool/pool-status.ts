@@ -18,14 +18,14 @@ interface DescribedPool {
   provider: Pick<Provider, 'id'>;
   settings: Pick<LiveSettings, 'current' | 'version'>;
   workerName: string;
-  account: Pick<Breaker, 'state' | 'nextProbeMs'>;
+  account: Pick<Breaker, 'state' | 'nextProbeMs' | 'reason'>;
   circuits: Pick<Circuits, 'describe'>;
   slots: Pick<Slots, 'parked'>;
   clock: Pick<ClockGuard, 'isOff'>;
   throttle: Pick<PoolThrottle, 'concurrency'>;
   load: Pick<LoadTracker, 'inFlight' | 'meanJobMs' | 'oldestJobMs'>;
   backlog: Pick<Backlog, 'count'>;
-  metrics: Pick<PoolMetrics, 'callStats'>;
+  metrics: Pick<PoolMetrics, 'callStats' | 'lastError'>;
 }
 
 const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' } as const;
@@ -51,13 +51,13 @@ export async function describePool({
   const waiting = await backlog.count({ hasRoom });
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
   const { model: defaultModel, models, isSimulated } = settings.current;
-  const { callStats } = metrics;
   const breakers = [...describeAccount(account), ...circuits.describe()];
   return {
     v: writtenVersion,
     provider: provider.id,
     worker: workerName,
     state: state(),
+    ...(clock.isOff && { pausedBy: 'clock' }),
     concurrency: throttle.concurrency,
     inFlight: inFlight(),
     ...describeWaiting(waiting),
@@ -67,16 +67,21 @@ export async function describePool({
     ...(models && { models: [...models] }),
     ...(load.oldestJobMs !== undefined && { oldestJobMs: load.oldestJobMs }),
     ...(breakers.length > 0 && { breakers }),
-    ...(callStats && { calls: callStats }),
+    ...describeCalls(metrics),
     settingsVersion: settings.version,
-    ...(isSimulated && { simulated: true }),
+    simulated: isSimulated ?? false,
     release,
     host: hostname(),
   };
 }
 
-function describeAccount({ state, nextProbeMs }: DescribedPool['account']): ModelBreaker[] {
-  return state === 'closed' ? [] : [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs) }];
+function describeAccount({ state, nextProbeMs, reason }: DescribedPool['account']): ModelBreaker[] {
+  if (state === 'closed') return [];
+  return [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs), ...(reason && { reason }) }];
+}
+
+function describeCalls({ callStats, lastError }: DescribedPool['metrics']) {
+  return { ...(callStats && { calls: callStats }), ...(lastError && { lastError }) };
 }
 
 type Waiting = Pick<PoolHeartbeat, 'waiting' | 'waitingAsync' | 'waitingByLevel' | 'waitingAsyncByLevel'>;

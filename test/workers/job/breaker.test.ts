@@ -88,6 +88,22 @@ describe('Breaker', () => {
     expect(changes[0]).toBe('open');
   });
 
+  it('has the reason of the last bad call, until it closes', async () => {
+    for (let n = 0; n < 4; n += 1) await fail();
+    expect(breaker.reason).toBeUndefined();
+    const [opened, halfOpened] = [becomes('open'), becomes('half-open')];
+    await call(new Failure('provider_timeout'));
+    await opened;
+    await call(new Failure('provider_rejected'));
+    expect(breaker.reason).toBe('provider_timeout');
+    await halfOpened;
+    expect(breaker.reason).toBe('provider_timeout');
+    const closed = becomes('closed');
+    await call();
+    await closed;
+    expect(breaker.reason).toBeUndefined();
+  });
+
   it('stays closed while at least half of the calls are good', async () => {
     for (let n = 0; n < 20; n += 1) {
       await call();

@@ -109,7 +109,9 @@ describe('a model that is limited', () => {
     const waiting = start({ inMs: 10_000 });
     circuits.of('m').cooldown.extend(20_000);
     expect(await waiting.ended).toMatchObject({ code: 'provider_rate_limited' });
-    expect(circuits.describe()).toMatchObject([{ model: 'm', state: 'limited' }]);
+    expect(circuits.describe()).toMatchObject([
+      { model: 'm', state: 'limited', reason: 'provider_rate_limited' },
+    ]);
   });
 
   it('refuses more jobs than there is room for', async () => {
@@ -145,7 +147,7 @@ describe('a model whose breaker is open', () => {
     await open();
     expect(await start({ inMs: 50 }).ended).toMatchObject({ code: 'provider_unavailable' });
     expect(await start({ isRetry: true }).ended).toMatchObject({ code: 'provider_unavailable' });
-    expect(circuits.describe()).toMatchObject([{ model: 'm', state: 'open' }]);
+    expect(circuits.describe()).toMatchObject([{ model: 'm', state: 'open', reason: 'provider_error' }]);
     const other = start({ model: 'other' });
     other.answer();
     expect(await other.ended).toBe('done');

@@ -58,6 +58,15 @@ describe('PoolMetrics', () => {
     });
   });
 
+  it('remembers the code of a call that failed, but not of one that was cancelled or is no fault of anybody', async () => {
+    await metrics.watchCall(end('blocked'), first);
+    await fail(new Cancelled());
+    await fail(new Failure('invalid_request'));
+    expect(metrics.lastError).toBeUndefined();
+    await fail(new Failure('provider_rejected'));
+    expect(metrics.lastError).toMatchObject({ code: 'provider_rejected' });
+  });
+
   it('records the time to the first delta of the calls that have one', async () => {
     const begun = async (onFirstDelta: () => void) => {
       onFirstDelta();

@@ -8,11 +8,11 @@ describe('RecentCalls', () => {
 
   it('gives shares of faults and limits, and the latencies of replies alone', () => {
     const calls = new RecentCalls(() => 0);
-    for (let ms = 1; ms <= 16; ms += 1) calls.record('reply', ms);
-    calls.record('fault', 9000);
-    calls.record('limit', 1);
-    calls.record('other', 9000);
-    calls.record('other', 9000);
+    for (let ms = 1; ms <= 16; ms += 1) calls.record('reply', { tookMs: ms });
+    calls.record('fault', { tookMs: 9000 });
+    calls.record('limit', { tookMs: 1 });
+    calls.record('other', { tookMs: 9000 });
+    calls.record('other', { tookMs: 9000 });
     expect(calls.stats).toEqual({
       count: 20,
       errorRate: 0.05,
@@ -23,16 +23,36 @@ describe('RecentCalls', () => {
 
   it('has no latency without a reply', () => {
     const calls = new RecentCalls(() => 0);
-    calls.record('fault', 1);
+    calls.record('fault', { tookMs: 1 });
     expect(calls.stats).toEqual({ count: 1, errorRate: 1, rateLimitRate: 0 });
   });
 
   it('forgets a call after a minute, and all but the latest five hundred', () => {
     let now = 0;
     const calls = new RecentCalls(() => now);
-    for (let n = 0; n < 1200; n += 1) calls.record(n < 700 ? 'fault' : 'reply', n);
+    for (let n = 0; n < 1200; n += 1) calls.record(n < 700 ? 'fault' : 'reply', { tookMs: n });
     expect(calls.stats).toMatchObject({ count: 500, errorRate: 0 });
     now = 60_000;
     expect(calls.stats).toBeUndefined();
+  });
+
+  it('remembers the last failure, and since when calls have failed with its code, whatever came of other calls', () => {
+    let now = 0;
+    const calls = new RecentCalls(() => now);
+    const fail = (code: string) => calls.record('fault', { tookMs: 1, code });
+    expect(calls.lastError).toBeUndefined();
+    fail('provider_error');
+    now = 1000;
+    calls.record('other', { tookMs: 1 });
+    fail('provider_error');
+    now = 3000;
+    expect(calls.lastError).toEqual({ code: 'provider_error', agoMs: 2000, sinceMs: 3000 });
+    fail('provider_timeout');
+    expect(calls.lastError).toEqual({ code: 'provider_timeout', agoMs: 0, sinceMs: 0 });
+    now = 90_000;
+    calls.record('reply', { tookMs: 1 });
+    expect(calls.lastError).toEqual({ code: 'provider_timeout', agoMs: 87_000, sinceMs: 87_000 });
+    fail('provider_timeout');
+    expect(calls.lastError).toEqual({ code: 'provider_timeout', agoMs: 0, sinceMs: 0 });
   });
 });
