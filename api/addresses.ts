@@ -23,6 +23,9 @@ const openAiMethods: Methods = {
   '/v1/models/:id': 'GET, HEAD',
 };
 
+/** Always below `/admin`: a session of the console is valid there alone. */
+const adminMethods: Methods = { '/admin/pools': 'GET, HEAD' };
+
 /** OpenAI's clients add it to the address of any server. */
 const openAiPath = '/v1';
 const isOpenAiPath = (path: string): boolean => /^\/v1\/(chat\/completions$|models(\/|$))/.test(path);
@@ -40,6 +43,9 @@ export function chatOperations(urls: BaseUrls, before: readonly RequestHandler[]
 export function blogOperations({ BLOG_BASE_URL }: BaseUrls, before: readonly RequestHandler[]): Router {
   return Router(exact).use(pathOf(BLOG_BASE_URL), operations(blogMethods, before));
 }
+
+/** The operators' addresses; to be used before chat and blog, whose bases may be anything, and without CORS. */
+export const adminOperations = (): Router => operations(adminMethods, []);
 
 /** OpenAI's API, always under `/v1`; to be used before chat, which may have `/v1/chat/:id`. */
 export function openAiOperations(urls: BaseUrls, before: readonly RequestHandler[]): RequestHandler {
@@ -94,7 +100,7 @@ function operations(methods: Methods, before: readonly RequestHandler[]): Router
   router.use((request, _response, next) =>
     next(roots.has(request.path.split('/')[1]) ? undefined : 'router'),
   );
-  router.use(...before);
+  for (const handler of before) router.use(handler);
   RegisterRoutes(router);
   for (const [path, allow] of Object.entries(methods)) router.all(path, methodNotAllowed(allow));
   return router;

@@ -9,7 +9,14 @@ import type { QueueStore } from '../shared/queue/queue-store.js';
 import type { Log } from '../shared/runtime/log.js';
 import type { Authentication } from './access/authentication.js';
 import { limitAnonymousReads } from './access/rate-limit.js';
-import { blogOperations, chatOperations, errorFormats, openAiOperations } from './addresses.js';
+import {
+  adminOperations,
+  blogOperations,
+  chatOperations,
+  errorFormats,
+  openAiOperations,
+} from './addresses.js';
+import { PoolsController, type PoolsControllerDeps } from './admin/pools.controller.js';
 import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
 import { FeedsController, type FeedsControllerDeps } from './blog/feeds.controller.js';
 import { postInput, postPatch } from './blog/post-body.js';
@@ -43,6 +50,8 @@ export interface AppDeps {
   blogs: BlogsDeps;
   feeds: FeedsControllerDeps;
   providerStates: SiteDeps['providerStates'];
+  /** What operators see. */
+  admin: PoolsControllerDeps;
   authentication: Authentication;
   store: QueueStore;
   database: Pick<Database, 'check'>;
@@ -72,6 +81,7 @@ export function createApp(deps: AppDeps): Express {
   const counts = createRequestCounts(instruments.metrics);
   const cors = config.CORS_ORIGINS ? [allowOrigins(config.CORS_ORIGINS)] : [];
   const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
+  app.use(adminOperations());
   app.use(openAiOperations(config, [...cors, counts.openai]));
   app.use(chatOperations(config, [...cors, counts.chat]));
   app.use(blogOperations(config, [counts.blog, limitReads]));
@@ -84,7 +94,7 @@ export function createApp(deps: AppDeps): Express {
 
 /** What the generated routes find in `app.locals`. */
 function addControllers(app: Express, deps: AppDeps): void {
-  const { config, chatService, storedChats, models, blogs, feeds, authentication } = deps;
+  const { config, chatService, storedChats, models, blogs, feeds, admin, authentication } = deps;
   const { MAX_MESSAGES: maxMessages } = config;
   const limits = new UserLimits({
     maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT ?? maxInFlightOf(deps.places()),
@@ -98,7 +108,8 @@ function addControllers(app: Express, deps: AppDeps): void {
     .add(OpenAiController, () => new OpenAiController({ ...chat, maxMessages, models }))
     .add(StoredChatsController, () => new StoredChatsController({ storedChats, limits }))
     .add(BlogsController, () => new BlogsController(blogs))
-    .add(FeedsController, () => new FeedsController(feeds));
+    .add(FeedsController, () => new FeedsController(feeds))
+    .add(PoolsController, () => new PoolsController(admin));
   app.locals.authentication = authentication;
   app.locals.jsonBody = jsonBody({
     maxBytes: config.MAX_BODY_BYTES,

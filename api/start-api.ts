@@ -19,6 +19,7 @@ import {
   openAuthentication,
   refuseWithoutCredentials,
 } from './access/open-authentication.js';
+import { FleetState } from './admin/fleet-state.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { createFeeds } from './blog/feeds.js';
 import { createPostPages } from './blog/post-page.js';
@@ -62,7 +63,9 @@ export async function serveApi(config: Config): Promise<void> {
   const models = () => jobClient()?.pools.models.list() ?? [];
   const pools = () => jobClient()?.pools;
   const providerStates = createProviderStates({ pools, checkStore: () => store.check() });
-  const parts = { ...chat, ...openBlog(config, deps), authentication, places, models, providerStates };
+  const admin = { fleet: new FleetState({ store, source: jobClient }) };
+  const seen = { places, models, providerStates, admin };
+  const parts = { ...chat, ...openBlog(config, deps), authentication, ...seen };
   const app = createApp({ config, ...parts, ...watched });
   const server = lifecycle.opened('http server', new ApiServer({ app, draining }), (open) =>
     closeServer(open, config, { pendingReplies, jobClient }),

@@ -86,7 +86,7 @@ function addTokenCommands(quillgate: Command, environment: Environment): void {
     )
     .option(
       '--scope <scope>',
-      'what it allows, repeatable: blogs:write, blogs:read, chat (for OpenAI-compatible clients) (default: blogs:write); admin is reserved, nothing asks for it yet',
+      'what it allows, repeatable: blogs:write, blogs:read, chat (for OpenAI-compatible clients), admin (for operators) (default: blogs:write)',
       collect,
     )
     .option(

@@ -120,14 +120,11 @@ export interface PostPage {
   next: string | null;
 }
 
-/** What an access token allows; `admin` is reserved. */
+/** What an access token allows; `admin` opens the operators' addresses, and none of the others. */
 export type Scope = 'blogs:write' | 'blogs:read' | 'chat' | 'admin';
 
 /** Every scope, in the order they are listed to people. */
 export const scopes: readonly Scope[] = ['blogs:write', 'blogs:read', 'chat', 'admin'];
-
-/** The scopes that can be given, and that nothing asks for yet. */
-export const reservedScopes: ReadonlySet<Scope> = new Set(['admin']);
 
 /** What a user may do; `admin` is reserved: nothing asks for it yet. */
 export type UserRole = 'user' | 'admin';

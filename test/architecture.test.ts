@@ -34,6 +34,7 @@ const rooms: Record<string, string[]> = {
     'api/blog',
     'api/blog/rendering',
   ],
+  'api/admin': ['shared/**', 'api/http', 'api/access', 'api/chat/pools'],
   'api/operations': ['shared/**', 'db/database', 'api/http'],
   'api/openapi': ['shared/**', 'api/http'],
   workers: ['shared/**', 'workers/**'],

@@ -31,7 +31,7 @@ export interface Authentication {
   usersLoaded(): boolean;
   checkToken(token: string): Promise<Caller | undefined>;
   /** As `checkToken`, but without the database: knows what was loaded with the users. */
-  checkChatToken(token: string): Caller | undefined;
+  checkLoadedToken(token: string): Caller | undefined;
   loginLimiter: LoginLimiter;
   /** For Basic until the users are loaded: credentials that fail by then may be right, and must not count later. */
   earlyLimiter: LoginLimiter;
@@ -43,8 +43,8 @@ export interface Authentication {
 /**
  * The generated routes call it before they read anything of the request; the result becomes `request.user`, which is
  * undefined for an anonymous reader. `basic` is HTTP Basic (RFC 7617, UTF-8) for chat users, `bearer` an access token
- * (RFC 6750) with all of the scopes, `chat` either: Basic, or an access token with the scope `chat`. Throws `unauthorized`,
- * `insufficient_scope` or `rate_limited`.
+ * (RFC 6750) with all of the scopes, `chat` either: Basic, or an access token with the scope `chat`. `admin` is whatever opens the
+ * operators' addresses: an access token with the scope `admin`. Throws `unauthorized`, `insufficient_scope` or `rate_limited`.
  */
 export async function expressAuthentication(
   request: Request,
@@ -52,47 +52,74 @@ export async function expressAuthentication(
   scopes: string[] = [],
 ): Promise<Caller | undefined> {
   const authentication = request.app.locals.authentication as Authentication;
-  if (securityName === 'basic') return asChatUser(request, authentication, usersAlone);
-  if (securityName === 'chat') return asChatUser(request, authentication, usersAndTokens);
+  if (securityName === 'basic') return asKnownUser(request, authentication, usersAlone);
+  if (securityName === 'chat') return asKnownUser(request, authentication, usersAndTokens);
+  if (securityName === 'admin') return asKnownUser(request, authentication, operators);
   // The scopes come from the controllers.
   if (securityName === 'bearer') return asTokenOwner(request, authentication, scopes as Scope[]);
   throw new TypeError('unknown security scheme');
 }
 
+/**
+ * Whether the credentials of a request to an operators' address are still good. A stream outlives the check it began with: a token may
+ * be revoked meanwhile, or expire.
+ */
+export function mayStillOperate(request: Request): boolean {
+  const { checkLoadedToken } = request.app.locals.authentication as Authentication;
+  const token = parseBearer(request.headersDistinct.authorization ?? []);
+  return token !== undefined && (checkLoadedToken(token)?.scopes.includes('admin') ?? false);
+}
+
 const basicChallenge = 'Basic realm="chat", charset="UTF-8"';
 const chatBearerChallenge = 'Bearer realm="chat"';
 const bearerChallenge = 'Bearer realm="blogs"';
+const adminChallenge = 'Bearer realm="admin"';
 
-/** The credentials that an address takes from those who chat. */
+/** The credentials that an address takes which works without the database. */
 interface Accepted {
+  readonly basic: boolean;
   readonly tokens: boolean;
+  readonly scope: Scope;
   readonly challenge: string;
   readonly detail: string;
 }
 
 const usersAlone: Accepted = {
+  basic: true,
   tokens: false,
+  scope: 'chat',
   challenge: basicChallenge,
   detail:
     'This address takes the name and the secret of a chat user (HTTP Basic), and they are missing or wrong.',
 };
 const usersAndTokens: Accepted = {
+  basic: true,
   tokens: true,
+  scope: 'chat',
   challenge: `${chatBearerChallenge}, ${basicChallenge}`,
   detail:
     'This address takes an access token with the scope chat (Authorization: Bearer …), or the name and the secret of a chat user (HTTP Basic), and they are missing, wrong, expired or revoked.',
 };
 
-async function asChatUser(
+const operators: Accepted = {
+  basic: false,
+  tokens: true,
+  scope: 'admin',
+  challenge: adminChallenge,
+  detail:
+    'This address takes an access token with the scope admin (Authorization: Bearer …), and it is missing, wrong, expired or revoked.',
+};
+
+async function asKnownUser(
   request: Request,
   authentication: Authentication,
   accepted: Accepted,
 ): Promise<Caller> {
-  const { checkChatToken, userExists, usersLoaded, loginLimiter, earlyLimiter } = authentication;
+  const { checkLoadedToken, userExists, usersLoaded, loginLimiter, earlyLimiter } = authentication;
   const sent = request.headersDistinct.authorization;
   if (sent === undefined) throw unauthorized(accepted);
   const token = accepted.tokens ? parseBearer(sent) : undefined;
-  const credentials = parseBasic(sent);
+  const credentials = accepted.basic ? parseBasic(sent) : undefined;
   const isLoaded = usersLoaded();
   const refused = (failure: Failure): never => {
     const user = credentials && userExists(credentials.name) ? credentials.name : undefined;
@@ -104,12 +131,13 @@ async function asChatUser(
     { address: request.ip, credentials: sent.join() },
     {
       limiter: isLoaded ? loginLimiter : earlyLimiter,
-      check: () => (token === undefined ? checkBasic(credentials, authentication) : checkChatToken(token)),
+      check: () => (token === undefined ? checkBasic(credentials, authentication) : checkLoadedToken(token)),
     },
   ).catch(refused);
   if (caller === undefined) return refused(unauthorized(accepted));
-  if (caller.scopes.includes('chat')) return caller;
-  const failure = insufficient(chatBearerChallenge, ['chat']);
+  const { scope } = accepted;
+  if (caller.scopes.includes(scope)) return caller;
+  const failure = insufficient(scope === 'admin' ? adminChallenge : chatBearerChallenge, [scope]);
   return refuse(request, authentication, { failure, user: caller.name });
 }
 

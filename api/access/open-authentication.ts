@@ -50,7 +50,7 @@ export function openAuthentication(
     userExists: (name) => users.has(name),
     usersLoaded: () => users.loaded,
     checkToken: createTokenAuthenticator({ first, tokens, log }),
-    checkChatToken: (given) => tokenDirectory.check(given),
+    checkLoadedToken: (given) => tokenDirectory.check(given),
     loginLimiter: new LoginLimiter(),
     earlyLimiter: new LoginLimiter(),
     log,

@@ -21,6 +21,27 @@ const model = {
   ...{ id: 'openai/gpt-5-mini', object: 'model', created: 1_795_253_400, owned_by: 'openai' },
 } as const;
 
+const worker = {
+  ...{ worker: 'worker-1-27-5f0c9a1e', state: 'serving', concurrency: 20, inFlight: 7 },
+  ...{ oldestJobSince: '2026-11-21T09:29:52.120Z', meanJobMs: 3120, defaultModel: 'gpt-5-mini' },
+  breakers: [
+    {
+      ...{ model: 'gpt-5', state: 'open', reason: 'provider_timeout' },
+      nextProbeAt: '2026-11-21T09:30:21.004Z',
+    },
+  ],
+  calls: { count: 140, errorRate: 0.05, rateLimitRate: 0, latencyMs: { p50: 2900, p95: 6100 } },
+  lastError: {
+    ...{ code: 'provider_timeout', at: '2026-11-21T09:29:51.004Z', since: '2026-11-21T09:28:02.310Z' },
+  },
+  ...{ simulated: false, settingsVersion: 3, release: '0.4.0', host: 'worker-1' },
+} as const;
+const absent = {
+  ...{ state: 'absent', kind: 'unknown', concurrency: 0, inFlight: 0 },
+  queue: { waiting: 0, active: 0 },
+  workers: [],
+} as const;
+
 export const schemaExamples: Readonly<Record<string, unknown>> = {
   ChatRequest: {
     messages: [
@@ -63,6 +84,19 @@ export const schemaExamples: Readonly<Record<string, unknown>> = {
       },
     ],
     usage: { prompt_tokens: 12, completion_tokens: 9, total_tokens: 21 },
+  },
+  Fleet: {
+    at: '2026-11-21T09:30:00.000Z',
+    release: '0.4.0',
+    queue: { store: 'redis', status: 'ok' },
+    providers: [
+      {
+        ...{ provider: 'openai', state: 'serving', kind: 'real', concurrency: 20, inFlight: 7 },
+        queue: { waiting: 2, active: 7, oldestSince: '2026-11-21T09:29:59.410Z' },
+        workers: [worker],
+      },
+      ...['anthropic', 'bedrock', 'vertexai'].map((provider) => ({ provider, ...absent })),
+    ],
   },
   Model: model,
   ModelPage: { object: 'list', data: [model] },

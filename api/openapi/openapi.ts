@@ -86,7 +86,7 @@ export function createDocument(facts: DocumentFacts, { bodies, query, completion
     describeTexts(operation);
   }
   for (const [path, operations] of Object.entries(document.paths))
-    if (path.startsWith('/chat') || path.startsWith(openAiPath))
+    if (['/chat', openAiPath, adminPath].some((start) => path.startsWith(start)))
       Object.values(operations).forEach(describeNoStore);
   const { PostQuery: _, ...schemas } = document.components.schemas;
   for (const [name, checked] of Object.entries(bodies)) addLimits(schemas[name], checked);
@@ -106,9 +106,12 @@ export function createDocument(facts: DocumentFacts, { bodies, query, completion
   };
 }
 
-/** OpenAI's API is under `/v1` whatever the bases of the others are. */
+/** The operators' addresses. */
+const adminPath = '/admin/';
+
+/** OpenAI's API is under `/v1`, the operators' addresses under `/admin`, whatever the bases of the others are. */
 const serverOf = (path: string, { CHAT_BASE_URL, BLOG_BASE_URL }: DocumentFacts): string =>
-  path.startsWith(openAiPath) ? new URL(CHAT_BASE_URL).origin : BLOG_BASE_URL;
+  path.startsWith(openAiPath) || path.startsWith(adminPath) ? new URL(CHAT_BASE_URL).origin : BLOG_BASE_URL;
 
 /** In the order in which people use them; the generator sorts by file name. */
 const inOrder = (paths: Document['paths']) =>
@@ -117,6 +120,7 @@ const inOrder = (paths: Document['paths']) =>
 const firstPaths = [
   ...['/chat', '/chat/{id}', '/v1/chat/completions', '/v1/models', '/v1/models/{id}'],
   ...['/blogs', '/blogs/{id}', '/feed.json', '/feed.xml'],
+  ...['/admin/pools'],
 ];
 
 const tags = [
@@ -130,6 +134,7 @@ const tags = [
   },
   { name: 'blogs', description: 'Posts in Markdown. Bearer: an access token.' },
   { name: 'feeds', description: 'The published posts, for feed readers.' },
+  { name: 'admin', description: 'For operators. Bearer: an access token with the scope admin.' },
 ];
 
 /** Explains the two versions: every upgrade changes the release; the API's version changes only when clients must. */
@@ -173,12 +178,12 @@ const noStore = { required: true, description: '`no-store`', schema: { type: 'st
 /** OpenAPI 3.0 allows scopes for OAuth only; reads require a token only when they are not public. */
 function describeSecurity(operation: Operation, { BLOG_READS }: DocumentFacts): void {
   const isRead = operation.security?.some(({ bearer }) => bearer?.includes('blogs:read'));
-  const asked = (operation.security ?? []).flatMap((schemes) =>
+  const asked = (operation.security ?? []).flatMap((schemes) => {
     // Where OpenAI's clients come: an access token, or the name and the secret of a chat user.
-    'chat' in schemes
-      ? [{ bearer: [] }, { basic: [] }]
-      : [Object.fromEntries(Object.keys(schemes).map((scheme) => [scheme, []]))],
-  );
+    if ('chat' in schemes) return [{ bearer: [] }, { basic: [] }];
+    if ('admin' in schemes) return [{ bearer: [] }];
+    return [Object.fromEntries(Object.keys(schemes).map((scheme) => [scheme, []]))];
+  });
   operation.security = isRead && BLOG_READS === 'public' ? [...asked, {}] : asked;
 }
 

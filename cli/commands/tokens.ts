@@ -1,7 +1,7 @@
 import { createTokenStore } from '../../db/access/tokens.js';
 import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { Environment } from '../../shared/config/config.js';
-import { reservedScopes, type Scope, scopes } from '../../shared/contract.js';
+import { type Scope, scopes } from '../../shared/contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
 import { actor, checkName, ownerByDefault } from '../identities.js';
@@ -35,8 +35,6 @@ export async function createToken(environment: Environment, options: CreateOptio
       info.expiresAt === null ? 'without an end' : `until ${info.expiresAt}`
     }; it is not shown again.\n`,
   );
-  const reserved = info.scopes.filter((scope) => reservedScopes.has(scope));
-  if (reserved.length > 0) process.stderr.write(`Nothing asks for ${reserved.join(' or ')} yet.\n`);
   process.stdout.write(options.json ? `${JSON.stringify({ id, token: secret, ...facts })}\n` : `${secret}\n`);
 }
 

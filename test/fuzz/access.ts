@@ -23,6 +23,7 @@ export async function makeCredentials(url: string): Promise<Record<string, strin
       stored: (await make(['blogs:write'])).secret,
       reader: (await make(['blogs:read'])).secret,
       chatter: (await make(['chat'])).secret,
+      operator: (await make(['admin'])).secret,
       expired: (await make(['blogs:write'], new Date(0))).secret,
       revoked: revoked.secret,
     };

@@ -87,6 +87,17 @@ export const chatless: fc.Arbitrary<Twist> = withAddress(
   ),
 );
 
+/** Credentials that somebody has, but that are no good for operators. */
+export const notOperators: fc.Arbitrary<Twist> = withAddress(
+  one('Authorization', fc.constantFrom('Bearer «writer»', 'Bearer «chatter»', 'Bearer «reader»')),
+);
+
+/** Tokens of operators. */
+export const operator: fc.Arbitrary<Header[]> = one(
+  'Authorization',
+  fc.constantFrom('Bearer «operator»', 'bearer   «operator»'),
+);
+
 /** Tokens that may write, in every spelling of the scheme. */
 export const writer: fc.Arbitrary<Header[]> = one(
   'Authorization',

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { XmlDocument } from 'libxml2-wasm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Post } from '../../shared/contract.js';
+import { getFleet } from './admin-requests.js';
 import { cancelChat, chat, getChat } from './chat-requests.js';
 import { type Answer, type Client, type Header, openClient } from './client.js';
 import { floodedAddress } from './credentials.js';
@@ -35,6 +36,7 @@ const plans: Record<OperationId, fc.Arbitrary<Plan>> = {
   createChatCompletion,
   listModels,
   getModel,
+  getFleet,
 };
 
 /** What a run has to have met; otherwise it has tested less than it seems. */
@@ -53,6 +55,7 @@ const expectedStatuses: Record<OperationId, number[]> = {
   createChatCompletion: [200, 202, 400, 401, 403, 404, 405, 413, 415, 422, 429],
   listModels: [200, 401, 403, 405, 429],
   getModel: [200, 401, 403, 404, 405, 429],
+  getFleet: [200, 401, 403, 405, 429],
 };
 
 let world: World;

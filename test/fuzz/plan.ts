@@ -16,6 +16,7 @@ export const operationIds = [
   'createChatCompletion',
   'listModels',
   'getModel',
+  'getFleet',
 ] as const;
 
 export type OperationId = (typeof operationIds)[number];

@@ -83,7 +83,9 @@ function judgeHeaders({ path, responses }: DescribedOperation, { status, headers
   for (const [name, { required }] of Object.entries(described.headers ?? {})) {
     must(!required || headers[name.toLowerCase()] !== undefined, `the ${status} has no header ${name}`);
   }
-  const undescribed = /^\/(chat|v1)/.test(path) ? undescribedHeaders(responses, { status, headers }) : [];
+  const undescribed = /^\/(chat|v1|admin)/.test(path)
+    ? undescribedHeaders(responses, { status, headers })
+    : [];
   must(undescribed.length === 0, `the document has no header ${undescribed} for ${status}`);
 }
 
@@ -103,7 +105,8 @@ function judgeBody(
 
 function judgeOddity({ method, path }: DescribedOperation, sent: SentPlan, status: number): void {
   const isOpenAi = path.startsWith('/v1/');
-  const hasScopes = isOpenAi || (method !== 'GET' && !path.startsWith('/chat'));
+  const isAdmin = path.startsWith('/admin/');
+  const hasScopes = isOpenAi || isAdmin || (method !== 'GET' && !path.startsWith('/chat'));
   const expected = {
     address: undefined,
     method: [405],

@@ -1,4 +1,6 @@
+import type { Caller } from '../../api/access/authentication.js';
 import { LoginLimiter } from '../../api/access/login-limiter.js';
+import { type FleetSource, FleetState } from '../../api/admin/fleet-state.js';
 import { createApp } from '../../api/app.js';
 import { createFeeds } from '../../api/blog/feeds.js';
 import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
@@ -32,6 +34,9 @@ export interface ChatApp {
   close(): Promise<void>;
 }
 
+/** By their tokens. */
+const operators = new Map<string, Caller>([['operator', { ...userNamed('operator'), scopes: ['admin'] }]]);
+
 const authorization = `Basic ${btoa('user:secret')}`;
 
 /** `reply` may throw what the chat service throws; if it returns nothing, the reply is a greeting. */
@@ -45,11 +50,14 @@ export async function startChatApp({
     bedrock: 'no_worker',
     vertexai: 'unknown',
   }),
+  fleet,
 }: {
   reply?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
   variables?: Environment;
   models?: readonly ListedModel[];
   providerStates?: SiteDeps['providerStates'];
+  /** What is known of the fleet; nothing, as long as the queue has not been reached. */
+  fleet?: FleetSource;
 } = {}): Promise<ChatApp> {
   const commands: ChatCommand[] = [];
   const recording = createRecordingLog();
@@ -74,10 +82,11 @@ export async function startChatApp({
     }),
     blogs: { posts, basePath: '', pages: noPages },
     feeds: { feeds: createFeeds({ title: 'Blog', baseUrl: 'http://localhost', render: noContent, posts }) },
+    admin: { fleet: new FleetState({ store, source: () => fleet }) },
     authentication: {
       checkUser: (name, secret) => (secret === 'secret' ? userNamed(name) : undefined),
       checkToken: async () => undefined,
-      checkChatToken: () => undefined,
+      checkLoadedToken: (token) => operators.get(token),
       userExists: () => false,
       usersLoaded: () => true,
       loginLimiter: new LoginLimiter(),

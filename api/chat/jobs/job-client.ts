@@ -22,6 +22,7 @@ import { openRelay, type Relay } from '../../../shared/queue/relay.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { retry } from '../../../shared/runtime/retry.js';
 import { withTimeout } from '../../../shared/runtime/with-timeout.js';
+import { FleetView } from '../pools/fleet-view.js';
 import { PoolRegistry } from '../pools/pool-registry.js';
 import { Cancellation } from './cancellation.js';
 import { decodeResult, type JobResult, JobResults } from './job-results.js';
@@ -59,6 +60,8 @@ const closeTimeoutMs = 1000;
 export class JobClient {
   /** The pools as their heartbeats describe them. */
   readonly pools = new PoolRegistry({ since: performance.now() });
+  /** The same for operators. */
+  readonly fleet = new FleetView();
   readonly #store: QueueStore;
   readonly #pendingReplies: PendingReplies;
   readonly #channels: Channels;
@@ -168,9 +171,10 @@ export class JobClient {
   async #subscribe(): Promise<void> {
     const { relay } = this.#channels;
     const onResult = (message: ResultMessage) => this.#onResult(message);
-    await relay.subscribe(topics.allPools, poolHeartbeatSchema, (heartbeat) =>
-      this.pools.onHeartbeat(heartbeat),
-    );
+    await relay.subscribe(topics.allPools, poolHeartbeatSchema, (heartbeat) => {
+      this.pools.onHeartbeat(heartbeat);
+      this.fleet.onHeartbeat(heartbeat);
+    });
     await relay.receive(topics.reply(this.#replyTo), resultMessageSchema, onResult);
     await relay.subscribe(topics.storedResult, resultMessageSchema, onResult);
     await relay.receive(topics.deltas(this.#replyTo), deltasSchema, (message) => this.#onDeltas(message));

@@ -22,6 +22,7 @@ const callers = new Map<string, Caller>([
   ['writer', { ...userNamed('w'), scopes: ['blogs:write'] }],
   ['reader', { ...userNamed('r'), scopes: ['blogs:read'] }],
   ['chatter', { ...userNamed('c'), scopes: ['chat'] }],
+  ['operator', { ...userNamed('a'), scopes: ['admin'] }],
   ['!odd~token=/"', { ...userNamed('o'), scopes: ['blogs:write', 'blogs:read'] }],
 ]);
 
@@ -38,7 +39,7 @@ async function start(options: Partial<Authentication> = {}) {
     checkUser: (givenName, givenSecret) =>
       givenName === name && givenSecret === secret ? userNamed(name) : undefined,
     checkToken: async (token) => callers.get(token),
-    checkChatToken: (token) => callers.get(token),
+    checkLoadedToken: (token) => callers.get(token),
     userExists: (given) => given === name,
     usersLoaded: () => true,
     loginLimiter: new LoginLimiter({ maxFailures: 1000 }),
@@ -54,6 +55,7 @@ async function start(options: Partial<Authentication> = {}) {
     });
   door('/chat', 'basic');
   door('/v1/models', 'chat');
+  door('/admin', 'admin');
   door('/write', 'bearer', ['blogs:write']);
   door('/read', 'bearer', ['blogs:read']);
   app.use(problemHandler(createRecordingLog().log));
@@ -297,6 +299,54 @@ describe('expressAuthentication, chat', () => {
     const { ask: askLimited } = await start({
       loginLimiter: new LoginLimiter({ maxFailures: 3, intervalMs: 20 }),
     });
+    for (let n = 0; n < 3; n += 1) expect((await askLimited(path, `Bearer ${n}`)).status).toBe(401);
+    const waiting = await Promise.all(Array.from({ length: 20 }, () => askLimited(path, 'Bearer wrong')));
+    expect(new Set(waiting.map(({ status }) => status))).toEqual(new Set([429]));
+  });
+});
+
+describe('expressAuthentication, admin', () => {
+  const path = '/admin';
+
+  it('takes a token with the scope admin', async () => {
+    const response = await ask(path, 'Bearer operator');
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ scopes: ['admin'] });
+  });
+
+  it.each([
+    ['no header', undefined],
+    ['an unknown token', 'Bearer x'],
+    ['the name and the secret of a user', `Basic ${good}`],
+    ['the token as a secret', `Basic ${encode('operator:operator')}`],
+    ['the token and more', 'Bearer operator, Bearer operator'],
+  ])('refuses %s, and offers no Basic', async (_, authorization) => {
+    const response = await ask(path, authorization);
+    expect(response.status).toBe(401);
+    expect(response.headers.get('www-authenticate')).toBe('Bearer realm="admin"');
+    expect(await response.json()).toMatchObject({ detail: expect.stringContaining('scope admin') });
+  });
+
+  it.each(['writer', 'reader', 'chatter'])('does not let the token of a %s operate', async (token) => {
+    const response = await ask(path, `Bearer ${token}`);
+    expect(response.status).toBe(403);
+    expect(response.headers.get('www-authenticate')).toBe(
+      'Bearer realm="admin", error="insufficient_scope", scope="admin"',
+    );
+    expect(await response.json()).toMatchObject({ code: 'insufficient_scope' });
+  });
+
+  it.each([
+    ['/v1/models', 403],
+    ['/write', 403],
+    ['/chat', 401],
+  ])('does not open %s to operators', async (other, status) => {
+    expect((await ask(other, 'Bearer operator')).status).toBe(status);
+  });
+
+  it('slows who fails again and again', async () => {
+    const loginLimiter = new LoginLimiter({ maxFailures: 3, intervalMs: 20 });
+    const { ask: askLimited } = await start({ loginLimiter });
     for (let n = 0; n < 3; n += 1) expect((await askLimited(path, `Bearer ${n}`)).status).toBe(401);
     const waiting = await Promise.all(Array.from({ length: 20 }, () => askLimited(path, 'Bearer wrong')));
     expect(new Set(waiting.map(({ status }) => status))).toEqual(new Set([429]));

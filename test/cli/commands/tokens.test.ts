@@ -67,14 +67,6 @@ describe('createToken', () => {
     expect(await created({}, { ...here, DATABASE_URL: url })).toMatchObject({ owner: 'blog' });
   });
 
-  it('says which scopes nothing asks for yet', async () => {
-    expect((await create({ scope: ['chat,admin,blogs:read'] })).stderr).toContain(
-      'Nothing asks for admin yet.\n',
-    );
-    expect((await create({ scope: ['chat'] })).stderr).not.toContain('yet');
-    expect((await create()).stderr).not.toContain('yet');
-  });
-
   it('can be without an end', async () => {
     expect(await created({ expires: 'never' })).toMatchObject({ expiresAt: null });
     expect((await create({ expires: 'never' })).stderr).toContain('without an end');

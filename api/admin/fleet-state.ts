@@ -1,0 +1,94 @@
+import { type ProviderId, providerIds } from '../../shared/contract.js';
+import type { Fleet, FleetProvider, FleetQueue } from '../../shared/fleet.js';
+import { type QueueDepth, type QueueStore, reasonOf } from '../../shared/queue/queue-store.js';
+import { release } from '../../shared/runtime/release.js';
+import { singleFlight } from '../../shared/runtime/single-flight.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { FleetView } from '../chat/pools/fleet-view.js';
+
+/** What knows the workers and can count jobs: the job client, once it is connected. */
+export interface FleetSource {
+  readonly fleet: FleetView;
+  /** Rejects while the store is down. */
+  measure(provider: ProviderId): Promise<QueueDepth>;
+}
+
+interface FleetStateDeps {
+  store: Pick<QueueStore, 'kind' | 'check'>;
+  /** Undefined until the queue has been reached. */
+  source: () => FleetSource | undefined;
+}
+
+/** Nobody who looks waits longer than this for the store: its silence has to show within three seconds. */
+const timeoutMs = 1000;
+/** On PostgreSQL a count reads all that waits. */
+const countsApartMs = 1000;
+
+type Depths = ReadonlyMap<ProviderId, QueueDepth>;
+
+/** The state of the whole fleet: workers, providers and queue, as this process knows them. */
+export class FleetState {
+  readonly #deps: FleetStateDeps;
+  readonly #count = singleFlight(() => this.#countAll(), { apartMs: 0 });
+  #counted: { at: number; depths: Depths } | undefined;
+
+  constructor(deps: FleetStateDeps) {
+    this.#deps = deps;
+  }
+
+  /** Never rejects: what cannot be reached is part of the state. */
+  async read(): Promise<Fleet> {
+    const source = this.#deps.source();
+    const [queue, depths] = await Promise.all([this.#readQueue(source), this.#readDepths()]);
+    const view = source?.fleet ?? new FleetView();
+    if (queue.status === 'failing') view.recordOutage();
+    return {
+      at: new Date().toISOString(),
+      release,
+      queue,
+      providers: view.providers().map(({ workers, ...provider }) => ({
+        ...provider,
+        ...describeDepth(depths?.get(provider.provider)),
+        workers,
+      })),
+    };
+  }
+
+  async #readQueue(source: FleetSource | undefined): Promise<FleetQueue> {
+    const { kind: store, check } = this.#deps.store;
+    try {
+      await withTimeout(timeoutMs, check());
+    } catch (error) {
+      return { store, status: 'failing', detail: reasonOf(error) };
+    }
+    return source ? { store, status: 'ok' } : { store, status: 'failing', detail: 'not connected yet' };
+  }
+
+  async #readDepths(): Promise<Depths | undefined> {
+    const counted = this.#counted;
+    if (counted && performance.now() - counted.at < countsApartMs) return counted.depths;
+    return withTimeout(timeoutMs, this.#count()).catch(() => {
+      this.#counted = undefined;
+      return undefined;
+    });
+  }
+
+  async #countAll(): Promise<Depths> {
+    const source = this.#deps.source();
+    if (source === undefined) throw new Error('not connected');
+    const at = performance.now();
+    const counts = providerIds.map(async (id) => [id, await source.measure(id)] as const);
+    // The next count must not begin while a part of this one hangs.
+    await Promise.allSettled(counts);
+    const depths = new Map(await Promise.all(counts));
+    this.#counted = { at, depths };
+    return depths;
+  }
+}
+
+function describeDepth(depth: QueueDepth | undefined): Pick<FleetProvider, 'queue'> {
+  if (depth === undefined) return {};
+  const { waiting, active, oldestAddedAt } = depth;
+  const oldest = oldestAddedAt !== undefined && { oldestSince: new Date(oldestAddedAt).toISOString() };
+  return { queue: { waiting, active, ...oldest } };
+}

@@ -1,0 +1,117 @@
+import type { ProviderId } from './contract.js';
+
+/**
+ * What operators see of the fleet, at `GET /admin/pools` and in the command line. Plain interfaces: the OpenAPI document is
+ * generated from them. Times are RFC 3339 in UTC; they stay as they are while nothing happens.
+ */
+
+/** The queue's store, as this API process reaches it. */
+export interface FleetQueue {
+  /** Where the queue lives. */
+  store: 'redis' | 'postgres';
+  status: 'ok' | 'failing';
+  /** Why it is failing. */
+  detail?: string;
+}
+
+/** What a worker does not call freely; `model` is null where it is the account, and so every model. */
+export interface FleetBreaker {
+  model: string | null;
+  /** `limited` by the provider's 429 (a cooldown); `half-open` takes one call at a time. */
+  state: 'open' | 'half-open' | 'limited';
+  /** Code of the failures that opened it; of the account `credentials` or `unreachable`. */
+  reason?: string;
+  /** When the next call may be made. */
+  nextProbeAt?: string;
+}
+
+/** How the calls of a worker's last minute went; only the latest 500 count. */
+export interface FleetCalls {
+  count: number;
+  /** Share of those that failed by the provider's fault, from 0 to 1. */
+  errorRate: number;
+  /** Share of those that the provider answered with 429. */
+  rateLimitRate: number;
+  /** How long the calls took that gave a reply, in milliseconds. */
+  latencyMs?: { p50: number; p95: number };
+}
+
+/** The last call of a worker that failed. */
+export interface FleetError {
+  code: string;
+  at: string;
+  /** When calls began to fail with this code, without another result in between. */
+  since: string;
+}
+
+/** A pool: the worker of one provider in one process. What an older release does not tell is absent. */
+export interface FleetWorker {
+  /** Unique among all processes, and the same for the pools of one. */
+  worker: string;
+  /** `paused` takes no jobs; `probing` takes one at a time; `silent` was not heard of for two seconds, and what follows is what it said last. */
+  state: 'serving' | 'probing' | 'paused' | 'silent';
+  /** Since when it is silent. */
+  silentSince?: string;
+  /** Why it is paused, other than by the account's breaker. */
+  pausedBy?: string;
+  /** Jobs at once. */
+  concurrency: number;
+  /** Jobs that run. */
+  inFlight: number;
+  /** When the oldest of them began. */
+  oldestJobSince?: string;
+  /** Moving mean of the time that one job takes, in milliseconds; 0 before the first. */
+  meanJobMs: number;
+  /** For requests that name no model. */
+  defaultModel?: string;
+  /** What callers may name besides, with `*` for any characters; any plain name where it is absent. */
+  models?: string[];
+  breakers: FleetBreaker[];
+  /** Absent when there were none. */
+  calls?: FleetCalls;
+  lastError?: FleetError;
+  simulated?: boolean;
+  /** By which settings it works. */
+  settingsVersion?: number;
+  release?: string;
+  host?: string;
+}
+
+/** How much there is to do. */
+export interface FleetDepth {
+  /** Jobs that wait for a worker. */
+  waiting: number;
+  /** Jobs at a worker. */
+  active: number;
+  /** When the oldest that waits was added. */
+  oldestSince?: string;
+}
+
+/** A provider, and everybody who serves it. */
+export interface FleetProvider {
+  provider: ProviderId;
+  /**
+   * `serving`, `probing` or `paused` as the best of its workers; `silent` when none of those that were there has been heard of; `absent`
+   * when there is none; `unknown` while none can have been heard of.
+   */
+  state: 'serving' | 'probing' | 'paused' | 'silent' | 'absent' | 'unknown';
+  /** Whether its workers call the provider or the simulator; `unknown` where no worker says so. */
+  kind: 'real' | 'simulated' | 'mixed' | 'unknown';
+  /** Jobs at once, over all workers but silent ones. */
+  concurrency: number;
+  /** Jobs that run there. */
+  inFlight: number;
+  /** Absent while the queue's store does not say. */
+  queue?: FleetDepth;
+  /** By name. */
+  workers: FleetWorker[];
+}
+
+/** The fleet as one API process knows it. */
+export interface Fleet {
+  at: string;
+  /** Of the API process. */
+  release: string;
+  queue: FleetQueue;
+  providers: FleetProvider[];
+}

@@ -1,0 +1,82 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type FleetSource, FleetState } from '../../../api/admin/fleet-state.js';
+import { FleetView } from '../../../api/chat/pools/fleet-view.js';
+import type { QueueDepth } from '../../../shared/queue/queue-store.js';
+import { release } from '../../../shared/runtime/release.js';
+
+const never = new Promise<never>(() => {});
+let check: () => Promise<void>;
+let measure: () => Promise<QueueDepth>;
+let counts: number;
+let source: FleetSource | undefined;
+let state: FleetState;
+beforeEach(() => {
+  check = async () => {};
+  measure = async () => ({ waiting: 2, active: 1, oldestAddedAt: 0 });
+  counts = 0;
+  source = {
+    fleet: new FleetView(),
+    measure: (provider) => {
+      counts += 1;
+      return provider === 'openai' ? measure() : Promise.resolve({ ...none });
+    },
+  };
+  state = new FleetState({ store: { kind: 'redis', check: () => check() }, source: () => source });
+});
+const none: QueueDepth = { waiting: 0, active: 0, oldestAddedAt: undefined };
+const hear = () =>
+  source?.fleet.onHeartbeat({
+    ...{ v: 1, provider: 'openai', worker: 'one', state: 'serving', concurrency: 2, inFlight: 1 },
+    ...{ waiting: 0, meanJobMs: 1, hasDefaultModel: true, simulated: true },
+  });
+
+describe('FleetState', () => {
+  it('has the queue, every provider with what waits, and its workers', async () => {
+    hear();
+    const { queue, providers, ...rest } = await state.read();
+    expect(rest).toEqual({ at: expect.any(String), release });
+    expect(queue).toEqual({ store: 'redis', status: 'ok' });
+    expect(providers).toHaveLength(4);
+    expect(providers[0]).toMatchObject({
+      ...{ provider: 'openai', state: 'serving', kind: 'simulated', concurrency: 2, inFlight: 1 },
+      queue: { waiting: 2, active: 1, oldestSince: '1970-01-01T00:00:00.000Z' },
+      workers: [{ worker: 'one' }],
+    });
+    expect(providers[1]).toMatchObject({ queue: { waiting: 0, active: 0 }, workers: [] });
+  });
+
+  it('counts once for all who ask within a second', async () => {
+    await Promise.all([state.read(), state.read()]);
+    await state.read();
+    expect(counts).toBe(4);
+  });
+
+  it('says that the queue cannot be reached, and of no provider that nobody serves it', async () => {
+    check = () => Promise.reject(Object.assign(new Error('canary'), { code: 'ECONNREFUSED' }));
+    measure = () => Promise.reject(new Error('canary'));
+    const { queue, providers } = await state.read();
+    const detail = 'the store cannot be reached (ECONNREFUSED)';
+    expect(queue).toEqual({ store: 'redis', status: 'failing', detail });
+    for (const { state, queue } of providers)
+      expect({ state, queue }).toEqual({ state: 'unknown', queue: undefined });
+    measure = async () => none;
+    expect((await state.read()).providers[0]?.queue).toEqual({ waiting: 0, active: 0 });
+  });
+
+  it('waits for nothing that hangs', async () => {
+    check = () => never;
+    measure = () => never;
+    hear();
+    const { queue, providers } = await state.read();
+    expect(queue).toMatchObject({ status: 'failing' });
+    expect(providers[0]).toMatchObject({ state: 'serving' });
+    expect(providers[0]).not.toHaveProperty('queue');
+  });
+
+  it('says so before the queue has ever been reached', async () => {
+    source = undefined;
+    const { queue, providers } = await state.read();
+    expect(queue).toEqual({ store: 'redis', status: 'failing', detail: 'not connected yet' });
+    expect(providers.map((each) => each.state)).toEqual(Array(4).fill('unknown'));
+  });
+});

@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FleetView } from '../../../api/chat/pools/fleet-view.js';
+import type { Fleet } from '../../../shared/fleet.js';
+import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+
+let app: ChatApp;
+const fleet = new FleetView();
+beforeAll(async () => {
+  fleet.onHeartbeat({
+    ...{ v: 1, provider: 'bedrock', worker: 'one', state: 'paused', concurrency: 2, inFlight: 1 },
+    ...{ waiting: 0, meanJobMs: 1, hasDefaultModel: true },
+    breakers: [{ model: null, state: 'open', nextProbeMs: 60_000, reason: 'credentials' }],
+  });
+  app = await startChatApp({
+    fleet: { fleet, measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }) },
+    variables: { CORS_ORIGINS: '*' },
+  });
+});
+afterAll(() => app.close());
+
+const ask = (init: RequestInit = {}, path = '/admin/pools') =>
+  fetch(`${app.url}${path}`, { headers: { Authorization: 'Bearer operator' }, ...init });
+
+describe('GET /admin/pools', () => {
+  it('has workers and their breakers, and that the store is down', async () => {
+    const response = await ask();
+    expect(response.status).toBe(200);
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    const { queue, providers } = (await response.json()) as Fleet;
+    expect(queue).toMatchObject({ store: 'redis', status: 'failing' });
+    expect(providers[2]).toMatchObject({
+      ...{ provider: 'bedrock', state: 'paused', kind: 'unknown' },
+      workers: [{ worker: 'one', breakers: [{ model: null, state: 'open', reason: 'credentials' }] }],
+    });
+  });
+
+  it.each([
+    [401, undefined, 'unauthorized'],
+    [401, `Basic ${btoa('user:secret')}`, 'unauthorized'],
+    [401, 'Bearer nobody', 'unauthorized'],
+  ])('is a problem with status %i for %s', async (status, authorization, code) => {
+    const response = await ask({ headers: authorization ? { Authorization: authorization } : {} });
+    expect(response.status).toBe(status);
+    expect(response.headers.get('www-authenticate')).toBe('Bearer realm="admin"');
+    expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+    expect(await response.json()).toMatchObject({ code });
+  });
+
+  it('takes no other method, and there is nothing beside it', async () => {
+    const response = await ask({ method: 'POST' });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    for (const path of ['/admin', '/admin/', '/admin/pools/', '/Admin/pools', '/v1/admin/pools'])
+      expect((await ask({}, path)).status, path).toBe(404);
+  });
+
+  it('is not opened to the pages of other origins', async () => {
+    const Origin = 'https://app.example.org';
+    for (const method of ['OPTIONS', 'GET']) {
+      const headers = { Origin, Authorization: 'Bearer operator', 'Access-Control-Request-Method': 'GET' };
+      const response = await ask({ method, headers });
+      expect(response.headers.get('access-control-allow-origin')).toBeNull();
+    }
+  });
+});

@@ -1,0 +1,218 @@
+import { readFileSync } from 'node:fs';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { FleetView } from '../../../../api/chat/pools/fleet-view.js';
+import { type PoolHeartbeat, poolHeartbeatSchema } from '../../../../shared/protocol/messages.js';
+
+let nowMs: number;
+let view: FleetView;
+beforeEach(() => {
+  nowMs = 0;
+  view = new FleetView({ now: () => nowMs, time: () => Date.UTC(2026, 10, 22) + nowMs });
+});
+
+const base: PoolHeartbeat = {
+  v: 1,
+  provider: 'openai',
+  worker: 'one',
+  state: 'serving',
+  concurrency: 10,
+  inFlight: 3,
+  waiting: 0,
+  meanJobMs: 1000.4,
+  hasDefaultModel: true,
+  simulated: false,
+};
+const hear = (changes: Partial<PoolHeartbeat> = {}) => view.onHeartbeat({ ...base, ...changes });
+const openai = () => view.providers()[0];
+const worker = () => openai()?.workers[0];
+const at = (ms: number) => new Date(Date.UTC(2026, 10, 22) + ms).toISOString();
+
+describe('FleetView', () => {
+  it('has every provider, unknown until its workers must have been heard of, then absent', () => {
+    const states = () => view.providers().map(({ provider, state, kind }) => [provider, state, kind]);
+    expect(states()).toEqual(
+      ['openai', 'anthropic', 'bedrock', 'vertexai'].map((id) => [id, 'unknown', 'unknown']),
+    );
+    nowMs = 2300;
+    hear();
+    expect(states().slice(0, 2)).toEqual([
+      ['openai', 'serving', 'real'],
+      ['anthropic', 'absent', 'unknown'],
+    ]);
+  });
+
+  it('has all that a heartbeat tells, with times in place of ages', () => {
+    nowMs = 100_000;
+    const calls = { count: 4, errorRate: 0.5, rateLimitRate: 0.25, latencyMs: { p50: 1, p95: 2 } };
+    const rest = {
+      calls,
+      defaultModel: 'm',
+      models: ['n-*'],
+      settingsVersion: 7,
+      release: '1.2.3',
+      host: 'h',
+    };
+    hear({
+      ...rest,
+      state: 'paused',
+      pausedBy: 'clock',
+      oldestJobMs: 5000,
+      lastError: { code: 'provider_error', agoMs: 2000, sinceMs: 60_000 },
+      breakers: [
+        { model: null, state: 'half-open', nextProbeMs: 0, reason: 'credentials' },
+        { model: 'm', state: 'limited', nextProbeMs: 3000, reason: 'provider_rate_limited' },
+      ],
+    });
+    expect(worker()).toEqual({
+      ...rest,
+      worker: 'one',
+      state: 'paused',
+      pausedBy: 'clock',
+      concurrency: 10,
+      inFlight: 3,
+      meanJobMs: 1000,
+      oldestJobSince: at(95_000),
+      lastError: { code: 'provider_error', at: at(98_000), since: at(40_000) },
+      breakers: [
+        { model: null, state: 'half-open', reason: 'credentials' },
+        { model: 'm', state: 'limited', reason: 'provider_rate_limited', nextProbeAt: at(103_000) },
+      ],
+      simulated: false,
+    });
+  });
+
+  it('does not change while nothing happens, although each message takes another time to arrive', () => {
+    const said = (elapsed: number) =>
+      hear({
+        oldestJobMs: 1000 + elapsed,
+        lastError: { code: 'provider_error', agoMs: 500 + elapsed, sinceMs: 500 + elapsed },
+        breakers: [{ model: 'm', state: 'open', nextProbeMs: 30_000 - elapsed, reason: 'provider_error' }],
+      });
+    said(0);
+    const before = JSON.stringify(openai());
+    for (const [sentAt, delayMs] of [
+      [1000, 80],
+      [2000, 3],
+      [3000, 400],
+    ] as const) {
+      nowMs = sentAt + delayMs;
+      said(sentAt);
+      expect(JSON.stringify(openai())).toBe(before);
+    }
+  });
+
+  it('shows a worker as silent, counts it no more, and drops it after a minute', () => {
+    hear();
+    nowMs = 500;
+    hear({ worker: 'two', concurrency: 5, inFlight: 1 });
+    expect(openai()).toMatchObject({ concurrency: 15, inFlight: 4, state: 'serving' });
+    nowMs = 2500;
+    expect(openai()).toMatchObject({ concurrency: 5, inFlight: 1, state: 'serving' });
+    expect(openai()?.workers).toMatchObject([
+      { worker: 'one', state: 'silent', silentSince: at(0), inFlight: 3 },
+      { worker: 'two', state: 'serving' },
+    ]);
+    expect(openai()?.workers[1]).not.toHaveProperty('silentSince');
+    nowMs = 60_100;
+    expect(openai()).toMatchObject({ state: 'silent', workers: [{ worker: 'two', state: 'silent' }] });
+    nowMs = 60_600;
+    expect(openai()).toMatchObject({ state: 'absent', workers: [] });
+  });
+
+  it('takes back a worker that is heard of again, and drops one that stops at once', () => {
+    hear();
+    nowMs = 5000;
+    hear();
+    expect(worker()).toMatchObject({ state: 'serving' });
+    hear({ state: 'stopped' });
+    expect(openai()).toMatchObject({ state: 'absent', workers: [] });
+  });
+
+  it('has the state of the best worker', () => {
+    hear({ state: 'paused' });
+    expect(openai()?.state).toBe('paused');
+    hear({ worker: 'two', state: 'probing' });
+    expect(openai()?.state).toBe('probing');
+    hear({ worker: 'three' });
+    expect(openai()?.state).toBe('serving');
+  });
+
+  it('knows whether the provider is real, as far as anybody says so', () => {
+    const { simulated: _, ...silent } = base;
+    view.onHeartbeat(silent);
+    expect(openai()?.kind).toBe('unknown');
+    hear({ worker: 'two', simulated: true });
+    expect(openai()?.kind).toBe('simulated');
+    hear({ worker: 'three', simulated: false });
+    expect(openai()?.kind).toBe('mixed');
+  });
+
+  it('does not call anybody silent or absent who cannot have been heard of during an outage', () => {
+    hear();
+    nowMs = 10_000;
+    view.recordOutage();
+    nowMs = 12_000;
+    expect(view.providers().map(({ state }) => state)).toEqual(Array(4).fill('unknown'));
+    nowMs = 12_300;
+    expect(openai()?.state).toBe('silent');
+  });
+
+  it('reads what the release before has published', () => {
+    const messages: { topic: string; message: object }[] = JSON.parse(
+      readFileSync('test/compatibility/recorded/messages.json', 'utf8'),
+    );
+    const heartbeats = messages
+      .filter(({ topic }) => topic.startsWith('pool.'))
+      .map(({ message }) => poolHeartbeatSchema.parse(message));
+    for (const heartbeat of heartbeats.filter(({ state }) => state !== 'stopped'))
+      view.onHeartbeat(heartbeat);
+    const known = view.providers().flatMap(({ workers }) => workers);
+    const serving = heartbeats.filter(({ state }) => state === 'serving');
+    const pools = new Set(serving.map(({ provider, worker }) => `${provider} ${worker}`));
+    expect(new Set(known.map((each) => each.worker)).size).toBeGreaterThan(0);
+    expect(known).toHaveLength(pools.size);
+    for (const each of known) expect(each).toMatchObject({ release: '0.3.0', state: 'serving' });
+    expect(new Set(view.providers().map(({ kind }) => kind))).toEqual(new Set(['unknown']));
+  });
+});
+
+describe('a hostile heartbeat', () => {
+  it('is refused when a name or a list is longer than any of ours', () => {
+    const long = 'x'.repeat(301);
+    const breaker = { model: 'm', state: 'open', nextProbeMs: 1 };
+    for (const changes of [
+      { worker: long },
+      { host: long },
+      { release: long },
+      { pausedBy: long },
+      { breakers: Array(101).fill(breaker) },
+      { breakers: [{ ...breaker, reason: long }] },
+      { lastError: { code: long, agoMs: 0, sinceMs: 0 } },
+    ])
+      expect(poolHeartbeatSchema.safeParse({ ...base, ...changes }).success).toBe(false);
+  });
+
+  it('gives dates and numbers whatever numbers it has', () => {
+    hear({
+      concurrency: Number.MAX_VALUE,
+      oldestJobMs: Number.MAX_VALUE,
+      lastError: { code: 'x', agoMs: -Number.MAX_VALUE, sinceMs: 1e300 },
+      breakers: [{ model: 'm', state: 'open', nextProbeMs: 1e300 }],
+    });
+    hear({ worker: 'two', concurrency: Number.MAX_VALUE });
+    expect(openai()?.concurrency).toBe(Number.MAX_SAFE_INTEGER);
+    expect(Date.parse(worker()?.breakers[0]?.nextProbeAt ?? '')).toBeGreaterThan(nowMs);
+    expect(Date.parse(worker()?.lastError?.since ?? '')).not.toBeNaN();
+  });
+
+  it('of ever new workers does not fill the memory, and those that are heard of stay', () => {
+    for (let n = 0; n < 3000; n += 1) {
+      hear({ worker: `new-${n}`, models: Array(5000).fill('m') });
+      if (n % 500 === 0) hear({ worker: 'ours' });
+    }
+    const workers = openai()?.workers ?? [];
+    expect(workers).toHaveLength(1000);
+    expect(workers.map((each) => each.worker)).toContain('ours');
+    expect(workers[0]?.models).toHaveLength(100);
+  });
+});
