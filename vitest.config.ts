@@ -24,11 +24,16 @@ const release = [
   'test/dev/{build,install-scripts,start}.test.ts',
   'test/dev/{postgres,release}/**/*.test.ts',
   'test/{operations,tls}/**/*.test.ts',
-  // Dead connections that only time shows: on one server, a cluster and with Sentinels.
+  // What every store of the queue has to do, and dead connections that only time shows: on one server, a cluster and with Sentinels.
+  'test/shared/queue/queue-store.test.ts',
   'test/shared/queue/stores/{redis-connection,postgres-pool}.test.ts',
   // The same of the stores of chat and blog.
   'test/api/chat/chat-service-store-down.test.ts',
-  'test/db/database/{listener,migrate}.test.ts',
+  'test/db/database/{client,listener,migrate}.test.ts',
+  // A deployment for each test, all on the embedded PostgreSQL.
+  'test/blog/credentials.test.ts',
+  // The benchmark's own.
+  'test/bench/**/*.test.ts',
 ];
 const releaseOnStore = [
   'test/system/{procfile,release,upgrade}.test.ts',
