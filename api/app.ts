@@ -16,6 +16,7 @@ import {
   errorFormats,
   openAiOperations,
 } from './addresses.js';
+import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
 import { PoolsController, type PoolsControllerDeps } from './admin/pools.controller.js';
 import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
 import { FeedsController, type FeedsControllerDeps } from './blog/feeds.controller.js';
@@ -51,7 +52,7 @@ export interface AppDeps {
   feeds: FeedsControllerDeps;
   providerStates: SiteDeps['providerStates'];
   /** What operators see. */
-  admin: PoolsControllerDeps;
+  admin: PoolsControllerDeps & EventsControllerDeps;
   authentication: Authentication;
   store: QueueStore;
   database: Pick<Database, 'check'>;
@@ -109,7 +110,8 @@ function addControllers(app: Express, deps: AppDeps): void {
     .add(StoredChatsController, () => new StoredChatsController({ storedChats, limits }))
     .add(BlogsController, () => new BlogsController(blogs))
     .add(FeedsController, () => new FeedsController(feeds))
-    .add(PoolsController, () => new PoolsController(admin));
+    .add(PoolsController, () => new PoolsController(admin))
+    .add(EventsController, () => new EventsController(admin));
   app.locals.authentication = authentication;
   app.locals.jsonBody = jsonBody({
     maxBytes: config.MAX_BODY_BYTES,

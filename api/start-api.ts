@@ -19,6 +19,7 @@ import {
   openAuthentication,
   refuseWithoutCredentials,
 } from './access/open-authentication.js';
+import { FleetEvents } from './admin/fleet-events.js';
 import { FleetState } from './admin/fleet-state.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { createFeeds } from './blog/feeds.js';
@@ -63,7 +64,8 @@ export async function serveApi(config: Config): Promise<void> {
   const models = () => jobClient()?.pools.models.list() ?? [];
   const pools = () => jobClient()?.pools;
   const providerStates = createProviderStates({ pools, checkStore: () => store.check() });
-  const admin = { fleet: new FleetState({ store, source: jobClient }) };
+  const fleet = new FleetState({ store, source: jobClient });
+  const admin = { fleet, events: new FleetEvents({ fleet, stopping: lifecycle.stopping }) };
   const seen = { places, models, providerStates, admin };
   const parts = { ...chat, ...openBlog(config, deps), authentication, ...seen };
   const app = createApp({ config, ...parts, ...watched });

@@ -89,6 +89,14 @@ export class EventResponse {
     }
   }
 
+  /** Ends the response, with this event if one is given; a client that has not read what was sent before is disconnected. */
+  close(event?: ServerSentEvent): void {
+    clearInterval(this.#comments);
+    if (this.#response.writableNeedDrain) this.#response.destroy();
+    else if (event) this.end(event);
+    else this.#response.end();
+  }
+
   /** Ends the response with this event. */
   end(event: ServerSentEvent): void {
     // The client may take its time to read the end, and a comment after it would be an error that nobody handles.

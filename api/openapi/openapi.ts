@@ -120,7 +120,7 @@ const inOrder = (paths: Document['paths']) =>
 const firstPaths = [
   ...['/chat', '/chat/{id}', '/v1/chat/completions', '/v1/models', '/v1/models/{id}'],
   ...['/blogs', '/blogs/{id}', '/feed.json', '/feed.xml'],
-  ...['/admin/pools'],
+  ...['/admin/pools', '/admin/events'],
 ];
 
 const tags = [

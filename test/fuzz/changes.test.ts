@@ -4,5 +4,5 @@ import { fuzz } from './fuzz.js';
 describe('any request', () =>
   fuzz([
     ...(['createPost', 'replacePost', 'patchPost', 'deletePost', 'cancelChat'] as const),
-    ...(['listModels', 'getModel', 'getFleet'] as const),
+    ...(['listModels', 'getModel', 'getFleet', 'followFleet'] as const),
   ]));

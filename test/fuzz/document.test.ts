@@ -42,6 +42,7 @@ const statuses: Record<string, string[]> = {
   jsonFeed: [...read, '304'],
   atomFeed: [...read, '304'],
   getFleet: ['200', '400', '401', '403', '405', '429', '500'],
+  followFleet: ['200', '400', '401', '403', '405', '429', '500'],
 };
 
 describe('describeApi', () => {
@@ -96,6 +97,7 @@ describe('describeApi', () => {
       'jsonFeed',
       'atomFeed',
       'getFleet',
+      'followFleet',
     ]);
   });
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { XmlDocument } from 'libxml2-wasm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Post } from '../../shared/contract.js';
-import { getFleet } from './admin-requests.js';
+import { followFleet, getFleet } from './admin-requests.js';
 import { cancelChat, chat, getChat } from './chat-requests.js';
 import { type Answer, type Client, type Header, openClient } from './client.js';
 import { floodedAddress } from './credentials.js';
@@ -37,6 +37,7 @@ const plans: Record<OperationId, fc.Arbitrary<Plan>> = {
   listModels,
   getModel,
   getFleet,
+  followFleet,
 };
 
 /** What a run has to have met; otherwise it has tested less than it seems. */
@@ -56,6 +57,7 @@ const expectedStatuses: Record<OperationId, number[]> = {
   listModels: [200, 401, 403, 405, 429],
   getModel: [200, 401, 403, 404, 405, 429],
   getFleet: [200, 401, 403, 405, 429],
+  followFleet: [200, 401, 403, 405, 429],
 };
 
 let world: World;

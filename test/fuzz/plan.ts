@@ -17,6 +17,7 @@ export const operationIds = [
   'listModels',
   'getModel',
   'getFleet',
+  'followFleet',
 ] as const;
 
 export type OperationId = (typeof operationIds)[number];

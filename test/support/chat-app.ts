@@ -1,5 +1,6 @@
 import type { Caller } from '../../api/access/authentication.js';
 import { LoginLimiter } from '../../api/access/login-limiter.js';
+import { FleetEvents } from '../../api/admin/fleet-events.js';
 import { type FleetSource, FleetState } from '../../api/admin/fleet-state.js';
 import { createApp } from '../../api/app.js';
 import { createFeeds } from '../../api/blog/feeds.js';
@@ -34,8 +35,13 @@ export interface ChatApp {
   close(): Promise<void>;
 }
 
+/** Nothing stops here. */
+const stopping = new AbortController().signal;
+
 /** By their tokens. */
-const operators = new Map<string, Caller>([['operator', { ...userNamed('operator'), scopes: ['admin'] }]]);
+export const operators = new Map<string, Caller>([
+  ['operator', { ...userNamed('operator'), scopes: ['admin'] }],
+]);
 
 const authorization = `Basic ${btoa('user:secret')}`;
 
@@ -66,6 +72,7 @@ export async function startChatApp({
   const store = openQueueStore(config, recording.log);
   const database = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log: recording.log });
   const posts = new PostStore(database);
+  const fleetState = new FleetState({ store, source: () => fleet });
   const app = createApp({
     config,
     chatService: {
@@ -82,7 +89,7 @@ export async function startChatApp({
     }),
     blogs: { posts, basePath: '', pages: noPages },
     feeds: { feeds: createFeeds({ title: 'Blog', baseUrl: 'http://localhost', render: noContent, posts }) },
-    admin: { fleet: new FleetState({ store, source: () => fleet }) },
+    admin: { fleet: fleetState, events: new FleetEvents({ fleet: fleetState, stopping }) },
     authentication: {
       checkUser: (name, secret) => (secret === 'secret' ? userNamed(name) : undefined),
       checkToken: async () => undefined,

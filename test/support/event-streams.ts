@@ -53,7 +53,8 @@ export async function openStream(call: StreamCall): Promise<OpenStream> {
   return { response, events: readEvents(response) };
 }
 
-async function* readEvents(response: Response): AsyncGenerator<StreamEvent, undefined> {
+/** The events of a response, as they arrive. */
+export async function* readEvents(response: Response): AsyncGenerator<StreamEvent, undefined> {
   if (response.body === null) return;
   const parsed = response.body
     .pipeThrough(new TextDecoderStream())

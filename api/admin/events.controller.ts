@@ -1,0 +1,63 @@
+import {
+  Controller,
+  Get,
+  OperationId,
+  Produces,
+  Request,
+  Response,
+  Route,
+  Security,
+  SuccessResponse,
+  Tags,
+} from '@tsoa/runtime';
+import type { Response as HttpResponse } from 'express';
+import type { Problem } from '../../shared/contract.js';
+import { type AuthenticatedRequest, mayStillOperate } from '../access/authentication.js';
+import type { FleetEvents } from './fleet-events.js';
+
+/** What the stream of the fleet's state needs of the application. */
+export interface EventsControllerDeps {
+  events: Pick<FleetEvents, 'follow' | 'answerHead'>;
+}
+
+@Route('admin/events')
+@Tags('admin')
+@Security('admin')
+@Produces('application/problem+json')
+@Response<Problem>('400', 'Bad request')
+@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
+@Response<Problem, { 'WWW-Authenticate': string }>('403', 'The token lacks the scope admin')
+@Response<Problem, { Allow: string }>('405', 'Another method')
+@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or too many streams')
+@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
+export class EventsController extends Controller {
+  constructor(private readonly deps: EventsControllerDeps) {
+    super();
+  }
+
+  /**
+   * The state of the fleet as server-sent events: first a `snapshot`, which is that of `GET /admin/pools`; then a `provider` (one of its
+   * `providers`) or a `queue` (its `queue`) whenever that has changed, with its whole state. Without changes a comment every 15 s keeps the
+   * connection alive. It ends with an `error` (a problem) when the token is good no more, and without one when the
+   * server stops; whoever comes back gets a snapshot.
+   *
+   * @summary Follow the state of the fleet
+   */
+  @Get()
+  @OperationId('followFleet')
+  @SuccessResponse<{ 'X-Accel-Buffering': string }>(
+    '200',
+    'Events, until one of both leaves',
+    'text/event-stream',
+  )
+  async followFleet(@Request() request: AuthenticatedRequest): Promise<string> {
+    const { events } = this.deps;
+    const response = request.res as HttpResponse;
+    if (request.method === 'HEAD') events.answerHead(response);
+    else await events.follow(response, () => mayStillOperate(request));
+    return alreadySent;
+  }
+}
+
+/** The response has ended. */
+const alreadySent = '';

@@ -1,0 +1,156 @@
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Response as HttpResponse } from 'express';
+import { Failure } from '../../shared/failures.js';
+import type { Fleet } from '../../shared/fleet.js';
+import { EventResponse, type ServerSentEvent } from '../http/event-response.js';
+import { recordFailure, requestIdOf, toProblem } from '../http/problem.js';
+import type { FleetState } from './fleet-state.js';
+
+interface FleetEventsDeps {
+  fleet: Pick<FleetState, 'read'>;
+  /** Aborts when the process begins to stop. */
+  stopping: AbortSignal;
+  /** Time between two looks at the fleet, in milliseconds. */
+  lookEveryMs?: number;
+}
+
+/** What changes by itself: the queue, or one provider with all of its workers. */
+interface Part {
+  readonly event: ServerSentEvent;
+  /** The look at which it became what it is. */
+  readonly since: number;
+}
+
+/** The fleet at one look, ready to be sent to any number of readers. */
+interface Look {
+  readonly number: number;
+  readonly snapshot: ServerSentEvent;
+  readonly parts: ReadonlyMap<string, Part>;
+}
+
+/** Streams at once in this process; a console has one for each page. */
+const maxReaders = 200;
+
+/**
+ * The state of the fleet as server-sent events: a `snapshot`, then a `queue` or `provider` whenever that has changed. One look serves
+ * all readers, and nobody looks while there are none.
+ */
+export class FleetEvents {
+  readonly #deps: FleetEventsDeps;
+  readonly #readers = new Set<Reader>();
+  #looking: Promise<void> | undefined;
+  #latest: Look | undefined;
+
+  constructor(deps: FleetEventsDeps) {
+    this.#deps = deps;
+    deps.stopping.addEventListener('abort', () => {
+      for (const reader of this.#readers) reader.close();
+    });
+  }
+
+  /**
+   * Writes events until the client leaves, `isAllowed` says no more, or the process stops; resolves then. Throws `rate_limited` when
+   * there are too many readers.
+   */
+  async follow(response: HttpResponse, isAllowed: () => boolean): Promise<void> {
+    const { stopping } = this.#deps;
+    if (this.#readers.size >= maxReaders) throw new Failure('rate_limited', { retryAfterMs: 5000 });
+    if (stopping.aborted) throw new Failure('internal', { retryable: true, retryAfterMs: 1000 });
+    if (response.destroyed) return;
+    const reader = new Reader(response, isAllowed);
+    const closed = once(response, 'close');
+    this.#readers.add(reader);
+    try {
+      this.#looking ??= this.#lookWhileRead();
+      if (this.#latest) reader.update(this.#latest);
+      await closed;
+    } finally {
+      this.#readers.delete(reader);
+    }
+  }
+
+  /** Answers a HEAD request: a stream without its events. */
+  answerHead(response: HttpResponse): void {
+    const events = new EventResponse(response);
+    events.begin({});
+    events.close();
+  }
+
+  async #lookWhileRead(): Promise<void> {
+    while (this.#readers.size > 0) {
+      this.#latest = toLook(await this.#deps.fleet.read(), this.#latest);
+      for (const reader of this.#readers) reader.update(this.#latest);
+      await delay(this.#deps.lookEveryMs ?? 500, undefined, { ref: false });
+    }
+    this.#looking = undefined;
+    this.#latest = undefined;
+  }
+}
+
+/** One stream. What its client has not read is never more than one look's events. */
+class Reader {
+  readonly #response: HttpResponse;
+  readonly #events: EventResponse;
+  readonly #isAllowed: () => boolean;
+  /** The last look that was sent. */
+  #seen = 0;
+  #isBehind = false;
+
+  constructor(response: HttpResponse, isAllowed: () => boolean) {
+    this.#response = response;
+    this.#events = new EventResponse(response);
+    this.#isAllowed = isAllowed;
+  }
+
+  /** Sends what has changed since the last look that was sent, unless that has not been read yet. */
+  update(look: Look): void {
+    if (!this.#isAllowed()) this.#refuse();
+    else if (!this.#isBehind && this.#seen < look.number) this.#send(look);
+  }
+
+  #send({ number, snapshot, parts }: Look): void {
+    const isFirst = this.#events.begin({});
+    const changed = [...parts.values()].filter(({ since }) => since > this.#seen).map(({ event }) => event);
+    const isRead = (isFirst ? [snapshot] : changed).map((event) => this.#events.send(event));
+    this.#seen = number;
+    if (isRead.includes(false)) void this.#catchUp();
+  }
+
+  /** Ends the stream; whoever still reads can ask another process. */
+  close(): void {
+    if (this.#events.begin({}) || this.#events.hasBegun) this.#events.close();
+  }
+
+  async #catchUp(): Promise<void> {
+    this.#isBehind = true;
+    // One that reads nothing for long is disconnected.
+    await this.#events.drained().catch(() => undefined);
+    this.#isBehind = false;
+  }
+
+  #refuse(): void {
+    const failure = new Failure('unauthorized', {
+      detail: 'The credentials of this stream are good no more.',
+    });
+    recordFailure(this.#response, failure);
+    this.#events.begin({});
+    const problem = toProblem(failure, requestIdOf(this.#response));
+    this.#events.close({ event: 'error', data: JSON.stringify(problem) });
+  }
+}
+
+function toLook({ queue, providers, ...rest }: Fleet, before: Look | undefined): Look {
+  const number = (before?.number ?? 0) + 1;
+  const toPart = (name: string, event: string, state: object): [string, Part] => {
+    const data = JSON.stringify(state);
+    const known = before?.parts.get(name);
+    return [name, known?.event.data === data ? known : { event: { event, data }, since: number }];
+  };
+  const parts = new Map([
+    toPart('queue', 'queue', queue),
+    ...providers.map((provider) => toPart(provider.provider, 'provider', provider)),
+  ]);
+  const snapshot = { event: 'snapshot', data: JSON.stringify({ ...rest, queue, providers }) };
+  return { number, snapshot, parts };
+}

@@ -1,0 +1,193 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { Response as HttpResponse } from 'express';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { FleetEvents } from '../../../api/admin/fleet-events.js';
+import type { Failure } from '../../../shared/failures.js';
+import type { Fleet } from '../../../shared/fleet.js';
+import { readEvents } from '../../support/event-streams.js';
+import { patience } from '../../support/patience.js';
+import { type Served, serve } from '../../support/serve.js';
+
+const lookEveryMs = 5;
+let fleet: Fleet;
+let looks: number;
+let isAllowed: boolean;
+let stopping: AbortController;
+let refused: Failure[];
+let responses: HttpResponse[];
+let server: Served;
+beforeEach(async () => {
+  fleet = {
+    ...{ at: 'now', release: '1', queue: { store: 'redis', status: 'ok' } },
+    providers: (['openai', 'bedrock'] as const).map((provider) => ({
+      ...{ provider, state: 'absent', kind: 'unknown', concurrency: 0, inFlight: 0, workers: [] },
+    })),
+  };
+  looks = 0;
+  isAllowed = true;
+  stopping = new AbortController();
+  refused = [];
+  responses = [];
+  const events = new FleetEvents({ fleet: { read }, stopping: stopping.signal, lookEveryMs });
+  server = await serve((_request, answer) => {
+    const response = answer as HttpResponse;
+    response.locals = {};
+    response.setHeader('X-Request-Id', 'the-id');
+    responses.push(response);
+    events
+      .follow(response, () => isAllowed)
+      .catch((failure) => {
+        refused.push(failure);
+        response.statusCode = failure.status;
+        response.end();
+      });
+  });
+});
+afterEach(() => server.close());
+
+const read = async () => {
+  looks += 1;
+  return structuredClone(fleet);
+};
+const another = async () => {
+  const since = looks;
+  await vi.waitFor(() => expect(looks).toBeGreaterThan(since + 1), patience);
+};
+const open = async () => readEvents(await fetch(server.url));
+/** Changes a provider. */
+const change = (index: number, inFlight: number) => {
+  const provider = fleet.providers[index];
+  if (provider) provider.inFlight = inFlight;
+};
+
+describe('FleetEvents', () => {
+  it('sends a snapshot, then whole what has changed, and nothing else', async () => {
+    const events = await open();
+    expect((await events.next()).value).toEqual({ event: 'snapshot', data: fleet });
+    await another();
+    fleet.at = 'later';
+    change(1, 7);
+    expect((await events.next()).value).toEqual({ event: 'provider', data: fleet.providers[1] });
+    await another();
+    fleet.queue = { store: 'redis', status: 'failing', detail: 'x' };
+    expect((await events.next()).value).toEqual({ event: 'queue', data: fleet.queue });
+    await events.return(undefined);
+  });
+
+  it('looks once for all readers, whoever comes later too, and not when nobody reads', async () => {
+    expect(looks).toBe(0);
+    const readers = await Promise.all([open(), open(), open()]);
+    for (const events of readers) expect((await events.next()).value?.event).toBe('snapshot');
+    change(0, 1);
+    for (const events of readers) expect((await events.next()).value?.data).toMatchObject({ inFlight: 1 });
+    const late = await open();
+    expect((await late.next()).value?.data.providers[0]).toMatchObject({ inFlight: 1 });
+    for (const events of [...readers, late]) await events.return(undefined);
+    await vi.waitFor(() => expect(responses.every(({ destroyed }) => destroyed)).toBe(true), patience);
+    let before = -1;
+    const isOver = () => {
+      const isSame = looks === before;
+      before = looks;
+      expect(isSame).toBe(true);
+    };
+    await vi.waitFor(isOver, { ...patience, interval: 20 * lookEveryMs });
+    const again = await open();
+    expect((await again.next()).value?.data).toEqual(fleet);
+    await again.return(undefined);
+  });
+
+  it('ends with a problem when the credentials are good no more', async () => {
+    const events = await open();
+    await events.next();
+    isAllowed = false;
+    const { value } = await events.next();
+    expect(value).toMatchObject({ event: 'error', data: { code: 'unauthorized', requestId: 'the-id' } });
+    expect((await events.next()).done).toBe(true);
+  });
+
+  it('ends when the process begins to stop, and begins no more', async () => {
+    const events = await open();
+    await events.next();
+    stopping.abort();
+    expect((await events.next()).done).toBe(true);
+    expect((await fetch(server.url)).status).toBe(500);
+    expect(refused).toMatchObject([{ code: 'internal', retryable: true }]);
+  });
+
+  it('takes 200 streams at once', async () => {
+    const readers = await Promise.all(Array.from({ length: 200 }, open));
+    await Promise.all(readers.map((events) => events.next()));
+    expect((await fetch(server.url)).status).toBe(429);
+    await Promise.all(readers.map((events) => events.return(undefined)));
+    await vi.waitFor(async () => {
+      const events = await open();
+      expect((await events.next()).value?.event).toBe('snapshot');
+      await events.return(undefined);
+    }, patience);
+  });
+});
+
+describe('fifty clients that do not read', () => {
+  /** Larger than what the system takes for a connection. */
+  const bulk = 'x'.repeat(200_000);
+  /** Changes everything until nothing more fits into any connection. */
+  async function stall() {
+    const sockets = Array.from({ length: 50 }, () => connect(server.port, '127.0.0.1').pause());
+    for (const socket of sockets) socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    let n = 0;
+    await vi.waitFor(
+      () => {
+        for (const provider of fleet.providers)
+          provider.workers = [
+            {
+              ...{ worker: `${++n} ${bulk}`, state: 'serving', concurrency: 1, inFlight: 1, meanJobMs: 1 },
+              breakers: [],
+            },
+          ];
+        expect(responses).toHaveLength(50);
+        for (const response of responses) expect(response.writableNeedDrain).toBe(true);
+        // They have been passed over since.
+        expect(looks).toBeGreaterThan(200);
+      },
+      { ...patience, interval: 1 },
+    );
+    return sockets;
+  }
+
+  it('get no more than one look, however much changes, delay nobody, and then get the newest', async () => {
+    const sockets = await stall();
+    const oneLook = JSON.stringify(fleet).length + 1000;
+    for (const { writableLength } of responses) expect(writableLength).toBeLessThan(oneLook);
+    const events = await open();
+    expect((await events.next()).value?.data).toEqual(fleet);
+    change(0, 4711);
+    expect((await events.next()).value?.data).toMatchObject({ inFlight: 4711 });
+    await events.return(undefined);
+
+    const [first] = sockets;
+    let received = '';
+    first?.setEncoding('utf8').on('data', (text) => {
+      received = `${received}${text}`.slice(-2_000_000);
+    });
+    first?.resume();
+    await vi.waitFor(() => expect(received).toContain('"inFlight":4711'), patience);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  it('are disconnected when the process begins to stop', async () => {
+    const sockets = await stall();
+    const closed = responses.map((response) => once(response, 'close'));
+    stopping.abort();
+    await Promise.all(closed);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  it('are disconnected when the credentials are good no more', async () => {
+    const sockets = await stall();
+    const closed = responses.map((response) => once(response, 'close'));
+    isAllowed = false;
+    await Promise.all(closed);
+    for (const socket of sockets) socket.destroy();
+  });
+});

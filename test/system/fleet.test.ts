@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import type { Fleet, FleetProvider } from '../../shared/fleet.js';
+import { quillgate } from '../support/command-line.js';
+import { blogToken, chatToken, type Deployment, startDeployment } from '../support/deployment.js';
+import { readEvents } from '../support/event-streams.js';
+import { patience } from '../support/patience.js';
+
+let deployment: Deployment;
+let databaseOnly: Record<string, string>;
+beforeAll(async () => {
+  deployment = await startDeployment({ store: inject('store'), workers: 1 });
+  databaseOnly = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '' };
+});
+afterAll(() => deployment?.stop());
+
+async function createToken(): Promise<{ id: string; token: string }> {
+  const { stdout } = await quillgate(['tokens', 'create', '--scope', 'admin', '--json'], databaseOnly);
+  const created = JSON.parse(stdout);
+  await vi.waitFor(async () => expect((await ask(created.token)).status).toBe(200), patience);
+  return created;
+}
+const ask = (token: string, path = '/admin/pools', url = deployment.url) =>
+  fetch(`${url}${path}`, { headers: { Authorization: `Bearer ${token}` } });
+const fleet = async (token: string) => (await (await ask(token)).json()) as Fleet;
+const openai = async (token: string) => (await fleet(token)).providers[0] as FleetProvider;
+
+describe('the fleet', () => {
+  it('is there for tokens with the scope admin alone', async () => {
+    expect((await fetch(`${deployment.url}/admin/pools`)).status).toBe(401);
+    for (const given of [blogToken, chatToken])
+      for (const path of ['/admin/pools', '/admin/events']) expect((await ask(given, path)).status).toBe(403);
+    const { token } = await createToken();
+    const { queue, providers } = await fleet(token);
+    expect(queue.status).toBe('ok');
+    for (const provider of providers)
+      expect(provider).toMatchObject({
+        ...{ state: 'serving', kind: 'real', queue: { waiting: 0, active: 0 } },
+        workers: [{ settingsVersion: 1, host: expect.any(String) }],
+      });
+  });
+
+  it('says what broke a model, and what failed last', async () => {
+    const { token } = await createToken();
+    for (let n = 0; n < 10; n += 1)
+      await deployment.chat({ model: 'sim-status-503', headers: { 'X-LLM-Fallback': 'none' } });
+    await vi.waitFor(async () => {
+      const [worker] = (await openai(token)).workers;
+      expect(worker?.breakers).toMatchObject([{ model: 'sim-status-503', reason: 'provider_error' }]);
+      expect(worker?.lastError).toMatchObject({ code: 'provider_error', since: expect.any(String) });
+    }, patience);
+  });
+
+  it('shows a worker that was killed as silent, first to those who read its events', async () => {
+    const killed = await deployment.startWorker({ WORKER_PROVIDERS: 'bedrock' });
+    const { token } = await createToken();
+    const events = readEvents(await ask(token, '/admin/events'));
+    const untilBedrock = async (states: string[]) => {
+      for (;;) {
+        const { value } = await events.next();
+        if (value === undefined) throw new Error('the events have ended');
+        const providers: FleetProvider[] = value.event === 'snapshot' ? value.data.providers : [value.data];
+        const bedrock = providers.find(({ provider }) => provider === 'bedrock');
+        if (
+          bedrock?.workers
+            .map(({ state }) => state)
+            .sort()
+            .join() === states.join()
+        )
+          return bedrock;
+      }
+    };
+    await untilBedrock(['serving', 'serving']);
+    process.kill(killed.pid, 'SIGKILL');
+    expect(await untilBedrock(['serving', 'silent'])).toMatchObject({ state: 'serving' });
+    await events.return(undefined);
+  });
+
+  it('is followed no longer once the token is revoked', async () => {
+    const { id, token } = await createToken();
+    const events = readEvents(await ask(token, '/admin/events'));
+    expect((await events.next()).value?.event).toBe('snapshot');
+    expect(await quillgate(['tokens', 'revoke', id], databaseOnly)).toMatchObject({ code: 0 });
+    let last: unknown;
+    for (let next = await events.next(); !next.done; next = await events.next()) last = next.value;
+    expect(last).toMatchObject({ event: 'error', data: { code: 'unauthorized', status: 401 } });
+    expect((await ask(token)).status).toBe(401);
+  });
+
+  it('is followed no longer than the API process serves, which does not wait for those who follow it', async () => {
+    const { token } = await createToken();
+    const other = await deployment.startApi({ SHUTDOWN_GRACE_MS: '3600000' });
+    const events = readEvents(await ask(token, '/admin/events', other.url));
+    expect((await events.next()).value?.event).toBe('snapshot');
+    const stopped = other.child.stop({ graceMs: 60_000 });
+    let ended = await events.next();
+    while (!ended.done) ended = await events.next();
+    await stopped;
+    expect(await other.child.exitCode).toBe(0);
+  });
+});
