@@ -33,6 +33,8 @@ export interface QueueStore {
   readJobs(queue: Queue, jobIds: readonly string[]): Promise<StoredJob[]>;
   /** Counts the jobs in one short command; throws while the store is unreachable. */
   measure(queue: Queue): Promise<QueueDepth>;
+  /** Has workers that wait for a job look for one now: limits of the queue may have been lifted. */
+  wake(queue: Queue): Promise<void>;
   /** Removes all events of the queue: BullMQ writes every result into one, and nothing reads them. */
   forgetEvents(queue: Queue): Promise<void>;
   close(): Promise<void>;
@@ -63,18 +65,22 @@ export interface QueueDepth {
   readonly oldestAddedAt: number | undefined;
 }
 
-/**
- * Small texts by key, each with an expiry; the first writer of a key wins. Calls fail within three seconds while the store is
- * down. A text is well-formed and without U+0000, as JSON always is; `ttlMs` is a whole number above 0.
- */
+/** A text is well-formed and without U+0000, as JSON always is. */
+interface NewRecord {
+  value: string;
+  /** A whole number above 0; absent means that the record has no end. */
+  ttlMs?: number;
+}
+
+/** Small texts by key; the first writer of a key wins. Calls fail within three seconds while the store is down. */
 export interface RecordStore {
   read(key: string): Promise<string | undefined>;
   /** The same for at most some hundreds of keys, in their order. */
   readAll(keys: readonly string[]): Promise<(string | undefined)[]>;
   /** False when the key is taken. */
-  create(key: string, record: { value: string; ttlMs: number }): Promise<boolean>;
+  create(key: string, record: NewRecord): Promise<boolean>;
   /** False unless the stored value is `expected`. */
-  replace(key: string, record: { expected: string; value: string; ttlMs: number }): Promise<boolean>;
+  replace(key: string, record: NewRecord & { expected: string }): Promise<boolean>;
   /** Removes expired records (nothing to do in Redis). */
   removeEnded(): Promise<void>;
 }

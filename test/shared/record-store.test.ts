@@ -101,6 +101,18 @@ describe.each(stores)('records in $name', (choice) => {
     expect(await records.read(key)).toBe(`${replaced.indexOf(true)}`);
   });
 
+  it('keeps a record without an end, and gives one an end and takes it away', async () => {
+    expect(await records.create(key, { value: 'one' })).toBe(true);
+    expect(await elsewhere.create(key, { value: 'two' })).toBe(false);
+    expect(await records.replace(key, { expected: 'two', value: 'three' })).toBe(false);
+    expect(await records.replace(key, { expected: 'one', value: 'two', ttlMs })).toBe(true);
+    expect(await records.replace(key, { expected: 'two', value: 'three' })).toBe(true);
+    await records.removeEnded();
+    expect(await elsewhere.read(key)).toBe('three');
+    expect(await records.replace(key, { expected: 'three', value: 'four', ttlMs: 20 })).toBe(true);
+    await ended();
+  });
+
   it('takes a record that has ended for none, removed or not', async () => {
     await records.create(key, { value: 'one', ttlMs: 20 });
     await ended();

@@ -9,7 +9,12 @@ interface MainLoop {
   mainLoopQueue: { add(fetch: Promise<unknown>): void; numTotal(): number; numQueued(): number } | null;
   /** Asked before each fetch. */
   isRateLimited(): boolean;
+  /** Takes a job from the queue, if there is one. */
+  moveToActive(...fetch: unknown[]): Promise<unknown>;
 }
+
+/** A worker that a rate limit holds back asks again after so many milliseconds at the latest: the rate may have been raised. */
+export const maximumRateLimitDelay = 1000;
 
 export const mainLoopOf = (worker: Worker): MainLoop => worker as unknown as MainLoop;
 
@@ -22,5 +27,16 @@ export function startWhenFetched(worker: Worker): Worker {
   const loop = mainLoopOf(worker);
   const isRateLimited = loop.isRateLimited.bind(worker);
   loop.isRateLimited = () => (loop.mainLoopQueue?.numQueued() ?? 0) > 0 || isRateLimited();
+  return worker;
+}
+
+/**
+ * Makes a worker take nothing while it is paused. One of BullMQ's that waits for a job when it is paused takes the next one all the
+ * same, minutes later perhaps.
+ */
+export function takeNothingWhilePaused(worker: Worker): Worker {
+  const loop = mainLoopOf(worker);
+  const moveToActive = loop.moveToActive.bind(worker);
+  loop.moveToActive = async (...fetch) => (worker.isPaused() ? undefined : moveToActive(...fetch));
   return worker;
 }

@@ -5,7 +5,7 @@ import { singleFlight } from '../../runtime/single-flight.js';
 import { withTimeout } from '../../runtime/with-timeout.js';
 import { Misconfiguration, type QueueStore, reasonOf, type StoreParts } from '../queue-store.js';
 import { StoreClock } from './clock-skew.js';
-import { startWhenFetched } from './main-loop.js';
+import { startWhenFetched, takeNothingWhilePaused } from './main-loop.js';
 import { migratePostgresStore, openPostgresStore } from './postgres.js';
 import { openRedisStore } from './redis.js';
 import { watchStore } from './store-watch.js';
@@ -38,7 +38,8 @@ export function openQueueStore(config: Config, log: Log, now: () => number = Dat
       await parts.close();
     },
     createQueue: (name) => logged(parts.createQueue(name), log),
-    createWorker: (...settings) => logged(startWhenFetched(parts.createWorker(...settings)), log),
+    createWorker: (...settings) =>
+      logged(takeNothingWhilePaused(startWhenFetched(parts.createWorker(...settings))), log),
     createRelay: (options) => logged(parts.createRelay(options), log),
   };
 }

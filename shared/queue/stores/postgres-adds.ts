@@ -4,6 +4,8 @@ import { QueryQueue } from './query-queue.js';
 
 /** Private parts of BullMQ's backend; a test fails when they change. */
 export interface BackendCalls {
+  /** Those of the worker, if it is one's. */
+  readonly opts: { readonly limiter?: object };
   /** Calls a function of BullMQ's schema by the name of its command. */
   run(command: string, call?: CallArguments): Promise<CallResult>;
   query(text: string, values: unknown[]): Promise<CallResult>;

@@ -66,13 +66,24 @@ function recheckSchema(backend: Backend): void {
 
 /**
  * Leaves out what BullMQ asks after each fetch that has found nothing, also before it reports the completed job that it fetched
- * with: for how long a rate limit holds, of which there is none, and when the next delayed job is due, which it asks again before it waits.
+ * with: for how long a rate limit holds, unless this worker has one, and when the next delayed job is due, which it asks again before
+ * it waits. And answers whether there is a job to be had by the queue's limit, too: BullMQ would go on to ask and to be refused without a
+ * pause while the queue is full.
  */
 function skipSignals(backend: Backend): void {
   const calls = backend as unknown as BackendCalls;
   const run = calls.run.bind(backend);
-  calls.run = async (command, call) => (command === 'next_signal' ? { rows: [] } : run(command, call));
+  calls.run = async (command, call = []) => {
+    if (command === 'next_signal' && calls.opts.limiter === undefined) return { rows: [] };
+    if (command === 'has_waiting_job') return calls.query(hasJobToTake, [...call]);
+    return run(command, call);
+  };
 }
+
+const hasJobToTake = `
+  select exists (select from job where queue = $1 and state = 'waiting')
+  and not exists (select from meta where queue = $1 and field = 'concurrency'
+    and value::integer <= (select count(*) from job where queue = $1 and state = 'active')) as present`;
 
 /**
  * Leaves the removal of ended jobs to the pruner. With each job that ends BullMQ would remove old ones, in a statement whose generic plan

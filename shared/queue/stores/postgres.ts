@@ -18,6 +18,7 @@ import { withTimeout } from '../../runtime/with-timeout.js';
 import { parsePostgresUrl } from '../../urls/postgres-url.js';
 import { Misconfiguration, type QueueDepth, type RecordStore, type StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
+import { maximumRateLimitDelay } from './main-loop.js';
 import { recoveringBackends } from './postgres-backend.js';
 import { readJobs } from './postgres-jobs.js';
 import { openPostgresPool } from './postgres-pool.js';
@@ -50,7 +51,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
     createWorker: (name, processor, options) => {
       const notRemoved = (err: Error) => log.debug({ err }, 'postgres connection');
       pool.query(removeFutureCheck, [name]).catch(notRemoved);
-      const settings = { ...options, connection, runRetryDelay };
+      const settings = { ...options, connection, runRetryDelay, maximumRateLimitDelay };
       return new postgres.Worker(name, processor, settings) as unknown as Worker;
     },
     createRelay: (options) =>
@@ -62,6 +63,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
     createPubSub: () => undefined,
     readJobs: (queue, jobIds) => withTimeout(recordTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
     measure: ({ name }) => measure(pool, name),
+    wake: async ({ name }) => void (await pool.query(`select pg_notify('bullmq_jobs', $1)`, [name])),
     forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),
     close: async () =>
       void (await Promise.all([queuePool, urgentPool, recordsPool].map((each) => each.close()))),
@@ -191,8 +193,9 @@ function openRecords(pool: pg.Pool): RecordStore {
       const values = new Map(rows.map(({ key, value }) => [key, value]));
       return keys.map((key) => values.get(key));
     },
-    create: (key, { value, ttlMs }) => changed(createRecord, [key, value, ttlMs]),
-    replace: (key, { expected, value, ttlMs }) => changed(replaceRecord, [key, value, ttlMs, expected]),
+    create: (key, { value, ttlMs }) => changed(createRecord, [key, value, ttlMs ?? null]),
+    replace: (key, { expected, value, ttlMs }) =>
+      changed(replaceRecord, [key, value, ttlMs ?? null, expected]),
     removeEnded: async () => {
       let removed: number | null;
       do removed = (await query(removeEndedRecords, [maxRemovedAtOnce])).rowCount;
@@ -201,7 +204,7 @@ function openRecords(pool: pg.Pool): RecordStore {
   };
 }
 
-const end = `clock_timestamp() + $3 * interval '1 millisecond'`;
+const end = `coalesce(clock_timestamp() + $3::float8 * interval '1 millisecond', 'infinity')`;
 const readRecord = `select value from ${table} where key = $1 and ends_at > clock_timestamp()`;
 const readRecords = `select key, value from ${table} where key = any($1) and ends_at > clock_timestamp()`;
 const createRecord = `

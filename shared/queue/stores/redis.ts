@@ -4,6 +4,7 @@ import type { Log } from '../../runtime/log.js';
 import { parseRedisUrl, type RedisAddress } from '../../urls/redis-url.js';
 import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
+import { maximumRateLimitDelay } from './main-loop.js';
 import { connectRedis, maxBlockMs, type OutageMode, type RedisConnection } from './redis-connection.js';
 import { findRedisMisconfiguration } from './redis-defects.js';
 import { writeNoEvents } from './redis-events.js';
@@ -14,7 +15,7 @@ import { defineTakeJobs, RedisWorker } from './redis-worker.js';
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     /** See `replaceScript`. */
-    replaceRecord(key: string, expected: string, value: string, ttlMs: number): Result<number, Context>;
+    replaceRecord(key: string, expected: string, value: string, ...ttlMs: number[]): Result<number, Context>;
     /** See `measureScript`. */
     measureQueue(
       ...keys: [wait: string, prioritized: string, active: string, job: string]
@@ -51,19 +52,14 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
     createQueue: (name) => new Queue(name, { ...queueSettings, prefix: keys.queuePrefix(name) }),
     createWorker: (name, processor, options) => {
       const prefix = keys.queuePrefix(name);
-      return new RedisWorker(name, processor, {
-        ...options,
-        prefix,
-        connection: blocking,
-        runRetryDelay,
-        drainDelay,
-      });
+      return new RedisWorker(name, processor, { ...options, ...workerDelays, prefix, connection: blocking });
     },
     createRelay: (options) =>
       new Relay({ ...options, prefix: keys.relayPrefix, connection: blocking, blockTimeout: maxBlockMs }),
     createPubSub: () => openPubSub(address, { publisher: blocking, connect, log }),
     readJobs: (queue, jobIds) => readJobs(producer, queue, jobIds),
     measure: (queue) => measure(producer, queue),
+    wake: async (queue) => void (await producer.zadd(queue.toKey('marker'), 0, '0')),
     forgetEvents: (queue) => forgetEvents(producer, queue),
     close: async () => {
       producer.disconnect();
@@ -119,6 +115,8 @@ const runRetryDelay = 500;
  */
 const drainDelay = 1;
 
+const workerDelays = { runRetryDelay, drainDelay, maximumRateLimitDelay };
+
 /**
  * Processes of the release before write events. Now every job that they add trims the stream to nothing, instead of to BullMQ's
  * 10,000 events. Those after the last trim stay until the next call. BullMQ's own `trimEvents` is approximate.
@@ -152,7 +150,7 @@ async function measure(redis: RedisConnection, queue: Queue): Promise<QueueDepth
 /** Returns 1 when the record was the expected one. One key per command, because records are spread over a cluster. */
 const replaceScript = `
   if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-  redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+  if ARGV[3] then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) else redis.call('SET', KEYS[1], ARGV[2]) end
   return 1`;
 
 function openRecords(redis: RedisConnection, named: (key: string) => string): RecordStore {
@@ -162,9 +160,15 @@ function openRecords(redis: RedisConnection, named: (key: string) => string): Re
     read,
     // One command each, because records are spread over a cluster; they are pipelined.
     readAll: (keys) => Promise.all(keys.map(read)),
-    create: async (key, { value, ttlMs }) => (await redis.set(named(key), value, 'PX', ttlMs, 'NX')) === 'OK',
+    create: async (key, { value, ttlMs }) => {
+      const created =
+        ttlMs === undefined
+          ? redis.set(named(key), value, 'NX')
+          : redis.set(named(key), value, 'PX', ttlMs, 'NX');
+      return (await created) === 'OK';
+    },
     replace: async (key, { expected, value, ttlMs }) =>
-      (await redis.replaceRecord(named(key), expected, value, ttlMs)) === 1,
+      (await redis.replaceRecord(named(key), expected, value, ...(ttlMs === undefined ? [] : [ttlMs]))) === 1,
     removeEnded: async () => undefined,
   };
 }

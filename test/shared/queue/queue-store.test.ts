@@ -8,6 +8,7 @@ import { parseConfig } from '../../../shared/config/config.js';
 import { Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay } from '../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
+import type { BackendCalls } from '../../../shared/queue/stores/postgres-adds.js';
 import { connectRedis } from '../../../shared/queue/stores/redis-connection.js';
 import { writeNoEvents } from '../../../shared/queue/stores/redis-events.js';
 import { parseRedisUrl } from '../../../shared/urls/redis-url.js';
@@ -386,6 +387,23 @@ describe.each(stores)('a $name store', (choice) => {
       expect(await failure(store.check())).toBeInstanceOf(Error);
       await Promise.all(Array.from({ length: 5 }, () => migrateQueueStore(configOf({ DATABASE_URL }))));
       await store.check();
+    });
+
+    it('knows of no job to take while the queue is full, so that its workers do not ask without a pause', async () => {
+      const store = await ready();
+      const queue = store.createQueue('full');
+      await Promise.all([queue.add('job', {}), queue.add('job', {})]);
+      const worker = store.createWorker('full', async () => '', { autorun: false });
+      const backend = (worker as unknown as { backend: BackendCalls }).backend;
+      const hasJob = async () => (await backend.run('has_waiting_job', ['full'])).rows;
+      expect(await hasJob()).toEqual([{ present: true }]);
+      await queue.setGlobalConcurrency(1);
+      expect(await hasJob()).toEqual([{ present: true }]);
+      await worker.getNextJob('token', { block: false });
+      expect(await hasJob()).toEqual([{ present: false }]);
+      await queue.setGlobalConcurrency(2);
+      expect(await hasJob()).toEqual([{ present: true }]);
+      await worker.close(true);
     });
 
     it('answers, sends messages and renews locks while adds take all the connections of queues', async () => {
