@@ -43,18 +43,21 @@ export class Breaker {
   #isProbing = false;
   #nextProbeAt = 0;
   #reason: string | undefined;
+  #forced: 'open' | 'closed' | undefined;
 
   constructor(options: BreakerOptions) {
     this.#options = options;
   }
 
   get state(): BreakerState {
+    if (this.#forced) return this.#forced;
     if (this.#windows?.long.opened) return 'open';
     return this.#windows?.long.halfOpen ? 'half-open' : 'closed';
   }
 
   /** Why the last bad call was one; undefined while it is closed. */
   get reason(): string | undefined {
+    if (this.#forced === 'open') return 'operator';
     return this.state === 'closed' ? undefined : this.#reason;
   }
 
@@ -63,9 +66,9 @@ export class Breaker {
     return this.#isProbing;
   }
 
-  /** Time until it is half-open, in milliseconds; 0 unless it is open. */
+  /** Time until it is half-open, in milliseconds; 0 unless samples have opened it. */
   get nextProbeMs(): number {
-    return this.state === 'open' ? Math.max(1, this.#nextProbeAt - performance.now()) : 0;
+    return this.#windows?.long.opened ? Math.max(1, this.#nextProbeAt - performance.now()) : 0;
   }
 
   /**
@@ -82,6 +85,15 @@ export class Breaker {
     } finally {
       if (isProbe) this.#isProbing = false;
     }
+  }
+
+  /** Holds the state, whatever calls show, until it is called without one; what was counted is forgotten. */
+  force(state: 'open' | 'closed' | undefined): void {
+    if (state === this.#forced) return;
+    const before = this.state;
+    this.dispose();
+    this.#forced = state;
+    if (this.state !== before) this.#options.onChange(this.state);
   }
 
   /** Ends its timers. */
@@ -116,7 +128,7 @@ export class Breaker {
 
   #record(sample: Sample, isProbe: boolean): void {
     // A call that began before the breaker opened must not be taken for the probe when it ends late.
-    if (!isProbe && this.state !== 'closed') return;
+    if (this.#forced || (!isProbe && this.state !== 'closed')) return;
     if (sample === 'good')
       this.#good = { count: Math.min(maxGood, this.#good.count + 1), lastAt: performance.now() };
     else this.#windows ??= this.#openWindows();

@@ -118,6 +118,11 @@ export class Circuit {
     for (const waiter of [...this.#waiters]) if (!waiter.isRetry) waiter.reject(new NotBegun());
   }
 
+  /** Holds the breaker closed until it is called without a state. */
+  force(state: 'closed' | undefined): void {
+    this.#breaker.force(state);
+  }
+
   /** Ends its timers; to be called once no job is left. */
   dispose(): void {
     this.#cooldown.dispose();

@@ -18,6 +18,7 @@ export class Circuits {
   /** By model, in order of last use. */
   readonly #circuits = new Map<string, Circuit>();
   #isClosing = false;
+  #forced: 'closed' | undefined;
 
   constructor(options: CircuitsOptions) {
     this.#options = options;
@@ -56,6 +57,12 @@ export class Circuits {
     });
   }
 
+  /** Holds the breakers of all models closed, also of those to come, until it is called without a state. */
+  force(state: 'closed' | undefined): void {
+    this.#forced = state;
+    for (const circuit of this.#all()) circuit.force(state);
+  }
+
   /** Has the jobs that wait for their models go back to their queue. */
   close(): void {
     this.#isClosing = true;
@@ -87,6 +94,7 @@ export class Circuits {
       onChange: (breaker) => onChange(model, breaker),
       publishLimit: (cooldownMs) => publishLimit(model, cooldownMs),
     });
+    circuit.force(this.#forced);
     if (this.#isClosing) circuit.close();
     return circuit;
   }

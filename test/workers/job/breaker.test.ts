@@ -409,3 +409,27 @@ describe('the window', () => {
     },
   );
 });
+
+describe('force', () => {
+  it('holds it closed whatever calls show, and counts anew afterwards', async () => {
+    await open();
+    breaker.force('closed');
+    for (let n = 0; n < 20; n += 1) expect(await fail()).toBe('provider_error');
+    await counted();
+    expect([breaker.state, breaker.nextProbeMs, breaker.reason]).toEqual(['closed', 0, undefined]);
+    breaker.force(undefined);
+    expect(breaker.state).toBe('closed');
+    await open();
+    expect(changes.filter((state) => state !== 'half-open')).toEqual(['open', 'closed', 'open']);
+  });
+
+  it('holds it open without a probe, and says who did', async () => {
+    breaker.force('open');
+    breaker.force('open');
+    expect(await call()).toBe('provider_unavailable');
+    expect([breaker.state, breaker.nextProbeMs, breaker.reason]).toEqual(['open', 0, 'operator']);
+    breaker.force(undefined);
+    expect(await call()).toBe('done');
+    expect(changes).toEqual(['open', 'closed']);
+  });
+});

@@ -256,3 +256,17 @@ describe('a slot', () => {
     await taken[3];
   });
 });
+
+describe('force', () => {
+  it('holds the breakers of all models closed, also of those that come later', async () => {
+    await open('old');
+    circuits.force('closed');
+    expect(circuits.worstState).toBe('closed');
+    await open('old');
+    await open('new');
+    expect(circuits.worstState).toBe('closed');
+    circuits.force(undefined);
+    await open('new');
+    expect(circuits.worstState).toBe('open');
+  });
+});
