@@ -21,6 +21,7 @@ import {
 } from './access/open-authentication.js';
 import { FleetEvents } from './admin/fleet-events.js';
 import { FleetState } from './admin/fleet-state.js';
+import { SettingsKeeper } from './admin/settings-keeper.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { createFeeds } from './blog/feeds.js';
 import { createPostPages } from './blog/post-page.js';
@@ -150,7 +151,8 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     timeoutMs: config.CHAT_TIMEOUT_MS,
     maxMs: config.CHAT_MAX_WAIT_S * 1000,
     maxStreamMs: config.CHAT_STREAM_MAX_S * 1000,
-    defaultFallback: (provider) => config[fallbackVariables[provider]] ?? [],
+    defaultFallback: (provider) =>
+      jobClient()?.pools.settings.of(provider).fallback ?? config[fallbackVariables[provider]] ?? [],
     now,
   });
   return { pendingReplies, jobClient, storedChats, chatService };
@@ -160,17 +162,25 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
 function connectWhenReady(
   config: Config,
   pendingReplies: PendingReplies,
-  { store, authentication, instruments: { metrics }, log, lifecycle }: ApiDeps,
+  { database, store, authentication, instruments: { metrics }, log, lifecycle }: ApiDeps,
 ): () => JobClient | undefined {
   let jobClient: JobClient | undefined;
   const connect = async () => {
     const open = () => JobClient.open({ store, pendingReplies, metrics, log });
     const signal = lifecycle.stopping;
-    jobClient = await whenReady(open, { store, log, signal, maxPauseMs: maxPauseToOpenMs }).catch((error) => {
-      if (!signal.aborted) throw error;
-      return undefined;
-    });
-    if (jobClient === undefined) return;
+    const opened = await whenReady(open, { store, log, signal, maxPauseMs: maxPauseToOpenMs }).catch(
+      (error) => {
+        if (!signal.aborted) throw error;
+        return undefined;
+      },
+    );
+    if (opened === undefined) return;
+    const { settingsChannel: channel, pools } = opened;
+    const keeping = { settings: pools.settings, channel, database, auditDays: config.AUDIT_DAYS, log };
+    const keeper = lifecycle.opened('settings', new SettingsKeeper(keeping), (open) => open.stop());
+    // Before the first chat is admitted: its provider may be draining.
+    await keeper.start();
+    jobClient = opened;
     const maxStreamMs = config.CHAT_TIMEOUT_MS + config.CHAT_STREAM_MAX_S * 1000;
     const maxMs = Math.max(maxStreamMs, config.CHAT_MAX_WAIT_S * 1000);
     lifecycle.opened('pruner', startPruner({ store, maxMs, log }), (pruner) => pruner.stop());

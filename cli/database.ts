@@ -59,7 +59,8 @@ async function assertUsable(database: Database): Promise<void> {
     if (result.status === 'failing') throw new StartupError(`The database cannot be used: ${result.detail}.`);
 }
 
-function findDatabase({ DATABASE_URL, DATA_DIR }: Config): string {
+/** Address of the database: DATABASE_URL, or that which `npm start` has written down. Throws `StartupError` when there is none. */
+export function findDatabase({ DATABASE_URL, DATA_DIR }: Config): string {
   return DATABASE_URL ?? readDatabaseFile(join(DATA_DIR, 'database-url'));
 }
 

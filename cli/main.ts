@@ -45,10 +45,11 @@ Programs:
   addTokenCommands(quillgate, environment);
   quillgate
     .command('audit')
-    .description('list what was done to users and tokens, when and by whom, newest first')
+    .description('list what was done to users, tokens and settings, when and by whom, newest first')
     .option('--limit <n>', 'how many entries at most', '100')
     .option('--json', 'print JSON')
     .action(async (options) => (await import('./commands/audit.js')).printAudit(environment, options));
+  addPoolCommands(quillgate, environment);
   addPostCommands(quillgate, environment);
   await quillgate.parseAsync();
 });
@@ -109,6 +110,60 @@ function addTokenCommands(quillgate: Command, environment: Environment): void {
 
 function collect(value: string, before: string[] = []): string[] {
   return [...before, value];
+}
+
+function addPoolCommands(quillgate: Command, environment: Environment): void {
+  const commands = () => import('./commands/pool-settings.js');
+  const pools = quillgate
+    .command('pools')
+    .description('change how the pools of the providers work, while they do');
+  pools
+    .command('list')
+    .description('list the settings, with the value in force and where it comes from')
+    .option('--json', 'print JSON')
+    .action(async (options) => (await commands()).listPools(environment, options));
+  addPoolSet(pools, environment);
+  const intakes = [
+    [
+      'pause',
+      'paused',
+      'begin no jobs until resume; running ones go on, and nothing is taken out of the queue',
+    ],
+    ['drain', 'draining', 'refuse new chats and finish what is queued'],
+    ['resume', 'open', 'end a pause or a drain'],
+  ] as const;
+  for (const [name, intake, description] of intakes)
+    pools
+      .command(`${name} <provider>`)
+      .description(description)
+      .action(async (provider) => (await commands()).setIntake(environment, provider, intake));
+  pools
+    .command('reset <provider>')
+    .description('take back everything that was set: the environment alone counts again')
+    .action(async (provider) => (await commands()).resetPool(environment, provider));
+}
+
+function addPoolSet(pools: Command, environment: Environment): void {
+  pools
+    .command('set <provider>')
+    .description('change settings on every worker; "default" as a value takes back what was set')
+    .option('--concurrency <n>', 'jobs at once in each worker process')
+    .option('--global-concurrency <n>', 'jobs at once over all worker processes')
+    .option(
+      '--rate <jobs/time>',
+      'jobs that all workers together may begin in a time, such as 60/1m or 5/500ms',
+    )
+    .option('--breaker <state>', 'open or closed: holds the breaker so')
+    .option('--timeout-ms <ms>', 'longest call')
+    .option('--first-token-timeout-ms <ms>', 'longest wait for the first delta of a stream')
+    .option('--idle-timeout-ms <ms>', 'longest silence within a stream')
+    .option('--model <name>', 'model for requests that name none')
+    .option('--models <list>', 'what callers may name besides, with * for any characters, or none')
+    .option('--fallback <list>', 'whom to ask when the provider fails: provider or provider/model, or none')
+    .option('--if-version <version>', 'only if nobody has changed the settings since this version')
+    .action(async (provider, options) =>
+      (await import('./commands/pool-settings.js')).setPool(environment, provider, options),
+    );
 }
 
 function addPostCommands(quillgate: Command, environment: Environment): void {

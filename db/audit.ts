@@ -10,10 +10,13 @@ export interface AuditEntry {
   /** Who it was: the account of the operating system, and its machine. */
   actor: string;
   action: AuditAction;
-  /** Of the user or the token. */
+  /** Of the user or the token, or made from the name of the provider. */
   targetId: string;
-  /** The user's name, or that of the token's owner. */
+  /** The user's name, that of the token's owner, or the provider. */
   targetName: string;
+  /** Of settings: all that were set, and all that were set then. */
+  before?: unknown;
+  after?: unknown;
 }
 
 /** The latest entries, newest first, at most `limit`. Throws `Failure('database_unavailable')`. */
@@ -21,13 +24,19 @@ export async function listAudit(database: Database, limit: number): Promise<Audi
   const rows = await database.run((db) =>
     db.select().from(audit).orderBy(desc(audit.at), desc(audit.id)).limit(limit),
   );
-  return rows.map(({ at, actor, action, targetId, targetName }) => ({
+  return rows.map(({ id: _, at, before, after, ...entry }) => ({
     at: at.toISOString(),
-    actor,
-    action,
-    targetId,
-    targetName,
+    ...entry,
+    ...(after !== null && { before, after }),
   }));
+}
+
+/** Removes the entries that are older than so many days. Throws `Failure('database_unavailable')`. */
+export async function pruneAudit(database: Database, days: number): Promise<void> {
+  await database.run(
+    (db) => db.delete(audit).where(sql`${audit.at} < now() - ${days} * interval '1 day'`),
+    'background',
+  );
 }
 
 /** The actor of a change for which none was given. */

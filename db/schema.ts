@@ -3,6 +3,7 @@ import {
   customType,
   index,
   integer,
+  jsonb,
   pgTable,
   type SQL,
   sql,
@@ -112,7 +113,19 @@ export const tokens = pgTable('tokens', {
   revokedAt: time('revoked_at'),
 });
 
-/** The operators' changes of users and tokens; each is written by the statement that makes the change, and never updated. */
+/** What operators have set for the pools of a provider, on top of the environment; `audit` has what it was before. */
+export const poolSettings = pgTable('pool_setting', {
+  provider: text('provider').primaryKey(),
+  /** Grows with each change. */
+  version: integer('version').notNull(),
+  /** As in `shared/protocol/settings.ts`. */
+  overrides: jsonb('overrides').notNull(),
+  changedAt: time('changed_at').notNull().defaultNow(),
+  /** As in the audit. */
+  changedBy: text('changed_by').notNull(),
+});
+
+/** The operators' changes of users, tokens and settings; each is written by the statement that makes the change, and never updated. */
 export const audit = pgTable('audit', {
   id: uuid('id').primaryKey().defaultRandom(),
   /** To the microsecond: the entries are ordered by it. */
@@ -120,8 +133,11 @@ export const audit = pgTable('audit', {
   /** Account of the operating system, and its machine. */
   actor: text('actor').notNull(),
   action: text('action').$type<AuditAction>().notNull(),
-  /** Of the user or the token. */
+  /** Of the user or the token, or made from the name of the provider. */
   targetId: uuid('target_id').notNull(),
-  /** The user's name, or that of the token's owner. */
+  /** The user's name, that of the token's owner, or the provider. */
   targetName: text('target_name').notNull(),
+  /** Of settings: all that were set, and all that are set now. */
+  before: jsonb('before'),
+  after: jsonb('after'),
 });

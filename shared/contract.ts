@@ -132,8 +132,8 @@ export type UserRole = 'user' | 'admin';
 /** Every role, in the order they are listed to people. */
 export const userRoles: readonly UserRole[] = ['user', 'admin'];
 
-/** What operators do with the command line that the audit keeps. */
-export type AuditAction = 'users.add' | 'users.remove' | 'tokens.create' | 'tokens.revoke';
+/** What operators do that the audit keeps. */
+export type AuditAction = 'users.add' | 'users.remove' | 'tokens.create' | 'tokens.revoke' | 'pools.set';
 
 /** Why a request failed; the set is closed. */
 export type ProblemCode =

@@ -25,6 +25,7 @@ import { DeltaPublisher } from './job/delta-publisher.js';
 import { NextAttempts } from './job/next-attempt.js';
 import { LiveSettings } from './pool/live-settings.js';
 import { Pool } from './pool/pool.js';
+import { SettingsFollower } from './pool/settings-follower.js';
 import { openProvider } from './providers/provider-settings.js';
 
 /** Time after the grace period to close everything else; an unavailable store takes a second at each step. */
@@ -78,13 +79,30 @@ async function startPools({ config, store, instruments, log, lifecycle }: StartD
   lifecycle.opened('pools', starting, async () => {
     await Promise.all(starting.map(async (pool) => (await pool).stop(grace)));
   });
+  const settings = new Map(ids.map((id) => [id, new LiveSettings(poolSettings(config, id))]));
+  await followSettings(settings, { store, relay, log, lifecycle });
   for (const provider of providers) {
-    const settings = new LiveSettings(poolSettings(config, provider.id));
+    const own = settings.get(provider.id) ?? new LiveSettings(poolSettings(config, provider.id));
     const shared = { config, store, relay, deltas, nextAttempts, workerName, instruments, log };
-    const pool = new Pool({ provider, settings, ...shared });
+    const pool = new Pool({ provider, settings: own, ...shared });
     starting.push(pool.start().then(() => pool));
   }
   return Promise.all(starting);
+}
+
+/** Resolves once the settings are those that operators have made: a pool that is paused must not take a job. */
+async function followSettings(
+  settings: ReadonlyMap<ProviderId, LiveSettings>,
+  { store, relay, log, lifecycle }: Pick<StartDeps, 'store' | 'log' | 'lifecycle'> & { relay: Relay },
+): Promise<void> {
+  const follower = new SettingsFollower({ settings, records: store.records, relay, log });
+  lifecycle.opened('settings', follower, (open) => open.stop());
+  await whenReady(() => follower.start(), {
+    store,
+    signal: lifecycle.stopping,
+    log,
+    maxTries: maxTriesToOpen,
+  });
 }
 
 /** In PostgreSQL opening the relay and subscribing fail while the store is unavailable; queues and workers wait. */

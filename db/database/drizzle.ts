@@ -27,7 +27,7 @@ export const {
   sql,
 } = load('drizzle-orm') as typeof import('drizzle-orm');
 
-export const { alias, customType, index, integer, pgTable, text, timestamp, uniqueIndex, uuid } = load(
+export const { alias, customType, index, integer, jsonb, pgTable, text, timestamp, uniqueIndex, uuid } = load(
   'drizzle-orm/pg-core',
 ) as typeof import('drizzle-orm/pg-core');
 

@@ -1,6 +1,7 @@
-/** Whether a model may have this name. It becomes part of providers' URLs: no `..`, and nothing that needs escaping. */
-export const isModelName = (name: string): boolean =>
-  /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}$/.test(name);
+import { modelName } from '../model-names.js';
+
+/** Whether a model may have this name. */
+export const isModelName = (name: string): boolean => modelName.test(name);
 
 /** Which models callers may name at a provider, besides its default one. */
 export interface ModelRules {

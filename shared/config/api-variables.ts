@@ -87,6 +87,9 @@ export const apiVariables = {
       .pipe(varied),
     'First access token for chat with OpenAI-compatible clients, with scope chat; at least 32 characters, 8 of them different.',
   ),
+  AUDIT_DAYS: count(36_500)
+    .default(400)
+    .describe('How long the audit of what operators have done is kept, in days.'),
   CORS_ORIGINS: list
     .pipe(z.array(origin).min(1))
     .optional()

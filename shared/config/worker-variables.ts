@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
+import { modelPattern } from '../model-names.js';
 import { count, milliseconds, providerList, providerUrl, secret, text } from './variable-types.js';
 
-const modelPattern = z.string().regex(/^[A-Za-z0-9*][A-Za-z0-9._:/@*-]{0,255}$/, {
+const pattern = z.string().regex(modelPattern, {
   error: 'must be a comma list of model names, in which * stands for any characters',
 });
 
@@ -16,7 +17,7 @@ const perProvider = {
     z
       .string()
       .transform((list) => list.split(',').map((name) => name.trim()))
-      .pipe(z.array(modelPattern).max(50, 'must have at most 50 names'))
+      .pipe(z.array(pattern).max(50, 'must have at most 50 names'))
       .optional(),
   maxOutputTokens: () => count(1_000_000).default(4096),
 };

@@ -154,7 +154,7 @@ export const poolHeartbeatSchema = z.object({
   provider,
   worker: shortText,
   state: z.enum(['serving', 'probing', 'paused', 'stopped']),
-  /** Why a pool takes no jobs whose breakers are closed: `clock`, or what a later release says. */
+  /** Why a pool takes no jobs whose breakers are closed: `clock`, `operator`, or what a later release says. */
   pausedBy: shortText.optional(),
   concurrency: z.number(),
   inFlight: z.number(),
@@ -188,7 +188,7 @@ export const poolHeartbeatSchema = z.object({
   lastError: lastErrorSchema.optional(),
   /** Whether the simulator plays the provider; absent from the release before. */
   simulated: z.boolean().optional(),
-  /** Which settings the pool works by: a number that grows with every change of them; absent from the release before. */
+  /** Which settings of the operators the pool works by, as in their record; 0 without one, absent from the release before. */
   settingsVersion: z.int().optional(),
   /** The release that the worker runs, and its machine's name; absent from the release before. */
   release: shortText.optional(),
@@ -211,6 +211,8 @@ export const topics = {
   limit: (id: (typeof providerIds)[number]): string => `limit.${id}`,
   deltas: (apiNode: string): string => `deltas.${apiNode}`,
   resend: (id: (typeof providerIds)[number]): string => `resend.${id}`,
+  settings: (id: (typeof providerIds)[number]): string => `settings.${id}`,
+  allSettings: 'settings.*',
   pool: (id: (typeof providerIds)[number], worker: string): string => `pool.${id}.${worker}`,
   allPools: 'pool.>',
 } as const;

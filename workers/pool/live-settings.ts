@@ -1,31 +1,42 @@
 import type { PoolSettings } from '../../shared/config/pool-settings.js';
+import type { PoolOverrides, SettingsRecord } from '../../shared/protocol/settings.js';
+
+/** The settings of the environment, some of them replaced by those of the operators, and what operators alone can set. */
+export interface LivePoolSettings
+  extends PoolSettings,
+    Pick<PoolOverrides, 'globalConcurrency' | 'rate' | 'intake' | 'breaker'> {}
 
 /**
  * The settings of a pool while it runs. Whoever needs one reads it from `current` at the moment of use and keeps no copy,
  * so that a change takes effect at once; a job keeps the settings with which it began.
  */
 export class LiveSettings {
-  #current: PoolSettings;
-  #version = 1;
+  readonly #environment: PoolSettings;
+  #current: LivePoolSettings;
+  #version = 0;
   readonly #listeners: (() => void)[] = [];
 
-  constructor(initial: PoolSettings) {
-    this.#current = initial;
+  constructor(environment: PoolSettings) {
+    this.#environment = environment;
+    this.#current = environment;
   }
 
-  get current(): PoolSettings {
+  get current(): LivePoolSettings {
     return this.#current;
   }
 
-  /** Grows by one with each change, from 1 when the process starts. */
+  /** That of the operators' settings; 0 while there are none. */
   get version(): number {
     return this.#version;
   }
 
-  /** Replaces all settings, then calls the listeners in the order in which they came. */
-  replace(next: PoolSettings): void {
-    this.#current = next;
-    this.#version += 1;
+  /** Replaces what operators have set, then calls the listeners in the order in which they came. Does nothing unless it is newer. */
+  apply({ version, overrides }: Pick<SettingsRecord, 'version' | 'overrides'>): void {
+    if (version <= this.#version) return;
+    // Whom to ask next is decided at the API.
+    const { fallback: _, ...own } = overrides;
+    this.#current = { ...this.#environment, ...own };
+    this.#version = version;
     for (const listener of this.#listeners) listener();
   }
 

@@ -11,7 +11,7 @@ import type { Slots } from '../job/slots.js';
 import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
 import type { ClockGuard } from './clock-guard.js';
-import type { LiveSettings } from './live-settings.js';
+import type { LivePoolSettings, LiveSettings } from './live-settings.js';
 import type { PoolThrottle } from './pool-throttle.js';
 
 interface DescribedPool {
@@ -22,7 +22,7 @@ interface DescribedPool {
   circuits: Pick<Circuits, 'describe'>;
   slots: Pick<Slots, 'parked'>;
   clock: Pick<ClockGuard, 'isOff'>;
-  throttle: Pick<PoolThrottle, 'concurrency'>;
+  throttle: Pick<PoolThrottle, 'concurrency' | 'isTaking'>;
   load: Pick<LoadTracker, 'inFlight' | 'meanJobMs' | 'oldestJobMs'>;
   backlog: Pick<Backlog, 'count'>;
   metrics: Pick<PoolMetrics, 'callStats' | 'lastError'>;
@@ -44,10 +44,10 @@ export async function describePool({
   backlog,
   metrics,
 }: DescribedPool): Promise<PoolHeartbeat> {
-  const state = () => (clock.isOff ? 'paused' : poolStates[account.state]);
+  const state = () => (throttle.isTaking ? poolStates[account.state] : 'paused');
   // Parked jobs do not make the others wait longer.
   const inFlight = () => load.inFlight - slots.parked;
-  const hasRoom = state() !== 'paused' && inFlight() < throttle.concurrency;
+  const hasRoom = throttle.isTaking && !isLimited(settings.current) && inFlight() < throttle.concurrency;
   const waiting = await backlog.count({ hasRoom });
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
   const { model: defaultModel, models, isSimulated } = settings.current;
@@ -57,7 +57,7 @@ export async function describePool({
     provider: provider.id,
     worker: workerName,
     state: state(),
-    ...(clock.isOff && { pausedBy: 'clock' }),
+    ...(pausedBy({ account, clock, settings }) ?? {}),
     concurrency: throttle.concurrency,
     inFlight: inFlight(),
     ...describeWaiting(waiting),
@@ -73,6 +73,21 @@ export async function describePool({
     release,
     host: hostname(),
   };
+}
+
+/** A worker to which its queue's limit gives no job takes the queue for empty. */
+const isLimited = ({ globalConcurrency, rate }: LivePoolSettings): boolean =>
+  globalConcurrency !== undefined || rate !== undefined;
+
+/** Undefined for a pool that takes jobs, or is paused by the breaker of its account. */
+function pausedBy({
+  account,
+  clock,
+  settings,
+}: Pick<DescribedPool, 'account' | 'clock' | 'settings'>): { pausedBy: string } | undefined {
+  if (account.state === 'open') return undefined;
+  if (clock.isOff) return { pausedBy: 'clock' };
+  return settings.current.intake === 'paused' ? { pausedBy: 'operator' } : undefined;
 }
 
 function describeAccount({ state, nextProbeMs, reason }: DescribedPool['account']): ModelBreaker[] {

@@ -16,14 +16,15 @@ interface PoolThrottleDeps {
 /** The part of BullMQ's worker that the throttle sets. */
 interface ThrottledWorker {
   concurrency: number;
+  readonly opts: { limiter?: { max: number; duration: number } };
   pause(doNotWaitActive: true): Promise<void>;
   resume(): Promise<void>;
 }
 
 /**
  * Decides whether a pool takes jobs, and how many at once; nothing else pauses or resumes its worker. A pool takes no jobs
- * while the breaker of its account is open, so that a worker elsewhere gets them, nor while its clock is off: locks in
- * PostgreSQL are timed by it. To probe, it takes one job at a time, beside calls that have been hanging since before the
+ * while operators have paused it, nor while the breaker of its account is open, so that a worker elsewhere gets them, nor while its
+ * clock is off: locks in PostgreSQL are timed by it. To probe, it takes one job at a time, beside calls that have been hanging since before the
  * breaker opened. For each parked job it takes another.
  */
 export class PoolThrottle {
@@ -32,6 +33,12 @@ export class PoolThrottle {
 
   constructor(deps: PoolThrottleDeps) {
     this.#deps = deps;
+  }
+
+  /** Whether the pool takes jobs at this moment. */
+  get isTaking(): boolean {
+    const { settings, breaker, clock } = this.#deps;
+    return settings.current.intake !== 'paused' && breaker.state !== 'open' && !clock.isOff;
   }
 
   /** Jobs at once at this moment, not counting parked ones. */
@@ -47,10 +54,19 @@ export class PoolThrottle {
    * for no abandoned jobs; it does so first when it resumes.
    */
   apply(): void {
-    const { worker, breaker, slots, clock } = this.#deps;
+    const { worker, slots } = this.#deps;
     worker.concurrency = this.concurrency + slots.parked;
+    this.#applyRate();
     void worker.pause(true);
-    if (breaker.state !== 'open' && !clock.isOff) void worker.resume();
+    if (this.isTaking) void worker.resume();
+  }
+
+  /** To be called before the worker runs for the first time: one that is paused then waits to be resumed. */
+  applyFirst(): void {
+    const { worker } = this.#deps;
+    worker.concurrency = this.concurrency;
+    this.#applyRate();
+    if (!this.isTaking) void worker.pause(true);
   }
 
   /** To be called when a job has been parked or unparked; applies all changes of this turn of the event loop at once. */
@@ -61,5 +77,13 @@ export class PoolThrottle {
       this.#isDue = false;
       this.apply();
     });
+  }
+
+  /** The queue's own rate is in the store, which can be wiped; the worker's counts in the same place, and where there is one, PostgreSQL is asked how long it holds. */
+  #applyRate(): void {
+    const { worker, settings } = this.#deps;
+    const { rate } = settings.current;
+    if (rate) worker.opts.limiter = { max: rate.max, duration: rate.durationMs };
+    else delete worker.opts.limiter;
   }
 }

@@ -60,6 +60,7 @@ export class Pool {
   readonly #clock: ClockGuard;
   readonly #throttle: PoolThrottle;
   readonly #heartbeat: Heartbeat;
+  #isStarted = false;
 
   constructor(shared: PoolDeps) {
     const { provider, settings, store, relay } = shared;
@@ -96,9 +97,15 @@ export class Pool {
 
   /** Takes jobs, and resolves once that has been published; the store must be ready. */
   async start(): Promise<void> {
+    const { settings } = this.#deps;
+    const { version } = settings;
+    this.#forceBreakers();
+    this.#throttle.applyFirst();
     await this.#worker.start();
     // Not before: to apply settings resumes BullMQ's worker, which would take jobs before their cancels are listened for.
-    this.#deps.settings.onChange(() => this.#onSettings());
+    this.#isStarted = true;
+    settings.onChange(() => this.#onSettings());
+    if (settings.version !== version) this.#onSettings();
     this.#clock.start();
     await Promise.all([this.#subscribeToLimits(), this.#heartbeat.start()]);
   }
@@ -129,7 +136,7 @@ export class Pool {
       samples: new AccountSamples(),
       onChange: (state) => {
         this.#recordBreaker(state);
-        this.#apply();
+        if (this.#isStarted) this.#apply();
       },
     });
   }
@@ -158,8 +165,16 @@ export class Pool {
   }
 
   #onSettings(): void {
+    this.#forceBreakers();
     this.#slots.resize();
     this.#apply();
+  }
+
+  /** The account's alone is held open: that stops all models. */
+  #forceBreakers(): void {
+    const { breaker } = this.#deps.settings.current;
+    this.#account.force(breaker);
+    this.#circuits.force(breaker === 'closed' ? 'closed' : undefined);
   }
 
   /** While the account's breaker probes, the end of a job makes room for another. */

@@ -19,6 +19,7 @@ import { addJob, retryBriefly } from '../../../shared/queue/add-attempt.js';
 import { priorityOf, type ShareLevel } from '../../../shared/queue/priority.js';
 import type { QueueDepth, QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../../../shared/queue/relay.js';
+import { type SettingsChannel, syncLimits } from '../../../shared/queue/settings-records.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { retry } from '../../../shared/runtime/retry.js';
 import { withTimeout } from '../../../shared/runtime/with-timeout.js';
@@ -161,6 +162,15 @@ export class JobClient {
     this.#cancellation.cancelUnconfirmed(job);
   }
 
+  /** The way of operators' settings to the workers. */
+  get settingsChannel(): SettingsChannel {
+    return {
+      records: this.#store.records,
+      syncLimits: (id) => syncLimits(this.#store, this.#queueOf(id), id),
+      publish: (record) => this.#channels.relay.publish(topics.settings(record.provider), record),
+    };
+  }
+
   async close(): Promise<void> {
     this.#results.stop();
     await withTimeout(closeTimeoutMs, this.#cancellation.flush()).catch(() => undefined);
@@ -175,6 +185,7 @@ export class JobClient {
       this.pools.onHeartbeat(heartbeat);
       this.fleet.onHeartbeat(heartbeat);
     });
+    await this.pools.settings.follow(relay);
     await relay.receive(topics.reply(this.#replyTo), resultMessageSchema, onResult);
     await relay.subscribe(topics.storedResult, resultMessageSchema, onResult);
     await relay.receive(topics.deltas(this.#replyTo), deltasSchema, (message) => this.#onDeltas(message));

@@ -2,6 +2,7 @@ import { isModelAllowed } from '../../../shared/config/allowed-models.js';
 import type { ProviderId, Target } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+import { FleetSettings } from './fleet-settings.js';
 import { ModelList } from './model-list.js';
 import { type CountedJob, type JobOwner, OutstandingJobs } from './outstanding-jobs.js';
 import { estimateWaitMs, type LivePool } from './wait-estimate.js';
@@ -40,6 +41,8 @@ const abandonedAfterMs = 2 * heartbeatTtlMs;
 export class PoolRegistry {
   /** The models that callers may name. */
   readonly models: ModelList;
+  /** What operators have set. */
+  readonly settings = new FleetSettings();
   readonly #now: () => number;
   readonly #heartbeats = new Map<ProviderId, Map<string, LastHeartbeat>>();
   /** When the last heartbeat of a provider's pools arrived. */
@@ -80,9 +83,13 @@ export class PoolRegistry {
 
   /** How many jobs all live pools can run at once, over all providers; undefined while none is known. */
   totalConcurrency(): number | undefined {
-    const pools = [...this.#heartbeats.keys()].flatMap((provider) => [...this.#workersOf(provider).values()]);
-    if (pools.length === 0) return undefined;
-    return pools.reduce((total, { heartbeat }) => total + heartbeat.concurrency, 0);
+    const totals = [...this.#heartbeats.keys()].flatMap((provider) => {
+      const pools = [...this.#workersOf(provider).values()];
+      if (pools.length === 0) return [];
+      const places = pools.reduce((total, { heartbeat }) => total + heartbeat.concurrency, 0);
+      return Math.min(places, this.settings.of(provider).globalConcurrency ?? places);
+    });
+    return totals.length === 0 ? undefined : totals.reduce((total, places) => total + places, 0);
   }
 
   /** The last heartbeats of a provider's live workers; undefined as long as nothing is known of them. */
@@ -93,7 +100,8 @@ export class PoolRegistry {
 
   /**
    * Throws unless a new job would be done in time, or begun in time if it is a stream:
-   * - `provider_unavailable` when no live worker would take it or call its model;
+   * - `provider_unavailable` when no live worker would take it or call its model, or operators drain the provider. Pools that
+   *   operators have paused count as if they went on now: nobody knows when they will;
    * - `invalid_request` when no pool may call the model it names, or has a default one if it names none;
    * - `overloaded` when the wait estimated from the backlog is longer than `timeoutMs`. Asynchronous jobs come after all others,
    *   and a user's after those that the user has outstanding;
@@ -101,12 +109,15 @@ export class PoolRegistry {
    */
   admit(owner: JobOwner, { timeoutMs, model, isStream }: JobRequirements): void {
     const { provider, isAsync } = owner;
+    const { intake, ...limits } = this.settings.of(provider);
+    if (intake === 'draining') throw new Failure('provider_unavailable', { provider });
     const live = this.#livePools(provider, model);
     if (live.length === 0 && this.#now() - this.#since < heartbeatTtlMs) return;
     const able = poolsFor(model, { provider, live });
     const own = this.#outstanding.of(provider);
     const level = this.#outstanding.nextLevel(owner);
-    const waitMs = estimateWaitMs(able, { own, isAsync, level, isStream: isStream ?? false });
+    const newcomer = { own, isAsync, level, isStream: isStream ?? false };
+    const waitMs = estimateWaitMs(able, newcomer, limits);
     if (waitMs <= timeoutMs) return;
     const heldMs = Math.min(...able.map((pool) => pool.heldMs));
     if (heldMs > 0 && waitMs - heldMs <= timeoutMs)
@@ -116,18 +127,19 @@ export class PoolRegistry {
 
   /** Whether a live pool takes jobs of the provider for the model, or may, as long as nothing is known of its pools. */
   isServed({ provider, model }: Target): boolean {
+    if (this.settings.of(provider).intake === 'draining') return false;
     const live = this.#livePools(provider, model);
     if (live.length === 0) return this.#now() - this.#since < heartbeatTtlMs;
     return live.some((pool) => pool.state !== 'paused' && serves(pool, model));
   }
 
   /**
-   * Whether nobody takes the jobs that wait for it: all its pools have paused, or have been silent for so long that the next heartbeats
+   * Whether nobody takes the jobs that wait for it: all its pools have paused by themselves, or have been silent for so long that the next heartbeats
    * after an outage of the store would have come.
    */
   isAbandoned({ provider, model }: Target): boolean {
     const live = this.#livePools(provider, model);
-    if (live.length > 0) return live.every(({ state }) => state === 'paused');
+    if (live.length > 0) return live.every(refusesJobs);
     const heardAt = Math.max(this.#heardAt.get(provider) ?? this.#since, this.#since);
     return this.#now() - heardAt > abandonedAfterMs;
   }
@@ -151,7 +163,7 @@ function poolsFor(
   model: string | undefined,
   { provider, live }: { provider: ProviderId; live: readonly LivePool[] },
 ): LivePool[] {
-  const unpaused = live.filter(({ state }) => state !== 'paused');
+  const unpaused = live.filter((pool) => !refusesJobs(pool));
   if (unpaused.length === 0) throw new Failure('provider_unavailable', { provider });
   if (!unpaused.some((pool) => serves(pool, model))) throw modelNotAllowed(provider);
   const closed = unpaused.filter(({ openForMs }) => openForMs === 0);
@@ -159,6 +171,10 @@ function poolsFor(
   const retryAfterMs = Math.min(...unpaused.map(({ openForMs }) => openForMs));
   throw new Failure('provider_unavailable', { provider, retryAfterMs });
 }
+
+/** What operators have paused goes on with what waits for it. */
+const refusesJobs = ({ state, pausedBy }: PoolHeartbeat): boolean =>
+  state === 'paused' && pausedBy !== 'operator';
 
 /** The previous release does not send the name of its default model: then the worker decides. */
 function serves(heartbeat: PoolHeartbeat, model: string | undefined): boolean {

@@ -1,5 +1,9 @@
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+import type { PoolOverrides } from '../../../shared/protocol/settings.js';
 import { countAll, countUpTo, type ShareLevel, type WaitingByLevel } from '../../../shared/queue/priority.js';
+
+/** What holds for all pools of a provider together. */
+export type QueueLimits = Pick<PoolOverrides, 'globalConcurrency' | 'rate'>;
 
 /** A worker's last heartbeat, and for how much longer it holds a model back or has its breaker open, in milliseconds. */
 export type LivePool = PoolHeartbeat & { readonly heldMs: number; readonly openForMs: number };
@@ -17,10 +21,14 @@ interface NewJobPosition {
  * Milliseconds until a job that is added now is done: until a pool is no longer held back, and the backlog before the job is
  * done. The pool that is held longest may have the most room, so each hold is tried with the pools that take jobs by then.
  */
-export function estimateWaitMs(pools: LivePool[], newcomer: NewJobPosition): number {
+export function estimateWaitMs(
+  pools: LivePool[],
+  newcomer: NewJobPosition,
+  limits: QueueLimits = {},
+): number {
   const waits = pools.map(({ heldMs }) => {
     const taking = pools.filter((pool) => pool.heldMs <= heldMs);
-    return heldMs + estimateBacklogMs(taking, newcomer);
+    return heldMs + estimateBacklogMs(taking, newcomer, limits);
   });
   return Math.min(...waits);
 }
@@ -30,15 +38,25 @@ const safetyFactor = 1.1;
 
 /**
  * 0 while there is room; else the time in which the pools, at their pace, do the jobs before a new one and the new one itself: a
- * job that only starts before its deadline costs a call that helps nobody, unless it is a stream.
+ * job that only starts before its deadline costs a call that helps nobody, unless it is a stream. With a rate it is at least the
+ * time in which the jobs before it may begin.
  */
-function estimateBacklogMs(heartbeats: PoolHeartbeat[], newcomer: NewJobPosition): number {
-  const concurrency = sumOf(heartbeats, ({ concurrency }) => concurrency);
+function estimateBacklogMs(
+  heartbeats: PoolHeartbeat[],
+  newcomer: NewJobPosition,
+  { globalConcurrency = Infinity, rate }: QueueLimits,
+): number {
+  const places = sumOf(heartbeats, ({ concurrency }) => concurrency);
+  const concurrency = Math.min(places, globalConcurrency);
   const ahead = countAhead(heartbeats, newcomer, concurrency);
-  if (ahead < concurrency) return 0;
-  const jobsPerMs = paceOf(heartbeats);
+  const jobsPerMs = paceOf(heartbeats) * (concurrency / places);
+  const queued = Math.max(0, ahead - sumOf(heartbeats, ({ inFlight }) => inFlight));
+  const beginMs = rate ? (queued / rate.max) * rate.durationMs : 0;
+  const lastJobs = newcomer.isStream ? 0 : concurrency;
+  const rateMs = beginMs > 0 && jobsPerMs > 0 ? beginMs + lastJobs / jobsPerMs : beginMs;
   const jobsToWaitFor = newcomer.isStream ? ahead - concurrency + 1 : ahead + 1;
-  return jobsPerMs === 0 ? 0 : Math.round((jobsToWaitFor / jobsPerMs) * safetyFactor);
+  const backlogMs = ahead < concurrency || jobsPerMs === 0 ? 0 : jobsToWaitFor / jobsPerMs;
+  return Math.round(Math.max(backlogMs, rateMs) * safetyFactor);
 }
 
 /** Jobs per millisecond of all pools; 0 while none knows how long a job takes. A pool that does not know counts as average. */

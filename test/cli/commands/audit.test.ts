@@ -48,8 +48,8 @@ describe('printAudit', () => {
       entry('users.add', user.id),
     ]);
     const { stdout } = await printed();
-    expect(stdout).toMatch(/^AT +BY +ACTION +ID +NAME\n/);
-    expect(stdout).toMatch(new RegExp(`\\S+Z +${actor} +users\\.add +${user.id} +Zoë\n$`));
+    expect(stdout).toMatch(/^AT +BY +ACTION +ID +NAME +BEFORE +AFTER\n/);
+    expect(stdout).toMatch(new RegExp(`\\S+Z +${actor} +users\\.add +${user.id} +Zoë +- +-\n$`));
     for (const secret of [user.secret, one.token, two.token]) expect(stdout).not.toContain(secret);
   });
 
@@ -67,7 +67,10 @@ describe('printAudit', () => {
   });
 
   it('prints as many as are asked for, and a remark when there are none', async () => {
-    expect(await printed()).toEqual({ stdout: '', stderr: 'Nothing was done to users or tokens yet.\n' });
+    expect(await printed()).toEqual({
+      stdout: '',
+      stderr: 'Nothing was done to users, tokens or settings yet.\n',
+    });
     expect((await printed({ json: true })).stdout).toBe('[]\n');
     for (const name of ['a', 'b', 'c']) await run(() => addUser(environment, name, {}));
     expect((await printed({ limit: '2' })).stdout.split('\n')).toHaveLength(4);

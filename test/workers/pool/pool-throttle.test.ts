@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { PoolSettings } from '../../../shared/config/pool-settings.js';
 import type { BreakerState } from '../../../workers/job/breaker.js';
+import type { LivePoolSettings } from '../../../workers/pool/live-settings.js';
 import { PoolThrottle } from '../../../workers/pool/pool-throttle.js';
 
 let throttle: PoolThrottle;
 let breaker: { state: BreakerState; isProbing: boolean };
 let slots: { parked: number };
-let settings: { current: PoolSettings };
+let settings: { current: LivePoolSettings };
 let load: { inFlight: number };
 let worker: ReturnType<typeof createRecordingWorker>;
 
@@ -14,6 +14,7 @@ let worker: ReturnType<typeof createRecordingWorker>;
 function createRecordingWorker() {
   return {
     concurrency: 20,
+    opts: {} as { limiter?: { max: number; duration: number } },
     takes: true,
     /** Its concurrency at each `resume`. */
     resumedWith: [] as number[],
@@ -70,6 +71,24 @@ describe('apply', () => {
     expect(when('closed').takes).toBe(true);
   });
 
+  it('lets it take none while operators have paused it, whatever else ends meanwhile', () => {
+    settings.current = { ...settings.current, intake: 'paused' };
+    expect(when('closed').takes).toBe(false);
+    expect(when('half-open').takes).toBe(false);
+    settings.current = { ...settings.current, intake: 'draining' };
+    expect(when('closed').takes).toBe(true);
+  });
+
+  it('gives the worker the rate of the queue, for as long as there is one', () => {
+    settings.current = { ...settings.current, rate: { max: 3, durationMs: 1000 } };
+    when('closed');
+    expect(worker.opts).toEqual({ limiter: { max: 3, duration: 1000 } });
+    const { rate: _, ...unlimited } = settings.current;
+    settings.current = unlimited;
+    when('closed');
+    expect(worker.opts).toEqual({});
+  });
+
   it('takes one at a time to probe, and all again when the breaker has closed', () => {
     expect(when('half-open').concurrency).toBe(1);
     expect(when('closed').concurrency).toBe(20);
@@ -104,6 +123,17 @@ describe('apply', () => {
     settings.current = { ...settings.current, concurrency: 3 };
     when('closed');
     expect(worker.resumedWith).toEqual([1, 20, 3]);
+  });
+});
+
+describe('applyFirst', () => {
+  it('keeps a worker that has not run from running only while it is to take nothing', () => {
+    throttle.applyFirst();
+    expect(worker.takes).toBe(true);
+    expect(worker.resumedWith).toEqual([]);
+    settings.current = { ...settings.current, intake: 'paused' };
+    throttle.applyFirst();
+    expect(worker.takes).toBe(false);
   });
 });
 

@@ -6,6 +6,7 @@ import { openInstruments } from '../../../shared/metrics/instruments.js';
 import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import { encodeChatJob, type PoolHeartbeat, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
+import type { PoolOverrides } from '../../../shared/protocol/settings.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { release } from '../../../shared/runtime/release.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
@@ -109,6 +110,7 @@ describe.each(stores)('Pool on $name', (choice) => {
     } as const;
     return queue.add('chat', encodeChatJob(job), { jobId: randomUUID() });
   };
+  const change = (overrides: PoolOverrides) => settings.apply({ version: settings.version + 1, overrides });
   const lastHeartbeat = () =>
     relay.published.findLast(({ topic }) => topic === 'pool.openai.test')?.message as PoolHeartbeat;
 
@@ -133,22 +135,21 @@ describe.each(stores)('Pool on $name', (choice) => {
     gate.resolve();
     await Promise.all([add(), add()]);
     const calls = { count: 2, errorRate: 0, rateLimitRate: 0, latencyMs: expect.anything() };
-    const first = { release, host: hostname(), settingsVersion: 1, calls, simulated: false };
+    const first = { release, host: hostname(), settingsVersion: 0, calls, simulated: false };
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(first), patience);
-    settings.replace({ ...settings.current, isSimulated: true });
-    const second = { settingsVersion: 2, simulated: true };
-    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(second), patience);
+    change({});
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ settingsVersion: 1 }), patience);
   });
 
   it('takes more jobs at once when the concurrency grows, and fewer when it shrinks', async () => {
     await Promise.all([add(), add(), add(), add(), add()]);
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ inFlight: 2, waiting: 3 }), patience);
-    settings.replace({ ...settings.current, concurrency: 5 });
+    change({ concurrency: 5 });
     const full = { concurrency: 5, inFlight: 5, waiting: 0 };
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(full), patience);
     expect(requests).toHaveLength(5);
 
-    settings.replace({ ...settings.current, concurrency: 1 });
+    change({ concurrency: 1 });
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ concurrency: 1 }), patience);
     const first = gate;
     gate = Promise.withResolvers();
@@ -160,7 +161,32 @@ describe.each(stores)('Pool on $name', (choice) => {
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ inFlight: 0, waiting: 0 }), patience);
   });
 
-  it('goes by the models and the token limit of the moment at which a job begins', async () => {
+  it('takes nothing while operators have paused it, not even what it waited for, and goes on afterwards', async () => {
+    // By the third second it waits for a job.
+    await relay.publishedAtLeast(3);
+    change({ intake: 'paused' });
+    await Promise.all([add(), add()]);
+    const paused = { state: 'paused', pausedBy: 'operator', inFlight: 0, waiting: 2 };
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(paused), patience);
+    expect(requests).toEqual([]);
+    change({ intake: 'draining' });
+    gate.resolve();
+    await vi.waitFor(() => expect(requests).toHaveLength(2), patience);
+  });
+
+  it('takes nothing while its breaker is held open, and says why', async () => {
+    change({ breaker: 'open' });
+    const held = {
+      state: 'paused',
+      breakers: [{ model: null, state: 'open', nextProbeMs: 0, reason: 'operator' }],
+    };
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(held), patience);
+    change({});
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ state: 'serving' }), patience);
+    expect(lastHeartbeat().breakers).toBeUndefined();
+  });
+
+  it('goes by the models of the moment at which a job begins', async () => {
     gate.resolve();
     const run = async (model?: string) => {
       const { id = '' } = await add(model);
@@ -168,14 +194,14 @@ describe.each(stores)('Pool on $name', (choice) => {
       await vi.waitFor(async () => expect((await jobOf())?.finishedOn).toBeDefined(), patience);
       return decodeOutcome((await jobOf())?.returnvalue);
     };
-    settings.replace({ ...settings.current, models: ['n-*'], maxOutputTokens: 7 });
+    change({ models: ['n-*'] });
     expect(await run('n-1')).toMatchObject({ kind: 'ok' });
-    settings.replace({ ...settings.current, model: 'other', models: ['o-*'], maxOutputTokens: 8 });
+    change({ model: 'other', models: ['o-*'] });
     expect(await run('n-1')).toMatchObject({ kind: 'failed', code: 'invalid_request' });
     expect(await run()).toMatchObject({ kind: 'ok' });
     expect(requests).toMatchObject([
-      { model: 'n-1', maxOutputTokens: 7 },
-      { model: 'other', maxOutputTokens: 8 },
+      { model: 'n-1', maxOutputTokens: 1 },
+      { model: 'other', maxOutputTokens: 1 },
     ]);
     expect(lastHeartbeat()).toMatchObject({ defaultModel: 'other', models: ['o-*'] });
   });

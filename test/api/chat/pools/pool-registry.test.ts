@@ -4,6 +4,7 @@ import type { JobOwner } from '../../../../api/chat/pools/outstanding-jobs.js';
 import { PoolRegistry } from '../../../../api/chat/pools/pool-registry.js';
 import type { Failure } from '../../../../shared/failures.js';
 import type { PoolHeartbeat } from '../../../../shared/protocol/messages.js';
+import type { SettingsRecord } from '../../../../shared/protocol/settings.js';
 
 const startMs = 1_000_000;
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
@@ -362,6 +363,64 @@ describe('a pool that is held back', () => {
     expect(verdict({ timeoutMs: 4000 })).toBe('admitted');
     heartbeat({ state: 'paused', heldForMs: 2000, concurrency: 90, waiting: 99 });
     expect(verdict({ timeoutMs: 4000 })).toBe('overloaded');
+  });
+});
+
+describe('what operators have set', () => {
+  const set = (overrides: SettingsRecord['overrides'], version = 1) =>
+    pools.settings.apply({ v: 1, provider: 'openai', version, overrides, changedAt: '', changedBy: 'ann' });
+
+  beforeEach(() => {
+    afterGrace();
+  });
+
+  it('has a draining provider take nothing new, not as a fallback either, until the drain is over', () => {
+    heartbeat();
+    set({ intake: 'draining' });
+    expect(verdict()).toBe('provider_unavailable');
+    expect(pools.isServed({ provider: 'openai' })).toBe(false);
+    expect(pools.isAbandoned({ provider: 'openai' })).toBe(false);
+    set({ intake: 'paused' }, 1);
+    expect(verdict()).toBe('provider_unavailable');
+    set({}, 2);
+    expect(verdict()).toBe('admitted');
+  });
+
+  it('admits to pools that are paused what they would do in time if they went on now', () => {
+    set({ intake: 'paused' });
+    heartbeat({ state: 'paused', pausedBy: 'operator', waiting: 19 });
+    expect(verdict({ timeoutMs: 2200 })).toBe('admitted');
+    expect(verdict({ timeoutMs: 2199 })).toBe('overloaded');
+    // What waits there is not passed on.
+    expect(pools.isAbandoned({ provider: 'openai' })).toBe(false);
+    heartbeat({ state: 'paused', pausedBy: 'clock' });
+    expect(verdict()).toBe('provider_unavailable');
+    expect(pools.isAbandoned({ provider: 'openai' })).toBe(true);
+  });
+
+  it('has no more jobs at once than all pools together may have', () => {
+    heartbeat({ inFlight: 5, waiting: 4 });
+    expect(verdict({ timeoutMs: 0 })).toBe('admitted');
+    set({ globalConcurrency: 5 });
+    expect(verdict({ timeoutMs: 2200 })).toBe('admitted');
+    expect(verdict({ timeoutMs: 2199 })).toBe('overloaded');
+    expect(pools.totalConcurrency()).toBe(5);
+    set({ globalConcurrency: 50 }, 2);
+    expect(verdict({ timeoutMs: 0 })).toBe('admitted');
+    expect(pools.totalConcurrency()).toBe(10);
+  });
+
+  it('has jobs begin no faster than the rate, although there is room', () => {
+    heartbeat({ waiting: 6 });
+    set({ rate: { max: 3, durationMs: 10_000 } });
+    // 20 s until it begins, and a second until it is done.
+    expect(verdict({ timeoutMs: 23_100 })).toBe('admitted');
+    expect(verdict({ timeoutMs: 23_099 })).toBe('overloaded');
+    expect(verdict({ timeoutMs: 22_000, isStream: true })).toBe('admitted');
+    heartbeat();
+    expect(verdict({ timeoutMs: 0 })).toBe('admitted');
+    for (let n = 0; n < 6; n += 1) addJob(me);
+    expect(verdict({ timeoutMs: 20_000 })).toBe('overloaded');
   });
 });
 

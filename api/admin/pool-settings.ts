@@ -1,0 +1,90 @@
+import type { Database } from '../../db/database/client.js';
+import type { PoolSetting } from '../../db/settings/pool-settings.js';
+import { changePoolSetting, listPoolSettings } from '../../db/settings/pool-settings.js';
+import type { ProblemError, ProviderId } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
+import { copySettings, readSettings, type SettingsChannel } from '../../shared/queue/settings-records.js';
+
+/** What somebody wants a provider's settings to be. */
+export interface WantedSettings {
+  readonly provider: ProviderId;
+  /** All that shall replace the environment. */
+  readonly overrides: PoolOverrides;
+  /** The version that the change is based on; 0 when nothing was ever set. */
+  readonly expected: number;
+  readonly changedBy: string;
+}
+
+interface ChangeDeps {
+  readonly database: Pick<Database, 'run'>;
+  readonly channel: SettingsChannel;
+}
+
+/** A provider's settings, and whether the queue's store has them; if not, the API processes copy them when it is back. */
+export interface ChangedSettings extends PoolSetting {
+  readonly isCopied: boolean;
+}
+
+/** Settings from outside, such as a JSON body. Throws `invalid_request` with a pointer to each place that is wrong. */
+export function parseOverrides(given: unknown): PoolOverrides {
+  const { data, error } = newOverridesSchema.safeParse(given);
+  if (data) return data;
+  throw new Failure('invalid_request', { errors: error.issues.flatMap(toProblemErrors) });
+}
+
+type Issue = NonNullable<ReturnType<typeof newOverridesSchema.safeParse>['error']>['issues'][number];
+
+/** Names of unknown settings are the caller's own; they are not repeated. */
+function toProblemErrors({ code, path, message }: Issue): ProblemError[] {
+  const detail =
+    code === 'unrecognized_keys' ? 'must have no other settings than the documented ones' : message;
+  return [{ pointer: path.map((part) => `/${String(part)}`).join(''), detail }];
+}
+
+/** The settings of a provider that count: those of the database, or newer ones that only the queue's store has. */
+export async function readPoolSettings(
+  provider: ProviderId,
+  { database, channel }: ChangeDeps,
+): Promise<{ stored: PoolSetting | undefined; current: PoolSetting | undefined }> {
+  const [rows, [record]] = await Promise.all([
+    listPoolSettings(database),
+    readSettings(channel.records, [provider]).catch((cause) => {
+      throw new Failure('queue_unavailable', { cause });
+    }),
+  ]);
+  const stored = rows.find((row) => row.provider === provider);
+  const isNewer = record !== undefined && record.version > (stored?.version ?? 0);
+  return { stored, current: isNewer ? record : stored };
+}
+
+/**
+ * Changes the settings of a provider, for everybody: in the database with the audit, then in the queue's store, for the workers. Throws
+ * `precondition_failed`, which says who was first, `database_unavailable`, and `queue_unavailable` before anything was changed.
+ */
+export async function changePoolSettings(wanted: WantedSettings, deps: ChangeDeps): Promise<ChangedSettings> {
+  const { provider, overrides, expected, changedBy } = wanted;
+  const { stored, current } = await readPoolSettings(provider, deps);
+  if ((current?.version ?? 0) !== expected) throw changedBefore(current);
+  const changed = await changePoolSetting(deps.database, {
+    ...{ provider, overrides, changedBy },
+    expected: stored?.version ?? 0,
+    version: expected + 1,
+  });
+  if (changed === undefined) throw changedBefore((await readPoolSettings(provider, deps)).current);
+  return {
+    ...changed,
+    isCopied: await copySettings(changed, deps.channel).then(
+      () => true,
+      () => false,
+    ),
+  };
+}
+
+function changedBefore(current: PoolSetting | undefined): Failure {
+  const { version = 0, changedBy = 'nobody', changedAt = '' } = current ?? {};
+  return new Failure('precondition_failed', {
+    detail: `The settings have changed since: version ${version}, by ${changedBy}${changedAt && `, ${changedAt}`}.`,
+    headers: { ETag: `"${version}"` },
+  });
+}

@@ -1,0 +1,36 @@
+import type { ProviderId } from '../../../shared/contract.js';
+import { topics } from '../../../shared/protocol/messages.js';
+import {
+  type PoolOverrides,
+  type SettingsRecord,
+  settingsRecordSchema,
+} from '../../../shared/protocol/settings.js';
+import type { Relay } from '../../../shared/queue/relay.js';
+
+const none: PoolOverrides = {};
+
+/** What operators have set for each provider, as far as this API process knows. */
+export class FleetSettings {
+  readonly #records = new Map<ProviderId, SettingsRecord>();
+
+  /** Takes over what is published from now on. */
+  follow(relay: Pick<Relay, 'subscribe'>): Promise<void> {
+    return relay.subscribe(topics.allSettings, settingsRecordSchema, (record) => this.apply(record));
+  }
+
+  /** Takes over the settings unless those that are known are as new or newer. */
+  apply(record: SettingsRecord): void {
+    const known = this.#records.get(record.provider);
+    if (known === undefined || record.version > known.version) this.#records.set(record.provider, record);
+  }
+
+  /** What replaces the environment; nothing for a provider for which nothing was set. */
+  of(provider: ProviderId): PoolOverrides {
+    return this.#records.get(provider)?.overrides ?? none;
+  }
+
+  /** The newest record of the provider. */
+  recordOf(provider: ProviderId): SettingsRecord | undefined {
+    return this.#records.get(provider);
+  }
+}

@@ -1,0 +1,191 @@
+import { changePoolSettings, parseOverrides, readPoolSettings } from '../../api/admin/pool-settings.js';
+import { viewSettings } from '../../api/admin/settings-view.js';
+import type { Environment } from '../../shared/config/config.js';
+import { parseTargets } from '../../shared/config/targets.js';
+import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { Failure, failureKinds } from '../../shared/failures.js';
+import type { PoolOverrides } from '../../shared/protocol/settings.js';
+import { StartupError } from '../../shared/runtime/program.js';
+import { retry } from '../../shared/runtime/retry.js';
+import { actor } from '../identities.js';
+import { renderTable } from '../output/table.js';
+import { type SettingsStores, withSettings } from '../settings-channel.js';
+
+/** The options of `quillgate pools set`, as they are typed; `default` takes back what was set. */
+export interface SetOptions {
+  concurrency?: string;
+  globalConcurrency?: string;
+  rate?: string;
+  breaker?: string;
+  timeoutMs?: string;
+  firstTokenTimeoutMs?: string;
+  idleTimeoutMs?: string;
+  model?: string;
+  models?: string;
+  fallback?: string;
+  ifVersion?: string;
+}
+
+/** What becomes of the settings of a provider. */
+type Change = (before: PoolOverrides) => PoolOverrides;
+
+/** `quillgate pools list`: the settings of the pools that can be changed, and where each comes from. */
+export async function listPools(environment: Environment, { json }: { json?: boolean }): Promise<void> {
+  const pools = await withSettings(environment, (stores) =>
+    Promise.all(providerIds.map((id) => viewPool(id, stores))),
+  );
+  process.stdout.write(json ? `${JSON.stringify(pools, null, 2)}\n` : renderPools(pools));
+}
+
+/** `quillgate pools set`: throws `StartupError` for bad options, and when somebody else has changed the settings since `--if-version`. */
+export async function setPool(
+  environment: Environment,
+  provider: string,
+  { ifVersion, ...options }: SetOptions,
+): Promise<void> {
+  const given = Object.entries(options);
+  if (given.length === 0) throw new StartupError('Name a setting to change; see quillgate pools set --help.');
+  if (ifVersion !== undefined && !/^\d{1,9}$/.test(ifVersion))
+    throw new StartupError('--if-version must be a version, as quillgate pools list shows it.');
+  const changes = given.map(
+    ([name, text]) => [name, readOption(name as keyof typeof options, text)] as const,
+  );
+  const change: Change = (before) => {
+    const wanted = Object.entries({ ...before, ...Object.fromEntries(changes) });
+    return checked(Object.fromEntries(wanted.filter(([, value]) => value !== undefined)));
+  };
+  await changePool(environment, provider, { change, ...(ifVersion && { expected: Number(ifVersion) }) });
+}
+
+/** `quillgate pools pause`, `drain` and `resume`. */
+export async function setIntake(
+  environment: Environment,
+  provider: string,
+  intake: PoolOverrides['intake'] | 'open',
+): Promise<void> {
+  const change: Change = ({ intake: _, ...others }) =>
+    intake && intake !== 'open' ? { ...others, intake } : others;
+  await changePool(environment, provider, { change });
+}
+
+/** `quillgate pools reset`: the environment alone counts again. */
+export async function resetPool(environment: Environment, provider: string): Promise<void> {
+  await changePool(environment, provider, { change: () => ({}) });
+}
+
+interface PoolChange {
+  readonly change: Change;
+  /** The version that it is based on; absent means whatever is there. */
+  readonly expected?: number;
+}
+
+/** Others who change the same settings at the same time. */
+const maxTries = 5;
+const pauseMs = 20;
+
+async function changePool(
+  environment: Environment,
+  name: string,
+  { change, expected }: PoolChange,
+): Promise<void> {
+  const provider = providerIds.find((id) => id === name);
+  if (provider === undefined)
+    throw new StartupError(`The provider must be one of: ${providerIds.join(', ')}.`);
+  const shouldRetry = (error: unknown) => expected === undefined && isOvertaken(error);
+  const { isCopied, pool } = await withSettings(environment, async (stores) => {
+    const changing = { provider, change, expected };
+    const changed = await retry(() => changeOnce(stores, changing), { pauseMs, maxTries, shouldRetry });
+    return { ...changed, pool: await viewPool(provider, stores) };
+  }).catch((error) => {
+    throw error instanceof Failure
+      ? new StartupError(error.facts.detail ?? failureKinds[error.code].detail)
+      : error;
+  });
+  process.stdout.write(renderPools([pool]));
+  if (!isCopied)
+    process.stderr.write("The queue's store does not answer: workers learn of the change when it is back.\n");
+}
+
+async function changeOnce(
+  stores: SettingsStores,
+  { provider, change, expected }: { provider: ProviderId; change: Change; expected: number | undefined },
+) {
+  const { current } = await readPoolSettings(provider, stores);
+  const overrides = change(current?.overrides ?? {});
+  const base = expected ?? current?.version ?? 0;
+  return changePoolSettings({ provider, overrides, expected: base, changedBy: actor() }, stores);
+}
+
+const isOvertaken = (error: unknown): boolean =>
+  error instanceof Failure && error.code === 'precondition_failed';
+
+async function viewPool(provider: ProviderId, stores: SettingsStores) {
+  const { current } = await readPoolSettings(provider, stores);
+  const { version = 0, changedAt = null, changedBy = null, overrides = {} } = current ?? {};
+  return {
+    provider,
+    version,
+    changedAt,
+    changedBy,
+    settings: viewSettings(stores.config, provider, overrides),
+  };
+}
+
+type PoolView = Awaited<ReturnType<typeof viewPool>>;
+
+function renderPools(pools: readonly PoolView[]): string {
+  const rows = pools.flatMap(({ provider, version, changedAt, changedBy, settings }) =>
+    settings.map(({ name, value, source }) => {
+      const by = source === 'override' ? [String(version), changedAt, changedBy] : [null, null, null];
+      return [provider, name, value === null ? null : JSON.stringify(value), source, ...by];
+    }),
+  );
+  return renderTable(['provider', 'setting', 'value', 'source', 'version', 'changed', 'by'], rows);
+}
+
+type Option = keyof Omit<SetOptions, 'ifVersion'>;
+
+/** Undefined takes back what was set. Throws `StartupError`. */
+function readOption(name: Option, text: string): unknown {
+  if (text === 'default') return undefined;
+  switch (name) {
+    case 'rate':
+      return readRate(text);
+    case 'breaker':
+    case 'model':
+      return text;
+    case 'models':
+      return text === 'none' ? [] : text.split(',').map((part) => part.trim());
+    case 'fallback':
+      return parseTargets(text) ?? text;
+    default:
+      return /^\d{1,9}$/.test(text) ? Number(text) : text;
+  }
+}
+
+const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** `60/1m`: so many jobs in such a time. */
+function readRate(text: string): unknown {
+  const {
+    max,
+    count = '1',
+    unit,
+  } = /^(?<max>\d{1,9})\/(?<count>\d{1,9})?(?<unit>ms|s|m|h)$/.exec(text)?.groups ?? {};
+  if (max === undefined)
+    throw new StartupError('--rate must be like 60/1m or 5/500ms: jobs, and the time for them.');
+  return { max: Number(max), durationMs: Number(count) * units[unit as keyof typeof units] };
+}
+
+/** As for everybody; says which option is wrong. */
+function checked(overrides: unknown): PoolOverrides {
+  try {
+    return parseOverrides(overrides);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    const problems = (error.facts.errors ?? []).map(
+      ({ pointer, detail }) => `${pointer.slice(1)}: ${detail}`,
+    );
+    throw new StartupError(`These settings cannot be:\n${problems.map((line) => `  ${line}`).join('\n')}`);
+  }
+}

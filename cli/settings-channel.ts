@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import type { Database } from '../db/database/client.js';
+import type { Config, Environment } from '../shared/config/config.js';
+import type { ProviderId } from '../shared/contract.js';
+import { queueName, topics } from '../shared/protocol/messages.js';
+import type { QueueStore } from '../shared/queue/queue-store.js';
+import { openRelay } from '../shared/queue/relay.js';
+import { type SettingsChannel, syncLimits } from '../shared/queue/settings-records.js';
+import { openQueueStore } from '../shared/queue/stores/open.js';
+import { createLog, type Log } from '../shared/runtime/log.js';
+import { StartupError } from '../shared/runtime/program.js';
+import { findDatabase, withDatabase } from './database.js';
+
+/** What commands about settings work with. */
+export interface SettingsStores {
+  readonly database: Database;
+  readonly channel: SettingsChannel;
+  readonly config: Config;
+}
+
+/** As long as it takes to see that a store is away. */
+const readyMs = 5000;
+
+/** Opens the database and the queue's store for one command, as `withDatabase` does. */
+export function withSettings<T>(
+  environment: Environment,
+  command: (stores: SettingsStores) => Promise<T>,
+): Promise<T> {
+  return withDatabase(environment, async (database, config) => {
+    // Standard output belongs to what the command prints.
+    const log = createLog({ program: 'quillgate', level: 'silent' });
+    const store = openQueueStore({ ...config, DATABASE_URL: findDatabase(config) }, log);
+    try {
+      if (!(await store.whenReady(AbortSignal.timeout(readyMs))))
+        throw new StartupError("The queue's store cannot be reached; nothing was changed.");
+      return await command({ database, config, channel: channelOf(store, log) });
+    } finally {
+      await store.close();
+    }
+  });
+}
+
+/** What it opens is closed again at once: a command makes one change. */
+function channelOf(store: QueueStore, log: Log): SettingsChannel {
+  return {
+    records: store.records,
+    syncLimits: (id) => withQueue(store, id, (queue) => syncLimits(store, queue, id)),
+    publish: async (record) => {
+      const relay = await openRelay(store, { name: `cli-${randomUUID().slice(0, 8)}`, log });
+      try {
+        await relay.publish(topics.settings(record.provider), record);
+      } finally {
+        await relay.close();
+      }
+    },
+  };
+}
+
+async function withQueue(
+  store: QueueStore,
+  id: ProviderId,
+  work: (queue: ReturnType<QueueStore['createQueue']>) => Promise<void>,
+): Promise<void> {
+  const queue = store.createQueue(queueName(id));
+  try {
+    await queue.waitUntilReady();
+    await work(queue);
+  } finally {
+    await queue.close();
+  }
+}

@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { type ProviderId, providerIds } from '../contract.js';
+import { modelName, modelPattern } from '../model-names.js';
+import { jsonText } from './json-text.js';
+import { version, writtenVersion } from './version.js';
+
+/**
+ * What operators set for a provider while it runs: the record in the queue's store, under `settingsKey`, and the message on
+ * `settings.<provider>`. Each carries `v`; see `version.ts`.
+ */
+
+const provider = z.enum(providerIds);
+const milliseconds = z.int().min(100).max(3_600_000);
+const model = z.string().regex(modelName, 'must be the name of a model');
+const pattern = z
+  .string()
+  .regex(modelPattern, 'must be the name of a model, in which * stands for any characters');
+
+/** As in shared/config: more than this many one after another nobody waits for. */
+const maxFallback = 4;
+
+/** The settings that can be changed; each replaces what the environment says. */
+const overrides = {
+  /** Jobs at once in each worker process. */
+  concurrency: z.int().min(1).max(10_000).exactOptional(),
+  /** Jobs at once over all worker processes. */
+  globalConcurrency: z.int().min(1).max(1_000_000).exactOptional(),
+  /** Jobs that all workers together may begin within so many milliseconds. */
+  rate: z
+    .strictObject({ max: z.int().min(1).max(1_000_000), durationMs: z.int().min(100).max(86_400_000) })
+    .exactOptional(),
+  /** `paused` begins no jobs; `draining` takes no new chats and finishes what is queued. */
+  intake: z.enum(['paused', 'draining']).exactOptional(),
+  /** Holds the breaker of the account open, or all breakers closed. */
+  breaker: z.enum(['open', 'closed']).exactOptional(),
+  /** As in `PoolSettings`, in milliseconds. */
+  timeoutMs: milliseconds.exactOptional(),
+  firstTokenTimeoutMs: milliseconds.exactOptional(),
+  idleTimeoutMs: milliseconds.exactOptional(),
+  /** Model for requests that name none. */
+  model: model.exactOptional(),
+  /** What callers may name besides. */
+  models: z.array(pattern).max(50).exactOptional(),
+  /** Whom to ask when the provider fails, for requests that do not say so; none when it is empty. */
+  fallback: z
+    .array(z.strictObject({ provider, model: model.exactOptional() }))
+    .max(maxFallback)
+    .refine((targets) => new Set(targets.map((one) => JSON.stringify(one))).size === targets.length, {
+      error: 'must name each only once',
+    })
+    .exactOptional(),
+};
+
+/** What a person may set: nothing but these. */
+export const newOverridesSchema = z.strictObject(overrides);
+
+export type PoolOverrides = z.output<typeof newOverridesSchema>;
+
+/** The names of all settings that can be changed. */
+export const settingNames = Object.keys(overrides) as (keyof PoolOverrides)[];
+
+/** A provider's settings as one change has left them. */
+export const settingsRecordSchema = z.object({
+  v: version,
+  provider,
+  /** Grows with each change. */
+  version: z.int().positive(),
+  /** A newer release may have others, which are ignored. */
+  overrides: z.object(overrides),
+  /** RFC 3339 in UTC. */
+  changedAt: z.string(),
+  /** Who changed it. */
+  changedBy: z.string(),
+});
+
+export type SettingsRecord = z.output<typeof settingsRecordSchema>;
+
+/** The record as text; `decodeSettings` reads it back. */
+export const encodeSettings = (record: Omit<SettingsRecord, 'v'>): string =>
+  JSON.stringify({ ...record, v: writtenVersion });
+
+/** Undefined for what this release cannot read. */
+export const decodeSettings = (text: string): SettingsRecord | undefined =>
+  jsonText(settingsRecordSchema).safeParse(text).data;
+
+/** Where a provider's settings are recorded. */
+export const settingsKey = (id: ProviderId): string => `settings.${id}`;

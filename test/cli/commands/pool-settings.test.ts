@@ -1,0 +1,113 @@
+import { hostname, userInfo } from 'node:os';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { printAudit } from '../../../cli/commands/audit.js';
+import {
+  listPools,
+  resetPool,
+  type SetOptions,
+  setIntake,
+  setPool,
+} from '../../../cli/commands/pool-settings.js';
+import { findStores, freshStore } from '../../support/stores.js';
+import { collectOutput } from '../output.js';
+
+const [embedded] = await findStores();
+let environment: Record<string, string>;
+let stop: () => Promise<void>;
+beforeAll(async () => {
+  const started = await embedded?.start();
+  if (started === undefined) throw new TypeError('there is no store');
+  ({ stop } = started);
+  const stores = await freshStore(started.server, { migrated: true });
+  environment = { ...stores, OPENAI_CONCURRENCY: '7', ANTHROPIC_FALLBACK: 'bedrock' };
+});
+afterAll(() => stop?.());
+
+async function run(command: () => Promise<void>): Promise<string> {
+  const output = collectOutput();
+  await command();
+  return output.stdout;
+}
+
+const set = (options: SetOptions, provider = 'openai') => run(() => setPool(environment, provider, options));
+interface PoolView {
+  provider: string;
+  version: number;
+  changedBy: string | null;
+  settings: { name: string; value: unknown; source: string }[];
+}
+async function view(provider: string) {
+  const pools: PoolView[] = JSON.parse(await run(() => listPools(environment, { json: true })));
+  const pool = pools.find((one) => one.provider === provider);
+  const of = (name: string) => {
+    const { value, source } = pool?.settings.find((one) => one.name === name) ?? {};
+    return [value, source];
+  };
+  return { ...pool, of };
+}
+
+describe('quillgate pools', () => {
+  it('shows each value in force, and where it comes from', async () => {
+    const openai = await view('openai');
+    expect(openai).toMatchObject({ version: 0, changedBy: null });
+    expect(openai.of('concurrency')).toEqual([7, 'environment']);
+    expect(openai.of('timeoutMs')).toEqual([45_000, 'default']);
+    expect(openai.of('rate')).toEqual([null, 'default']);
+    expect((await view('anthropic')).of('fallback')).toEqual([[{ provider: 'bedrock' }], 'environment']);
+  });
+
+  it('sets what is named, leaves the rest, and takes back what is set to default', async () => {
+    await set({ concurrency: '40', rate: '60/1m', models: 'gpt-*,o1', fallback: 'anthropic/claude,bedrock' });
+    const printed = await set({ concurrency: 'default', breaker: 'closed' });
+    expect(printed).toMatch(/^PROVIDER +SETTING +VALUE +SOURCE +VERSION +CHANGED +BY\n/);
+    expect(printed).toMatch(
+      new RegExp(`openai +breaker +"closed" +override +2 +\\S+Z +${userInfo().username}@${hostname()}`),
+    );
+    const openai = await view('openai');
+    expect(openai.of('concurrency')).toEqual([7, 'environment']);
+    expect(openai.of('rate')).toEqual([{ max: 60, durationMs: 60_000 }, 'override']);
+    expect(openai.of('models')).toEqual([['gpt-*', 'o1'], 'override']);
+    const fallback = [{ provider: 'anthropic', model: 'claude' }, { provider: 'bedrock' }];
+    expect(openai.of('fallback')).toEqual([fallback, 'override']);
+    await run(() => setIntake(environment, 'openai', 'draining'));
+    expect((await view('openai')).of('intake')).toEqual(['draining', 'override']);
+    await run(() => setIntake(environment, 'openai', 'open'));
+    expect((await view('openai')).of('intake')).toEqual([null, 'default']);
+    await run(() => resetPool(environment, 'openai'));
+    expect((await view('openai')).settings?.filter(({ source }) => source === 'override')).toEqual([]);
+    const audit = JSON.parse(await run(() => printAudit(environment, { limit: '1', json: true })));
+    expect(audit).toMatchObject([
+      { action: 'pools.set', targetName: 'openai', before: { breaker: 'closed' }, after: {} },
+    ]);
+  });
+
+  it('makes all changes of several people who name no version', async () => {
+    const changes = ['timeoutMs', 'idleTimeoutMs', 'firstTokenTimeoutMs'].map((name) =>
+      setPool(environment, 'vertexai', { [name]: '5000' }),
+    );
+    await run(async () => void (await Promise.all(changes)));
+    const { version, of } = await view('vertexai');
+    expect([version, of('timeoutMs')[0], of('idleTimeoutMs')[0], of('firstTokenTimeoutMs')[0]]).toEqual([
+      3, 5000, 5000, 5000,
+    ]);
+  });
+
+  it.each([
+    [{}, /Name a setting/],
+    [{ concurrency: '0' }, /concurrency: /],
+    [{ concurrency: 'many' }, /concurrency: /],
+    [{ rate: '60' }, /--rate must be like 60\/1m/],
+    [{ rate: '1/1ms' }, /durationMs/],
+    [{ breaker: 'ajar' }, /breaker: /],
+    [{ model: '../x' }, /model: /],
+    [{ fallback: 'nobody' }, /fallback: /],
+    [{ concurrency: '1', ifVersion: 'x' }, /--if-version/],
+  ])('refuses %j', async (options, message) => {
+    await expect(set(options, 'bedrock')).rejects.toThrow(message);
+    expect(await view('bedrock')).toMatchObject({ version: 0 });
+  });
+
+  it('refuses a provider that there is not', async () => {
+    await expect(set({ concurrency: '1' }, 'nobody')).rejects.toThrow('must be one of: openai');
+  });
+});

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { queueName } from '../../../shared/protocol/messages.js';
+import { type PoolOverrides, settingsKey } from '../../../shared/protocol/settings.js';
+import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { readSettings, recordSettings, syncLimits } from '../../../shared/queue/settings-records.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
+import { findStores } from '../../support/stores.js';
+
+const stores = await findStores();
+
+describe.each(stores)('settings in $name', (choice) => {
+  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
+
+  let shared: SharedStore;
+  let store: QueueStore;
+  let queue: ReturnType<QueueStore['createQueue']>;
+  let version = 0;
+
+  beforeAll(async () => {
+    shared = await startSharedStore(choice, createRecordingLog().log);
+    store = shared.another;
+    queue = store.createQueue(queueName('openai'));
+  });
+  afterAll(async () => {
+    await queue?.close();
+    await shared?.stop();
+  });
+  beforeEach(() => {
+    version += 10;
+  });
+
+  const settings = (ofVersion: number, overrides: PoolOverrides = {}) => ({
+    ...({ provider: 'openai', version: ofVersion, overrides } as const),
+    ...{ changedAt: '2026-11-22T10:00:00.000Z', changedBy: 'ann' },
+  });
+  const record = (ofVersion: number, overrides?: PoolOverrides) =>
+    recordSettings(store.records, settings(ofVersion, overrides));
+  const recorded = async () => (await readSettings(store.records, ['openai']))[0];
+  const sync = () => syncLimits(store, queue, 'openai');
+  const limits = async () => [await queue.getGlobalConcurrency(), await queue.getGlobalRateLimit()];
+
+  it('are recorded unless those that are there are as new or newer, also when many do so at once', async () => {
+    await record(version, { concurrency: 1 });
+    await record(version - 1, { concurrency: 2 });
+    await record(version, { concurrency: 3 });
+    expect(await recorded()).toMatchObject({ version, overrides: { concurrency: 1 } });
+    await Promise.all([3, 1, 5, 2, 4].map((n) => record(version + n, { concurrency: n })));
+    expect(await recorded()).toMatchObject({ version: version + 5, overrides: { concurrency: 5 } });
+  });
+
+  it('replace what cannot be read, unless a newer release has written it', async () => {
+    const key = settingsKey('anthropic');
+    const anthropic = { ...settings(1), provider: 'anthropic' as const };
+    await store.records.create(key, { value: 'no JSON' });
+    await recordSettings(store.records, anthropic);
+    expect(await readSettings(store.records, ['anthropic', 'bedrock'])).toMatchObject([
+      { version: 1 },
+      undefined,
+    ]);
+    const expected = (await store.records.read(key)) ?? '';
+    await store.records.replace(key, { expected, value: '{"v":2}' });
+    await recordSettings(store.records, { ...anthropic, version: 9 });
+    expect(await store.records.read(key)).toBe('{"v":2}');
+  });
+
+  it('give the queue its limits, change them, and take them away', async () => {
+    await record(version, { globalConcurrency: 3, rate: { max: 5, durationMs: 1000 } });
+    await sync();
+    expect(await limits()).toEqual([3, { max: 5, duration: 1000 }]);
+    await record(version + 1, { rate: { max: 5, durationMs: 2000 } });
+    await sync();
+    expect(await limits()).toEqual([null, { max: 5, duration: 2000 }]);
+    await record(version + 2);
+    await sync();
+    expect(await limits()).toEqual([null, null]);
+  });
+
+  it('end the window of an old rate, so that a higher one need not wait for it', async () => {
+    await record(version, { rate: { max: 1, durationMs: 3_600_000 } });
+    await sync();
+    const worker = store.createWorker(queueName('openai'), async () => '', { autorun: false });
+    await Promise.all([queue.add('chat', {}), queue.add('chat', {})]);
+    expect(await worker.getNextJob('one', { block: false })).toBeDefined();
+    expect(await worker.getNextJob('two', { block: false })).toBeUndefined();
+    await record(version + 1, { rate: { max: 2, durationMs: 3_600_000 } });
+    await sync();
+    // As another worker: this one remembers for how long it was limited.
+    const another = store.createWorker(queueName('openai'), async () => '', { autorun: false });
+    expect(await another.getNextJob('three', { block: false })).toBeDefined();
+    await Promise.all([worker.close(true), another.close(true)]);
+  });
+});

@@ -1,0 +1,227 @@
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { resetPool, type SetOptions, setIntake, setPool } from '../../cli/commands/pool-settings.js';
+import { parseConfig } from '../../shared/config/config.js';
+import {
+  type PoolHeartbeat,
+  poolHeartbeatSchema,
+  queueName,
+  topics,
+} from '../../shared/protocol/messages.js';
+import { settingsKey } from '../../shared/protocol/settings.js';
+import { openRelay } from '../../shared/queue/relay.js';
+import { openQueueStore } from '../../shared/queue/stores/open.js';
+import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
+import { withLag } from '../support/lateness.js';
+import { patience, patienceMs } from '../support/patience.js';
+import { createRecordingLog } from '../support/recording-log.js';
+
+/** Far longer than any test: what begins while they run does not begin because one of them has ended. */
+const long = 'sim-latency-45000';
+const workers = 2;
+
+let deployment: Deployment;
+let fleet: Awaited<ReturnType<typeof hearFleet>>;
+/** Ends the chats of a test. */
+let leaving: AbortController;
+
+beforeEach(async () => {
+  vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  leaving = new AbortController();
+  const variables = { OPENAI_CONCURRENCY: '2', CHAT_TIMEOUT_MS: '60000', WORKER_PROVIDERS: 'openai' };
+  deployment = await startDeployment({ store: inject('store'), workers, variables });
+  fleet = await hearFleet();
+  await vi.waitFor(() => expect(fleet.pools()).toHaveLength(workers), patience);
+});
+afterEach(async () => {
+  leaving.abort();
+  await fleet.close();
+  await deployment.stop();
+  vi.restoreAllMocks();
+});
+
+const ask = (count: number, model = long) =>
+  Array.from({ length: count }, () =>
+    deployment.chat({ model, signal: leaving.signal }).catch(() => undefined),
+  );
+const set = (options: SetOptions) => setPool(deployment.stores, 'openai', options);
+const intake = (state: 'paused' | 'draining' | 'open') => setIntake(deployment.stores, 'openai', state);
+const inFlight = () => deployment.simulator.calls.inFlight;
+const untilInFlight = (count: number) =>
+  vi.waitFor(() => expect(inFlight()).toBe(count), { ...patience, interval: 5 });
+const codeOf = (reply: ChatReply | undefined) => reply && { status: reply.status, code: reply.body.code };
+const each = (facts: Partial<PoolHeartbeat>) => Array(workers).fill(expect.objectContaining(facts));
+const cut = () =>
+  deployment.simulator.calls.list().filter(({ clientClosedFirst }) => clientClosedFirst).length;
+
+/** How long it takes, from the end of the change, until so many calls are in flight, beyond what a slow machine adds. */
+async function timeUntilInFlight(count: number): Promise<number> {
+  const { result, lagMs } = await withLag(async () => {
+    const startedAt = performance.now();
+    await untilInFlight(count);
+    return performance.now() - startedAt;
+  });
+  return result - lagMs;
+}
+
+describe('the concurrency', () => {
+  it('is raised and lowered on every worker within a second under long calls, and none is cut', async () => {
+    ask(12);
+    await untilInFlight(4);
+    await set({ concurrency: '5' });
+    expect(await timeUntilInFlight(10)).toBeLessThan(1000);
+    await set({ concurrency: '1' });
+    const over = { concurrency: 1, inFlight: 5, waiting: 2, settingsVersion: 2 };
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each(over)), patience);
+    expect(inFlight()).toBe(10);
+    expect(cut()).toBe(0);
+  });
+
+  it('is bounded over all workers, and that bound raised within a second', async () => {
+    await set({ concurrency: '5', globalConcurrency: '3' });
+    ask(9);
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ waiting: 6, settingsVersion: 1 })), patience);
+    expect(inFlight()).toBe(3);
+    await set({ globalConcurrency: '7' });
+    expect(await timeUntilInFlight(7)).toBeLessThan(1000);
+    await set({ globalConcurrency: 'default' });
+    expect(await timeUntilInFlight(9)).toBeLessThan(1000);
+  });
+});
+
+describe('the rate', () => {
+  it('holds over all workers, and a higher one within a second', async () => {
+    await set({ concurrency: '10', rate: '2/20s' });
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ settingsVersion: 1 })), patience);
+    ask(6);
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ waiting: 4 })), patience);
+    expect(inFlight()).toBe(2);
+    await set({ rate: '100/1s' });
+    expect(await timeUntilInFlight(6)).toBeLessThan(1500);
+    await set({ rate: 'default' });
+    ask(4);
+    await untilInFlight(10);
+  });
+
+  it('begins as many jobs in each of its windows, and no more', async () => {
+    await set({ rate: '2/2s' });
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ settingsVersion: 1 })), patience);
+    const replies = await Promise.all(ask(5, 'sim-echo'));
+    expect(replies.map((reply) => reply?.status)).toEqual(Array(5).fill(200));
+    const at = deployment.simulator.calls.list().map(({ facts }) => facts.receivedAt);
+    // The clock of the window and that of the calls are read at different places.
+    expect((at[4] ?? 0) - (at[0] ?? 0)).toBeGreaterThan(3500);
+  });
+});
+
+describe('a pause', () => {
+  it('holds on every worker and through restarts, cuts nothing, and ends with everything answered', async () => {
+    ask(1);
+    await untilInFlight(1);
+    await intake('paused');
+    const paused = { state: 'paused', pausedBy: 'operator' } as const;
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each(paused)), patience);
+    const held = ask(3, 'sim-echo');
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ ...paused, waiting: 3 })), patience);
+    await deployment.startWorker();
+    await vi.waitFor(() => expect(fleet.pools()).toHaveLength(workers + 1), patience);
+    for (const pool of fleet.pools()) expect(pool).toMatchObject({ state: 'paused', waiting: 3 });
+    expect(deployment.simulator.calls.lastId).toBe(1);
+    expect(cut()).toBe(0);
+    await intake('open');
+    expect((await Promise.all(held)).map((reply) => reply?.status)).toEqual([200, 200, 200]);
+  });
+});
+
+describe('draining', () => {
+  it('refuses new chats at every API process, also a new one, and finishes what is queued', async () => {
+    const queued = ask(7, 'sim-latency-1500');
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ waiting: 3 })), patience);
+    await intake('draining');
+    const refused = { status: 500, code: 'provider_unavailable' };
+    expect(codeOf(await deployment.chat({}))).toEqual(refused);
+    const { chat } = await deployment.startApi();
+    expect(codeOf(await chat({}))).toEqual(refused);
+    expect((await Promise.all(queued)).map((reply) => reply?.status)).toEqual(Array(7).fill(200));
+    await resetPool(deployment.stores, 'openai');
+    expect((await chat({})).status).toBe(200);
+  });
+});
+
+describe('a breaker', () => {
+  it('that is held open has the pools take no jobs, running calls go on, and is closed again', async () => {
+    ask(1);
+    await untilInFlight(1);
+    await set({ breaker: 'open' });
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ state: 'paused' })), patience);
+    await vi.waitFor(
+      async () =>
+        expect(codeOf(await deployment.chat({}))).toEqual({ status: 500, code: 'provider_unavailable' }),
+      patience,
+    );
+    expect(cut()).toBe(0);
+    await set({ breaker: 'default' });
+    await vi.waitFor(async () => expect((await deployment.chat({})).status).toBe(200), patience);
+  });
+});
+
+describe('a store that was wiped', () => {
+  it('gets the settings and the limits of the queue back', async () => {
+    await set({ globalConcurrency: '3', concurrency: '5' });
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ settingsVersion: 1 })), patience);
+    await wipe(deployment.stores);
+    const recorded = () => fleet.store.records.read(settingsKey('openai'));
+    await vi.waitFor(async () => expect(await recorded()).toContain('"globalConcurrency":3'), patience);
+    await vi.waitFor(async () => expect(await fleet.queue.getGlobalConcurrency()).toBe(3), patience);
+  });
+});
+
+describe('two people', () => {
+  it('do not overwrite each other: the second is told who was first', async () => {
+    await set({ concurrency: '3' });
+    await set({ concurrency: '4', ifVersion: '1' });
+    await expect(set({ concurrency: '9', ifVersion: '1' })).rejects.toThrow(/version 2, by \S+@\S+/);
+    await vi.waitFor(
+      () => expect(fleet.pools()).toEqual(each({ concurrency: 4, settingsVersion: 2 })),
+      patience,
+    );
+  });
+});
+
+/** Forgets what the queue's store knows of settings and limits. */
+async function wipe({ REDIS_URL, DATABASE_URL }: Record<string, string>): Promise<void> {
+  if (REDIS_URL !== undefined && !inject('store').topology) {
+    const redis = new Redis(REDIS_URL);
+    await redis.flushdb();
+    redis.disconnect();
+  } else if (REDIS_URL === undefined) {
+    const client = new pg.Client({ connectionString: DATABASE_URL });
+    await client.connect();
+    await client.query('delete from bullmq.quillgate_records; delete from bullmq.meta');
+    await client.end();
+  }
+}
+
+/** Listens to the pools of OpenAI, and reads what the store has. */
+async function hearFleet() {
+  const { log } = createRecordingLog();
+  const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
+  await store.whenReady(AbortSignal.timeout(patienceMs));
+  const relay = await openRelay(store, { name: 'test', log });
+  const queue = store.createQueue(queueName('openai'));
+  const last = new Map<string, PoolHeartbeat>();
+  await relay.subscribe(topics.pool('openai', '*'), poolHeartbeatSchema, (heartbeat) =>
+    last.set(heartbeat.worker, heartbeat),
+  );
+  return {
+    store,
+    queue,
+    pools: () => [...last.values()],
+    close: async () => {
+      await queue.close();
+      await relay.close();
+      await store.close();
+    },
+  };
+}

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { parseConfig } from '../../../shared/config/config.js';
+import { poolSettings } from '../../../shared/config/pool-settings.js';
+import { encodeSettings, type SettingsRecord } from '../../../shared/protocol/settings.js';
+import { LiveSettings } from '../../../workers/pool/live-settings.js';
+import { SettingsFollower } from '../../../workers/pool/settings-follower.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+
+const environment = poolSettings(
+  parseConfig({ OPENAI_CONCURRENCY: '7', OPENAI_MODEL: 'm' }, 'config'),
+  'openai',
+);
+const record = (version: number, overrides: SettingsRecord['overrides']): SettingsRecord => ({
+  ...{ v: 1, provider: 'openai', version, overrides },
+  ...{ changedAt: '2026-11-22T10:00:00.000Z', changedBy: 'ann' },
+});
+
+describe('LiveSettings', () => {
+  it('has operators replace what the environment says, and take it back', () => {
+    const settings = new LiveSettings(environment);
+    expect([settings.version, settings.current]).toEqual([0, environment]);
+    settings.apply(record(1, { concurrency: 40, intake: 'paused', fallback: [] }));
+    expect(settings.current).toEqual({ ...environment, concurrency: 40, intake: 'paused' });
+    settings.apply(record(2, { model: 'n' }));
+    expect(settings.current).toEqual({ ...environment, model: 'n' });
+    settings.apply(record(3, {}));
+    expect([settings.version, settings.current]).toEqual([3, environment]);
+  });
+
+  it('applies no version twice, and none that is older', () => {
+    const settings = new LiveSettings(environment);
+    let changes = 0;
+    settings.onChange(() => {
+      changes += 1;
+    });
+    settings.apply(record(5, { concurrency: 5 }));
+    settings.apply(record(5, { concurrency: 6 }));
+    settings.apply(record(4, { concurrency: 4 }));
+    expect([settings.version, settings.current.concurrency, changes]).toEqual([5, 5, 1]);
+  });
+});
+
+describe('SettingsFollower', () => {
+  it('goes by the record when it starts, then by messages, whichever is newer', async () => {
+    const settings = new LiveSettings(environment);
+    const listeners: ((message: never) => void)[] = [];
+    let recorded = encodeSettings(record(2, { concurrency: 2 }));
+    const follower = new SettingsFollower({
+      settings: new Map([['openai', settings]]),
+      records: {
+        readAll: async (keys) => keys.map((key) => (key === 'settings.openai' ? recorded : undefined)),
+      },
+      relay: { subscribe: async (_topic, _schema, listener) => void listeners.push(listener) },
+      log: createRecordingLog().log,
+    });
+    await follower.start();
+    expect(settings.current.concurrency).toBe(2);
+    const publish = (message: SettingsRecord) => {
+      for (const listener of listeners) listener(message as never);
+    };
+    publish(record(4, { concurrency: 4 }));
+    publish(record(3, { concurrency: 3 }));
+    expect(settings.current.concurrency).toBe(4);
+    await follower.read();
+    expect(settings.version).toBe(4);
+    recorded = encodeSettings(record(6, { concurrency: 6 }));
+    await follower.read();
+    expect(settings.current.concurrency).toBe(6);
+    follower.stop();
+  });
+});

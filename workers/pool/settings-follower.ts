@@ -1,0 +1,58 @@
+import type { ProviderId } from '../../shared/contract.js';
+import { topics } from '../../shared/protocol/messages.js';
+import { type SettingsRecord, settingsRecordSchema } from '../../shared/protocol/settings.js';
+import type { RecordStore } from '../../shared/queue/queue-store.js';
+import type { Relay } from '../../shared/queue/relay.js';
+import { readSettings } from '../../shared/queue/settings-records.js';
+import type { Log } from '../../shared/runtime/log.js';
+import type { LiveSettings } from './live-settings.js';
+
+interface SettingsFollowerDeps {
+  /** Of each pool of this process. */
+  settings: ReadonlyMap<ProviderId, Pick<LiveSettings, 'version' | 'apply'>>;
+  records: Pick<RecordStore, 'readAll'>;
+  relay: Pick<Relay, 'subscribe'>;
+  log: Log;
+}
+
+/** A message may be lost; the record is not. */
+const intervalMs = 30_000;
+
+/** Keeps the settings of this process's pools as operators have set them. */
+export class SettingsFollower {
+  readonly #deps: SettingsFollowerDeps;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(deps: SettingsFollowerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Resolves once the settings are those of the records; rejects when the store does not answer. */
+  async start(): Promise<void> {
+    const { settings, relay } = this.#deps;
+    // Before the records are read: a change in between is not missed.
+    for (const id of settings.keys())
+      await relay.subscribe(topics.settings(id), settingsRecordSchema, (record) => this.#apply(record));
+    await this.read();
+    this.#timer = setInterval(() => void this.read().catch(() => undefined), intervalMs);
+  }
+
+  /** Applies what the records say; rejects when the store does not answer. */
+  async read(): Promise<void> {
+    const { settings, records } = this.#deps;
+    for (const record of await readSettings(records, [...settings.keys()])) if (record) this.#apply(record);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #apply(record: SettingsRecord): void {
+    const { settings, log } = this.#deps;
+    const { provider, version, overrides } = record;
+    const pool = settings.get(provider);
+    if (pool === undefined || version <= pool.version) return;
+    log.info({ provider, version, overrides }, 'settings changed');
+    pool.apply(record);
+  }
+}
