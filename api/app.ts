@@ -7,6 +7,7 @@ import { Failure } from '../shared/failures.js';
 import type { ApiInstruments } from '../shared/metrics/instruments.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import type { Log } from '../shared/runtime/log.js';
+import type { Tracing } from '../shared/runtime/tracing.js';
 import type { Authentication } from './access/authentication.js';
 import { limitAnonymousReads } from './access/rate-limit.js';
 import {
@@ -33,6 +34,7 @@ import { Controllers } from './http/controllers.js';
 import { allowOrigins } from './http/cors.js';
 import { jsonBody } from './http/json-body.js';
 import { elapsedMsOf, failureCodeOf, methodNotAllowed, notFound, problemHandler } from './http/problem.js';
+import { traceOf, traceRequests } from './http/request-trace.js';
 import { completionBody } from './openai/completion-body.js';
 import { OpenAiController } from './openai/openai.controller.js';
 import { docsRouter } from './openapi/docs.js';
@@ -63,6 +65,8 @@ export interface AppDeps {
   /** Whether the process is about to stop. */
   draining: () => boolean;
   instruments: ApiInstruments;
+  /** Absent when no traces are wanted. */
+  tracing?: Tracing | undefined;
   log: Log;
 }
 
@@ -79,6 +83,8 @@ export function createApp(deps: AppDeps): Express {
   app.use(refuseAmbiguous);
   addHealthRoutes(app, deps);
   if (config.METRICS_PORT === undefined) addMetricsRoute(app, instruments);
+  // Behind what monitoring asks for every few seconds.
+  if (deps.tracing) app.use(traceRequests(deps.tracing));
   const counts = createRequestCounts(instruments.metrics);
   const cors = config.CORS_ORIGINS ? [allowOrigins(config.CORS_ORIGINS)] : [];
   const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
@@ -217,6 +223,8 @@ function logRequest(log: Log): RequestHandler {
       log.info(
         {
           requestId: response.getHeader('X-Request-Id'),
+          // Absent when it is not traced.
+          traceId: traceOf(response)?.traceId,
           method: request.method,
           // The route's pattern: the address itself may contain text from the caller.
           route: request.route?.path ?? null,

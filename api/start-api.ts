@@ -14,6 +14,7 @@ import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
 import { explainListenError, type ListenAddress, notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
+import { openTracing } from '../shared/runtime/tracing.js';
 import {
   type OpenAuthentication,
   openAuthentication,
@@ -49,6 +50,8 @@ export async function serveApi(config: Config): Promise<void> {
   const lifecycle = new Lifecycle(log);
   lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + closingMs });
 
+  const tracing = await openTracing({ config, program: 'api', log });
+  lifecycle.opened('tracing', tracing, (open) => open?.close());
   const { DATABASE_URL: url = '', DATABASE_POOL_SIZE: poolSize } = config;
   const database = lifecycle.opened('database', openDatabase({ url, poolSize, log }), (open) => open.close());
   await refuseWithoutCredentials(config, { database, log });
@@ -69,7 +72,7 @@ export async function serveApi(config: Config): Promise<void> {
   const admin = { fleet, events: new FleetEvents({ fleet, stopping: lifecycle.stopping }) };
   const seen = { places, models, providerStates, admin };
   const parts = { ...chat, ...openBlog(config, deps), authentication, ...seen };
-  const app = createApp({ config, ...parts, ...watched });
+  const app = createApp({ config, ...parts, ...watched, tracing });
   const server = lifecycle.opened('http server', new ApiServer({ app, draining }), (open) =>
     closeServer(open, config, { pendingReplies, jobClient }),
   );

@@ -72,6 +72,7 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [/^(@google\/|google-auth-library)/, 'workers/providers/vertexai.ts'],
   [/^p-retry$/, 'shared/runtime/retry.ts'],
   [/^pino$/, 'shared/runtime/log.ts'],
+  [/^@opentelemetry\//, 'shared/runtime/otlp-tracing.ts'],
   [/^@prometheus-io\/client$/, 'shared/metrics/instruments.ts'],
   [/^(markdown-it|markdown-it-footnote|sanitize-html)$/, 'api/blog/rendering'],
   [/^lru-cache$/, 'api/blog/rendering/rendered-posts.ts', 'api/access/login-limiter.ts'],

@@ -20,6 +20,7 @@ import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
 import { notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
+import { openTracing, type Tracing } from '../shared/runtime/tracing.js';
 import { openHealthServer } from './health-server.js';
 import { DeltaPublisher } from './job/delta-publisher.js';
 import { NextAttempts } from './job/next-attempt.js';
@@ -42,6 +43,8 @@ export async function work(config: Config): Promise<void> {
   const lifecycle = new Lifecycle(log);
   lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + closingMs });
 
+  const tracing = await openTracing({ config, program: 'worker', log });
+  lifecycle.opened('tracing', tracing, (open) => open?.close());
   const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
   const instruments = openInstruments(workerMetrics);
   instruments.metrics.buildInfo.set({ release }, 1);
@@ -49,7 +52,7 @@ export async function work(config: Config): Promise<void> {
   await openHealthServer({ config, store, instruments, lifecycle, isWorking: () => pools !== undefined });
   if (!(await store.whenReady(lifecycle.stopping))) return;
   lifecycle.opened('pruner', startPruner({ store, log }), (pruner) => pruner.stop());
-  pools = await startPools({ config, store, instruments, log, lifecycle }).catch((error) => {
+  pools = await startPools({ config, store, instruments, tracing, log, lifecycle }).catch((error) => {
     if (lifecycle.stopping.aborted) return [];
     throw error;
   });
@@ -62,11 +65,13 @@ interface StartDeps {
   config: Config;
   store: QueueStore;
   instruments: WorkerInstruments;
+  tracing: Tracing | undefined;
   log: Log;
   lifecycle: Lifecycle;
 }
 
-async function startPools({ config, store, instruments, log, lifecycle }: StartDeps): Promise<Pool[]> {
+async function startPools(deps: StartDeps): Promise<Pool[]> {
+  const { config, store, instruments, tracing, log, lifecycle } = deps;
   const workerName = `${hostname().replaceAll(/[^A-Za-z0-9-]/g, '-')}-${process.pid}-${randomUUID().slice(0, 8)}`;
   const relay = await openRelayWhenReady({ store, log, lifecycle }, workerName);
   const ids = config.WORKER_PROVIDERS.filter((id) => runsHere(config, id, log));
@@ -83,7 +88,7 @@ async function startPools({ config, store, instruments, log, lifecycle }: StartD
   await followSettings(settings, { store, relay, log, lifecycle });
   for (const provider of providers) {
     const own = settings.get(provider.id) ?? new LiveSettings(poolSettings(config, provider.id));
-    const shared = { config, store, relay, deltas, nextAttempts, workerName, instruments, log };
+    const shared = { config, store, relay, deltas, nextAttempts, workerName, instruments, tracing, log };
     const pool = new Pool({ provider, settings: own, ...shared });
     starting.push(pool.start().then(() => pool));
   }
@@ -107,7 +112,7 @@ async function followSettings(
 
 /** In PostgreSQL opening the relay and subscribing fail while the store is unavailable; queues and workers wait. */
 async function openRelayWhenReady(
-  { store, log, lifecycle }: Omit<StartDeps, 'config' | 'instruments'>,
+  { store, log, lifecycle }: Pick<StartDeps, 'store' | 'log' | 'lifecycle'>,
   name: string,
 ): Promise<Relay> {
   const deps = { store, signal: lifecycle.stopping, log, maxTries: maxTriesToOpen };

@@ -3,6 +3,7 @@ import type { ChatStatus, ProviderId, Target, Turn } from '../../shared/contract
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
+import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import type { Completion } from './chat-result.js';
 import type { DeltaSink, TextPosition } from './jobs/reply-stream.js';
 import type { JobOwner } from './pools/outstanding-jobs.js';
@@ -29,6 +30,8 @@ export interface ChatCommand {
   elapsedMs?: number;
   /** Aborts when the client disconnects: that cancels the job, wherever it is, unless the chat is stored. */
   signal: AbortSignal;
+  /** The request's, of which the chat is a part; absent when it is not traced. */
+  trace?: TraceSpan | undefined;
   /** Whether it comes after all chats that are not, as asynchronous ones always do. */
   isLowPriority?: boolean;
   /** Present when the caller reads the reply as it is written. */

@@ -16,6 +16,7 @@ import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
 import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
 import { elapsedMsOf, requestIdOf } from '../http/problem.js';
+import { traceOf } from '../http/request-trace.js';
 import { invalidRequest, maxErrorsListed } from '../http/validation.js';
 import type { ChatCommand, StoreOptions } from './chat-command.js';
 import { markChat } from './chat-response.js';
@@ -149,6 +150,7 @@ export function readOptions(
     waitMs: waitS && waitS * 1000,
     elapsedMs: elapsedMsOf(response),
     signal: disconnectSignal(response),
+    trace: traceOf(response),
     storeOptions: isAsync || key !== undefined ? storeOptions : undefined,
   };
   return { options, applied };

@@ -231,7 +231,7 @@ const finalRead = ({ jobClient, job }: SubmittedJob): Promise<JobResult> =>
   withTimeout(finalReadMs, jobClient.read(job)).catch(() => ({ state: 'unknown' }));
 
 function toNewJob(command: ChatCommand, { id, deadline, expiresAt, current }: ResolvedChat['chat']): NewJob {
-  const { turns, parameters } = command;
+  const { turns, parameters, trace } = command;
   return {
     ...current,
     ...jobOwnerOf(command, current.provider),
@@ -239,6 +239,7 @@ function toNewJob(command: ChatCommand, { id, deadline, expiresAt, current }: Re
     turns,
     deadline,
     ...(parameters && { parameters }),
+    ...(trace && { trace }),
     ...(expiresAt !== undefined && { keptUntil: expiresAt }),
   };
 }

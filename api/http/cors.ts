@@ -8,6 +8,7 @@ const allowedHeaders = [
   'Idempotency-Key',
   'Last-Event-ID',
   'Prefer',
+  'traceparent',
   'X-LLM',
   'X-LLM-Fallback',
   'X-LLM-Model',

@@ -12,6 +12,8 @@ export interface CallFacts {
   readonly stream: boolean;
   /** Whether a credential was sent; its value is never stored. */
   readonly hasCredentials: boolean;
+  /** The trace that it is a part of, if it says so. */
+  readonly traceparent?: string | undefined;
   /** Milliseconds since the epoch. */
   readonly receivedAt: number;
 }

@@ -51,6 +51,7 @@ export function examine(format: WireFormat, { head, url, bytes }: ReceivedReques
       method,
       path: url,
       hasCredentials: credentialHeaders.some((name) => headers[name] !== undefined),
+      traceparent: headers.traceparent?.toString(),
       receivedAt: Date.now(),
     },
     content: { body, turns, parameters, bytes: bytes.length },

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { addressVariables } from './address-variables.js';
 import { apiVariables } from './api-variables.js';
 import { missingVariables, type Program } from './requirements.js';
+import { tracingVariables } from './tracing-variables.js';
 import { milliseconds } from './variable-types.js';
 import { workerVariables } from './worker-variables.js';
 
@@ -27,6 +28,7 @@ export const environmentSchema = z.object({
     .default('info')
     .describe('Least severe log lines to write.'),
   ...workerVariables,
+  ...tracingVariables,
 });
 
 export type Config = z.output<typeof environmentSchema>;

@@ -1,3 +1,4 @@
+import type { ProviderId } from '../../shared/contract.js';
 import type { Failure } from '../../shared/failures.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
@@ -34,6 +35,14 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     ...(refusesCredentials(failure) && { credentialsRefused: true }),
     ...timings,
   };
+}
+
+/** What the log says of a job that ended so, and of the provider that the chat was passed on to. */
+export function describeOutcome(own: Outcome, next: ProviderId | undefined): object {
+  const { kind, queueMs, providerMs } = own;
+  const usage = 'usage' in own ? own.usage : undefined;
+  const code = kind === 'failed' ? own.code : kind;
+  return { outcome: code, ...(next && { next }), queueMs, providerMs, ...usage };
 }
 
 /** The attempt that ended with this outcome of its job. */

@@ -127,12 +127,14 @@ function callResultOf(code: WorkCode): CallResult {
 const errorCodeOf = (code: WorkCode): WorkCode | undefined =>
   ['ok', 'content_blocked', 'cancelled', 'invalid_request'].includes(code) ? undefined : code;
 
-function codeOfError(error: unknown): WorkCode {
+/** The code of what a call or a job was ended by. */
+export function codeOfError(error: unknown): WorkCode {
   if (error instanceof Cancelled || error instanceof LockLost) return 'cancelled';
   return error instanceof Failure ? known(error.code) : 'internal';
 }
 
-function codeOfOutcome(outcome: Outcome): WorkCode {
+/** The code of a job with this outcome. */
+export function codeOfOutcome(outcome: Outcome): WorkCode {
   switch (outcome.kind) {
     case 'ok':
     case 'truncated':

@@ -20,8 +20,10 @@ import { ActiveJobs } from '../job/active-jobs.js';
 import { type ChatJobDeps, type JobEnd, runChatJob } from '../job/chat-job.js';
 import { NotBegun } from '../job/circuit.js';
 import type { DeltaPublisher, DeltaStream } from '../job/delta-publisher.js';
+import type { JobTrace } from '../job/job-trace.js';
 import type { LoadTracker } from '../job/load-tracker.js';
 import type { NextAttempts } from '../job/next-attempt.js';
+import { describeOutcome } from '../job/outcomes.js';
 import type { PoolMetrics } from '../job/pool-metrics.js';
 import { ReplyPublisher } from '../job/reply-publisher.js';
 import { RetryBudget } from '../job/retry.js';
@@ -33,7 +35,8 @@ import type { LiveSettings } from './live-settings.js';
 import { chatIdOf, dropLongConversation, type QueuedJob, userOf } from './queued-job.js';
 import { Requeue } from './requeue.js';
 
-interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account' | 'circuits'> {
+/** What the worker of a pool works with. */
+export interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account' | 'circuits'> {
   settings: Pick<LiveSettings, 'current'>;
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
@@ -46,6 +49,8 @@ interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account' | 'cir
   deltas: DeltaPublisher;
   nextAttempts: NextAttempts;
   metrics: PoolMetrics;
+  /** Absent when no traces are wanted. */
+  startTrace?: ((job: QueuedJob) => JobTrace) | undefined;
   log: Log;
 }
 
@@ -54,6 +59,7 @@ interface ActiveJob {
   job: QueuedJob;
   token: string | undefined;
   signal: AbortSignal;
+  trace: JobTrace | undefined;
 }
 
 /** How long jobs may take to finish when the worker stops, in milliseconds. */
@@ -156,15 +162,14 @@ export class PoolWorker {
     const { load, metrics, log } = this.#deps;
     const { id = '' } = job;
     this.#unsettled.add(id);
-    const work = (signal: AbortSignal) => this.#runInSlot({ job, token, signal });
-    const { own, outcome } = await load.track(() => this.#jobs.run(chatIdOf(job), work, { jobId: id }));
+    const trace = this.#deps.startTrace?.(job);
+    const work = (signal: AbortSignal) => this.#runInSlot({ job, token, signal, trace });
+    const running = load.track(() => this.#jobs.run(chatIdOf(job), work, { jobId: id }));
+    const { own, outcome } = await (trace?.watchEnd(running) ?? running);
     load.recordOutcome(own);
     const next = nextOf(outcome)?.provider;
     metrics.recordOutcome(own, next);
-    const { kind, queueMs, providerMs } = own;
-    const code = kind === 'failed' ? own.code : kind;
-    const usage = 'usage' in own ? own.usage : undefined;
-    const facts = { outcome: code, ...(next && { next }), queueMs, providerMs, ...usage };
+    const facts = { ...describeOutcome(own, next), ...trace?.logFields };
     log.info({ jobId: id, ...userOf(job), ...facts }, 'job completed');
     const encoded = encodeOutcome(outcome);
     // Anything but a reply that nobody has begun to read is final once the store has it: where the lock was lost, another worker answers.
@@ -173,7 +178,8 @@ export class PoolWorker {
   }
 
   /** Throws `HandedBack` when the job has gone back to its queue. */
-  async #runInSlot({ job, token, signal }: ActiveJob): Promise<JobEnd> {
+  async #runInSlot(active: ActiveJob): Promise<JobEnd> {
+    const { job, token } = active;
     const { id = '', timestamp: enqueuedAt, priority = 0 } = job;
     const slot = this.#deps.slots.open({ priority, addedAt: enqueuedAt });
     try {
@@ -181,7 +187,7 @@ export class PoolWorker {
         this.#unsettled.delete(id);
         return await this.#requeue.deferToNewerRelease(job, token);
       }
-      return await this.#runChatJob(job, { slot, signal });
+      return await this.#runChatJob(active, slot);
     } catch (error) {
       if (!(error instanceof NotBegun)) throw error;
       this.#unsettled.delete(id);
@@ -191,11 +197,13 @@ export class PoolWorker {
     }
   }
 
-  async #runChatJob(job: QueuedJob, { slot, signal }: { slot: Slot; signal: AbortSignal }): Promise<JobEnd> {
+  async #runChatJob({ job, signal, trace }: ActiveJob, slot: Slot): Promise<JobEnd> {
     const { provider, settings, store, account, circuits, load, metrics, log } = this.#deps;
     const { id = '', timestamp: enqueuedAt, priority = 0 } = job;
     const chatId = chatIdOf(job);
-    const chatJob = chatJobSchema.parse(job.data);
+    const parsed = chatJobSchema.parse(job.data);
+    // The job of a fallback goes on where this one ends.
+    const chatJob = trace ? { ...parsed, traceparent: trace.traceparent } : parsed;
     const isRestarted = job.attemptsStarted > 1;
     await slot.take();
     const nextAttempt = this.#deps.nextAttempts.of({ chatId, chatJob, priority });
@@ -203,16 +211,13 @@ export class PoolWorker {
     // The reply of a chat is one attempt's to write.
     using deltas = begunNext ? undefined : this.#openDeltas(chatJob, chatId);
     return await runChatJob(chatJob, enqueuedAt, {
-      ...{ deltas, nextAttempt, isRestarted, begunNext },
-      provider,
+      ...{ deltas, nextAttempt, isRestarted, begunNext, slot, load, metrics },
+      provider: trace?.watchCalls(provider) ?? provider,
       settings: settings.current,
       account,
       circuits,
       budget: this.#budget,
-      load,
-      metrics,
       now: store.now,
-      slot,
       mayRequeue: () => this.#requeue.isFirst(id),
       storedResult: this.#storedResults.of({ id: chatId, expiresAt: chatJob.keptUntil }, signal),
       stop: signal,

@@ -6,6 +6,7 @@ import { writtenVersion } from '../../shared/protocol/version.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
+import type { Tracing } from '../../shared/runtime/tracing.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { Breaker, type BreakerState, type BreakerTimes } from '../job/breaker.js';
 import { AccountSamples } from '../job/call-samples.js';
@@ -22,7 +23,8 @@ import { Heartbeat } from './heartbeat.js';
 import type { LiveSettings } from './live-settings.js';
 import { describePool } from './pool-status.js';
 import { PoolThrottle } from './pool-throttle.js';
-import { type Grace, PoolWorker } from './pool-worker.js';
+import { type Grace, PoolWorker, type PoolWorkerDeps } from './pool-worker.js';
+import { startTrace } from './queued-job.js';
 
 interface PoolDeps {
   provider: Provider;
@@ -35,6 +37,8 @@ interface PoolDeps {
   /** Name of this worker process, unique among all of them. */
   workerName: string;
   instruments: WorkerInstruments;
+  /** Absent when no traces are wanted. */
+  tracing?: Tracing | undefined;
   log: Log;
 }
 
@@ -80,7 +84,8 @@ export class Pool {
     this.#circuits = circuits;
     const load = new LoadTracker({ onEnd: () => this.#onJobEnded() });
     metrics.observe({ settings, load, account, circuits });
-    this.#worker = new PoolWorker({ ...deps, account, circuits, slots, load, backlog, metrics });
+    const trace = this.#createTrace();
+    this.#worker = new PoolWorker({ ...deps, ...trace, account, circuits, slots, load, backlog, metrics });
     const clock = new ClockGuard({ check: () => store.check(), onChange: () => this.#apply(), log });
     this.#clock = clock;
     const worker = this.#worker.bullWorker;
@@ -121,6 +126,12 @@ export class Pool {
     this.#circuits.dispose();
     this.#account.dispose();
     this.#deps.provider.close();
+  }
+
+  #createTrace(): Pick<PoolWorkerDeps, 'startTrace'> {
+    const { tracing, provider, store } = this.#deps;
+    if (tracing === undefined) return {};
+    return { startTrace: (job) => startTrace(job, { tracing, provider: provider.id, now: store.now }) };
   }
 
   #createSlots(): Slots {

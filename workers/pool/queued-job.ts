@@ -1,7 +1,10 @@
 import type { Job } from 'bullmq';
 import { z } from 'zod';
+import type { ProviderId } from '../../shared/contract.js';
 import type { ChatJobPayload } from '../../shared/protocol/messages.js';
 import type { Log } from '../../shared/runtime/log.js';
+import type { Tracing } from '../../shared/runtime/tracing.js';
+import { JobTrace } from '../job/job-trace.js';
 import type { RequeuableJob } from './requeue.js';
 
 /** The part of BullMQ's job that is read. */
@@ -23,6 +26,21 @@ const withChatId = z.object({ chatId: z.string() });
 /** Id of the chat that the job is an attempt at. */
 export const chatIdOf = ({ id = '', data }: QueuedJob): string =>
   withChatId.safeParse(data).data?.chatId ?? id;
+
+const withTrace = z.object({ traceparent: z.string().optional(), attempt: z.number().optional() });
+
+interface TraceDeps {
+  tracing: Tracing;
+  provider: ProviderId;
+  now: () => number;
+}
+
+/** Starts the part of the chat's trace that is the job's. */
+export function startTrace(job: QueuedJob, { tracing, provider, now }: TraceDeps): JobTrace {
+  const { id, timestamp, attemptsStarted, data } = job;
+  const traced = { id, timestamp, attemptsStarted, provider, chatId: chatIdOf(job) };
+  return JobTrace.start(tracing, { ...traced, ...withTrace.safeParse(data).data }, now);
+}
 
 /** Characters of a conversation that are worth a command of their own; shorter ones stay as long as the job's record. */
 const longConversation = 16_384;

@@ -57,7 +57,7 @@ async function* whole(
   request: ProviderRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ReplyPart> {
-  const fetchOptions = toFetchOptions({ signal });
+  const fetchOptions = toFetchOptions({ signal, traceparent: request.traceparent });
   const response = await client.messages.create(toBody(request), { fetchOptions }).asResponse();
   const answer = message.parse(await response.json());
   yield {
@@ -75,8 +75,9 @@ async function* streamed(
 ): AsyncGenerator<ReplyPart> {
   let stopReason = '';
   const body = { ...toBody(request), stream: true as const };
+  const { onActivity, traceparent } = request;
   // The SDK swallows the pings that show that the provider is still at work.
-  const fetchOptions = toFetchOptions({ signal, onActivity: request.onActivity });
+  const fetchOptions = toFetchOptions({ signal, traceparent, onActivity });
   const response = await client.messages.create(body, { fetchOptions }).asResponse();
   for await (const events of readEvents(response)) {
     for (const raw of events) {

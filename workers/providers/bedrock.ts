@@ -54,17 +54,28 @@ const silence = { trace: ignore, debug: ignore, info: ignore, warn: ignore, erro
 
 type RequestHandler = BedrockRuntimeClient['config']['requestHandler'];
 
+/** What the SDK passes on of the options of a command. */
+interface CallOptions {
+  abortSignal?: AbortSignal;
+  traceparent?: string | undefined;
+}
+
+const toOptions = ({ traceparent }: ProviderRequest, abortSignal: AbortSignal): CallOptions => ({
+  abortSignal,
+  traceparent,
+});
+
 /** Sends the requests of the SDK, and those of its credential providers, which take over the client's handler. */
 function createRequestHandler(http: HttpClient): Pick<RequestHandler, 'metadata' | 'handle' | 'destroy'> {
   return {
     // HTTP/1.1 in place of the SDK's HTTP/2, whose shared session would carry every call of the process.
     metadata: { handlerProtocol: 'http/1.1' },
     handle: async ({ protocol, hostname, port, path, query, method, headers, body }, options) => {
-      const signal = (options as { abortSignal?: AbortSignal } | undefined)?.abortSignal;
+      const { abortSignal: signal, traceparent } = (options ?? {}) as CallOptions;
       const answer = await http.send({
         origin: `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`,
         path: path + toSearch(query),
-        ...{ method, headers, body, signal },
+        ...{ method, headers, body, signal, traceparent },
       });
       const response = {
         statusCode: answer.status,
@@ -92,7 +103,7 @@ async function* whole(
   abortSignal: AbortSignal,
 ): AsyncGenerator<ReplyPart> {
   const answer = converseAnswer.parse(
-    await client.send(new ConverseCommand(toInput(request)), { abortSignal }),
+    await client.send(new ConverseCommand(toInput(request)), toOptions(request, abortSignal)),
   );
   yield {
     text: answer.output.message.content.map((block) => block.text ?? '').join(''),
@@ -106,7 +117,10 @@ async function* streamed(
   request: ProviderRequest,
   abortSignal: AbortSignal,
 ): AsyncGenerator<ReplyPart> {
-  const answer = await client.send(new ConverseStreamCommand(toInput(request)), { abortSignal });
+  const answer = await client.send(
+    new ConverseStreamCommand(toInput(request)),
+    toOptions(request, abortSignal),
+  );
   for await (const raw of answer.stream ?? []) {
     const event = streamEvent.parse(raw);
     yield {

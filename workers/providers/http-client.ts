@@ -19,6 +19,8 @@ export interface ResponseLimits {
 export interface CallHooks {
   /** Destroys the connection when it aborts, also while the body is on its way. */
   signal?: AbortSignal | undefined;
+  /** Sent as the header of that name. */
+  traceparent?: string | undefined;
   /** Called for every line of an answer that is a stream of events. */
   onActivity?: (() => void) | undefined;
 }
@@ -63,7 +65,9 @@ export class HttpClient {
   }
 
   send(request: HttpRequest): Promise<HttpAnswer> {
-    const { origin, path, method, headers, body } = request;
+    const { origin, path, method, body, traceparent } = request;
+    // Below the SDKs, whose signatures do not cover it: a proxy on the way may continue the trace.
+    const headers = traceparent === undefined ? request.headers : { ...request.headers, traceparent };
     const exchange = new Exchange(request, this.#limits);
     this.#agent.dispatch({ origin, path, method, headers, body }, exchange);
     return exchange.answer;

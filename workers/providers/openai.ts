@@ -56,7 +56,7 @@ async function* whole(
   request: ProviderRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ReplyPart> {
-  const fetchOptions = toFetchOptions({ signal });
+  const fetchOptions = toFetchOptions({ signal, traceparent: request.traceparent });
   // The SDK's own parsing comes with timers and listeners for a body that is still on its way; here it is not.
   const response = await client.chat.completions.create(toBody(request), { fetchOptions }).asResponse();
   const answer = completion.parse(await response.json());
@@ -78,7 +78,7 @@ async function* streamed(
   signal: AbortSignal,
 ): AsyncGenerator<ReplyPart> {
   const body = { ...toBody(request), stream: true as const, stream_options: { include_usage: true } };
-  const fetchOptions = toFetchOptions({ signal });
+  const fetchOptions = toFetchOptions({ signal, traceparent: request.traceparent });
   const response = await client.chat.completions.create(body, { fetchOptions }).asResponse();
   let refused = false;
   for await (const events of readEvents(response)) {

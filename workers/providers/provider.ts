@@ -16,6 +16,8 @@ export interface ProviderRequest {
   parameters?: SamplingParameters | undefined;
   /** The ends for which a reply may be blank, because the caller's own limit or text to stop at may come before any text. */
   mayBeBlankAt?: readonly FinishReason[];
+  /** Sent along as the header of that name; absent when the call is not traced. */
+  traceparent?: string | undefined;
   /** Ends the call: its reason is then thrown, and the call's socket is closed. */
   signal: AbortSignal;
   /** Called whenever the provider sends an event of a stream, also one without text. */

@@ -35,7 +35,7 @@ export function createVertexAiProvider(settings: VertexAiSettings, limits: Respo
     run: (request, onDelta) => {
       let exchange: Exchange = { fetch };
       const parts = (signal: AbortSignal) => {
-        exchange = createExchange(fetch, { signal });
+        exchange = createExchange(fetch, { signal, traceparent: request.traceparent });
         return (onDelta ? streamed : whole)(client, toParameters(request, exchange));
       };
       return callProvider(

@@ -16,12 +16,14 @@ import {
 } from '../../../shared/protocol/messages.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
 import { addJob, retryBriefly } from '../../../shared/queue/add-attempt.js';
+import { startSend } from '../../../shared/queue/job-spans.js';
 import { priorityOf, type ShareLevel } from '../../../shared/queue/priority.js';
 import type { QueueDepth, QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../../../shared/queue/relay.js';
 import { type SettingsChannel, syncLimits } from '../../../shared/queue/settings-records.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { retry } from '../../../shared/runtime/retry.js';
+import type { TraceSpan } from '../../../shared/runtime/tracing.js';
 import { withTimeout } from '../../../shared/runtime/with-timeout.js';
 import { FleetView } from '../pools/fleet-view.js';
 import { PoolRegistry } from '../pools/pool-registry.js';
@@ -33,9 +35,10 @@ import { StrandedJobs } from './stranded-jobs.js';
 
 /**
  * A job without what the client adds, and its turn: its user's share level, and whether it is asynchronous and so done after
- * all that are not.
+ * all that are not. With the trace that it is a part of, if there is one.
  */
-export type NewJob = Omit<ChatJob, 'v' | 'replyTo'> & {
+export type NewJob = Omit<ChatJob, 'v' | 'replyTo' | 'traceparent'> & {
+  readonly trace?: TraceSpan;
   readonly isAsync?: boolean;
   readonly level?: ShareLevel;
 };
@@ -108,11 +111,14 @@ export class JobClient {
   }
 
   /** Adds the job under this id; throws `queue_unavailable` within three seconds when the store is down. */
-  async add(jobId: string, { isAsync = false, level = 0, ...job }: NewJob): Promise<void> {
-    const payload = encodeChatJob({ v: writtenVersion, ...job, replyTo: this.#replyTo });
+  async add(jobId: string, { isAsync = false, level = 0, trace, ...job }: NewJob): Promise<void> {
+    const span = trace && startSend(trace, { ...job, id: jobId });
+    const traced = span && { traceparent: span.traceparent };
+    const payload = encodeChatJob({ v: writtenVersion, ...job, ...traced, replyTo: this.#replyTo });
     const newJob = { jobId, payload, priority: priorityOf(level, { isAsync }) };
     const adding = retry(() => addJob(this.#queueOf(job.provider), this.#store, newJob), retryBriefly);
-    await withTimeout(addTimeoutMs, adding).catch((cause) => this.#refuse(cause));
+    await withTimeout(addTimeoutMs, adding).catch((cause) => this.#refuse(cause, span));
+    span?.end();
   }
 
   /** Has the job's reply written to the sink as it arrives; to be disposed of when nobody reads it any more. */
@@ -226,7 +232,8 @@ export class JobClient {
     return queue;
   }
 
-  #refuse(cause: unknown): never {
+  #refuse(cause: unknown, span?: TraceSpan): never {
+    span?.end({ error: 'queue_unavailable' });
     this.pools.recordOutage();
     throw new Failure('queue_unavailable', { cause });
   }

@@ -1,0 +1,44 @@
+import type { Request, RequestHandler, Response } from 'express';
+import type { TraceSpan, Tracing } from '../../shared/runtime/tracing.js';
+import { elapsedMsOf, failureCodeOf, requestIdOf } from './problem.js';
+
+/**
+ * Traces each request, from its headers to the end of its response, as OpenTelemetry's conventions for HTTP have it, but for the address, which
+ * may have text of the caller's: of that only the route's pattern is recorded. The request must have its id.
+ */
+export function traceRequests(tracing: Tracing): RequestHandler {
+  return (request, response, next) => {
+    const span = tracing.start(request.method, request.get('traceparent'), {
+      kind: 'server',
+      startedAt: Date.now() - elapsedMsOf(response),
+      attributes: {
+        'http.request.method': request.method,
+        'url.scheme': request.protocol,
+        'network.protocol.version': request.httpVersion,
+        'quillgate.request.id': requestIdOf(response),
+      },
+    });
+    response.locals.trace = span;
+    response.once('close', () => end(span, request, response));
+    next();
+  };
+}
+
+/** The span of the request; undefined when it is not traced. */
+export const traceOf = (response: Response): TraceSpan | undefined => response.locals.trace;
+
+function end(span: TraceSpan, request: Request, response: Response): void {
+  const route: string | undefined = request.route?.path;
+  const { statusCode, writableFinished } = response;
+  const code = writableFinished ? (failureCodeOf(response) ?? 'ok') : 'client_closed';
+  if (route !== undefined) span.rename(`${request.method} ${route}`);
+  span.set({
+    'http.route': route,
+    'http.response.status_code': response.headersSent ? statusCode : undefined,
+    'quillgate.code': code,
+    'quillgate.provider': response.getHeader('X-LLM-Provider')?.toString(),
+  });
+  // A stream that fails after it has begun has status 200. What is the client's doing is no error of ours.
+  const hasFailed = code !== 'ok' && code !== 'client_closed' && (statusCode >= 500 || statusCode < 300);
+  span.end(hasFailed ? { error: code } : {});
+}

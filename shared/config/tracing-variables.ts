@@ -1,0 +1,94 @@
+import { z } from 'zod';
+import { httpUrl, milliseconds, secret, text } from './variable-types.js';
+
+const endpoint = httpUrl.refine(
+  (value) => !URL.canParse(value) || !/[@?#]/.test(value),
+  'must have no credentials, query or fragment; credentials belong in OTEL_EXPORTER_OTLP_HEADERS',
+);
+
+const samplers = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const;
+
+export type SamplerName = (typeof samplers)[number];
+
+const pairsError = 'must be a comma list of key=value, percent-encoded';
+
+/** Reads `key=value,key=value`, percent-encoded, as in https://www.w3.org/TR/baggage/; undefined when it is none. */
+export function parsePairs(list: string): Record<string, string> | undefined {
+  const pairs = list.split(',').map((pair) => /^\s*([^\s=,;]+)\s*=\s*([^,;]*?)\s*$/.exec(pair));
+  try {
+    const decoded = pairs.map((pair) => {
+      if (pair === null) throw new URIError(pairsError);
+      const [, key = '', value = ''] = pair;
+      return [decodeURIComponent(key), decodeURIComponent(value)] as const;
+    });
+    return Object.fromEntries(decoded);
+  } catch (error) {
+    if (error instanceof URIError) return undefined;
+    throw error;
+  }
+}
+
+/** What a header may be named, and hold (RFC 9110, 5.5). */
+const areHeaders = (list: string): boolean =>
+  Object.entries(parsePairs(list) ?? { ' ': '' }).every(
+    ([name, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && /^[\t\x20-\x7e]*$/.test(value),
+  );
+
+/** Where traces go, and which: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/. */
+export const tracingVariables = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: endpoint
+    .optional()
+    .describe(
+      'Base address of the OpenTelemetry collector that gets the traces, by OTLP over HTTP at /v1/traces below it (http://collector:4318); without it there are none, and nothing of them is loaded.',
+    ),
+  OTEL_EXPORTER_OTLP_HEADERS: secret(
+    z.string().refine(areHeaders, `${pairsError}, of headers`),
+    'Headers for the collector, as comma list of key=value, percent-encoded.',
+  ),
+  OTEL_EXPORTER_OTLP_PROTOCOL: z
+    .enum(['http/protobuf', 'http/json'])
+    .default('http/protobuf')
+    .describe('Format of the traces.'),
+  OTEL_EXPORTER_OTLP_TIMEOUT: milliseconds(1)
+    .default(10_000)
+    .describe('Longest export of a batch, its retries included, in milliseconds.'),
+  OTEL_BSP_SCHEDULE_DELAY: milliseconds(10)
+    .default(5000)
+    .describe('Time between two exports, in milliseconds; a full batch of 512 spans goes at once.'),
+  OTEL_SERVICE_NAME: text
+    .optional()
+    .describe('Name of the service in traces; quillgate-api and quillgate-worker when it is not set.'),
+  OTEL_RESOURCE_ATTRIBUTES: z
+    .string()
+    .transform((list, context) => {
+      const pairs = parsePairs(list);
+      if (pairs) return pairs;
+      context.addIssue(pairsError);
+      return z.NEVER;
+    })
+    .optional()
+    .describe('What else traces say of the service, as comma list of key=value, percent-encoded.'),
+  OTEL_TRACES_SAMPLER: z
+    .enum(samplers)
+    .default('parentbased_always_on')
+    .describe(
+      'Which traces are recorded: all, none or a share (traceidratio); with parentbased_ the caller decides who sends a traceparent.',
+    ),
+  OTEL_TRACES_SAMPLER_ARG: z.coerce
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe('The share for traceidratio, from 0 to 1.'),
+  OTEL_SDK_DISABLED: z
+    .enum(['true', 'false'])
+    .default('false')
+    .describe('true switches traces off whatever else is set.'),
+};

@@ -1,0 +1,93 @@
+import type { Config } from '../config/config.js';
+import type { Log } from './log.js';
+
+/**
+ * Everything that a span may say (docs/decisions/0038-traces.md): ids of ours, codes, numbers, names of models. Texts of callers and
+ * providers, addresses, credentials and users have no place here.
+ */
+export interface SpanAttributes {
+  'http.request.method'?: string | undefined;
+  /** The route's pattern. */
+  'http.route'?: string | undefined;
+  'http.response.status_code'?: number | undefined;
+  /** Present in the second call of a job. */
+  'http.request.resend_count'?: number | undefined;
+  'network.protocol.version'?: string | undefined;
+  'url.scheme'?: string | undefined;
+  'messaging.system'?: 'bullmq';
+  'messaging.destination.name'?: string | undefined;
+  'messaging.message.id'?: string | undefined;
+  /** Id of the chat, which is the same for all its attempts. */
+  'messaging.message.conversation_id'?: string | undefined;
+  'messaging.operation.name'?: 'add' | 'process';
+  'messaging.operation.type'?: 'send' | 'process';
+  'gen_ai.operation.name'?: 'chat';
+  'gen_ai.provider.name'?: string | undefined;
+  'gen_ai.request.model'?: string | undefined;
+  'gen_ai.request.stream'?: boolean | undefined;
+  'gen_ai.request.max_tokens'?: number | undefined;
+  'gen_ai.request.temperature'?: number | undefined;
+  'gen_ai.request.top_p'?: number | undefined;
+  'gen_ai.request.frequency_penalty'?: number | undefined;
+  'gen_ai.request.presence_penalty'?: number | undefined;
+  'gen_ai.request.seed'?: number | undefined;
+  'gen_ai.response.model'?: string | undefined;
+  'gen_ai.response.finish_reasons'?: string[] | undefined;
+  /** In seconds. */
+  'gen_ai.response.time_to_first_chunk'?: number | undefined;
+  'gen_ai.usage.input_tokens'?: number | undefined;
+  'gen_ai.usage.output_tokens'?: number | undefined;
+  /** What a request, a job or a call ended with: `ok`, or the code of its failure. */
+  'quillgate.code'?: string | undefined;
+  'quillgate.request.id'?: string | undefined;
+  /** Who answered. */
+  'quillgate.provider'?: string | undefined;
+  /** From 1. */
+  'quillgate.attempt'?: number | undefined;
+  /** To which provider the chat was passed on. */
+  'quillgate.fallback'?: string | undefined;
+  /** How often workers have taken the job, this time included. */
+  'quillgate.job.starts'?: number | undefined;
+}
+
+export interface SpanOptions {
+  kind: 'server' | 'producer' | 'consumer' | 'client' | 'internal';
+  /** In milliseconds since the epoch; absent means now. */
+  startedAt?: number;
+  attributes: SpanAttributes;
+}
+
+/** One step of a trace, under way. */
+export interface TraceSpan {
+  readonly traceId: string;
+  /** Names this span to whatever it calls (https://www.w3.org/TR/trace-context/#traceparent-header). */
+  readonly traceparent: string;
+  /** Starts a step of this one. */
+  start(name: string, options: SpanOptions): TraceSpan;
+  rename(name: string): void;
+  set(attributes: SpanAttributes): void;
+  /** Ends it, as failed when there is an `error`: a code. */
+  end(how?: { error?: string | undefined; at?: number }): void;
+}
+
+/** Records traces. */
+export interface Tracing {
+  /** Starts a span below the one that `traceparent` names; one that cannot be read counts as absent. */
+  start(name: string, traceparent: string | undefined, options: SpanOptions): TraceSpan;
+  /** Exports what is left, within a second. */
+  close(): Promise<void>;
+}
+
+interface TracingDeps {
+  config: Config;
+  program: 'api' | 'worker';
+  log: Log;
+}
+
+/** What records the program's traces; undefined when they are not wanted, and then nothing is loaded. */
+export async function openTracing(deps: TracingDeps): Promise<Tracing | undefined> {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SDK_DISABLED: disabled } = deps.config;
+  if (endpoint === undefined || disabled === 'true') return undefined;
+  const { OtlpTracing } = await import('./otlp-tracing.js');
+  return new OtlpTracing({ ...deps, endpoint });
+}

@@ -1,0 +1,152 @@
+import type { ProviderId } from '../../shared/contract.js';
+import { queueName } from '../../shared/protocol/messages.js';
+import { nextOf } from '../../shared/protocol/outcome.js';
+import { describeJob, type SpannedJob } from '../../shared/queue/job-spans.js';
+import { HandedBack } from '../../shared/queue/queue-store.js';
+import type { SpanAttributes, TraceSpan, Tracing } from '../../shared/runtime/tracing.js';
+import type { OnDelta, Provider, ProviderReply, ProviderRequest } from '../providers/provider.js';
+import type { JobEnd } from './chat-job.js';
+import { codeOfError, codeOfOutcome } from './pool-metrics.js';
+
+/** A job that a worker has taken. */
+interface TracedJob extends SpannedJob {
+  /** Whose step the job is; absent means nobody's. */
+  readonly traceparent?: string | undefined;
+  /** When it was enqueued, in milliseconds since the epoch, by the store's clock. */
+  readonly timestamp: number;
+  readonly attemptsStarted: number;
+}
+
+/** The part of a chat's trace that one worker adds: the wait in the queue, the job, and each call of its provider. */
+export class JobTrace {
+  readonly #span: TraceSpan;
+  #calls = 0;
+
+  private constructor(span: TraceSpan) {
+    this.#span = span;
+  }
+
+  /** `now` is the store's clock. */
+  static start(tracing: Tracing, job: TracedJob, now: () => number): JobTrace {
+    const { provider, traceparent, timestamp, attemptsStarted } = job;
+    const queue = queueName(provider);
+    const attributes = describeJob(job);
+    const takenAt = Date.now();
+    // A job that is taken again has not waited since it was enqueued.
+    if (attemptsStarted <= 1) {
+      const startedAt = takenAt - Math.max(0, now() - timestamp);
+      tracing
+        .start(`wait ${queue}`, traceparent, { kind: 'internal', startedAt, attributes })
+        .end({ at: takenAt });
+    }
+    const span = tracing.start(`process ${queue}`, traceparent, {
+      kind: 'consumer',
+      startedAt: takenAt,
+      attributes: {
+        ...attributes,
+        'messaging.operation.name': 'process',
+        'messaging.operation.type': 'process',
+        'quillgate.job.starts': attemptsStarted,
+      },
+    });
+    return new JobTrace(span);
+  }
+
+  /** The job, to those that it is a step of. */
+  get traceparent(): string {
+    return this.#span.traceparent;
+  }
+
+  /** What the log says of it. */
+  get logFields(): { traceId: string } {
+    return { traceId: this.#span.traceId };
+  }
+
+  /** Ends the job's span when the job has ended. */
+  async watchEnd(job: Promise<JobEnd>): Promise<JobEnd> {
+    try {
+      const end = await job;
+      const code = codeOfOutcome(end.own);
+      this.#span.set({ 'quillgate.code': code, 'quillgate.fallback': nextOf(end.outcome)?.provider });
+      this.#span.end(end.own.kind === 'failed' ? { error: code } : {});
+      return end;
+    } catch (error) {
+      this.#span.end(error instanceof HandedBack ? {} : { error: codeOfError(error) });
+      throw error;
+    }
+  }
+
+  /** The provider, with a span for each call of it. */
+  watchCalls(provider: Provider): Provider {
+    return {
+      id: provider.id,
+      run: (request, onDelta) => this.#watchCall(provider, request, onDelta),
+      close: () => provider.close(),
+    };
+  }
+
+  async #watchCall(provider: Provider, request: ProviderRequest, onDelta?: OnDelta): Promise<ProviderReply> {
+    const startedAt = performance.now();
+    const attributes = describeRequest(provider.id, request, onDelta !== undefined);
+    if (this.#calls > 0) attributes['http.request.resend_count'] = this.#calls;
+    this.#calls += 1;
+    const span = this.#span.start(`chat ${request.model}`, { kind: 'client', attributes });
+    let hasBegun = false;
+    const watched = (text: string) => {
+      if (!hasBegun)
+        span.set({ 'gen_ai.response.time_to_first_chunk': (performance.now() - startedAt) / 1000 });
+      hasBegun = true;
+      onDelta?.(text);
+    };
+    try {
+      const reply = await provider.run({ ...request, traceparent: span.traceparent }, onDelta && watched);
+      span.set(describeReply(reply));
+      span.end();
+      return reply;
+    } catch (error) {
+      span.end({ error: codeOfError(error) });
+      throw error;
+    }
+  }
+}
+
+/** By the names of https://opentelemetry.io/docs/specs/semconv/registry/attributes/gen-ai/. */
+const providerNames: Record<ProviderId, string> = {
+  openai: 'openai',
+  anthropic: 'anthropic',
+  bedrock: 'aws.bedrock',
+  vertexai: 'gcp.vertex_ai',
+};
+
+const finishReasons: Record<ProviderReply['reason'], string> = {
+  stop: 'stop',
+  length: 'length',
+  blocked: 'content_filter',
+};
+
+/** Without the texts to stop at, which are the caller's. */
+function describeRequest(
+  provider: ProviderId,
+  { model, maxOutputTokens, parameters = {} }: ProviderRequest,
+  isStream: boolean,
+): SpanAttributes {
+  return {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': providerNames[provider],
+    'gen_ai.request.model': model,
+    ...(isStream && { 'gen_ai.request.stream': true }),
+    'gen_ai.request.max_tokens': maxOutputTokens,
+    'gen_ai.request.temperature': parameters.temperature,
+    'gen_ai.request.top_p': parameters.topP,
+    'gen_ai.request.frequency_penalty': parameters.frequencyPenalty,
+    'gen_ai.request.presence_penalty': parameters.presencePenalty,
+    'gen_ai.request.seed': parameters.seed,
+  };
+}
+
+const describeReply = ({ reason, model, usage }: ProviderReply): SpanAttributes => ({
+  'gen_ai.response.model': model,
+  'gen_ai.response.finish_reasons': [finishReasons[reason]],
+  'gen_ai.usage.input_tokens': usage?.inputTokens,
+  'gen_ai.usage.output_tokens': usage?.outputTokens,
+});
