@@ -41,6 +41,7 @@ Programs:
     .description('ask the API or the worker that listens here whether it is alive')
     .option('--ready', 'ask whether it can serve instead')
     .action(async (options) => (await import('./commands/health.js')).checkHealth(environment, options));
+  addStatusCommand(quillgate, environment);
   addUserCommands(quillgate, environment);
   addTokenCommands(quillgate, environment);
   quillgate
@@ -53,6 +54,18 @@ Programs:
   addPostCommands(quillgate, environment);
   await quillgate.parseAsync();
 });
+
+function addStatusCommand(quillgate: Command, environment: Environment): void {
+  quillgate
+    .command('status')
+    .description('look at stores and workers once; ends with 1 unless every configured provider is served')
+    .option(
+      '--providers <list>',
+      'comma list of those that must be served (default: those with credentials here, or WORKER_PROVIDERS)',
+    )
+    .option('--json', 'print JSON')
+    .action(async (options) => (await import('./commands/status.js')).printStatus(environment, options));
+}
 
 function addUserCommands(quillgate: Command, environment: Environment): void {
   const users = quillgate.command('users').description('manage the users of the chat service');
@@ -116,7 +129,11 @@ function addPoolCommands(quillgate: Command, environment: Environment): void {
   const commands = () => import('./commands/pool-settings.js');
   const pools = quillgate
     .command('pools')
-    .description('change how the pools of the providers work, while they do');
+    .description('see and change how the pools of the providers work, while they do');
+  pools
+    .command('watch')
+    .description('show every worker, anew each second; without a terminal a line for each change')
+    .action(async () => (await import('./commands/pools.js')).watchPools(environment));
   pools
     .command('list')
     .description('list the settings, with the value in force and where it comes from')

@@ -19,7 +19,7 @@ export interface FleetBreaker {
   model: string | null;
   /** `limited` by the provider's 429 (a cooldown); `half-open` takes one call at a time. */
   state: 'open' | 'half-open' | 'limited';
-  /** Code of the failures that opened it; of the account `credentials` or `unreachable`. */
+  /** Code of the failures that opened it; of the account `credentials`, `unreachable`, or `operator` who holds it open. */
   reason?: string;
   /** When the next call may be made. */
   nextProbeAt?: string;
@@ -52,7 +52,7 @@ export interface FleetWorker {
   state: 'serving' | 'probing' | 'paused' | 'silent';
   /** Since when it is silent. */
   silentSince?: string;
-  /** Why it is paused, other than by the account's breaker. */
+  /** Why it is paused, other than by the account's breaker: `operator`, or `clock`, which differs too much from the store's. */
   pausedBy?: string;
   /** Jobs at once. */
   concurrency: number;
@@ -71,7 +71,7 @@ export interface FleetWorker {
   calls?: FleetCalls;
   lastError?: FleetError;
   simulated?: boolean;
-  /** By which settings it works. */
+  /** By which settings of the operators it works; 0 without any. */
   settingsVersion?: number;
   release?: string;
   host?: string;

@@ -2,7 +2,7 @@
 export function renderTable(names: readonly string[], rows: readonly (readonly (string | null)[])[]): string {
   const lines = [
     names.map((name) => name.toUpperCase()),
-    ...rows.map((row) => row.map((cell) => cell ?? '-')),
+    ...rows.map((row) => row.map((cell) => printable(cell ?? '-'))),
   ];
   const widths = names.map((_, column) => Math.max(...lines.map((line) => widthOf(line[column] ?? ''))));
   return lines
@@ -15,6 +15,10 @@ export function renderTable(names: readonly string[], rows: readonly (readonly (
     )
     .join('');
 }
+
+/** The text without what a terminal would obey instead of showing it: escape sequences, line breaks, a turned direction. */
+export const printable = (text: string): string =>
+  text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\u{FFFD}');
 
 /** In code points: close to the width in a terminal, which no simple rule gives. */
 const widthOf = (text: string): number => [...text].length;

@@ -1,3 +1,9 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { Fleet, FleetProvider } from '../../shared/fleet.js';
 import { quillgate } from '../support/command-line.js';
@@ -30,13 +36,16 @@ describe('the fleet', () => {
     for (const given of [blogToken, chatToken])
       for (const path of ['/admin/pools', '/admin/events']) expect((await ask(given, path)).status).toBe(403);
     const { token } = await createToken();
-    const { queue, providers } = await fleet(token);
-    expect(queue.status).toBe('ok');
-    for (const provider of providers)
-      expect(provider).toMatchObject({
-        ...{ state: 'serving', kind: 'real', queue: { waiting: 0, active: 0 } },
-        workers: [{ settingsVersion: 1, host: expect.any(String) }],
-      });
+    const served = {
+      ...{ state: 'serving', kind: 'real', queue: { waiting: 0, active: 0 } },
+      workers: [{ settingsVersion: 0, host: expect.any(String) }],
+    };
+    // All have been heard of a second after the start.
+    await vi.waitFor(async () => {
+      const { queue, providers } = await fleet(token);
+      expect(queue.status).toBe('ok');
+      expect(providers).toMatchObject(Array(4).fill(served));
+    }, patience);
   });
 
   it('says what broke a model, and what failed last', async () => {
@@ -96,5 +105,56 @@ describe('the fleet', () => {
     while (!ended.done) ended = await events.next();
     await stopped;
     expect(await other.child.exitCode).toBe(0);
+  });
+});
+
+describe('the command line', () => {
+  const stores = () => deployment.stores;
+
+  it('sees whether every configured provider is served, and says what is missing', async () => {
+    const served = await quillgate(['status'], stores());
+    expect(served).toMatchObject({ code: 0, stderr: '' });
+    expect(served.stdout).toMatch(/^database {2}ok$/m);
+    expect(served.stdout).toMatch(/^queue {5}ok \((postgres|redis)\)$/m);
+    expect(served.stdout).toMatch(/^anthropic +serving +real +1 +0\/20 +0 +-$/m);
+    expect(served.stdout.match(/^openai .*provider_error \d+ s ago/m)).not.toBeNull();
+    const { workers } = deployment;
+    await Promise.all(workers.map((worker) => worker.stop({ graceMs: 10_000 })));
+    const unserved = await quillgate(['status', '--providers', 'openai', '--json'], stores());
+    expect(unserved).toMatchObject({ code: 1 });
+    expect(JSON.parse(unserved.stdout)).toMatchObject({
+      database: { status: 'ok' },
+      queue: { status: 'ok' },
+      providers: [{ provider: 'openai', state: 'absent', queue: { waiting: 0 } }, {}, {}, {}],
+      unserved: ['openai'],
+    });
+  });
+
+  it('watches the workers come, and ends when it is interrupted', async () => {
+    const { PATH } = process.env;
+    const watching = spawn(resolve('bin/quillgate'), ['pools', 'watch'], {
+      env: { PATH, ...stores() },
+      cwd: mkdtempSync(join(tmpdir(), 'quillgate-test-')),
+    });
+    const ended = once(watching, 'exit');
+    let seen = '';
+    watching.stdout.setEncoding('utf8').on('data', (text) => {
+      seen += text;
+    });
+    const until = (pattern: RegExp) => vi.waitFor(() => expect(seen).toMatch(pattern), patience);
+    await until(/^\S+Z bedrock absent, unknown, 0 of 0 in flight, 0 waiting$/m);
+    await deployment.startWorker({ WORKER_PROVIDERS: 'bedrock' });
+    await until(/^\S+Z bedrock serving, real, 0 of 20 in flight, 0 waiting$/m);
+    await until(/^\S+Z bedrock \S+ serving, 0 of 20 in flight$/m);
+    watching.kill('SIGINT');
+    expect(await ended).toEqual([0, null]);
+  });
+
+  it('stops watching when nobody reads any more', async () => {
+    const command = `${resolve('bin/quillgate')} pools watch | head -n 1`;
+    const { stdout } = await promisify(execFile)('sh', ['-c', command], {
+      env: { PATH: process.env.PATH, ...stores() },
+    });
+    expect(stdout).toMatch(/Z queue /);
   });
 });

@@ -1,0 +1,127 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { openDatabase } from '../../db/database/client.js';
+import { type Config, type Environment, namesSet, parseConfig } from '../../shared/config/config.js';
+import { hasCredentials, isSimulated } from '../../shared/config/provider-credentials.js';
+import { type ProviderId, providerIds } from '../../shared/contract.js';
+import type { Fleet } from '../../shared/fleet.js';
+import { createLog } from '../../shared/runtime/log.js';
+import { StartupError } from '../../shared/runtime/program.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { findDatabase } from '../database.js';
+import { openFleet } from '../fleet.js';
+import { renderFleet } from '../output/fleet-tables.js';
+import { printable } from '../output/table.js';
+
+interface StatusOptions {
+  /** Comma list of those that must be served. */
+  providers?: string;
+  json?: boolean;
+}
+
+/** How the database is; `detail` says more. */
+interface DatabaseStatus {
+  status: 'ok' | 'failing' | 'not configured';
+  detail?: string;
+}
+
+/** Every worker has sent two heartbeats in this time. */
+const listenMs = 2500;
+/** How long to wait for a store that does not answer before that. */
+const reachMs = 4000;
+
+/**
+ * `quillgate status`: one look at the database, the queue's store and every worker, without an API process. The exit code is 0 when
+ * every configured provider has a worker that takes jobs, else 1. Throws `StartupError` for bad options, or without a configured store.
+ */
+export async function printStatus(environment: Environment, options: StatusOptions): Promise<void> {
+  const config = parseConfig(environment, 'command');
+  const expected = expectedProviders(config, options.providers);
+  const [database, fleet] = await Promise.all([checkDatabase(config), lookAround(config)]);
+  const isServed = (id: ProviderId) =>
+    fleet.providers.some(({ provider, state }) => provider === id && ['serving', 'probing'].includes(state));
+  const unserved = expected.filter((id) => !isServed(id));
+  if (options.json) {
+    process.stdout.write(`${JSON.stringify({ ...fleet, database, expected, unserved }, null, 2)}\n`);
+  } else {
+    process.stdout.write(`${renderStores(database, fleet)}\n${renderFleet(fleet, Date.now())}`);
+    if (unserved.length > 0)
+      process.stderr.write(`Not served, of ${expected.join(', ')}: ${unserved.join(', ')}.\n`);
+  }
+  if (unserved.length > 0) process.exitCode = 1;
+}
+
+async function lookAround(config: Config): Promise<Fleet> {
+  const open = openFleet(config);
+  try {
+    const isListening = await withTimeout(reachMs, open.listening).then(
+      () => true,
+      () => false,
+    );
+    if (isListening) await delay(listenMs);
+    return await open.state.read();
+  } finally {
+    await open.close();
+  }
+}
+
+/** A worker's machine need not know of a database. */
+async function checkDatabase(config: Config): Promise<DatabaseStatus> {
+  const url = findUrl(config);
+  if (url === undefined) return { status: 'not configured' };
+  const log = createLog({ program: 'quillgate', level: 'silent' });
+  const database = openDatabase({ url, poolSize: 1, log });
+  try {
+    const results = Object.values(await database.check());
+    const failing = results.find(({ status }) => status === 'failing');
+    const detail = (failing ?? results.find((result) => 'detail' in result))?.detail;
+    return { status: failing ? 'failing' : 'ok', ...(detail !== undefined && { detail }) };
+  } finally {
+    await database.close();
+  }
+}
+
+function findUrl(config: Config): string | undefined {
+  try {
+    return findDatabase(config);
+  } catch (error) {
+    // Without Redis it is where the queue lives.
+    if (error instanceof StartupError && config.REDIS_URL !== undefined) return undefined;
+    throw error;
+  }
+}
+
+/** Those that have to be served: the list that was given, else the configured ones. Throws `StartupError` for a list of others. */
+export const expectedProviders = (config: Config, given: string | undefined): ProviderId[] =>
+  given === undefined ? configuredProviders(config) : readProviders(given);
+
+/**
+ * The providers that this environment has credentials for, or that the simulator plays for it; all that a worker would run where it has
+ * none at all, as beside `npm start`.
+ */
+function configuredProviders(config: Config): ProviderId[] {
+  const names = namesSet(config);
+  const { WORKER_PROVIDERS: ids, REAL_PROVIDERS: real = [] } = config;
+  const configured = ids.filter(
+    (id) => real.includes(id) || hasCredentials(names, id) || isSimulated(names, id),
+  );
+  return configured.length > 0 ? configured : [...ids];
+}
+
+function readProviders(given: string): ProviderId[] {
+  const wanted = new Set(given.split(',').map((id) => id.trim()));
+  const known = providerIds.filter((id) => wanted.has(id));
+  if (known.length < wanted.size)
+    throw new StartupError(`--providers must be a comma list of: ${providerIds.join(', ')}.`);
+  return known;
+}
+
+function renderStores(database: DatabaseStatus, { queue, release }: Fleet): string {
+  const withDetail = (status: string, detail?: string) =>
+    detail ? `${status}: ${printable(detail)}` : status;
+  return [
+    `release   ${release} (of this command)`,
+    `database  ${withDetail(database.status, database.detail)}`,
+    `queue     ${withDetail(`${queue.status} (${queue.store})`, queue.detail)}`,
+    '',
+  ].join('\n');
+}

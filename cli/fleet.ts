@@ -1,0 +1,94 @@
+import { type FleetSource, FleetState } from '../api/admin/fleet-state.js';
+import { FleetView } from '../api/chat/pools/fleet-view.js';
+import type { Config } from '../shared/config/config.js';
+import { type ProviderId, providerIds } from '../shared/contract.js';
+import { poolHeartbeatSchema, queueName, topics } from '../shared/protocol/messages.js';
+import type { QueueDepth, QueueStore } from '../shared/queue/queue-store.js';
+import { openRelay, type Relay } from '../shared/queue/relay.js';
+import { openQueueStore } from '../shared/queue/stores/open.js';
+import { whenReady } from '../shared/queue/when-ready.js';
+import { createLog, type Log } from '../shared/runtime/log.js';
+import { withTimeout } from '../shared/runtime/with-timeout.js';
+import { findDatabase } from './database.js';
+
+/** A command that hears the fleet itself: an API process may be what is broken. */
+export interface OpenFleet {
+  readonly state: FleetState;
+  /** Resolves once heartbeats are listened to: never, while the queue's store is down. */
+  readonly listening: Promise<unknown>;
+  close(): Promise<void>;
+}
+
+/** A store that is down must not keep a command. */
+const closingMs = 1000;
+
+/** Opens the queue's store and listens, as soon as that is possible. Throws `StartupError` when none is configured. */
+export function openFleet(config: Config): OpenFleet {
+  // Standard output belongs to what the command prints.
+  const log = createLog({ program: 'quillgate', level: 'silent' });
+  const url = config.REDIS_URL === undefined ? { DATABASE_URL: findDatabase(config) } : {};
+  const store = openQueueStore({ ...config, ...url }, log);
+  const closing = new AbortController();
+  let source: HeartbeatSource | undefined;
+  const open = () => HeartbeatSource.open(store, log);
+  const listening = whenReady(open, { store, log, signal: closing.signal }).then((heard) => {
+    source = heard;
+  });
+  listening.catch(() => undefined);
+  return {
+    state: new FleetState({ store, source: () => source }),
+    listening,
+    close: async () => {
+      closing.abort();
+      await withTimeout(closingMs, Promise.resolve(source?.close())).catch(() => undefined);
+      await withTimeout(closingMs, store.close()).catch(() => undefined);
+    },
+  };
+}
+
+type Queues = ReadonlyMap<ProviderId, ReturnType<QueueStore['createQueue']>>;
+
+/** What a command hears of the workers, and counts in the queues. */
+class HeartbeatSource implements FleetSource {
+  readonly fleet = new FleetView();
+  readonly #store: QueueStore;
+  readonly #queues: Queues;
+  #relay: Relay | undefined;
+
+  private constructor(store: QueueStore) {
+    this.#store = store;
+    this.#queues = new Map(providerIds.map((id) => [id, store.createQueue(queueName(id))]));
+  }
+
+  /** The store must be ready. Throws what it throws, and leaves nothing open then. */
+  static async open(store: QueueStore, log: Log): Promise<HeartbeatSource> {
+    const source = new HeartbeatSource(store);
+    try {
+      await source.#listen(log);
+      return source;
+    } catch (error) {
+      await withTimeout(closingMs, source.close()).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #listen(log: Log): Promise<void> {
+    // In PostgreSQL a queue whose first connection fails never recovers.
+    await Promise.all([...this.#queues.values()].map((queue) => queue.waitUntilReady()));
+    this.#relay = await openRelay(this.#store, { name: 'quillgate', log });
+    await this.#relay.subscribe(topics.allPools, poolHeartbeatSchema, (heartbeat) =>
+      this.fleet.onHeartbeat(heartbeat),
+    );
+  }
+
+  async measure(provider: ProviderId): Promise<QueueDepth> {
+    const queue = this.#queues.get(provider);
+    if (queue === undefined) throw new TypeError('no such queue');
+    return this.#store.measure(queue);
+  }
+
+  async close(): Promise<void> {
+    await this.#relay?.close();
+    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+  }
+}

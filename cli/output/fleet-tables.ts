@@ -1,0 +1,110 @@
+import type { Fleet, FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet.js';
+import { printable, renderTable } from './table.js';
+
+/** The providers, then their workers, as tables; `now` is the time in milliseconds since the epoch. */
+export function renderFleet({ providers }: Fleet, now: number): string {
+  const workers = providers.flatMap(({ provider, workers }) =>
+    workers.map((worker) => [provider, ...workerCells(worker, now)]),
+  );
+  return [
+    renderTable(
+      ['provider', 'state', 'kind', 'workers', 'in flight', 'waiting', 'oldest'],
+      providers.map((each) => [each.provider, ...providerCells(each, now)]),
+    ),
+    ...(workers.length > 0 ? [renderTable(['provider', ...workerColumns], workers)] : []),
+  ].join('\n');
+}
+
+/** One line for the queue, each provider and each worker, by what it is about. */
+export function fleetLines({ queue, providers }: Fleet, now: number): ReadonlyMap<string, string> {
+  const lines = new Map([['queue', `queue ${queue.status}${queue.detail ? `: ${queue.detail}` : ''}`]]);
+  for (const provider of providers) {
+    const { provider: id, state, kind, concurrency, inFlight, queue: depth } = provider;
+    const waiting = depth ? `, ${depth.waiting} waiting` : '';
+    lines.set(id, `${id} ${state}, ${kind}, ${inFlight} of ${concurrency} in flight${waiting}`);
+    for (const worker of provider.workers) lines.set(`${id} ${worker.worker}`, workerLine(id, worker, now));
+  }
+  return new Map([...lines].map(([key, line]) => [key, printable(line)]));
+}
+
+type Cells = (string | null)[];
+
+function providerCells({ state, kind, workers, ...provider }: FleetProvider, now: number): Cells {
+  const { inFlight, concurrency, queue } = provider;
+  return [
+    state,
+    kind === 'unknown' ? null : kind,
+    String(workers.length),
+    `${inFlight}/${concurrency}`,
+    queue ? String(queue.waiting) : null,
+    queue?.oldestSince ? ageOf(queue.oldestSince, now) : null,
+  ];
+}
+
+const workerColumns = [
+  ...['worker', 'state', 'in flight', 'p50', 'p95', 'errors', '429'],
+  ...['breakers', 'last error', 'settings', 'release'],
+];
+
+function workerCells(worker: FleetWorker, now: number): Cells {
+  const { calls, lastError, settingsVersion, release = null } = worker;
+  return [
+    worker.worker,
+    stateOf(worker, now),
+    `${worker.inFlight}/${worker.concurrency}`,
+    calls?.latencyMs ? `${calls.latencyMs.p50} ms` : null,
+    calls?.latencyMs ? `${calls.latencyMs.p95} ms` : null,
+    calls ? percent(calls.errorRate) : null,
+    calls ? percent(calls.rateLimitRate) : null,
+    worker.breakers.map((breaker) => describeBreaker(breaker, now)).join('; ') || null,
+    lastError ? `${lastError.code} ${ageOf(lastError.at, now)} ago` : null,
+    settingsVersion === undefined ? null : String(settingsVersion),
+    release,
+  ];
+}
+
+function workerLine(provider: string, worker: FleetWorker, now: number): string {
+  const { state, pausedBy, breakers, lastError } = worker;
+  return [
+    `${provider} ${worker.worker} ${state}${pausedBy ? ` (${pausedBy})` : ''}`,
+    `${worker.inFlight} of ${worker.concurrency} in flight`,
+    // Without ages: a line is printed when it has changed.
+    ...breakers.map(({ nextProbeAt: _, ...breaker }) => describeBreaker(breaker, now)),
+    ...(lastError ? [`last error ${lastError.code} at ${lastError.at}`] : []),
+  ].join(', ');
+}
+
+function stateOf({ state, silentSince, pausedBy }: FleetWorker, now: number): string {
+  if (silentSince) return `${state} ${ageOf(silentSince, now)}`;
+  return pausedBy ? `${state} (${pausedBy})` : state;
+}
+
+/** Callers choose the names of models. */
+const maxModelLength = 40;
+
+function describeBreaker({ model, state, reason, nextProbeAt }: FleetBreaker, now: number): string {
+  const name = model === null ? 'account' : shortened(model);
+  const why = reason ? ` (${reason})` : '';
+  const probe = nextProbeAt ? `, next call in ${span(Date.parse(nextProbeAt) - now)}` : '';
+  return `${name} ${state}${why}${probe}`;
+}
+
+const shortened = (text: string): string =>
+  text.length > maxModelLength ? `${text.slice(0, maxModelLength - 1)}…` : text;
+
+const percent = (share: number): string => `${Math.round(share * 100)} %`;
+
+const ageOf = (time: string, now: number): string => span(now - Date.parse(time));
+
+const units = [
+  ['d', 86_400],
+  ['h', 3600],
+  ['min', 60],
+] as const;
+
+/** A time in its largest unit; none is below 0. */
+function span(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  const [unit, size] = units.find(([, size]) => seconds >= 2 * size) ?? ['s', 1];
+  return `${Math.floor(seconds / size)} ${unit}`;
+}

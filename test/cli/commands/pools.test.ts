@@ -1,0 +1,45 @@
+import { PassThrough } from 'node:stream';
+import type { WriteStream } from 'node:tty';
+import { describe, expect, it, vi } from 'vitest';
+import { watchPools } from '../../../cli/commands/pools.js';
+import { patience } from '../../support/patience.js';
+
+/** Nothing listens on port 1. */
+const nowhere = { REDIS_URL: 'redis://127.0.0.1:1' };
+
+/** What is written until `isEnough`, to something of this kind. */
+async function watchUntil(kind: object, isEnough: (written: string) => boolean): Promise<string> {
+  const output = Object.assign(new PassThrough(), kind) as unknown as WriteStream;
+  const ending = new AbortController();
+  let written = '';
+  output.on('data', (bytes) => {
+    written += bytes;
+  });
+  const watching = watchPools(nowhere, { output, signal: ending.signal });
+  await vi.waitFor(() => expect(isEnough(written)).toBe(true), patience);
+  ending.abort();
+  await watching;
+  return written;
+}
+
+describe('watchPools', () => {
+  it('draws over what it drew before on a terminal, and no more than fits', async () => {
+    const clear = '\u001b[1;1H\u001b[0J';
+    const isTwice = (written: string) => written.split(clear).length > 2;
+    const [before, first = ''] = (await watchUntil({ isTTY: true, columns: 40, rows: 5 }, isTwice)).split(
+      clear,
+    );
+    expect(before).toBe('');
+    const lines = first.split('\n');
+    expect(lines[0]).toMatch(/^Quillgate \d/);
+    expect(lines.map((line) => line.length <= 40)).not.toContain(false);
+    expect(lines).toHaveLength(4);
+    expect(lines.at(-1)).toMatch(/^… \d+ more$/);
+  });
+
+  it('prints a line with the time for each change elsewhere, that the queue is down among them', async () => {
+    const written = await watchUntil({ isTTY: false }, (text) => text.includes(' vertexai '));
+    expect(written).toMatch(/^\S+Z queue failing: the store cannot be reached.*\n\S+Z openai unknown, /);
+    expect(written).not.toContain('\u001b');
+  });
+});

@@ -1,0 +1,71 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { expectedProviders, printStatus } from '../../../cli/commands/status.js';
+import { type Environment, parseConfig } from '../../../shared/config/config.js';
+import { providerIds } from '../../../shared/contract.js';
+import { collectOutput } from '../output.js';
+
+/** Nothing listens on port 1. */
+const nowhere = { DATABASE_URL: 'postgres://secret:secret@127.0.0.1:1/x', REDIS_URL: 'redis://127.0.0.1:1' };
+
+/** What the command says where no store can be reached, and its exit code. */
+async function statusOf(variables: Environment = {}, options: Parameters<typeof printStatus>[1] = {}) {
+  const before = process.exitCode;
+  onTestFinished(() => {
+    process.exitCode = before;
+  });
+  const output = collectOutput();
+  await printStatus({ ...nowhere, ...variables }, options);
+  return { ...output, code: process.exitCode };
+}
+
+describe('expectedProviders', () => {
+  it.each([
+    [{}, undefined, ['openai', 'anthropic', 'bedrock', 'vertexai']],
+    [{ WORKER_PROVIDERS: 'openai' }, undefined, ['openai']],
+    [{ OPENAI_API_KEY: 'x', AWS_REGION: 'x' }, undefined, ['openai', 'bedrock']],
+    [{ OPENAI_API_KEY: 'x', REAL_PROVIDERS: 'vertexai' }, undefined, ['openai', 'vertexai']],
+    [{ OPENAI_API_KEY: 'x', WORKER_PROVIDERS: 'openai,bedrock' }, undefined, ['openai']],
+    [{ SIMULATOR_URL: 'http://127.0.0.1:1', OPENAI_API_KEY: 'x' }, undefined, [...providerIds]],
+    [{ OPENAI_API_KEY: 'x' }, 'vertexai, anthropic', ['anthropic', 'vertexai']],
+  ])('are, of %j and %s, %j', (variables, given, expected) => {
+    expect(expectedProviders(parseConfig(variables, 'command'), given)).toEqual(expected);
+  });
+});
+
+describe('printStatus', () => {
+  it('says that the stores cannot be reached, that nobody can be heard of, and ends with 1', async () => {
+    const { stdout, stderr, code } = await statusOf();
+    expect(stdout).toMatch(/^database {2}failing: .*$/m);
+    expect(stdout).toMatch(/^queue {5}failing \(redis\): the store cannot be reached/m);
+    expect(stdout).toMatch(/^vertexai +unknown /m);
+    expect(stdout).not.toContain('secret');
+    const all = 'openai, anthropic, bedrock, vertexai';
+    expect(stderr).toBe(`Not served, of ${all}: ${all}.\n`);
+    expect(code).toBe(1);
+  });
+
+  it('prints the same as JSON', async () => {
+    const { stdout, stderr } = await statusOf({ WORKER_PROVIDERS: 'openai' }, { json: true });
+    expect(JSON.parse(stdout)).toMatchObject({
+      database: { status: 'failing' },
+      queue: { store: 'redis', status: 'failing' },
+      providers: Array(4).fill({ state: 'unknown' }),
+      expected: ['openai'],
+      unserved: ['openai'],
+    });
+    expect(stderr).toBe('');
+  });
+
+  it('does without a database where the queue is in Redis, and says so', async () => {
+    const { stdout } = await statusOf({ DATABASE_URL: undefined, DATA_DIR: '/nowhere' });
+    expect(stdout).toMatch(/^database {2}not configured$/m);
+  });
+
+  it('refuses providers that nobody knows, and an environment without a store', async () => {
+    await expect(statusOf({}, { providers: 'openai,canary' })).rejects.toThrow(
+      '--providers must be a comma list of: openai, anthropic, bedrock, vertexai.',
+    );
+    const none = { DATABASE_URL: undefined, REDIS_URL: undefined, DATA_DIR: '/nowhere' };
+    await expect(statusOf(none)).rejects.toThrow('There is no database to work on');
+  });
+});
