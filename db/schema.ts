@@ -81,6 +81,21 @@ export const postSources = pgTable('post_sources', {
 });
 
 /**
+ * Slugs that published posts had before, which lead to them until another published post has one. A trigger on the posts writes them, for
+ * every release and for imports alike.
+ */
+export const oldSlugs = pgTable(
+  'old_slugs',
+  {
+    slug: text('slug').primaryKey(),
+    postId: uuid('post_id')
+      .notNull()
+      .references(() => posts.id, { onDelete: 'cascade' }),
+  },
+  (old) => [index('old_slugs_post').on(old.postId)],
+);
+
+/**
  * Users. Names are unique; a name that is removed and used again gets another id. The user that the environment names needs no row;
  * a row with that name belongs to that user.
  */

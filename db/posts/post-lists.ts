@@ -71,7 +71,8 @@ export function selectPage(db: Drizzle, filter: PostFilter) {
 /** Whether no index has the order of the page, so that many posts may be read for a few. */
 export const isSearch = ({ tag, search }: PostFilter): boolean => tag !== undefined || search !== undefined;
 
-function conditionsOf({ after, tag, author, search, drafts }: PostFilter): (SQL | undefined)[] {
+/** The conditions of a filter, its position included. */
+export function conditionsOf({ after, tag, author, search, drafts }: PostFilter): (SQL | undefined)[] {
   return [
     drafts ? undefined : isPublished,
     after && sql`(${posts.sortedAt}, ${posts.id}) < (${after.sortedAt.toISOString()}, ${after.id})`,

@@ -2,7 +2,7 @@ import type { Post } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Database } from '../database/client.js';
 import { and, eq, sql } from '../database/drizzle.js';
-import { posts } from '../schema.js';
+import { oldSlugs, posts } from '../schema.js';
 import {
   asExpected,
   type Change,
@@ -17,12 +17,15 @@ import {
 import { findFirst, insertPost, type PostFields, type PostRequest, toValues } from './post-creation.js';
 import { isSearch, type Position, type PostFilter, selectNewest, selectPage } from './post-lists.js';
 import { buildOnce, isPublished, type PostVersion, postColumns, toPost } from './post-rows.js';
+import { type PostSummary, selectSummaries, toSummary } from './post-summaries.js';
 import { slugAsGiven, slugOfTitle } from './slug.js';
 
 /** Each attempt has another fallback slug, so that the second is nearly always the last. */
 const maxCreationAttempts = 3;
 
 const hasId = eq(posts.id, sql.placeholder('id'));
+const hasSlug = eq(posts.slug, sql.placeholder('slug'));
+const hadSlug = eq(oldSlugs.slug, sql.placeholder('slug'));
 
 /**
  * The posts in PostgreSQL; one statement for every write. Ids are well-formed UUIDs, texts well-formed Unicode without
@@ -36,6 +39,17 @@ export class PostStore {
   readonly #selectPublished = buildOnce((db) =>
     db.select(postColumns).from(posts).where(and(hasId, isPublished)).prepare('published-post'),
   );
+  readonly #selectBySlug = buildOnce((db) =>
+    db.select(postColumns).from(posts).where(hasSlug).prepare('post-by-slug'),
+  );
+  readonly #selectByOldSlug = buildOnce((db) =>
+    db
+      .select(postColumns)
+      .from(oldSlugs)
+      .innerJoin(posts, eq(posts.id, oldSlugs.postId))
+      .where(hadSlug)
+      .prepare('post-by-old-slug'),
+  );
   readonly #selectNewest = buildOnce(selectNewest);
   readonly #insert = buildOnce(insertPost);
 
@@ -48,6 +62,35 @@ export class PostStore {
     const select = drafts ? this.#selectAny : this.#selectPublished;
     const [row] = await this.#database.run((db) => select(db).execute({ id }));
     return row && toPost(row);
+  }
+
+  /**
+   * The post that has the slug, else the one that had it before; drafts count only if `drafts` is set. The slug of a draft may therefore still
+   * lead to another post.
+   */
+  async getBySlug(
+    slug: string,
+    { drafts }: { drafts: boolean },
+  ): Promise<{ post: Post; isCurrent: boolean } | undefined> {
+    const statements = this.#database.withSharedDeadline();
+    const isVisible = ({ status }: { status: string }) => drafts || status === 'published';
+    for (const select of [this.#selectBySlug, this.#selectByOldSlug]) {
+      const [row] = await statements.run((db) => select(db).execute({ slug }));
+      if (row && isVisible(row)) return { post: toPost(row), isCurrent: row.slug === slug };
+    }
+    return undefined;
+  }
+
+  /** Published posts without their whole contents, newest first; `next` is undefined on the last page alone. */
+  async summaries(
+    filter: Omit<PostFilter, 'drafts'>,
+  ): Promise<{ posts: PostSummary[]; next: Position | undefined }> {
+    const published = { ...filter, drafts: false };
+    const purpose = isSearch(published) ? 'search' : 'request';
+    const rows = await this.#database.run((db) => selectSummaries(db, published), purpose);
+    const last = rows[filter.limit - 1];
+    const next = rows.length > filter.limit && last ? { sortedAt: last.sortedAt, id: last.id } : undefined;
+    return { posts: rows.slice(0, filter.limit).map(toSummary), next };
   }
 
   /** Newest first. A page of long posts has fewer than asked for; `next` is undefined on the last page alone. */

@@ -54,6 +54,16 @@ describe('objectionsTo', () => {
     expect(objections(statement)).toEqual([expect.stringContaining('lock_timeout')]);
   });
 
+  it.each([
+    ['CREATE TRIGGER "t" AFTER INSERT OR UPDATE OF slug ON "posts" FOR EACH ROW EXECUTE FUNCTION f();', []],
+    [
+      'CREATE TRIGGER "t" BEFORE INSERT OR UPDATE OF slug ON "posts" FOR EACH ROW EXECUTE FUNCTION f();',
+      [expect.stringContaining('not on the list')],
+    ],
+  ])('lets a trigger through that runs behind the writes: %s', (statement, expected) => {
+    expect(objections(bounded, statement)).toEqual(expected);
+  });
+
   const withColumn = [bounded, 'ALTER TABLE "tokens" ADD COLUMN "user_id" uuid;'];
 
   it.each([

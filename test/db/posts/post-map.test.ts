@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createPostMap, type PostMap } from '../../../db/posts/post-map.js';
+import { PostStore } from '../../../db/posts/post-store.js';
+import { openTestDatabase } from '../../support/database.js';
+import { fields } from '../post-stores.js';
+
+let opened: Awaited<ReturnType<typeof openTestDatabase>>;
+let map: PostMap;
+let store: PostStore;
+beforeAll(async () => {
+  opened = await openTestDatabase();
+  map = createPostMap(opened.database, { partSize: 3 });
+  store = new PostStore(opened.database);
+});
+afterAll(() => opened.stop());
+
+const parts = async () => Promise.all((await map.starts()).map((start) => map.part(start)));
+const slugs = async () => (await parts()).map((part) => part.map(({ slug }) => slug));
+
+describe('createPostMap', () => {
+  it('has one empty part when there are no posts', async () => {
+    expect(await slugs()).toEqual([[]]);
+  });
+
+  it('has every published post once, oldest first, in parts of the same size', async () => {
+    for (let n = 1; n <= 3; n++) await store.create(fields({ slug: `n-${n}` }));
+    expect(await slugs()).toEqual([['n-1', 'n-2', 'n-3']]);
+    await store.create(fields({ slug: 'draft', status: 'draft' }));
+    expect(await slugs()).toEqual([['n-1', 'n-2', 'n-3']]);
+    for (let n = 4; n <= 7; n++) await store.create(fields({ slug: `n-${n}` }));
+    expect(await slugs()).toEqual([['n-1', 'n-2', 'n-3'], ['n-4', 'n-5', 'n-6'], ['n-7']]);
+    const [[first] = []] = await parts();
+    expect(first).toEqual({ id: expect.any(String), slug: 'n-1', updatedAt: expect.any(Date) });
+  });
+
+  it('goes on where posts of the same moment lie on both sides of an end', async () => {
+    await opened.database.run((db) =>
+      db.execute("update posts set published_at = '2026-01-01Z' where status = 'published'"),
+    );
+    expect((await slugs()).map((part) => part.length)).toEqual([3, 3, 1]);
+    expect(new Set((await slugs()).flat()).size).toBe(7);
+  });
+});
