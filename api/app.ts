@@ -19,7 +19,9 @@ import {
 } from './addresses.js';
 import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
 import { PoolsController, type PoolsControllerDeps } from './admin/pools.controller.js';
+import { blogOf } from './blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
+import { failuresAsPages } from './blog/failure-page.js';
 import { FeedsController, type FeedsControllerDeps } from './blog/feeds.controller.js';
 import { postInput, postPatch } from './blog/post-body.js';
 import { postQuery } from './blog/post-query.js';
@@ -41,7 +43,8 @@ import { docsRouter } from './openapi/docs.js';
 import { createDocument, type DocumentFacts } from './openapi/openapi.js';
 import { type HealthDeps, livez, metricsPage, readyz } from './operations/monitoring-routes.js';
 import { createRequestCounts } from './operations/request-metrics.js';
-import { type SiteDeps, siteRouter } from './site/site-router.js';
+import { type SiteDeps, sitemapRouter, siteRouter } from './site/site-router.js';
+import type { Sitemap } from './site/sitemap.js';
 
 /** What the HTTP application is built from. */
 export interface AppDeps {
@@ -52,6 +55,7 @@ export interface AppDeps {
   models: () => readonly ListedModel[];
   blogs: BlogsDeps;
   feeds: FeedsControllerDeps;
+  sitemap: Sitemap;
   providerStates: SiteDeps['providerStates'];
   /** What operators see. */
   admin: PoolsControllerDeps & EventsControllerDeps;
@@ -91,7 +95,9 @@ export function createApp(deps: AppDeps): Express {
   app.use(adminOperations());
   app.use(openAiOperations(config, [...cors, counts.openai]));
   app.use(chatOperations(config, [...cors, counts.chat]));
-  app.use(blogOperations(config, [counts.blog, limitReads]));
+  const blog = blogOf(config);
+  app.use(blogOperations(config, [counts.blog, failuresAsPages(blog), limitReads]));
+  app.use(sitemapRouter(blog.basePath, deps.sitemap, [counts.blog, limitReads]));
   app.use(siteRouter(deps));
   app.use(helmet(pageHeaders), docsRouter(describeApi(config)));
   app.use(notFound);

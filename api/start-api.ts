@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { type Database, openDatabase } from '../db/database/client.js';
+import { createPostMap } from '../db/posts/post-map.js';
 import { PostStore } from '../db/posts/post-store.js';
 import type { Config } from '../shared/config/config.js';
 import type { ProviderId } from '../shared/contract.js';
@@ -24,6 +25,7 @@ import { FleetEvents } from './admin/fleet-events.js';
 import { FleetState } from './admin/fleet-state.js';
 import { SettingsKeeper } from './admin/settings-keeper.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
+import { blogOf } from './blog/blog-layout.js';
 import { createFeeds } from './blog/feeds.js';
 import { createPostPages } from './blog/post-page.js';
 import { createMarkdownRenderer } from './blog/rendering/markdown.js';
@@ -35,11 +37,14 @@ import { StoredChats } from './chat/stored-chats.js';
 import { ApiServer } from './http/server.js';
 import { createQueueGauges } from './operations/queue-gauges.js';
 import { createProviderStates } from './site/provider-states.js';
+import { Sitemap } from './site/sitemap.js';
 
 /** Time after the grace for everything else to close; a store that is down takes a second at each step. */
 const closingMs = 5000;
 /** The longest pause between two tries to open the queue. */
 const maxPauseToOpenMs = 8000;
+/** The protocol allows 50,000; a part of this size is read in a fraction of a second. */
+const postsPerSitemap = 10_000;
 /** The outcome of a chat that outlasts the grace. */
 const cutShort: Outcome = { kind: 'failed', code: 'internal', retryable: true, queueMs: 0, providerMs: 0 };
 
@@ -199,15 +204,19 @@ function connectWhenReady(
   return () => jobClient;
 }
 
-function openBlog(config: Config, { database, lifecycle, log }: ApiDeps): Pick<AppDeps, 'blogs' | 'feeds'> {
-  const { BLOG_BASE_URL: baseUrl, BLOG_TITLE: title, BLOG_IMAGES: images } = config;
+function openBlog(
+  config: Config,
+  { database, lifecycle, log }: ApiDeps,
+): Pick<AppDeps, 'blogs' | 'feeds' | 'sitemap'> {
+  const blog = blogOf(config);
   const posts = new PostStore(database);
   const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());
   const render = createRenderedPosts({ renderer, log });
-  const basePath = new URL(baseUrl).pathname.replace(/\/$/, '');
-  const pages = createPostPages({ blogTitle: title, images, render });
-  const feeds = createFeeds({ title, baseUrl, render, posts });
-  return { blogs: { posts, basePath, pages }, feeds: { feeds } };
+  const pages = createPostPages({ blog, images: config.BLOG_IMAGES, render });
+  const feeds = createFeeds({ blog, render, posts });
+  const map = createPostMap(database, { partSize: postsPerSitemap });
+  const sitemap = new Sitemap({ posts: map, baseUrl: blog.baseUrl });
+  return { blogs: { posts, blog, pages }, feeds: { feeds }, sitemap };
 }
 
 /** Opens before the API and therefore closes after it: monitoring also sees the end of the process. */

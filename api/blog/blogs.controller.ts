@@ -23,22 +23,31 @@ import type { PostStore } from '../../db/posts/post-store.js';
 // `Post` is also a decorator, and tsoa identifies decorators and schemas by name: neither can have an alias.
 import type * as contract from '../../shared/contract.js';
 import type { PostInput, PostPage, PostPatch, Problem } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
 import { type AuthenticatedRequest, mayWrite, type ReaderRequest } from '../access/authentication.js';
+import { prefersHtml } from '../http/accept.js';
 import { readJsonBody } from '../http/json-body.js';
 import { checkUuidParam } from '../http/uuid-param.js';
+import type { Blog } from './blog-layout.js';
+import { sendIndex } from './index-page.js';
+import { checkPostReference, findPost } from './post-address.js';
 import { checkPost, postInput, postPatch, toPostChanges, toPostFields, toPostRequest } from './post-body.js';
 import { expectedVersions, requireSuccess } from './post-etag.js';
 import type { PostPages } from './post-page.js';
 import { checkPostQuery, nextQuery, type PostQuery, toCursor, toPostFilter } from './post-query.js';
-import { answerWrite, cacheHeaders, sendPost } from './post-representations.js';
+import { answerWrite, negotiatedHeaders, sendFound } from './post-representations.js';
 
 /** What the operations on posts are built from. */
 export interface BlogsDeps {
   posts: PostStore;
-  /** Path of the public base address, without a trailing slash. */
-  basePath: string;
+  blog: Blog;
   pages: PostPages;
+}
+
+interface ChangeHeaders {
+  ETag: string;
+  'Last-Modified': string;
+  'X-Ignored-Fields': string;
+  'Preference-Applied': string;
 }
 
 @Route('blogs')
@@ -92,17 +101,16 @@ export class BlogsController extends Controller {
     @Header('Idempotency-Key') idempotencyKey?: string,
     @Header('Prefer') _prefer?: string,
   ): Promise<contract.Post> {
-    const { user } = request;
-    const fields = toPostFields(body, user.name);
-    const identity = toPostRequest({ user, key: idempotencyKey, fields });
+    const fields = toPostFields(body, request.user.name);
+    const identity = toPostRequest({ user: request.user, key: idempotencyKey, fields });
     const { post, replayed } = await this.deps.posts.create(fields, identity);
-    this.setHeader('Location', `${this.deps.basePath}/blogs/${post.id}`);
+    this.setHeader('Location', `${this.deps.blog.basePath}/blogs/${post.id}`);
     if (replayed) this.setHeader('Idempotency-Replayed', 'true');
     return answerWrite(request, post);
   }
 
   /**
-   * Newest first. Drafts are included only for tokens that may write.
+   * Newest first. Drafts are included only for tokens that may write. With `Accept: text/html`: a page for people, without drafts.
    *
    * @summary List posts
    */
@@ -120,25 +128,27 @@ export class BlogsController extends Controller {
     @Request() request: ReaderRequest,
     @Queries() query: PostQuery,
   ): Promise<contract.Post[] | PostPage> {
+    if (prefersHtml(request)) return sendIndex(request, query, this.deps);
     const filter = toPostFilter(query, { drafts: mayWrite(request) });
     const { posts, next: position } = await this.deps.posts.list(filter);
     const next = position ? toCursor(position) : null;
-    if (next) this.setHeader('Link', `<${this.deps.basePath}/blogs?${nextQuery(query, next)}>; rel="next"`);
-    request.res?.set(cacheHeaders(request));
+    if (next)
+      this.setHeader('Link', `<${this.deps.blog.basePath}/blogs?${nextQuery(query, next)}>; rel="next"`);
+    request.res?.set(negotiatedHeaders(request));
     return query.envelope ? { data: posts, next } : posts;
   }
 
   /**
-   * As JSON, as its Markdown source, or as an HTML page, by the `Accept` header.
+   * As JSON, as its Markdown source, or as an HTML page, by the `Accept` header; errors are pages as well for who asks for one.
    *
    * @summary Get a post
-   * @param id Id of the post, a UUID.
+   * @param id Id of the post, a UUID, or its slug; one that it had before leads to it with 308.
    * @param _ifNoneMatch Entity tags of the client's copies: 304 when one of them is current.
    */
   @Get('{id}')
   @OperationId('getPost')
   @Security('bearer', ['blogs:read'])
-  @Middlewares(checkUuidParam)
+  @Middlewares(checkPostReference)
   @SuccessResponse<{
     /** Version of the post in this representation. */
     ETag: string;
@@ -147,17 +157,17 @@ export class BlogsController extends Controller {
     Vary: string;
   }>('200', 'The post', ['application/json', 'text/markdown', 'text/html'])
   @Response<void, { ETag: string }>('304', 'Not modified')
+  @Response<void, { Location: string }>('308', 'The post has another slug now')
   @Response<Problem>('404', 'No such post')
   async getPost(
     @Request() request: ReaderRequest,
     @Path() id: string,
     @Header('If-None-Match') _ifNoneMatch?: string,
   ): Promise<contract.Post> {
-    const post = await this.deps.posts.get(id, { drafts: mayWrite(request) });
-    if (post === undefined) throw new Failure('not_found');
-    await sendPost(request, post, this.deps.pages);
+    const found = await findPost(this.deps.posts, id, { drafts: mayWrite(request) });
+    await sendFound(request, found, this.deps);
     // For the document only: the answer has already been sent.
-    return post;
+    return found.post;
   }
 
   /**
@@ -172,12 +182,7 @@ export class BlogsController extends Controller {
   @OperationId('replacePost')
   @Security('bearer', ['blogs:write'])
   @Middlewares(checkUuidParam, readJsonBody, checkPost(postInput))
-  @SuccessResponse<{
-    ETag: string;
-    'Last-Modified': string;
-    'X-Ignored-Fields': string;
-    'Preference-Applied': string;
-  }>('200', 'The post', 'application/json')
+  @SuccessResponse<ChangeHeaders>('200', 'The post', 'application/json')
   @Response<Problem>('404', 'No such post')
   @Response<Problem>('409', 'The slug is taken')
   @Response<Problem, { ETag: string }>('412', 'The post has changed')
@@ -207,12 +212,7 @@ export class BlogsController extends Controller {
   @OperationId('patchPost')
   @Security('bearer', ['blogs:write'])
   @Middlewares(checkUuidParam, readJsonBody, checkPost(postPatch))
-  @SuccessResponse<{
-    ETag: string;
-    'Last-Modified': string;
-    'X-Ignored-Fields': string;
-    'Preference-Applied': string;
-  }>('200', 'The post', 'application/json')
+  @SuccessResponse<ChangeHeaders>('200', 'The post', 'application/json')
   @Response<Problem>('404', 'No such post')
   @Response<Problem>('409', 'The slug is taken')
   @Response<Problem, { ETag: string }>('412', 'The post has changed')

@@ -1,18 +1,17 @@
 import { generateAtomFeed, generateJsonFeed } from 'feedsmith';
+import type { Blog } from './blog-layout.js';
+import { postPath } from './post-address.js';
 
 /** A format of a feed. */
 export type FeedFormat = 'json' | 'atom';
 
 /** The blog that a feed belongs to. */
-export interface FeedSource {
-  title: string;
-  /** Public base address of the blog, without a trailing slash. */
-  baseUrl: string;
-}
+export type FeedSource = Pick<Blog, 'title' | 'baseUrl' | 'language'>;
 
 /** A post as feeds show it. */
 export interface FeedEntry {
   id: string;
+  slug: string;
   /** Null for a post without a title. */
   title: string | null;
   /** The title, or a substitute where a format requires one. */
@@ -35,7 +34,7 @@ export const feedDocuments: Record<
 
 /** Does not change when the blog moves to another address. */
 const urnOf = ({ id }: FeedEntry): string => `urn:uuid:${id}`;
-const addressOf = ({ baseUrl }: FeedSource, { id }: FeedEntry): string => `${baseUrl}/blogs/${id}`;
+const addressOf = ({ baseUrl }: FeedSource, entry: FeedEntry): string => baseUrl + postPath(entry);
 
 /** JSON Feed 1.1, https://www.jsonfeed.org/version/1.1/. */
 function writeJsonFeed(source: FeedSource, entries: readonly FeedEntry[]): string {
@@ -53,6 +52,7 @@ function writeJsonFeed(source: FeedSource, entries: readonly FeedEntry[]): strin
     title: source.title,
     home_page_url: `${source.baseUrl}/blogs`,
     feed_url: `${source.baseUrl}/feed.json`,
+    language: source.language,
     items,
   });
   // The generator omits an empty list, which the format requires.

@@ -13,9 +13,7 @@ const maxEntries = 50;
 
 interface FeedsDeps {
   posts: Pick<PostStore, 'newest' | 'list'>;
-  title: string;
-  /** Public base address of the blog. */
-  baseUrl: string;
+  blog: FeedSource;
   render: RenderPost;
 }
 
@@ -38,9 +36,8 @@ export interface Feeds {
  * Makes the feeds of the 50 newest published posts, or fewer when long posts end the store's first page earlier.
  * Concurrent requests for the same state share one rendering.
  */
-export function createFeeds({ posts, title, baseUrl, render }: FeedsDeps): Feeds {
-  const source = { title, baseUrl: baseUrl.replace(/\/+$/, '') };
-  const readEntries = () => readNewest({ posts, render });
+export function createFeeds({ posts, blog: source, render }: FeedsDeps): Feeds {
+  const readEntries = () => readNewest({ posts, render, blog: source });
   let edition: Edition | undefined;
   return {
     async find(format) {
@@ -61,12 +58,17 @@ export function createFeeds({ posts, title, baseUrl, render }: FeedsDeps): Feeds
   };
 }
 
+/** Increase it whenever the same posts give another document: readers keep theirs while the key is the same. */
+const formatVersion = 2;
+
 /** Includes the configuration and the renderer, which also affect every feed. */
 function keyOf(source: FeedSource, versions: readonly PostVersion[]): string {
   const inputs = [
+    formatVersion,
     rendererVersion,
     source.title,
     source.baseUrl,
+    source.language,
     versions.map(({ id, version, updatedAt }) => [id, version, updatedAt]),
   ];
   return createHash('sha256').update(JSON.stringify(inputs)).digest('base64url').slice(0, 22);
@@ -95,7 +97,7 @@ function createEdition(key: string, source: FeedSource, readEntries: () => Promi
   };
 }
 
-async function readNewest({ posts, render }: Pick<FeedsDeps, 'posts' | 'render'>): Promise<FeedEntry[]> {
+async function readNewest({ posts, render, blog }: FeedsDeps): Promise<FeedEntry[]> {
   const page = await posts.list({ limit: maxEntries, drafts: false });
   const entries: FeedEntry[] = [];
   // One at a time, so that a feed does not fill the renderer's queue.
@@ -103,16 +105,16 @@ async function readNewest({ posts, render }: Pick<FeedsDeps, 'posts' | 'render'>
     const { html, final } = await render(post);
     // Feed readers store an entry until its post changes, so an entry must never be provisional.
     if (!final) throw new Failure('internal', tooBusy);
-    entries.push(toEntry(post, html));
+    entries.push(toEntry(post, html, blog));
   }
   return entries;
 }
 
 const tooBusy = { detail: 'Too many posts are being rendered.', retryable: true, retryAfterMs: 2000 };
 
-function toEntry(post: Post, html: string): FeedEntry {
-  const { id, author, tags, publishedAt, createdAt, updatedAt } = post;
+function toEntry(post: Post, html: string, blog: FeedSource): FeedEntry {
+  const { id, slug, author, tags, publishedAt, createdAt, updatedAt } = post;
   const title = post.title?.trim() || null;
-  const heading = headingOf(post, html);
-  return { id, title, heading, author, tags, publishedAt: publishedAt ?? createdAt, updatedAt, html };
+  const heading = headingOf(post, html, blog);
+  return { id, slug, title, heading, author, tags, publishedAt: publishedAt ?? createdAt, updatedAt, html };
 }

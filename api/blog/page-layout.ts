@@ -42,6 +42,16 @@ table { display: block; overflow-x: auto; border-collapse: collapse; }
 th, td { padding: 0.35rem 0.7rem; border: 1px solid var(--soft); }
 .tags { display: flex; flex-wrap: wrap; gap: 0.5rem; padding: 0; list-style: none; }
 .tags li { padding: 0 0.6rem; border-radius: 1rem; background: var(--raised); }
+.posts { padding: 0; list-style: none; }
+.posts > li { padding: 0.5rem 0 1rem; border-block-end: 1px solid var(--raised); }
+.posts h2 { margin: 0.75rem 0 0; font-size: 1.3rem; }
+.posts p { margin: 0.4rem 0; }
+form { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; }
+form label { flex-basis: 100%; }
+input, button { padding: 0.4rem 0.7rem; border: 1px solid var(--soft); border-radius: 0.4rem; background: var(--page); color: inherit; font: inherit; }
+input { flex: 1; min-width: 0; }
+button { background: var(--raised); cursor: pointer; }
+.pages { display: flex; flex-wrap: wrap; gap: 1.5rem; padding-block: 1rem; }
 .states { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 0.75rem; padding: 0; list-style: none; }
 .states li { padding: 0.6rem 0.9rem; border-radius: 0.5rem; background: var(--raised); }
 .states strong { display: block; }
@@ -81,13 +91,16 @@ const imageSources = new Map([
   ['none', []],
 ]);
 
-/** The policy of a page that loads nothing but its icon, and images from there: `https` (any host), `none`, or hosts. */
-export const policyOf = (images: readonly string[]): string =>
+/**
+ * The policy of a page that loads nothing but its icon, and images from there: `https` (any host), `none`, or hosts. Its forms, if it has
+ * any, go to `formAction`.
+ */
+export const policyOf = (images: readonly string[], { formAction = "'none'" } = {}): string =>
   [
     "default-src 'none'",
     `img-src ${["'self'", ...images.flatMap((source) => imageSources.get(source) ?? `https://${source}`)].join(' ')}`,
     `style-src 'sha256-${styleHash}'`,
     "base-uri 'none'",
-    "form-action 'none'",
+    `form-action ${formAction}`,
     "frame-ancestors 'none'",
   ].join('; ');

@@ -1,7 +1,18 @@
 import { createHash } from 'node:crypto';
 import type { Post } from '../../shared/contract.js';
-import { layOut, policyOf } from './page-layout.js';
+import {
+  type Blog,
+  canonicalLink,
+  dayIn,
+  layOutBlogPage,
+  noIndex,
+  tagList,
+  timeElement,
+} from './blog-layout.js';
+import { policyOf } from './page-layout.js';
+import { postPath } from './post-address.js';
 import { beginsWithTitle, escapeHtml, excerptOf, rendererVersion } from './rendering/markdown.js';
+import { excerptOfMarkdown } from './rendering/markdown-excerpt.js';
 import type { RenderPost } from './rendering/rendered-posts.js';
 
 /** The HTML pages of posts. */
@@ -20,28 +31,27 @@ interface PostPage {
 }
 
 interface PostPagesDeps {
-  /** Title of the blog, shown above every post. */
-  blogTitle: string;
+  blog: Blog;
   /** Where images may come from: `https` (any host), `none`, or hosts. */
   images: readonly string[];
   render: RenderPost;
 }
 
 /** Makes the pages of posts: HTML documents without scripts that load nothing but images. */
-export function createPostPages({ blogTitle, images, render }: PostPagesDeps): PostPages {
+export function createPostPages({ blog, images, render }: PostPagesDeps): PostPages {
   const csp = policyOf(images);
   return {
-    edition: editionOf(blogTitle, csp),
+    edition: editionOf(blog, csp),
     async render(post) {
       const { html: content, final } = await render(post);
-      return { html: pageOf({ post, blogTitle, content }), csp, final };
+      return { html: pageOf({ post, blog, content }), csp, final };
     },
   };
 }
 
 /** Includes a sample page, so that a change of the template changes the edition. */
-function editionOf(blogTitle: string, csp: string): string {
-  const page = pageOf({ post: samplePost, blogTitle, content: '' });
+function editionOf(blog: Blog, csp: string): string {
+  const page = pageOf({ post: samplePost, blog, content: '' });
   const facts = JSON.stringify([rendererVersion, csp, page]);
   return createHash('sha256').update(facts).digest('hex').slice(0, 8);
 }
@@ -62,47 +72,61 @@ const samplePost: Post = {
 };
 
 /** The heading of a post: its title, else the beginning of its text, else (for a text without words) its date. */
-export function headingOf(post: Post, content: string): string {
-  return post.title?.trim() || excerptOf(content) || dayOf(post.publishedAt ?? post.createdAt);
+export function headingOf(post: Post, content: string, blog: Pick<Blog, 'language'>): string {
+  return post.title?.trim() || excerptOf(content) || dayIn(blog, post.publishedAt ?? post.createdAt);
 }
-
-const days = new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone: 'UTC' });
-const dayOf = (time: string): string => days.format(new Date(time));
 
 interface PostPageParts {
   post: Post;
-  blogTitle: string;
+  blog: Blog;
   content: string;
 }
 
-function pageOf({ post, blogTitle, content }: PostPageParts): string {
+function pageOf({ post, blog, content }: PostPageParts): string {
   const title = post.title?.trim();
   const titleAbove = title && !beginsWithTitle(content, title);
-  return layOut({
-    title: `${headingOf(post, content)} – ${blogTitle}`,
-    language: 'en',
-    head: [`<meta name="author" content="${escapeHtml(post.author)}">`],
-    header: escapeHtml(blogTitle),
+  const heading = headingOf(post, content, blog);
+  return layOutBlogPage(blog, {
+    title: heading,
+    head: headOf(post, blog, heading),
     main: `<article>
-${titleAbove ? `<h1 dir="auto">${escapeHtml(title)}</h1>\n` : ''}<p class="about">${aboutOf(post)}</p>
+${titleAbove ? `<h1 dir="auto">${escapeHtml(title)}</h1>\n` : ''}<p class="about">${aboutOf(post, blog)}</p>
 <div dir="auto">
 ${content}
 </div>
-${tagsOf(post.tags)}</article>
+${tagList(blog, post.tags)}</article>
 `,
   });
 }
 
-function aboutOf({ author, status, publishedAt }: Post): string {
-  const name = `<bdi>${escapeHtml(author)}</bdi>`;
-  if (status === 'draft') return `${name} · Draft`;
-  return publishedAt === null
-    ? name
-    : `${name} · <time datetime="${escapeHtml(publishedAt)}">${dayOf(publishedAt)}</time>`;
+/** With Open Graph (https://ogp.me), for whoever shares the post; nobody should share or find a draft. */
+function headOf(post: Post, blog: Blog, heading: string): string[] {
+  const author = `<meta name="author" content="${escapeHtml(post.author)}">`;
+  if (post.status === 'draft') return [author, noIndex];
+  const url = blog.baseUrl + postPath(post);
+  const excerpt = excerptOfMarkdown(post.content, post.title);
+  const properties = [
+    ['og:type', 'article'],
+    ['og:title', heading],
+    ['og:site_name', blog.title],
+    ['og:url', url],
+    ...(excerpt === '' ? [] : [['og:description', excerpt]]),
+    ['article:published_time', post.publishedAt ?? post.createdAt],
+    ['article:modified_time', post.updatedAt],
+    ...post.tags.map((tag) => ['article:tag', tag]),
+  ];
+  return [
+    author,
+    ...(excerpt === '' ? [] : [`<meta name="description" content="${escapeHtml(excerpt)}">`]),
+    canonicalLink(url),
+    ...properties.map(
+      ([property = '', content = '']) => `<meta property="${property}" content="${escapeHtml(content)}">`,
+    ),
+  ];
 }
 
-function tagsOf(tags: readonly string[]): string {
-  if (tags.length === 0) return '';
-  const items = tags.map((tag) => `<li dir="auto">${escapeHtml(tag)}</li>`);
-  return `<ul class="tags" aria-label="Tags">\n${items.join('\n')}\n</ul>\n`;
+function aboutOf({ author, status, publishedAt }: Post, blog: Blog): string {
+  const name = `<bdi>${escapeHtml(author)}</bdi>`;
+  if (status === 'draft') return `${name} · Draft`;
+  return publishedAt === null ? name : `${name} · ${timeElement(blog, publishedAt)}`;
 }

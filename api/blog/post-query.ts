@@ -52,8 +52,9 @@ export function checkPostQuery(request: Request, _response: Response, next: Next
     errors.push({ pointer: String(path[0]), detail: message });
   }
   if (errors.length > 0) throw invalidRequest(errors);
-  // Replaces the query of the application's parser, which ignores everything after a thousand parameters.
-  Object.defineProperty(request, 'query', { value: values });
+  // Replaces the query of the application's parser, which ignores everything after a thousand parameters. A copy each time: the generated
+  // check writes defaults into its own.
+  Object.defineProperty(request, 'query', { get: () => ({ ...values }) });
   next();
 }
 

@@ -1,7 +1,9 @@
 import type { Request, Response } from 'express';
 import type { Post } from '../../shared/contract.js';
 import { preferredOf } from '../http/accept.js';
+import type { Blog } from './blog-layout.js';
 import { pageHeaders } from './page-response.js';
+import { type FoundPost, postPath } from './post-address.js';
 import { etagOf, isNotModified } from './post-etag.js';
 import type { PostPages } from './post-page.js';
 
@@ -17,6 +19,23 @@ const offered: Record<string, Representation> = {
 };
 
 /**
+ * Answers a read of a post, as `sendPost`; one that was asked for by a slug of before leads to the present one (308). That is for good, but
+ * not to be kept unasked: another post may take the slug.
+ */
+export async function sendFound(
+  request: Request,
+  { post, isCurrent }: FoundPost,
+  { blog, pages }: { blog: Blog; pages: PostPages },
+): Promise<void> {
+  if (isCurrent) return sendPost(request, post, pages);
+  const Location = blog.basePath + postPath(post);
+  request.res
+    ?.set({ ...negotiatedHeaders(request), Location })
+    .status(308)
+    .end();
+}
+
+/**
  * Answers a read of a post in the representation that `Accept` asks for (RFC 9110, 12.5.1), or with 304 when the
  * client's copy is current. Sends JSON when nothing matches: an error would help nobody.
  */
@@ -27,8 +46,8 @@ export async function sendPost(request: Request, post: Post, pages: PostPages): 
   const notModified = isNotModified(request.get('If-None-Match'), etag);
   // Before any header is set: if rendering fails, the problem must not carry them.
   const { body, headers, final } = notModified ? unchanged : await represent[representation](post, pages);
-  const caching = { ...validatorsOf(post, etag), ...cacheHeaders(request) };
-  response.set({ ...headers, ...(final ? caching : noStore), Vary: 'Accept, Authorization' });
+  const caching = { ...validatorsOf(post, etag), ...negotiatedHeaders(request) };
+  response.set({ ...headers, ...negotiatedHeaders(request), ...(final ? caching : noStore) });
   if (notModified) response.status(304).end();
   else response.send(body);
 }
@@ -85,4 +104,10 @@ const validatorsOf = (post: Post, etag = etagOf(post)) => ({
 export const cacheHeaders = (request: Request) => ({
   'Cache-Control': request.headers.authorization === undefined ? 'public, no-cache' : 'private, no-cache',
   Vary: 'Authorization',
+});
+
+/** The headers of what `Accept` decides about. */
+export const negotiatedHeaders = (request: Request) => ({
+  ...cacheHeaders(request),
+  Vary: 'Accept, Authorization',
 });

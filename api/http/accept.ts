@@ -13,12 +13,14 @@ export function preferredOf<T>(request: Request, offered: Readonly<Record<string
   return accepted === false ? undefined : offered[accepted];
 }
 
+// Both also with a charset, for clients that name one.
 const jsonOrHtml = {
   'application/json': false,
+  'application/json;charset=utf-8': false,
   'text/html': true,
-  // For clients that name a charset.
   'text/html;charset=utf-8': true,
 };
 
-/** Whether the request asks for a page rather than for JSON, which everybody else gets. */
-export const prefersHtml = (request: Request): boolean => preferredOf(request, jsonOrHtml) ?? false;
+/** Whether the request asks for a page by name, rather than for JSON, which everybody else gets. */
+export const prefersHtml = (request: Request): boolean =>
+  /text\/html/i.test(request.get('Accept') ?? '') && (preferredOf(request, jsonOrHtml) ?? false);

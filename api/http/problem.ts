@@ -91,10 +91,15 @@ export function toProblem(failure: Failure, requestId: string): Problem {
   };
 }
 
-function sendProblem(response: Response, failure: Failure): void {
-  const { retryAfterMs = failureKinds[failure.code].retryAfterMs } = failure.facts;
-  response.status(failure.status);
+/** Sets `Retry-After` where waiting helps. */
+export function setRetryAfter(response: Response, { code, facts }: Failure): void {
+  const { retryAfterMs = failureKinds[code].retryAfterMs } = facts;
   if (retryAfterMs !== undefined) response.set('Retry-After', String(Math.ceil(retryAfterMs / 1000)));
+}
+
+function sendProblem(response: Response, failure: Failure): void {
+  setRetryAfter(response, failure);
+  response.status(failure.status);
   response.type('application/problem+json').send(JSON.stringify(toProblem(failure, requestIdOf(response))));
 }
 

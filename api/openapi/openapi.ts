@@ -187,15 +187,17 @@ function describeSecurity(operation: Operation, { BLOG_READS }: DocumentFacts): 
   operation.security = isRead && BLOG_READS === 'public' ? [...asked, {}] : asked;
 }
 
+/** Operations whose path has something else than an id, or besides it. */
+const namedOtherwise: ReadonlySet<string> = new Set(['getModel', 'getPost']);
+
 /** Adds limits in characters from the schemas that check them: the generated check would count UTF-16 units. */
 function describeParameters(
   { parameters = [], operationId }: Operation,
   limits: Record<string, Schema>,
 ): void {
-  const isModel = operationId === 'getModel';
   for (const { name, in: place, schema } of parameters) {
     if (place === 'query' && !('default' in schema)) Object.assign(schema, limits[name]);
-    if (place === 'path' && !isModel) Object.assign(schema, { format: 'uuid' });
+    if (place === 'path' && !namedOtherwise.has(operationId)) Object.assign(schema, { format: 'uuid' });
   }
 }
 

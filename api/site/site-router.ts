@@ -1,18 +1,21 @@
-import { createHash } from 'node:crypto';
-import { type RequestHandler, Router } from 'express';
+import { type Request, type RequestHandler, type Response, Router } from 'express';
 import type { Config } from '../../shared/config/config.js';
+import { Failure } from '../../shared/failures.js';
 import { release } from '../../shared/runtime/release.js';
+import { expressAuthentication } from '../access/authentication.js';
 import { sendPage } from '../blog/page-response.js';
 import { isNotModified } from '../blog/post-etag.js';
+import { cacheHeaders } from '../blog/post-representations.js';
 import { prefersHtml } from '../http/accept.js';
 import { methodNotAllowed } from '../http/problem.js';
 import { favicon } from './favicon.js';
 import { frontDocument, frontPage, type Site } from './front-page.js';
 import type { ProviderStates } from './provider-states.js';
+import { etagOf, type SiteDocument, type Sitemap } from './sitemap.js';
 
 /** What the site is built from. */
 export interface SiteDeps {
-  config: Pick<Config, 'CHAT_BASE_URL' | 'BLOG_BASE_URL' | 'BLOG_TITLE'>;
+  config: Pick<Config, 'CHAT_BASE_URL' | 'BLOG_BASE_URL' | 'BLOG_TITLE' | 'BLOG_READS'>;
   providerStates: () => Promise<ProviderStates>;
 }
 
@@ -26,7 +29,7 @@ export function siteRouter({ config, providerStates }: SiteDeps): Router {
       'Content-Type': 'image/x-icon',
       'Cache-Control': 'public, max-age=86400',
     }),
-    '/robots.txt': sendFile(Buffer.from(robots(site)), {
+    '/robots.txt': sendFile(Buffer.from(robots(config)), {
       'Content-Type': 'text/plain; charset=utf-8',
       'Cache-Control': 'public, max-age=3600',
     }),
@@ -51,17 +54,56 @@ function sendFront(look: () => Promise<Site>): RequestHandler {
 }
 
 function sendFile(bytes: Buffer, headers: Readonly<Record<string, string>>): RequestHandler {
-  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 16)}"`;
-  return (request, response) => {
-    response.set({ ...headers, ETag: etag });
-    if (isNotModified(request.get('If-None-Match'), etag)) response.status(304).end();
-    else response.send(bytes);
-  };
+  const document = { body: bytes, etag: etagOf(bytes) };
+  return (request) => sendBytes(request, document, headers);
 }
 
+function sendBytes(
+  request: Request,
+  { body, etag }: SiteDocument,
+  headers: Readonly<Record<string, string>>,
+): void {
+  const response = request.res as Response;
+  response.set({ ...headers, ETag: etag });
+  if (isNotModified(request.get('If-None-Match'), etag)) response.status(304).end();
+  else response.send(body);
+}
+
+/** Serves the sitemap below the blog's base path, to whoever may read the posts. */
+export function sitemapRouter(
+  basePath: string,
+  sitemap: Pick<Sitemap, 'index' | 'part'>,
+  before: readonly RequestHandler[],
+): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  router
+    .route(`${basePath}/sitemap.xml`)
+    .all(...before)
+    .get(async (request) => {
+      await expressAuthentication(request, 'bearer', ['blogs:read']);
+      const { part } = request.query;
+      const document = part === undefined ? await sitemap.index() : await sitemap.part(numberOf(part));
+      if (document === undefined) throw new Failure('not_found');
+      sendBytes(request, document, {
+        'Content-Type': 'application/xml; charset=utf-8',
+        ...cacheHeaders(request),
+      });
+    })
+    .all(methodNotAllowed('GET, HEAD'));
+  return router;
+}
+
+/** NaN for what is no number of a part. */
+const numberOf = (part: unknown): number =>
+  typeof part === 'string' && /^[1-9]\d{0,5}$/.test(part) ? Number(part) : Number.NaN;
+
 /** RFC 9309. Search results are endless, and the posts in them have addresses of their own. */
-const robots = ({ blogPath }: Pick<Site, 'blogPath'>): string => `User-agent: *
-Disallow: /admin
-Disallow: ${blogPath}/blogs?q=
-Disallow: ${blogPath}/blogs?*&q=
-`;
+const robots = ({ BLOG_BASE_URL, BLOG_READS }: SiteDeps['config']): string =>
+  [
+    'User-agent: *',
+    'Disallow: /admin',
+    `Disallow: ${pathOf(BLOG_BASE_URL)}/blogs?q=`,
+    `Disallow: ${pathOf(BLOG_BASE_URL)}/blogs?*&q=`,
+    ...(BLOG_READS === 'public' ? [`Sitemap: ${BLOG_BASE_URL.replace(/\/+$/, '')}/sitemap.xml`] : []),
+    '',
+  ].join('\n');

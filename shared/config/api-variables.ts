@@ -16,6 +16,15 @@ const areImageHosts = (parts: readonly string[]): boolean =>
   ['https', 'none'].includes(parts.join()) ||
   (parts.length > 0 && parts.every((part) => imageHost.test(part)));
 
+/** A well-formed tag (BCP 47) that this platform can write dates in. */
+function isLanguage(tag: string): boolean {
+  try {
+    return Intl.DateTimeFormat.supportedLocalesOf(tag).length === 1;
+  } catch {
+    return false;
+  }
+}
+
 const proxyAddress = z.union(
   [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(['loopback', 'linklocal', 'uniquelocal'])],
   { error: 'must be a comma list of addresses, networks, or loopback, linklocal, uniquelocal' },
@@ -49,7 +58,12 @@ export const apiVariables = {
     z.string().min(16).max(512).pipe(varied),
     'Password of the first chat user; at least 16 characters, 8 of them different.',
   ),
-  BLOG_TITLE: text.max(300).default('Blog').describe('Title of the feeds and of the pages of posts.'),
+  BLOG_TITLE: text.max(300).default('Blog').describe('Title of the blog, its pages and its feeds.'),
+  BLOG_LANGUAGE: z
+    .string()
+    .refine(isLanguage, 'must be a language tag such as en, de or pt-BR')
+    .default('en')
+    .describe('Language of the posts, as a tag such as de or pt-BR: on pages, in dates and in feeds.'),
   BLOG_READS: z
     .enum(['public', 'token'])
     .default('public')

@@ -28,7 +28,7 @@ describe('the feeds', () => {
     expect(json.headers.get('content-type')).toMatch(/^application\/feed\+json/);
     const feed = (await json.json()) as { title: string; items: { id: string; url: string }[] };
     expect(feed.title).toBe('Tales');
-    expect(feed.items[0]).toMatchObject({ url: `${origin}${base}/blogs/${id}` });
+    expect(feed.items[0]).toMatchObject({ url: `${origin}${base}/blogs/news-today` });
     const atom = await anybody(`${base}/feed.xml`);
     expect(atom.headers.get('content-type')).toMatch(/^application\/atom\+xml/);
     const text = await atom.text();

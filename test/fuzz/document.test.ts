@@ -35,7 +35,7 @@ const statuses: Record<string, string[]> = {
   getModel: ['200', '400', '401', '403', '404', '405', '429', '500'],
   createPost: ['201', '400', '401', '403', '405', '409', '413', '415', '422', '429', ...failures],
   listPosts: [...read, '400'],
-  getPost: [...read, '304', '400', '404'],
+  getPost: [...read, '304', '308', '400', '404'],
   replacePost: change,
   patchPost: change,
   deletePost: ['204', '400', '401', '403', '404', '405', '412', '429', ...failures],

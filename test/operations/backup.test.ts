@@ -68,7 +68,15 @@ async function readRows(url: string): Promise<Record<string, string[]>> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const rows: Record<string, string[]> = {};
-  for (const table of ['posts', 'post_sources', 'old_slugs', 'users', 'tokens', 'audit', 'quillgate_migrations']) {
+  for (const table of [
+    'posts',
+    'post_sources',
+    'old_slugs',
+    'users',
+    'tokens',
+    'audit',
+    'quillgate_migrations',
+  ]) {
     const found = await client.query<{ row: string }>(`select it::text as row from ${table} it order by 1`);
     rows[table] = found.rows.map(({ row }) => row);
   }

@@ -2,6 +2,7 @@ import express, { Router } from 'express';
 import type { Caller } from '../../api/access/authentication.js';
 import { LoginLimiter } from '../../api/access/login-limiter.js';
 import { BlogsController, type BlogsDeps } from '../../api/blog/blogs.controller.js';
+import { failuresAsPages } from '../../api/blog/failure-page.js';
 import { RegisterRoutes } from '../../api/generated/routes.js';
 import { Controllers } from '../../api/http/controllers.js';
 import { jsonBody } from '../../api/http/json-body.js';
@@ -64,7 +65,7 @@ export async function startBlogApp({
   const app = express().disable('x-powered-by').disable('etag');
   const deps: BlogsDeps = {
     posts: new PostStore(database),
-    basePath: '/base',
+    blog: { title: 'Blog', baseUrl: 'https://blog.example/base', basePath: '/base', language: 'en' },
     pages,
   };
   app.locals.controllers = new Controllers().add(BlogsController, () => new BlogsController(deps));
@@ -82,7 +83,7 @@ export async function startBlogApp({
   const routes = Router();
   RegisterRoutes(routes);
   app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')));
-  app.use('/base', routes, notFound);
+  app.use('/base', failuresAsPages(deps.blog), routes, notFound);
   app.use(problemHandler(recording.log));
   const server = await serve(app);
   const url = `${server.url}/base/blogs`;

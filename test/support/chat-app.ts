@@ -3,6 +3,7 @@ import { LoginLimiter } from '../../api/access/login-limiter.js';
 import { FleetEvents } from '../../api/admin/fleet-events.js';
 import { type FleetSource, FleetState } from '../../api/admin/fleet-state.js';
 import { createApp } from '../../api/app.js';
+import { blogOf } from '../../api/blog/blog-layout.js';
 import { createFeeds } from '../../api/blog/feeds.js';
 import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
 import type { Completion } from '../../api/chat/chat-result.js';
@@ -10,7 +11,9 @@ import { PendingReplies } from '../../api/chat/jobs/pending-replies.js';
 import type { ListedModel } from '../../api/chat/pools/model-list.js';
 import { StoredChats } from '../../api/chat/stored-chats.js';
 import type { SiteDeps } from '../../api/site/site-router.js';
+import { Sitemap } from '../../api/site/sitemap.js';
 import { openDatabase } from '../../db/database/client.js';
+import { createPostMap } from '../../db/posts/post-map.js';
 import { PostStore } from '../../db/posts/post-store.js';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
 import { openInstruments } from '../../shared/metrics/instruments.js';
@@ -87,8 +90,9 @@ export async function startChatApp({
       pendingReplies: new PendingReplies(),
       resultTtlMs: 1,
     }),
-    blogs: { posts, basePath: '', pages: noPages },
-    feeds: { feeds: createFeeds({ title: 'Blog', baseUrl: 'http://localhost', render: noContent, posts }) },
+    blogs: { posts, blog: blogOf(config), pages: noPages },
+    feeds: { feeds: createFeeds({ blog: blogOf(config), render: noContent, posts }) },
+    sitemap: new Sitemap({ posts: createPostMap(database, { partSize: 10 }), baseUrl: 'http://localhost' }),
     admin: { fleet: fleetState, events: new FleetEvents({ fleet: fleetState, stopping }) },
     authentication: {
       checkUser: (name, secret) => (secret === 'secret' ? userNamed(name) : undefined),

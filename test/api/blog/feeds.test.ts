@@ -45,8 +45,7 @@ beforeAll(async () => {
   };
   const { log } = createRecordingLog();
   const feeds = createFeeds({
-    title: 'News & "views" <b>',
-    baseUrl: 'https://blog.example/base/',
+    blog: { title: 'News & "views" <b>', baseUrl: 'https://blog.example/base', language: 'de' },
     render: createRenderedPosts({ renderer: { render }, log }),
     posts: {
       newest: (count) => store.newest(count),
@@ -110,10 +109,11 @@ describe('GET /feed.json', () => {
       title: 'News & "views" <b>',
       home_page_url: 'https://blog.example/base/blogs',
       feed_url: 'https://blog.example/base/feed.json',
+      language: 'de',
       items: [
         {
           id: `urn:uuid:${second.id}`,
-          url: `https://blog.example/base/blogs/${second.id}`,
+          url: `https://blog.example/base/blogs/${second.slug}`,
           title: '<b> & "c"',
           content_html: expect.stringMatching(/^<h1>Hi<\/h1>\s*$/),
           date_published: second.publishedAt,
@@ -123,7 +123,7 @@ describe('GET /feed.json', () => {
         },
         {
           id: `urn:uuid:${first.id}`,
-          url: `https://blog.example/base/blogs/${first.id}`,
+          url: `https://blog.example/base/blogs/${first.slug}`,
           content_html: '<p>No <em>title</em></p>\n',
           date_published: first.publishedAt,
           date_modified: first.updatedAt,
@@ -154,7 +154,10 @@ describe('GET /feed.xml', () => {
       authors: ['Ann', 'Bob'],
       contents: ['<p><strong>b</strong> </p>', '<p>No <em>title</em> but words</p>'],
       categories: ['d', 'e & f'],
-      links: [`https://blog.example/base/blogs/${second.id}`, `https://blog.example/base/blogs/${first.id}`],
+      links: [
+        `https://blog.example/base/blogs/${second.slug}`,
+        `https://blog.example/base/blogs/${first.slug}`,
+      ],
       feed: {
         id: ['https://blog.example/base/feed.xml'],
         title: ['News & "views" <b>'],
@@ -191,7 +194,7 @@ describe('GET /feed.xml', () => {
   it('gives a post without title and words its day for a title', async () => {
     await publish({ title: '  ', content: '![](https://a.example/b.png)' });
     expect(readAtom((await get('/feed.xml')).text).titles).toEqual([
-      expect.stringMatching(/^[A-Z][a-z]+ \d{1,2}, \d{4}$/),
+      expect.stringMatching(/^\d{1,2}\. [A-Z][a-zä]+ \d{4}$/),
     ]);
   });
 });

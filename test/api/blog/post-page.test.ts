@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
+import type { Blog } from '../../../api/blog/blog-layout.js';
 import { createPostPages, headingOf } from '../../../api/blog/post-page.js';
 import { createMarkdownRenderer } from '../../../api/blog/rendering/markdown.js';
 import { createRenderedPosts } from '../../../api/blog/rendering/rendered-posts.js';
@@ -23,7 +24,13 @@ const published: Post = {
 const renderer = createMarkdownRenderer();
 afterAll(() => renderer.close());
 const render = createRenderedPosts({ renderer, log: createRecordingLog().log, maxBytes: 1 });
-const pages = createPostPages({ blogTitle: 'The blog', images: ['https'], render });
+const blog: Blog = {
+  title: 'The blog',
+  baseUrl: 'https://blog.example/base',
+  basePath: '/base',
+  language: 'en',
+};
+const pages = createPostPages({ blog, images: ['https'], render });
 const htmlOf = async (changes: Partial<Post>): Promise<string> =>
   (await pages.render({ ...published, ...changes })).html;
 
@@ -37,7 +44,11 @@ describe('createPostPages', () => {
       '<bdi>Ann</bdi> · <time datetime="2026-11-03T23:59:59.999Z">November 3, 2026</time>',
     );
     expect(html).toContain('<p>Hello <em>world</em></p>');
-    expect(html).toContain('<li dir="auto">one</li>\n<li dir="auto">two words</li>');
+    expect(html).toContain(
+      '<li dir="auto"><a rel="tag" href="/base/blogs?tag=one">one</a></li>\n' +
+        '<li dir="auto"><a rel="tag" href="/base/blogs?tag=two+words">two words</a></li>',
+    );
+    expect(html).toContain('<header><a href="/base/blogs">The blog</a></header>');
     expect(html).toContain('(prefers-color-scheme: dark)');
   });
 
@@ -66,7 +77,7 @@ describe('createPostPages', () => {
       "form-action 'none'",
       "frame-ancestors 'none'",
     ]);
-    expect(html).not.toMatch(/<script|<link|\sstyle=|\son\w+=|\ssrc=/);
+    expect(html).not.toMatch(/<script|<link rel="(?!alternate|canonical)|\sstyle=|\son\w+=|\ssrc=/);
   });
 
   it.each([
@@ -76,7 +87,7 @@ describe('createPostPages', () => {
       "img-src 'self' https://images.example.org https://*.example.net:8443",
     ],
   ])('takes images from where it was told: %j', async (images, directive) => {
-    const choosy = createPostPages({ blogTitle: 'The blog', images, render });
+    const choosy = createPostPages({ blog, images, render });
     expect((await choosy.render(published)).csp.split('; ')).toContain(directive);
     expect(choosy.edition).not.toBe(pages.edition);
   });
@@ -86,9 +97,9 @@ describe('createPostPages', () => {
     '&lt;/title&gt;&lt;/style&gt;&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&gt;&lt;img src=x onerror=alert(1)&gt;&amp;amp;';
 
   it.each([
-    ['title', { title: attack }, 2],
+    ['title', { title: attack }, 3],
     ['author', { author: attack }, 2],
-    ['tag', { tags: [attack] }, 1],
+    ['tag', { tags: [attack] }, 2],
   ])('escapes a hostile %s wherever it stands', async (_name, changes, places) => {
     const html = await htmlOf(changes);
     expect(html).not.toMatch(/<script|<img/);
@@ -98,10 +109,10 @@ describe('createPostPages', () => {
   });
 
   it('escapes the title of the blog and cleans the text', async () => {
-    const hostile = createPostPages({ blogTitle: attack, images: ['https'], render });
+    const hostile = createPostPages({ blog: { ...blog, title: attack }, images: ['https'], render });
     const { html } = await hostile.render({ ...published, content: attack });
     expect(html).not.toMatch(/<script|onerror=alert\(1\)>[^&]|<img[^>]*onerror/);
-    expect(html).toContain(`<header>${escaped}</header>`);
+    expect(html).toContain(`<header><a href="/base/blogs">${escaped}</a></header>`);
   });
 
   it('calls a post without a title by its text, in the title of the page alone', async () => {
@@ -123,7 +134,7 @@ describe('createPostPages', () => {
     const content = '<script>alert(1)</script>';
     for (const final of [true, false]) {
       const written = createPostPages({
-        blogTitle: 'B',
+        blog,
         images: ['https'],
         render: async () => ({ html: '<pre>a</pre>', final }),
       });
@@ -134,7 +145,7 @@ describe('createPostPages', () => {
 
   it('has another edition with another title of the blog', () => {
     const editions = ['A', 'A', 'B'].map(
-      (blogTitle) => createPostPages({ blogTitle, images: ['https'], render }).edition,
+      (title) => createPostPages({ blog: { ...blog, title }, images: ['https'], render }).edition,
     );
     expect(editions[0]).toMatch(/^[0-9a-f]{8}$/);
     expect(editions[1]).toBe(editions[0]);
@@ -149,6 +160,6 @@ describe('headingOf', () => {
     ['  ', '<p>text</p>', 'text'],
     [null, '<p><img src="https://a.example/b.png" /></p>', 'November 3, 2026'],
   ])('of the title %j and the text %j is %j', (title, content, heading) => {
-    expect(headingOf({ ...published, title }, content)).toBe(heading);
+    expect(headingOf({ ...published, title }, content, blog)).toBe(heading);
   });
 });

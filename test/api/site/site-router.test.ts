@@ -61,6 +61,7 @@ describe('GET /', () => {
   it.each([
     undefined,
     '*/*',
+    '*/*; charset=utf-8',
     'application/json',
     'text/plain',
     'text/html;q=0',
@@ -138,6 +139,7 @@ describe('GET /robots.txt', () => {
       'Disallow: /admin',
       'Disallow: /my/blogs?q=',
       'Disallow: /my/blogs?*&q=',
+      'Sitemap: https://b.example/my/sitemap.xml',
       '',
     ]);
   });

@@ -1,0 +1,292 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Post } from '../../shared/contract.js';
+import { type BlogApp, type BlogCall, startBlogApp } from '../support/blog-app.js';
+
+let blog: BlogApp;
+beforeAll(async () => {
+  blog = await startBlogApp();
+});
+afterAll(() => blog.close());
+
+const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+const page = (path = '', call: BlogCall = {}) =>
+  blog.call({ path, ...call, headers: { Accept: browser, ...call.headers } });
+const create = async (body: object): Promise<Post> => {
+  const { status, post } = await blog.call({
+    method: 'POST',
+    token: 'writer',
+    body: { content: 'Text', ...body },
+  });
+  expect(status).toBe(201);
+  return post;
+};
+const patch = (post: Post, body: object) =>
+  blog.call({ method: 'PATCH', path: `/${post.id}`, token: 'writer', body });
+const linksIn = (html: string) => [...html.matchAll(/<h2[^>]*><a href="([^"]*)"/g)].map(([, href]) => href);
+const nextIn = (html: string) =>
+  /<a rel="next" href="\/base\/blogs([^"]*)"/.exec(html)?.[1]?.replaceAll('&amp;', '&');
+
+describe('the index', () => {
+  const tag = 'walrus & <co>';
+  const tagged = `?tag=${encodeURIComponent(tag)}`;
+  const made: Post[] = [];
+  beforeAll(async () => {
+    for (let n = 1; n <= 23; n++)
+      made.unshift(await create({ title: `Number ${n}`, content: `Walrus ${n}, *of many*.`, tags: [tag] }));
+    await create({ title: 'Not out yet', status: 'draft', tags: [tag] });
+  });
+  const paths = () => made.map(({ slug }) => `/base/blogs/${slug}`);
+
+  it('has the newest posts, with their days, tags and beginnings', async () => {
+    const { status, headers, text } = await page(tagged);
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(headers.get('vary')).toBe('Accept, Authorization');
+    expect(headers.get('cache-control')).toBe('public, no-cache');
+    expect(linksIn(text)).toEqual(paths().slice(0, 20));
+    expect(text).toContain('<p dir="auto">Walrus 23, of many.</p>');
+    expect(text).toContain(
+      '<a rel="tag" href="/base/blogs?tag=walrus+%26+%3Cco%3E">walrus &amp; &lt;co&gt;</a>',
+    );
+    expect(text).toContain('<h1 dir="auto">Tag: walrus &amp; &lt;co&gt;</h1>');
+    expect(text).toContain(
+      '<link rel="canonical" href="https://blog.example/base/blogs?tag=walrus+%26+%3Cco%3E">',
+    );
+    expect(text).toContain(
+      '<link rel="alternate" type="application/atom+xml" title="Blog" href="https://blog.example/base/feed.xml">',
+    );
+  });
+
+  it('leads to all posts once, page by page, and back to the newest', async () => {
+    const seen: (string | undefined)[] = [];
+    let path: string | undefined = `${tagged}&limit=10`;
+    for (let n = 0; path !== undefined && n < 5; n++) {
+      const { text } = await page(path);
+      seen.push(...linksIn(text));
+      if (n > 0)
+        expect(text).toContain('<a href="/base/blogs?tag=walrus+%26+%3Cco%3E&amp;limit=10">Newest posts</a>');
+      path = nextIn(text);
+    }
+    expect(seen).toEqual(paths());
+  });
+
+  it('never has a draft, whoever asks, though the list in JSON has them for who may write', async () => {
+    for (const token of [undefined, 'reader', 'writer'] as const) {
+      const { text, headers } = await page(tagged, { token });
+      expect(text).not.toContain('Not out yet');
+      expect(headers.get('cache-control')).toBe(token ? 'private, no-cache' : 'public, no-cache');
+    }
+    const { posts } = await blog.call({ path: tagged, token: 'writer' });
+    expect(posts[0]?.title).toBe('Not out yet');
+  });
+
+  it('searches, and keeps search engines out of that', async () => {
+    const { text } = await page('?q=walrus+7');
+    expect(linksIn(text)).toEqual(['/base/blogs/number-7']);
+    expect(text).toContain('name="q" maxlength="500" value="walrus 7"');
+    expect(text).toContain('<meta name="robots" content="noindex">');
+    expect(text).not.toContain('rel="canonical"');
+    expect((await page('?q=nobody-writes-this')).text).toContain('Nothing was found.');
+    expect(linksIn((await page('?q=+')).text)).toHaveLength(20);
+  });
+
+  it('has a form that its policy allows, and neither scripts nor styles of others', async () => {
+    const { headers, text } = await page();
+    const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(text) ?? [];
+    const hash = createHash('sha256').update(style).digest('base64');
+    expect(headers.get('content-security-policy')).toBe(
+      `default-src 'none'; img-src 'self'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'`,
+    );
+    expect(text).toContain('<form role="search" action="/base/blogs">');
+    expect(text).not.toMatch(/<script|\sstyle=|\son\w+=|\ssrc=/);
+  });
+
+  it.each([
+    ['a search', `?q=${encodeURIComponent('"><script>alert(1)</script><!--')}`],
+    ['a tag', `?tag=${encodeURIComponent("'><img src=x onerror=alert(1)>")}`],
+    ['an author', `?author=${encodeURIComponent('</title></style><script>alert(1)</script>')}`],
+  ])('escapes %s', async (_, path) => {
+    const { status, text } = await page(path);
+    expect(status).toBe(200);
+    expect(text).not.toMatch(/<script|<img|<!--/);
+    expect(text.match(/<\/title>/g)).toHaveLength(1);
+  });
+
+  it.each([
+    '?q=%00',
+    '?q=%ED%A0%80',
+    '?q=%',
+    `?q=${'x'.repeat(501)}`,
+    '?tag=',
+    `?tag=${'x'.repeat(51)}`,
+    '?tag=a&tag=b',
+    '?cursor=x',
+    '?limit=0',
+  ])('refuses %s with a page that repeats nothing of it', async (path) => {
+    const { status, headers, text } = await page(path);
+    expect(status).toBe(400);
+    expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(text).toContain('<h1>Invalid request</h1>');
+    expect(text).not.toContain('xxxxxxxxxx');
+    expect((await blog.call({ path })).problem.code).toBe('invalid_request');
+  });
+
+  it('is not sent again to who has it, and has no body for HEAD', async () => {
+    const first = await page(tagged);
+    const known = { 'If-None-Match': first.headers.get('etag') ?? '' };
+    const again = await page(tagged, { headers: known });
+    expect([again.status, again.text]).toEqual([304, '']);
+    expect(again.headers.get('vary')).toBe('Accept, Authorization');
+    const head = await page(tagged, { method: 'HEAD' });
+    expect([head.status, head.text]).toEqual([200, '']);
+    expect(head.headers.get('content-length')).toBe(first.headers.get('content-length'));
+    await create({ tags: [tag] });
+    expect((await page(tagged, { headers: known })).status).toBe(200);
+  });
+
+  it.each([
+    '*/*',
+    'application/json',
+    'application/json, text/html;q=0.9',
+    'text/html;q=0',
+    'text/markdown',
+    'text/*',
+    '*/*; charset=utf-8',
+    'application/xhtml+xml',
+    'nonsense',
+    '',
+    `text/html,${'a/b,'.repeat(3500)}`,
+  ])('is JSON for Accept: %j', async (accept) => {
+    const { status, headers, posts } = await blog.call({ path: tagged, headers: { Accept: accept } });
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(headers.get('vary')).toBe('Accept, Authorization');
+    expect(posts.length).toBeGreaterThan(20);
+  });
+
+  it('calls a post without a title by its text, else by its day', async () => {
+    await create({ content: 'No *title* here', tags: ['untitled'] });
+    await create({ content: '![](https://a.example/b.png)', tags: ['untitled'] });
+    const { text } = await page('?tag=untitled');
+    expect([...text.matchAll(/<h2.*>(.*)<\/a>/g)].map(([, heading]) => heading)).toEqual([
+      expect.stringMatching(/^[A-Z][a-z]+ \d+, \d{4}$/),
+      'No title here',
+    ]);
+  });
+});
+
+describe('a slug', () => {
+  it('opens the post as the id does, in every representation', async () => {
+    const post = await create({ title: 'A first one' });
+    expect((await blog.call({ path: '/a-first-one' })).post).toEqual(post);
+    for (const Accept of ['text/html', 'text/markdown', 'application/json']) {
+      const [byId, bySlug] = [
+        await blog.call({ path: `/${post.id}`, headers: { Accept } }),
+        await blog.call({ path: '/a-first-one', headers: { Accept } }),
+      ];
+      expect([bySlug.status, bySlug.text]).toEqual([200, byId.text]);
+      expect(bySlug.headers.get('etag')).toBe(byId.headers.get('etag'));
+      const known = { Accept, 'If-None-Match': byId.headers.get('etag') ?? '' };
+      expect((await blog.call({ path: '/a-first-one', headers: known })).status).toBe(304);
+    }
+  });
+
+  it('of before leads to the present one, until another post has it', async () => {
+    const post = await create({ slug: 'old-name' });
+    await patch(post, { slug: 'new-name' });
+    for (const method of ['GET', 'HEAD']) {
+      const response = await fetch(`${blog.url}/old-name?x=1`, { method, redirect: 'manual' });
+      expect([response.status, response.headers.get('location')]).toEqual([308, '/base/blogs/new-name']);
+      // Not to be kept: the slug may be taken.
+      expect(response.headers.get('cache-control')).toBe('public, no-cache');
+      expect(await response.text()).toBe('');
+    }
+    expect((await page('/old-name')).text).toBe((await page('/new-name')).text);
+    const taker = await create({ slug: 'old-name' });
+    expect((await blog.call({ path: '/old-name' })).post).toEqual(taker);
+  });
+
+  it('that looks like the id of another post does not hide that one', async () => {
+    const hidden = await create({ title: 'Hidden?' });
+    const odd = await create({ slug: hidden.id, title: 'Odd', tags: ['odd'] });
+    expect((await blog.call({ path: `/${hidden.id}` })).post).toEqual(hidden);
+    expect(linksIn((await page('?tag=odd')).text)).toEqual([`/base/blogs/${odd.id}`]);
+  });
+
+  it('does not tell readers of a draft', async () => {
+    const draft = await create({ slug: 'still-a-draft', status: 'draft' });
+    for (const token of [undefined, 'reader'] as const)
+      expect((await page('/still-a-draft', { token })).status).toBe(404);
+    expect((await blog.call({ path: '/still-a-draft', token: 'writer' })).post).toEqual(draft);
+    await patch(draft, { slug: 'renamed-draft' });
+    expect((await page('/still-a-draft', { token: 'writer' })).status).toBe(404);
+  });
+
+  it.each(['PUT', 'PATCH', 'DELETE'])('is nothing to %s', async (method) => {
+    await create({ slug: `to-${method.toLowerCase()}` });
+    const path = `/to-${method.toLowerCase()}`;
+    const { status, problem } = await blog.call({ method, path, token: 'writer', body: { content: 'x' } });
+    expect([status, problem.code]).toEqual([404, 'not_found']);
+  });
+
+  it.each([
+    'No-Slug',
+    'no_slug',
+    'a--b',
+    '-a',
+    'a'.repeat(101),
+    '%00',
+    'a%2fb',
+    '..%2fx',
+    '%ED%A0%80',
+    'x%0a',
+  ])('like %s is 404, as a page and as a problem', async (slug) => {
+    const { status, text } = await page(`/${slug}`);
+    expect(status).toBe(404);
+    expect(text).toContain('<h1>Not found</h1>');
+    expect((await blog.call({ path: `/${slug}` })).problem.code).toBe('not_found');
+  });
+});
+
+describe('a page of what went wrong', () => {
+  it('is for readers alone: who writes gets problems', async () => {
+    const { status, problem } = await page('', { method: 'POST', body: {} });
+    expect([status, problem.code]).toEqual([401, 'unauthorized']);
+  });
+
+  it('asks for a token where posts can be read with one alone', async () => {
+    const closed = await startBlogApp({ publicReads: false });
+    try {
+      for (const path of ['', '/a-post', '?q=%00']) {
+        const { status, headers, text } = await closed.call({ path, headers: { Accept: browser } });
+        expect(status).toBe(401);
+        expect(headers.get('www-authenticate')).toMatch(/^Bearer /);
+        expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+        expect(text).toContain('<h1>Unauthorized</h1>');
+        expect((await closed.call({ path })).problem.code).toBe('unauthorized');
+      }
+      const { status } = await closed.call({ token: 'reader', headers: { Accept: browser } });
+      expect(status).toBe(200);
+    } finally {
+      await closed.close();
+    }
+  });
+
+  it.each(['', '?tag=a', '?q=a', '/a-post', '/01890000-0000-7000-8000-000000000001'])(
+    'says of %j that the database is away',
+    async (path) => {
+      const away = await startBlogApp({ databaseIsAway: true });
+      try {
+        const { status, headers, text } = await away.call({ path, headers: { Accept: browser } });
+        expect(status).toBe(503);
+        expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+        expect(text).toMatch(/^<!doctype html>[\s\S]*<h1>Database unavailable<\/h1>[\s\S]*Request the-id/);
+        expect(text).toContain('<meta name="robots" content="noindex">');
+      } finally {
+        await away.close();
+      }
+    },
+  );
+});

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { Sitemap } from '../../../api/site/sitemap.js';
+import type { MappedPost, PostMap } from '../../../db/posts/post-map.js';
+import { Failure } from '../../../shared/failures.js';
+
+const position = (n: number) => ({ sortedAt: new Date(n), id: `${n}` });
+const updatedAt = new Date('2026-11-01T00:00:00.000Z');
+const ids = ['01890000-0000-7000-8000-000000000001', '01890000-0000-7000-8000-000000000002'];
+
+/** A map of two parts, and how often it was read. */
+function createMap(): PostMap & { reads: string[]; isAway: boolean } {
+  const map = {
+    reads: [] as string[],
+    isAway: false,
+    starts: async () => {
+      map.reads.push('starts');
+      if (map.isAway) throw new Failure('database_unavailable');
+      return [position(0), position(1)];
+    },
+    part: async ({ id }: { id: string }): Promise<MappedPost[]> => {
+      map.reads.push(id);
+      if (map.isAway) throw new Failure('database_unavailable');
+      return id === '0'
+        ? [{ id: ids[0] ?? '', slug: 'a-post', updatedAt }]
+        : [{ id: ids[1] ?? '', slug: ids[0] ?? '', updatedAt }];
+    },
+  };
+  return map;
+}
+
+const baseUrl = "https://blog.example/it's&more";
+const escaped = 'https://blog.example/it&#39;s&amp;more';
+const text = (document: { body: Buffer } | undefined) => document?.body.toString();
+
+describe('Sitemap', () => {
+  it('is an index of numbered parts', async () => {
+    const sitemap = new Sitemap({ posts: createMap(), baseUrl });
+    expect(text(await sitemap.index())).toBe(`<?xml version="1.0" encoding="UTF-8"?>
+<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+<sitemap><loc>${escaped}/sitemap.xml?part=1</loc></sitemap>
+<sitemap><loc>${escaped}/sitemap.xml?part=2</loc></sitemap>
+</sitemapindex>
+`);
+  });
+
+  it('lists posts by their slugs, but where one looks like the id of another post', async () => {
+    const sitemap = new Sitemap({ posts: createMap(), baseUrl });
+    expect(text(await sitemap.part(1))).toBe(`<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+<url><loc>${escaped}/blogs/a-post</loc><lastmod>2026-11-01T00:00:00.000Z</lastmod></url>
+</urlset>
+`);
+    expect(text(await sitemap.part(2))).toContain(`<loc>${escaped}/blogs/${ids[1]}</loc>`);
+  });
+
+  it.each([0, 3, Number.NaN])('has no part %s', async (number) => {
+    expect(await new Sitemap({ posts: createMap(), baseUrl }).part(number)).toBeUndefined();
+  });
+
+  it('reads each document once for all who ask meanwhile', async () => {
+    const map = createMap();
+    const sitemap = new Sitemap({ posts: map, baseUrl });
+    await Promise.all([sitemap.index(), sitemap.part(1), sitemap.part(1), sitemap.part(3)]);
+    await sitemap.part(1);
+    expect(map.reads).toEqual(['starts', '0']);
+  });
+
+  it('reads again what is old, and what could not be read', async () => {
+    const map = createMap();
+    const sitemap = new Sitemap({ posts: map, baseUrl, maxAgeMs: 1 });
+    map.isAway = true;
+    for (const read of [sitemap.index(), sitemap.part(1)])
+      await expect(read).rejects.toMatchObject({ code: 'database_unavailable' });
+    map.isAway = false;
+    await sitemap.part(1);
+    const before = map.reads.length;
+    await expect.poll(() => sitemap.part(1).then(() => map.reads.length)).toBeGreaterThan(before);
+  });
+});
