@@ -13,8 +13,9 @@ FROM node:24-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # The optional packages are PostgreSQL and Node for machines that have none. Type declarations and source maps are half of
-# the rest, and nothing reads them here.
+# the rest, and nothing reads them here; nor OpenTelemetry's SDK, which is in the programs, with a list of names of 3 MB beside it.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts \
+  && find node_modules/@opentelemetry -mindepth 1 -maxdepth 1 ! -name api -exec rm -r {} + \
   && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
 
 FROM node:24-bookworm-slim
