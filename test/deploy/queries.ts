@@ -2,18 +2,31 @@ import { apiMetrics, type MetricDefinition, workerMetrics } from '../../shared/m
 
 const metrics: readonly MetricDefinition[] = [...Object.values(apiMetrics), ...Object.values(workerMetrics)];
 
-/** Every name that a query may use, as Prometheus sees them: a histogram has three. */
-const seriesNames = new Map(
-  metrics.flatMap((metric) =>
-    (metric.type === 'histogram' ? ['_bucket', '_count', '_sum'] : ['']).map(
-      (ending) => [`${metric.name}${ending}`, metric] as const,
-    ),
-  ),
-);
+type Labels = MetricDefinition['labels'];
+
+/** The labels of every name that a query may use, as Prometheus sees them: a histogram has three names. */
+const seriesLabels = new Map(metrics.flatMap(seriesOf));
+
+function seriesOf({ name, type, labels, buckets = [] }: MetricDefinition): [string, Labels][] {
+  if (type !== 'histogram') return [[name, labels]];
+  return [
+    [`${name}_bucket`, { ...labels, le: [...buckets.map(String), '+Inf'] }],
+    [`${name}_count`, labels],
+    [`${name}_sum`, labels],
+  ];
+}
+
+/** The names of our metrics that a text has none of the series of. */
+export const metricsMissingIn = (text: string): string[] => {
+  const named = new Set([...text.matchAll(/quillgate_\w+/g)].map(([name]) => name));
+  return metrics
+    .filter((metric) => !seriesOf(metric).some(([name]) => named.has(name)))
+    .map(({ name }) => name);
+};
 
 /** Names of ours in any text that are no metric. */
 export const unknownMetrics = (text: string): string[] =>
-  [...text.matchAll(/quillgate_\w+/g)].flatMap(([name]) => (seriesNames.has(name) ? [] : [name]));
+  [...text.matchAll(/quillgate_\w+/g)].flatMap(([name]) => (seriesLabels.has(name) ? [] : [name]));
 
 /** What a query asks of our metrics that they do not have: metrics, labels, and values of labels. */
 export function unknownIn(query: string): string[] {
@@ -27,10 +40,10 @@ export function unknownIn(query: string): string[] {
   ];
 }
 
-const labelsOf = (name = ''): MetricDefinition['labels'] => seriesNames.get(name)?.labels ?? {};
+const labelsOf = (name = ''): Labels => seriesLabels.get(name) ?? {};
 
 /** `matchers` is what stands between braces; of a regular expression the alternatives are looked at. */
-const unknownMatchers = (labels: MetricDefinition['labels'], matchers: string): string[] =>
+const unknownMatchers = (labels: Labels, matchers: string): string[] =>
   [...matchers.matchAll(/(\w+)(?:=~|!~|!=|=)"([^"]*)"/g)].flatMap(([matcher, label = '', values = '']) =>
     values.split('|').every((value) => labels[label]?.includes(value)) ? [] : [matcher],
   );

@@ -63,6 +63,7 @@ describe('unknownIn', () => {
     ['one of several values', 'quillgate_chat_requests_total{code=~"timeout|time_out"}'],
     ['a label to group by', 'max by (instance) (quillgate_queue_jobs)'],
     ['a histogram without its ending', 'rate(quillgate_queue_wait_seconds[5m])'],
+    ['the buckets of what has none', 'sum by (le) (rate(quillgate_queue_wait_seconds_count[5m]))'],
   ])('finds %s that is not there', (_title, query) => {
     expect(unknownIn(query)).toHaveLength(1);
   });
