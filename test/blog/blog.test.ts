@@ -20,6 +20,27 @@ const create = async (json: object): Promise<Post> => (await blog('', { json }))
 const anybody = (path: string, headers: Record<string, string> = {}) =>
   fetch(`${deployment.url}${path}`, { headers });
 
+describe('the pages', () => {
+  const Accept = 'text/html,*/*;q=0.8';
+
+  it('lead from the index to a post and its tag, and search engines by the sitemap', async () => {
+    await create({ title: 'To be found', content: 'Here', tags: ['paged'] });
+    await create({ title: 'Not to be found', content: 'Hidden', status: 'draft' });
+    const index = await (await anybody(`${base}/blogs`, { Accept })).text();
+    expect(index).toContain(`<a href="${base}/blogs/to-be-found">To be found</a>`);
+    expect(index).not.toContain('Not to be found');
+    const post = await (await anybody(`${base}/blogs/to-be-found`, { Accept })).text();
+    expect(post).toContain(`<link rel="canonical" href="${origin}${base}/blogs/to-be-found">`);
+    expect(post).toContain(`<a rel="tag" href="${base}/blogs?tag=paged">`);
+    expect(await (await anybody('/robots.txt')).text()).toContain(`Sitemap: ${origin}${base}/sitemap.xml`);
+    const map = await (await anybody(`${base}/sitemap.xml`)).text();
+    expect(map).toContain(`<loc>${origin}${base}/sitemap.xml?part=1</loc>`);
+    const part = await (await anybody(`${base}/sitemap.xml?part=1`)).text();
+    expect(part).toContain(`<loc>${origin}${base}/blogs/to-be-found</loc>`);
+    expect(part).not.toContain('not-to-be-found');
+  });
+});
+
 describe('the feeds', () => {
   it('hold what was published last, under the public address', async () => {
     const { id } = await create({ title: 'News today', content: '*new*' });
