@@ -1,7 +1,9 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { Chat } from '../../shared/contract.js';
+import type { Fleet } from '../../shared/fleet.js';
 import { buildOlderRelease } from '../compatibility/older-release.js';
+import { quillgate } from '../support/command-line.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';
 import { completionOf } from '../support/openai-requests.js';
@@ -142,6 +144,27 @@ describe('two releases at once', () => {
   it('chat where an older worker knows nothing of what is asked of the model', async () => {
     const { status, text } = await completionOf(apis.newer, { model: 'openai/sim-stream-9-0', stop: ' 5' });
     expect({ status, text }).toEqual({ status: 200, text: '1 2 3 4 5 6 7 8 9' });
+  });
+
+  it('show operators the workers of both, each with what it tells', async () => {
+    const command = ['tokens', 'create', '--scope', 'admin'];
+    const { stdout } = await quillgate(command, { DATABASE_URL: deployment.stores.DATABASE_URL ?? '' });
+    await eventually(async () => {
+      const headers = { Authorization: `Bearer ${stdout.trim()}` };
+      const response = await fetch(`${apis.newer.url}/admin/pools`, { headers });
+      expect(response.status).toBe(200);
+      const { providers } = (await response.json()) as Fleet;
+      const seen = Object.fromEntries(providers.map((each) => [each.provider, [each.state, each.kind]]));
+      expect(seen).toMatchObject({
+        openai: ['serving', 'unknown'],
+        anthropic: ['serving', 'real'],
+        vertexai: ['serving', 'real'],
+      });
+      expect(providers[3]?.workers).toHaveLength(2);
+    });
+    expect(await quillgate(['status', '--providers', 'openai,anthropic'], deployment.stores)).toMatchObject({
+      code: 0,
+    });
   });
 
   it('serve the blog from the newer schema, also after a migration that is still to come', async () => {
