@@ -24,7 +24,11 @@ const openAiMethods: Methods = {
 };
 
 /** Always below `/admin`: a session of the console is valid there alone. */
-const adminMethods: Methods = { '/admin/pools': 'GET, HEAD', '/admin/events': 'GET, HEAD' };
+const adminMethods: Methods = {
+  '/admin/pools': 'GET, HEAD',
+  '/admin/pools/:provider': 'GET, HEAD, PUT',
+  '/admin/events': 'GET, HEAD',
+};
 
 /** OpenAI's clients add it to the address of any server. */
 const openAiPath = '/v1';

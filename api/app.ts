@@ -5,6 +5,7 @@ import type { Database } from '../db/database/client.js';
 import type { Config } from '../shared/config/config.js';
 import { Failure } from '../shared/failures.js';
 import type { ApiInstruments } from '../shared/metrics/instruments.js';
+import { newOverridesSchema } from '../shared/protocol/settings.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import type { Log } from '../shared/runtime/log.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
@@ -18,6 +19,7 @@ import {
   openAiOperations,
 } from './addresses.js';
 import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
+import { PoolSettingsController, type PoolSettingsControllerDeps } from './admin/pool-settings.controller.js';
 import { PoolsController, type PoolsControllerDeps } from './admin/pools.controller.js';
 import { blogOf } from './blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
@@ -58,7 +60,7 @@ export interface AppDeps {
   sitemap: Sitemap;
   providerStates: SiteDeps['providerStates'];
   /** What operators see. */
-  admin: PoolsControllerDeps & EventsControllerDeps;
+  admin: PoolsControllerDeps & EventsControllerDeps & PoolSettingsControllerDeps;
   authentication: Authentication;
   store: QueueStore;
   database: Pick<Database, 'check'>;
@@ -123,7 +125,8 @@ function addControllers(app: Express, deps: AppDeps): void {
     .add(BlogsController, () => new BlogsController(blogs))
     .add(FeedsController, () => new FeedsController(feeds))
     .add(PoolsController, () => new PoolsController(admin))
-    .add(EventsController, () => new EventsController(admin));
+    .add(EventsController, () => new EventsController(admin))
+    .add(PoolSettingsController, () => new PoolSettingsController(admin));
   app.locals.authentication = authentication;
   app.locals.jsonBody = jsonBody({
     maxBytes: config.MAX_BODY_BYTES,
@@ -167,7 +170,7 @@ const addMetricsRoute = (app: Express, instruments: ApiInstruments): void =>
 /** The OpenAPI document of this configuration, with the limits that posts and queries are checked for. */
 export const describeApi = (facts: DocumentFacts): object =>
   createDocument(facts, {
-    bodies: { PostInput: postInput, PostPatch: postPatch },
+    bodies: { PostInput: postInput, PostPatch: postPatch, PoolSettingsInput: newOverridesSchema },
     query: postQuery,
     completion: completionBody,
   });

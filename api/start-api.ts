@@ -23,6 +23,7 @@ import {
 } from './access/open-authentication.js';
 import { FleetEvents } from './admin/fleet-events.js';
 import { FleetState } from './admin/fleet-state.js';
+import { OperatorSettings } from './admin/operator-settings.js';
 import { SettingsKeeper } from './admin/settings-keeper.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { blogOf } from './blog/blog-layout.js';
@@ -74,7 +75,8 @@ export async function serveApi(config: Config): Promise<void> {
   const pools = () => jobClient()?.pools;
   const providerStates = createProviderStates({ pools, checkStore: () => store.check() });
   const fleet = new FleetState({ store, source: jobClient });
-  const admin = { fleet, events: new FleetEvents({ fleet, stopping: lifecycle.stopping }) };
+  const settings = new OperatorSettings({ config, database, source: jobClient });
+  const admin = { fleet, settings, events: new FleetEvents({ fleet, stopping: lifecycle.stopping }) };
   const seen = { places, models, providerStates, admin };
   const parts = { ...chat, ...openBlog(config, deps), authentication, ...seen };
   const app = createApp({ config, ...parts, ...watched, tracing });

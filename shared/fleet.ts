@@ -115,3 +115,73 @@ export interface Fleet {
   queue: FleetQueue;
   providers: FleetProvider[];
 }
+
+/**
+ * Body of `PUT /admin/pools/{provider}`: all that shall replace the environment. What is absent is as the environment says; `{}` resets
+ * everything.
+ */
+export interface PoolSettingsInput {
+  /** Jobs at once in each worker process. */
+  concurrency?: number;
+  /** Jobs at once over all worker processes. */
+  globalConcurrency?: number;
+  /** Jobs that all workers together may begin within so many milliseconds. */
+  rate?: { max: number; durationMs: number };
+  /** `paused` begins no jobs; `draining` takes no new chats and finishes what is queued. */
+  intake?: 'paused' | 'draining';
+  /** Holds the breaker of the account open, or all breakers closed. */
+  breaker?: 'open' | 'closed';
+  /** Longest call, or of a stream the longest wait for its first delta, in milliseconds. */
+  timeoutMs?: number;
+  /** Longest wait for the first delta of a stream, in milliseconds, if shorter. */
+  firstTokenTimeoutMs?: number;
+  /** Longest silence in a stream after its first delta, in milliseconds. */
+  idleTimeoutMs?: number;
+  /** Model for requests that name none. */
+  model?: string;
+  /** What callers may name besides, with `*` for any characters. */
+  models?: string[];
+  /** For requests that do not say whom to ask when the provider fails; nobody when it is empty. */
+  fallback?: { provider: ProviderId; model?: string }[];
+}
+
+/** A setting in force. */
+export interface PoolSetting {
+  name: string;
+  /** As in `PoolSettingsInput`; null where nothing is set. */
+  value: unknown;
+  /** The default, what the environment of this API process says, or what operators have set. */
+  source: 'default' | 'environment' | 'override';
+}
+
+/** What bounds the jobs at once of a provider. */
+export interface ConcurrencyBound {
+  /** The sum of its live workers. */
+  workers: number;
+  /** That of all together, if there is one. */
+  global?: number;
+  /** The lower one. */
+  boundBy: 'workers' | 'global';
+}
+
+/** How many workers of a provider there are, and how many of them work by these settings. */
+export interface SettingsReach {
+  live: number;
+  current: number;
+}
+
+/** The settings of a provider's pools. */
+export interface PoolSettings {
+  provider: ProviderId;
+  /** Grows with each change; 0 when nothing was ever set. */
+  version: number;
+  /** Absent when nothing was ever set. */
+  changedAt?: string;
+  /** The user whose token it was, or the account and machine of the command line. */
+  changedBy?: string;
+  settings: PoolSetting[];
+  concurrency: ConcurrencyBound;
+  workers: SettingsReach;
+  /** True when the queue's store did not take the change; the API copies it as soon as it does. */
+  isPending?: boolean;
+}

@@ -5,6 +5,7 @@ import type { ProblemError, ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
 import { copySettings, readSettings, type SettingsChannel } from '../../shared/queue/settings-records.js';
+import { invalidRequest } from '../http/validation.js';
 
 /** What somebody wants a provider's settings to be. */
 export interface WantedSettings {
@@ -30,7 +31,7 @@ export interface ChangedSettings extends PoolSetting {
 export function parseOverrides(given: unknown): PoolOverrides {
   const { data, error } = newOverridesSchema.safeParse(given);
   if (data) return data;
-  throw new Failure('invalid_request', { errors: error.issues.flatMap(toProblemErrors) });
+  throw invalidRequest(error.issues.flatMap(toProblemErrors));
 }
 
 type Issue = NonNullable<ReturnType<typeof newOverridesSchema.safeParse>['error']>['issues'][number];

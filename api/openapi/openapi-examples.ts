@@ -98,6 +98,16 @@ export const schemaExamples: Readonly<Record<string, unknown>> = {
       ...['anthropic', 'bedrock', 'vertexai'].map((provider) => ({ provider, ...absent })),
     ],
   },
+  PoolSettingsInput: { concurrency: 40, rate: { max: 600, durationMs: 60_000 } },
+  PoolSettings: {
+    ...{ provider: 'openai', version: 3, changedAt: '2026-11-21T09:30:00.000Z', changedBy: 'ann' },
+    settings: [
+      { name: 'concurrency', value: 40, source: 'override' },
+      { name: 'timeoutMs', value: 45_000, source: 'default' },
+    ],
+    concurrency: { workers: 80, boundBy: 'workers' },
+    workers: { live: 2, current: 2 },
+  },
   Model: model,
   ModelPage: { object: 'list', data: [model] },
   OpenAiError: {

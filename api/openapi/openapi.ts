@@ -27,6 +27,7 @@ interface Schema {
   properties?: Record<string, Schema>;
   $ref?: string;
   allOf?: { $ref: string }[];
+  additionalProperties?: boolean;
   example?: unknown;
 }
 interface ResponseObject {
@@ -120,7 +121,7 @@ const inOrder = (paths: Document['paths']) =>
 const firstPaths = [
   ...['/chat', '/chat/{id}', '/v1/chat/completions', '/v1/models', '/v1/models/{id}'],
   ...['/blogs', '/blogs/{id}', '/feed.json', '/feed.xml'],
-  ...['/admin/pools', '/admin/events'],
+  ...['/admin/pools', '/admin/pools/{provider}', '/admin/events'],
 ];
 
 const tags = [
@@ -188,7 +189,12 @@ function describeSecurity(operation: Operation, { BLOG_READS }: DocumentFacts): 
 }
 
 /** Operations whose path has something else than an id, or besides it. */
-const namedOtherwise: ReadonlySet<string> = new Set(['getModel', 'getPost']);
+const namedOtherwise: ReadonlySet<string> = new Set([
+  'getModel',
+  'getPoolSettings',
+  'replacePoolSettings',
+  'getPost',
+]);
 
 /** Adds limits in characters from the schemas that check them: the generated check would count UTF-16 units. */
 function describeParameters(
@@ -202,6 +208,8 @@ function describeParameters(
 }
 
 function addLimits(schema: Schema | undefined, checked: z.ZodObject): void {
+  // What is unknown is ignored elsewhere.
+  if (schema && checked._zod.def.catchall?._zod.def.type === 'never') schema.additionalProperties = false;
   for (const [name, limits] of Object.entries(limitsOf(checked))) {
     const description = schema?.properties?.[name]?.description;
     // An enum has to list null, too, where the value is nullable (OpenAPI 3.0.3, clarification of 2019-10).

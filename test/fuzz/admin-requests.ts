@@ -1,12 +1,18 @@
 import fc from 'fast-check';
-import { oddAddress, strangeQuery } from './addresses.js';
+import { providerIds } from '../../shared/contract.js';
+import { oddAddress, oddId, strangeQuery } from './addresses.js';
+import { brokenBody, jsonBody, withUnknownFields, withWrongType } from './bodies.js';
 import * as credentials from './credentials.js';
 import * as headers from './headers.js';
 import type { Plan } from './plan.js';
-import { twisted } from './twist.js';
+import { type Twist, twisted } from './twist.js';
 
 /** `method` is that of requests that nothing is wrong with. */
-const reading = (path: string, method: fc.Arbitrary<string>): fc.Arbitrary<Plan> =>
+const reading = (
+  path: string,
+  method: fc.Arbitrary<string>,
+  ...twists: fc.Arbitrary<Twist>[]
+): fc.Arbitrary<Plan> =>
   twisted(
     fc.record({
       method,
@@ -22,6 +28,7 @@ const reading = (path: string, method: fc.Arbitrary<string>): fc.Arbitrary<Plan>
       headers.oddMethod,
       headers.unreadableHeaders,
       oddAddress(path),
+      ...twists,
     ),
   );
 
@@ -30,3 +37,78 @@ export const getFleet = reading('/admin/pools', fc.constantFrom('GET', 'GET', 'G
 
 /** `GET /admin/events`, whose answer to GET never ends. */
 export const followFleet = reading('/admin/events', fc.constant('HEAD'));
+
+/** `GET /admin/pools/{provider}`. */
+export const getPoolSettings: fc.Arbitrary<Plan> = fc.oneof(
+  ...providerIds.map((id) =>
+    reading(`/admin/pools/${id}`, fc.constantFrom('GET', 'GET', 'GET', 'HEAD'), oddId('/admin/pools')),
+  ),
+);
+
+const milliseconds = fc.integer({ min: 100, max: 3_600_000 });
+
+/** Nothing that keeps other requests from being answered. */
+const settings = {
+  concurrency: fc.integer({ min: 5, max: 10_000 }),
+  globalConcurrency: fc.integer({ min: 20, max: 1_000_000 }),
+  rate: fc.record({
+    max: fc.integer({ min: 1000, max: 1_000_000 }),
+    durationMs: fc.integer({ min: 100, max: 1000 }),
+  }),
+  breaker: fc.constant('closed'),
+  firstTokenTimeoutMs: milliseconds,
+  idleTimeoutMs: milliseconds,
+  models: fc.array(fc.stringMatching(/^[a-z*][a-z0-9*-]{0,20}$/), { maxLength: 5 }),
+  fallback: fc.constantFrom([], [{ provider: 'bedrock' }], [{ provider: 'vertexai', model: 'sim-echo' }]),
+};
+const anySettings: fc.Arbitrary<object> = fc.record(settings, { requiredKeys: [] });
+
+const beyond: fc.Arbitrary<object> = fc.constantFrom(
+  { concurrency: 0 },
+  { concurrency: 1.5 },
+  { rate: { max: 1 } },
+  { rate: { max: 1, durationMs: 100, burst: 2 } },
+  { intake: 'stopped' },
+  { timeoutMs: 1e12 },
+  { model: '../x' },
+  { models: Array.from({ length: 51 }, () => 'm') },
+  { fallback: [{ provider: 'nobody' }] },
+);
+
+/** `PUT /admin/pools/{provider}`. */
+export const replacePoolSettings: fc.Arbitrary<Plan> = twisted(
+  fc.record({
+    method: fc.constant('PUT'),
+    path: fc.constantFrom(...providerIds).map((id) => `/admin/pools/${id}`),
+    query: strangeQuery,
+    credentials: credentials.operator,
+    contentType: headers.jsonType(),
+    own: fc
+      .oneof(
+        fc.nat(60).map((version) => `"${version}"`),
+        fc.constantFrom('*', '', '"x"', 'W/"1"', '1', '"01"', '"99999999999"', '"1", "2"'),
+      )
+      .map((tag): [[string, string]] => [['If-Match', tag]]),
+    others: headers.others,
+    body: fc.oneof(
+      { weight: 12, arbitrary: jsonBody(anySettings) },
+      { weight: 3, arbitrary: jsonBody(withUnknownFields(anySettings)) },
+      {
+        weight: 4,
+        arbitrary: jsonBody(fc.tuple(anySettings, beyond).map(([some, fault]) => ({ ...some, ...fault }))),
+      },
+      { weight: 3, arbitrary: jsonBody(withWrongType(anySettings, Object.keys(settings))) },
+      { weight: 2, arbitrary: brokenBody(anySettings) },
+    ),
+  }),
+  fc.oneof(
+    credentials.wrongCredentials,
+    credentials.notOperators,
+    headers.oddMethod,
+    headers.oddMediaType,
+    headers.oddEncoding,
+    headers.unreadableHeaders,
+    oddAddress('/admin/pools/openai'),
+    oddId('/admin/pools'),
+  ),
+);

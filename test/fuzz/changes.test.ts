@@ -4,5 +4,12 @@ import { fuzz } from './fuzz.js';
 describe('any request', () =>
   fuzz([
     ...(['createPost', 'replacePost', 'patchPost', 'deletePost', 'cancelChat'] as const),
-    ...(['listModels', 'getModel', 'getFleet', 'followFleet'] as const),
+    ...([
+      'listModels',
+      'getModel',
+      'getFleet',
+      'getPoolSettings',
+      'replacePoolSettings',
+      'followFleet',
+    ] as const),
   ]));

@@ -42,6 +42,11 @@ const statuses: Record<string, string[]> = {
   jsonFeed: [...read, '304'],
   atomFeed: [...read, '304'],
   getFleet: ['200', '400', '401', '403', '405', '429', '500'],
+  getPoolSettings: ['200', '400', '401', '403', '404', '405', '429', '500'],
+  replacePoolSettings: [
+    ...['200', '400', '401', '403', '404', '405', '412', '413', '415', '429'],
+    ...['500', '503'],
+  ],
   followFleet: ['200', '400', '401', '403', '405', '429', '500'],
 };
 
@@ -97,6 +102,8 @@ describe('describeApi', () => {
       'jsonFeed',
       'atomFeed',
       'getFleet',
+      'getPoolSettings',
+      'replacePoolSettings',
       'followFleet',
     ]);
   });

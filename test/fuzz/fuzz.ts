@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { XmlDocument } from 'libxml2-wasm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Post } from '../../shared/contract.js';
-import { followFleet, getFleet } from './admin-requests.js';
+import { followFleet, getFleet, getPoolSettings, replacePoolSettings } from './admin-requests.js';
 import { cancelChat, chat, getChat } from './chat-requests.js';
 import { type Answer, type Client, type Header, openClient } from './client.js';
 import { floodedAddress } from './credentials.js';
@@ -39,6 +39,8 @@ const plans: Record<OperationId, fc.Arbitrary<Plan>> = {
   listModels,
   getModel,
   getFleet,
+  getPoolSettings,
+  replacePoolSettings,
   followFleet,
 };
 
@@ -59,6 +61,8 @@ const expectedStatuses: Record<OperationId, number[]> = {
   listModels: [200, 401, 403, 405, 429],
   getModel: [200, 401, 403, 404, 405, 429],
   getFleet: [200, 401, 403, 405, 429],
+  getPoolSettings: [200, 401, 403, 404, 405, 429],
+  replacePoolSettings: [200, 400, 401, 403, 404, 405, 412, 413, 415, 429],
   followFleet: [200, 401, 403, 405, 429],
 };
 

@@ -17,6 +17,8 @@ export const operationIds = [
   'listModels',
   'getModel',
   'getFleet',
+  'getPoolSettings',
+  'replacePoolSettings',
   'followFleet',
 ] as const;
 

@@ -19,7 +19,7 @@ export function judge(operation: DescribedOperation, sent: SentPlan, answer: Ans
   judgeBody(operation, sent, answer);
   if (sent.odd) judgeOddity(operation, sent, status);
   else judgeVerdicts(operation, sent, status);
-  if (status < 300 && keeps.has(sent.method) && !operation.path.includes('/chat')) judgeKept(sent, answer);
+  if (status < 300 && keeps.has(sent.method) && operation.path.startsWith('/blogs')) judgeKept(sent, answer);
 }
 
 /** What has to hold, or else what is told. */

@@ -2,6 +2,7 @@ import type { Caller } from '../../api/access/authentication.js';
 import { LoginLimiter } from '../../api/access/login-limiter.js';
 import { FleetEvents } from '../../api/admin/fleet-events.js';
 import { type FleetSource, FleetState } from '../../api/admin/fleet-state.js';
+import { OperatorSettings, type SettingsSource } from '../../api/admin/operator-settings.js';
 import { createApp } from '../../api/app.js';
 import { blogOf } from '../../api/blog/blog-layout.js';
 import { createFeeds } from '../../api/blog/feeds.js';
@@ -12,10 +13,11 @@ import type { ListedModel } from '../../api/chat/pools/model-list.js';
 import { StoredChats } from '../../api/chat/stored-chats.js';
 import type { SiteDeps } from '../../api/site/site-router.js';
 import { Sitemap } from '../../api/site/sitemap.js';
-import { openDatabase } from '../../db/database/client.js';
+import { type Database, openDatabase } from '../../db/database/client.js';
 import { createPostMap } from '../../db/posts/post-map.js';
 import { PostStore } from '../../db/posts/post-store.js';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
+import { Failure } from '../../shared/failures.js';
 import { openInstruments } from '../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../shared/metrics/metrics.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
@@ -60,6 +62,8 @@ export async function startChatApp({
     vertexai: 'unknown',
   }),
   fleet,
+  settings,
+  settingsDatabase = { run: () => Promise.reject(new Failure('database_unavailable')) },
 }: {
   reply?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
   variables?: Environment;
@@ -67,6 +71,9 @@ export async function startChatApp({
   providerStates?: SiteDeps['providerStates'];
   /** What is known of the fleet; nothing, as long as the queue has not been reached. */
   fleet?: FleetSource;
+  /** What knows the settings of the pools; nothing, as long as the queue has not been reached. */
+  settings?: SettingsSource;
+  settingsDatabase?: Pick<Database, 'run'>;
 } = {}): Promise<ChatApp> {
   const commands: ChatCommand[] = [];
   const recording = createRecordingLog();
@@ -93,7 +100,11 @@ export async function startChatApp({
     blogs: { posts, blog: blogOf(config), pages: noPages },
     feeds: { feeds: createFeeds({ blog: blogOf(config), render: noContent, posts }) },
     sitemap: new Sitemap({ posts: createPostMap(database, { partSize: 10 }), baseUrl: 'http://localhost' }),
-    admin: { fleet: fleetState, events: new FleetEvents({ fleet: fleetState, stopping }) },
+    admin: {
+      fleet: fleetState,
+      events: new FleetEvents({ fleet: fleetState, stopping }),
+      settings: new OperatorSettings({ config, database: settingsDatabase, source: () => settings }),
+    },
     authentication: {
       checkUser: (name, secret) => (secret === 'secret' ? userNamed(name) : undefined),
       checkToken: async () => undefined,

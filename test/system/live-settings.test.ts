@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { resetPool, type SetOptions, setIntake, setPool } from '../../cli/commands/pool-settings.js';
+import { createToken } from '../../cli/commands/tokens.js';
 import { parseConfig } from '../../shared/config/config.js';
 import {
   type PoolHeartbeat,
@@ -177,6 +178,32 @@ describe('a store that was wiped', () => {
   });
 });
 
+describe('PUT /admin/pools/{provider}', () => {
+  it('takes effect on every worker and at every API process, and each says so', async () => {
+    const { url } = await deployment.startApi();
+    const Authorization = `Bearer ${await createOperatorToken()}`;
+    const ask = async (at: string, init: RequestInit = {}) => {
+      const response = await fetch(`${at}/admin/pools/openai`, {
+        ...init,
+        headers: { Authorization, 'Content-Type': 'application/json', 'If-Match': '"0"' },
+      });
+      return { status: response.status, ...((await response.json()) as Record<string, unknown>) };
+    };
+    await vi.waitFor(async () => expect((await ask(url)).status).toBe(200), patience);
+    const body = JSON.stringify({ concurrency: 5, intake: 'draining' });
+    expect(await ask(url, { method: 'PUT', body })).toMatchObject({ status: 200, version: 1 });
+    const reached = {
+      version: 1,
+      workers: { live: workers, current: workers },
+      concurrency: { workers: 10 },
+    };
+    for (const at of [url, deployment.url])
+      await vi.waitFor(async () => expect(await ask(at)).toMatchObject(reached), patience);
+    expect(codeOf(await deployment.chat({}))).toEqual({ status: 500, code: 'provider_unavailable' });
+    expect(await ask(deployment.url, { method: 'PUT', body })).toMatchObject({ status: 412 });
+  });
+});
+
 describe('two people', () => {
   it('do not overwrite each other: the second is told who was first', async () => {
     await set({ concurrency: '3' });
@@ -188,6 +215,17 @@ describe('two people', () => {
     );
   });
 });
+
+async function createOperatorToken(): Promise<string> {
+  let printed = '';
+  vi.mocked(process.stdout.write).mockImplementation((text) => {
+    printed += text;
+    return true;
+  });
+  vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  await createToken(deployment.stores, { scope: ['admin'], expires: '1h', json: true });
+  return JSON.parse(printed).token;
+}
 
 /** Forgets what the queue's store knows of settings and limits. */
 async function wipe({ REDIS_URL, DATABASE_URL }: Record<string, string>): Promise<void> {

@@ -1,0 +1,80 @@
+import type { Database } from '../../db/database/client.js';
+import type { PoolSetting } from '../../db/settings/pool-settings.js';
+import type { Config } from '../../shared/config/config.js';
+import type { ProviderId } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import type { PoolSettings } from '../../shared/fleet.js';
+import { writtenVersion } from '../../shared/protocol/version.js';
+import type { SettingsChannel } from '../../shared/queue/settings-records.js';
+import type { PoolRegistry } from '../chat/pools/pool-registry.js';
+import { changePoolSettings, type WantedSettings } from './pool-settings.js';
+import { viewSettings } from './settings-view.js';
+
+/** What knows the settings and reaches the workers: the job client, once it is connected. */
+export interface SettingsSource {
+  readonly pools: Pick<PoolRegistry, 'settings' | 'heartbeatsOf'>;
+  readonly settingsChannel: SettingsChannel;
+}
+
+interface OperatorSettingsDeps {
+  config: Config;
+  database: Pick<Database, 'run'>;
+  /** Undefined until the queue has been reached. */
+  source: () => SettingsSource | undefined;
+}
+
+/** The settings of the pools as operators read and change them at this API process. */
+export class OperatorSettings {
+  readonly #deps: OperatorSettingsDeps;
+
+  constructor(deps: OperatorSettingsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Needs no database: what this process knows of the settings. Throws `queue_unavailable` before the queue was reached. */
+  read(provider: ProviderId): PoolSettings {
+    const source = this.#source();
+    return this.#view(provider, source.pools.settings.recordOf(provider), source);
+  }
+
+  /** As `changePoolSettings`; what was changed counts here at once. */
+  async replace(wanted: WantedSettings): Promise<PoolSettings> {
+    const source = this.#source();
+    const { database } = this.#deps;
+    const { isCopied, ...changed } = await changePoolSettings(wanted, {
+      database,
+      channel: source.settingsChannel,
+    });
+    source.pools.settings.apply({ ...changed, v: writtenVersion });
+    return { ...this.#view(wanted.provider, changed, source), ...(!isCopied && { isPending: true }) };
+  }
+
+  #source(): SettingsSource {
+    const source = this.#deps.source();
+    if (source === undefined) throw new Failure('queue_unavailable');
+    return source;
+  }
+
+  #view(provider: ProviderId, setting: PoolSetting | undefined, { pools }: SettingsSource): PoolSettings {
+    const { version = 0, changedAt, changedBy, overrides = {} } = setting ?? {};
+    const heartbeats = pools.heartbeatsOf(provider) ?? [];
+    const workers = heartbeats.reduce((sum, { concurrency }) => sum + concurrency, 0);
+    const { globalConcurrency: global } = overrides;
+    return {
+      provider,
+      version,
+      ...(changedAt !== undefined && { changedAt }),
+      ...(changedBy !== undefined && { changedBy }),
+      settings: viewSettings(this.#deps.config, provider, overrides),
+      concurrency: {
+        workers,
+        ...(global !== undefined && { global }),
+        boundBy: global !== undefined && global < workers ? 'global' : 'workers',
+      },
+      workers: {
+        live: heartbeats.length,
+        current: heartbeats.filter(({ settingsVersion = 0 }) => settingsVersion >= version).length,
+      },
+    };
+  }
+}

@@ -1,0 +1,122 @@
+import {
+  Body,
+  Controller,
+  Get,
+  Header,
+  Middlewares,
+  OperationId,
+  Path,
+  Produces,
+  Put,
+  Request,
+  Response,
+  Route,
+  Security,
+  SuccessResponse,
+  Tags,
+} from '@tsoa/runtime';
+import type { RequestHandler } from 'express';
+import { type Problem, type ProviderId, providerIds } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import type { PoolSettings, PoolSettingsInput } from '../../shared/fleet.js';
+import type { AuthenticatedRequest } from '../access/authentication.js';
+import { readJsonBody } from '../http/json-body.js';
+import { invalidRequest } from '../http/validation.js';
+import type { OperatorSettings } from './operator-settings.js';
+import { parseOverrides } from './pool-settings.js';
+
+/** What the operations on settings need of the application. */
+export interface PoolSettingsControllerDeps {
+  settings: Pick<OperatorSettings, 'read' | 'replace'>;
+}
+
+/** The whole check of the body; the generated one knows no limits. */
+const checkSettings: RequestHandler = (request, _response, next) => {
+  parseOverrides(request.body);
+  next();
+};
+
+/** Before the body is read. */
+const checkProvider: RequestHandler = ({ params }, _response, next) => {
+  providerOf(String(params.provider));
+  next();
+};
+
+@Route('admin/pools/{provider}')
+@Tags('admin')
+@Security('admin')
+@Produces('application/problem+json')
+@Response<Problem>('400', 'Bad request')
+@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
+@Response<Problem, { 'WWW-Authenticate': string }>('403', 'The token lacks the scope admin')
+@Response<Problem>('404', 'No such provider')
+@Response<Problem, { Allow: string }>('405', 'Another method')
+@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
+@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
+export class PoolSettingsController extends Controller {
+  constructor(private readonly deps: PoolSettingsControllerDeps) {
+    super();
+  }
+
+  /**
+   * Each setting with the value in force and where it comes from, as this API process knows them, also while the database is down.
+   *
+   * @summary Get the settings of a provider's pools
+   * @param provider Id of the provider.
+   */
+  @Get()
+  @OperationId('getPoolSettings')
+  @Middlewares(checkProvider)
+  @SuccessResponse<{ ETag: string }>('200', 'The settings', 'application/json')
+  async getPoolSettings(@Path() provider: string): Promise<PoolSettings> {
+    return this.#answer(this.deps.settings.read(providerOf(provider)));
+  }
+
+  /**
+   * On every worker within a second; running calls go on. The body is all that shall replace the environment.
+   *
+   * @summary Change the settings of a provider's pools
+   * @param provider Id of the provider.
+   * @param ifMatch The `ETag` of the settings that the change is based on: 412, with who has changed them, unless it is current.
+   */
+  @Put()
+  @OperationId('replacePoolSettings')
+  @Middlewares(checkProvider, readJsonBody, checkSettings)
+  @SuccessResponse<{ ETag: string }>('200', 'The settings', 'application/json')
+  @Response<Problem, { ETag: string }>('412', 'Somebody else has changed the settings')
+  @Response<Problem>('413', 'Body too large')
+  @Response<Problem>('415', 'Not JSON')
+  @Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
+  async replacePoolSettings(
+    @Request() request: AuthenticatedRequest,
+    @Path() provider: string,
+    @Body() body: PoolSettingsInput,
+    @Header('If-Match') ifMatch?: string,
+  ): Promise<PoolSettings> {
+    const changed = await this.deps.settings.replace({
+      provider: providerOf(provider),
+      overrides: parseOverrides(body),
+      expected: expectedVersion(ifMatch),
+      changedBy: request.user.name,
+    });
+    return this.#answer(changed);
+  }
+
+  #answer(settings: PoolSettings): PoolSettings {
+    this.setHeader('ETag', `"${settings.version}"`);
+    return settings;
+  }
+}
+
+function providerOf(name: string): ProviderId {
+  const provider = providerIds.find((id) => id === name);
+  if (provider === undefined) throw new Failure('not_found');
+  return provider;
+}
+
+/** Nobody changes what he has not seen: without the header the request is refused. A tag that we never sent matches no version. */
+function expectedVersion(ifMatch = ''): number {
+  const [, version] = /^"(0|[1-9]\d{0,8})"$/.exec(ifMatch.trim()) ?? [];
+  if (version !== undefined) return Number(version);
+  throw invalidRequest([{ pointer: 'If-Match', detail: 'must be the ETag of the settings' }]);
+}

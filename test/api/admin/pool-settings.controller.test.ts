@@ -1,0 +1,165 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
+import { listAudit } from '../../../db/audit.js';
+import { sql } from '../../../db/database/drizzle.js';
+import { Failure } from '../../../shared/failures.js';
+import type { PoolSettings } from '../../../shared/fleet.js';
+import type { RecordStore } from '../../../shared/queue/queue-store.js';
+import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { openTestDatabase } from '../../support/database.js';
+
+const { database, stop } = await openTestDatabase();
+const texts = new Map<string, string>();
+let pools: PoolRegistry;
+let isDatabaseUp = true;
+let app: ChatApp;
+
+const records: RecordStore = {
+  read: async (key) => texts.get(key),
+  readAll: async (keys) => keys.map((key) => texts.get(key)),
+  create: async (key, { value }) => Boolean(texts.set(key, value)),
+  replace: async (key, { value }) => Boolean(texts.set(key, value)),
+  removeEnded: async () => {},
+};
+beforeAll(async () => {
+  app = await startChatApp({
+    settings: {
+      get pools() {
+        return pools;
+      },
+      settingsChannel: { records, syncLimits: async () => {}, publish: async () => {} },
+    },
+    settingsDatabase: {
+      run: (...query) => (isDatabaseUp ? database : openDown).run(...query),
+    },
+    variables: { OPENAI_CONCURRENCY: '7' },
+  });
+});
+afterAll(async () => {
+  await app.close();
+  await stop();
+});
+beforeEach(async () => {
+  isDatabaseUp = true;
+  texts.clear();
+  pools = new PoolRegistry({ since: performance.now() });
+  await database.run((db) => db.execute(sql`truncate pool_setting, audit`));
+});
+
+const openDown: Pick<typeof database, 'run'> = {
+  run: () => Promise.reject(new Failure('database_unavailable')),
+};
+const path = '/admin/pools/openai';
+const ask = (init: RequestInit & { headers?: Record<string, string> } = {}, at = path) =>
+  fetch(`${app.url}${at}`, { ...init, headers: { Authorization: 'Bearer operator', ...init.headers } });
+const put = (body: unknown, ifMatch?: string, at = path) =>
+  ask(
+    {
+      method: 'PUT',
+      body: JSON.stringify(body),
+      headers: { 'Content-Type': 'application/json', ...(ifMatch !== undefined && { 'If-Match': ifMatch }) },
+    },
+    at,
+  );
+const settingOf = ({ settings }: PoolSettings, name: string) => settings.find((one) => one.name === name);
+const heartbeat = (worker: string, settingsVersion: number) =>
+  pools.onHeartbeat({
+    ...{ v: 1, provider: 'openai', worker, state: 'serving', concurrency: 20, inFlight: 0, waiting: 0 },
+    ...{ meanJobMs: 0, hasDefaultModel: true, settingsVersion },
+  });
+
+describe('GET /admin/pools/{provider}', () => {
+  it('shows each value in force, where it comes from, and which bound binds, without the database', async () => {
+    isDatabaseUp = false;
+    const response = await ask();
+    expect([response.status, response.headers.get('etag')]).toEqual([200, '"0"']);
+    const settings = (await response.json()) as PoolSettings;
+    expect(settings).toMatchObject({
+      ...{ provider: 'openai', version: 0 },
+      concurrency: { workers: 0, boundBy: 'workers' },
+      workers: { live: 0, current: 0 },
+    });
+    expect(settingOf(settings, 'concurrency')).toEqual({
+      name: 'concurrency',
+      value: 7,
+      source: 'environment',
+    });
+    expect(settingOf(settings, 'timeoutMs')).toMatchObject({ value: 45_000, source: 'default' });
+    expect(settingOf(settings, 'rate')).toMatchObject({ value: null, source: 'default' });
+  });
+
+  it.each(['nobody', 'OPENAI', '__proto__', '%00'])('knows no provider %s', async (name) => {
+    expect((await ask({}, `/admin/pools/${name}`)).status).toBe(404);
+    expect((await put({}, '"0"', `/admin/pools/${name}`)).status).toBe(404);
+  });
+});
+
+describe('PUT /admin/pools/{provider}', () => {
+  it('replaces the settings, and says how many workers have them', async () => {
+    heartbeat('one', 1);
+    heartbeat('two', 0);
+    const response = await put({ concurrency: 40, globalConcurrency: 30 }, '"0"');
+    expect([response.status, response.headers.get('etag')]).toEqual([200, '"1"']);
+    const settings = (await response.json()) as PoolSettings;
+    expect(settings).toMatchObject({
+      ...{ version: 1, changedBy: 'operator' },
+      concurrency: { workers: 40, global: 30, boundBy: 'global' },
+      workers: { live: 2, current: 1 },
+    });
+    expect(settings).not.toHaveProperty('isPending');
+    expect(settingOf(settings, 'concurrency')).toMatchObject({ value: 40, source: 'override' });
+    expect(await (await ask()).json()).toEqual(settings);
+    expect(await listAudit(database, 5)).toMatchObject([{ actor: 'operator', before: {} }]);
+    const reset = (await (await put({}, '"1"')).json()) as PoolSettings;
+    expect(settingOf(reset, 'concurrency')).toMatchObject({ value: 7, source: 'environment' });
+  });
+
+  it('is 412 for the second of two people, and says who was first', async () => {
+    await put({ concurrency: 40 }, '"0"');
+    const response = await put({ concurrency: 41 }, '"0"');
+    expect([response.status, response.headers.get('etag')]).toEqual([412, '"1"']);
+    expect(await response.json()).toMatchObject({
+      code: 'precondition_failed',
+      detail: expect.stringContaining('by operator'),
+    });
+  });
+
+  it.each([undefined, '*', '0', 'W/"0"', '"00"', '"-1"', '"9999999999"', '"0", "1"'])(
+    'is 400 with If-Match: %s',
+    async (ifMatch) => {
+      const response = await put({}, ifMatch);
+      expect(response.status).toBe(400);
+      expect(await response.json()).toMatchObject({ errors: [{ pointer: 'If-Match' }] });
+    },
+  );
+
+  it.each([
+    [{ concurrency: 0 }, '/concurrency'],
+    [{ rate: { max: 1, durationMs: 'x' } }, '/rate/durationMs'],
+    [{ models: ['m', 5] }, '/models/1'],
+    [{ colour: 'blue' }, ''],
+    [[], ''],
+    [null, ''],
+  ])('is 400 with a pointer for %j', async (body, pointer) => {
+    const response = await put(body, '"0"');
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ code: 'invalid_request', errors: [{ pointer }] });
+    expect(await listAudit(database, 5)).toEqual([]);
+  });
+
+  it('is 503 without the database', async () => {
+    isDatabaseUp = false;
+    const response = await put({}, '"0"');
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatchObject({ code: 'database_unavailable' });
+  });
+
+  it('takes JSON alone, and no body without credentials', async () => {
+    const plain = { 'Content-Type': 'text/plain', 'If-Match': '"0"' };
+    expect((await ask({ method: 'PUT', body: '{}', headers: plain })).status).toBe(415);
+    const nobody = { Authorization: 'Bearer nobody' };
+    expect((await ask({ method: 'PUT', body: '{', headers: nobody })).status).toBe(401);
+    const { status, headers } = await ask({ method: 'DELETE' });
+    expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD, PUT']);
+  });
+});
