@@ -169,8 +169,8 @@ export class PoolWorker {
     load.recordOutcome(own);
     const next = nextOf(outcome)?.provider;
     metrics.recordOutcome(own, next);
-    const facts = { ...describeOutcome(own, next), ...trace?.logFields };
-    log.info({ jobId: id, ...userOf(job), ...facts }, 'job completed');
+    const facts = describeOutcome(own, next);
+    log.info({ jobId: id, ...userOf(job), ...facts, ...trace?.logFields }, 'job completed');
     const encoded = encodeOutcome(outcome);
     // Anything but a reply that nobody has begun to read is final once the store has it: where the lock was lost, another worker answers.
     if ('text' in outcome && outcome.callId === undefined) this.#replies.publishOutcome(job, encoded);
