@@ -11,16 +11,25 @@ export interface Blog {
   basePath: string;
   /** BCP 47 tag of the language that posts are written in. */
   language: string;
+  /** A time's day in that language, in UTC. */
+  formatDay: (time: string) => string;
 }
 
 /** The blog of this configuration. */
-export function blogOf({
-  BLOG_TITLE: title,
-  BLOG_BASE_URL,
-  BLOG_LANGUAGE: language,
-}: Pick<Config, 'BLOG_TITLE' | 'BLOG_BASE_URL' | 'BLOG_LANGUAGE'>): Blog {
-  const baseUrl = BLOG_BASE_URL.replace(/\/+$/, '');
-  return { title, baseUrl, basePath: new URL(baseUrl).pathname.replace(/\/+$/, ''), language };
+export const blogOf = (config: Pick<Config, 'BLOG_TITLE' | 'BLOG_BASE_URL' | 'BLOG_LANGUAGE'>): Blog =>
+  createBlog({ title: config.BLOG_TITLE, baseUrl: config.BLOG_BASE_URL, language: config.BLOG_LANGUAGE });
+
+/** Makes a blog; its base address may end with slashes. */
+export function createBlog({ title, baseUrl, language }: Pick<Blog, 'title' | 'baseUrl' | 'language'>): Blog {
+  // Made once: each takes a tenth of a millisecond, and memory that is long in coming back.
+  const days = new Intl.DateTimeFormat(language, { dateStyle: 'long', timeZone: 'UTC' });
+  return {
+    title,
+    baseUrl: baseUrl.replace(/\/+$/, ''),
+    basePath: new URL(baseUrl).pathname.replace(/\/+$/, ''),
+    language,
+    formatDay: (time) => days.format(new Date(time)),
+  };
 }
 
 /** A page of the blog before it is laid out. */
@@ -77,11 +86,6 @@ export function tagList(blog: Blog, tags: readonly string[]): string {
   return `<ul class="tags" aria-label="Tags">\n${items.join('\n')}\n</ul>\n`;
 }
 
-/** A day in the blog's language, in UTC. */
-export function dayIn({ language }: Pick<Blog, 'language'>, time: string): string {
-  return new Intl.DateTimeFormat(language, { dateStyle: 'long', timeZone: 'UTC' }).format(new Date(time));
-}
-
 /** The day as an element that programs can read as well. */
 export const timeElement = (blog: Blog, time: string): string =>
-  `<time datetime="${escapeHtml(time)}">${escapeHtml(dayIn(blog, time))}</time>`;
+  `<time datetime="${escapeHtml(time)}">${escapeHtml(blog.formatDay(time))}</time>`;

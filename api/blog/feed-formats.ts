@@ -6,7 +6,7 @@ import { postPath } from './post-address.js';
 export type FeedFormat = 'json' | 'atom';
 
 /** The blog that a feed belongs to. */
-export type FeedSource = Pick<Blog, 'title' | 'baseUrl' | 'language'>;
+export type FeedSource = Pick<Blog, 'title' | 'baseUrl' | 'language' | 'formatDay'>;
 
 /** A post as feeds show it. */
 export interface FeedEntry {

@@ -4,7 +4,6 @@ import type { PostSummary } from '../../db/posts/post-summaries.js';
 import {
   type Blog,
   canonicalLink,
-  dayIn,
   indexPath,
   inEnglish,
   layOutBlogPage,
@@ -110,7 +109,7 @@ function listOf(blog: Blog, posts: readonly PostSummary[]): string {
 
 function itemOf(blog: Blog, post: PostSummary): string {
   const excerpt = excerptOfMarkdown(post.beginning, post.title);
-  const heading = post.title?.trim() || excerpt || dayIn(blog, post.publishedAt);
+  const heading = post.title?.trim() || excerpt || blog.formatDay(post.publishedAt);
   const text = post.title?.trim() ? excerpt : '';
   return `<h2 dir="auto"><a href="${escapeHtml(blog.basePath + postPath(post))}">${escapeHtml(heading)}</a></h2>
 <p class="about"><bdi>${escapeHtml(post.author)}</bdi> · ${timeElement(blog, post.publishedAt)}</p>

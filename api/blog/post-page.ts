@@ -1,14 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Post } from '../../shared/contract.js';
-import {
-  type Blog,
-  canonicalLink,
-  dayIn,
-  layOutBlogPage,
-  noIndex,
-  tagList,
-  timeElement,
-} from './blog-layout.js';
+import { type Blog, canonicalLink, layOutBlogPage, noIndex, tagList, timeElement } from './blog-layout.js';
 import { policyOf } from './page-layout.js';
 import { postPath } from './post-address.js';
 import { beginsWithTitle, escapeHtml, excerptOf, rendererVersion } from './rendering/markdown.js';
@@ -72,8 +64,8 @@ const samplePost: Post = {
 };
 
 /** The heading of a post: its title, else the beginning of its text, else (for a text without words) its date. */
-export function headingOf(post: Post, content: string, blog: Pick<Blog, 'language'>): string {
-  return post.title?.trim() || excerptOf(content) || dayIn(blog, post.publishedAt ?? post.createdAt);
+export function headingOf(post: Post, content: string, blog: Pick<Blog, 'formatDay'>): string {
+  return post.title?.trim() || excerptOf(content) || blog.formatDay(post.publishedAt ?? post.createdAt);
 }
 
 interface PostPageParts {

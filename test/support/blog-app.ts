@@ -1,6 +1,7 @@
 import express, { Router } from 'express';
 import type { Caller } from '../../api/access/authentication.js';
 import { LoginLimiter } from '../../api/access/login-limiter.js';
+import { createBlog } from '../../api/blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from '../../api/blog/blogs.controller.js';
 import { failuresAsPages } from '../../api/blog/failure-page.js';
 import { RegisterRoutes } from '../../api/generated/routes.js';
@@ -65,7 +66,7 @@ export async function startBlogApp({
   const app = express().disable('x-powered-by').disable('etag');
   const deps: BlogsDeps = {
     posts: new PostStore(database),
-    blog: { title: 'Blog', baseUrl: 'https://blog.example/base', basePath: '/base', language: 'en' },
+    blog: createBlog({ title: 'Blog', baseUrl: 'https://blog.example/base', language: 'en' }),
     pages,
   };
   app.locals.controllers = new Controllers().add(BlogsController, () => new BlogsController(deps));

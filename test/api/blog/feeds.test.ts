@@ -2,6 +2,7 @@ import express, { Router } from 'express';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Caller } from '../../../api/access/authentication.js';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
+import { createBlog } from '../../../api/blog/blog-layout.js';
 import { FeedsController } from '../../../api/blog/feeds.controller.js';
 import { createFeeds } from '../../../api/blog/feeds.js';
 import { createMarkdownRenderer, type Rendering } from '../../../api/blog/rendering/markdown.js';
@@ -45,7 +46,7 @@ beforeAll(async () => {
   };
   const { log } = createRecordingLog();
   const feeds = createFeeds({
-    blog: { title: 'News & "views" <b>', baseUrl: 'https://blog.example/base', language: 'de' },
+    blog: createBlog({ title: 'News & "views" <b>', baseUrl: 'https://blog.example/base/', language: 'de' }),
     render: createRenderedPosts({ renderer: { render }, log }),
     posts: {
       newest: (count) => store.newest(count),
