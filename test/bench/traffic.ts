@@ -28,6 +28,8 @@ export interface Expected {
 /** Looked at in samples: reading each body would slow down who measures. */
 export type ExpectedBody =
   | { readonly kind: 'empty' }
+  /** An HTML page that links to so many posts at least. */
+  | { readonly kind: 'page'; readonly posts: number }
   /** An object with at least these fields. */
   | { readonly kind: 'object'; readonly fields: readonly string[] }
   /** An array of such objects: exactly `length` of them, or any number from one. */
@@ -36,6 +38,8 @@ export type ExpectedBody =
 /** Whether the bytes of an answer's body are what was expected. */
 export function isExpected(body: string, expected: ExpectedBody): boolean {
   if (expected.kind === 'empty') return body === '';
+  if (expected.kind === 'page')
+    return body.startsWith('<!doctype html>') && body.split('<h2').length > expected.posts;
   const value = parse(body);
   if (expected.kind === 'object') return hasFields(value, expected.fields);
   if (!Array.isArray(value) || value.length === 0) return false;

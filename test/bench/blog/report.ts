@@ -24,6 +24,10 @@ export const taskTitles: Readonly<Record<Task, string>> = {
   'search common': 'GET /blogs?q=, common words',
   tag: 'GET /blogs?limit=20&tag=, all tags',
   author: 'GET /blogs?limit=20&author=, all authors',
+  'post page': 'GET /blogs/{slug}, a page, random slugs',
+  'index page': 'GET /blogs, a page',
+  'far index page': 'GET /blogs?cursor=, pages from all over the blog',
+  'tag page': 'GET /blogs?tag=, a page, all tags',
   'feed unchanged': 'GET /feed.json, If-None-Match, 304',
   patch: 'PATCH /blogs/{id}, If-Match',
   create: 'POST /blogs',
@@ -61,9 +65,9 @@ export function describeBlog({ posts, runs, explanations }: BlogResults): string
   ].join('');
 }
 
-const pageTasks: readonly Task[] = ['first page', 'far page'];
+const roundTasks: readonly Task[] = ['first page', 'far page'];
 
-const isRound = ({ task }: BlogRun): boolean => pageTasks.includes(task);
+const isRound = ({ task }: BlogRun): boolean => roundTasks.includes(task);
 
 /** The two pages in the order of their rounds, and the medians. */
 function describeRounds(runs: readonly BlogRun[]): string {
@@ -72,7 +76,7 @@ function describeRounds(runs: readonly BlogRun[]): string {
     const median = number(medianRate(runs, task) ?? Number.NaN);
     return `- ${taskTitles[task]}, requests/s in turns: ${rates.join(', ')}; median ${median}\n`;
   };
-  return `${pageTasks.map(line).join('')}\n`;
+  return `${roundTasks.map(line).join('')}\n`;
 }
 
 const nameColumns: readonly Column<BlogRun>[] = [

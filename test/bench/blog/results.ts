@@ -3,6 +3,10 @@ import type { LoadResult } from '../load.js';
 import type { Usage } from '../usage.js';
 import type { Frequency, Seeded } from './seed.js';
 
+/** Pages for people. */
+export const pageTasks = ['post page', 'index page', 'far index page', 'tag page'] as const;
+export type PageTask = (typeof pageTasks)[number];
+
 /** What is asked of the blog in one run. */
 export type Task =
   | 'get'
@@ -12,6 +16,7 @@ export type Task =
   | 'tag'
   | 'author'
   | 'feed unchanged'
+  | PageTask
   | 'patch'
   | 'create';
 

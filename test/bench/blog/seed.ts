@@ -21,6 +21,9 @@ const ranks: Readonly<Record<Frequency, readonly [from: number, to: number]>> = 
 /** What there is to know of the posts to ask for them. */
 export interface Seeded {
   readonly ids: readonly string[];
+  readonly slugs: readonly string[];
+  /** When some posts from all over the blog were published. */
+  readonly times: readonly Date[];
   /** Published posts to change, with the tags of their versions. */
   readonly versions: readonly { readonly id: string; readonly version: number; readonly updatedAt: string }[];
   /** Texts like those of the posts. */
@@ -100,8 +103,8 @@ async function lookAt(client: pg.Client): Promise<Omit<Seeded, 'seconds'>> {
   const rows = async <Row>(sql: string, values: unknown[] = []): Promise<Row[]> =>
     (await client.query(sql, values)).rows as Row[];
   const published = "FROM posts WHERE status = 'published'";
-  const picked = await rows<{ id: string; version: number; updatedAt: Date; content: string }>(
-    `SELECT id, version, updated_at AS "updatedAt", content ${published} ORDER BY random() LIMIT 20000`,
+  const picked = await rows<{ id: string; version: number; updatedAt: Date; content: string; slug: string }>(
+    `SELECT id, version, updated_at AS "updatedAt", content, slug ${published} ORDER BY random() LIMIT 20000`,
   );
   const [sizes] = await rows<{ content: string; bytes: string }>(
     'SELECT avg(length(content)) AS content, pg_database_size(current_database()) AS bytes FROM posts',
@@ -118,6 +121,8 @@ async function lookAt(client: pg.Client): Promise<Omit<Seeded, 'seconds'>> {
   };
   return {
     ids: picked.map(({ id }) => id),
+    slugs: picked.map(({ slug }) => slug),
+    times: picked.map(({ updatedAt }) => updatedAt),
     versions: picked.map(({ id, version, updatedAt }) => ({
       id,
       version,

@@ -3,7 +3,7 @@ import { Lifecycle } from '../../../shared/runtime/lifecycle.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { measure } from '../measure.js';
 import { explainQueries } from './explain.js';
-import type { BlogResults, BlogRun, Task } from './results.js';
+import { type BlogResults, type BlogRun, pageTasks, type Task } from './results.js';
 import { type BlogService, openBlog } from './service.js';
 import { findOut, trafficOf } from './traffic.js';
 
@@ -78,6 +78,7 @@ function planRuns(seconds: number): RunPlan[] {
     run('search common'),
     run('tag'),
     run('author'),
+    ...pageTasks.map(run),
     run('feed unchanged'),
     run('patch'),
     run('create'),
@@ -88,7 +89,14 @@ function planRuns(seconds: number): RunPlan[] {
 export const connectionsOf = (task: Task): number =>
   fewCallers.includes(task) ? fewConnections : manyConnections;
 
-const fewCallers: readonly Task[] = ['search rare', 'search medium', 'search common', 'tag', 'author'];
+const fewCallers: readonly Task[] = [
+  'search rare',
+  'search medium',
+  'search common',
+  'tag',
+  'author',
+  ...pageTasks,
+];
 
 /** Where the database of the series lies, below the benchmark's folder. */
 export const blogFolder = (dir: string): string => join(dir, 'blog');

@@ -1,4 +1,5 @@
 import { etagOf } from '../../../api/blog/post-etag.js';
+import { toCursor } from '../../../api/blog/post-query.js';
 import type { Target, Traffic } from '../traffic.js';
 import type { Task } from './results.js';
 import { type BlogService, writerHeaders } from './service.js';
@@ -9,6 +10,9 @@ export interface Found {
   readonly feedTag: string;
 }
 
+/** Greater than every other id. */
+const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+const postsOnPage = 20;
 const pageLimit = 20;
 const farPageNumber = 500;
 
@@ -53,6 +57,23 @@ export function trafficOf(task: Task, { origin, seeded }: BlogService, found: Fo
         numbered(500, (n) => `${firstPage}&author=Author%20${n}`),
         somePosts,
       );
+    case 'post page':
+      return page(
+        seeded.slugs.map((slug) => `/blogs/${slug}`),
+        0,
+      );
+    case 'index page':
+      return page(['/blogs'], postsOnPage);
+    case 'far index page':
+      return page(
+        seeded.times.map((sortedAt) => `/blogs?cursor=${toCursor({ sortedAt, id: lastId })}`),
+        1,
+      );
+    case 'tag page':
+      return page(
+        numbered(200, (n) => `/blogs?tag=tag-${n}`),
+        1,
+      );
     case 'feed unchanged':
       return {
         ...reading(['/feed.json'], { kind: 'empty' }),
@@ -63,6 +84,10 @@ export function trafficOf(task: Task, { origin, seeded }: BlogService, found: Fo
       return writing('PATCH', seeded.versions.map(targetOf), seeded.contents.map(changed));
     case 'create':
       return writing('POST', [{ path: '/blogs' }], seeded.contents.map(fresh));
+  }
+
+  function page(paths: readonly string[], posts: number): Traffic {
+    return { ...reading(paths, { kind: 'page', posts }), headers: { Accept: 'text/html' } };
   }
 
   function writing(method: 'PATCH' | 'POST', targets: readonly Target[], posts: readonly object[]): Traffic {
