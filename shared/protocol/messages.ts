@@ -110,7 +110,7 @@ const modelBreakerSchema = z.object({
   /** Time until the next call, in milliseconds. */
   nextProbeMs: z.number(),
   /**
-   * Why: a failure's code, or of the account `credentials` or `unreachable`. A later release may give others. Absent from the release
+   * Why: a failure's code, or of the account `credentials`, `unreachable` or `operator`. A later release may give others. Absent from the release
    * before.
    */
   reason: shortText.optional(),
