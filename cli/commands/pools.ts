@@ -35,6 +35,8 @@ export async function watchPools(
       await delay(Math.max(0, readBy - performance.now()), undefined, { signal }).catch(() => undefined);
     }
   } finally {
+    // The shell's prompt must not follow the last worker.
+    if (output.isTTY) output.write('\n');
     await open.close();
   }
 }

@@ -26,9 +26,9 @@ describe('watchPools', () => {
   it('draws over what it drew before on a terminal, and no more than fits', async () => {
     const clear = '\u001b[1;1H\u001b[0J';
     const isTwice = (written: string) => written.split(clear).length > 2;
-    const [before, first = ''] = (await watchUntil({ isTTY: true, columns: 40, rows: 5 }, isTwice)).split(
-      clear,
-    );
+    const written = await watchUntil({ isTTY: true, columns: 40, rows: 5 }, isTwice);
+    const [before, first = ''] = written.split(clear);
+    expect(written.endsWith('\n')).toBe(true);
     expect(before).toBe('');
     const lines = first.split('\n');
     expect(lines[0]).toMatch(/^Quillgate \d/);
