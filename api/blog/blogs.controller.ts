@@ -43,13 +43,6 @@ export interface BlogsDeps {
   pages: PostPages;
 }
 
-interface ChangeHeaders {
-  ETag: string;
-  'Last-Modified': string;
-  'X-Ignored-Fields': string;
-  'Preference-Applied': string;
-}
-
 @Route('blogs')
 @Tags('blogs')
 @Produces('application/problem+json')
@@ -182,7 +175,12 @@ export class BlogsController extends Controller {
   @OperationId('replacePost')
   @Security('bearer', ['blogs:write'])
   @Middlewares(checkUuidParam, readJsonBody, checkPost(postInput))
-  @SuccessResponse<ChangeHeaders>('200', 'The post', 'application/json')
+  @SuccessResponse<{
+    ETag: string;
+    'Last-Modified': string;
+    'X-Ignored-Fields': string;
+    'Preference-Applied': string;
+  }>('200', 'The post', 'application/json')
   @Response<Problem>('404', 'No such post')
   @Response<Problem>('409', 'The slug is taken')
   @Response<Problem, { ETag: string }>('412', 'The post has changed')
@@ -212,7 +210,12 @@ export class BlogsController extends Controller {
   @OperationId('patchPost')
   @Security('bearer', ['blogs:write'])
   @Middlewares(checkUuidParam, readJsonBody, checkPost(postPatch))
-  @SuccessResponse<ChangeHeaders>('200', 'The post', 'application/json')
+  @SuccessResponse<{
+    ETag: string;
+    'Last-Modified': string;
+    'X-Ignored-Fields': string;
+    'Preference-Applied': string;
+  }>('200', 'The post', 'application/json')
   @Response<Problem>('404', 'No such post')
   @Response<Problem>('409', 'The slug is taken')
   @Response<Problem, { ETag: string }>('412', 'The post has changed')
