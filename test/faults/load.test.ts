@@ -74,7 +74,7 @@ async function measureCapacity(books: Books): Promise<number> {
   return (rounds * concurrency * 1000) / (performance.now() - startedAt);
 }
 
-const staleCount = 12;
+const staleCount = 6;
 
 /** Looks twice a second at how many jobs there are; `stop` gives the most. */
 function watchBacklog(books: Books): { stop(): number } {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { expect, vi } from 'vitest';
+import { expect, inject, vi } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
 import { cancelSchema, topics } from '../../shared/protocol/messages.js';
 import { openRelay } from '../../shared/queue/relay.js';
@@ -136,7 +136,10 @@ fault(
     callsPerRequest: 2,
   },
   async (books) => {
-    const { stores } = await books.start({ workers: 2 });
+    const { kind, topology } = inject('store');
+    // Other cases run beside this one on the server of the run.
+    const own = kind === 'redis' && !topology ? { store: (await startOwnRedis(books)).store } : {};
+    const { stores } = await books.start({ workers: 2, ...own });
     const killer = await openConnectionKiller(stores);
     books.release(killer.close);
     const load = keepDoing(50, () => books.chat({ model: 'sim-latency-200' }));
