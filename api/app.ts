@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import express, { type Express, type RequestHandler } from 'express';
 import helmet from 'helmet';
 import type { Database } from '../db/database/client.js';
@@ -37,8 +36,9 @@ import { UserLimits } from './chat/user-limits.js';
 import { Controllers } from './http/controllers.js';
 import { allowOrigins } from './http/cors.js';
 import { jsonBody } from './http/json-body.js';
-import { elapsedMsOf, failureCodeOf, methodNotAllowed, notFound, problemHandler } from './http/problem.js';
-import { traceOf, traceRequests } from './http/request-trace.js';
+import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
+import { logRequest, nameRequest } from './http/request-log.js';
+import { traceRequests } from './http/request-trace.js';
 import { completionBody } from './openai/completion-body.js';
 import { OpenAiController } from './openai/openai.controller.js';
 import { docsRouter } from './openapi/docs.js';
@@ -193,19 +193,6 @@ const pageHeaders = {
   strictTransportSecurity: false,
 };
 
-/** Gives every answer the id that appears in the logs and in the job. A caller's own id is not adopted. */
-function nameRequest(draining: () => boolean): RequestHandler {
-  return (_request, response, next) => {
-    response.locals.startedAt = performance.now();
-    response.set('X-Request-Id', randomUUID());
-    response.set('X-Content-Type-Options', 'nosniff');
-    // The default, for chats and everything else without a Cache-Control of its own.
-    response.set('Cache-Control', 'no-store');
-    if (draining()) response.set('Connection', 'close');
-    next();
-  };
-}
-
 /**
  * Refuses requests that a proxy in front may have interpreted differently. An HTTP/1.1 request must name its host
  * exactly once (RFC 9112, 3.2); of two media types Node would take the first. Transfer codings other than `chunked` are
@@ -225,29 +212,3 @@ const unknownCoding = {
   detail: 'Transfer codings besides chunked are not supported.',
   headers: { Connection: 'close' },
 };
-
-function logRequest(log: Log): RequestHandler {
-  return (request, response, next) => {
-    response.once('close', () => {
-      log.info(
-        {
-          requestId: response.getHeader('X-Request-Id'),
-          // Absent when it is not traced.
-          traceId: traceOf(response)?.traceId,
-          method: request.method,
-          // The route's pattern: the address itself may contain text from the caller.
-          route: request.route?.path ?? null,
-          status: response.writableFinished ? response.statusCode : 'client closed',
-          // Absent when nothing failed.
-          code: failureCodeOf(response),
-          provider: response.getHeader('X-LLM-Provider'),
-          // Absent when there was one.
-          attempts: response.getHeader('X-LLM-Attempts'),
-          ms: Math.round(elapsedMsOf(response)),
-        },
-        'request',
-      );
-    });
-    next();
-  };
-}
