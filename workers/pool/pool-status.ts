@@ -57,7 +57,7 @@ export async function describePool({
     provider: provider.id,
     worker: workerName,
     state: state(),
-    ...(pausedBy({ account, clock, settings }) ?? {}),
+    ...pausedBy({ account, clock, settings }),
     concurrency: throttle.concurrency,
     inFlight: inFlight(),
     ...describeWaiting(waiting),
