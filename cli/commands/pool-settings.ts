@@ -136,8 +136,9 @@ type PoolView = Awaited<ReturnType<typeof viewPool>>;
 function renderPools(pools: readonly PoolView[]): string {
   const rows = pools.flatMap(({ provider, version, changedAt, changedBy, settings }) =>
     settings.map(({ name, value, source }) => {
-      const by = source === 'override' ? [String(version), changedAt, changedBy] : [null, null, null];
-      return [provider, name, value === null ? null : JSON.stringify(value), source, ...by];
+      const shown = value === null ? null : JSON.stringify(value);
+      // The last change is that of all settings, also when it took one back.
+      return [provider, name, shown, source, String(version), changedAt, changedBy];
     }),
   );
   return renderTable(['provider', 'setting', 'value', 'source', 'version', 'changed', 'by'], rows);

@@ -73,7 +73,10 @@ describe('quillgate pools', () => {
     expect((await view('openai')).of('intake')).toEqual(['draining', 'override']);
     await run(() => setIntake(environment, 'openai', 'open'));
     expect((await view('openai')).of('intake')).toEqual([null, 'default']);
-    await run(() => resetPool(environment, 'openai'));
+    // What the next change can be based on with --if-version.
+    expect(await run(() => resetPool(environment, 'openai'))).toMatch(
+      /openai +concurrency +7 +environment +5 /,
+    );
     expect((await view('openai')).settings?.filter(({ source }) => source === 'override')).toEqual([]);
     const audit = JSON.parse(await run(() => printAudit(environment, { limit: '1', json: true })));
     expect(audit).toMatchObject([
