@@ -36,6 +36,7 @@ import { JobClient } from './chat/jobs/job-client.js';
 import { type PendingJob, PendingReplies } from './chat/jobs/pending-replies.js';
 import { StoredChats } from './chat/stored-chats.js';
 import { ApiServer } from './http/server.js';
+import { observeIntake } from './operations/intake-gauges.js';
 import { createQueueGauges } from './operations/queue-gauges.js';
 import { createProviderStates } from './site/provider-states.js';
 import { Sitemap } from './site/sitemap.js';
@@ -146,6 +147,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
   const jobClient = connectWhenReady(config, pendingReplies, deps);
   const gauges = createQueueGauges({ metrics: instruments.metrics, source: jobClient, now });
   instruments.onScrape(gauges.refresh);
+  observeIntake(instruments, jobClient);
   const resultTtlMs = config.CHAT_RESULT_TTL_S * 1000;
   const storedChats = new StoredChats({
     records: store.records,

@@ -1,7 +1,10 @@
 import { type FleetSource, FleetState } from '../api/admin/fleet-state.js';
 import { FleetView } from '../api/chat/pools/fleet-view.js';
+import { PoolRegistry } from '../api/chat/pools/pool-registry.js';
+import { suggestConcurrency } from '../api/chat/pools/suggestion.js';
 import type { Config } from '../shared/config/config.js';
 import { type ProviderId, providerIds } from '../shared/contract.js';
+import type { ConcurrencySuggestion } from '../shared/fleet.js';
 import { poolHeartbeatSchema, queueName, topics } from '../shared/protocol/messages.js';
 import type { QueueDepth, QueueStore } from '../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../shared/queue/relay.js';
@@ -16,6 +19,8 @@ export interface OpenFleet {
   readonly state: FleetState;
   /** Resolves once heartbeats are listened to: never, while the queue's store is down. */
   readonly listening: Promise<unknown>;
+  /** By the heartbeats that have come so far; each worker sends one a second. */
+  suggestionOf(provider: ProviderId): ConcurrencySuggestion | undefined;
   close(): Promise<void>;
 }
 
@@ -38,6 +43,7 @@ export function openFleet(config: Config): OpenFleet {
   return {
     state: new FleetState({ store, source: () => source }),
     listening,
+    suggestionOf: (provider) => suggestConcurrency(source?.pools.heartbeatsOf(provider) ?? []),
     close: async () => {
       closing.abort();
       await withTimeout(closingMs, Promise.resolve(source?.close())).catch(() => undefined);
@@ -51,6 +57,7 @@ type Queues = ReadonlyMap<ProviderId, ReturnType<QueueStore['createQueue']>>;
 /** What a command hears of the workers, and counts in the queues. */
 class HeartbeatSource implements FleetSource {
   readonly fleet = new FleetView();
+  readonly pools = new PoolRegistry({ since: performance.now() });
   readonly #store: QueueStore;
   readonly #queues: Queues;
   #relay: Relay | undefined;
@@ -76,9 +83,10 @@ class HeartbeatSource implements FleetSource {
     // In PostgreSQL a queue whose first connection fails never recovers.
     await Promise.all([...this.#queues.values()].map((queue) => queue.waitUntilReady()));
     this.#relay = await openRelay(this.#store, { name: 'quillgate', log });
-    await this.#relay.subscribe(topics.allPools, poolHeartbeatSchema, (heartbeat) =>
-      this.fleet.onHeartbeat(heartbeat),
-    );
+    await this.#relay.subscribe(topics.allPools, poolHeartbeatSchema, (heartbeat) => {
+      this.fleet.onHeartbeat(heartbeat);
+      this.pools.onHeartbeat(heartbeat);
+    });
   }
 
   async measure(provider: ProviderId): Promise<QueueDepth> {

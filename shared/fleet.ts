@@ -170,6 +170,27 @@ export interface SettingsReach {
   current: number;
 }
 
+/**
+ * How many jobs at once the last five minutes have asked for, by Little's law: arrivals per second times mean time of a job, and 30 % more.
+ * Jobs that ended at a worker that has stopped since are not counted.
+ */
+export interface ConcurrencySuggestion {
+  /** Over all workers. */
+  concurrency: number;
+  /** For each of the live workers, as the setting `concurrency` has it. */
+  perWorker: number;
+  /** Jobs that ended, and by how many more or fewer are waiting now. */
+  arrivalsPerSecond: number;
+  /** How long a job took, from its first call on; p50 is the mean of the workers', p99 the highest of them. */
+  meanMs: number;
+  p50Ms: number;
+  p99Ms: number;
+  /** Jobs that ended, 30 or more. */
+  jobs: number;
+  /** Within this time, in milliseconds. */
+  overMs: number;
+}
+
 /** The settings of a provider's pools. */
 export interface PoolSettings {
   provider: ProviderId;
@@ -182,6 +203,8 @@ export interface PoolSettings {
   settings: PoolSetting[];
   concurrency: ConcurrencyBound;
   workers: SettingsReach;
+  /** Absent when fewer than 30 jobs have ended in the last five minutes, and while no live worker says how many. */
+  suggestion?: ConcurrencySuggestion;
   /** True when the queue's store did not take the change; the API copies it as soon as it does. */
   isPending?: boolean;
 }

@@ -7,6 +7,7 @@ import type { PoolSettings } from '../../shared/fleet.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import type { SettingsChannel } from '../../shared/queue/settings-records.js';
 import type { PoolRegistry } from '../chat/pools/pool-registry.js';
+import { suggestConcurrency } from '../chat/pools/suggestion.js';
 import { changePoolSettings, type WantedSettings } from './pool-settings.js';
 import { viewSettings } from './settings-view.js';
 
@@ -60,6 +61,7 @@ export class OperatorSettings {
     const heartbeats = pools.heartbeatsOf(provider) ?? [];
     const workers = heartbeats.reduce((sum, { concurrency }) => sum + concurrency, 0);
     const { globalConcurrency: global } = overrides;
+    const suggestion = suggestConcurrency(heartbeats);
     return {
       provider,
       version,
@@ -75,6 +77,7 @@ export class OperatorSettings {
         live: heartbeats.length,
         current: heartbeats.filter(({ settingsVersion = 0 }) => settingsVersion >= version).length,
       },
+      ...(suggestion && { suggestion }),
     };
   }
 }

@@ -1,6 +1,6 @@
 import { changePoolSettings, parseOverrides, readPoolSettings } from '../../api/admin/pool-settings.js';
 import { viewSettings } from '../../api/admin/settings-view.js';
-import type { Environment } from '../../shared/config/config.js';
+import { type Environment, parseConfig } from '../../shared/config/config.js';
 import { parseTargets } from '../../shared/config/targets.js';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { Failure, failureKinds } from '../../shared/failures.js';
@@ -10,6 +10,7 @@ import { retry } from '../../shared/runtime/retry.js';
 import { actor } from '../identities.js';
 import { renderTable } from '../output/table.js';
 import { type SettingsStores, withSettings } from '../settings-channel.js';
+import { describeSuggestion, hearSuggestions } from '../suggestions.js';
 
 /** The options of `quillgate pools set`, as they are typed; `default` takes back what was set. */
 export interface SetOptions {
@@ -29,12 +30,33 @@ export interface SetOptions {
 /** What becomes of the settings of a provider. */
 type Change = (before: PoolOverrides) => PoolOverrides;
 
-/** `quillgate pools list`: the settings of the pools that can be changed, and where each comes from. */
-export async function listPools(environment: Environment, { json }: { json?: boolean }): Promise<void> {
-  const pools = await withSettings(environment, (stores) =>
-    Promise.all(providerIds.map((id) => viewPool(id, stores))),
+interface ListOptions {
+  json?: boolean;
+  /** How long to listen to the workers, in milliseconds; each sends a heartbeat a second. */
+  listenMs?: number;
+}
+
+/**
+ * `quillgate pools list`: the settings of the pools that can be changed, where each comes from, and what the workers' last five minutes
+ * suggest as their concurrency.
+ */
+export async function listPools(
+  environment: Environment,
+  { json, listenMs = 1500 }: ListOptions,
+): Promise<void> {
+  const [settings, suggestions] = await Promise.all([
+    withSettings(environment, (stores) => Promise.all(providerIds.map((id) => viewPool(id, stores)))),
+    hearSuggestions(parseConfig(environment, 'command'), listenMs),
+  ]);
+  const pools = settings.map((pool) => {
+    const suggestion = suggestions.get(pool.provider);
+    return { ...pool, ...(suggestion && { suggestion }) };
+  });
+  const lines = pools.map(
+    ({ provider, suggestion }) => suggestion && describeSuggestion(provider, suggestion),
   );
-  process.stdout.write(json ? `${JSON.stringify(pools, null, 2)}\n` : renderPools(pools));
+  const shown = () => renderPools(pools) + lines.map((line) => (line ? `${line}\n` : '')).join('');
+  process.stdout.write(json ? `${JSON.stringify(pools, null, 2)}\n` : shown());
 }
 
 /** `quillgate pools set`: throws `StartupError` for bad options, and when somebody else has changed the settings since `--if-version`. */

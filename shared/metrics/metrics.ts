@@ -39,6 +39,8 @@ export const workCodes = [
   'timeout',
   'internal',
 ] as const;
+/** What operators let a provider do, as the setting `intake` has it; `open` without one. */
+export const intakes = ['open', 'paused', 'draining'] as const;
 const breakerState = ['closed', 'open', 'half-open'] as const;
 
 /** Up to the longest deadline and the longest time-out that can be configured, an hour. */
@@ -75,6 +77,12 @@ export const apiMetrics = {
     type: 'gauge',
     help: 'For how long the oldest waiting job has been waiting; 0 when none waits.',
     labels: { provider },
+  },
+  intake: {
+    name: 'quillgate_intake',
+    type: 'gauge',
+    help: 'Whether operators have paused the pools of the provider, or drain them: 1 for what is set, 0 for the others. Every API process has the same: take their `max`.',
+    labels: { provider, state: intakes },
   },
   chatRequests: {
     name: 'quillgate_chat_requests_total',

@@ -142,6 +142,20 @@ const lastErrorSchema = z.object({
 
 export type LastError = z.output<typeof lastErrorSchema>;
 
+/** The jobs of a pool that ended in the last five minutes, and how long they took from their first call on. */
+const serviceStatsSchema = z.object({
+  count: z.int().positive().max(1_000_000_000),
+  /** The time in which they ended, in milliseconds: less than five minutes for a pool that has not been there for so long. */
+  overMs: z.number().min(1).max(3_600_000),
+  meanMs: z.number().min(0).max(86_400_000),
+  p50Ms: z.number().min(0).max(86_400_000),
+  p99Ms: z.number().min(0).max(86_400_000),
+  /** Jobs of the provider that waited at the beginning, over all workers, asynchronous ones too; absent where nobody had counted. */
+  waitingBefore: z.int().min(0).max(1_000_000_000).optional(),
+});
+
+export type ServiceStats = z.output<typeof serviceStatsSchema>;
+
 /** A pool has circuits for 32 models, and the account's. */
 const maxBreakers = 100;
 
@@ -184,6 +198,8 @@ export const poolHeartbeatSchema = z.object({
   breakers: z.array(modelBreakerSchema).max(maxBreakers).optional(),
   /** The calls of the last minute; absent when there were none, and from the release before. */
   calls: callStatsSchema.optional(),
+  /** Absent when none has ended, and from the release before. */
+  service: serviceStatsSchema.optional(),
   /** Absent before the first, and from the release before. */
   lastError: lastErrorSchema.optional(),
   /** Whether the simulator plays the provider; absent from the release before. */

@@ -3,7 +3,7 @@ import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import { workCodes } from '../../shared/metrics/metrics.js';
-import type { CallStats, LastError } from '../../shared/protocol/messages.js';
+import type { CallStats, LastError, ServiceStats } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { FinishReason } from '../providers/provider.js';
 import { Cancelled, LockLost } from './active-jobs.js';
@@ -11,6 +11,7 @@ import type { Breaker, BreakerState } from './breaker.js';
 import type { Circuits } from './circuits.js';
 import type { LoadTracker } from './load-tracker.js';
 import { type CallResult, RecentCalls } from './recent-calls.js';
+import { ServiceTimes } from './service-times.js';
 
 interface ObservedPool {
   settings: { readonly current: Pick<PoolSettings, 'concurrency'> };
@@ -26,6 +27,7 @@ export class PoolMetrics {
   readonly #instruments: Omit<WorkerInstruments, 'scrape'>;
   readonly #provider: ProviderId;
   readonly #recentCalls = new RecentCalls();
+  readonly #serviceTimes = new ServiceTimes();
 
   constructor(instruments: Omit<WorkerInstruments, 'scrape'>, provider: ProviderId) {
     this.#instruments = instruments;
@@ -77,11 +79,22 @@ export class PoolMetrics {
     return this.#recentCalls.lastError;
   }
 
+  /** The jobs of the last five minutes; undefined when there were none. */
+  get serviceStats(): ServiceStats | undefined {
+    return this.#serviceTimes.stats;
+  }
+
+  /** Records how many jobs of the provider wait, over all workers. */
+  recordWaiting(count: number): void {
+    this.#serviceTimes.recordWaiting(count);
+  }
+
   /** Records what came of a job, what it cost, and to whom its chat was passed on, if it was. */
   recordOutcome(outcome: Outcome, next?: ProviderId): void {
     const provider = this.#provider;
     const { fallbacks, tokens } = this.#instruments.metrics;
     this.#countJob(codeOfOutcome(outcome));
+    this.#serviceTimes.record(outcome.providerMs);
     if (next) fallbacks.inc({ provider, next });
     const usage = 'usage' in outcome ? outcome.usage : undefined;
     if (usage === undefined) return;

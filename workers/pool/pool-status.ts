@@ -25,7 +25,7 @@ interface DescribedPool {
   throttle: Pick<PoolThrottle, 'concurrency' | 'isTaking'>;
   load: Pick<LoadTracker, 'inFlight' | 'meanJobMs' | 'oldestJobMs'>;
   backlog: Pick<Backlog, 'count'>;
-  metrics: Pick<PoolMetrics, 'callStats' | 'lastError'>;
+  metrics: Pick<PoolMetrics, 'callStats' | 'lastError' | 'serviceStats' | 'recordWaiting'>;
 }
 
 const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' } as const;
@@ -49,6 +49,7 @@ export async function describePool({
   const inFlight = () => load.inFlight - slots.parked;
   const hasRoom = throttle.isTaking && !isLimited(settings.current) && inFlight() < throttle.concurrency;
   const waiting = await backlog.count({ hasRoom });
+  metrics.recordWaiting(countAll(waiting.waitedFor) + countAll(waiting.async));
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
   const { model: defaultModel, models, isSimulated } = settings.current;
   const breakers = [...describeAccount(account), ...circuits.describe()];
@@ -95,8 +96,12 @@ function describeAccount({ state, nextProbeMs, reason }: DescribedPool['account'
   return [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs), ...(reason && { reason }) }];
 }
 
-function describeCalls({ callStats, lastError }: DescribedPool['metrics']) {
-  return { ...(callStats && { calls: callStats }), ...(lastError && { lastError }) };
+function describeCalls({ callStats, lastError, serviceStats }: DescribedPool['metrics']) {
+  return {
+    ...(callStats && { calls: callStats }),
+    ...(serviceStats && { service: serviceStats }),
+    ...(lastError && { lastError }),
+  };
 }
 
 type Waiting = Pick<PoolHeartbeat, 'waiting' | 'waitingAsync' | 'waitingByLevel' | 'waitingAsyncByLevel'>;

@@ -62,10 +62,11 @@ const put = (body: unknown, ifMatch?: string, at = path) =>
     at,
   );
 const settingOf = ({ settings }: PoolSettings, name: string) => settings.find((one) => one.name === name);
+const service = { count: 60, overMs: 60_000, meanMs: 4000, p50Ms: 3000, p99Ms: 9000 };
 const heartbeat = (worker: string, settingsVersion: number) =>
   pools.onHeartbeat({
     ...{ v: 1, provider: 'openai', worker, state: 'serving', concurrency: 20, inFlight: 0, waiting: 0 },
-    ...{ meanJobMs: 0, hasDefaultModel: true, settingsVersion },
+    ...{ meanJobMs: 0, hasDefaultModel: true, settingsVersion, service },
   });
 
 describe('GET /admin/pools/{provider}', () => {
@@ -107,6 +108,7 @@ describe('PUT /admin/pools/{provider}', () => {
       workers: { live: 2, current: 1 },
     });
     expect(settings).not.toHaveProperty('isPending');
+    expect(settings.suggestion).toMatchObject({ concurrency: 11, perWorker: 6, jobs: 120 });
     expect(settingOf(settings, 'concurrency')).toMatchObject({ value: 40, source: 'override' });
     expect(await (await ask()).json()).toEqual(settings);
     expect(await listAudit(database, 5)).toMatchObject([{ actor: 'operator', before: {} }]);

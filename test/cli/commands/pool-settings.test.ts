@@ -8,6 +8,12 @@ import {
   setIntake,
   setPool,
 } from '../../../cli/commands/pool-settings.js';
+import { parseConfig } from '../../../shared/config/config.js';
+import { type PoolHeartbeat, topics } from '../../../shared/protocol/messages.js';
+import { openRelay } from '../../../shared/queue/relay.js';
+import { openQueueStore } from '../../../shared/queue/stores/open.js';
+import { patienceMs } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
 import { findStores, freshStore } from '../../support/stores.js';
 import { collectOutput } from '../output.js';
 
@@ -37,7 +43,7 @@ interface PoolView {
   settings: { name: string; value: unknown; source: string }[];
 }
 async function view(provider: string) {
-  const pools: PoolView[] = JSON.parse(await run(() => listPools(environment, { json: true })));
+  const pools: PoolView[] = JSON.parse(await run(() => listPools(environment, { json: true, listenMs: 0 })));
   const pool = pools.find((one) => one.provider === provider);
   const of = (name: string) => {
     const { value, source } = pool?.settings.find((one) => one.name === name) ?? {};
@@ -54,6 +60,30 @@ describe('quillgate pools', () => {
     expect(openai.of('timeoutMs')).toEqual([45_000, 'default']);
     expect(openai.of('rate')).toEqual([null, 'default']);
     expect((await view('anthropic')).of('fallback')).toEqual([[{ provider: 'bedrock' }], 'environment']);
+  });
+
+  it('says what concurrency the workers suggest, from their heartbeats', async () => {
+    const log = createRecordingLog().log;
+    const store = openQueueStore(parseConfig(environment, 'command'), log);
+    await store.whenReady(AbortSignal.timeout(patienceMs));
+    const relay = await openRelay(store, { name: 'worker', log });
+    const service = { count: 600, overMs: 300_000, meanMs: 2000, p50Ms: 1500, p99Ms: 9000 };
+    const heartbeat: PoolHeartbeat = {
+      ...{ v: 1, provider: 'openai', worker: 'w', state: 'serving', concurrency: 7, inFlight: 0 },
+      ...{ waiting: 0, meanJobMs: 0, hasDefaultModel: true, service },
+    };
+    const publishing = setInterval(() => void relay.publish(topics.pool('openai', 'w'), heartbeat), 100);
+    try {
+      const printed = await run(() => listPools(environment, { listenMs: 500 }));
+      expect(printed).toContain(
+        '\nopenai: 6 at once suggested, 6 for each worker: 2 jobs a second, of 2000 ms (p50 1500, p99 9000), by the 600 jobs of 300 s\n',
+      );
+      expect(printed).not.toContain('\nanthropic:');
+    } finally {
+      clearInterval(publishing);
+      await relay.close();
+      await store.close();
+    }
   });
 
   it('sets what is named, leaves the rest, and takes back what is set to default', async () => {

@@ -135,7 +135,8 @@ describe.each(stores)('Pool on $name', (choice) => {
     gate.resolve();
     await Promise.all([add(), add()]);
     const calls = { count: 2, errorRate: 0, rateLimitRate: 0, latencyMs: expect.anything() };
-    const first = { release, host: hostname(), settingsVersion: 0, calls, simulated: false };
+    const service = expect.objectContaining({ count: 2, waitingBefore: expect.any(Number) });
+    const first = { release, host: hostname(), settingsVersion: 0, calls, service, simulated: false };
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(first), patience);
     change({});
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ settingsVersion: 1 }), patience);

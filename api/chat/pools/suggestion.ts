@@ -1,0 +1,47 @@
+import type { ConcurrencySuggestion } from '../../../shared/fleet.js';
+import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+
+type Stats = NonNullable<PoolHeartbeat['service']>;
+
+/** Fewer say nothing of how many there will be. */
+const minJobs = 30;
+/** Arrivals come in bursts: at the mean itself a queue would grow without end. */
+const headroom = 1.3;
+/** Whatever heartbeats say, it is a setting that can be made. */
+const maxConcurrency = 1_000_000;
+
+/**
+ * The concurrency that the heartbeats of a provider's live workers ask for, by Little's law; undefined while they tell of too few jobs.
+ * What waits now more than at the beginning has arrived, too.
+ */
+export function suggestConcurrency(heartbeats: readonly PoolHeartbeat[]): ConcurrencySuggestion | undefined {
+  const all = heartbeats.flatMap(({ service }) => service ?? []);
+  const sum = (pick: (stats: Stats) => number) => all.reduce((total, stats) => total + pick(stats), 0);
+  const jobs = sum(({ count }) => count);
+  if (jobs < minJobs) return undefined;
+  const mean = (pick: (stats: Stats) => number) => sum((stats) => stats.count * pick(stats)) / jobs;
+  const meanMs = mean((stats) => stats.meanMs);
+  const endedPerSecond = sum(({ count, overMs }) => count / overMs) * 1000;
+  const arrivalsPerSecond = Math.max(0, endedPerSecond + growthPerSecond(heartbeats));
+  const wanted = Math.ceil(arrivalsPerSecond * (meanMs / 1000) * headroom);
+  const concurrency = Math.max(1, Math.min(wanted, maxConcurrency));
+  return {
+    concurrency,
+    perWorker: Math.ceil(concurrency / heartbeats.length),
+    arrivalsPerSecond: Number(arrivalsPerSecond.toPrecision(3)),
+    meanMs: Math.round(meanMs),
+    p50Ms: Math.round(mean(({ p50Ms }) => p50Ms)),
+    p99Ms: Math.max(...all.map(({ p99Ms }) => p99Ms)),
+    jobs,
+    overMs: Math.max(...all.map(({ overMs }) => overMs)),
+  };
+}
+
+/** By how much the queue has grown in a second, as the worker knows that has been there for longest: all see the same queue. */
+function growthPerSecond(heartbeats: readonly PoolHeartbeat[]): number {
+  const [longest] = heartbeats.toSorted((a, b) => (b.service?.overMs ?? 0) - (a.service?.overMs ?? 0));
+  const { waitingBefore, overMs = 1 } = longest?.service ?? {};
+  if (longest === undefined || waitingBefore === undefined) return 0;
+  const waiting = longest.waiting + (longest.waitingAsync ?? 0);
+  return ((waiting - waitingBefore) / overMs) * 1000;
+}

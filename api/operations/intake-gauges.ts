@@ -1,0 +1,32 @@
+import { type ProviderId, providerIds } from '../../shared/contract.js';
+import type { ApiInstruments } from '../../shared/metrics/instruments.js';
+import { intakes } from '../../shared/metrics/metrics.js';
+import type { PoolOverrides } from '../../shared/protocol/settings.js';
+
+/** What operators have set for each provider, as this API process knows it. */
+interface SettingsSource {
+  readonly pools: {
+    readonly settings: { of(provider: ProviderId): Pick<PoolOverrides, 'intake'> };
+  };
+}
+
+/**
+ * Has every scrape show whether a provider is open, paused or draining. Needs neither store: what was set stays in force while they are
+ * down. Absent until the queue has been reached, when the settings are known.
+ */
+export function observeIntake(
+  {
+    metrics,
+    onScrape,
+  }: Pick<ApiInstruments, 'onScrape'> & { metrics: Pick<ApiInstruments['metrics'], 'intake'> },
+  source: () => SettingsSource | undefined,
+): void {
+  onScrape(() => {
+    const settings = source()?.pools.settings;
+    if (settings === undefined) return;
+    for (const provider of providerIds) {
+      const { intake = 'open' } = settings.of(provider);
+      for (const state of intakes) metrics.intake.set({ provider, state }, state === intake ? 1 : 0);
+    }
+  });
+}
