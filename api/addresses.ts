@@ -25,6 +25,7 @@ const openAiMethods: Methods = {
 
 /** Always below `/admin`: a session of the console is valid there alone. */
 const adminMethods: Methods = {
+  '/admin/session': 'GET, HEAD, POST, DELETE',
   '/admin/pools': 'GET, HEAD',
   '/admin/pools/:provider': 'GET, HEAD, PUT',
   '/admin/events': 'GET, HEAD',

@@ -20,6 +20,7 @@ import {
 import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
 import { PoolSettingsController, type PoolSettingsControllerDeps } from './admin/pool-settings.controller.js';
 import { PoolsController, type PoolsControllerDeps } from './admin/pools.controller.js';
+import { SessionController, type SessionControllerDeps, signInBody } from './admin/session.controller.js';
 import { blogOf } from './blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
 import { failuresAsPages } from './blog/failure-page.js';
@@ -60,7 +61,7 @@ export interface AppDeps {
   sitemap: Sitemap;
   providerStates: SiteDeps['providerStates'];
   /** What operators see. */
-  admin: PoolsControllerDeps & EventsControllerDeps & PoolSettingsControllerDeps;
+  admin: PoolsControllerDeps & EventsControllerDeps & PoolSettingsControllerDeps & SessionControllerDeps;
   authentication: Authentication;
   store: QueueStore;
   database: Pick<Database, 'check'>;
@@ -126,13 +127,15 @@ function addControllers(app: Express, deps: AppDeps): void {
     .add(FeedsController, () => new FeedsController(feeds))
     .add(PoolsController, () => new PoolsController(admin))
     .add(EventsController, () => new EventsController(admin))
-    .add(PoolSettingsController, () => new PoolSettingsController(admin));
+    .add(PoolSettingsController, () => new PoolSettingsController(admin))
+    .add(SessionController, () => new SessionController(admin));
   app.locals.authentication = authentication;
   app.locals.jsonBody = jsonBody({
     maxBytes: config.MAX_BODY_BYTES,
     maxDepth: config.MAX_JSON_DEPTH,
     maxValues: Math.max(minMaxValues, valuesPerMessage * maxMessages),
   });
+  app.locals.shortJsonBody = jsonBody({ maxBytes: 16_384, maxDepth: 8, maxValues: 200 });
   app.locals.checkConversation = checkConversation({ maxMessages });
 }
 
@@ -170,7 +173,12 @@ const addMetricsRoute = (app: Express, instruments: ApiInstruments): void =>
 /** The OpenAPI document of this configuration, with the limits that posts and queries are checked for. */
 export const describeApi = (facts: DocumentFacts): object =>
   createDocument(facts, {
-    bodies: { PostInput: postInput, PostPatch: postPatch, PoolSettingsInput: newOverridesSchema },
+    bodies: {
+      PostInput: postInput,
+      PostPatch: postPatch,
+      PoolSettingsInput: newOverridesSchema,
+      SignInInput: signInBody,
+    },
     query: postQuery,
     completion: completionBody,
   });

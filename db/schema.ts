@@ -128,6 +128,23 @@ export const tokens = pgTable('tokens', {
   revokedAt: time('revoked_at'),
 });
 
+/**
+ * Sessions of the console. Without a reference to the users: the one that the environment names needs no row. The statements that remove a
+ * user or reset a secret end them.
+ */
+export const sessions = pgTable(
+  'session',
+  {
+    /** SHA-256, so that nobody can sign in with what a backup holds. */
+    digest: bytes('digest').primaryKey(),
+    userId: uuid('user_id').notNull(),
+    userName: text('user_name').notNull(),
+    createdAt: time('created_at').notNull().defaultNow(),
+    expiresAt: time('expires_at').notNull(),
+  },
+  (session) => [index('session_expiry').on(session.expiresAt)],
+);
+
 /** What operators have set for the pools of a provider, on top of the environment; `audit` has what it was before. */
 export const poolSettings = pgTable('pool_setting', {
   provider: text('provider').primaryKey(),

@@ -126,14 +126,39 @@ export type Scope = 'blogs:write' | 'blogs:read' | 'chat' | 'admin';
 /** Every scope, in the order they are listed to people. */
 export const scopes: readonly Scope[] = ['blogs:write', 'blogs:read', 'chat', 'admin'];
 
-/** What a user may do; `admin` is reserved: nothing asks for it yet. */
+/** What a user may do; `admin` may sign in to the console. */
 export type UserRole = 'user' | 'admin';
 
 /** Every role, in the order they are listed to people. */
 export const userRoles: readonly UserRole[] = ['user', 'admin'];
 
+/** Body of `POST /admin/session`. */
+export interface SignInInput {
+  /** Name of a user with the role `admin`. */
+  name: string;
+  secret: string;
+}
+
+/** A session of the console. */
+export interface ConsoleSession {
+  /** Who is signed in. */
+  user: {
+    /** UUID. */
+    id: string;
+    name: string;
+  };
+  /** RFC 3339 in UTC, to the millisecond. */
+  expiresAt: string;
+}
+
 /** What operators do that the audit keeps. */
-export type AuditAction = 'users.add' | 'users.remove' | 'tokens.create' | 'tokens.revoke' | 'pools.set';
+export type AuditAction =
+  | 'users.add'
+  | 'users.remove'
+  | 'users.reset'
+  | 'tokens.create'
+  | 'tokens.revoke'
+  | 'pools.set';
 
 /** Why a request failed; the set is closed. */
 export type ProblemCode =
@@ -143,6 +168,7 @@ export type ProblemCode =
   | 'unknown_provider'
   | 'unauthorized'
   | 'insufficient_scope'
+  | 'cross_origin'
   | 'not_found'
   | 'method_not_allowed'
   | 'slug_taken'

@@ -41,6 +41,11 @@ export const failureKinds = {
     title: 'Insufficient scope',
     detail: 'The access token does not allow this.',
   }),
+  cross_origin: kind(403, {
+    title: 'Cross-origin request',
+    detail:
+      "Only this server's own pages may do this with a session; Sec-Fetch-Site or Origin has to say so.",
+  }),
   not_found: kind(404, { title: 'Not found', detail: 'There is nothing at this address.' }),
   method_not_allowed: kind(405, {
     title: 'Method not allowed',

@@ -1,3 +1,4 @@
+import { createSessionStore } from '../../db/access/sessions.js';
 import { createTokenStore, type TokenInfo } from '../../db/access/tokens.js';
 import { createUserStore, firstUserOf, type UserIdentity } from '../../db/access/users.js';
 import type { Database } from '../../db/database/client.js';
@@ -8,6 +9,7 @@ import { StartupError } from '../../shared/runtime/program.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { Authentication } from './authentication.js';
 import { LoginLimiter } from './login-limiter.js';
+import { SessionDirectory } from './session-directory.js';
 import { createTokenAuthenticator, type FirstUser } from './token-authenticator.js';
 import { TokenDirectory } from './token-directory.js';
 import { UserDirectory } from './user-directory.js';
@@ -22,6 +24,8 @@ interface AuthenticationDeps {
 export interface OpenAuthentication extends Authentication {
   /** Resolves when the first attempt to load them has succeeded or failed. */
   readonly attempted: Promise<void>;
+  /** For signing in and out. */
+  readonly sessions: SessionDirectory;
 }
 
 /** Knows the user of the environment, who needs no database, and the users and tokens in the database. */
@@ -31,14 +35,19 @@ export function openAuthentication(
 ): OpenAuthentication {
   const user = firstUser(config);
   const first = user && { user, tokens: firstTokens(config) };
+  const admin = adminOf(config);
+  const known = { first, admin: admin?.user };
   const tokens = createTokenStore(database);
-  const tokenDirectory = new TokenDirectory({ first, tokens, log });
+  const tokenDirectory = new TokenDirectory({ ...known, tokens, log });
+  const sessions = new SessionDirectory({ admin, first: user, sessions: createSessionStore(database) });
   const users = lifecycle.opened(
     'user directory',
     new UserDirectory({
       first: user && { user, secret: config.CHAT_PASSWORD },
+      admin,
       users: createUserStore(database),
       tokens: tokenDirectory,
+      sessions,
       database,
       log,
     }),
@@ -46,11 +55,15 @@ export function openAuthentication(
   );
   return {
     attempted: users.attempted,
+    sessions,
     checkUser: (...credentials) => users.check(...credentials),
+    checkOperator: (...credentials) => users.checkOperator(...credentials),
     userExists: (name) => users.has(name),
     usersLoaded: () => users.loaded,
-    checkToken: createTokenAuthenticator({ first, tokens, log }),
+    checkToken: createTokenAuthenticator({ ...known, tokens, log }),
     checkLoadedToken: (given) => tokenDirectory.check(given),
+    checkSession: (key) => sessions.find(key),
+    checkLoadedSession: (key) => sessions.check(key),
     loginLimiter: new LoginLimiter(),
     earlyLimiter: new LoginLimiter(),
     log,
@@ -61,6 +74,10 @@ export function openAuthentication(
 /** The user of the environment's credentials; undefined when it has none. */
 const firstUser = (config: Config): UserIdentity | undefined =>
   hasFirstCredentials(config) ? firstUserOf(defaultOwner(config)) : undefined;
+
+/** The user of the environment who may sign in to the console. */
+const adminOf = ({ ADMIN_USERNAME: name, ADMIN_PASSWORD: secret }: Config) =>
+  name && secret ? { user: firstUserOf(name), secret } : undefined;
 
 const hasFirstCredentials = ({ CHAT_USERNAME, BLOG_TOKEN, CHAT_TOKEN }: Config): boolean =>
   Boolean(CHAT_USERNAME || BLOG_TOKEN || CHAT_TOKEN);
@@ -78,7 +95,7 @@ export async function refuseWithoutCredentials(
   config: Config,
   { database, log }: Omit<AuthenticationDeps, 'lifecycle'>,
 ): Promise<void> {
-  if (hasFirstCredentials(config)) return;
+  if (hasFirstCredentials(config) || adminOf(config)) return;
   try {
     const lists = Promise.all([createUserStore(database).list(), createTokenStore(database).list()]);
     const [users, tokens] = await withTimeout(timeoutMs, lists);

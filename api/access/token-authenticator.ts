@@ -16,6 +16,8 @@ export interface FirstUser {
 
 interface TokenAuthenticatorDeps {
   first: FirstUser | undefined;
+  /** The other user of the environment. */
+  admin?: UserIdentity | undefined;
   tokens: Pick<TokenStore, 'find' | 'markUsed'>;
   log: Log;
 }
@@ -24,7 +26,12 @@ interface TokenAuthenticatorDeps {
  * Checks access tokens. The first user's tokens need no database. All others are looked up for every request, so that
  * revoking one takes effect at once, and by digest, so that the duration of the query reveals nothing about a token.
  */
-export function createTokenAuthenticator({ first, tokens, log }: TokenAuthenticatorDeps): TokenAuthenticator {
+export function createTokenAuthenticator({
+  first,
+  admin,
+  tokens,
+  log,
+}: TokenAuthenticatorDeps): TokenAuthenticator {
   const checkFirst = createFirstTokenCheck(first);
   const recordUse = createUseRecorder({ tokens, log });
   return async (token) => {
@@ -36,9 +43,15 @@ export function createTokenAuthenticator({ first, tokens, log }: TokenAuthentica
     if (grant === undefined || !sameDigest(digest, grant.secretHash)) return undefined;
     if (!grant.usedRecently) recordUse(grant.id);
     const { user, scopes } = grant;
-    return { ...(user.name === first?.user.name ? first.user : user), scopes };
+    return { ...userOf(user, [first?.user, admin]), scopes };
   };
 }
+
+/** A user of the database, who is that of the environment when one there has the name. */
+export const userOf = (
+  user: UserIdentity,
+  ofEnvironment: readonly (UserIdentity | undefined)[],
+): UserIdentity => ofEnvironment.find((known) => known?.name === user.name) ?? user;
 
 /** Finds the first user by the digest of a token; one token may have the scopes of several. */
 export function createFirstTokenCheck(first: FirstUser | undefined): (digest: Buffer) => Caller | undefined {

@@ -1,11 +1,14 @@
 import type { ActiveToken, TokenStore } from '../../db/access/tokens.js';
+import type { UserIdentity } from '../../db/access/users.js';
 import { digestOf, isAccessToken, sameDigest } from '../../shared/access-token.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { Caller } from './authentication.js';
-import { createFirstTokenCheck, createUseRecorder, type FirstUser } from './token-authenticator.js';
+import { createFirstTokenCheck, createUseRecorder, type FirstUser, userOf } from './token-authenticator.js';
 
 interface TokenDirectoryDeps {
   first: FirstUser | undefined;
+  /** The other user of the environment. */
+  admin?: UserIdentity | undefined;
   tokens: Pick<TokenStore, 'listActive' | 'markUsed'>;
   log: Log;
   /** A clock that is never set, in milliseconds. */
@@ -24,7 +27,7 @@ const recordUseEveryMs = 60_000;
  * about a token. `UserDirectory` has them loaded with the users.
  */
 export class TokenDirectory {
-  readonly #deps: Pick<TokenDirectoryDeps, 'first' | 'tokens'>;
+  readonly #deps: Pick<TokenDirectoryDeps, 'first' | 'admin' | 'tokens'>;
   readonly #checkFirst: (digest: Buffer) => Caller | undefined;
   readonly #recordUse: (id: string) => void;
   readonly #now: () => number;
@@ -32,8 +35,8 @@ export class TokenDirectory {
   /** When this process last recorded a use, by the id of the token. */
   readonly #recordedAt = new Map<string, number>();
 
-  constructor({ first, tokens, log, now = () => performance.now() }: TokenDirectoryDeps) {
-    this.#deps = { first, tokens };
+  constructor({ first, admin, tokens, log, now = () => performance.now() }: TokenDirectoryDeps) {
+    this.#deps = { first, admin, tokens };
     this.#checkFirst = createFirstTokenCheck(first);
     this.#recordUse = createUseRecorder({ tokens, log });
     this.#now = now;
@@ -64,12 +67,12 @@ export class TokenDirectory {
     if (entry === undefined || !sameDigest(digest, entry.secretHash) || now >= entry.expiresAt)
       return undefined;
     const { id, user, scopes } = entry;
-    const { first } = this.#deps;
+    const { first, admin } = this.#deps;
     if (now - (this.#recordedAt.get(id) ?? Number.NEGATIVE_INFINITY) >= recordUseEveryMs) {
       this.#recordedAt.set(id, now);
       this.#recordUse(id);
     }
-    return { ...(user.name === first?.user.name ? first.user : user), scopes };
+    return { ...userOf(user, [first?.user, admin]), scopes };
   }
 }
 

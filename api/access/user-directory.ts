@@ -2,15 +2,21 @@ import { randomBytes } from 'node:crypto';
 import { type UserDigest, type UserIdentity, type UserStore, usersChannel } from '../../db/access/users.js';
 import type { Database } from '../../db/database/client.js';
 import { digestOf, sameDigest } from '../../shared/access-token.js';
+import type { UserRole } from '../../shared/contract.js';
 import type { Log } from '../../shared/runtime/log.js';
+import type { SignedIn } from './authentication.js';
+import type { SessionDirectory } from './session-directory.js';
 import type { TokenDirectory } from './token-directory.js';
 
 interface DirectoryDeps {
   /** The user and the secret of the environment. A user of the same name in the database is the same user, with a second secret. */
   first: { user: UserIdentity; secret: string | undefined } | undefined;
+  /** The user of the environment with the role `admin`, and another name; as `first` otherwise. */
+  admin?: { user: UserIdentity; secret: string } | undefined;
   users: Pick<UserStore, 'digests'>;
   /** Loaded whenever the users are. */
   tokens: Pick<TokenDirectory, 'load'>;
+  sessions: Pick<SessionDirectory, 'load'>;
   database: Pick<Database, 'listen'>;
   log: Log;
 }
@@ -21,12 +27,13 @@ const reloadEveryMs = 30_000;
 const retryMs = 2_000;
 
 /**
- * The users, in memory, so that chat works without the database. Loads them, and their tokens, when it is created and again
+ * The users, in memory, so that chat works without the database. Loads them, their tokens and sessions, when it is created and again
  * whenever they change, one load at a time.
  */
 export class UserDirectory {
   readonly #deps: DirectoryDeps;
   readonly #firstDigest: Buffer;
+  readonly #adminDigest: Buffer;
   #entries: ReadonlyMap<string, Entry>;
   #loaded = false;
   #requested = false;
@@ -41,6 +48,7 @@ export class UserDirectory {
   constructor(deps: DirectoryDeps) {
     this.#deps = deps;
     this.#firstDigest = deps.first?.secret ? digestOf(deps.first.secret) : nobody;
+    this.#adminDigest = deps.admin ? digestOf(deps.admin.secret) : nobody;
     this.#entries = this.#entriesOf([]);
     const reload = () => void this.#request();
     deps.database.listen(usersChannel, { onListen: reload, onNotify: reload });
@@ -49,10 +57,19 @@ export class UserDirectory {
 
   /** The user, if the secret is theirs; takes the same time whichever of the two is wrong. */
   check(name: string, secret: string): UserIdentity | undefined {
+    return this.checkOperator(name, secret)?.user;
+  }
+
+  /** As `check`, with whether the secret is one of a user with the role `admin`: CHAT_PASSWORD never is. */
+  checkOperator(name: string, secret: string): SignedIn | undefined {
     const entry = this.#entries.get(name);
     const given = digestOf(secret);
-    const compared = (entry?.digests ?? [nobody, nobody]).map((digest) => sameDigest(given, digest));
-    return compared.includes(true) ? entry?.user : undefined;
+    const { stored, first, admin } = entry?.digests ?? noDigests;
+    const isStored = sameDigest(given, stored);
+    const isFirst = sameDigest(given, first);
+    const isAdmin = sameDigest(given, admin);
+    if (entry === undefined || !(isStored || isFirst || isAdmin)) return undefined;
+    return { user: entry.user, isOperator: isAdmin || (isStored && entry.role === 'admin') };
   }
 
   /** Whether a user of this name is known. */
@@ -87,12 +104,13 @@ export class UserDirectory {
   }
 
   async #load(): Promise<void> {
-    const { users, tokens, log } = this.#deps;
+    const { users, tokens, sessions, log } = this.#deps;
     this.#requested = false;
     try {
       const rows = await users.digests();
       // Not beside it: after a failure there it would go on, and might end after the next load, with what was read before.
       await tokens.load();
+      await sessions.load();
       this.#entries = this.#entriesOf(rows);
       if (!this.#loaded) log.info({ users: rows.length }, 'users loaded');
       this.#loaded = true;
@@ -104,25 +122,39 @@ export class UserDirectory {
   }
 
   #entriesOf(rows: readonly UserDigest[]): ReadonlyMap<string, Entry> {
-    const { first } = this.#deps;
-    const toEntry = ({ secretHash, ...user }: UserDigest): [string, Entry] => {
-      const digest = secretHash.length > 0 ? secretHash : nobody;
+    const { first, admin } = this.#deps;
+    const toEntry = ({ secretHash, role, ...user }: UserDigest): [string, Entry] => {
       const isFirst = user.name === first?.user.name;
-      const entry: Entry = isFirst
-        ? { user: first.user, digests: [digest, this.#firstDigest] }
-        : { user, digests: [digest, nobody] };
-      return [user.name, entry];
+      const isAdmin = user.name === admin?.user.name;
+      const digests = {
+        stored: secretHash.length > 0 ? secretHash : nobody,
+        first: isFirst ? this.#firstDigest : nobody,
+        admin: isAdmin ? this.#adminDigest : nobody,
+      };
+      const configured = (isAdmin && admin?.user) || (isFirst && first?.user);
+      return [user.name, { user: configured || user, role, digests }];
     };
-    const configured = first ? [toEntry({ ...first.user, secretHash: nobody })] : [];
-    return new Map([...configured, ...rows.map(toEntry)]);
+    const configured = [first, admin].flatMap((given): UserDigest[] =>
+      given ? [{ ...given.user, secretHash: nobody, role: 'user' }] : [],
+    );
+    return new Map([...configured, ...rows].map(toEntry));
   }
 }
 
 interface Entry {
   readonly user: UserIdentity;
-  /** Of the secret in the database and of that in the environment. */
-  readonly digests: readonly [Buffer, Buffer];
+  /** In the database. */
+  readonly role: UserRole;
+  readonly digests: Digests;
+}
+
+/** Of the secret in the database, and of those in the environment. */
+interface Digests {
+  readonly stored: Buffer;
+  readonly first: Buffer;
+  readonly admin: Buffer;
 }
 
 /** Stands for a missing secret: no secret has this digest. */
 const nobody = randomBytes(32);
+const noDigests: Digests = { stored: nobody, first: nobody, admin: nobody };

@@ -12,7 +12,8 @@ import {
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import type { Problem } from '../../shared/contract.js';
-import { type AuthenticatedRequest, mayStillOperate } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/authentication.js';
+import { mayStillOperate } from '../access/operators.js';
 import type { FleetEvents } from './fleet-events.js';
 
 /** What the stream of the fleet's state needs of the application. */
@@ -38,7 +39,7 @@ export class EventsController extends Controller {
   /**
    * The state of the fleet as server-sent events: first a `snapshot`, which is that of `GET /admin/pools`; then a `provider` (one of its
    * `providers`) or a `queue` (its `queue`) whenever that has changed, with its whole state. Without changes a comment every 15 s keeps the
-   * connection alive. It ends with an `error` (a problem) when the token is good no more, and without one when the
+   * connection alive. It ends with an `error` (a problem) when the token or the session is good no more, and without one when the
    * server stops; whoever comes back gets a snapshot.
    *
    * @summary Follow the state of the fleet

@@ -67,6 +67,12 @@ export const readJsonBody = (request: Request, response: Response, next: NextFun
   void read(request, response, next);
 };
 
+/** As `readJsonBody`, for bodies of at most 16 KB (`app.locals.shortJsonBody`), of whoever has shown no credentials among others. */
+export const readShortJsonBody = (request: Request, response: Response, next: NextFunction): void => {
+  const read = request.app.locals.shortJsonBody as RequestHandler;
+  void read(request, response, next);
+};
+
 /** The errors of the reader, and of its decoders, carry an HTTP status. */
 function toBodyFailure(error: unknown): Failure {
   const status = error instanceof Error && 'status' in error ? error.status : undefined;

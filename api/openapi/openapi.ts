@@ -121,7 +121,7 @@ const inOrder = (paths: Document['paths']) =>
 const firstPaths = [
   ...['/chat', '/chat/{id}', '/v1/chat/completions', '/v1/models', '/v1/models/{id}'],
   ...['/blogs', '/blogs/{id}', '/feed.json', '/feed.xml'],
-  ...['/admin/pools', '/admin/pools/{provider}', '/admin/events'],
+  ...['/admin/session', '/admin/pools', '/admin/pools/{provider}', '/admin/events'],
 ];
 
 const tags = [
@@ -135,7 +135,11 @@ const tags = [
   },
   { name: 'blogs', description: 'Posts in Markdown. Bearer: an access token.' },
   { name: 'feeds', description: 'The published posts, for feed readers.' },
-  { name: 'admin', description: 'For operators. Bearer: an access token with the scope admin.' },
+  {
+    name: 'admin',
+    description:
+      'For operators. Bearer: an access token with the scope admin; or the cookie of a session of the console.',
+  },
 ];
 
 /** Explains the two versions: every upgrade changes the release; the API's version changes only when clients must. */
@@ -182,7 +186,7 @@ function describeSecurity(operation: Operation, { BLOG_READS }: DocumentFacts): 
   const asked = (operation.security ?? []).flatMap((schemes) => {
     // Where OpenAI's clients come: an access token, or the name and the secret of a chat user.
     if ('chat' in schemes) return [{ bearer: [] }, { basic: [] }];
-    if ('admin' in schemes) return [{ bearer: [] }];
+    if ('admin' in schemes) return [{ bearer: [] }, { session: [] }];
     return [Object.fromEntries(Object.keys(schemes).map((scheme) => [scheme, []]))];
   });
   operation.security = isRead && BLOG_READS === 'public' ? [...asked, {}] : asked;

@@ -2,8 +2,8 @@ import { v5 as uuidv5 } from 'uuid';
 import type { UserRole } from '../../shared/contract.js';
 import { auditOf, unknownActor } from '../audit.js';
 import type { Database } from '../database/client.js';
-import { asc, eq, exists, isNull, sql } from '../database/drizzle.js';
-import { tokens, users } from '../schema.js';
+import { asc, eq, exists, isNull, type SQL, type SQLWrapper, sql } from '../database/drizzle.js';
+import { sessions, tokens, users } from '../schema.js';
 
 /** A user as operators see it. */
 export interface UserInfo {
@@ -41,6 +41,7 @@ const firstUsers = '3f0c4f2e-5a44-4c0b-9a83-0f3c7a1d7b1e';
 export interface UserDigest extends UserIdentity {
   /** SHA-256 of the secret; empty for a user who has none. */
   secretHash: Buffer;
+  role: UserRole;
 }
 
 /** What a new user is stored with. */
@@ -59,8 +60,13 @@ export interface UserStore {
    * there is one with a secret, who stays unchanged.
    */
   add(user: NewUser): Promise<string | undefined>;
-  /** Removes the user and revokes the access tokens that the name owns; without such a user nothing happens. */
+  /** Removes the user, revokes the access tokens that the name owns, and ends its sessions; without such a user nothing happens. */
   remove(name: string): Promise<{ removed: boolean; tokensRevoked: number }>;
+  /**
+   * Replaces the user's secret, of which it takes the SHA-256, and ends the user's sessions. Returns the user's id; undefined when there
+   * is no such user.
+   */
+  resetSecret(name: string, secretHash: Buffer): Promise<string | undefined>;
   /** By name. */
   list(): Promise<UserInfo[]>;
   digests(): Promise<UserDigest[]>;
@@ -77,6 +83,7 @@ export function createUserStore(database: Database, actor = unknownActor): UserS
   return {
     add: (user) => add(database, actor, user),
     remove: (name) => remove(database, actor, name),
+    resetSecret: (name, secretHash) => resetSecret(database, actor, { name, secretHash }),
     list: async () => {
       const rows = await database.run((db) => db.select().from(users).orderBy(asc(users.name)));
       return rows.map(({ id, name, role, secretHash, createdAt }) => ({
@@ -88,8 +95,9 @@ export function createUserStore(database: Database, actor = unknownActor): UserS
       }));
     },
     digests: () => {
-      const { id, name, createdAt, secretHash } = users;
-      return database.run((db) => db.select({ id, name, createdAt, secretHash }).from(users), 'background');
+      const { id, name, createdAt, secretHash, role } = users;
+      const fields = { id, name, createdAt, secretHash, role };
+      return database.run((db) => db.select(fields).from(users), 'background');
     },
   };
 }
@@ -125,6 +133,7 @@ async function remove(database: Database, actor: string, name: string) {
         )
         .returning({ id: tokens.id }),
     );
+    const ended = db.$with('ended', {}).as(endSessionsOf(name, removed));
     const audited = db
       .$with('audited', {})
       .as(auditOf({ actor, action: 'users.remove', targets: sql`select id, ${name}::text from ${removed}` }));
@@ -134,7 +143,7 @@ async function remove(database: Database, actor: string, name: string) {
         auditOf({ actor, action: 'tokens.revoke', targets: sql`select id, ${name}::text from ${revoked}` }),
       );
     return db
-      .with(removed, revoked, audited, revocations)
+      .with(removed, revoked, ended, audited, revocations)
       .select({
         notify: notifyUsersChannel,
         tokensRevoked: sql<number>`(select count(*)::int from ${revoked})`,
@@ -143,3 +152,24 @@ async function remove(database: Database, actor: string, name: string) {
   });
   return { removed: row !== undefined, tokensRevoked: row?.tokensRevoked ?? 0 };
 }
+
+async function resetSecret(
+  database: Database,
+  actor: string,
+  { name, secretHash }: NewUser,
+): Promise<string | undefined> {
+  const [row] = await database.run((db) => {
+    const reset = db
+      .$with('reset')
+      .as(db.update(users).set({ secretHash }).where(eq(users.name, name)).returning({ id: users.id }));
+    const ended = db.$with('ended', {}).as(endSessionsOf(name, reset));
+    const targets = sql`select id, ${name}::text from ${reset}`;
+    const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'users.reset', targets }));
+    return db.with(reset, ended, audited).select({ id: reset.id, notify: notifyUsersChannel }).from(reset);
+  });
+  return row?.id;
+}
+
+/** By the name: whoever the environment names has an id of its own. */
+const endSessionsOf = (name: string, changed: SQLWrapper): SQL =>
+  sql`delete from ${sessions} where ${eq(sessions.userName, name)} and exists (select from ${changed})`;

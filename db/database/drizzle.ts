@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
  */
 const load = createRequire(import.meta.url);
 
-export type { Placeholder, SQL } from 'drizzle-orm';
+export type { Placeholder, SQL, SQLWrapper } from 'drizzle-orm';
 export type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 export type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 
@@ -23,6 +23,7 @@ export const {
   inArray,
   isNull,
   lt,
+  lte,
   or,
   sql,
 } = load('drizzle-orm') as typeof import('drizzle-orm');

@@ -45,18 +45,25 @@ const fallback = (name: string) =>
       `Comma list of up to four providers or provider/model that are asked one after another when ${name} fails, for requests without X-LLM-Fallback; none unless set, because conversations then reach another company.`,
     );
 
+const userName = z
+  .string()
+  .min(1)
+  .max(128)
+  .regex(/^[^:\p{Cc}]*$/u, 'must not contain a colon or control characters');
+
 /** What the API serves, to whom, and how much of it. */
 export const apiVariables = {
-  CHAT_USERNAME: z
-    .string()
-    .min(1)
-    .max(128)
-    .regex(/^[^:\p{Cc}]*$/u, 'must not contain a colon or control characters')
-    .optional()
-    .describe('Name of the first chat user.'),
+  CHAT_USERNAME: userName.optional().describe('Name of the first chat user.'),
   CHAT_PASSWORD: secret(
     z.string().min(16).max(512).pipe(varied),
     'Password of the first chat user; at least 16 characters, 8 of them different.',
+  ),
+  ADMIN_USERNAME: userName
+    .optional()
+    .describe('Name of the first user of the console; another than CHAT_USERNAME.'),
+  ADMIN_PASSWORD: secret(
+    z.string().min(16).max(512).pipe(varied),
+    'Password of the first user of the console; at least 16 characters, 8 of them different. Another one ends the sessions that this one began.',
   ),
   BLOG_TITLE: text.max(300).default('Blog').describe('Title of the blog, its pages and its feeds.'),
   BLOG_LANGUAGE: z

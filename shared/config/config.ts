@@ -58,7 +58,7 @@ export function parseConfig(environment: Environment, program: Program): Config 
   const invalid = (parsed.error?.issues ?? []).map((issue) => `${String(issue.path[0])}: ${issue.message}`);
   const problems = [
     ...invalid,
-    ...(parsed.data ? clashingPorts(parsed.data) : []),
+    ...(parsed.data ? [...clashingPorts(parsed.data), ...clashingNames(parsed.data)] : []),
     ...missingVariables(program, new Set(Object.keys(present)), present),
   ];
   if (problems.length > 0 || !parsed.success) throw new ConfigError(problems);
@@ -67,6 +67,12 @@ export function parseConfig(environment: Environment, program: Program): Config 
 
 const clashingPorts = ({ PORT, METRICS_PORT }: Config): string[] =>
   METRICS_PORT === PORT && PORT !== 0 ? ['METRICS_PORT: must not be the same as PORT'] : [];
+
+/** The passwords of one name would open the same, and that for chat is told to programs. */
+const clashingNames = ({ CHAT_USERNAME, ADMIN_USERNAME }: Config): string[] =>
+  ADMIN_USERNAME !== undefined && ADMIN_USERNAME === CHAT_USERNAME
+    ? ['ADMIN_USERNAME: must not be the same as CHAT_USERNAME']
+    : [];
 
 /** Names of the variables that have a value. */
 export const namesSet = (config: Config): ReadonlySet<string> =>

@@ -20,12 +20,16 @@ const missingDatabase: Missing = (names) =>
     ? []
     : ['DATABASE_URL: must be set, it holds the blog, users and tokens (npm start brings its own)'];
 
-const halfUser: Missing = (names) => {
-  const [unset, ...more] = ['CHAT_USERNAME', 'CHAT_PASSWORD'].filter((name) => !names.has(name));
-  return unset === undefined || more.length > 0
-    ? []
-    : [`${unset}: must be set, as CHAT_USERNAME and CHAT_PASSWORD belong together`];
-};
+const halfUsers: Missing = (names) =>
+  [
+    ['CHAT_USERNAME', 'CHAT_PASSWORD'],
+    ['ADMIN_USERNAME', 'ADMIN_PASSWORD'],
+  ].flatMap((pair) => {
+    const [unset, ...more] = pair.filter((name) => !names.has(name));
+    return unset === undefined || more.length > 0
+      ? []
+      : [`${unset}: must be set, as ${pair.join(' and ')} belong together`];
+  });
 
 const missingProvider: Missing = (names, { WORKER_PROVIDERS }) => {
   const ids = providerIds.filter((id) => !WORKER_PROVIDERS || WORKER_PROVIDERS.includes(id));
@@ -38,6 +42,6 @@ const missing: Record<Program, Missing> = {
   config: () => [],
   command: () => [],
   migrate: missingDatabase,
-  api: (...facts) => [...missingDatabase(...facts), ...halfUser(...facts)],
+  api: (...facts) => [...missingDatabase(...facts), ...halfUsers(...facts)],
   worker: (...facts) => [...missingStore(...facts), ...missingProvider(...facts)],
 };

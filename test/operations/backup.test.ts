@@ -57,6 +57,10 @@ async function fill(url: string): Promise<{ token: string; credentials: string }
   await revokeToken(environment, id);
   await run(url, `update posts set slug = 'another' where status = 'published'`);
   await run(url, `insert into pool_setting values ('openai', 1, '{"concurrency":3}', now(), 'ada')`);
+  await run(
+    url,
+    `insert into session select '\\x01', id, name, now(), now() + interval '12 hours' from users`,
+  );
   return { token, credentials: Buffer.from(`ada:${secret}`).toString('base64') };
 }
 
@@ -82,6 +86,7 @@ async function readRows(url: string): Promise<Record<string, string[]>> {
     'tokens',
     'audit',
     'pool_setting',
+    'session',
     'quillgate_migrations',
   ]) {
     const found = await run(url, `select it::text as row from ${table} it order by 1`);

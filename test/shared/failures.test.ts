@@ -6,7 +6,7 @@ import { Failure, type FailureCode, failureCodes, failureKinds } from '../../sha
 const promised: [number, FailureCode[]][] = [
   [400, ['invalid_json', 'invalid_request', 'empty_conversation', 'unknown_provider']],
   [401, ['unauthorized']],
-  [403, ['insufficient_scope']],
+  [403, ['insufficient_scope', 'cross_origin']],
   [404, ['not_found']],
   [405, ['method_not_allowed']],
   [409, ['slug_taken']],

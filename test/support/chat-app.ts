@@ -1,5 +1,6 @@
 import type { Caller } from '../../api/access/authentication.js';
 import { LoginLimiter } from '../../api/access/login-limiter.js';
+import { SessionDirectory } from '../../api/access/session-directory.js';
 import { FleetEvents } from '../../api/admin/fleet-events.js';
 import { type FleetSource, FleetState } from '../../api/admin/fleet-state.js';
 import { OperatorSettings, type SettingsSource } from '../../api/admin/operator-settings.js';
@@ -22,6 +23,7 @@ import { openInstruments } from '../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../shared/metrics/metrics.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { userNamed } from './identities.js';
+import { MemorySessions } from './memory-sessions.js';
 import { createRecordingLog } from './recording-log.js';
 import { serve } from './serve.js';
 
@@ -63,6 +65,7 @@ export async function startChatApp({
   }),
   fleet,
   settings,
+  sessions = new SessionDirectory({ admin: undefined, first: undefined, sessions: new MemorySessions() }),
   settingsDatabase = { run: () => Promise.reject(new Failure('database_unavailable')) },
 }: {
   reply?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
@@ -74,6 +77,8 @@ export async function startChatApp({
   /** What knows the settings of the pools; nothing, as long as the queue has not been reached. */
   settings?: SettingsSource;
   settingsDatabase?: Pick<Database, 'run'>;
+  /** The sessions of the console; everybody may sign in with `secret`, and is an operator unless the name is `user`. */
+  sessions?: SessionDirectory;
 } = {}): Promise<ChatApp> {
   const commands: ChatCommand[] = [];
   const recording = createRecordingLog();
@@ -104,9 +109,14 @@ export async function startChatApp({
       fleet: fleetState,
       events: new FleetEvents({ fleet: fleetState, stopping }),
       settings: new OperatorSettings({ config, database: settingsDatabase, source: () => settings }),
+      sessions,
     },
     authentication: {
       checkUser: (name, secret) => (secret === 'secret' ? userNamed(name) : undefined),
+      checkOperator: (name, secret) =>
+        secret === 'secret' ? { user: userNamed(name), isOperator: name !== 'user' } : undefined,
+      checkSession: (key) => sessions.find(key),
+      checkLoadedSession: (key) => sessions.check(key),
       checkToken: async () => undefined,
       checkLoadedToken: (token) => operators.get(token),
       userExists: () => false,

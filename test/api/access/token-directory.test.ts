@@ -119,7 +119,8 @@ describe('TokenDirectory, with the database', () => {
     const tokens = createTokenStore(database);
     const directory = new TokenDirectory({ first, tokens, log });
     const users = createUserStore(database);
-    const open = new UserDirectory({ first: undefined, users, tokens: directory, database, log });
+    const sessions = { load: async () => {} };
+    const open = new UserDirectory({ first: undefined, users, tokens: directory, sessions, database, log });
     onTestFinished(() => open.close());
     await open.attempted;
     const make = async (owner: string, scopes: Scope[]) => {

@@ -17,12 +17,20 @@ const first = {
 const userOf = (name: string, secret: string): UserDigest => ({
   ...userNamed(name),
   secretHash: digestOf(secret),
+  role: 'user',
 });
 
 /** A directory over loads that the test brings to an end, and a database that speaks when the test says so. */
 type First = ConstructorParameters<typeof UserDirectory>[0]['first'];
 
-function startByHand(options: { first: First; tokens?: { load: () => Promise<void> } } = { first }) {
+interface ByHand {
+  first: First;
+  admin?: NonNullable<First> & { secret: string };
+  tokens?: { load: () => Promise<void> };
+  sessions?: { load: () => Promise<void> };
+}
+
+function startByHand(options: ByHand = { first }) {
   const loads: PromiseWithResolvers<UserDigest[]>[] = [];
   const digests = () => {
     const load = Promise.withResolvers<UserDigest[]>();
@@ -35,6 +43,8 @@ function startByHand(options: { first: First; tokens?: { load: () => Promise<voi
     first: options.first,
     users: { digests },
     tokens: options.tokens ?? { load: async () => {} },
+    sessions: options.sessions ?? { load: async () => {} },
+    ...(options.admin && { admin: options.admin }),
     database: {
       listen: (_channel, given) => {
         hooks = given;
@@ -100,9 +110,54 @@ describe('UserDirectory, loads by hand', () => {
     expect(check(first.user.name, 'neither')).toBeUndefined();
   });
 
+  it('calls an operator who has a secret of a user with the role admin', async () => {
+    const admin = { user: { ...userNamed('root'), id: 'of the environment' }, secret: 'of the environment' };
+    const { directory, loads, attempted, check } = startByHand({ first, admin });
+    expect(directory.checkOperator('root', admin.secret)).toEqual({ user: admin.user, isOperator: true });
+    loads[0]?.resolve([
+      { ...userOf('ada', 'a'), role: 'admin' },
+      userOf('bob', 'b'),
+      userOf('root', 'of the database'),
+      { ...userOf(first.user.name, 'c'), role: 'admin' },
+    ]);
+    await attempted;
+    expect(directory.checkOperator('ada', 'a')).toEqual({ user: userNamed('ada'), isOperator: true });
+    expect(directory.checkOperator('bob', 'b')).toMatchObject({ isOperator: false });
+    expect(directory.checkOperator('root', admin.secret)).toEqual({ user: admin.user, isOperator: true });
+    expect(directory.checkOperator('root', 'of the database')).toEqual({
+      user: admin.user,
+      isOperator: false,
+    });
+    // A password for chat is told to programs: it opens no console, whatever role the database gives the name.
+    expect(directory.checkOperator(first.user.name, first.secret)).toMatchObject({ isOperator: false });
+    expect(directory.checkOperator(first.user.name, 'c')).toEqual({ user: first.user, isOperator: true });
+    expect(check('root', admin.secret)).toEqual(admin.user);
+    for (const [name, secret] of [
+      ['ada', admin.secret],
+      ['root', 'a'],
+      [first.user.name, admin.secret],
+      ['nobody', ''],
+    ] as const)
+      expect(directory.checkOperator(name, secret)).toBeUndefined();
+  });
+
+  it('has the sessions loaded with the users, behind the tokens', async () => {
+    const order: string[] = [];
+    const load = (what: string) => ({ load: async () => void order.push(what) });
+    const { loads, attempted, directory } = startByHand({
+      first,
+      tokens: load('tokens'),
+      sessions: load('sessions'),
+    });
+    loads[0]?.resolve([]);
+    await attempted;
+    expect(order).toEqual(['tokens', 'sessions']);
+    expect(directory.loaded).toBe(true);
+  });
+
   it('refuses users without a secret', async () => {
     const { check, loads, attempted } = startByHand({ first: { ...first, secret: undefined } });
-    const withoutSecret = { ...userNamed('tokens alone'), secretHash: Buffer.alloc(0) };
+    const withoutSecret = { ...userOf('tokens alone', ''), secretHash: Buffer.alloc(0) };
     loads[0]?.resolve([withoutSecret]);
     await attempted;
     for (const secret of ['', first.secret, 'undefined']) {
@@ -193,6 +248,7 @@ describe('UserDirectory, loads by hand', () => {
 
 describe('UserDirectory, with the database', () => {
   const { log, text } = createRecordingLog();
+  const nothing = { load: async () => {} };
   const otherProcess = openDatabase({ url, poolSize: 1, log });
   afterAll(async () => {
     await otherProcess.close();
@@ -205,7 +261,7 @@ describe('UserDirectory, with the database', () => {
     await store.add({ name: 'early', secretHash: digestOf(secret) });
     const users = createUserStore(database);
     const tokens = { load: async () => {} };
-    const directory = new UserDirectory({ first, users, tokens, database, log });
+    const directory = new UserDirectory({ first, users, tokens, sessions: nothing, database, log });
     const check = (name: string) => directory.check(name, secret);
     onTestFinished(() => directory.close());
     await directory.attempted;
@@ -227,7 +283,7 @@ describe('UserDirectory, with the database', () => {
     const away = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log });
     const users = createUserStore(away);
     const tokens = { load: async () => {} };
-    const directory = new UserDirectory({ first, users, tokens, database: away, log });
+    const directory = new UserDirectory({ first, users, tokens, sessions: nothing, database: away, log });
     onTestFinished(() => directory.close());
     await directory.attempted;
     expect(directory.check(first.user.name, first.secret)).toEqual(first.user);

@@ -46,6 +46,7 @@ const table: Record<FailureCode, readonly [number, string, string, seconds?: str
   content_blocked: invalid,
   unauthorized: [401, 'invalid_request_error', 'false'],
   insufficient_scope: [403, 'invalid_request_error', 'false'],
+  cross_origin: [403, 'invalid_request_error', 'false'],
   unknown_provider: [404, 'invalid_request_error', 'false'],
   not_found: [404, 'invalid_request_error', 'false'],
   method_not_allowed: [405, 'invalid_request_error', 'false'],

@@ -1,7 +1,9 @@
 import postgres from 'postgres';
 import { afterAll, describe, expect, it } from 'vitest';
+import { createSessionStore } from '../../../db/access/sessions.js';
 import { createTokenStore } from '../../../db/access/tokens.js';
 import { createUserStore, firstUserOf, usersChannel } from '../../../db/access/users.js';
+import { listAudit } from '../../../db/audit.js';
 import { digestOf, makeAccessToken } from '../../../shared/access-token.js';
 import { openTestDatabase } from '../../support/database.js';
 
@@ -61,7 +63,10 @@ describe('createUserStore', () => {
     const digests = await users.digests();
     expect(digests).toHaveLength(2);
     const secretHash = digestOf('b');
-    expect(digests).toContainEqual({ id: alice, name: 'alice', createdAt: expect.any(Date), secretHash });
+    expect(digests).toContainEqual({
+      ...{ id: alice, name: 'alice', createdAt: expect.any(Date), secretHash },
+      role: 'admin',
+    });
   });
 
   it('does not touch a user who exists', async () => {
@@ -115,6 +120,46 @@ describe('createUserStore', () => {
     expect(await users.remove('nobody')).toEqual({ removed: false, tokensRevoked: 0 });
     expect(await tokensOf('frank')).toMatchObject([{ revokedAt: null }]);
   });
+
+  it('replaces a secret, and nothing else of the user', async () => {
+    const id = await users.add({ name: 'hal', secretHash: digestOf('a'), role: 'admin' });
+    const { id: token } = await createToken('hal');
+    const before = await users.list();
+    expect(await users.resetSecret('hal', digestOf('b'))).toBe(id);
+    expect(await users.list()).toEqual(before);
+    const [hal] = (await users.digests()).filter(({ name }) => name === 'hal');
+    expect(hal?.secretHash).toEqual(digestOf('b'));
+    expect(await tokensOf('hal')).toMatchObject([{ id: token, revokedAt: null }]);
+    expect(await users.resetSecret('nobody', digestOf('b'))).toBeUndefined();
+    const entries = await listAudit(database, 100);
+    expect(entries.filter(({ action }) => action === 'users.reset')).toMatchObject([
+      { targetId: id, targetName: 'hal' },
+    ]);
+  });
+
+  it.each(['remove', 'resetSecret'] as const)(
+    "ends the user's sessions, and no others: %s",
+    async (change) => {
+      const sessions = createSessionStore(database);
+      const open = (digest: Buffer, name: string) =>
+        sessions.create({ digest, user: { id: crypto.randomUUID(), name }, lifetimeMs: 60_000 });
+      const digests = ['one', 'two', 'other'].map((key) => digestOf(`${change} ${key}`));
+      const [one = Buffer.of(), two = Buffer.of(), other = Buffer.of()] = digests;
+      await add('jo', 'a');
+      // Two ids: one may be that of the environment.
+      await open(one, 'jo');
+      await open(two, 'jo');
+      await open(other, 'joe');
+      const end = (name: string) =>
+        change === 'remove' ? users.remove(name) : users.resetSecret(name, digestOf('b'));
+      await end('joe');
+      expect(await sessions.find([other])).toBeDefined();
+      expect(await notificationsOf(() => end('jo'))).toBe(1);
+      expect([await sessions.find([one]), await sessions.find([two])]).toEqual([undefined, undefined]);
+      expect(await sessions.find([other])).toBeDefined();
+      await users.remove('jo');
+    },
+  );
 
   it('tells every change once, and nothing else', async () => {
     expect(await notificationsOf(() => add('grace', 'a'))).toBe(1);

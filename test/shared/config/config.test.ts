@@ -30,6 +30,8 @@ const wrong = {
   REDIS_URL: `https://${canary}`,
   CHAT_USERNAME: `${canary}:`,
   CHAT_PASSWORD: canary,
+  ADMIN_USERNAME: `${canary}:`,
+  ADMIN_PASSWORD: canary,
   BLOG_TOKEN: canary,
   CHAT_TOKEN: canary,
   BLOG_READS: canary,
@@ -180,18 +182,27 @@ describe('parseConfig', () => {
   it.each([
     [{ CHAT_USERNAME: 'a' }, 'CHAT_PASSWORD'],
     [{ CHAT_PASSWORD: 'a secret of some length' }, 'CHAT_USERNAME'],
+    [{ ADMIN_USERNAME: 'a' }, 'ADMIN_PASSWORD'],
+    [{ ADMIN_PASSWORD: 'a secret of some length' }, 'ADMIN_USERNAME'],
   ])('demands of the API the other half of %o', (half, missing) => {
     expect(named(problemsOf({ ...half, DATABASE_URL: 'postgres://localhost/x' }, 'api'))).toEqual([missing]);
   });
 
   it.each([
     ['CHAT_PASSWORD', 'x'.repeat(16)],
+    ['ADMIN_PASSWORD', 'x'.repeat(16)],
     ['CHAT_PASSWORD', 'passwordpassword'],
     ['BLOG_TOKEN', 'abcabc1'.repeat(5)],
     ['CHAT_TOKEN', 'abcabc1'.repeat(5)],
   ])('refuses a %s that is easily guessed, and does not repeat it', (name, value) => {
     const problems = problemsOf({ [name]: value });
     expect(problems).toEqual([`${name}: must have at least 8 different characters`]);
+  });
+
+  it('refuses one name for chat and the console', () => {
+    const problems = problemsOf({ CHAT_USERNAME: 'ada', ADMIN_USERNAME: 'ada' });
+    expect(problems).toEqual(['ADMIN_USERNAME: must not be the same as CHAT_USERNAME']);
+    expect(problemsOf({ CHAT_USERNAME: 'ada', ADMIN_USERNAME: 'Ada' })).toEqual([]);
   });
 
   it.each([

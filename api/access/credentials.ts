@@ -1,0 +1,45 @@
+import { isUtf8 } from 'node:buffer';
+import type { Request } from 'express';
+
+/** What a request's headers hold of credentials. Whatever is malformed or sent twice counts as not sent. */
+
+/** Enough for a name and a secret of 512 characters in all, four bytes each, in base64. */
+const maxHeader = 4096;
+
+/** What follows the scheme, if the header was sent exactly once; Node would silently use the first of several. */
+function credentialsOf([header, ...more]: string[], pattern: RegExp): string | undefined {
+  if (header === undefined || more.length > 0 || header.length > maxHeader) return undefined;
+  return pattern.exec(header)?.[1];
+}
+
+/** The access token of these `Authorization` headers (RFC 6750). */
+export const parseBearer = (sent: string[]): string | undefined =>
+  credentialsOf(sent, /^bearer +([\x21-\x7e]+)$/i);
+
+/** The name and the secret of these `Authorization` headers (RFC 7617, UTF-8). */
+export function parseBasic(sent: string[]): { name: string; secret: string } | undefined {
+  const encoded = credentialsOf(sent, /^basic +([A-Za-z0-9+/_-]+=*)$/i);
+  if (encoded === undefined) return undefined;
+  const bytes = Buffer.from(encoded, 'base64');
+  const colon = bytes.indexOf(':');
+  if (colon < 0 || !isUtf8(bytes)) return undefined;
+  return { name: bytes.toString('utf8', 0, colon), secret: bytes.toString('utf8', colon + 1) };
+}
+
+/** The cookie of the console's sessions. */
+export const sessionCookie = 'quillgate_session';
+
+/** 32 random bytes in base64url. */
+const sessionKey = /^[\w-]{43}$/;
+
+/** The key of a session of the console. Of several that differ none counts: another host of the domain may have set one of them. */
+export function parseSession({ headersDistinct: { cookie = [] } }: Pick<Request, 'headersDistinct'>) {
+  const sent = cookie
+    .flatMap((header) => header.split(';'))
+    .flatMap((pair) => {
+      const [name = '', ...value] = pair.split('=');
+      return name.trim() === sessionCookie ? [value.join('=').trim()] : [];
+    });
+  const [key, ...others] = new Set(sent);
+  return key !== undefined && others.length === 0 && sessionKey.test(key) ? key : undefined;
+}

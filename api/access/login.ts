@@ -1,0 +1,119 @@
+import type { Request } from 'express';
+import type { Scope } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import { requestIdOf } from '../http/problem.js';
+import type { Authentication, Caller } from './authentication.js';
+import { parseBasic, parseBearer } from './credentials.js';
+import type { Login, LoginLimiter } from './login-limiter.js';
+
+/** The credentials that an address takes which works without the database. */
+export interface Accepted {
+  readonly basic: boolean;
+  readonly tokens: boolean;
+  readonly scope: Scope;
+  readonly challenge: string;
+  /** That of a 403. */
+  readonly tokenChallenge: string;
+  readonly detail: string;
+}
+
+/** The caller of these credentials, by what is in memory. Throws `unauthorized`, `insufficient_scope` or `rate_limited`. */
+export async function asKnownUser(
+  request: Request,
+  authentication: Authentication,
+  accepted: Accepted,
+): Promise<Caller> {
+  const { checkLoadedToken } = authentication;
+  const sent = request.headersDistinct.authorization;
+  if (sent === undefined) throw unauthorized(accepted);
+  const token = accepted.tokens ? parseBearer(sent) : undefined;
+  const credentials = accepted.basic ? parseBasic(sent) : undefined;
+  const caller = await logInFromMemory(request, authentication, {
+    credentials: sent.join(),
+    name: credentials?.name,
+    check: () => (token === undefined ? checkBasic(credentials, authentication) : checkLoadedToken(token)),
+    refusal: unauthorized(accepted),
+  });
+  const { scope, tokenChallenge } = accepted;
+  if (caller.scopes.includes(scope)) return caller;
+  const failure = insufficient(tokenChallenge, [scope]);
+  return refuse(request, authentication, { failure, user: caller.name });
+}
+
+interface LoginFromMemory<T> extends Pick<Login, 'credentials'> {
+  /** The name that was sent, if any. */
+  name: string | undefined;
+  check: () => T | undefined;
+  /** What it throws when the check finds nobody. */
+  refusal: Failure;
+}
+
+/** The result of a check that knows only what was loaded; until that has happened, its failure proves nothing. */
+export async function logInFromMemory<T>(
+  request: Request,
+  authentication: Authentication,
+  { credentials, name, check, refusal }: LoginFromMemory<T>,
+): Promise<T> {
+  const { userExists, usersLoaded, loginLimiter, earlyLimiter } = authentication;
+  const isLoaded = usersLoaded();
+  const refused = (failure: Failure): never => {
+    const user = name !== undefined && userExists(name) ? name : undefined;
+    // The same for every name: a different answer would reveal the first user's name.
+    const answer = isLoaded ? failure : new Failure('internal', notLoaded);
+    return refuse(request, authentication, { failure: answer, user });
+  };
+  const limiter = isLoaded ? loginLimiter : earlyLimiter;
+  const found = await logIn({ address: request.ip, credentials }, { limiter, check }).catch(refused);
+  return found ?? refused(refusal);
+}
+
+const notLoaded = { detail: 'The users have not been loaded yet.', retryable: true, retryAfterMs: 2000 };
+
+function checkBasic(
+  credentials: ReturnType<typeof parseBasic>,
+  { checkUser }: Authentication,
+): Caller | undefined {
+  const user = credentials && checkUser(credentials.name, credentials.secret);
+  return user && { ...user, scopes: ['chat'] };
+}
+
+interface CredentialCheck<T> {
+  limiter: LoginLimiter;
+  check: () => T | undefined | Promise<T | undefined>;
+}
+
+/** The result of the check; throws what the limiter and the check throw. */
+export async function logIn<T>(login: Login, { limiter, check }: CredentialCheck<T>): Promise<T | undefined> {
+  await limiter.admit(login);
+  const found = await check();
+  if (found === undefined) await limiter.recordFailure(login);
+  else limiter.recordSuccess(login);
+  return found;
+}
+
+interface LoginRefusal {
+  failure: Failure;
+  /** Only if it is certainly a user's name: clients may send a secret in its place. */
+  user?: string | undefined;
+}
+
+/** Throws the failure after logging who was refused. */
+export function refuse(request: Request, { log }: Authentication, { failure, user }: LoginRefusal): never {
+  const requestId = request.res && requestIdOf(request.res);
+  log.info({ requestId, code: failure.code, address: request.ip, user }, 'login refused');
+  throw failure;
+}
+
+/** An unavailable database is an error, but no refusal. */
+export const isRefusal = (error: unknown): error is Failure =>
+  error instanceof Failure && error.code === 'rate_limited';
+
+export const unauthorized = ({ challenge, detail }: Pick<Accepted, 'challenge' | 'detail'>): Failure =>
+  new Failure('unauthorized', { detail, headers: { 'WWW-Authenticate': challenge } });
+
+export const insufficient = (challenge: string, scopes: readonly Scope[]): Failure =>
+  new Failure('insufficient_scope', {
+    headers: {
+      'WWW-Authenticate': `${challenge}, error="insufficient_scope", scope="${scopes.join(' ')}"`,
+    },
+  });

@@ -1,0 +1,131 @@
+import type { Request, RequestHandler } from 'express';
+import type { UserIdentity } from '../../db/access/users.js';
+import type { Scope } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import { requestIdOf } from '../http/problem.js';
+import type { Authentication, Caller } from './authentication.js';
+import { parseBearer, parseSession } from './credentials.js';
+import {
+  type Accepted,
+  asKnownUser,
+  insufficient,
+  isRefusal,
+  logIn,
+  logInFromMemory,
+  refuse,
+  unauthorized,
+} from './login.js';
+
+/**
+ * Who may use the operators' addresses: whoever has a session of the console, or an access token with the scope `admin`. An
+ * `Authorization` header decides alone, because no browser adds one by itself.
+ */
+
+/** An operator may do all that the console can, below `/admin`. */
+const operatorScopes: readonly Scope[] = ['admin', 'chat', 'blogs:read', 'blogs:write'];
+
+const adminChallenge = 'Bearer realm="admin"';
+
+const operators: Accepted = {
+  basic: false,
+  tokens: true,
+  scope: 'admin',
+  challenge: adminChallenge,
+  tokenChallenge: adminChallenge,
+  detail:
+    'This address takes a session of the console, or an access token with the scope admin (Authorization: Bearer …), and it is missing, wrong, expired or revoked.',
+};
+
+/** Throws `unauthorized`, `insufficient_scope`, `cross_origin`, `rate_limited` or `database_unavailable`. */
+export async function asOperator(request: Request, authentication: Authentication): Promise<Caller> {
+  const hasToken = request.headersDistinct.authorization !== undefined;
+  const hasSession = parseSession(request) !== undefined;
+  if (hasSession && !hasToken) return asSessionOwner(request, authentication);
+  return { ...(await asKnownUser(request, authentication, operators)), scopes: operatorScopes };
+}
+
+/** The owner of the session of the console, whatever else the request has. Throws as `asOperator`. */
+export async function asSessionOwner(request: Request, authentication: Authentication): Promise<Caller> {
+  const { checkSession, checkLoadedSession, loginLimiter } = authentication;
+  const key = parseSession(request);
+  if (key === undefined) throw unauthorized(sessionsAlone);
+  if (!readMethods.has(request.method)) requireSameOrigin(request);
+  const login = { address: request.ip, credentials: `session ${key}` };
+  const owner =
+    checkLoadedSession(key) ??
+    (await logIn(login, { limiter: loginLimiter, check: () => checkSession(key) }).catch((error) => {
+      if (!isRefusal(error)) throw error;
+      return refuse(request, authentication, { failure: error });
+    }));
+  if (owner === undefined) return refuse(request, authentication, { failure: unauthorized(sessionsAlone) });
+  return { ...owner, scopes: operatorScopes };
+}
+
+const sessionsAlone = {
+  challenge: adminChallenge,
+  detail: 'Nobody is signed in to the console with this request, or no longer.',
+};
+
+const readMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+
+/**
+ * Whether the credentials of a request to an operators' address are still good. A stream outlives the check it began with: a token may
+ * be revoked meanwhile, a session may end, and both may expire.
+ */
+export function mayStillOperate(request: Request): boolean {
+  const { checkLoadedToken, checkLoadedSession } = request.app.locals.authentication as Authentication;
+  const sent = request.headersDistinct.authorization;
+  if (sent === undefined) {
+    const key = parseSession(request);
+    return key !== undefined && checkLoadedSession(key) !== undefined;
+  }
+  const token = parseBearer(sent);
+  return token !== undefined && (checkLoadedToken(token)?.scopes.includes('admin') ?? false);
+}
+
+/** Checks who signs in to the console. Throws `unauthorized`, `insufficient_scope` or `rate_limited`. */
+export async function signIn(
+  request: Request,
+  { name, secret }: { name: string; secret: string },
+): Promise<UserIdentity> {
+  const authentication = request.app.locals.authentication as Authentication;
+  const { user, isOperator } = await logInFromMemory(request, authentication, {
+    credentials: JSON.stringify(['sign in', name, secret]),
+    name,
+    check: () => authentication.checkOperator(name, secret),
+    refusal: unauthorized({ challenge: adminChallenge, detail: 'The name or the secret is wrong.' }),
+  });
+  const requestId = request.res && requestIdOf(request.res);
+  if (isOperator) {
+    authentication.log.info({ requestId, address: request.ip, user: user.name }, 'signed in');
+    return user;
+  }
+  const { headers = {} } = insufficient(adminChallenge, ['admin']).facts;
+  const failure = new Failure('insufficient_scope', { detail: withoutRole, headers });
+  return refuse(request, authentication, { failure, user: user.name });
+}
+
+const withoutRole = 'The console is for users with the role admin.';
+
+/** Refuses what a page of another origin may have sent: a sign-in, for instance, with somebody else's name. */
+export const refuseCrossOrigin: RequestHandler = (request, _response, next) => {
+  requireSameOrigin(request);
+  next();
+};
+
+function requireSameOrigin(request: Request): void {
+  if (!isSameOrigin(request)) throw new Failure('cross_origin');
+}
+
+/** By `Sec-Fetch-Site` (https://www.w3.org/TR/fetch-metadata/), which browsers send to https and localhost alone, else by `Origin`. */
+function isSameOrigin({ headers, host, secure }: Request): boolean {
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined) return site === 'same-origin';
+  const { origin } = headers;
+  if (origin === undefined || !URL.canParse(origin)) return false;
+  const { protocol, host: from } = new URL(origin);
+  if (secure && protocol !== 'https:') return false;
+  // With its port, unless that is the protocol's own.
+  const own = `${protocol}//${host}`;
+  return URL.canParse(own) && from !== '' && new URL(own).host === from;
+}

@@ -1,0 +1,131 @@
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  Middlewares,
+  NoSecurity,
+  OperationId,
+  Post,
+  Produces,
+  Query,
+  Request,
+  Response,
+  Route,
+  Security,
+  SuccessResponse,
+  Tags,
+} from '@tsoa/runtime';
+import type { CookieOptions, RequestHandler, Request as ServedRequest } from 'express';
+import { z } from 'zod';
+import type { UserIdentity } from '../../db/access/users.js';
+import type { ConsoleSession, Problem, SignInInput } from '../../shared/contract.js';
+import type { AuthenticatedRequest } from '../access/authentication.js';
+import { sessionCookie } from '../access/credentials.js';
+import { refuseCrossOrigin, signIn } from '../access/operators.js';
+import { type SessionDirectory, sessionLifetimeMs } from '../access/session-directory.js';
+import { readShortJsonBody } from '../http/json-body.js';
+import { invalidRequest, text } from '../http/validation.js';
+
+/** What signing in and out needs of the application. */
+export interface SessionControllerDeps {
+  sessions: Pick<SessionDirectory, 'open' | 'close'>;
+}
+
+/** The body of a sign-in. */
+export const signInBody = z.strictObject({ name: text({ max: 512 }), secret: text({ max: 512 }) });
+
+const checkSignIn: RequestHandler = (request, _response, next) => {
+  const { error } = signInBody.safeParse(request.body);
+  if (!error) return next();
+  const errors = error.issues.map(({ code, path, message }) => ({
+    pointer: path.map((part) => `/${String(part)}`).join(''),
+    // The name of a field that nobody asked for is the caller's own.
+    detail: code === 'unrecognized_keys' ? 'must have a name and a secret only' : message,
+  }));
+  throw invalidRequest(errors);
+};
+
+const checkEverywhere: RequestHandler = ({ query: { everywhere } }, _response, next) => {
+  if (everywhere === undefined || everywhere === 'true' || everywhere === 'false') return next();
+  throw invalidRequest([{ pointer: 'everywhere', detail: 'must be true or false' }]);
+};
+
+/** `Secure` where the request came by TLS: a browser would not send it back otherwise. */
+const cookieFor = ({ secure }: ServedRequest): CookieOptions => ({
+  path: '/admin',
+  httpOnly: true,
+  sameSite: 'strict',
+  secure,
+});
+
+@Route('admin/session')
+@Tags('admin')
+@Security('session')
+@Produces('application/problem+json')
+@Response<Problem>('400', 'Bad request')
+@Response<Problem, { 'WWW-Authenticate': string }>('401', 'Nobody is signed in, or name or secret are wrong')
+@Response<Problem>('403', 'A page of another origin asks, or the user has not the role admin')
+@Response<Problem, { Allow: string }>('405', 'Another method')
+@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
+@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
+@Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
+export class SessionController extends Controller {
+  constructor(private readonly deps: SessionControllerDeps) {
+    super();
+  }
+
+  /**
+   * For 12 hours, with a cookie that is sent below `/admin` alone. Takes the name and the secret of a user with the role `admin`, from
+   * a page of this server (`Sec-Fetch-Site: same-origin`, or an `Origin` with the `Host` of the request).
+   *
+   * @summary Sign in to the console
+   */
+  @Post()
+  @OperationId('signIn')
+  @NoSecurity()
+  @Middlewares(refuseCrossOrigin, readShortJsonBody, checkSignIn)
+  @SuccessResponse<{ 'Set-Cookie': string }>('200', 'Signed in', 'application/json')
+  @Response<Problem>('413', 'Body too large')
+  @Response<Problem>('415', 'Not JSON')
+  async signIn(@Request() request: ServedRequest, @Body() body: SignInInput): Promise<ConsoleSession> {
+    const user = await signIn(request, body);
+    const { key, expiresAt } = await this.deps.sessions.open(user);
+    request.res?.cookie(sessionCookie, key, { ...cookieFor(request), maxAge: sessionLifetimeMs });
+    return toSession(user, expiresAt);
+  }
+
+  /**
+   * Of a session of the console; a token is none.
+   *
+   * @summary Get who is signed in
+   */
+  @Get()
+  @OperationId('getSession')
+  @SuccessResponse('200', 'The session', 'application/json')
+  async getSession(@Request() request: AuthenticatedRequest): Promise<ConsoleSession> {
+    const { user } = request;
+    if (user.session === undefined) throw new TypeError('a caller without a session');
+    return toSession(user, user.session.expiresAt);
+  }
+
+  /**
+   * Ends the session, at once on every API process, and streams that began with it.
+   *
+   * @summary Sign out of the console
+   * @param everywhere Whether to end all sessions of the user.
+   */
+  @Delete()
+  @OperationId('signOut')
+  @Middlewares(checkEverywhere)
+  @SuccessResponse<{ 'Set-Cookie': string }>('204', 'Signed out')
+  async signOut(@Request() request: AuthenticatedRequest, @Query() everywhere?: boolean): Promise<void> {
+    await this.deps.sessions.close(request.user, { everywhere: everywhere ?? false });
+    request.res?.clearCookie(sessionCookie, cookieFor(request));
+  }
+}
+
+const toSession = ({ id, name }: UserIdentity, expiresAt: Date): ConsoleSession => ({
+  user: { id, name },
+  expiresAt: expiresAt.toISOString(),
+});

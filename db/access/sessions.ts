@@ -1,0 +1,115 @@
+import type { UserRole } from '../../shared/contract.js';
+import type { Database } from '../database/client.js';
+import { and, desc, eq, gt, inArray, lte, or, type SQL, sql } from '../database/drizzle.js';
+import { sessions, users } from '../schema.js';
+import { notifyUsersChannel, type UserIdentity } from './users.js';
+
+/** A session of the console that has not ended. */
+export interface ActiveSession {
+  /** SHA-256 of what the cookie holds. */
+  readonly digest: Buffer;
+  /** Who signed in. */
+  readonly userId: string;
+  readonly userName: string;
+  readonly expiresAt: Date;
+  /** How much longer, in milliseconds by the database's clock. */
+  readonly expiresInMs: number;
+  /** Who has the name now; null when the database knows nobody, as it need not know whom the environment names. */
+  readonly user: (UserIdentity & { readonly role: UserRole }) | null;
+}
+
+/** What a new session is stored with. */
+export interface NewSession {
+  digest: Buffer;
+  user: Pick<UserIdentity, 'id' | 'name'>;
+  lifetimeMs: number;
+}
+
+/**
+ * The sessions in Postgres. Whatever changes them tells the channel of the users. Everything may throw
+ * `Failure('database_unavailable')`.
+ */
+export interface SessionStore {
+  /** Returns when it ends. Removes what has expired, and the oldest of a user who would have more than 100. */
+  create(session: NewSession): Promise<Date>;
+  /** One of these, if it has not ended by the clock of the database. */
+  find(digests: readonly Buffer[]): Promise<ActiveSession | undefined>;
+  /** All that `find` would find. */
+  listActive(): Promise<ActiveSession[]>;
+  /** Ends one session; one that has ended already is no error. */
+  end(digest: Buffer): Promise<void>;
+  /** Ends all sessions of the user. */
+  endAll(userName: string): Promise<void>;
+}
+
+/** More would be a program that signs in again and again. */
+const maxPerUser = 100;
+
+/** Sessions of the console, by the digests of what its cookies hold. */
+export function createSessionStore(database: Database): SessionStore {
+  return {
+    create: (session) => create(database, session),
+    find: async (digests) => {
+      const wanted = and(inArray(sessions.digest, [...digests]), isActive);
+      const [found] = await database.run((db) => selectWhere(db, wanted), 'auth');
+      return found;
+    },
+    listActive: () => database.run((db) => selectWhere(db, isActive), 'background'),
+    end: (digest) => end(database, eq(sessions.digest, digest)),
+    endAll: (userName) => end(database, eq(sessions.userName, userName)),
+  };
+}
+
+type Queries = Parameters<Parameters<Database['run']>[0]>[0];
+
+const isActive = gt(sessions.expiresAt, sql`now()`);
+
+function selectWhere(db: Queries, condition: SQL | undefined) {
+  const { digest, userId, userName, expiresAt } = sessions;
+  const { id, name, createdAt, role } = users;
+  const expiresInMs = sql<number>`(extract(epoch from ${expiresAt} - now()) * 1000)::float8`;
+  return db
+    .select({ digest, userId, userName, expiresAt, expiresInMs, user: { id, name, createdAt, role } })
+    .from(sessions)
+    .leftJoin(users, eq(users.name, sessions.userName))
+    .where(condition);
+}
+
+async function create(database: Database, { digest, user, lifetimeMs }: NewSession): Promise<Date> {
+  const expiresAt = sql`now() + ${lifetimeMs} * interval '1 millisecond'`;
+  const [row] = await database.run((db) => {
+    const tooMany = db
+      .select({ digest: sessions.digest })
+      .from(sessions)
+      .where(eq(sessions.userName, user.name))
+      .orderBy(desc(sessions.createdAt), desc(sessions.digest))
+      .offset(maxPerUser - 1);
+    const isOver = or(lte(sessions.expiresAt, sql`now()`), inArray(sessions.digest, tooMany));
+    const ended = db
+      .$with('ended')
+      .as(db.delete(sessions).where(isOver).returning({ digest: sessions.digest }));
+    const created = db
+      .$with('created')
+      .as(
+        db
+          .insert(sessions)
+          .values({ digest, userId: user.id, userName: user.name, expiresAt })
+          .returning({ expiresAt: sessions.expiresAt }),
+      );
+    return db
+      .with(ended, created)
+      .select({ expiresAt: created.expiresAt, notify: notifyUsersChannel })
+      .from(created);
+  });
+  if (row === undefined) throw new TypeError('an insert gave no row back');
+  return row.expiresAt;
+}
+
+async function end(database: Database, condition: SQL): Promise<void> {
+  await database.run((db) => {
+    const ended = db
+      .$with('ended')
+      .as(db.delete(sessions).where(condition).returning({ digest: sessions.digest }));
+    return db.with(ended).select({ notify: notifyUsersChannel }).from(ended).limit(1);
+  });
+}

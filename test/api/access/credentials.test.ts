@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { parseSession } from '../../../api/access/credentials.js';
+
+const key = 'k'.repeat(43);
+const other = 'o'.repeat(43);
+const parse = (...cookie: string[]) => parseSession({ headersDistinct: { cookie } });
+
+describe('parseSession', () => {
+  it.each([
+    [`quillgate_session=${key}`],
+    [`a=b; quillgate_session=${key}; c="d;e"`],
+    [`a=b;quillgate_session=${key}`],
+    [`quillgate_session=${key}`, 'a=b'],
+    [`quillgate_session=${key}; quillgate_session=${key}`],
+  ])('finds the key in %j', (...cookie) => {
+    expect(parse(...cookie)).toBe(key);
+  });
+
+  it.each([
+    ['nothing'],
+    ['an empty header', ''],
+    ['another name', `session=${key}`],
+    ['another case', `Quillgate_Session=${key}`],
+    ['an empty value', 'quillgate_session='],
+    ['no value', 'quillgate_session'],
+    ['a short key', `quillgate_session=${key.slice(1)}`],
+    ['a long key', `quillgate_session=${key}k`],
+    ['quotes', `quillgate_session="${key}"`],
+    ['other characters', `quillgate_session=${key.slice(1)}+`],
+    ['a key and more', `quillgate_session=${key}=`],
+    ['two that differ', `quillgate_session=${key}; quillgate_session=${other}`],
+    ['two that differ, in two headers', `quillgate_session=${key}`, `quillgate_session=${other}`],
+    ['a good one and a bad one', `quillgate_session=${key}; quillgate_session=x`],
+    ['16 KB of nonsense', '=;'.repeat(8000)],
+  ])('finds none in %s', (_what, ...cookie) => {
+    expect(parse(...cookie)).toBeUndefined();
+  });
+});

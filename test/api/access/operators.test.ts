@@ -1,0 +1,204 @@
+import express from 'express';
+import { afterAll, describe, expect, it } from 'vitest';
+import { type Authentication, expressAuthentication } from '../../../api/access/authentication.js';
+import { LoginLimiter } from '../../../api/access/login-limiter.js';
+import { mayStillOperate, refuseCrossOrigin } from '../../../api/access/operators.js';
+import { problemHandler } from '../../../api/http/problem.js';
+import { Failure } from '../../../shared/failures.js';
+import { userNamed } from '../../support/identities.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { type Served, serve } from '../../support/serve.js';
+
+const key = 'k'.repeat(43);
+const unknown = 'u'.repeat(43);
+const session = { digest: Buffer.alloc(32), expiresAt: new Date(0) };
+const owner = { ...userNamed('ann'), scopes: ['admin'] as const, session };
+const bot = { ...userNamed('bot'), scopes: ['admin'] as const };
+
+const servers: Served[] = [];
+afterAll(() => Promise.all(servers.map((server) => server.close())));
+
+async function start(options: Partial<Authentication> = {}) {
+  const recording = createRecordingLog();
+  const lookedUp: string[] = [];
+  const app = express().set('trust proxy', 'loopback');
+  app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')));
+  app.locals.authentication = {
+    checkUser: () => undefined,
+    checkOperator: () => undefined,
+    checkToken: async () => undefined,
+    checkLoadedToken: (token) => {
+      if (token === 'bot') return bot;
+      return token === 'writer' ? { ...bot, scopes: ['blogs:write'] } : undefined;
+    },
+    checkSession: async (given) => void lookedUp.push(given),
+    checkLoadedSession: (given) => (given === key ? owner : undefined),
+    userExists: () => false,
+    usersLoaded: () => true,
+    loginLimiter: new LoginLimiter(),
+    earlyLimiter: new LoginLimiter(),
+    log: recording.log,
+    publicReads: true,
+    ...options,
+  } satisfies Authentication;
+  app.all('/admin/cross', refuseCrossOrigin, (_request, response) => void response.json('passed'));
+  app.all('/admin/:scheme', async (request, response) => {
+    const caller = await expressAuthentication(request, request.params.scheme);
+    response.json({ name: caller?.name, scopes: caller?.scopes, isStill: mayStillOperate(request) });
+  });
+  app.use(problemHandler(createRecordingLog().log));
+  const server = await serve(app);
+  servers.push(server);
+  const ask = async (headers: Record<string, string>, { method = 'GET', path = '/admin/admin' } = {}) => {
+    const response = await fetch(server.url + path, { method, headers });
+    const { status } = response;
+    return { status, headers: response.headers, body: (await response.json()) as Record<string, unknown> };
+  };
+  return { ask, recording, lookedUp, host: new URL(server.url).host };
+}
+
+const Cookie = `quillgate_session=${key}`;
+const operatorScopes = ['admin', 'chat', 'blogs:read', 'blogs:write'];
+const { ask, host, lookedUp, recording } = await start();
+
+describe('an operator', () => {
+  it.each([
+    ['a session', { Cookie }, 'ann'],
+    ['a token', { Authorization: 'Bearer bot' }, 'bot'],
+    ['a token beside a session', { Authorization: 'Bearer bot', Cookie }, 'bot'],
+    [
+      'a token beside a session that is over',
+      { Authorization: 'Bearer bot', Cookie: 'quillgate_session=x' },
+      'bot',
+    ],
+  ])(
+    'comes with %s, and may do all that the console can',
+    async (_what, headers: Record<string, string>, name) => {
+      expect(await ask(headers)).toMatchObject({
+        status: 200,
+        body: { name, scopes: operatorScopes, isStill: true },
+      });
+    },
+  );
+
+  it.each([
+    ['nothing', {}, 401],
+    ['an unknown session', { Cookie: `quillgate_session=${unknown}` }, 401],
+    ['a malformed one', { Cookie: 'quillgate_session=x' }, 401],
+    ['a session beside a bad token', { Cookie, Authorization: 'Bearer bad' }, 401],
+    ['a session beside an empty header', { Cookie, Authorization: '' }, 401],
+    ['a session beside Basic', { Cookie, Authorization: `Basic ${btoa('a:b')}` }, 401],
+    ['a token without the scope', { Authorization: 'Bearer writer' }, 403],
+  ])('is nobody with %s', async (_what, headers: Record<string, string>, status) => {
+    const answer = await ask(headers);
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer realm="admin"/);
+  });
+
+  it('is asked for at the database only where a key has the right form, and is not known', async () => {
+    expect(new Set(lookedUp)).toEqual(new Set([unknown]));
+    expect(recording.text()).not.toContain(unknown);
+    expect(recording.text()).not.toContain(key);
+  });
+
+  it('of an unknown session is limited like failed logins, one of a known session is not', async () => {
+    const limited = await start({
+      loginLimiter: new LoginLimiter({ maxFailures: 2, windowSeconds: 600 }),
+    });
+    const guess = (at: number) => ask_(limited, `quillgate_session=${String(at).repeat(43)}`);
+    expect([await guess(1), await guess(2), await guess(3)]).toEqual([401, 401, 429]);
+    expect(await ask_(limited, Cookie)).toBe(200);
+    expect(limited.lookedUp).toHaveLength(3);
+  });
+
+  it('is not refused but told so when the database cannot say whose the session is', async () => {
+    const down = await start({
+      checkSession: () => Promise.reject(new Failure('database_unavailable')),
+    });
+    const answer = await down.ask({ Cookie: `quillgate_session=${unknown}` });
+    expect(answer).toMatchObject({ status: 503, body: { code: 'database_unavailable' } });
+    expect(down.recording.text()).not.toContain('login refused');
+  });
+
+  it('stays one only as long as the session', async () => {
+    let known = true;
+    const ending = await start({ checkLoadedSession: () => (known ? owner : undefined) });
+    expect((await ending.ask({ Cookie })).body.isStill).toBe(true);
+    const late = await start({
+      checkLoadedSession: () => undefined,
+      checkSession: async () => owner,
+    });
+    expect((await late.ask({ Cookie })).body.isStill).toBe(false);
+    known = false;
+    expect((await ending.ask({ Cookie })).status).toBe(401);
+  });
+});
+
+const ask_ = async ({ ask }: Awaited<ReturnType<typeof start>>, Cookie: string) =>
+  (await ask({ Cookie })).status;
+
+describe('the owner of a session', () => {
+  it('has no token', async () => {
+    const path = '/admin/session';
+    expect(await ask({ Cookie }, { path })).toMatchObject({ status: 200, body: { name: 'ann' } });
+    expect(await ask({ Cookie, Authorization: 'Bearer bad' }, { path })).toMatchObject({ status: 200 });
+    expect(await ask({ Authorization: 'Bearer bot' }, { path })).toMatchObject({ status: 401 });
+  });
+});
+
+describe('a change with a session', () => {
+  const same: [string, Record<string, string>][] = [
+    ['Sec-Fetch-Site', { 'Sec-Fetch-Site': 'same-origin' }],
+    [
+      'Sec-Fetch-Site, whatever a proxy makes of the host',
+      {
+        'Sec-Fetch-Site': 'same-origin',
+        Origin: 'https://console.example',
+      },
+    ],
+    ['Origin', { Origin: `http://${host}` }],
+    ['Origin, behind a proxy that ends TLS', { Origin: `https://${host}` }],
+    [
+      'Origin, with the host that a trusted proxy names',
+      {
+        Origin: 'https://console.example',
+        'X-Forwarded-Host': 'console.example:443',
+      },
+    ],
+  ];
+  const other: [string, Record<string, string>][] = [
+    ['neither header', {}],
+    ['a page of another site', { 'Sec-Fetch-Site': 'cross-site' }],
+    ['a page of another host of the site', { 'Sec-Fetch-Site': 'same-site', Origin: `http://${host}` }],
+    ['no page', { 'Sec-Fetch-Site': 'none' }],
+    ['a page of another origin', { Origin: 'https://evil.example' }],
+    ['another port', { Origin: 'http://127.0.0.1:1' }],
+    ['no origin', { Origin: 'null' }],
+    ['what is no origin', { Origin: host }],
+    ['a host that begins like ours', { Origin: `http://${host}.evil.example` }],
+    [
+      'a page without TLS, where the request has it',
+      {
+        Origin: `http://${host}`,
+        'X-Forwarded-Proto': 'https',
+      },
+    ],
+  ];
+
+  it.each(same)('is let through by %s', async (_what, headers) => {
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
+      expect(await ask({ Cookie, ...headers }, { method }), method).toMatchObject({ status: 200 });
+    expect(await ask(headers, { method: 'POST', path: '/admin/cross' })).toMatchObject({ status: 200 });
+  });
+
+  it.each(other)('is refused from %s', async (_what, headers) => {
+    const refusal = { status: 403, body: { code: 'cross_origin' } };
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+      expect(await ask({ Cookie, ...headers }, { method }), method).toMatchObject(refusal);
+    expect(await ask(headers, { method: 'POST', path: '/admin/cross' })).toMatchObject(refusal);
+    // Reading is what the cookie itself is not sent for; and no browser adds a token.
+    expect(await ask({ Cookie, ...headers })).toMatchObject({ status: 200 });
+    const Authorization = 'Bearer bot';
+    expect(await ask({ Authorization, ...headers }, { method: 'POST' })).toMatchObject({ status: 200 });
+  });
+});

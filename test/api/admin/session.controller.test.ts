@@ -1,0 +1,233 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { SessionDirectory } from '../../../api/access/session-directory.js';
+import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { MemorySessions } from '../../support/memory-sessions.js';
+
+const store = new MemorySessions();
+const sessions = new SessionDirectory({ admin: undefined, first: undefined, sessions: store });
+let app: ChatApp;
+beforeAll(async () => {
+  app = await startChatApp({ sessions, variables: { TRUSTED_PROXIES: 'loopback', CORS_ORIGINS: '*' } });
+});
+afterAll(() => app.close());
+beforeEach(() => {
+  store.isDown = false;
+});
+
+type Headers = Record<string, string>;
+const sameOrigin = { 'Sec-Fetch-Site': 'same-origin' };
+const json = { 'Content-Type': 'application/json' };
+const ask = (
+  method: string,
+  headers: Headers = {},
+  { path = '/admin/session', ...init }: RequestInit & { path?: string } = {},
+) => fetch(`${app.url}${path}`, { method, headers, ...init });
+const signIn = (body: unknown = { name: 'ann', secret: 'secret' }, headers: Headers = {}) =>
+  ask(
+    'POST',
+    { ...sameOrigin, ...json, ...headers },
+    { body: typeof body === 'string' ? body : JSON.stringify(body) },
+  );
+const cookieOf = (response: Response) => response.headers.getSetCookie()[0] ?? '';
+const signedIn = async (name = 'ann') => {
+  const [Cookie = ''] = cookieOf(await signIn({ name, secret: 'secret' })).split(';');
+  return { Cookie, ...sameOrigin };
+};
+
+describe('POST /admin/session', () => {
+  it('gives a cookie for twelve hours, below /admin alone and for no script', async () => {
+    const response = await signIn();
+    expect(response.status).toBe(200);
+    const { user, expiresAt } = (await response.json()) as { user: object; expiresAt: string };
+    expect(user).toEqual({ id: 'id of ann', name: 'ann' });
+    expect(Math.abs(Date.parse(expiresAt) - Date.now() - 12 * 3_600_000)).toBeLessThan(60_000);
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.getSetCookie()).toHaveLength(1);
+    const [pair = '', ...attributes] = cookieOf(response).split('; ');
+    expect(pair).toMatch(/^quillgate_session=[\w-]{43}$/);
+    const isFixed = (one: string) => !one.startsWith('Expires=');
+    expect(attributes.filter(isFixed).sort()).toEqual([
+      'HttpOnly',
+      'Max-Age=43200',
+      'Path=/admin',
+      'SameSite=Strict',
+    ]);
+    expect(app.logs()).not.toContain(pair.split('=')[1]);
+    expect(response.headers.get('access-control-allow-origin')).toBeNull();
+  });
+
+  it('has it sent by TLS alone where it came by TLS', async () => {
+    const cookie = cookieOf(await signIn(undefined, { 'X-Forwarded-Proto': 'https' }));
+    expect(cookie.split('; ')).toContain('Secure');
+  });
+
+  it('is 401 alike for a wrong secret and for a name that nobody has', async () => {
+    const [wrong, nobody] = [
+      await signIn({ name: 'ann', secret: 'x' }),
+      await signIn({ name: 'eve', secret: 'x' }),
+    ];
+    const withoutId = async (response: Response) => ({
+      ...((await response.json()) as object),
+      requestId: '',
+    });
+    expect([wrong.status, nobody.status]).toEqual([401, 401]);
+    expect(await withoutId(wrong)).toEqual(await withoutId(nobody));
+    expect(wrong.headers.getSetCookie()).toEqual([]);
+    expect(wrong.headers.get('www-authenticate')).toBe('Bearer realm="admin"');
+  });
+
+  it('is 403 without the role, and from a page of another origin', async () => {
+    const { status, headers } = await signIn({ name: 'user', secret: 'secret' });
+    expect([status, headers.getSetCookie()]).toEqual([403, []]);
+    const foreign: Headers[] = [
+      { 'Sec-Fetch-Site': 'cross-site' },
+      { 'Sec-Fetch-Site': 'cross-site', Authorization: 'Bearer operator' },
+    ];
+    for (const headers of foreign) {
+      const response = await signIn(undefined, headers);
+      expect([response.status, response.headers.getSetCookie()]).toEqual([403, []]);
+      expect(await response.json()).toMatchObject({ code: 'cross_origin' });
+    }
+    const body = JSON.stringify({ name: 'ann', secret: 'secret' });
+    expect((await ask('POST', json, { body })).status).toBe(403);
+  });
+
+  it.each([
+    [{ name: 'ann' }, '/secret'],
+    [{ secret: 'secret' }, '/name'],
+    [{ name: 'a'.repeat(513), secret: 'secret' }, '/name'],
+    [{ name: 'ann', secret: '🎉'.repeat(513) }, '/secret'],
+    [{ name: ['ann'], secret: 'secret' }, '/name'],
+    [{ name: 'ann\0', secret: 'secret' }, '/name'],
+    [{ name: 'ann', secret: { $ne: 1 } }, '/secret'],
+    [{ name: 'ann', secret: 'secret', canary: 'canary' }, ''],
+    [[], ''],
+    [null, ''],
+    ['"ann"', ''],
+  ])('is 400 with a pointer for %j', async (body, pointer) => {
+    const response = await signIn(body);
+    expect(response.status).toBe(400);
+    const text = await response.text();
+    expect(JSON.parse(text)).toMatchObject({ code: 'invalid_request', errors: [{ pointer }] });
+    expect(text).not.toContain('canary');
+  });
+
+  it.each([
+    [400, 'no JSON', '{"name"', {}],
+    [400, 'nothing', '', {}],
+    [400, 'too deep', '['.repeat(100), {}],
+    [400, 'too many values', `[${'1,'.repeat(300)}1]`, {}],
+    [413, 'too large', JSON.stringify({ name: 'a'.repeat(20_000), secret: '' }), {}],
+    [415, 'a form', 'name=ann&secret=secret', { 'Content-Type': 'application/x-www-form-urlencoded' }],
+    [415, 'plain text', '{"name":"ann","secret":"secret"}', { 'Content-Type': 'text/plain' }],
+  ])('is %i for a body that is %s', async (status, _what, body, headers: Headers) => {
+    expect((await signIn(body, headers)).status).toBe(status);
+  });
+
+  it('is 503 without the database, for whoever has the right secret', async () => {
+    store.isDown = true;
+    const response = await signIn();
+    expect([response.status, response.headers.getSetCookie()]).toEqual([503, []]);
+    expect(await response.json()).toMatchObject({ code: 'database_unavailable' });
+    expect((await signIn({ name: 'ann', secret: 'x' })).status).toBe(401);
+  });
+
+  it('says who has signed in, and never with what', async () => {
+    await signIn({ name: 'zoe', secret: 'canary-of-a-secret' });
+    await signIn({ name: 'canary-of-a-name', secret: 'canary-of-a-secret' });
+    expect(app.logs()).toContain('login refused');
+    expect(app.logs()).not.toContain('canary-of');
+    await signIn({ name: 'zoe', secret: 'secret' });
+    expect(app.logs()).toMatch(/"user":"zoe".*signed in/);
+  });
+});
+
+describe('GET /admin/session', () => {
+  it('says who is signed in, also without the database', async () => {
+    const headers = await signedIn();
+    store.isDown = true;
+    const response = await ask('GET', { Cookie: headers.Cookie });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({
+      user: { id: 'id of ann', name: 'ann' },
+      expiresAt: expect.any(String),
+    });
+    const pools = await ask('GET', { Cookie: headers.Cookie }, { path: '/admin/pools' });
+    expect(pools.status).toBe(200);
+  });
+
+  it('is 401 without a session, also with a token', async () => {
+    const callers: Headers[] = [
+      {},
+      { Authorization: 'Bearer operator' },
+      { Cookie: `quillgate_session=${'x'.repeat(43)}` },
+    ];
+    for (const headers of callers) expect((await ask('GET', headers)).status).toBe(401);
+  });
+
+  it('is no way in below other addresses', async () => {
+    const headers = await signedIn();
+    for (const path of ['/chat', '/v1/chat/completions', '/blogs']) {
+      const response = await ask('POST', { ...headers, ...json, 'X-LLM': 'openai' }, { path, body: '{}' });
+      expect(response.status, path).toBe(401);
+    }
+  });
+});
+
+describe('DELETE /admin/session', () => {
+  it('ends this session, and takes the cookie back', async () => {
+    const [one, two] = [await signedIn(), await signedIn()];
+    const response = await ask('DELETE', one);
+    expect(response.status).toBe(204);
+    expect(cookieOf(response)).toMatch(/^quillgate_session=; Path=\/admin; Expires=Thu, 01 Jan 1970/);
+    expect((await ask('GET', one)).status).toBe(401);
+    expect((await ask('DELETE', one)).status).toBe(401);
+    expect((await ask('GET', two)).status).toBe(200);
+  });
+
+  it('ends all of the user, and of nobody else', async () => {
+    const [one, two, other] = [await signedIn('eve'), await signedIn('eve'), await signedIn('ann')];
+    expect((await ask('DELETE', one, { path: '/admin/session?everywhere=true' })).status).toBe(204);
+    expect((await ask('GET', two)).status).toBe(401);
+    expect((await ask('GET', other)).status).toBe(200);
+    expect((await ask('DELETE', other, { path: '/admin/session?everywhere=false' })).status).toBe(204);
+  });
+
+  it.each(['everywhere=yes', 'everywhere=', 'everywhere', 'everywhere=true&everywhere=false'])(
+    'is 400 for %s',
+    async (query) => {
+      const headers = await signedIn();
+      const response = await ask('DELETE', headers, { path: `/admin/session?${query}` });
+      expect(response.status).toBe(400);
+      expect(await response.json()).toMatchObject({ errors: [{ pointer: 'everywhere' }] });
+      expect((await ask('GET', headers)).status).toBe(200);
+    },
+  );
+
+  it('is refused from pages of other origins, and 503 without the database', async () => {
+    const headers = await signedIn();
+    expect((await ask('DELETE', { Cookie: headers.Cookie })).status).toBe(403);
+    store.isDown = true;
+    expect((await ask('DELETE', headers)).status).toBe(503);
+    expect((await ask('GET', headers)).status).toBe(200);
+  });
+});
+
+describe('a stream', () => {
+  it('ends with the session that it began with', async () => {
+    const headers = await signedIn();
+    const left = new AbortController();
+    const stream = await ask('GET', headers, { path: '/admin/events', signal: left.signal });
+    expect(stream.status).toBe(200);
+    await ask('DELETE', headers);
+    const text = await Promise.race([stream.text(), delay(5000, 'goes on', { ref: false })]);
+    expect(text).toMatch(/event: error\ndata: .*"code":"unauthorized"/);
+    left.abort();
+  });
+});
+
+it('takes no other method', async () => {
+  const response = await ask('PUT', await signedIn());
+  expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD, POST, DELETE']);
+});
