@@ -28,17 +28,32 @@ export function checkName(name: string): string {
  * Name of the user whose credentials the API gets from its environment: CHAT_USERNAME, or the one `npm start` made when this is
  * its database. Undefined when neither is known here.
  */
-export function firstName({ CHAT_USERNAME, DATABASE_URL, DATA_DIR }: Config): string | undefined {
-  return CHAT_USERNAME ?? (DATABASE_URL === undefined ? generatedName(DATA_DIR) : undefined);
+export const firstName = ({ CHAT_USERNAME, ...config }: FirstNames): string | undefined =>
+  CHAT_USERNAME ?? generatedName(config, 'chat-credentials');
+
+/** The same of ADMIN_USERNAME. */
+const adminName = ({ ADMIN_USERNAME, ...config }: FirstNames): string | undefined =>
+  ADMIN_USERNAME ?? generatedName(config, 'admin-credentials');
+
+type FirstNames = Pick<Config, 'CHAT_USERNAME' | 'ADMIN_USERNAME' | 'DATABASE_URL' | 'DATA_DIR'>;
+
+/** The variables that give the user of this name another secret beside that of the database; undefined when none do, or it is not known here. */
+export function secretVariablesOf(config: Config, name: string): string | undefined {
+  if (name === firstName(config)) return 'CHAT_USERNAME and CHAT_PASSWORD';
+  return name === adminName(config) ? 'ADMIN_USERNAME and ADMIN_PASSWORD' : undefined;
 }
 
 /** Default owner of a token and author of a post: the same as for the tokens of the environment. */
 export const ownerByDefault = (config: Config): string => firstName(config) ?? defaultOwner(config);
 
 /** `npm start` writes `name:secret` to this file. */
-function generatedName(dataDir: string): string | undefined {
+function generatedName(
+  { DATABASE_URL, DATA_DIR }: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
+  file: string,
+): string | undefined {
+  if (DATABASE_URL !== undefined) return undefined;
   try {
-    return /^([^:]+):/.exec(readFileSync(join(dataDir, 'chat-credentials'), 'utf8'))?.[1];
+    return /^([^:]+):/.exec(readFileSync(join(DATA_DIR, file), 'utf8'))?.[1];
   } catch {
     // It does not exist, or we may not read it.
     return undefined;

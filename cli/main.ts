@@ -68,12 +68,12 @@ function addStatusCommand(quillgate: Command, environment: Environment): void {
 }
 
 function addUserCommands(quillgate: Command, environment: Environment): void {
-  const users = quillgate.command('users').description('manage the users of the chat service');
+  const users = quillgate.command('users').description('manage users, of chat and of the console');
   users
     .command('add <name>')
     .alias('create')
     .description('add a user and print the secret, which is not shown again')
-    .option('--role <role>', 'user or admin (default: user); admin is reserved, nothing asks for it yet')
+    .option('--role <role>', 'user, or admin, who may sign in to the console (default: user)')
     .option('--json', 'print JSON: id, name and secret')
     .action(async (name, options) =>
       (await import('./commands/users.js')).addUser(environment, name, options),
@@ -83,6 +83,13 @@ function addUserCommands(quillgate: Command, environment: Environment): void {
     .description('list the users of the database; the one of CHAT_USERNAME need not be among them')
     .option('--json', 'print JSON')
     .action(async (options) => (await import('./commands/users.js')).listUsers(environment, options));
+  users
+    .command('reset <name>')
+    .description('give a user a new secret and print it, which is not shown again; ends their sessions')
+    .option('--json', 'print JSON: id, name and secret')
+    .action(async (name, options) =>
+      (await import('./commands/users.js')).resetUser(environment, name, options),
+    );
   users
     .command('remove <name>')
     .description('remove a user and revoke the access tokens; the name may be given again, to another user')

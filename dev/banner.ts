@@ -1,7 +1,7 @@
 import type { Config } from '../shared/config/config.js';
 import { poolSettings } from '../shared/config/pool-settings.js';
 import type { ProviderId } from '../shared/contract.js';
-import type { ChatCredentials, StartToken } from './credentials.js';
+import type { Credentials, StartToken } from './credentials.js';
 import { toMakeReal } from './simulated-providers.js';
 
 interface Facts {
@@ -10,7 +10,8 @@ interface Facts {
   /** Undefined when every provider is real. */
   simulatorUrl: string | undefined;
   simulated: ProviderId[];
-  credentials: ChatCredentials;
+  credentials: Credentials;
+  admin: Credentials;
   tokens: { blog: StartToken; chat: StartToken };
   logDir: string;
 }
@@ -25,12 +26,13 @@ export function originOf({ HOST, PORT }: Pick<Config, 'HOST' | 'PORT'>): string 
 
 /** The text of `npm start` once everything runs. */
 export function banner(facts: Facts): string {
-  const { config, workerPort, simulatorUrl, credentials, tokens, logDir } = facts;
+  const { config, workerPort, simulatorUrl, credentials, admin, tokens, logDir } = facts;
   const origin = originOf(config);
   return `
 Quillgate is up.
 
   Front page ${origin}/
+  Console    ${origin}/admin
   Chat       ${urlUnder(config.CHAT_BASE_URL, '/chat')}   also ${urlUnder(config.CHAT_BASE_URL_ALT, '/chat')}
   Blog       ${urlUnder(config.BLOG_BASE_URL, '/blogs')}   feeds: ${urlUnder(config.BLOG_BASE_URL, '/feed.json')} and /feed.xml
   API docs   ${origin}/docs   and ${origin}/openapi.json
@@ -48,7 +50,9 @@ ${config.WORKER_PROVIDERS.map((id) => describe(id, facts)).join('\n')}${
 
 Credentials
   Chat user  ${credentials.username}
-  Password   ${credentials.file ? `${credentials.password}   (kept in ${credentials.file})` : 'as set in the environment'}
+  Password   ${passwordLine(credentials)}
+  Console    ${admin.username}
+  Password   ${passwordLine(admin)}
   Chat token ${tokenLine(tokens.chat)}
   Blog token ${tokenLine(tokens.blog)}
 
@@ -63,6 +67,9 @@ ${blogCurls(facts).join('\n')}
 Ctrl-C stops everything; the data stays.
 `;
 }
+
+const passwordLine = ({ password, file }: Credentials): string =>
+  file ? `${password}   (kept in ${file})` : 'as set in the environment';
 
 const tokenLine = ({ token, file }: StartToken): string =>
   file ? `${token}   (kept in ${file})` : 'as set in the environment';

@@ -3,8 +3,8 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, ConfigError } from '../shared/config/config.js';
 
-/** The chat user of `npm start`. */
-export interface ChatCredentials {
+/** A user of `npm start`. */
+export interface Credentials {
   username: string;
   password: string;
   /** Holds `name:secret` on one line, as `curl -u` takes it; absent when the environment names the user. */
@@ -18,15 +18,42 @@ export interface StartToken {
   file: string | undefined;
 }
 
-/** The user that the environment names, else the one made at the first start and kept in the data folder. */
-export function chatCredentials(config: Config): ChatCredentials {
-  const { CHAT_USERNAME: username, CHAT_PASSWORD: password, DATA_DIR } = config;
+/** The chat user that the environment names, else the one made at the first start and kept in the data folder. */
+export const chatCredentials = ({ CHAT_USERNAME, CHAT_PASSWORD, DATA_DIR }: Config): Credentials =>
+  credentialsOf({
+    ...{ prefix: 'CHAT', username: CHAT_USERNAME, password: CHAT_PASSWORD },
+    ...{ file: join(DATA_DIR, 'chat-credentials'), name: 'demo' },
+  });
+
+/** The user of the console, in the same way; `chat` is the other one. */
+export function adminCredentials(config: Config, chat: Credentials): Credentials {
+  const { ADMIN_USERNAME, ADMIN_PASSWORD, DATA_DIR } = config;
+  const admin = credentialsOf({
+    ...{ prefix: 'ADMIN', username: ADMIN_USERNAME, password: ADMIN_PASSWORD },
+    ...{ file: join(DATA_DIR, 'admin-credentials'), name: chat.username === 'admin' ? 'operator' : 'admin' },
+  });
+  if (admin.username !== chat.username) return admin;
+  const files = [admin.file, chat.file].flatMap((file) => file ?? []).join(' or ');
+  throw new ConfigError([`ADMIN_USERNAME: must not be that of the chat user; delete ${files} for another`]);
+}
+
+interface Wanted {
+  prefix: 'CHAT' | 'ADMIN';
+  /** As the environment has them. */
+  username: string | undefined;
+  password: string | undefined;
+  /** Where they are kept when the environment has none, and the name that is made then. */
+  file: string;
+  name: string;
+}
+
+function credentialsOf({ prefix, username, password, file, name }: Wanted): Credentials {
   if (username && password) return { username, password, file: undefined };
-  if (username) throw new ConfigError(['CHAT_PASSWORD: must be set together with CHAT_USERNAME']);
-  if (password) throw new ConfigError(['CHAT_USERNAME: must be set together with CHAT_PASSWORD']);
-  const file = join(DATA_DIR, 'chat-credentials');
+  const [set, unset] = username ? ['USERNAME', 'PASSWORD'] : ['PASSWORD', 'USERNAME'];
+  if (username || password)
+    throw new ConfigError([`${prefix}_${unset}: must be set together with ${prefix}_${set}`]);
   const kept = /^([^:]+):(.{16,})$/.exec(
-    keptLine(file, () => `demo:${randomBytes(18).toString('base64url')}`),
+    keptLine(file, () => `${name}:${randomBytes(18).toString('base64url')}`),
   );
   if (kept?.[1] && kept[2]) return { username: kept[1], password: kept[2], file };
   throw new ConfigError([`DATA_DIR: ${file} does not hold name:secret; delete it to get a new user`]);

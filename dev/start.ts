@@ -7,8 +7,9 @@ import { StartupError } from '../shared/runtime/program.js';
 import { banner, originOf } from './banner.js';
 import { type SpawnedProgram, spawnChild } from './child-program.js';
 import {
+  adminCredentials,
   blogToken,
-  type ChatCredentials,
+  type Credentials,
   chatCredentials,
   chatToken,
   type StartToken,
@@ -88,6 +89,7 @@ async function startEverything(
   const withSimulator = simulated.length > 0 && config.SIMULATOR_URL === undefined;
   await refuseUnusablePorts(config, { withSimulator });
   const credentials = chatCredentials(config);
+  const admin = adminCredentials(config, credentials);
   const tokens = { blog: blogToken(config), chat: chatToken(config) };
   const { postgres, databaseUrl } = await prepareDatabase(config, { lifecycle, report });
 
@@ -101,7 +103,11 @@ async function startEverything(
   const run = programRunner({ environment, logDir: dataDir.logs, graceMs, lifecycle });
   const simulator = withSimulator ? run('simulator', {}, ['--port', `${config.SIMULATOR_PORT}`]) : undefined;
   const simulatorUrl = simulator ? `http://127.0.0.1:${await simulator.listening}` : config.SIMULATOR_URL;
-  const variables = variablesOf({ ...config, DATABASE_URL: databaseUrl }, credentials, tokens);
+  const variables = variablesOf(
+    { ...config, DATABASE_URL: databaseUrl },
+    { chat: credentials, admin },
+    tokens,
+  );
   // Everything runs here, and the banner says who is simulated.
   const worker = run('worker', { ...variables, SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' });
   const api = run('api', variables);
@@ -110,7 +116,8 @@ async function startEverything(
   stopWhenOneEnds(parts, lifecycle);
 
   const workerPort = await worker.listening;
-  const facts = { config, workerPort, simulatorUrl, simulated, credentials, tokens, logDir: dataDir.logs };
+  const reached = { workerPort, simulatorUrl, logDir: dataDir.logs };
+  const facts = { config, ...reached, simulated, credentials, admin, tokens };
   lifecycle.stopping.throwIfAborted();
   report.up();
   process.stdout.write(banner(facts));
@@ -134,14 +141,16 @@ async function prepareDatabase(
 /** What the API and the worker do not take from the environment as it is. */
 const variablesOf = (
   config: Config,
-  credentials: ChatCredentials,
+  users: Record<'chat' | 'admin', Credentials>,
   { blog, chat }: Record<'blog' | 'chat', StartToken>,
 ): Environment => ({
   HOST: config.HOST,
   PORT: String(config.PORT),
   DATABASE_URL: config.DATABASE_URL,
-  CHAT_USERNAME: credentials.username,
-  CHAT_PASSWORD: credentials.password,
+  CHAT_USERNAME: users.chat.username,
+  CHAT_PASSWORD: users.chat.password,
+  ADMIN_USERNAME: users.admin.username,
+  ADMIN_PASSWORD: users.admin.password,
   CHAT_BASE_URL: config.CHAT_BASE_URL,
   CHAT_BASE_URL_ALT: config.CHAT_BASE_URL_ALT,
   BLOG_BASE_URL: config.BLOG_BASE_URL,

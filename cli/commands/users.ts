@@ -4,7 +4,7 @@ import type { Environment } from '../../shared/config/config.js';
 import { type UserRole, userRoles } from '../../shared/contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
-import { actor, checkName, firstName } from '../identities.js';
+import { actor, checkName, secretVariablesOf } from '../identities.js';
 import { renderTable } from '../output/table.js';
 
 interface PrintOptions {
@@ -23,7 +23,7 @@ export async function addUser(environment: Environment, name: string, options: A
   const user = { name, secretHash: digestOf(secret), ...(role && { role }) };
   const id = await withDatabase(environment, (database) => createUserStore(database, actor()).add(user));
   if (id === undefined)
-    throw new StartupError(`There is a user ${name} already; remove it first to get a new secret.`);
+    throw new StartupError(`There is a user ${name} already; quillgate users reset gives a new secret.`);
   process.stderr.write(`The secret of ${name} for the chat service; it is not shown again.\n`);
   process.stdout.write(options.json ? `${JSON.stringify({ id, name, secret })}\n` : `${secret}\n`);
 }
@@ -57,19 +57,41 @@ export async function listUsers(environment: Environment, { json }: PrintOptions
 
 /** `quillgate users remove`: also removes the user's tokens. Throws `StartupError` when there is no such user. */
 export async function removeUser(environment: Environment, name: string): Promise<void> {
-  const { removed, tokensRevoked, isFirst } = await withDatabase(environment, async (database, config) => ({
+  const { removed, tokensRevoked, variables } = await withDatabase(environment, async (database, config) => ({
     ...(await createUserStore(database, actor()).remove(name)),
-    isFirst: name === firstName(config),
+    variables: secretVariablesOf(config, name),
   }));
-  if (!removed)
-    throw new StartupError(isFirst ? firstUser : 'There is no such user; see quillgate users list.');
+  if (!removed) throw noSuchUser(variables);
   const tokens = tokensRevoked === 1 ? 'access token' : 'access tokens';
   process.stdout.write(`Removed ${name} and revoked ${tokensRevoked} ${tokens}.\n`);
-  if (isFirst) process.stderr.write(`${firstUser}\n`);
+  if (variables) process.stderr.write(`${ofEnvironment(variables)}\n`);
 }
 
-const firstUser =
-  'The environment has a user of this name, whose secret is still good: unset CHAT_USERNAME and CHAT_PASSWORD to end that.';
+/**
+ * `quillgate users reset`: prints a new secret, which cannot be shown again; the old one and the user's sessions end. Throws
+ * `StartupError` when there is no such user.
+ */
+export async function resetUser(
+  environment: Environment,
+  name: string,
+  options: PrintOptions,
+): Promise<void> {
+  const secret = makeUserSecret();
+  const { id, variables } = await withDatabase(environment, async (database, config) => ({
+    id: await createUserStore(database, actor()).resetSecret(name, digestOf(secret)),
+    variables: secretVariablesOf(config, name),
+  }));
+  if (id === undefined) throw noSuchUser(variables);
+  process.stderr.write(`The new secret of ${name}; it is not shown again. The old one is good no more.\n`);
+  if (variables) process.stderr.write(`${ofEnvironment(variables)}\n`);
+  process.stdout.write(options.json ? `${JSON.stringify({ id, name, secret })}\n` : `${secret}\n`);
+}
+
+const noSuchUser = (variables: string | undefined): StartupError =>
+  new StartupError(variables ? ofEnvironment(variables) : 'There is no such user; see quillgate users list.');
+
+const ofEnvironment = (variables: string): string =>
+  `The environment has a user of this name, whose secret is still good: change or unset ${variables} to end that.`;
 
 function readRole(given: string | undefined): UserRole | undefined {
   const role = userRoles.find((known) => known === given);

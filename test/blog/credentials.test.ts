@@ -152,9 +152,8 @@ describe('a server', () => {
     const environment = await fresh();
     const { code, stderr } = await quillgate(['api'], environment);
     expect(code).toBe(1);
-    for (const way of ['CHAT_USERNAME', 'CHAT_PASSWORD', 'BLOG_TOKEN', 'CHAT_TOKEN', 'quillgate users add']) {
-      expect(stderr).toContain(way);
-    }
+    const variables = ['CHAT_USERNAME', 'CHAT_PASSWORD', 'ADMIN_USERNAME', 'BLOG_TOKEN', 'CHAT_TOKEN'];
+    for (const way of [...variables, 'quillgate users add']) expect(stderr).toContain(way);
     const made = JSON.parse((await quillgate(['tokens', 'create', '--json'], environment)).stdout);
     await quillgate(['tokens', 'revoke', made.id], environment);
     expect(await quillgate(['api'], environment)).toMatchObject({ code: 1, stderr });

@@ -45,11 +45,14 @@ describe('docker compose', { timeout: 120_000 }, () => {
     await project.run(makeCredentials);
     const file = join(project.dir, '.env');
     const made = readFileSync(file, 'utf8');
-    expect(made.match(/^[A-Z_]+=[0-9a-f]{48}$/gm)).toHaveLength(credentials.length);
+    expect(made.match(/^[A-Z_]+=[0-9a-f]{48}$/gm)).toHaveLength(credentials.length + 1);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     // npm start and the runners of a Procfile read the same file, and half a user is none.
     const elsewhere = { ...parseEnv(made), DATABASE_URL: 'postgres://127.0.0.1/none' };
-    expect(parseConfig(elsewhere, 'api')).toMatchObject({ CHAT_USERNAME: 'demo' });
+    expect(parseConfig(elsewhere, 'api')).toMatchObject({
+      CHAT_USERNAME: 'demo',
+      ADMIN_USERNAME: 'admin',
+    });
     await project.run(makeCredentials);
     expect(readFileSync(file, 'utf8')).toBe(made);
   });

@@ -82,6 +82,15 @@ async function stopsCleanly(
 /** Of a start that takes two seconds where nothing else runs. */
 const timeout = 240_000;
 
+async function signIn(console: string, [name, secret]: string[]): Promise<unknown> {
+  const response = await fetch(`${console}/session`, {
+    method: 'POST',
+    headers: { 'Sec-Fetch-Site': 'same-origin', 'Content-Type': 'application/json' },
+    body: JSON.stringify({ name, secret }),
+  });
+  return response.json();
+}
+
 describe('npm start', { timeout }, () => {
   it('explains itself, keeps credentials and data, and leaves nothing running', async (test) => {
     const place = await openPlace(test);
@@ -103,6 +112,11 @@ describe('npm start', { timeout }, () => {
     const credentials = readFileSync(join(place.dataDir, 'chat-credentials'), 'utf8');
     const [name, secret] = credentials.trim().split(':');
     expect(banner).toMatch(new RegExp(`Chat user +${name}\n +Password +${secret} `));
+    const admin = readFileSync(join(place.dataDir, 'admin-credentials'), 'utf8').trim().split(':');
+    expect(banner).toMatch(new RegExp(`Console +${admin[0]}\n +Password +${admin[1]} `));
+    expect(admin[1]).not.toBe(secret);
+    const [, console = ''] = /Console +(http:\S+)\n/.exec(banner) ?? [];
+    expect(await signIn(console, admin)).toMatchObject({ user: { name: 'admin' } });
     const token = readFileSync(join(place.dataDir, 'blog-token'), 'utf8');
     expect(banner).toContain(`Blog token ${token.trim()} `);
     const chatToken = readFileSync(join(place.dataDir, 'chat-token'), 'utf8').trim();
@@ -254,6 +268,8 @@ describe('npm start', { timeout }, () => {
 
   it.concurrent.for([
     ['CHAT_PASSWORD', { CHAT_USERNAME: 'ada' }],
+    ['ADMIN_USERNAME', { ADMIN_PASSWORD: 'not a secret in a test' }],
+    ['ADMIN_USERNAME', { ADMIN_USERNAME: 'demo', ADMIN_PASSWORD: 'not a secret in a test' }],
     ['PORT, WORKER_PORT, SIMULATOR_PORT', { PORT: '7001', WORKER_PORT: '7001' }],
     ['DATABASE_URL', { DATABASE_URL: 'postgres://someone:hunter2@127.0.0.1:1/x' }],
     ['DATA_DIR', { DATA_DIR: '/dev/null/data' }],

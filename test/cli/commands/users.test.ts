@@ -1,6 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken } from '../../../cli/commands/tokens.js';
-import { addUser, listUsers, removeUser } from '../../../cli/commands/users.js';
+import { addUser, listUsers, removeUser, resetUser } from '../../../cli/commands/users.js';
+import { createSessionStore } from '../../../db/access/sessions.js';
 import { createUserStore } from '../../../db/access/users.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { digestOf } from '../../../shared/access-token.js';
@@ -10,7 +11,7 @@ import { collectOutput } from '../output.js';
 const { database, url, stop } = await openTestDatabase();
 afterAll(stop);
 beforeEach(() => database.run((db) => db.execute(sql`truncate users, tokens`)));
-const environment = { DATABASE_URL: url, CHAT_USERNAME: 'first' };
+const environment = { DATABASE_URL: url, CHAT_USERNAME: 'first', ADMIN_USERNAME: 'operator' };
 
 /** Runs a command and gives what it printed. */
 async function run(command: (...rest: never[]) => Promise<void>, ...args: unknown[]) {
@@ -108,5 +109,34 @@ describe('removeUser', () => {
     const { stdout, stderr } = await run(removeUser, 'first');
     expect(stdout).toBe('Removed first and revoked 0 access tokens.\n');
     expect(stderr).toContain('unset CHAT_USERNAME');
+  });
+});
+
+describe('resetUser', () => {
+  it('prints a new secret once, and ends the old one and the sessions', async () => {
+    const { stdout: old } = await run(addUser, 'Zoë', { role: 'admin' });
+    const [id = ''] = (await createUserStore(database).list()).map((user) => user.id);
+    const sessions = createSessionStore(database);
+    const digest = digestOf('a session');
+    await sessions.create({ digest, user: { id, name: 'Zoë' }, lifetimeMs: 60_000 });
+    const { stdout, stderr } = await run(resetUser, 'Zoë', {});
+    expect(stdout).toMatch(/^[0-9A-Za-z]{32}\n$/);
+    expect(stdout).not.toBe(old);
+    expect(stderr).toBe('The new secret of Zoë; it is not shown again. The old one is good no more.\n');
+    const [user] = await createUserStore(database).digests();
+    expect(user).toMatchObject({ id, role: 'admin', secretHash: digestOf(stdout.trim()) });
+    expect(await sessions.find([digest])).toBeUndefined();
+    const { stdout: json } = await run(resetUser, 'Zoë', { json: true });
+    expect(JSON.parse(json)).toEqual({ id, name: 'Zoë', secret: expect.stringMatching(/^\w{32}$/) });
+  });
+
+  it('refuses a name it does not know, and says which secrets it cannot change', async () => {
+    await expect(run(resetUser, 'nobody', {})).rejects.toThrow('There is no such user');
+    await expect(run(resetUser, 'first', {})).rejects.toThrow('unset CHAT_USERNAME');
+    await expect(run(resetUser, 'operator', {})).rejects.toThrow('unset ADMIN_USERNAME');
+    await run(addUser, 'operator', {});
+    const { stdout, stderr } = await run(resetUser, 'operator', {});
+    expect(stdout).toMatch(/^\w{32}\n$/);
+    expect(stderr).toContain('change or unset ADMIN_USERNAME and ADMIN_PASSWORD');
   });
 });
