@@ -29,6 +29,12 @@ const adminMethods: Methods = {
   '/admin/pools': 'GET, HEAD',
   '/admin/pools/:provider': 'GET, HEAD, PUT',
   '/admin/events': 'GET, HEAD',
+  '/admin/users': 'GET, HEAD, POST',
+  '/admin/users/:name': 'DELETE',
+  '/admin/users/:name/secret': 'POST',
+  '/admin/tokens': 'GET, HEAD, POST',
+  '/admin/tokens/:id': 'DELETE',
+  '/admin/audit': 'GET, HEAD',
 };
 
 /** OpenAI's clients add it to the address of any server. */

@@ -17,10 +17,14 @@ import {
   errorFormats,
   openAiOperations,
 } from './addresses.js';
+import { auditQuery, tokenInput, tokenQuery, userInput, userQuery } from './admin/account-input.js';
+import { AuditController } from './admin/audit.controller.js';
 import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
 import { PoolSettingsController, type PoolSettingsControllerDeps } from './admin/pool-settings.controller.js';
 import { PoolsController, type PoolsControllerDeps } from './admin/pools.controller.js';
 import { SessionController, type SessionControllerDeps, signInBody } from './admin/session.controller.js';
+import { TokensController } from './admin/tokens.controller.js';
+import { type AccountsDeps, UsersController } from './admin/users.controller.js';
 import { blogOf } from './blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
 import { failuresAsPages } from './blog/failure-page.js';
@@ -61,7 +65,11 @@ export interface AppDeps {
   sitemap: Sitemap;
   providerStates: SiteDeps['providerStates'];
   /** What operators see. */
-  admin: PoolsControllerDeps & EventsControllerDeps & PoolSettingsControllerDeps & SessionControllerDeps;
+  admin: PoolsControllerDeps &
+    EventsControllerDeps &
+    PoolSettingsControllerDeps &
+    SessionControllerDeps &
+    AccountsDeps;
   authentication: Authentication;
   store: QueueStore;
   database: Pick<Database, 'check'>;
@@ -128,7 +136,10 @@ function addControllers(app: Express, deps: AppDeps): void {
     .add(PoolsController, () => new PoolsController(admin))
     .add(EventsController, () => new EventsController(admin))
     .add(PoolSettingsController, () => new PoolSettingsController(admin))
-    .add(SessionController, () => new SessionController(admin));
+    .add(SessionController, () => new SessionController(admin))
+    .add(UsersController, () => new UsersController(admin))
+    .add(TokensController, () => new TokensController(admin))
+    .add(AuditController, () => new AuditController(admin));
   app.locals.authentication = authentication;
   app.locals.jsonBody = jsonBody({
     maxBytes: config.MAX_BODY_BYTES,
@@ -174,12 +185,10 @@ const addMetricsRoute = (app: Express, instruments: ApiInstruments): void =>
 export const describeApi = (facts: DocumentFacts): object =>
   createDocument(facts, {
     bodies: {
-      PostInput: postInput,
-      PostPatch: postPatch,
-      PoolSettingsInput: newOverridesSchema,
-      SignInInput: signInBody,
+      ...{ PostInput: postInput, PostPatch: postPatch, PoolSettingsInput: newOverridesSchema },
+      ...{ SignInInput: signInBody, UserInput: userInput, TokenInput: tokenInput },
     },
-    query: postQuery,
+    queries: [postQuery, userQuery, tokenQuery, auditQuery],
     completion: completionBody,
   });
 

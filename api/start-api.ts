@@ -78,7 +78,7 @@ export async function serveApi(config: Config): Promise<void> {
   const fleet = new FleetState({ store, source: jobClient });
   const settings = new OperatorSettings({ config, database, source: jobClient });
   const events = new FleetEvents({ fleet, stopping: lifecycle.stopping });
-  const admin = { fleet, settings, events, sessions: authentication.sessions };
+  const admin = { database, fleet, settings, events, sessions: authentication.sessions };
   const seen = { places, models, providerStates, admin };
   const parts = { ...chat, ...openBlog(config, deps), authentication, ...seen };
   const app = createApp({ config, ...parts, ...watched, tracing });

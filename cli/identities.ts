@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { type Config, defaultOwner, environmentSchema } from '../shared/config/config.js';
+import { type Config, defaultOwner } from '../shared/config/config.js';
 import { StartupError } from '../shared/runtime/program.js';
+import { userName } from '../shared/user-name.js';
 
 /** Who runs the command, for the audit: the account of the operating system, and its machine. */
 export const actor = (): string => `${account()}@${hostname()}`;
@@ -18,8 +19,7 @@ function account(): string {
 
 /** Checks the name of a user or of a token's owner by the rule of CHAT_USERNAME. Throws `StartupError`. */
 export function checkName(name: string): string {
-  const [issue] = environmentSchema.shape.CHAT_USERNAME.safeParse(name).error?.issues ?? [];
-  if (issue !== undefined)
+  if (!userName.safeParse(name).success)
     throw new StartupError('A name has 1 to 128 characters, and no colon or control characters.');
   return name;
 }

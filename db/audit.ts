@@ -1,30 +1,40 @@
+import type { AuditEntry } from '../shared/accounts.js';
 import type { AuditAction } from '../shared/contract.js';
 import type { Database } from './database/client.js';
-import { desc, type SQL, sql } from './database/drizzle.js';
+import { and, desc, eq, type SQL, sql } from './database/drizzle.js';
 import { audit } from './schema.js';
 
-/** Something that an operator has done. */
-export interface AuditEntry {
-  /** RFC 3339 in UTC. */
-  at: string;
-  /** Who it was: the account of the operating system, and its machine. */
-  actor: string;
-  action: AuditAction;
-  /** Of the user or the token, or made from the name of the provider. */
-  targetId: string;
-  /** The user's name, that of the token's owner, or the provider. */
-  targetName: string;
-  /** Of settings: all that were set, and all that were set then. */
-  before?: unknown;
-  after?: unknown;
+/** Which entries are wanted; conditions that are absent hold for every one. */
+export interface AuditFilter {
+  limit: number;
+  /** Only what is older than the entry with this id. */
+  before?: string | undefined;
+  actor?: string | undefined;
+  action?: AuditAction | undefined;
+  /** By its name. */
+  target?: string | undefined;
 }
 
-/** The latest entries, newest first, at most `limit`. Throws `Failure('database_unavailable')`. */
-export async function listAudit(database: Database, limit: number): Promise<AuditEntry[]> {
+/** The latest entries, newest first. Throws `Failure('database_unavailable')`. */
+export async function listAudit(database: Pick<Database, 'run'>, filter: AuditFilter): Promise<AuditEntry[]> {
+  const { limit, before, actor, action, target } = filter;
+  const conditions = [
+    // Its time is read there: JavaScript would cut the microseconds off. Once the entry was pruned, so was all that is older.
+    before &&
+      sql`(${audit.at}, ${audit.id}) < (select at, id from ${audit} as entry where entry.id = ${before})`,
+    actor === undefined ? undefined : eq(audit.actor, actor),
+    action && eq(audit.action, action),
+    target === undefined ? undefined : eq(audit.targetName, target),
+  ];
   const rows = await database.run((db) =>
-    db.select().from(audit).orderBy(desc(audit.at), desc(audit.id)).limit(limit),
+    db
+      .select()
+      .from(audit)
+      .where(and(...conditions.filter((condition) => typeof condition === 'object')))
+      .orderBy(desc(audit.at), desc(audit.id))
+      .limit(limit),
   );
-  return rows.map(({ id: _, at, before, after, ...entry }) => ({
+  return rows.map(({ at, before, after, ...entry }) => ({
     at: at.toISOString(),
     ...entry,
     ...(after !== null && { before, after }),

@@ -160,6 +160,16 @@ export type AuditAction =
   | 'tokens.revoke'
   | 'pools.set';
 
+/** Every action, in the order they are listed to people. */
+export const auditActions: readonly AuditAction[] = [
+  'users.add',
+  'users.remove',
+  'users.reset',
+  'tokens.create',
+  'tokens.revoke',
+  'pools.set',
+];
+
 /** Why a request failed; the set is closed. */
 export type ProblemCode =
   | 'invalid_json'
@@ -172,6 +182,8 @@ export type ProblemCode =
   | 'not_found'
   | 'method_not_allowed'
   | 'slug_taken'
+  | 'name_taken'
+  | 'own_user'
   | 'precondition_failed'
   | 'payload_too_large'
   | 'unsupported_media_type'

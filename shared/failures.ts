@@ -52,6 +52,11 @@ export const failureKinds = {
     detail: 'This address does not support the method; see Allow.',
   }),
   slug_taken: kind(409, { title: 'Slug taken', detail: 'Another post has this slug.' }),
+  name_taken: kind(409, { title: 'Name taken', detail: 'There is a user of this name already.' }),
+  own_user: kind(409, {
+    title: 'Own user',
+    detail: 'Nobody can remove their own user; another operator can, or the command line.',
+  }),
   precondition_failed: kind(412, {
     title: 'Precondition failed',
     detail: 'The post has changed since; see ETag.',

@@ -1,7 +1,8 @@
 import { createSessionStore } from '../../db/access/sessions.js';
-import { createTokenStore, type TokenInfo } from '../../db/access/tokens.js';
+import { createTokenStore } from '../../db/access/tokens.js';
 import { createUserStore, firstUserOf, type UserIdentity } from '../../db/access/users.js';
 import type { Database } from '../../db/database/client.js';
+import type { TokenInfo } from '../../shared/accounts.js';
 import { type Config, defaultOwner } from '../../shared/config/config.js';
 import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import type { Log } from '../../shared/runtime/log.js';

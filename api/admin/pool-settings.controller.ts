@@ -19,9 +19,10 @@ import type { RequestHandler } from 'express';
 import { type Problem, type ProviderId, providerIds } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { PoolSettings, PoolSettingsInput } from '../../shared/fleet.js';
+import { newOverridesSchema } from '../../shared/protocol/settings.js';
 import type { AuthenticatedRequest } from '../access/authentication.js';
 import { readJsonBody } from '../http/json-body.js';
-import { invalidRequest } from '../http/validation.js';
+import { checkBody, invalidRequest } from '../http/validation.js';
 import type { OperatorSettings } from './operator-settings.js';
 import { parseOverrides } from './pool-settings.js';
 
@@ -29,12 +30,6 @@ import { parseOverrides } from './pool-settings.js';
 export interface PoolSettingsControllerDeps {
   settings: Pick<OperatorSettings, 'read' | 'replace'>;
 }
-
-/** The whole check of the body; the generated one knows no limits. */
-const checkSettings: RequestHandler = (request, _response, next) => {
-  parseOverrides(request.body);
-  next();
-};
 
 /** Before the body is read. */
 const checkProvider: RequestHandler = ({ params }, _response, next) => {
@@ -81,7 +76,7 @@ export class PoolSettingsController extends Controller {
    */
   @Put()
   @OperationId('replacePoolSettings')
-  @Middlewares(checkProvider, readJsonBody, checkSettings)
+  @Middlewares(checkProvider, readJsonBody, checkBody(newOverridesSchema))
   @SuccessResponse<{ ETag: string }>('200', 'The settings', 'application/json')
   @Response<Problem, { ETag: string }>('412', 'Somebody else has changed the settings')
   @Response<Problem>('413', 'Body too large')

@@ -1,11 +1,11 @@
 import type { Database } from '../../db/database/client.js';
 import type { PoolSetting } from '../../db/settings/pool-settings.js';
 import { changePoolSetting, listPoolSettings } from '../../db/settings/pool-settings.js';
-import type { ProblemError, ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
 import { copySettings, readSettings, type SettingsChannel } from '../../shared/queue/settings-records.js';
-import { invalidRequest } from '../http/validation.js';
+import { parseBody } from '../http/validation.js';
 
 /** What somebody wants a provider's settings to be. */
 export interface WantedSettings {
@@ -28,20 +28,7 @@ export interface ChangedSettings extends PoolSetting {
 }
 
 /** Settings from outside, such as a JSON body. Throws `invalid_request` with a pointer to each place that is wrong. */
-export function parseOverrides(given: unknown): PoolOverrides {
-  const { data, error } = newOverridesSchema.safeParse(given);
-  if (data) return data;
-  throw invalidRequest(error.issues.flatMap(toProblemErrors));
-}
-
-type Issue = NonNullable<ReturnType<typeof newOverridesSchema.safeParse>['error']>['issues'][number];
-
-/** Names of unknown settings are the caller's own; they are not repeated. */
-function toProblemErrors({ code, path, message }: Issue): ProblemError[] {
-  const detail =
-    code === 'unrecognized_keys' ? 'must have no other settings than the documented ones' : message;
-  return [{ pointer: path.map((part) => `/${String(part)}`).join(''), detail }];
-}
+export const parseOverrides = (given: unknown): PoolOverrides => parseBody(newOverridesSchema, given);
 
 /** The settings of a provider that count: those of the database, or newer ones that only the queue's store has. */
 export async function readPoolSettings(

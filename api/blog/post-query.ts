@@ -1,9 +1,8 @@
-import type { NextFunction, Request, Response } from 'express';
 import { z } from 'zod';
 import type { Position, PostFilter } from '../../db/posts/post-lists.js';
-import type { ProblemError } from '../../shared/contract.js';
 import { isBlank } from '../../shared/conversation.js';
-import { invalidRequest, text } from '../http/validation.js';
+import { checkQuery, pageLimit } from '../http/query.js';
+import { text } from '../http/validation.js';
 
 /** Query of `GET /blogs`. */
 export interface PostQuery {
@@ -33,7 +32,7 @@ export interface PostQuery {
 /** Checks each parameter as it was sent. */
 export const postQuery = z
   .object({
-    limit: z.string().regex(/^([1-9]\d?|1\d\d|200)$/, { error: 'must be a whole number from 1 to 200' }),
+    limit: pageLimit,
     cursor: z.string().refine((value) => fromCursor(value) !== undefined, 'is not a cursor of this list'),
     tag: text({ max: 50, blank: false }),
     author: text({ max: 200, blank: false }),
@@ -42,53 +41,8 @@ export const postQuery = z
   })
   .partial();
 
-/**
- * Refuses a query with invalid parameters. Runs before the generated check, whose errors are less precise, or missing.
- * Ignores unknown parameters. Throws `invalid_request`.
- */
-export function checkPostQuery(request: Request, _response: Response, next: NextFunction): void {
-  const { values, errors } = readQuery(request.originalUrl);
-  for (const { path, message } of postQuery.safeParse(values).error?.issues ?? []) {
-    errors.push({ pointer: String(path[0]), detail: message });
-  }
-  if (errors.length > 0) throw invalidRequest(errors);
-  // Replaces the query of the application's parser, which ignores everything after a thousand parameters. A copy each time: the generated
-  // check writes defaults into its own.
-  Object.defineProperty(request, 'query', { get: () => ({ ...values }) });
-  next();
-}
-
-/** The known parameters. The application's parser would turn undecodable bytes into U+FFFD. */
-function readQuery(url: string): { values: Record<string, string>; errors: ProblemError[] } {
-  const values: Record<string, string> = {};
-  const errors: ProblemError[] = [];
-  const start = url.indexOf('?');
-  for (const pair of start < 0 ? [] : url.slice(start + 1).split('&')) {
-    const [name = '', value = ''] = splitOnce(pair).map(decode);
-    if (!Object.hasOwn(postQuery.shape, name)) continue;
-    if (value === undecodable) errors.push({ pointer: name, detail: 'must be percent-encoded UTF-8' });
-    else if (Object.hasOwn(values, name)) errors.push({ pointer: name, detail: 'must be sent once' });
-    else values[name] = value;
-  }
-  return { values, errors };
-}
-
-function splitOnce(pair: string): [name: string, value: string] {
-  const equals = pair.indexOf('=');
-  return equals < 0 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)];
-}
-
-/** A lone surrogate, which no decoded text contains. */
-const undecodable = '\ud800';
-
-function decode(encoded: string): string {
-  if (/[^\x20-\x7e]/.test(encoded)) return undecodable;
-  try {
-    return decodeURIComponent(encoded.replaceAll('+', ' '));
-  } catch {
-    return undecodable;
-  }
-}
+/** See `checkQuery`. */
+export const checkPostQuery = checkQuery(postQuery);
 
 const defaultLimit = 100;
 

@@ -1,3 +1,4 @@
+import type { RequestHandler } from 'express';
 import { z } from 'zod';
 import type { ProblemError } from '../../shared/contract.js';
 import { isBlank } from '../../shared/conversation.js';
@@ -24,6 +25,27 @@ function hasAtMost(max: number, value: string): boolean {
   for (const _ of value) characters++;
   return characters <= max;
 }
+
+/** A JSON body of the schema. Throws `invalid_request` with a pointer to each place that is wrong. */
+export function parseBody<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
+  const { data, error, success } = schema.safeParse(body);
+  if (success) return data;
+  throw invalidRequest(error.issues.map(toProblemError));
+}
+
+/** The whole check of a body, before the generated one, which knows no limits. */
+export const checkBody =
+  (schema: z.ZodType): RequestHandler =>
+  (request, _response, next) => {
+    parseBody(schema, request.body);
+    next();
+  };
+
+/** Names of unknown fields are the caller's own; they are not repeated. */
+const toProblemError = ({ code, path, message }: z.core.$ZodIssue): ProblemError => ({
+  pointer: path.map((part) => `/${String(part)}`).join(''),
+  detail: code === 'unrecognized_keys' ? 'must have no other fields than the documented ones' : message,
+});
 
 /** The failure of a request with these errors, of which the answer lists the first 20. */
 export const invalidRequest = (errors: readonly ProblemError[]): Failure =>

@@ -42,6 +42,13 @@ const absent = {
   workers: [],
 } as const;
 
+const userId = '0c9f7d7e-52a1-4b8e-b0ce-1d2e3f405162';
+const token = {
+  ...{ id: '019a8f3e-5c71-7d2a-b3f4-0a1b2c3d4e60', owner: 'ann', scopes: ['chat'] },
+  ...{ createdAt: '2026-11-21T09:30:00.000Z', expiresAt: '2026-12-21T09:30:00.000Z' },
+  ...{ lastUsedAt: null, revokedAt: null },
+};
+
 export const schemaExamples: Readonly<Record<string, unknown>> = {
   ChatRequest: {
     messages: [
@@ -112,6 +119,27 @@ export const schemaExamples: Readonly<Record<string, unknown>> = {
     ],
     concurrency: { workers: 80, boundBy: 'workers' },
     workers: { live: 2, current: 2 },
+  },
+  UserInput: { name: 'ann', role: 'admin' },
+  UserSecret: { id: userId, name: 'ann', secret: 'x'.repeat(32) },
+  UserPage: {
+    data: [
+      { id: userId, name: 'ann', role: 'admin', hasSecret: true, createdAt: '2026-11-21T09:30:00.000Z' },
+    ],
+    next: null,
+  },
+  TokenInput: { owner: 'ann', scopes: ['chat'], expiresInDays: 30 },
+  NewToken: { token: `qg_${'x'.repeat(38)}`, info: token },
+  TokenPage: { data: [token], next: null },
+  AuditPage: {
+    data: [
+      {
+        ...{ id: '5f0f8f0e-3f4b-4c58-9d0e-6a1f0c7b2d11', at: '2026-11-21T09:30:00.000Z', actor: 'ann' },
+        ...{ action: 'pools.set', targetId: '2a1c9a55-6f7b-5d1e-8a50-1f3e5d7c9b20', targetName: 'openai' },
+        ...{ before: {}, after: { concurrency: 40 } },
+      },
+    ],
+    next: null,
   },
   Model: model,
   ModelPage: { object: 'list', data: [model] },

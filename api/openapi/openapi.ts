@@ -4,6 +4,7 @@ import { release } from '../../shared/runtime/release.js';
 import generated from '../generated/openapi.json' with { type: 'json' };
 import { describeOpenAi, openAiPath } from './openai-operations.js';
 import { schemaExamples } from './openapi-examples.js';
+import { inOrder, tags } from './openapi-order.js';
 
 /** What the document needs to know of the configuration. */
 export type DocumentFacts = Pick<
@@ -11,10 +12,10 @@ export type DocumentFacts = Pick<
   'CHAT_BASE_URL' | 'CHAT_BASE_URL_ALT' | 'BLOG_BASE_URL' | 'BLOG_READS'
 >;
 
-/** What checks requests: bodies by the name of their schema, and the query parameters. */
+/** What checks requests: bodies by the name of their schema, and the query parameters, whose names mean the same everywhere. */
 export interface RequestSchemas {
   readonly bodies: Readonly<Record<string, z.ZodObject>>;
-  readonly query: z.ZodObject;
+  readonly queries: readonly z.ZodObject[];
   /** The body of a chat completion. */
   readonly completion: z.ZodObject;
 }
@@ -75,21 +76,27 @@ const notAlwaysSent = new Set([
  * The OpenAPI 3.0 document: the one generated from the controllers, plus what the generator cannot express: addresses,
  * limits of requests, which headers are always sent, and who may read posts.
  */
-export function createDocument(facts: DocumentFacts, { bodies, query, completion }: RequestSchemas): object {
+export function createDocument(
+  facts: DocumentFacts,
+  { bodies, queries, completion }: RequestSchemas,
+): object {
   const document = structuredClone(generated) as unknown as Document;
   describeOpenAi(document, completion);
+  const parameters = Object.assign({}, ...queries.map(limitsOf)) as Record<string, Schema>;
   const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
   for (const operation of operations) {
     addRequestId(operation);
     markHeaders(operation);
     describeSecurity(operation, facts);
-    describeParameters(operation, limitsOf(query));
+    describeParameters(operation, parameters);
     describeTexts(operation);
   }
   for (const [path, operations] of Object.entries(document.paths))
     if (['/chat', openAiPath, adminPath].some((start) => path.startsWith(start)))
       Object.values(operations).forEach(describeNoStore);
-  const { PostQuery: _, ...schemas } = document.components.schemas;
+  const schemas = Object.fromEntries(
+    Object.entries(document.components.schemas).filter(([name]) => !name.endsWith('Query')),
+  );
   for (const [name, checked] of Object.entries(bodies)) addLimits(schemas[name], checked);
   offerMergePatch(document.paths['/blogs/{id}']?.patch);
   for (const [name, schema] of Object.entries(schemas)) completeSchema(name, schema);
@@ -113,34 +120,6 @@ const adminPath = '/admin/';
 /** OpenAI's API is under `/v1`, the operators' addresses under `/admin`, whatever the bases of the others are. */
 const serverOf = (path: string, { CHAT_BASE_URL, BLOG_BASE_URL }: DocumentFacts): string =>
   path.startsWith(openAiPath) || path.startsWith(adminPath) ? new URL(CHAT_BASE_URL).origin : BLOG_BASE_URL;
-
-/** In the order in which people use them; the generator sorts by file name. */
-const inOrder = (paths: Document['paths']) =>
-  Object.entries(paths).sort(([a], [b]) => firstPaths.indexOf(a) - firstPaths.indexOf(b));
-
-const firstPaths = [
-  ...['/chat', '/chat/{id}', '/v1/chat/completions', '/v1/models', '/v1/models/{id}'],
-  ...['/blogs', '/blogs/{id}', '/feed.json', '/feed.xml'],
-  ...['/admin/session', '/admin/pools', '/admin/pools/{provider}', '/admin/events'],
-];
-
-const tags = [
-  {
-    name: 'chat',
-    description: 'Conversations with the providers of language models. Basic: name and secret.',
-  },
-  {
-    name: 'openai',
-    description: "The same conversations for the clients of OpenAI's API. Bearer: an access token; or Basic.",
-  },
-  { name: 'blogs', description: 'Posts in Markdown. Bearer: an access token.' },
-  { name: 'feeds', description: 'The published posts, for feed readers.' },
-  {
-    name: 'admin',
-    description:
-      'For operators. Bearer: an access token with the scope admin; or the cookie of a session of the console.',
-  },
-];
 
 /** Explains the two versions: every upgrade changes the release; the API's version changes only when clients must. */
 const describeInfo = (info: Info): object => ({
@@ -197,6 +176,8 @@ const namedOtherwise: ReadonlySet<string> = new Set([
   'getModel',
   'getPoolSettings',
   'replacePoolSettings',
+  'removeUser',
+  'resetSecret',
   'getPost',
 ]);
 
@@ -205,11 +186,16 @@ function describeParameters(
   { parameters = [], operationId }: Operation,
   limits: Record<string, Schema>,
 ): void {
-  for (const { name, in: place, schema } of parameters) {
-    if (place === 'query' && !('default' in schema)) Object.assign(schema, limits[name]);
+  for (const parameter of parameters) {
+    const { name, in: place, schema } = parameter;
+    // Instead of a reference, beside which nothing may stand.
+    if (place === 'query' && !('default' in schema))
+      parameter.schema = { ...withoutReference(schema), ...limits[name] };
     if (place === 'path' && !namedOtherwise.has(operationId)) Object.assign(schema, { format: 'uuid' });
   }
 }
+
+const withoutReference = ({ $ref: _, ...schema }: Schema): Schema => schema;
 
 function addLimits(schema: Schema | undefined, checked: z.ZodObject): void {
   // What is unknown is ignored elsewhere.

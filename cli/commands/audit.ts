@@ -12,7 +12,9 @@ interface AuditOptions {
 /** `quillgate audit`: what was done to users, tokens and settings, newest first. Throws `StartupError` for bad options. */
 export async function printAudit(environment: Environment, { limit, json }: AuditOptions): Promise<void> {
   if (!/^[1-9]\d{0,5}$/.test(limit)) throw new StartupError('--limit must be a number from 1 to 999999.');
-  const entries = await withDatabase(environment, (database) => listAudit(database, Number(limit)));
+  const entries = await withDatabase(environment, (database) =>
+    listAudit(database, { limit: Number(limit) }),
+  );
   if (json) process.stdout.write(`${JSON.stringify(entries, null, 2)}\n`);
   else if (entries.length === 0) process.stderr.write('Nothing was done to users, tokens or settings yet.\n');
   else

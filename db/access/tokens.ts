@@ -1,24 +1,11 @@
 import { v7 as uuidv7, validate } from 'uuid';
+import type { TokenInfo } from '../../shared/accounts.js';
 import type { Scope } from '../../shared/contract.js';
 import { auditOf, unknownActor } from '../audit.js';
 import type { Database } from '../database/client.js';
-import { and, asc, eq, gt, isNull, lt, or, sql } from '../database/drizzle.js';
+import { and, asc, desc, eq, gt, isNull, lt, or, sql } from '../database/drizzle.js';
 import { tokens, users } from '../schema.js';
 import { notifyUsersChannel, type UserIdentity } from './users.js';
-
-/** An access token as operators see it; times are RFC 3339 in UTC. */
-export interface TokenInfo {
-  /** UUIDv7; says nothing about the token itself. */
-  id: string;
-  owner: string;
-  scopes: Scope[];
-  createdAt: string;
-  /** Null: never. */
-  expiresAt: string | null;
-  /** To the minute. */
-  lastUsedAt: string | null;
-  revokedAt: string | null;
-}
 
 /** The grant of a valid token: its scopes and its user. */
 export interface TokenGrant {
@@ -59,14 +46,19 @@ export interface TokenStore {
   markUsed(id: string): Promise<void>;
   /** Oldest first, including expired and revoked ones. */
   list(): Promise<TokenInfo[]>;
+  /** Newest first, from the first one before the token with an id. */
+  listNewest(part: { before?: string | undefined; limit: number }): Promise<TokenInfo[]>;
   /** False when there is no such token; a token that is revoked already keeps its time. */
   revoke(id: string): Promise<boolean>;
 }
 
+/** What runs statements. */
+type Runs = Pick<Database, 'run'>;
+
 const recently = sql`now() - interval '1 minute'`;
 
 /** The audit names `actor` for all changes. */
-export function createTokenStore(database: Database, actor = unknownActor): TokenStore {
+export function createTokenStore(database: Runs, actor = unknownActor): TokenStore {
   return {
     create: (token) => create(database, actor, token),
     find: (secretHash) => find(database, secretHash),
@@ -87,11 +79,24 @@ export function createTokenStore(database: Database, actor = unknownActor): Toke
       );
       return rows.map(toInfo);
     },
+    listNewest: (part) => listNewest(database, part),
     revoke: (id) => revoke(database, actor, id),
   };
 }
 
-async function create(database: Database, actor: string, token: NewToken): Promise<TokenInfo> {
+async function listNewest(
+  database: Runs,
+  { before, limit }: { before?: string | undefined; limit: number },
+): Promise<TokenInfo[]> {
+  const isBefore = before === undefined ? undefined : lt(tokens.id, before);
+  // By id, which is as good as by time (UUIDv7), and unique.
+  const rows = await database.run((db) =>
+    db.select().from(tokens).where(isBefore).orderBy(desc(tokens.id)).limit(limit),
+  );
+  return rows.map(toInfo);
+}
+
+async function create(database: Runs, actor: string, token: NewToken): Promise<TokenInfo> {
   const values = { ...token, id: uuidv7(), expiresAt: token.expiresAt ?? null };
   const [row] = await database.run((db) => {
     const created = db.$with('created').as(db.insert(tokens).values(values).returning());
@@ -108,7 +113,7 @@ async function create(database: Database, actor: string, token: NewToken): Promi
   return toInfo(row);
 }
 
-async function revoke(database: Database, actor: string, id: string): Promise<boolean> {
+async function revoke(database: Runs, actor: string, id: string): Promise<boolean> {
   if (!validate(id)) return false;
   const isToken = eq(tokens.id, id);
   const [row] = await database.run((db) => {
@@ -130,7 +135,7 @@ async function revoke(database: Database, actor: string, id: string): Promise<bo
   return row !== undefined;
 }
 
-async function find(database: Database, secretHash: Buffer): Promise<TokenGrant | undefined> {
+async function find(database: Runs, secretHash: Buffer): Promise<TokenGrant | undefined> {
   const { id, scopes } = tokens;
   const usedRecently = sql<boolean>`coalesce(${tokens.lastUsedAt} >= ${recently}, false)`;
   const fields = { id, secretHash: tokens.secretHash, user: identity, scopes, usedRecently };
@@ -146,7 +151,7 @@ async function find(database: Database, secretHash: Buffer): Promise<TokenGrant 
   return row;
 }
 
-function listActive(database: Database): Promise<ActiveToken[]> {
+function listActive(database: Runs): Promise<ActiveToken[]> {
   const { id, scopes, secretHash, expiresAt } = tokens;
   const expiresInMs = sql<number | null>`(extract(epoch from ${expiresAt} - now()) * 1000)::float8`;
   const fields = { id, secretHash, user: identity, scopes, expiresInMs };

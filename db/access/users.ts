@@ -1,21 +1,10 @@
 import { v5 as uuidv5 } from 'uuid';
+import type { UserInfo } from '../../shared/accounts.js';
 import type { UserRole } from '../../shared/contract.js';
 import { auditOf, unknownActor } from '../audit.js';
 import type { Database } from '../database/client.js';
-import { asc, eq, exists, isNull, type SQL, type SQLWrapper, sql } from '../database/drizzle.js';
+import { asc, eq, exists, gt, isNull, type SQL, type SQLWrapper, sql } from '../database/drizzle.js';
 import { sessions, tokens, users } from '../schema.js';
-
-/** A user as operators see it. */
-export interface UserInfo {
-  /** UUID; a name that is used again after a removal gets another one. */
-  id: string;
-  name: string;
-  role: UserRole;
-  /** Whether the user may chat; a user without a secret has only tokens. */
-  hasSecret: boolean;
-  /** RFC 3339 in UTC. */
-  createdAt: string;
-}
 
 /** The user of a secret or a token. */
 export interface UserIdentity {
@@ -67,10 +56,13 @@ export interface UserStore {
    * is no such user.
    */
   resetSecret(name: string, secretHash: Buffer): Promise<string | undefined>;
-  /** By name. */
-  list(): Promise<UserInfo[]>;
+  /** By name, from the first one after a name; all, unless there is a limit. */
+  list(part?: { after?: string | undefined; limit?: number }): Promise<UserInfo[]>;
   digests(): Promise<UserDigest[]>;
 }
+
+/** What runs statements. */
+type Runs = Pick<Database, 'run'>;
 
 /** The channel that is notified, without a payload, of every committed change of the users and their tokens. */
 export const usersChannel = 'quillgate_users';
@@ -79,21 +71,12 @@ export const usersChannel = 'quillgate_users';
 export const notifyUsersChannel = sql<string>`pg_notify(${usersChannel}, '')`;
 
 /** The audit names `actor` for all changes. */
-export function createUserStore(database: Database, actor = unknownActor): UserStore {
+export function createUserStore(database: Runs, actor = unknownActor): UserStore {
   return {
     add: (user) => add(database, actor, user),
     remove: (name) => remove(database, actor, name),
     resetSecret: (name, secretHash) => resetSecret(database, actor, { name, secretHash }),
-    list: async () => {
-      const rows = await database.run((db) => db.select().from(users).orderBy(asc(users.name)));
-      return rows.map(({ id, name, role, secretHash, createdAt }) => ({
-        id,
-        name,
-        role,
-        hasSecret: secretHash.length > 0,
-        createdAt: createdAt.toISOString(),
-      }));
-    },
+    list: (part) => list(database, part),
     digests: () => {
       const { id, name, createdAt, secretHash, role } = users;
       const fields = { id, name, createdAt, secretHash, role };
@@ -102,7 +85,20 @@ export function createUserStore(database: Database, actor = unknownActor): UserS
   };
 }
 
-async function add(database: Database, actor: string, user: NewUser): Promise<string | undefined> {
+async function list(database: Runs, { after, limit }: { after?: string | undefined; limit?: number } = {}) {
+  const rows = await database.run((db) => {
+    const isAfter = after === undefined ? undefined : gt(users.name, after);
+    const sorted = db.select().from(users).where(isAfter).orderBy(asc(users.name));
+    return limit === undefined ? sorted : sorted.limit(limit);
+  });
+  return rows.map(({ id, name, role, secretHash, createdAt }) => ({
+    ...{ id, name, role },
+    hasSecret: secretHash.length > 0,
+    createdAt: createdAt.toISOString(),
+  }));
+}
+
+async function add(database: Runs, actor: string, user: NewUser): Promise<string | undefined> {
   const { name: _, ...given } = user;
   const [row] = await database.run((db) => {
     const added = db.$with('added').as(
@@ -119,7 +115,7 @@ async function add(database: Database, actor: string, user: NewUser): Promise<st
   return row?.id;
 }
 
-async function remove(database: Database, actor: string, name: string) {
+async function remove(database: Runs, actor: string, name: string) {
   const [row] = await database.run((db) => {
     const removed = db
       .$with('removed')
@@ -154,7 +150,7 @@ async function remove(database: Database, actor: string, name: string) {
 }
 
 async function resetSecret(
-  database: Database,
+  database: Runs,
   actor: string,
   { name, secretHash }: NewUser,
 ): Promise<string | undefined> {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { userName } from '../user-name.js';
 import {
   byteCount,
   count,
@@ -44,12 +45,6 @@ const fallback = (name: string) =>
     .describe(
       `Comma list of up to four providers or provider/model that are asked one after another when ${name} fails, for requests without X-LLM-Fallback; none unless set, because conversations then reach another company.`,
     );
-
-const userName = z
-  .string()
-  .min(1)
-  .max(128)
-  .regex(/^[^:\p{Cc}]*$/u, 'must not contain a colon or control characters');
 
 /** What the API serves, to whom, and how much of it. */
 export const apiVariables = {

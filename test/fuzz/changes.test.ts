@@ -11,5 +11,15 @@ describe('any request', () =>
       'getPoolSettings',
       'replacePoolSettings',
       'followFleet',
+      ...([
+        'listUsers',
+        'createUser',
+        'resetSecret',
+        'removeUser',
+        'listTokens',
+        'createToken',
+        'revokeToken',
+        'listAudit',
+      ] as const),
     ] as const),
   ]));

@@ -48,6 +48,14 @@ const statuses: Record<string, string[]> = {
     ...['500', '503'],
   ],
   followFleet: ['200', '400', '401', '403', '405', '429', '500'],
+  listUsers: [...read, '400'],
+  createUser: ['201', '400', '401', '403', '405', '409', '413', '415', '429', ...failures],
+  removeUser: ['204', '400', '401', '403', '404', '405', '409', '429', ...failures],
+  resetSecret: ['200', '400', '401', '403', '404', '405', '429', ...failures],
+  listTokens: [...read, '400'],
+  createToken: ['201', '400', '401', '403', '405', '413', '415', '429', ...failures],
+  revokeToken: ['204', '400', '401', '403', '404', '405', '429', ...failures],
+  listAudit: [...read, '400'],
 };
 
 describe('describeApi', () => {
@@ -105,6 +113,14 @@ describe('describeApi', () => {
       'getPoolSettings',
       'replacePoolSettings',
       'followFleet',
+      'listUsers',
+      'createUser',
+      'removeUser',
+      'resetSecret',
+      'listTokens',
+      'createToken',
+      'revokeToken',
+      'listAudit',
     ]);
   });
 

@@ -26,6 +26,8 @@ export interface DescribedOperation {
   readonly method: string;
   readonly path: string;
   readonly responses: Record<string, ResponseObject>;
+  /** Whether it has a body at all. */
+  readonly takesBody: boolean;
   /** Whether its schema takes a body of this media type. */
   acceptsBody(mediaType: string, value: unknown): boolean;
   /** Whether its schema takes the value of a query parameter; undefined for a parameter it does not know. */
@@ -69,6 +71,7 @@ function describe(ajv: Ajv, { method, path, operation }: PlacedOperation): Descr
     method: method.toUpperCase(),
     path,
     responses,
+    takesBody: operation.requestBody !== undefined,
     acceptsBody: (mediaType, value) => schemaAt('requestBody', 'content', mediaType, 'schema')(value),
     acceptsParameter: (name, value) => {
       const index = parameters.findIndex((parameter) => parameter.in === 'query' && parameter.name === name);

@@ -2,7 +2,9 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { XmlDocument } from 'libxml2-wasm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { NewToken } from '../../shared/accounts.js';
 import type { Post } from '../../shared/contract.js';
+import * as accounts from './account-requests.js';
 import { followFleet, getFleet, getPoolSettings, replacePoolSettings } from './admin-requests.js';
 import { cancelChat, chat, getChat } from './chat-requests.js';
 import { type Answer, type Client, type Header, openClient } from './client.js';
@@ -42,6 +44,7 @@ const plans: Record<OperationId, fc.Arbitrary<Plan>> = {
   getPoolSettings,
   replacePoolSettings,
   followFleet,
+  ...accounts,
 };
 
 /** What a run has to have met; otherwise it has tested less than it seems. */
@@ -64,6 +67,14 @@ const expectedStatuses: Record<OperationId, number[]> = {
   getPoolSettings: [200, 401, 403, 404, 405, 429],
   replacePoolSettings: [200, 400, 401, 403, 404, 405, 412, 413, 415, 429],
   followFleet: [200, 401, 403, 405, 429],
+  listUsers: [200, 400, 401, 403, 405, 429],
+  createUser: [201, 400, 401, 403, 405, 409, 413, 415, 429],
+  resetSecret: [200, 401, 403, 404, 405, 429],
+  removeUser: [204, 401, 403, 404, 405, 409, 429],
+  listTokens: [200, 400, 401, 403, 405, 429],
+  createToken: [201, 400, 401, 403, 405, 413, 415, 429],
+  revokeToken: [204, 401, 403, 404, 405, 429],
+  listAudit: [200, 400, 401, 403, 405, 429],
 };
 
 let world: World;
@@ -183,6 +194,7 @@ async function learn(id: OperationId, sent: SentPlan, { status, headers, body }:
   const { etag = '' } = headers;
   if (sent.odd || status > 201 || body === '') return;
   if (id.endsWith('Feed')) world.name(`tag ${sent.path}`, etag);
+  if (id === 'createToken') world.name('token', (JSON.parse(body) as NewToken).info.id);
   if (id === 'atomFeed' && !feedsRead.has(etag)) {
     XmlDocument.fromString(body).dispose();
     feedsRead.add(etag);

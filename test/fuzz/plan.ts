@@ -20,6 +20,14 @@ export const operationIds = [
   'getPoolSettings',
   'replacePoolSettings',
   'followFleet',
+  'listUsers',
+  'createUser',
+  'removeUser',
+  'resetSecret',
+  'listTokens',
+  'createToken',
+  'revokeToken',
+  'listAudit',
 ] as const;
 
 export type OperationId = (typeof operationIds)[number];

@@ -133,9 +133,11 @@ function judgeOddity({ method, path }: DescribedOperation, sent: SentPlan, statu
 
 const keeps = new Set(['POST', 'PUT', 'PATCH']);
 
+const listed: ReadonlySet<string> = new Set([...['/blogs', '/admin/users', '/admin/tokens', '/admin/audit']]);
+
 function judgeVerdicts(operation: DescribedOperation, sent: SentPlan, status: number): void {
-  if (keeps.has(sent.method)) judgeVerdict(verdictOnBody(operation, sent), status);
-  if (operation.path === '/blogs' && operation.method === 'GET') {
+  if (keeps.has(sent.method) && operation.takesBody) judgeVerdict(verdictOnBody(operation, sent), status);
+  if (listed.has(operation.path) && operation.method === 'GET') {
     judgeVerdict(verdictOnQuery(operation, sent.target), status);
   }
 }

@@ -9,7 +9,7 @@ const promised: [number, FailureCode[]][] = [
   [403, ['insufficient_scope', 'cross_origin']],
   [404, ['not_found']],
   [405, ['method_not_allowed']],
-  [409, ['slug_taken']],
+  [409, ['slug_taken', 'name_taken', 'own_user']],
   [412, ['precondition_failed']],
   [413, ['payload_too_large']],
   [415, ['unsupported_media_type']],

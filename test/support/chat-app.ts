@@ -45,9 +45,10 @@ export interface ChatApp {
 /** Nothing stops here. */
 const stopping = new AbortController().signal;
 
-/** By their tokens. */
+/** By their tokens; only one of them is an operator. */
 export const operators = new Map<string, Caller>([
   ['operator', { ...userNamed('operator'), scopes: ['admin'] }],
+  ['reader', { ...userNamed('reader'), scopes: ['blogs:read', 'chat'] }],
 ]);
 
 const authorization = `Basic ${btoa('user:secret')}`;
@@ -66,7 +67,7 @@ export async function startChatApp({
   fleet,
   settings,
   sessions = new SessionDirectory({ admin: undefined, first: undefined, sessions: new MemorySessions() }),
-  settingsDatabase = { run: () => Promise.reject(new Failure('database_unavailable')) },
+  adminDatabase = { run: () => Promise.reject(new Failure('database_unavailable')) },
 }: {
   reply?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
   variables?: Environment;
@@ -76,7 +77,8 @@ export async function startChatApp({
   fleet?: FleetSource;
   /** What knows the settings of the pools; nothing, as long as the queue has not been reached. */
   settings?: SettingsSource;
-  settingsDatabase?: Pick<Database, 'run'>;
+  /** What operators change. */
+  adminDatabase?: Pick<Database, 'run'>;
   /** The sessions of the console; everybody may sign in with `secret`, and is an operator unless the name is `user`. */
   sessions?: SessionDirectory;
 } = {}): Promise<ChatApp> {
@@ -106,9 +108,10 @@ export async function startChatApp({
     feeds: { feeds: createFeeds({ blog: blogOf(config), render: noContent, posts }) },
     sitemap: new Sitemap({ posts: createPostMap(database, { partSize: 10 }), baseUrl: 'http://localhost' }),
     admin: {
+      database: adminDatabase,
       fleet: fleetState,
       events: new FleetEvents({ fleet: fleetState, stopping }),
-      settings: new OperatorSettings({ config, database: settingsDatabase, source: () => settings }),
+      settings: new OperatorSettings({ config, database: adminDatabase, source: () => settings }),
       sessions,
     },
     authentication: {

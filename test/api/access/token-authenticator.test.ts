@@ -23,6 +23,7 @@ const untouchable: TokenStore = {
   listActive: () => Promise.reject(new Error('asked')),
   markUsed: () => Promise.reject(new Error('asked')),
   list: () => Promise.reject(new Error('asked')),
+  listNewest: () => Promise.reject(new Error('asked')),
   revoke: () => Promise.reject(new Error('asked')),
 };
 

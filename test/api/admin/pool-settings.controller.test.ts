@@ -29,7 +29,7 @@ beforeAll(async () => {
       },
       settingsChannel: { records, syncLimits: async () => {}, publish: async () => {} },
     },
-    settingsDatabase: {
+    adminDatabase: {
       run: (...query) => (isDatabaseUp ? database : openDown).run(...query),
     },
     variables: { OPENAI_CONCURRENCY: '7' },
@@ -111,7 +111,7 @@ describe('PUT /admin/pools/{provider}', () => {
     expect(settings.suggestion).toMatchObject({ concurrency: 11, perWorker: 6, jobs: 120 });
     expect(settingOf(settings, 'concurrency')).toMatchObject({ value: 40, source: 'override' });
     expect(await (await ask()).json()).toEqual(settings);
-    expect(await listAudit(database, 5)).toMatchObject([{ actor: 'operator', before: {} }]);
+    expect(await listAudit(database, { limit: 5 })).toMatchObject([{ actor: 'operator', before: {} }]);
     const reset = (await (await put({}, '"1"')).json()) as PoolSettings;
     expect(settingOf(reset, 'concurrency')).toMatchObject({ value: 7, source: 'environment' });
   });
@@ -146,7 +146,7 @@ describe('PUT /admin/pools/{provider}', () => {
     const response = await put(body, '"0"');
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ code: 'invalid_request', errors: [{ pointer }] });
-    expect(await listAudit(database, 5)).toEqual([]);
+    expect(await listAudit(database, { limit: 5 })).toEqual([]);
   });
 
   it('is 503 without the database', async () => {

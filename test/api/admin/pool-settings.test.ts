@@ -122,7 +122,7 @@ describe('changePoolSettings', () => {
   it('changes nothing while the store of the queue does not answer', async () => {
     store.isUp = false;
     expect((await failureOf(change(0, { concurrency: 3 }))).code).toBe('queue_unavailable');
-    expect(await listAudit(database, 10)).toEqual([]);
+    expect(await listAudit(database, { limit: 10 })).toEqual([]);
   });
 
   it('says when the store failed only after the change was made', async () => {

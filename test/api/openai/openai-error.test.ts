@@ -51,6 +51,8 @@ const table: Record<FailureCode, readonly [number, string, string, seconds?: str
   not_found: [404, 'invalid_request_error', 'false'],
   method_not_allowed: [405, 'invalid_request_error', 'false'],
   slug_taken: [409, 'invalid_request_error', 'false'],
+  name_taken: [409, 'invalid_request_error', 'false'],
+  own_user: [409, 'invalid_request_error', 'false'],
   precondition_failed: [412, 'invalid_request_error', 'false'],
   payload_too_large: [413, 'invalid_request_error', 'false'],
   unsupported_media_type: [415, 'invalid_request_error', 'false'],

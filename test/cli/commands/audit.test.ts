@@ -35,7 +35,9 @@ describe('printAudit', () => {
     await run(() => removeUser(environment, 'Zoë'));
 
     const [at, actor] = [expect.stringMatching(/^\d{4}-.*Z$/), `${userInfo().username}@${hostname()}`];
-    const entry = (action: string, targetId: string) => ({ at, actor, action, targetId, targetName: 'Zoë' });
+    const entry = (action: string, targetId: string) => ({
+      ...{ id: expect.any(String), at, actor, action, targetId, targetName: 'Zoë' },
+    });
     const found = await entries();
     // Those of one command have the same time.
     expect(found.slice(0, 2)).toEqual(

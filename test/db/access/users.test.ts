@@ -131,7 +131,7 @@ describe('createUserStore', () => {
     expect(hal?.secretHash).toEqual(digestOf('b'));
     expect(await tokensOf('hal')).toMatchObject([{ id: token, revokedAt: null }]);
     expect(await users.resetSecret('nobody', digestOf('b'))).toBeUndefined();
-    const entries = await listAudit(database, 100);
+    const entries = await listAudit(database, { limit: 100 });
     expect(entries.filter(({ action }) => action === 'users.reset')).toMatchObject([
       { targetId: id, targetName: 'hal' },
     ]);

@@ -22,8 +22,14 @@ describe('changePoolSetting', () => {
     });
     const changed = await change(1, { intake: 'paused' }, 'bob');
     expect(await listPoolSettings(database)).toEqual([changed]);
-    const entry = { at: isoTime, action: 'pools.set', targetId: expect.any(String), targetName: 'openai' };
-    expect(await listAudit(database, 10)).toEqual([
+    const entry = {
+      id: expect.any(String),
+      at: isoTime,
+      action: 'pools.set',
+      targetId: expect.any(String),
+      targetName: 'openai',
+    };
+    expect(await listAudit(database, { limit: 10 })).toEqual([
       { ...entry, actor: 'bob', before: first, after: { intake: 'paused' } },
       { ...entry, actor: 'ann', before: {}, after: first },
     ]);
@@ -34,7 +40,7 @@ describe('changePoolSetting', () => {
     async (wrong) => {
       if (wrong !== 1) await change(0, {});
       expect(await change(wrong, { concurrency: 2 })).toBeUndefined();
-      expect(await listAudit(database, 10)).toHaveLength(wrong === 1 ? 0 : 1);
+      expect(await listAudit(database, { limit: 10 })).toHaveLength(wrong === 1 ? 0 : 1);
     },
   );
 
@@ -46,7 +52,7 @@ describe('changePoolSetting', () => {
     const [winner, ...others] = changes.filter((changed) => changed !== undefined);
     expect(others).toEqual([]);
     expect(await listPoolSettings(database)).toEqual([winner]);
-    expect(await listAudit(database, 20)).toHaveLength(1 + expected);
+    expect(await listAudit(database, { limit: 20 })).toHaveLength(1 + expected);
   });
 
   it('leaves out what a newer release has written and this one cannot read', async () => {
@@ -66,8 +72,8 @@ describe('pruneAudit', () => {
       db.execute(sql`update audit set at = now() - interval '400 days 1 hour' where after = '{}'`),
     );
     await pruneAudit(database, 401);
-    expect(await listAudit(database, 10)).toHaveLength(2);
+    expect(await listAudit(database, { limit: 10 })).toHaveLength(2);
     await pruneAudit(database, 400);
-    expect(await listAudit(database, 10)).toMatchObject([{ after: { concurrency: 2 } }]);
+    expect(await listAudit(database, { limit: 10 })).toMatchObject([{ after: { concurrency: 2 } }]);
   });
 });

@@ -1,0 +1,120 @@
+import type { RequestHandler } from 'express';
+import { z } from 'zod';
+import { type AuditAction, auditActions, scopes, userRoles } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import { userName } from '../../shared/user-name.js';
+import { pageLimit } from '../http/query.js';
+import { isUuid } from '../http/uuid-param.js';
+
+/** What operators may send about users, tokens and the audit. */
+
+const notAnObject = { error: 'must be an object' };
+
+export const userInput = z.strictObject(
+  {
+    name: userName,
+    role: z.enum(userRoles, { error: `must be one of: ${userRoles.join(', ')}` }).optional(),
+  },
+  notAnObject,
+);
+
+/** Ten years: longer than anybody remembers that there is such a token. */
+const maxDays = 3650;
+const days = { error: `must be a whole number of days from 1 to ${maxDays}, or null` };
+
+export const tokenInput = z.strictObject(
+  {
+    owner: userName,
+    scopes: z
+      .array(z.enum(scopes, { error: `must be one of: ${scopes.join(', ')}` }), { error: 'must be an array' })
+      .min(1, { error: 'must name at least one scope' })
+      .max(scopes.length, { error: `must have at most ${scopes.length} items` }),
+    expiresInDays: z.int(days).min(1, days).max(maxDays, days).nullish(),
+  },
+  notAnObject,
+);
+
+const entryId = z.string().refine(isUuid, 'must be the id of one of this list').meta({ format: 'uuid' });
+
+/** Query of `GET /admin/users`. */
+export interface UserQuery {
+  /**
+   * Maximum number of users in the answer.
+   * @isInt
+   * @minimum 1
+   * @maximum 200
+   * @default 100
+   */
+  limit?: number;
+  /** Where to continue: `next` of the previous page. */
+  after?: string;
+}
+
+export const userQuery = z.object({ limit: pageLimit, after: userName }).partial();
+
+/** Query of `GET /admin/tokens`. */
+export interface TokenQuery {
+  /**
+   * Maximum number of tokens in the answer.
+   * @isInt
+   * @minimum 1
+   * @maximum 200
+   * @default 100
+   */
+  limit?: number;
+  /** Where to continue: `next` of the previous page. */
+  before?: string;
+}
+
+export const tokenQuery = z.object({ limit: pageLimit, before: entryId }).partial();
+
+/** Query of `GET /admin/audit`. */
+export interface AuditQuery {
+  /**
+   * Maximum number of entries in the answer.
+   * @isInt
+   * @minimum 1
+   * @maximum 200
+   * @default 100
+   */
+  limit?: number;
+  /** Where to continue: `next` of the previous page. */
+  before?: string;
+  /** Only what this user, or this account and machine, has done. */
+  actor?: string;
+  /** Only what was done to this user, to the tokens of this owner, or to the settings of this provider. */
+  target?: string;
+  /** Only what was done in this way. */
+  action?: AuditAction;
+}
+
+const name = z
+  .string()
+  .max(500, { error: 'must be at most 500 characters' })
+  .refine((value) => !value.includes('\0'), 'must not contain NUL characters');
+
+export const auditQuery = z
+  .object({
+    limit: pageLimit,
+    before: entryId,
+    actor: name,
+    target: name,
+    action: z.enum(auditActions, { error: `must be one of: ${auditActions.join(', ')}` }),
+  })
+  .partial();
+
+/** Before anything is done: nobody has a name that names may not be. Throws `not_found`. */
+export const checkNameParam: RequestHandler = ({ params }, _response, next) => {
+  if (!userName.safeParse(params.name).success) throw new Failure('not_found');
+  next();
+};
+
+/** The first `limit` of the rows, which are one more than that when there is a next page; `next` is where it begins. */
+export function toPage<T>(rows: readonly T[], limit: number, keyOf: (row: T) => string) {
+  const data = rows.slice(0, limit);
+  const last = rows.length > limit ? data.at(-1) : undefined;
+  return { data, next: last === undefined ? null : keyOf(last) };
+}
+
+/** Items of a page unless the query says another number. */
+export const defaultLimit = 100;

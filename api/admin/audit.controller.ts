@@ -1,0 +1,52 @@
+import {
+  Controller,
+  Get,
+  Middlewares,
+  OperationId,
+  Produces,
+  Queries,
+  Response,
+  Route,
+  Security,
+  SuccessResponse,
+  Tags,
+} from '@tsoa/runtime';
+import { listAudit } from '../../db/audit.js';
+import type { AuditPage } from '../../shared/accounts.js';
+import type { Problem } from '../../shared/contract.js';
+import { checkQuery } from '../http/query.js';
+import { type AuditQuery, auditQuery, defaultLimit, toPage } from './account-input.js';
+import type { AccountsDeps } from './users.controller.js';
+
+@Route('admin/audit')
+@Tags('admin')
+@Security('admin')
+@Produces('application/problem+json')
+@Response<Problem>('400', 'Bad request')
+@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
+@Response<Problem, { 'WWW-Authenticate': string }>('403', 'The token lacks the scope admin')
+@Response<Problem, { Allow: string }>('405', 'Another method')
+@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
+@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
+@Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
+export class AuditController extends Controller {
+  constructor(private readonly deps: AccountsDeps) {
+    super();
+  }
+
+  /**
+   * What was done to users, tokens and settings, newest first: when, by whom, and of settings what was set before and after. It is kept for
+   * `AUDIT_DAYS`.
+   *
+   * @summary List what operators have done
+   */
+  @Get()
+  @OperationId('listAudit')
+  @Middlewares(checkQuery(auditQuery))
+  @SuccessResponse('200', 'One page of the audit', 'application/json')
+  async listAudit(@Queries() query: AuditQuery): Promise<AuditPage> {
+    const { limit = defaultLimit } = query;
+    const entries = await listAudit(this.deps.database, { ...query, limit: limit + 1 });
+    return toPage(entries, limit, ({ id }) => id);
+  }
+}

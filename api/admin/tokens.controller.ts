@@ -1,0 +1,105 @@
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  Middlewares,
+  OperationId,
+  Path,
+  Post,
+  Produces,
+  Queries,
+  Request,
+  Response,
+  Route,
+  Security,
+  SuccessResponse,
+  Tags,
+} from '@tsoa/runtime';
+import { createTokenStore } from '../../db/access/tokens.js';
+import { digestOf, makeAccessToken } from '../../shared/access-token.js';
+import type { NewToken, TokenInput, TokenPage } from '../../shared/accounts.js';
+import { type Problem, scopes } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import type { AuthenticatedRequest } from '../access/authentication.js';
+import { readJsonBody } from '../http/json-body.js';
+import { checkQuery } from '../http/query.js';
+import { checkUuidParam } from '../http/uuid-param.js';
+import { checkBody } from '../http/validation.js';
+import { defaultLimit, type TokenQuery, tokenInput, tokenQuery, toPage } from './account-input.js';
+import type { AccountsDeps } from './users.controller.js';
+
+/** As on the command line. */
+const defaultDays = 90;
+const dayMs = 86_400_000;
+
+@Route('admin/tokens')
+@Tags('admin')
+@Security('admin')
+@Produces('application/problem+json')
+@Response<Problem>('400', 'Bad request')
+@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
+@Response<Problem, { 'WWW-Authenticate': string }>('403', 'The token lacks the scope admin')
+@Response<Problem, { Allow: string }>('405', 'Another method')
+@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
+@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
+@Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
+export class TokensController extends Controller {
+  constructor(private readonly deps: AccountsDeps) {
+    super();
+  }
+
+  /**
+   * Newest first, with those that have expired or were revoked; those that the environment names are not among them.
+   *
+   * @summary List access tokens
+   */
+  @Get()
+  @OperationId('listTokens')
+  @Middlewares(checkQuery(tokenQuery))
+  @SuccessResponse('200', 'One page of access tokens', 'application/json')
+  async listTokens(@Queries() query: TokenQuery): Promise<TokenPage> {
+    const { limit = defaultLimit, before } = query;
+    const tokens = await createTokenStore(this.deps.database).listNewest({ before, limit: limit + 1 });
+    return toPage(tokens, limit, ({ id }) => id);
+  }
+
+  /**
+   * The token is in this answer and nowhere else.
+   *
+   * @summary Make an access token
+   */
+  @Post()
+  @OperationId('createToken')
+  @Middlewares(readJsonBody, checkBody(tokenInput))
+  @SuccessResponse('201', 'The token', 'application/json')
+  @Response<Problem>('413', 'Body too large')
+  @Response<Problem>('415', 'Not JSON')
+  async createToken(@Request() request: AuthenticatedRequest, @Body() body: TokenInput): Promise<NewToken> {
+    const { owner, expiresInDays = defaultDays } = body;
+    const token = makeAccessToken();
+    const info = await createTokenStore(this.deps.database, request.user.name).create({
+      owner,
+      scopes: scopes.filter((scope) => body.scopes.includes(scope)),
+      expiresAt: expiresInDays === null ? undefined : new Date(Date.now() + expiresInDays * dayMs),
+      secretHash: digestOf(token),
+    });
+    return { token, info };
+  }
+
+  /**
+   * At once and for good. A token that is revoked already stays so.
+   *
+   * @summary Revoke an access token
+   * @param id Id of the token.
+   */
+  @Delete('{id}')
+  @OperationId('revokeToken')
+  @Middlewares(checkUuidParam)
+  @SuccessResponse('204', 'The token is revoked')
+  @Response<Problem>('404', 'No such token')
+  async revokeToken(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<void> {
+    const isKnown = await createTokenStore(this.deps.database, request.user.name).revoke(id);
+    if (!isKnown) throw new Failure('not_found');
+  }
+}

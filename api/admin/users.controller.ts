@@ -1,0 +1,133 @@
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  Middlewares,
+  OperationId,
+  Path,
+  Post,
+  Produces,
+  Queries,
+  Request,
+  Response,
+  Route,
+  Security,
+  SuccessResponse,
+  Tags,
+} from '@tsoa/runtime';
+import { createUserStore } from '../../db/access/users.js';
+import type { Database } from '../../db/database/client.js';
+import { digestOf, makeUserSecret } from '../../shared/access-token.js';
+import type { UserInput, UserPage, UserSecret } from '../../shared/accounts.js';
+import type { Problem } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import type { AuthenticatedRequest } from '../access/authentication.js';
+import { readJsonBody } from '../http/json-body.js';
+import { checkQuery } from '../http/query.js';
+import { checkBody } from '../http/validation.js';
+import {
+  checkNameParam,
+  defaultLimit,
+  toPage,
+  type UserQuery,
+  userInput,
+  userQuery,
+} from './account-input.js';
+
+/** What the operations on users, on tokens and on the audit need of the application. */
+export interface AccountsDeps {
+  database: Pick<Database, 'run'>;
+}
+
+@Route('admin/users')
+@Tags('admin')
+@Security('admin')
+@Produces('application/problem+json')
+@Response<Problem>('400', 'Bad request')
+@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
+@Response<Problem, { 'WWW-Authenticate': string }>('403', 'The token lacks the scope admin')
+@Response<Problem, { Allow: string }>('405', 'Another method')
+@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
+@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
+@Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
+export class UsersController extends Controller {
+  constructor(private readonly deps: AccountsDeps) {
+    super();
+  }
+
+  /**
+   * By name, those of the database: the users that the environment names need not be among them.
+   *
+   * @summary List users
+   */
+  @Get()
+  @OperationId('listUsers')
+  @Middlewares(checkQuery(userQuery))
+  @SuccessResponse('200', 'One page of users', 'application/json')
+  async listUsers(@Queries() query: UserQuery): Promise<UserPage> {
+    const { limit = defaultLimit, after } = query;
+    const users = await createUserStore(this.deps.database).list({ after, limit: limit + 1 });
+    return toPage(users, limit, ({ name }) => name);
+  }
+
+  /**
+   * The secret is in this answer and nowhere else. A user of this name who has only tokens gets it, and the role.
+   *
+   * @summary Add a user
+   */
+  @Post()
+  @OperationId('createUser')
+  @Middlewares(readJsonBody, checkBody(userInput))
+  @SuccessResponse('201', 'The user, with the secret', 'application/json')
+  @Response<Problem>('409', 'There is a user of this name who has a secret')
+  @Response<Problem>('413', 'Body too large')
+  @Response<Problem>('415', 'Not JSON')
+  async createUser(@Request() request: AuthenticatedRequest, @Body() body: UserInput): Promise<UserSecret> {
+    const { name, role = 'user' } = body;
+    const secret = makeUserSecret();
+    const users = createUserStore(this.deps.database, request.user.name);
+    const id = await users.add({ name, role, secretHash: digestOf(secret) });
+    if (id === undefined) throw new Failure('name_taken');
+    return { id, name, secret };
+  }
+
+  /**
+   * Also revokes the user's access tokens and ends the user's sessions. Nobody can remove their own user.
+   *
+   * @summary Remove a user
+   * @param name Name of the user.
+   */
+  @Delete('{name}')
+  @OperationId('removeUser')
+  @Middlewares(checkNameParam)
+  @SuccessResponse('204', 'The user is removed')
+  @Response<Problem>('404', 'No such user')
+  @Response<Problem>('409', "The caller's own user")
+  async removeUser(@Request() request: AuthenticatedRequest, @Path() name: string): Promise<void> {
+    // So whoever removes others is still there to let somebody in again; this also keeps the last operator. What two do to one another at
+    // once, and what is meant in earnest, the command line can do.
+    if (name === request.user.name) throw new Failure('own_user');
+    const { removed } = await createUserStore(this.deps.database, request.user.name).remove(name);
+    if (!removed) throw new Failure('not_found');
+  }
+  /**
+   * Gives the user a new secret instead of the old one, which is good no more, and ends the user's sessions. The secret is in this answer
+   * and nowhere else.
+   *
+   * @summary Reset the secret of a user
+   * @param name Name of the user.
+   */
+  @Post('{name}/secret')
+  @OperationId('resetSecret')
+  @Middlewares(checkNameParam)
+  @SuccessResponse('200', 'The user, with the new secret', 'application/json')
+  @Response<Problem>('404', 'No such user')
+  async resetSecret(@Request() request: AuthenticatedRequest, @Path() name: string): Promise<UserSecret> {
+    const secret = makeUserSecret();
+    const users = createUserStore(this.deps.database, request.user.name);
+    const id = await users.resetSecret(name, digestOf(secret));
+    if (id === undefined) throw new Failure('not_found');
+    return { id, name, secret };
+  }
+}

@@ -1,0 +1,36 @@
+/** In the order in which people use them; the generator sorts by file name. */
+export const inOrder = <T>(paths: Readonly<Record<string, T>>): [path: string, T][] =>
+  Object.entries(paths).sort(([a], [b]) => firstPaths.indexOf(a) - firstPaths.indexOf(b));
+
+const firstPaths = [
+  ...['/chat', '/chat/{id}', '/v1/chat/completions', '/v1/models', '/v1/models/{id}'],
+  ...['/blogs', '/blogs/{id}', '/feed.json', '/feed.xml'],
+  ...['/admin/session', '/admin/pools', '/admin/pools/{provider}', '/admin/events'],
+  ...[
+    '/admin/users',
+    '/admin/users/{name}',
+    '/admin/users/{name}/secret',
+    '/admin/tokens',
+    '/admin/tokens/{id}',
+    '/admin/audit',
+  ],
+];
+
+/** What the operations are grouped by. */
+export const tags = [
+  {
+    name: 'chat',
+    description: 'Conversations with the providers of language models. Basic: name and secret.',
+  },
+  {
+    name: 'openai',
+    description: "The same conversations for the clients of OpenAI's API. Bearer: an access token; or Basic.",
+  },
+  { name: 'blogs', description: 'Posts in Markdown. Bearer: an access token.' },
+  { name: 'feeds', description: 'The published posts, for feed readers.' },
+  {
+    name: 'admin',
+    description:
+      'For operators. Bearer: an access token with the scope admin; or the cookie of a session of the console.',
+  },
+];

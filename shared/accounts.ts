@@ -1,0 +1,101 @@
+import type { AuditAction, Scope, UserRole } from './contract.js';
+
+/**
+ * Users, their access tokens and the audit, as operators see them and as the API takes and gives them below `/admin`. Plain interfaces: the
+ * OpenAPI document is generated from them. Times are RFC 3339 in UTC.
+ */
+
+/** A user. */
+export interface UserInfo {
+  /** UUID; a name that is used again after a removal gets another one. */
+  id: string;
+  name: string;
+  role: UserRole;
+  /** Whether the user may chat or, as `admin`, sign in; a user without a secret has only tokens. */
+  hasSecret: boolean;
+  createdAt: string;
+}
+
+/** One page of users, by name. */
+export interface UserPage {
+  data: UserInfo[];
+  /** Pass it as `after` to get the next page; null on the last one. */
+  next: string | null;
+}
+
+/** Body of `POST /admin/users`. */
+export interface UserInput {
+  /** 1 to 128 characters, without a colon or control characters. */
+  name: string;
+  /** `user` by default. */
+  role?: UserRole;
+}
+
+/** A new user, or one with a new secret, which is shown this once. */
+export interface UserSecret {
+  id: string;
+  name: string;
+  secret: string;
+}
+
+/** An access token. */
+export interface TokenInfo {
+  /** UUIDv7; says nothing about the token itself. */
+  id: string;
+  /** Name of its user when it was made. */
+  owner: string;
+  scopes: Scope[];
+  createdAt: string;
+  /** Null: never. */
+  expiresAt: string | null;
+  /** To the minute. */
+  lastUsedAt: string | null;
+  revokedAt: string | null;
+}
+
+/** One page of access tokens, newest first, with those that have expired or were revoked. */
+export interface TokenPage {
+  data: TokenInfo[];
+  /** Pass it as `before` to get the next page; null on the last one. */
+  next: string | null;
+}
+
+/** Body of `POST /admin/tokens`. */
+export interface TokenInput {
+  /** Name of the user whose it is; a user that there is not is created, without a secret. */
+  owner: string;
+  /** What it allows. */
+  scopes: Scope[];
+  /** From now; null: never; 90 by default. */
+  expiresInDays?: number | null;
+}
+
+/** A new access token, which is shown this once. */
+export interface NewToken {
+  token: string;
+  info: TokenInfo;
+}
+
+/** Something that an operator has done. */
+export interface AuditEntry {
+  id: string;
+  at: string;
+  /** Who it was: a user, or the account of the operating system and its machine. */
+  actor: string;
+  action: AuditAction;
+  /** Of the user or the token, or made from the name of the provider. */
+  targetId: string;
+  /** The user's name, that of the token's owner, or the provider. */
+  targetName: string;
+  /** Of settings: all that were set. */
+  before?: unknown;
+  /** Of settings: all that were set then. */
+  after?: unknown;
+}
+
+/** One page of the audit, newest first. */
+export interface AuditPage {
+  data: AuditEntry[];
+  /** Pass it as `before` to get what is older; null at the end. */
+  next: string | null;
+}

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createSessionStore } from '../../../db/access/sessions.js';
+import { createTokenStore } from '../../../db/access/tokens.js';
+import { createUserStore } from '../../../db/access/users.js';
+import { listAudit } from '../../../db/audit.js';
+import { sql } from '../../../db/database/drizzle.js';
+import { digestOf, makeAccessToken } from '../../../shared/access-token.js';
+import type { UserPage, UserSecret } from '../../../shared/accounts.js';
+import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { openTestDatabase } from '../../support/database.js';
+import { asOperator } from '../../support/operator-client.js';
+
+const { database, stop } = await openTestDatabase();
+const users = createUserStore(database);
+let app: ChatApp;
+beforeAll(async () => {
+  app = await startChatApp({ adminDatabase: database });
+});
+afterAll(async () => {
+  await app.close();
+  await stop();
+});
+beforeEach(() => database.run((db) => db.execute(sql`truncate users, tokens, session, audit`)));
+
+const ask = (method: string, path = '', body?: unknown) =>
+  asOperator(app, { method, path: `/admin/users${path}`, body });
+const create = async (body: object) => (await (await ask('POST', '', body)).json()) as UserSecret;
+
+describe('POST /admin/users', () => {
+  it('gives the secret once, keeps its digest, and says in the audit who it was', async () => {
+    const response = await ask('POST', '', { name: 'Zoë', role: 'admin' });
+    expect([response.status, response.headers.get('cache-control')]).toEqual([201, 'no-store']);
+    const { id, name, secret } = (await response.json()) as UserSecret;
+    expect([name, secret]).toEqual(['Zoë', expect.stringMatching(/^[0-9A-Za-z]{32}$/)]);
+    expect(await users.digests()).toMatchObject([{ id, name, secretHash: digestOf(secret) }]);
+    expect(await users.list()).toMatchObject([{ id, role: 'admin' }]);
+    expect(await listAudit(database, { limit: 9 })).toMatchObject([
+      { actor: 'operator', action: 'users.add', targetId: id, targetName: 'Zoë' },
+    ]);
+    expect(await (await ask('GET')).text()).not.toContain(secret);
+    expect(app.logs()).not.toContain(secret);
+  });
+
+  it('makes no operator of whom nobody calls one', async () => {
+    await create({ name: 'bob' });
+    expect(await users.list()).toMatchObject([{ name: 'bob', role: 'user' }]);
+  });
+
+  it('is 409 for a name that somebody has, who keeps the secret', async () => {
+    const { secret } = await create({ name: 'bob' });
+    const response = await ask('POST', '', { name: 'bob', role: 'admin' });
+    expect([response.status, await response.json()]).toMatchObject([409, { code: 'name_taken' }]);
+    expect(await users.digests()).toMatchObject([{ secretHash: digestOf(secret) }]);
+    expect(await users.list()).toMatchObject([{ role: 'user' }]);
+  });
+
+  it.each([
+    [{}, '/name'],
+    [{ name: '' }, '/name'],
+    [{ name: 'a:b' }, '/name'],
+    [{ name: 'a\u0000b' }, '/name'],
+    [{ name: 'x'.repeat(129) }, '/name'],
+    [{ name: 5 }, '/name'],
+    [{ name: 'a', role: 'root' }, '/role'],
+    [{ name: 'a', secret: 'chosen' }, ''],
+    [[], ''],
+    [null, ''],
+  ])('is 400 with a pointer for %j', async (body, pointer) => {
+    const response = await ask('POST', '', body);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ code: 'invalid_request', errors: [{ pointer }] });
+    expect(await users.list()).toEqual([]);
+  });
+});
+
+describe('GET /admin/users', () => {
+  it('has one page after the other, by name', async () => {
+    for (const name of ['c', 'a', 'b']) await create({ name });
+    const read = async (query: string) => (await (await ask('GET', query)).json()) as UserPage;
+    const first = await read('?limit=2');
+    expect([first.data.map(({ name }) => name), first.next]).toEqual([['a', 'b'], 'b']);
+    const rest = await read(`?limit=2&after=${first.next}`);
+    expect([rest.data.map(({ name }) => name), rest.next]).toEqual([['c'], null]);
+    expect((await read('?limit=3')).next).toBeNull();
+  });
+
+  it.each([
+    ['?limit=0', 'limit'],
+    ['?limit=201', 'limit'],
+    ['?after=a%3Ab', 'after'],
+    ['?after=%00', 'after'],
+    ['?after=a&after=b', 'after'],
+  ])('is 400 for %s', async (query, pointer) => {
+    const response = await ask('GET', query);
+    expect([response.status, await response.json()]).toMatchObject([400, { errors: [{ pointer }] }]);
+  });
+});
+
+describe('DELETE /admin/users/{name}', () => {
+  it('removes the user with all tokens', async () => {
+    await create({ name: 'a/b ü' });
+    const secretHash = digestOf(makeAccessToken());
+    const tokens = createTokenStore(database);
+    await tokens.create({ owner: 'a/b ü', scopes: ['chat'], expiresAt: undefined, secretHash });
+    const response = await ask('DELETE', `/${encodeURIComponent('a/b ü')}`);
+    expect([response.status, await response.text()]).toEqual([204, '']);
+    expect(await users.list()).toEqual([]);
+    expect(await tokens.list()).toMatchObject([{ revokedAt: expect.any(String) }]);
+    expect(await listAudit(database, { limit: 2 })).toMatchObject([
+      { actor: 'operator' },
+      { actor: 'operator' },
+    ]);
+  });
+
+  it.each(['nobody', '%00', 'a%3Ab', '%E0%A4%A', 'x'.repeat(129)])('is 404 for %s', async (name) => {
+    expect((await ask('DELETE', `/${name}`)).status).toBe(404);
+  });
+
+  it('is 409 for the caller’s own user, who stays', async () => {
+    await create({ name: 'operator', role: 'admin' });
+    const response = await ask('DELETE', '/operator');
+    expect([response.status, await response.json()]).toMatchObject([409, { code: 'own_user' }]);
+    expect(await users.list()).toMatchObject([{ name: 'operator' }]);
+  });
+});
+
+describe('POST /admin/users/{name}/secret', () => {
+  it('gives a new secret once, instead of the old one, and ends the sessions of the user', async () => {
+    const [zoe, bob] = [await create({ name: 'Zoë', role: 'admin' }), await create({ name: 'bob' })];
+    const sessions = createSessionStore(database);
+    for (const user of [zoe, bob])
+      await sessions.create({ user, digest: digestOf(user.secret), lifetimeMs: 60_000 });
+    const response = await ask('POST', `/${encodeURIComponent('Zoë')}/secret`);
+    expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
+    const { id, secret } = (await response.json()) as UserSecret;
+    expect([id, secret === zoe.secret]).toEqual([zoe.id, false]);
+    const digests = await users.digests();
+    expect(digests.find((user) => user.id === id)?.secretHash).toEqual(digestOf(secret));
+    expect((await sessions.listActive()).map(({ userName }) => userName)).toEqual(['bob']);
+    expect(await listAudit(database, { limit: 1 })).toMatchObject([
+      { actor: 'operator', action: 'users.reset', targetName: 'Zoë' },
+    ]);
+  });
+
+  it.each(['nobody', '%00', 'a%3Ab'])('is 404 for %s', async (name) => {
+    expect((await ask('POST', `/${name}/secret`)).status).toBe(404);
+  });
+});
+
+describe('the addresses of users', () => {
+  it.each([
+    ['GET', '', undefined],
+    ['POST', '', { name: 'a' }],
+    ['DELETE', '/a', undefined],
+    ['POST', '/a/secret', undefined],
+  ])('are 401 and 403 to %s for others, and 503 without the database', async (method, path, body) => {
+    const down = await startChatApp();
+    const request = { method, path: `/admin/users${path}`, body };
+    const status = async (token: string) => (await asOperator(down, { ...request, token })).status;
+    expect([await status('nobody'), await status('reader'), await status('operator')]).toEqual([
+      401, 403, 503,
+    ]);
+    await down.close();
+  });
+
+  it('say which methods they have', async () => {
+    const allowed = async (path: string) => (await ask('PUT', path)).headers.get('allow');
+    expect([await allowed(''), await allowed('/a')]).toEqual(['GET, HEAD, POST', 'DELETE']);
+  });
+});
