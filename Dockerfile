@@ -29,6 +29,7 @@ COPY package.json LICENSE ./
 COPY bin bin
 COPY --from=build /app/dist/.inputs.sha256 dist/
 COPY --from=build /app/dist/programs dist/programs
+COPY --from=build /app/dist/console dist/console
 COPY --from=build /app/dist/db/migrations dist/db/migrations
 # By number: a cluster that refuses root cannot look up names. Nothing here belongs to this user, nothing is ever written.
 USER 1000:1000

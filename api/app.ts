@@ -50,6 +50,7 @@ import { docsRouter } from './openapi/docs.js';
 import { createDocument, type DocumentFacts } from './openapi/openapi.js';
 import { type HealthDeps, livez, metricsPage, readyz } from './operations/monitoring-routes.js';
 import { createRequestCounts } from './operations/request-metrics.js';
+import { consoleRouter } from './site/console-router.js';
 import { type SiteDeps, sitemapRouter, siteRouter } from './site/site-router.js';
 import type { Sitemap } from './site/sitemap.js';
 
@@ -103,6 +104,7 @@ export function createApp(deps: AppDeps): Express {
   const counts = createRequestCounts(instruments.metrics);
   const cors = config.CORS_ORIGINS ? [allowOrigins(config.CORS_ORIGINS)] : [];
   const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
+  app.use(consoleRouter());
   app.use(adminOperations());
   app.use(openAiOperations(config, [...cors, counts.openai]));
   app.use(chatOperations(config, [...cors, counts.chat]));

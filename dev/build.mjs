@@ -1,4 +1,4 @@
-// Builds dist/ once per change of the sources: generated routes and OpenAPI document, JavaScript, bundled programs. Any number may
+// Builds dist/ once per change of the sources: generated routes and OpenAPI document, JavaScript, bundled programs, the console. Any number may
 // start at once, as the lines of a Procfile do: one builds, the others wait for it and find nothing left to do.
 // Plain JavaScript, because it runs before anything is compiled; of TypeScript it imports what Node can strip.
 import { spawn } from 'node:child_process';
@@ -28,7 +28,7 @@ const stampName = '.inputs.sha256';
 /** Digest of everything that decides what dist/ holds. */
 function digestInputs() {
   const code = '{api,workers,shared,db,cli,dev,test/bench,test/soak,test/support,test/compatibility}/**/*.ts';
-  const sources = globSync([code, 'db/migrations/**'], {
+  const sources = globSync([code, 'db/migrations/**', 'console/**'], {
     cwd: root,
     exclude: (path) => path.includes('generated'),
   }).filter((path) => statSync(join(root, path)).isFile());
@@ -42,6 +42,7 @@ function digestInputs() {
     'package-lock.json',
     'dev/build.mjs',
     'dev/bundle.mjs',
+    'dev/console.mjs',
   ]) {
     hash
       .update(path)
@@ -79,6 +80,8 @@ async function build(digest) {
   await run('tsc', '-p', 'tsconfig.build.json', '--outDir', unfinished);
   const { bundlePrograms } = await import('./bundle.mjs');
   await bundlePrograms(unfinished);
+  const { buildConsole } = await import('./console.mjs');
+  await buildConsole(root, unfinished);
   cpSync(join(root, 'db', 'migrations'), join(unfinished, 'db', 'migrations'), { recursive: true });
   writeFileSync(join(unfinished, stampName), digest);
 }

@@ -62,11 +62,17 @@ const rooms: Record<string, string[]> = {
   'cli/export': ['shared/**', 'db/**', 'cli', 'cli/import'],
   dev: ['shared/**', 'db/database', 'dev/**'],
   'dev/postgres': ['dev'],
+  'dev/release': [],
   'dev/simulator': ['shared', 'dev/simulator/**'],
   'dev/simulator/openai': ['shared', 'dev/simulator'],
   'dev/simulator/anthropic': ['shared', 'dev/simulator'],
   'dev/simulator/bedrock': ['shared', 'dev/simulator'],
   'dev/simulator/vertexai': ['shared', 'dev/simulator'],
+  // Of `shared` the types of what the controllers answer with, and nothing else.
+  console: ['shared', 'console/**'],
+  'console/session': ['console'],
+  'console/parts': ['shared', 'console', 'console/session'],
+  'console/views': ['shared', 'console', 'console/session', 'console/parts'],
 };
 
 /** Libraries, and where alone they may be imported: a folder with all below it, or a file. */
@@ -98,11 +104,13 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [/^rate-limiter-flexible$/, 'api/access', 'api/chat'],
   [/^(commander|cli-progress|yaml)$/, 'cli'],
   [/^yocto-spinner$/, 'dev/stages.ts'],
+  [/^(preact|@preact\/)/, 'console'],
+  [/^uplot/, 'console/parts'],
 ];
 
-const sources = ['api', 'workers', 'shared', 'db', 'cli', 'dev']
+const sources = ['api', 'workers', 'shared', 'db', 'cli', 'dev', 'console']
   .flatMap((room) => readdirSync(room, { recursive: true, encoding: 'utf8' }).map((name) => join(room, name)))
-  .filter((name) => name.endsWith('.ts') && !name.startsWith('api/generated/'));
+  .filter((name) => /\.tsx?$/.test(name) && !name.startsWith('api/generated/'));
 
 const specifiersOf = (file: string): string[] =>
   [...readFileSync(file, 'utf8').matchAll(/(?:\bfrom|\bimport\(|^import)\s*'([^']+)'/gm)].map(
@@ -145,6 +153,21 @@ describe('every source file', () => {
         .filter((target) => target.startsWith('test/') || !mayImport(file, target))
         .map((target) => `${file} → ${target}`),
     );
+    expect(forbidden).toEqual([]);
+  });
+
+  it('of the console imports nothing of ours but types from outside, and no library but its own', () => {
+    const forbidden = sources
+      .filter((file) => isIn(file, 'console'))
+      .flatMap((file) => {
+        const imports = [...readFileSync(file, 'utf8').matchAll(/^(import type\b)?.*?\bfrom '([^']+)';$/gm)];
+        return imports.flatMap(([, isType, specifier = '']) => {
+          const isOwn = specifier.startsWith('.') && !/^(\.\.\/)+shared\//.test(specifier);
+          return isOwn || isType || /^(preact|@preact\/signals|uplot)/.test(specifier)
+            ? []
+            : [`${file} → ${specifier}`];
+        });
+      });
     expect(forbidden).toEqual([]);
   });
 

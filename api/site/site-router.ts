@@ -53,7 +53,8 @@ function sendFront(look: () => Promise<Site>): RequestHandler {
   };
 }
 
-function sendFile(bytes: Buffer, headers: Readonly<Record<string, string>>): RequestHandler {
+/** Answers with the bytes, or with 304 when the client has them. */
+export function sendFile(bytes: Buffer, headers: Readonly<Record<string, string>>): RequestHandler {
   const document = { body: bytes, etag: etagOf(bytes) };
   return (request) => sendBytes(request, document, headers);
 }

@@ -1,10 +1,11 @@
-// Writes THIRD-PARTY-LICENSES.md: every production dependency with its licence, and the texts that came with them.
+// Writes THIRD-PARTY-LICENSES.md: every dependency that is shipped with its licence, and the texts that came with them.
 // Fails when one has a licence that is not on the list below. With --check it only does that, from the lockfile alone.
 // Takes another project's folder instead of this one.
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { bundled } from './bundled.ts';
 
 /** Permissive ones, whose only demand is to keep their text. Another one is for a person to read first. */
 const allowed = new Set([
@@ -37,13 +38,14 @@ if (!values.check) writeFileSync(join(root, 'THIRD-PARTY-LICENSES.md'), describe
 function readDependencies() {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
   return Object.entries(packages)
-    .filter(([path, { dev }]) => path !== '' && !dev)
-    .map(([path, { name, version, license }]) => ({
+    .map(([path, { name, version, license, dev }]) => ({
       path,
       name: name ?? path.split('node_modules/').at(-1),
       version,
       licence: license ?? 'none',
+      dev,
     }))
+    .filter(({ path, name, dev }) => path !== '' && (!dev || bundled.has(name)))
     .sort((one, other) => (`${one.name}@${one.version}` < `${other.name}@${other.version}` ? -1 : 1));
 }
 

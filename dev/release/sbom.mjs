@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { bundled } from './bundled.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
 const target = process.argv[2] ?? join(root, 'sbom.json');
@@ -17,10 +18,10 @@ const printed = execFileSync('npm', ['sbom', ...options], {
   maxBuffer: 2 ** 26,
   stdio: ['ignore', 'pipe', 'inherit'],
 });
-writeFileSync(target, `${JSON.stringify(productionAlone(JSON.parse(printed)), null, 2)}\n`);
+writeFileSync(target, `${JSON.stringify(shippedAlone(JSON.parse(printed)), null, 2)}\n`);
 
-function productionAlone({ serialNumber: _random, metadata, components, dependencies, ...bom }) {
-  const wanted = productionPackages();
+function shippedAlone({ serialNumber: _random, metadata, components, dependencies, ...bom }) {
+  const wanted = shippedPackages();
   const kept = components.filter((one) => wanted.delete(`${one.name}@${one.version}`));
   if (wanted.size > 0) throw new Error(`npm sbom has left out ${[...wanted].join(', ')}`);
   const refs = new Set([metadata.component, ...kept].map((one) => one['bom-ref']));
@@ -36,9 +37,12 @@ function productionAlone({ serialNumber: _random, metadata, components, dependen
   };
 }
 
-function productionPackages() {
-  const production = Object.entries(packages).filter(([path, { dev }]) => path !== '' && !dev);
-  return new Set(
-    production.map(([path, one]) => `${one.name ?? path.split('node_modules/').at(-1)}@${one.version}`),
-  );
+function shippedPackages() {
+  const all = Object.entries(packages).map(([path, one]) => ({
+    ...one,
+    path,
+    name: one.name ?? path.split('node_modules/').at(-1),
+  }));
+  const shipped = all.filter(({ path, name, dev }) => path !== '' && (!dev || bundled.has(name)));
+  return new Set(shipped.map((one) => `${one.name}@${one.version}`));
 }

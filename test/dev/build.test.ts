@@ -59,7 +59,7 @@ describe('the build', () => {
 
 /** A checkout in which nothing was built yet. */
 function copySources(): void {
-  const folders = ['api', 'bin', 'cli', 'db', 'dev', 'shared', 'test', 'workers'];
+  const folders = ['api', 'bin', 'cli', 'console', 'db', 'dev', 'shared', 'test', 'workers'];
   const files = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json', 'tsoa.json'];
   for (const part of [...folders, ...files])
     cpSync(join(root, part), join(checkout, part), {

@@ -28,6 +28,17 @@ describe('npm run licenses', () => {
     expect(written).toMatch(/### one 1\.0\.0, two 2\.0\.0\n\n {4}Keep this text\.\n$/);
   });
 
+  it('lists what is bundled, though it is there for development', async () => {
+    lock({
+      'node_modules/preact': { version: '1.0.0', license: 'MIT', dev: true },
+      'node_modules/tool': { version: '3.0.0', license: 'SSPL-1.0', dev: true },
+    });
+    expect(await licenses()).toEqual({ code: 0, stderr: '' });
+    const written = readFileSync(join(project, 'THIRD-PARTY-LICENSES.md'), 'utf8');
+    expect(written).toContain('| preact | 1.0.0 | MIT |');
+    expect(written).not.toContain('tool');
+  });
+
   it.each([['SSPL-1.0'], [undefined]])('refuses %s until somebody has read it', async (license) => {
     lock({ 'node_modules/one': { version: '1.0.0', license } });
     const said = `one 1.0.0: the licence "${license ?? 'none'}" is not on the list in dev/release/licenses.mjs.\n`;

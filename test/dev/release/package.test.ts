@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ChildProgram, startChild } from '../../../dev/child-program.js';
+import { bundled } from '../../../dev/release/bundled.js';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { providerIds } from '../../../shared/contract.js';
 import { startEmptyDatabase } from '../../support/database.js';
@@ -30,7 +31,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
 /** Several programs one after the other, which take their time to load on a busy machine. */
 describe('npm pack', () => {
   it('holds what runs and what explains it, and nothing else', () => {
-    const inFolders = /^(?:docs\/.+\.(?:md|svg)|dist\/programs\/[\w-]+\.js|dist\/db\/migrations\/.+)$/;
+    const inFolders =
+      /^(?:docs\/.+\.(?:md|svg)|dist\/programs\/[\w-]+\.js|dist\/console\/assets\/index-[\w-]+\.(?:css|js)|dist\/db\/migrations\/.+)$/;
     expect(packed.filter((path) => !inFolders.test(path)).sort()).toEqual(
       [
         '.env.example',
@@ -41,6 +43,7 @@ describe('npm pack', () => {
         'THIRD-PARTY-LICENSES.md',
         'bin/quillgate',
         'dist/.inputs.sha256',
+        'dist/console/index.html',
         'npm-shrinkwrap.json',
         'package.json',
         'sbom.json',
@@ -48,10 +51,14 @@ describe('npm pack', () => {
     );
   });
 
-  it('names in its bill of materials just what the lockfile has for production', () => {
+  it('names in its bill of materials what the lockfile has for production, and what the console is made of', () => {
     const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as Lockfile;
-    const production = Object.entries(packages).filter(([path, { dev }]) => path !== '' && !dev);
-    const names = production.map(([path]) => path.split('node_modules/').at(-1));
+    const all = Object.entries(packages).map(([path, { dev }]) => ({
+      name: path.split('node_modules/').at(-1) ?? '',
+      dev,
+    }));
+    const names = all.filter(({ name, dev }) => name && (!dev || bundled.has(name))).map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining([...bundled]));
     const bom = JSON.parse(readFileSync(join(installed, 'sbom.json'), 'utf8'));
     const listed: { name: string }[] = bom.components;
     expect(listed.map(({ name }) => name).sort()).toEqual(names.sort());

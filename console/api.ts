@@ -1,0 +1,75 @@
+import type { Problem, ProblemCode } from '../shared/contract.ts';
+import { session } from './session/session.ts';
+
+/** Why a call has no result: the server's problem, or `unreachable` when there was no answer. */
+export class ApiError extends Error {
+  readonly code: ProblemCode | 'unreachable';
+  /** Absent when the server did not answer. */
+  readonly problem: Problem | undefined;
+
+  constructor(problem: Problem | undefined, options?: ErrorOptions) {
+    super(problem ? problem.detail : 'The server does not answer.', options);
+    this.code = problem?.code ?? 'unreachable';
+    this.problem = problem;
+  }
+}
+
+export interface CallOptions {
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Sent as JSON. */
+  json?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/** What an answer says beside its status. `body` is undefined where there is none. */
+export interface Answer<T> {
+  body: T;
+  headers: Headers;
+}
+
+/** Calls the API and parses its JSON. Throws `ApiError`; a 401 ends the session here, and the page asks to sign in. */
+export async function call<T>(path: string, options: CallOptions = {}): Promise<Answer<T>> {
+  const response = await open(path, options);
+  const text = await response.text().catch((cause) => {
+    throw new ApiError(undefined, { cause });
+  });
+  return { body: text === '' ? (undefined as T) : (JSON.parse(text) as T), headers: response.headers };
+}
+
+/** As `call`, but the caller reads the body: for streams. Throws an `AbortError` when `signal` aborts. */
+export async function open(path: string, options: CallOptions = {}): Promise<Response> {
+  const { method = 'GET', json, headers, signal } = options;
+  const response = await fetch(path, {
+    method,
+    headers: { ...(json !== undefined && { 'Content-Type': 'application/json' }), ...headers },
+    ...(json !== undefined && { body: JSON.stringify(json) }),
+    ...(signal && { signal }),
+    cache: 'no-store',
+  }).catch((cause: unknown) => {
+    signal?.throwIfAborted();
+    throw new ApiError(undefined, { cause });
+  });
+  if (response.ok) return response;
+  if (response.status === 401) session.value = null;
+  throw new ApiError(await readProblem(response));
+}
+
+/** What a proxy in front answers is no problem document. */
+async function readProblem(response: Response): Promise<Problem> {
+  try {
+    const problem = (await response.json()) as Problem;
+    if (typeof problem.detail === 'string') return problem;
+  } catch {
+    // Below.
+  }
+  const { status } = response;
+  return {
+    type: 'about:blank',
+    title: response.statusText,
+    status,
+    detail: `The answer was ${status} ${response.statusText}.`.replace(' .', '.'),
+    code: 'internal',
+    requestId: response.headers.get('X-Request-Id') ?? '',
+  };
+}

@@ -1,0 +1,80 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { ConnectionBanner, ConnectionState } from './parts/connection.tsx';
+import { UserMenu } from './parts/user-menu.tsx';
+import { place } from './router.ts';
+import { links, routes } from './routes.ts';
+import { session } from './session/session.ts';
+import { followFleet } from './store.ts';
+import { SignInView } from './views/sign-in.tsx';
+
+/** The whole page: who is not signed in sees the form, and afterwards the view of the address. */
+export function App() {
+  if (session.value === undefined)
+    return (
+      <main class="narrow" id="main">
+        <p role="status">Loading…</p>
+      </main>
+    );
+  return session.value === null ? <SignInView /> : <Console />;
+}
+
+function Console() {
+  useEffect(followFleet, []);
+  const { view, args, query } = place.value;
+  const route = routes.find((one) => one.view === view) ?? routes[0];
+  const main = useRef<HTMLElement>(null);
+  const address = [view, ...args].join('/');
+  useAnnouncedView(address, route?.title ?? '', main);
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        Skip to content
+      </button>
+      <header class="top">
+        <a class="brand" href="#/pools">
+          Quillgate
+        </a>
+        <Navigation current={route?.view} />
+        <ConnectionState />
+        <UserMenu />
+      </header>
+      <ConnectionBanner />
+      <main id="main" tabIndex={-1} ref={main}>
+        {route && <route.component key={route.view} args={args} query={query} />}
+      </main>
+    </>
+  );
+}
+
+function Navigation({ current }: { current: string | undefined }) {
+  return (
+    <nav aria-label="Console">
+      <ul>
+        {routes.map(({ view, title }) => (
+          <li key={view}>
+            <a href={`#/${view}`} aria-current={view === current ? 'page' : undefined}>
+              {title}
+            </a>
+          </li>
+        ))}
+        {links.map(({ href, title }) => (
+          <li key={href}>
+            <a href={href}>{title}</a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+/** Names the window after the view, and moves the focus there when another one is chosen, as a page load would. */
+function useAnnouncedView(address: string, title: string, main: { current: HTMLElement | null }): void {
+  const before = useRef(address);
+  useEffect(() => {
+    document.title = `${title} · Quillgate console`;
+    if (before.current === address) return;
+    before.current = address;
+    main.current?.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }, [address, title, main]);
+}

@@ -1,0 +1,28 @@
+const numbers = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
+const shares = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
+
+/** `1,234.5` */
+export const formatNumber = (value: number): string => numbers.format(value);
+
+/** `0.123` is `12.3%`. */
+export const formatShare = (value: number): string => shares.format(value);
+
+/** Milliseconds as people say them: `80 ms`, `1.5 s`, `4 min`, `3 h`, `2 d`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${formatNumber(ms / 1000)} s`;
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`;
+  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h`;
+  return `${Math.floor(ms / 86_400_000)} d`;
+}
+
+/** How long ago a time of RFC 3339 was, in whole seconds: clocks of server and browser differ. */
+export const formatAge = (at: string, nowMs: number): string =>
+  formatDuration(Math.max(0, Math.round((nowMs - Date.parse(at)) / 1000) * 1000)).replace('0 ms', '0 s');
+
+/** A time of RFC 3339 as the browser's user writes it, with the date unless it is today. */
+export function formatTime(at: string, nowMs = Date.now()): string {
+  const time = new Date(at);
+  const isToday = time.toDateString() === new Date(nowMs).toDateString();
+  return isToday ? time.toLocaleTimeString() : time.toLocaleString();
+}

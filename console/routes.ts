@@ -1,0 +1,25 @@
+import type { ComponentType } from 'preact';
+import { PoolsView } from './views/pools.tsx';
+
+/** What each view is given: what follows its name in the fragment, `['openai']` of `#/pools/openai`. */
+export interface ViewProps {
+  readonly args: readonly string[];
+  readonly query: URLSearchParams;
+}
+
+interface Route {
+  /** First part of the fragment. */
+  readonly view: string;
+  /** In the navigation, and in the title of the window. */
+  readonly title: string;
+  readonly component: ComponentType<ViewProps>;
+}
+
+/**
+ * Every view, in the order of the navigation; the first is shown where the fragment names none. To add one: a component in
+ * `views/NAME.tsx` that begins with an `<h1>`, and a line here.
+ */
+export const routes: readonly Route[] = [{ view: 'pools', title: 'Pools', component: PoolsView }];
+
+/** Pages of this server outside the console, in the same navigation. */
+export const links: readonly { readonly href: string; readonly title: string }[] = [];
