@@ -1,5 +1,6 @@
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import type { Config } from '../shared/config/config.js';
+import { operatorsBase } from './access/operators.js';
 import { RegisterRoutes } from './generated/routes.js';
 import { methodNotAllowed, sendFailuresBy } from './http/problem.js';
 import { useOpenAiErrors } from './openai/openai-error.js';
@@ -11,9 +12,12 @@ export type BaseUrls = Pick<Config, 'CHAT_BASE_URL' | 'CHAT_BASE_URL_ALT' | 'BLO
 type Methods = Readonly<Record<string, string>>;
 
 const chatMethods: Methods = { '/chat': 'POST', '/chat/:id': 'GET, HEAD, DELETE' };
-const blogMethods: Methods = {
+const postMethods: Methods = {
   '/blogs': 'GET, HEAD, POST',
   '/blogs/:id': 'GET, HEAD, PUT, PATCH, DELETE',
+};
+const blogMethods: Methods = {
+  ...postMethods,
   '/feed.json': 'GET, HEAD',
   '/feed.xml': 'GET, HEAD',
 };
@@ -26,6 +30,7 @@ const openAiMethods: Methods = {
 /** Always below `/admin`: a session of the console is valid there alone. */
 const adminMethods: Methods = {
   '/admin/session': 'GET, HEAD, POST, DELETE',
+  '/admin/preview': 'POST',
   '/admin/pools': 'GET, HEAD',
   '/admin/pools/:provider': 'GET, HEAD, PUT',
   '/admin/events': 'GET, HEAD',
@@ -52,11 +57,21 @@ export function chatOperations(urls: BaseUrls, before: readonly RequestHandler[]
 }
 
 export function blogOperations({ BLOG_BASE_URL }: BaseUrls, before: readonly RequestHandler[]): Router {
-  return Router(exact).use(pathOf(BLOG_BASE_URL), operations(blogMethods, before));
+  const path = pathOf(BLOG_BASE_URL);
+  return Router(exact).use(path, setBasePath(path), operations(blogMethods, before));
 }
 
 /** The operators' addresses; to be used before chat and blog, whose bases may be anything, and without CORS. */
 export const adminOperations = (): Router => operations(adminMethods, []);
+
+/**
+ * Chat and posts once more, for operators: below `/admin` their check stands in for that of the operations. To be used before chat and
+ * blog, and without CORS.
+ */
+export function operatorsChatAndBlog(counts: Record<'chat' | 'blog', RequestHandler>): Router {
+  const routers = [operations(chatMethods, [counts.chat]), operations(postMethods, [counts.blog])];
+  return Router(exact).use(operatorsBase, setBasePath(operatorsBase), ...routers);
+}
 
 /** OpenAI's API, always under `/v1`; to be used before chat, which may have `/v1/chat/:id`. */
 export function openAiOperations(urls: BaseUrls, before: readonly RequestHandler[]): RequestHandler {

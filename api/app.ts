@@ -16,12 +16,14 @@ import {
   chatOperations,
   errorFormats,
   openAiOperations,
+  operatorsChatAndBlog,
 } from './addresses.js';
 import { auditQuery, tokenInput, tokenQuery, userInput, userQuery } from './admin/account-input.js';
 import { AuditController } from './admin/audit.controller.js';
 import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
 import { PoolSettingsController, type PoolSettingsControllerDeps } from './admin/pool-settings.controller.js';
 import { PoolsController, type PoolsControllerDeps } from './admin/pools.controller.js';
+import { PreviewController, type PreviewControllerDeps, previewBody } from './admin/preview.controller.js';
 import { SessionController, type SessionControllerDeps, signInBody } from './admin/session.controller.js';
 import { TokensController } from './admin/tokens.controller.js';
 import { type AccountsDeps, UsersController } from './admin/users.controller.js';
@@ -70,7 +72,8 @@ export interface AppDeps {
     EventsControllerDeps &
     PoolSettingsControllerDeps &
     SessionControllerDeps &
-    AccountsDeps;
+    AccountsDeps &
+    PreviewControllerDeps;
   authentication: Authentication;
   store: QueueStore;
   database: Pick<Database, 'check'>;
@@ -106,6 +109,7 @@ export function createApp(deps: AppDeps): Express {
   const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
   app.use(consoleRouter());
   app.use(adminOperations());
+  app.use(operatorsChatAndBlog(counts));
   app.use(openAiOperations(config, [...cors, counts.openai]));
   app.use(chatOperations(config, [...cors, counts.chat]));
   const blog = blogOf(config);
@@ -141,7 +145,8 @@ function addControllers(app: Express, deps: AppDeps): void {
     .add(SessionController, () => new SessionController(admin))
     .add(UsersController, () => new UsersController(admin))
     .add(TokensController, () => new TokensController(admin))
-    .add(AuditController, () => new AuditController(admin));
+    .add(AuditController, () => new AuditController(admin))
+    .add(PreviewController, () => new PreviewController(admin));
   app.locals.authentication = authentication;
   app.locals.jsonBody = jsonBody({
     maxBytes: config.MAX_BODY_BYTES,
@@ -189,6 +194,7 @@ export const describeApi = (facts: DocumentFacts): object =>
     bodies: {
       ...{ PostInput: postInput, PostPatch: postPatch, PoolSettingsInput: newOverridesSchema },
       ...{ SignInInput: signInBody, UserInput: userInput, TokenInput: tokenInput },
+      PreviewInput: previewBody,
     },
     queries: [postQuery, userQuery, tokenQuery, auditQuery],
     completion: completionBody,

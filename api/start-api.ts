@@ -24,13 +24,14 @@ import {
 import { FleetEvents } from './admin/fleet-events.js';
 import { FleetState } from './admin/fleet-state.js';
 import { OperatorSettings } from './admin/operator-settings.js';
+import type { PreviewControllerDeps } from './admin/preview.controller.js';
 import { SettingsKeeper } from './admin/settings-keeper.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { blogOf } from './blog/blog-layout.js';
 import { createFeeds } from './blog/feeds.js';
 import { createPostPages } from './blog/post-page.js';
 import { createMarkdownRenderer } from './blog/rendering/markdown.js';
-import { createRenderedPosts } from './blog/rendering/rendered-posts.js';
+import { createPreview, createRenderedPosts } from './blog/rendering/rendered-posts.js';
 import { ChatService } from './chat/chat-service.js';
 import { JobClient } from './chat/jobs/job-client.js';
 import { type PendingJob, PendingReplies } from './chat/jobs/pending-replies.js';
@@ -78,9 +79,10 @@ export async function serveApi(config: Config): Promise<void> {
   const fleet = new FleetState({ store, source: jobClient });
   const settings = new OperatorSettings({ config, database, source: jobClient });
   const events = new FleetEvents({ fleet, stopping: lifecycle.stopping });
-  const admin = { database, fleet, settings, events, sessions: authentication.sessions };
+  const { preview, ...blog } = openBlog(config, deps);
+  const admin = { database, fleet, settings, events, sessions: authentication.sessions, preview };
   const seen = { places, models, providerStates, admin };
-  const parts = { ...chat, ...openBlog(config, deps), authentication, ...seen };
+  const parts = { ...chat, ...blog, authentication, ...seen };
   const app = createApp({ config, ...parts, ...watched, tracing });
   const server = lifecycle.opened('http server', new ApiServer({ app, draining }), (open) =>
     closeServer(open, config, { pendingReplies, jobClient }),
@@ -212,7 +214,7 @@ function connectWhenReady(
 function openBlog(
   config: Config,
   { database, lifecycle, log }: ApiDeps,
-): Pick<AppDeps, 'blogs' | 'feeds' | 'sitemap'> {
+): Pick<AppDeps, 'blogs' | 'feeds' | 'sitemap'> & PreviewControllerDeps {
   const blog = blogOf(config);
   const posts = new PostStore(database);
   const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());
@@ -221,7 +223,7 @@ function openBlog(
   const feeds = createFeeds({ blog, render, posts });
   const map = createPostMap(database, { partSize: postsPerSitemap });
   const sitemap = new Sitemap({ posts: map, baseUrl: blog.baseUrl });
-  return { blogs: { posts, blog, pages }, feeds: { feeds }, sitemap };
+  return { blogs: { posts, blog, pages }, feeds: { feeds }, sitemap, preview: createPreview(renderer) };
 }
 
 /** Opens before the API and therefore closes after it: monitoring also sees the end of the process. */

@@ -151,6 +151,18 @@ export interface ConsoleSession {
   expiresAt: string;
 }
 
+/** Body of `POST /admin/preview`. */
+export interface PreviewInput {
+  /** Markdown; at most 262,144 characters. */
+  content: string;
+}
+
+/** A text as the blog would show it. */
+export interface Preview {
+  /** Without scripts, styles and forms. */
+  html: string;
+}
+
 /** What operators do that the audit keeps. */
 export type AuditAction =
   | 'users.add'

@@ -5,7 +5,7 @@ import type { Log } from '../../shared/runtime/log.js';
 import { parseBearer } from './credentials.js';
 import { type Accepted, asKnownUser, insufficient, isRefusal, logIn, refuse, unauthorized } from './login.js';
 import type { LoginLimiter } from './login-limiter.js';
-import { asOperator, asSessionOwner } from './operators.js';
+import { asOperator, asSessionOwner, operatorsBase } from './operators.js';
 
 /** The authenticated user of a request: the same one by Basic, by any of their tokens, and by a session of the console. */
 export interface Caller extends UserIdentity {
@@ -66,7 +66,7 @@ export interface Authentication {
  * undefined for an anonymous reader. `basic` is HTTP Basic (RFC 7617, UTF-8) for chat users, `bearer` an access token
  * (RFC 6750) with all of the scopes, `chat` either: Basic, or an access token with the scope `chat`. `admin` is whatever opens the
  * operators' addresses (`operators.ts`), `session` a session of the console alone. Throws `unauthorized`, `insufficient_scope`,
- * `cross_origin` or `rate_limited`.
+ * `cross_origin` or `rate_limited`. Where chat and blog are mounted for operators, all of their schemes mean `admin`.
  */
 export async function expressAuthentication(
   request: Request,
@@ -75,7 +75,8 @@ export async function expressAuthentication(
 ): Promise<Caller | undefined> {
   const authentication = request.app.locals.authentication as Authentication;
   if (securityName === 'session') return asSessionOwner(request, authentication);
-  if (securityName === 'admin') return asOperator(request, authentication);
+  if (securityName === 'admin' || request.baseUrl === operatorsBase)
+    return asOperator(request, authentication);
   if (securityName === 'basic') return asKnownUser(request, authentication, usersAlone);
   if (securityName === 'chat') return asKnownUser(request, authentication, usersAndTokens);
   // The scopes come from the controllers.

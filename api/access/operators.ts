@@ -21,6 +21,9 @@ import {
  * `Authorization` header decides alone, because no browser adds one by itself.
  */
 
+/** Where the operations of chat and blog are mounted for operators: there `asOperator` stands in for their own check. */
+export const operatorsBase = '/admin';
+
 /** An operator may do all that the console can, below `/admin`. */
 const operatorScopes: readonly Scope[] = ['admin', 'chat', 'blogs:read', 'blogs:write'];
 

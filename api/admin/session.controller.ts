@@ -25,7 +25,7 @@ import { sessionCookie } from '../access/credentials.js';
 import { refuseCrossOrigin, signIn } from '../access/operators.js';
 import { type SessionDirectory, sessionLifetimeMs } from '../access/session-directory.js';
 import { readShortJsonBody } from '../http/json-body.js';
-import { invalidRequest, text } from '../http/validation.js';
+import { checkBody, invalidRequest, text } from '../http/validation.js';
 
 /** What signing in and out needs of the application. */
 export interface SessionControllerDeps {
@@ -34,17 +34,6 @@ export interface SessionControllerDeps {
 
 /** The body of a sign-in. */
 export const signInBody = z.strictObject({ name: text({ max: 512 }), secret: text({ max: 512 }) });
-
-const checkSignIn: RequestHandler = (request, _response, next) => {
-  const { error } = signInBody.safeParse(request.body);
-  if (!error) return next();
-  const errors = error.issues.map(({ code, path, message }) => ({
-    pointer: path.map((part) => `/${String(part)}`).join(''),
-    // The name of a field that nobody asked for is the caller's own.
-    detail: code === 'unrecognized_keys' ? 'must have a name and a secret only' : message,
-  }));
-  throw invalidRequest(errors);
-};
 
 const checkEverywhere: RequestHandler = ({ query: { everywhere } }, _response, next) => {
   if (everywhere === undefined || everywhere === 'true' || everywhere === 'false') return next();
@@ -84,7 +73,7 @@ export class SessionController extends Controller {
   @Post()
   @OperationId('signIn')
   @NoSecurity()
-  @Middlewares(refuseCrossOrigin, readShortJsonBody, checkSignIn)
+  @Middlewares(refuseCrossOrigin, readShortJsonBody, checkBody(signInBody))
   @SuccessResponse<{ 'Set-Cookie': string }>('200', 'Signed in', 'application/json')
   @Response<Problem>('413', 'Body too large')
   @Response<Problem>('415', 'Not JSON')

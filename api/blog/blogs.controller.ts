@@ -29,7 +29,7 @@ import { readJsonBody } from '../http/json-body.js';
 import { checkUuidParam } from '../http/uuid-param.js';
 import type { Blog } from './blog-layout.js';
 import { sendIndex } from './index-page.js';
-import { checkPostReference, findPost } from './post-address.js';
+import { basePathOf, checkPostReference, findPost } from './post-address.js';
 import { checkPost, postInput, postPatch, toPostChanges, toPostFields, toPostRequest } from './post-body.js';
 import { expectedVersions, requireSuccess } from './post-etag.js';
 import type { PostPages } from './post-page.js';
@@ -97,7 +97,7 @@ export class BlogsController extends Controller {
     const fields = toPostFields(body, request.user.name);
     const identity = toPostRequest({ user: request.user, key: idempotencyKey, fields });
     const { post, replayed } = await this.deps.posts.create(fields, identity);
-    this.setHeader('Location', `${this.deps.blog.basePath}/blogs/${post.id}`);
+    this.setHeader('Location', `${basePathOf(request, this.deps.blog)}/blogs/${post.id}`);
     if (replayed) this.setHeader('Idempotency-Replayed', 'true');
     return answerWrite(request, post);
   }
@@ -125,8 +125,8 @@ export class BlogsController extends Controller {
     const filter = toPostFilter(query, { drafts: mayWrite(request) });
     const { posts, next: position } = await this.deps.posts.list(filter);
     const next = position ? toCursor(position) : null;
-    if (next)
-      this.setHeader('Link', `<${this.deps.blog.basePath}/blogs?${nextQuery(query, next)}>; rel="next"`);
+    const path = `${basePathOf(request, this.deps.blog)}/blogs`;
+    if (next) this.setHeader('Link', `<${path}?${nextQuery(query, next)}>; rel="next"`);
     request.res?.set(negotiatedHeaders(request));
     return query.envelope ? { data: posts, next } : posts;
   }

@@ -3,6 +3,7 @@ import type { PostStore } from '../../db/posts/post-store.js';
 import type { Post } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { isUuid } from '../http/uuid-param.js';
+import type { Blog } from './blog-layout.js';
 
 const slug = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 const maxSlug = 100;
@@ -37,6 +38,10 @@ export async function findPost(
 function missing(): never {
   throw new Failure('not_found');
 }
+
+/** The path below which the request found the blog. */
+export const basePathOf = ({ res }: Request, { basePath }: Pick<Blog, 'basePath'>): string =>
+  res?.locals.basePath ?? basePath;
 
 /** Path of a post, relative to the blog's base: by its slug, unless that looks like the id of another post. */
 export const postPath = ({ id, slug }: Pick<Post, 'id' | 'slug'>): string =>

@@ -1,9 +1,10 @@
 import type { Request, Response } from 'express';
 import type { Post } from '../../shared/contract.js';
+import type { ReaderRequest } from '../access/authentication.js';
 import { preferredOf } from '../http/accept.js';
 import type { Blog } from './blog-layout.js';
 import { pageHeaders } from './page-response.js';
-import { type FoundPost, postPath } from './post-address.js';
+import { basePathOf, type FoundPost, postPath } from './post-address.js';
 import { etagOf, isNotModified } from './post-etag.js';
 import type { PostPages } from './post-page.js';
 
@@ -28,7 +29,7 @@ export async function sendFound(
   { blog, pages }: { blog: Blog; pages: PostPages },
 ): Promise<void> {
   if (isCurrent) return sendPost(request, post, pages);
-  const Location = blog.basePath + postPath(post);
+  const Location = basePathOf(request, blog) + postPath(post);
   request.res
     ?.set({ ...negotiatedHeaders(request), Location })
     .status(308)
@@ -100,14 +101,17 @@ const validatorsOf = (post: Post, etag = etagOf(post)) => ({
   'Last-Modified': new Date(post.updatedAt).toUTCString(),
 });
 
-/** Caches must revalidate every time, and shared caches must not store what needed credentials. */
-export const cacheHeaders = (request: Request) => ({
-  'Cache-Control': request.headers.authorization === undefined ? 'public, no-cache' : 'private, no-cache',
+/** Caches must revalidate every time, and shared caches must not store what needed credentials, an operator's session among them. */
+export const cacheHeaders = (request: ReaderRequest) => ({
+  'Cache-Control': isAnonymous(request) ? 'public, no-cache' : 'private, no-cache',
   Vary: 'Authorization',
 });
 
+const isAnonymous = ({ headers, user }: ReaderRequest): boolean =>
+  headers.authorization === undefined && user === undefined;
+
 /** The headers of what `Accept` decides about. */
-export const negotiatedHeaders = (request: Request) => ({
+export const negotiatedHeaders = (request: ReaderRequest) => ({
   ...cacheHeaders(request),
   Vary: 'Accept, Authorization',
 });

@@ -93,6 +93,8 @@ export const schemaExamples: Readonly<Record<string, unknown>> = {
     usage: { prompt_tokens: 12, completion_tokens: 9, total_tokens: 21 },
   },
   SignInInput: { name: 'ann', secret: 'b0TKRYGQ8ZpcjbcRV8x2xDCoSH5dWDnO' },
+  PreviewInput: { content: 'My *first* post.' },
+  Preview: { html: '<p>My <em>first</em> post.</p>\n' },
   ConsoleSession: {
     user: { id: '0d4c2a0e-6f0b-4a3e-8f53-6f1f0c8a2b77', name: 'ann' },
     expiresAt: '2026-11-21T21:30:00.000Z',

@@ -2,19 +2,25 @@ import { parsePostgresUrl } from '../urls/postgres-url.js';
 import { parseRedisUrl } from '../urls/redis-url.js';
 import { count, httpUrl, list, port, providerList, secret, storeUrl, text } from './variable-types.js';
 
+/** Below `/admin` only operators find chat and blog. */
+const baseUrl = httpUrl.refine((url) => !/^\/admin(\/|$)/.test(URL.parse(url)?.pathname ?? ''), {
+  error: 'must not be below /admin, where the operators have their addresses',
+  when: ({ issues }) => issues.length === 0,
+});
+
 /** Where the programs listen, and where they find each other, their stores and their data. */
 export const addressVariables = {
   PORT: port.default(3000).describe('Port of the API.'),
   HOST: text
     .default('0.0.0.0')
     .describe('Address the API and the workers listen on (127.0.0.1 under npm start).'),
-  CHAT_BASE_URL: httpUrl
+  CHAT_BASE_URL: baseUrl
     .default('http://localhost:3000')
     .describe('Public base address of the chat service.'),
-  CHAT_BASE_URL_ALT: httpUrl
+  CHAT_BASE_URL_ALT: baseUrl
     .default('http://localhost:3000/v1')
     .describe('Alternative public base address of the chat service.'),
-  BLOG_BASE_URL: httpUrl
+  BLOG_BASE_URL: baseUrl
     .default('http://localhost:3000')
     .describe('Public base address of the blog and its feeds.'),
   WORKER_PORT: port

@@ -67,6 +67,7 @@ export async function startChatApp({
   fleet,
   settings,
   sessions = new SessionDirectory({ admin: undefined, first: undefined, sessions: new MemorySessions() }),
+  postsDatabase,
   adminDatabase = { run: () => Promise.reject(new Failure('database_unavailable')) },
 }: {
   reply?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
@@ -79,6 +80,8 @@ export async function startChatApp({
   settings?: SettingsSource;
   /** What operators change. */
   adminDatabase?: Pick<Database, 'run'>;
+  /** Where the posts are; away unless it is given. */
+  postsDatabase?: Database;
   /** The sessions of the console; everybody may sign in with `secret`, and is an operator unless the name is `user`. */
   sessions?: SessionDirectory;
 } = {}): Promise<ChatApp> {
@@ -88,7 +91,7 @@ export async function startChatApp({
   const config = parseConfig({ REDIS_URL: 'redis://127.0.0.1:1', ...variables }, 'config');
   const store = openQueueStore(config, recording.log);
   const database = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log: recording.log });
-  const posts = new PostStore(database);
+  const posts = new PostStore(postsDatabase ?? database);
   const fleetState = new FleetState({ store, source: () => fleet });
   const app = createApp({
     config,
@@ -113,6 +116,7 @@ export async function startChatApp({
       events: new FleetEvents({ fleet: fleetState, stopping }),
       settings: new OperatorSettings({ config, database: adminDatabase, source: () => settings }),
       sessions,
+      preview: async (content) => `<p>${content}</p>`,
     },
     authentication: {
       checkUser: (name, secret) => (secret === 'secret' ? userNamed(name) : undefined),

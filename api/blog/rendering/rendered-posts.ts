@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Post } from '../../../shared/contract.js';
+import { Failure } from '../../../shared/failures.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { escapeHtml, type MarkdownRenderer, type Rendering } from './markdown.js';
 
@@ -40,12 +41,35 @@ export function createRenderedPosts({ renderer, log, maxBytes = 16_777_216 }: Re
   return async (post) => {
     const key = `${post.id} ${post.version} ${post.updatedAt}`;
     const rendering = await cache.fetch(key, { context: post });
-    if (rendering?.kind === 'rendered') return { html: rendering.html, final: true };
     // The next request tries again.
     if (rendering?.kind === 'busy') cache.delete(key);
-    return { html: `<pre>${escapeHtml(post.content)}</pre>`, final: rendering?.kind === 'refused' };
+    return toRenderedPost(rendering, post.content);
   };
 }
+
+/** Previews at once; more would keep the readers of posts waiting. */
+const maxPreviews = 4;
+
+/** Makes the function that renders a text that is no post, as `createRenderedPosts` would, without a cache; it throws `rate_limited`. */
+export function createPreview(
+  renderer: Pick<MarkdownRenderer, 'render'>,
+): (content: string) => Promise<string> {
+  let running = 0;
+  return async (content) => {
+    if (running >= maxPreviews) throw new Failure('rate_limited', { retryAfterMs: 1000 });
+    running++;
+    try {
+      return toRenderedPost(await renderer.render(content), content).html;
+    } finally {
+      running--;
+    }
+  };
+}
+
+const toRenderedPost = (rendering: Rendering | undefined, content: string): RenderedPost =>
+  rendering?.kind === 'rendered'
+    ? { html: rendering.html, final: true }
+    : { html: `<pre>${escapeHtml(content)}</pre>`, final: rendering?.kind === 'refused' };
 
 /** Bytes of an entry without its text. */
 const overhead = 300;

@@ -199,6 +199,14 @@ describe('parseConfig', () => {
     expect(problems).toEqual([`${name}: must have at least 8 different characters`]);
   });
 
+  it.each(['CHAT_BASE_URL', 'CHAT_BASE_URL_ALT', 'BLOG_BASE_URL'])('keeps %s out of /admin', (name) => {
+    const problem = `${name}: must not be below /admin, where the operators have their addresses`;
+    for (const path of ['/admin', '/admin/', '/admin/chat', '/x/../admin'])
+      expect(problemsOf({ [name]: `https://example.com${path}` }), path).toEqual([problem]);
+    for (const path of ['', '/administrators', '/x/admin', '/Admin'])
+      expect(problemsOf({ [name]: `https://example.com${path}` }), path).toEqual([]);
+  });
+
   it('refuses one name for chat and the console', () => {
     const problems = problemsOf({ CHAT_USERNAME: 'ada', ADMIN_USERNAME: 'ada' });
     expect(problems).toEqual(['ADMIN_USERNAME: must not be the same as CHAT_USERNAME']);

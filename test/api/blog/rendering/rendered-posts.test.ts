@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Rendering } from '../../../../api/blog/rendering/markdown.js';
-import { createRenderedPosts } from '../../../../api/blog/rendering/rendered-posts.js';
+import { createPreview, createRenderedPosts } from '../../../../api/blog/rendering/rendered-posts.js';
 import type { Post } from '../../../../shared/contract.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 
@@ -119,5 +119,24 @@ describe('createRenderedPosts', () => {
     const { render } = createPosts({ outcomes: [new Error('failed')] });
     await expect(render(post)).rejects.toThrow('failed');
     expect(await render(post)).toEqual({ html: 'A <B>', final: true });
+  });
+});
+
+describe('createPreview', () => {
+  it('renders each time, and shows what cannot be rendered as its source', async () => {
+    const outcomes: Rendering[] = [{ kind: 'rendered', html: 'A' }, { kind: 'refused' }, { kind: 'busy' }];
+    const preview = createPreview({ render: async () => outcomes.shift() ?? { kind: 'busy' } });
+    const texts = [await preview('a <b>'), await preview('a <b>'), await preview('a <b>')];
+    expect(texts).toEqual(['A', '<pre>a &lt;b&gt;</pre>', '<pre>a &lt;b&gt;</pre>']);
+  });
+
+  it('keeps no more than a few waiting, so that readers of posts are not', async () => {
+    const done = Promise.withResolvers<Rendering>();
+    const preview = createPreview({ render: () => done.promise });
+    const running = [1, 2, 3, 4].map(() => preview('a'));
+    await expect(preview('a')).rejects.toMatchObject({ code: 'rate_limited' });
+    done.reject(new Error('the thread is gone'));
+    for (const one of running) await expect(one).rejects.toThrow('the thread is gone');
+    await expect(preview('a')).rejects.toThrow('the thread is gone');
   });
 });

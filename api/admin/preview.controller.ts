@@ -1,0 +1,57 @@
+import {
+  Body,
+  Controller,
+  Middlewares,
+  OperationId,
+  Post,
+  Produces,
+  Response,
+  Route,
+  Security,
+  SuccessResponse,
+  Tags,
+} from '@tsoa/runtime';
+import { z } from 'zod';
+import type { Preview, PreviewInput, Problem } from '../../shared/contract.js';
+import { readJsonBody } from '../http/json-body.js';
+import { checkBody, text } from '../http/validation.js';
+
+/** What a preview needs of the application. */
+export interface PreviewControllerDeps {
+  /** Safe HTML of a Markdown text; throws `rate_limited`. */
+  preview: (content: string) => Promise<string>;
+}
+
+/** The body of a preview; as long as a post may be. */
+export const previewBody = z.strictObject({ content: text({ max: 262_144 }) });
+
+@Route('admin/preview')
+@Tags('admin')
+@Security('admin')
+@Produces('application/problem+json')
+@Response<Problem>('400', 'Bad request')
+@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
+@Response<Problem>('403', 'The token lacks the scope admin, or a page of another origin asks')
+@Response<Problem, { Allow: string }>('405', 'Another method')
+@Response<Problem>('413', 'Body too large')
+@Response<Problem>('415', 'Not JSON')
+@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or previews at once')
+@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
+export class PreviewController extends Controller {
+  constructor(private readonly deps: PreviewControllerDeps) {
+    super();
+  }
+
+  /**
+   * As the blog would show it, within the same limits: a text that is too costly to render is shown as its source. Nothing is stored.
+   *
+   * @summary Render Markdown
+   */
+  @Post()
+  @OperationId('preview')
+  @Middlewares(readJsonBody, checkBody(previewBody))
+  @SuccessResponse('200', 'The HTML', 'application/json')
+  async preview(@Body() body: PreviewInput): Promise<Preview> {
+    return { html: await this.deps.preview(body.content) };
+  }
+}
