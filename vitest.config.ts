@@ -50,7 +50,12 @@ const scaling = 'test/deployment/scaling.test.ts';
 const needsProcess =
   /node:child_process|support\/(deployment|command-line|redis-process|redis-topologies)\.js|vi\.(mock|stubEnv)/;
 const others = globSync('test/**/*.test.ts', {
-  exclude: [...laborious, ...laboriousRelease, ...release, 'test/{system,faults,redis,deployment}/**'],
+  exclude: [
+    ...laborious,
+    ...laboriousRelease,
+    ...release,
+    'test/{system,faults,redis,deployment,console/browser}/**',
+  ],
 });
 const programs = others.filter((file) => needsProcess.test(readFileSync(file, 'utf8')));
 const parts = others.filter((file) => !programs.includes(file));

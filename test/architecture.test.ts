@@ -72,7 +72,8 @@ const rooms: Record<string, string[]> = {
   console: ['shared', 'console/**'],
   'console/session': ['console'],
   'console/parts': ['shared', 'console', 'console/session'],
-  'console/views': ['shared', 'console', 'console/session', 'console/parts'],
+  'console/pools': ['shared', 'console', 'console/parts'],
+  'console/views': ['shared', 'console', 'console/session', 'console/parts', 'console/pools'],
 };
 
 /** Libraries, and where alone they may be imported: a folder with all below it, or a file. */
@@ -160,7 +161,9 @@ describe('every source file', () => {
     const forbidden = sources
       .filter((file) => isIn(file, 'console'))
       .flatMap((file) => {
-        const imports = [...readFileSync(file, 'utf8').matchAll(/^(import type\b)?.*?\bfrom '([^']+)';$/gm)];
+        const imports = [
+          ...readFileSync(file, 'utf8').matchAll(/^(?:import|export)( type)?\b[^;]*?\bfrom '([^']+)';$/gm),
+        ];
         return imports.flatMap(([, isType, specifier = '']) => {
           const isOwn = specifier.startsWith('.') && !/^(\.\.\/)+shared\//.test(specifier);
           return isOwn || isType || /^(preact|@preact\/signals|uplot)/.test(specifier)

@@ -1,18 +1,60 @@
+import { useEffect } from 'preact/hooks';
+import type { FleetProvider } from '../../shared/fleet.ts';
+import { ChangeState } from '../pools/change-state.tsx';
+import { IntakeControl } from '../pools/choice-control.tsx';
+import { ConcurrencyControl } from '../pools/concurrency-control.tsx';
+import { nameOf } from '../pools/describe.ts';
+import { PoolBadges } from '../pools/pool-badge.tsx';
+import { PoolNumbers } from '../pools/pool-numbers.tsx';
+import { recordLoad } from '../pools/recent-load.ts';
+import { useSettings } from '../pools/use-settings.ts';
+import { WorkerTable } from '../pools/worker-table.tsx';
 import type { ViewProps } from '../routes.ts';
-import { fleet } from '../store.ts';
+import { fleet, isStale } from '../store.ts';
+import { PoolView } from './pool.tsx';
 
-/** The board of all providers. */
-export function PoolsView(_props: ViewProps) {
+/** The board of all providers, or at `#/pools/openai` everything about one. */
+export function PoolsView({ args: [provider] }: ViewProps) {
+  useEffect(recordLoad, []);
+  const providers = fleet.value?.providers;
+  if (providers === undefined) return <h1>Pools</h1>;
+  const chosen = providers.find((one) => one.provider === provider);
+  if (chosen) return <PoolView key={chosen.provider} pool={chosen} />;
   return (
     <>
       <h1>Pools</h1>
-      <ul>
-        {fleet.value?.providers.map(({ provider, state }) => (
-          <li key={provider}>
-            {provider}: {state}
-          </li>
+      <div class={isStale.value ? 'cards stale' : 'cards'}>
+        {providers.map((pool) => (
+          <PoolCard key={pool.provider} pool={pool} />
         ))}
-      </ul>
+      </div>
     </>
+  );
+}
+
+function PoolCard({ pool }: { pool: FleetProvider }) {
+  const editor = useSettings(pool);
+  const { length } = pool.workers;
+  return (
+    <section class="card" aria-labelledby={`pool-${pool.provider}`}>
+      <div class="row card-head">
+        <h2 id={`pool-${pool.provider}`}>
+          <a href={`#/pools/${pool.provider}`}>{nameOf(pool.provider)}</a>
+        </h2>
+        <PoolBadges pool={pool} editor={editor} />
+      </div>
+      <PoolNumbers pool={pool} editor={editor} />
+      <div class="settings">
+        <ConcurrencyControl editor={editor} />
+        <IntakeControl editor={editor} />
+      </div>
+      <ChangeState editor={editor} />
+      <details>
+        <summary>
+          {length} {length === 1 ? 'worker' : 'workers'}
+        </summary>
+        <WorkerTable workers={pool.workers} />
+      </details>
+    </section>
   );
 }

@@ -37,7 +37,7 @@ export function SignInView() {
           spellcheck={false}
           required
         />
-        <label for="secret">Secret</label>
+        <label for="secret">Password</label>
         <input id="secret" ref={secret} type="password" autocomplete="current-password" required />
         <button type="submit" class="primary" disabled={isBusy}>
           Sign in

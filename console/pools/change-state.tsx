@@ -1,0 +1,88 @@
+import type { PoolSettings } from '../../shared/fleet.ts';
+import { formatTime } from '../parts/format.ts';
+import { ErrorNotice, Notice } from '../parts/notice.tsx';
+import { fleet } from '../store.ts';
+import { reachOf } from './describe.ts';
+import { formatSetting, labelOf } from './setting-fields.ts';
+import type { FailedChange, PoolSettingsEditor } from './settings.ts';
+
+/** How far the last change has come: with the workers, or not made, and then by whom it was overtaken. */
+export function ChangeState({ editor }: { editor: PoolSettingsEditor }) {
+  const failed = editor.failed.value;
+  const known = editor.known.value;
+  return (
+    <>
+      {failed && known && <Failed editor={editor} failed={failed} known={known} />}
+      <ErrorNotice error={known ? undefined : editor.loadError.value} />
+      <p class="soft reach" role="status">
+        {editor.isSaving.value ? 'Saving…' : known && <Reach known={known} />}
+      </p>
+    </>
+  );
+}
+
+/** Whom the settings have reached, by the workers' own words. */
+function Reach({ known }: { known: PoolSettings }) {
+  const { provider, version, changedAt, changedBy, isPending } = known;
+  const workers = fleet.value?.providers.find((one) => one.provider === provider)?.workers ?? [];
+  const { live, current } = reachOf(workers, version);
+  if (version === 0) return <>Nothing was ever set here.</>;
+  return (
+    <>
+      Version {version}
+      {changedBy && ` by ${changedBy}`}
+      {changedAt && `, ${formatTime(changedAt)}`}: at{' '}
+      <span class={current < live ? 'warn' : ''}>
+        {current} of {live} {live === 1 ? 'worker' : 'workers'}
+      </span>
+      {isPending && <span class="warn">; the queue's store has not taken it yet</span>}
+    </>
+  );
+}
+
+interface FailedProps {
+  editor: PoolSettingsEditor;
+  failed: FailedChange;
+  known: PoolSettings;
+}
+
+function Failed({ editor, failed, known }: FailedProps) {
+  const buttons = (
+    <p class="row">
+      <button type="button" onClick={() => void editor.retry()}>
+        {failed.isConflict ? 'Set mine all the same' : 'Try again'}
+      </button>
+      <button type="button" onClick={() => editor.discard()}>
+        {failed.isConflict ? 'Keep what is set' : 'Discard'}
+      </button>
+    </p>
+  );
+  if (!failed.isConflict)
+    return (
+      <>
+        <ErrorNotice error={failed.error} />
+        {buttons}
+      </>
+    );
+  const { changedBy = 'Somebody', changedAt, version } = known;
+  return (
+    <Notice>
+      <p>
+        <strong>{changedBy}</strong> was first: version {version}
+        {changedAt && `, ${formatTime(changedAt)}`}. Your change was not made.
+      </p>
+      <ul>
+        {Object.entries(failed.change).map(([name, wanted]) => (
+          <li key={name}>
+            {labelOf(name)}: now {formatSetting(name, valueInForce(known, name))}; you wanted{' '}
+            {wanted === null ? 'to reset it' : formatSetting(name, wanted)}
+          </li>
+        ))}
+      </ul>
+      {buttons}
+    </Notice>
+  );
+}
+
+const valueInForce = ({ settings }: PoolSettings, name: string): unknown =>
+  settings.find((setting) => setting.name === name)?.value;

@@ -1,0 +1,102 @@
+import type { FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet.ts';
+
+/** How a state looks: the name of a class. */
+export type Tone = 'good' | 'warn' | 'bad' | 'soft';
+
+export interface Described {
+  readonly text: string;
+  readonly tone: Tone;
+}
+
+const names: Readonly<Record<string, string>> = {
+  openai: 'OpenAI',
+  anthropic: 'Anthropic',
+  bedrock: 'Amazon Bedrock',
+  vertexai: 'Google Vertex AI',
+};
+
+/** A provider's name as it writes it itself. */
+export const nameOf = (provider: string): string => names[provider] ?? provider;
+
+const tones: Readonly<Record<FleetProvider['state'], Tone>> = {
+  serving: 'good',
+  probing: 'warn',
+  paused: 'bad',
+  silent: 'bad',
+  absent: 'soft',
+  unknown: 'soft',
+};
+
+const texts: Readonly<Record<FleetProvider['state'], string>> = {
+  serving: 'serving',
+  probing: 'probing',
+  paused: 'paused',
+  silent: 'silent',
+  absent: 'no worker',
+  unknown: 'unknown',
+};
+
+/** State of a provider, with the reason where it takes no jobs. `intake` is the setting of that name. */
+export function describeProvider({ state, workers }: FleetProvider, intake: unknown): Described {
+  if (intake === 'draining' && state === 'serving') return { text: 'draining', tone: 'warn' };
+  const reasons = new Set(workers.filter((one) => one.state === state).flatMap(reasonOf));
+  const reason = reasons.size > 0 ? `: ${[...reasons].join(', ')}` : '';
+  return { text: texts[state] + reason, tone: tones[state] };
+}
+
+/** State of a worker, with its reason. */
+export function describeWorker(worker: FleetWorker): Described {
+  const reason = reasonOf(worker).join(', ');
+  return { text: texts[worker.state] + (reason && `: ${reason}`), tone: tones[worker.state] };
+}
+
+/** Why a worker takes no jobs, or one at a time. */
+function reasonOf({ state, pausedBy, breakers }: FleetWorker): string[] {
+  if (state !== 'paused' && state !== 'probing') return [];
+  if (pausedBy === 'operator') return ['by an operator'];
+  if (pausedBy === 'clock') return ['its clock differs'];
+  if (pausedBy !== undefined) return [pausedBy];
+  const account = breakers.find(({ model }) => model === null);
+  return account?.reason ? [describeReason(account.reason)] : [];
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  credentials: 'the provider refuses the credentials',
+  unreachable: 'the provider cannot be reached',
+  operator: 'an operator holds the breaker open',
+};
+
+const describeReason = (reason: string): string => reasons[reason] ?? reason.replaceAll('_', ' ');
+
+/** `open: provider error`, `limited`. */
+export const describeBreaker = ({ state, reason }: FleetBreaker): string =>
+  state + (reason ? `: ${describeReason(reason)}` : '');
+
+/** How the calls of the last minute went, over all workers. Percentiles cannot be added: the slowest worker's p95 counts. */
+export interface RecentCalls {
+  readonly count: number;
+  readonly errorRate: number;
+  readonly rateLimitRate: number;
+  readonly p95Ms: number | undefined;
+}
+
+export function sumCalls(workers: readonly FleetWorker[]): RecentCalls {
+  const calls = workers.flatMap(({ state, calls }) => (calls && state !== 'silent' ? [calls] : []));
+  const count = calls.reduce((sum, one) => sum + one.count, 0);
+  const mean = (rate: 'errorRate' | 'rateLimitRate') =>
+    count === 0 ? 0 : calls.reduce((sum, one) => sum + one[rate] * one.count, 0) / count;
+  const slowest = calls.flatMap(({ latencyMs }) => (latencyMs ? [latencyMs.p95] : []));
+  return {
+    count,
+    errorRate: mean('errorRate'),
+    rateLimitRate: mean('rateLimitRate'),
+    p95Ms: slowest.length > 0 ? Math.max(...slowest) : undefined,
+  };
+}
+
+/** How many of the live workers work by these settings, as their heartbeats say. */
+export function reachOf(workers: readonly FleetWorker[], version: number): { live: number; current: number } {
+  const live = workers.filter(({ state }) => state !== 'silent');
+  const current = live.filter(({ settingsVersion = 0 }) => settingsVersion >= version);
+  return { live: live.length, current: current.length };
+}

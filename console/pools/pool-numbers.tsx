@@ -1,0 +1,79 @@
+import type { FleetProvider } from '../../shared/fleet.ts';
+import { Age } from '../parts/connection.tsx';
+import { formatDuration, formatNumber, formatShare } from '../parts/format.ts';
+import { Sparkline } from '../parts/sparkline.tsx';
+import { sumCalls } from './describe.ts';
+import { recentLoad } from './recent-load.ts';
+import type { PoolSettingsEditor } from './settings.ts';
+
+/** What goes on at a provider, as numbers, and as a line beside them. */
+export function PoolNumbers({ pool, editor }: { pool: FleetProvider; editor: PoolSettingsEditor }) {
+  const { count, errorRate, rateLimitRate, p95Ms } = sumCalls(pool.workers);
+  return (
+    <dl class="numbers">
+      <div class="wide">
+        <dt>In flight</dt>
+        <dd>
+          <strong>{formatNumber(pool.inFlight)}</strong> of <BoundedConcurrency pool={pool} editor={editor} />
+          <Sparkline values={recentLoad.value.get(pool.provider) ?? []} max={pool.concurrency} />
+        </dd>
+      </div>
+      <div>
+        <dt>Waiting</dt>
+        <dd>
+          <Waiting pool={pool} />
+        </dd>
+      </div>
+      <div>
+        <dt>Errors</dt>
+        <dd>
+          <Rate share={errorRate} count={count} />
+        </dd>
+      </div>
+      <div>
+        <dt>429</dt>
+        <dd>
+          <Rate share={rateLimitRate} count={count} />
+        </dd>
+      </div>
+      <div>
+        <dt>p95</dt>
+        <dd>{p95Ms === undefined ? '–' : formatDuration(p95Ms)}</dd>
+      </div>
+    </dl>
+  );
+}
+
+/** The jobs at once of all workers, or the operators' bound where that is lower. */
+function BoundedConcurrency({ pool, editor }: { pool: FleetProvider; editor: PoolSettingsEditor }) {
+  const global = editor.known.value?.concurrency.global;
+  const isGlobal = global !== undefined && global < pool.concurrency;
+  return (
+    <>
+      {formatNumber(isGlobal ? global : pool.concurrency)}{' '}
+      <span class="soft">
+        {isGlobal ? `bound over all; workers allow ${pool.concurrency}` : 'over all workers'}
+      </span>
+    </>
+  );
+}
+
+function Waiting({ pool: { queue } }: { pool: FleetProvider }) {
+  if (queue === undefined) return <>unknown</>;
+  return (
+    <>
+      <strong>{formatNumber(queue.waiting)}</strong>
+      {queue.oldestSince && (
+        <span class="soft">
+          {' '}
+          oldest <Age since={queue.oldestSince} />
+        </span>
+      )}
+    </>
+  );
+}
+
+function Rate({ share, count }: { share: number; count: number }) {
+  if (count === 0) return <>–</>;
+  return <span class={share > 0.1 ? 'bad' : share > 0.01 ? 'warn' : ''}>{formatShare(share)}</span>;
+}

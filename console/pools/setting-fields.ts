@@ -1,0 +1,146 @@
+import type { PoolSettingsInput } from '../../shared/fleet.ts';
+import { formatDuration } from '../parts/format.ts';
+
+/** A setting that is written as text: how it is shown and read. */
+export interface SettingField {
+  readonly name: keyof PoolSettingsInput;
+  readonly label: string;
+  /** What can be written, or what the value means. */
+  readonly hint: string;
+  /** Shown where nothing is set. */
+  readonly none: string;
+  readonly isNumber?: boolean;
+  format(value: unknown): string;
+  /** Throws an Error with what is wrong; the server checks the rest. */
+  parse(text: string): unknown;
+  /** The value in other words. */
+  describe?(value: unknown): string;
+}
+
+const number = {
+  isNumber: true,
+  format: (value: unknown) => (value === null ? '' : String(value)),
+  parse: toNumber,
+};
+const milliseconds = {
+  ...number,
+  none: 'no bound',
+  describe: (value: unknown) => formatDuration(Number(value)),
+};
+
+function toNumber(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isSafeInteger(value)) throw new Error('must be a whole number');
+  return value;
+}
+
+/** Those of the detail view, in its order; the concurrency of each worker has a slider. */
+export const settingFields: readonly SettingField[] = [
+  {
+    ...number,
+    name: 'globalConcurrency',
+    label: 'Jobs at once, over all workers',
+    hint: '1 to 1,000,000',
+    none: 'no limit',
+  },
+  {
+    name: 'rate',
+    label: 'Jobs begun in a time',
+    hint: 'such as 100 / 60 s',
+    none: 'no limit',
+    format: formatRate,
+    parse: parseRate,
+  },
+  {
+    ...milliseconds,
+    name: 'timeoutMs',
+    label: 'Longest call, in ms',
+    hint: 'or of a stream the wait for its first piece',
+  },
+  {
+    ...milliseconds,
+    name: 'firstTokenTimeoutMs',
+    label: 'Longest wait for the first piece, in ms',
+    hint: 'of a stream, if shorter',
+  },
+  {
+    ...milliseconds,
+    name: 'idleTimeoutMs',
+    label: 'Longest silence in a stream, in ms',
+    hint: 'after its first piece',
+  },
+  {
+    name: 'model',
+    label: 'Model',
+    hint: 'for requests that name none',
+    none: 'none',
+    format: String,
+    parse: (text) => text.trim(),
+  },
+  {
+    name: 'models',
+    label: 'Allowed models',
+    hint: 'besides, with commas between; * for any characters',
+    none: 'any',
+    format: formatList,
+    parse: toList,
+  },
+  {
+    name: 'fallback',
+    label: 'Fallback',
+    hint: 'such as anthropic, bedrock/some-model',
+    none: 'nobody',
+    format: formatTargets,
+    parse: parseTargets,
+  },
+];
+
+function formatRate(value: unknown): string {
+  const { max, durationMs } = value as NonNullable<PoolSettingsInput['rate']>;
+  return durationMs % 1000 === 0 ? `${max} / ${durationMs / 1000} s` : `${max} / ${durationMs} ms`;
+}
+
+const unitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, min: 60_000, h: 3_600_000 };
+
+function parseRate(text: string): unknown {
+  const [, max, time, unit = 's'] = /^\s*(\d+)\s*\/\s*(\d*)\s*(ms|s|min|h)?\s*$/.exec(text) ?? [];
+  if (max === undefined) throw new Error('must be like 100 / 60 s');
+  return { max: Number(max), durationMs: Number(time || 1) * (unitsMs[unit] ?? 1000) };
+}
+
+function toList(text: string): string[] {
+  const parts = text.split(',').map((part) => part.trim());
+  return parts.filter((part) => part !== '');
+}
+
+function formatList(value: unknown): string {
+  return (value as string[]).join(', ');
+}
+
+function parseTargets(text: string): unknown {
+  return toList(text).map((target) => {
+    const [, provider = '', model] = /^([^/]+)(?:\/(.+))?$/.exec(target) ?? [];
+    return { provider, ...(model && { model }) };
+  });
+}
+
+function formatTargets(value: unknown): string {
+  const targets = value as NonNullable<PoolSettingsInput['fallback']>;
+  return targets.map(({ provider, model }) => (model ? `${provider}/${model}` : provider)).join(', ');
+}
+
+/** What a value of any setting is called. */
+export function formatSetting(name: string, value: unknown): string {
+  const field = settingFields.find((one) => one.name === name);
+  if (value === null || value === undefined) return field?.none ?? 'not set';
+  return (field?.format(value) ?? String(value)) || (field?.none ?? 'none');
+}
+
+const labels: Readonly<Record<string, string>> = {
+  concurrency: 'Jobs at once, in each worker',
+  intake: 'Intake',
+  breaker: 'Breaker',
+};
+
+export const labelOf = (name: string): string =>
+  settingFields.find((one) => one.name === name)?.label ?? labels[name] ?? name;

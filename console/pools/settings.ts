@@ -1,0 +1,118 @@
+import { signal } from '@preact/signals';
+import type { ProviderId } from '../../shared/contract.ts';
+import type { PoolSettings, PoolSettingsInput } from '../../shared/fleet.ts';
+import { ApiError, call } from '../api.ts';
+
+/** What an operator wants to be different; null takes back what operators have set. */
+export type SettingsChange = { [Name in keyof PoolSettingsInput]?: PoolSettingsInput[Name] | null };
+
+/** A change that was not made. It is kept until somebody makes or discards it. */
+export interface FailedChange {
+  readonly change: SettingsChange;
+  readonly error: unknown;
+  /** Somebody else was first. */
+  readonly isConflict: boolean;
+}
+
+/** The settings of one provider's pools, and the changes that are on their way. Changes are sent one after the other. */
+export class PoolSettingsEditor {
+  readonly provider: ProviderId;
+  /** As the server has last said; undefined before. */
+  readonly known = signal<PoolSettings | undefined>(undefined);
+  readonly isSaving = signal(false);
+  readonly failed = signal<FailedChange | undefined>(undefined);
+  /** Why the settings could not be read. */
+  readonly loadError = signal<unknown>(undefined);
+  /** What a change is based on that somebody has begun: from the first key on, not from when it is sent. */
+  #base: PoolSettings | undefined;
+  #next: SettingsChange | undefined;
+
+  constructor(provider: ProviderId) {
+    this.provider = provider;
+  }
+
+  get #address(): string {
+    return `/admin/pools/${this.provider}`;
+  }
+
+  async load(): Promise<void> {
+    try {
+      const { body } = await call<PoolSettings>(this.#address);
+      // An answer may come after that of a later change.
+      if (body.version >= (this.known.value?.version ?? 0)) this.known.value = body;
+      this.loadError.value = undefined;
+    } catch (error) {
+      this.loadError.value = error;
+    }
+  }
+
+  /** Remembers on what somebody bases the change that begins now. */
+  begin(): void {
+    this.#base ??= this.known.value;
+  }
+
+  /** Forgets a change that was begun. */
+  cancel(): void {
+    this.#base = undefined;
+  }
+
+  /** Makes the change; what goes wrong is in `failed`. */
+  async change(change: SettingsChange): Promise<void> {
+    this.#next = { ...this.#next, ...change };
+    if (this.isSaving.value) return;
+    this.isSaving.value = true;
+    this.failed.value = undefined;
+    while (this.#next !== undefined) {
+      const wanted = this.#next;
+      this.#next = undefined;
+      await this.#save(wanted);
+    }
+    this.isSaving.value = false;
+  }
+
+  /** Makes the change that failed, based on what is known now. */
+  async retry(): Promise<void> {
+    const { change } = this.failed.value ?? {};
+    if (change) await this.change(change);
+  }
+
+  discard(): void {
+    this.failed.value = undefined;
+  }
+
+  async #save(change: SettingsChange): Promise<void> {
+    const base = this.#base ?? this.known.value;
+    this.#base = undefined;
+    if (base === undefined) return;
+    try {
+      const { body } = await call<PoolSettings>(this.#address, {
+        method: 'PUT',
+        json: toOverrides(base, change),
+        headers: { 'If-Match': `"${base.version}"` },
+      });
+      this.known.value = body;
+    } catch (error) {
+      const isConflict = error instanceof ApiError && error.code === 'precondition_failed';
+      // Who was first, and what is in force now; what was to follow is kept with what has failed.
+      if (isConflict) await this.load();
+      this.failed.value = { change: { ...change, ...this.#next }, error, isConflict };
+      this.#next = undefined;
+    }
+  }
+}
+
+/** The whole of what shall replace the environment, as `PUT` wants it. */
+export function toOverrides(base: PoolSettings, change: SettingsChange): object {
+  const set = base.settings.filter(({ source }) => source === 'override');
+  const all = { ...Object.fromEntries(set.map(({ name, value }) => [name, value])), ...change };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null && value !== undefined));
+}
+
+const editors = new Map<ProviderId, PoolSettingsEditor>();
+
+/** The one of each provider, so that a change that failed outlives the view. */
+export function editorOf(provider: ProviderId): PoolSettingsEditor {
+  const editor = editors.get(provider) ?? new PoolSettingsEditor(provider);
+  editors.set(provider, editor);
+  return editor;
+}

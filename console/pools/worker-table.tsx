@@ -1,0 +1,108 @@
+import type { FleetWorker } from '../../shared/fleet.ts';
+import { Age } from '../parts/connection.tsx';
+import { formatDuration, formatShare } from '../parts/format.ts';
+import { describeBreaker, describeWorker } from './describe.ts';
+import { Badge } from './pool-badge.tsx';
+
+/** Every worker of a provider, one a row. */
+export function WorkerTable({ workers }: { workers: readonly FleetWorker[] }) {
+  if (workers.length === 0) return <p class="soft">No worker has been heard of.</p>;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be within reach of the keyboard.
+    <section class="scroll" aria-label="Workers" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th>Worker</th>
+            <th>State</th>
+            <th class="number">Jobs</th>
+            <th>Last minute</th>
+            <th>Last error</th>
+            <th>Breakers</th>
+            <th class="number">Settings</th>
+          </tr>
+        </thead>
+        <tbody>
+          {workers.map((worker) => (
+            <Row key={worker.worker} worker={worker} />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Row({ worker }: { worker: FleetWorker }) {
+  const { host, release, silentSince, inFlight, concurrency, oldestJobSince, lastError, breakers } = worker;
+  return (
+    <tr class={silentSince && 'stale'}>
+      <td>
+        {host ?? worker.worker}
+        <br />
+        <span class="soft">{release && `release ${release}`}</span>
+      </td>
+      <td>
+        <Badge {...describeWorker(worker)} />
+        {silentSince && (
+          <span class="soft">
+            {' '}
+            for <Age since={silentSince} />
+          </span>
+        )}
+      </td>
+      <td class="number">
+        {inFlight} / {concurrency}
+        {oldestJobSince && (
+          <div class="soft">
+            oldest <Age since={oldestJobSince} />
+          </div>
+        )}
+      </td>
+      <td>
+        <Calls worker={worker} />
+      </td>
+      <td>
+        {lastError && (
+          <>
+            {lastError.code.replaceAll('_', ' ')}
+            <div class="soft">
+              <Age since={lastError.at} /> ago
+            </div>
+          </>
+        )}
+      </td>
+      <td>
+        {breakers.map((breaker) => (
+          <div key={breaker.model}>
+            {breaker.model ?? 'account'}: <span class="bad">{describeBreaker(breaker)}</span>
+            {breaker.nextProbeAt && <NextProbe at={breaker.nextProbeAt} />}
+          </div>
+        ))}
+        {breakers.length === 0 && <span class="soft">closed</span>}
+      </td>
+      <td class="number">{worker.settingsVersion ?? '–'}</td>
+    </tr>
+  );
+}
+
+function Calls({ worker: { calls } }: { worker: FleetWorker }) {
+  if (calls === undefined || calls.count === 0) return <span class="soft">no calls</span>;
+  const { count, errorRate, rateLimitRate, latencyMs } = calls;
+  return (
+    <>
+      {count} calls
+      <div class="soft">
+        {formatShare(errorRate)} errors, {formatShare(rateLimitRate)} 429
+      </div>
+      {latencyMs && (
+        <div class="soft">
+          p50 {formatDuration(latencyMs.p50)}, p95 {formatDuration(latencyMs.p95)}
+        </div>
+      )}
+    </>
+  );
+}
+
+function NextProbe({ at }: { at: string }) {
+  return <div class="soft">next probe {new Date(at).toLocaleTimeString()}</div>;
+}

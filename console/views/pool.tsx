@@ -1,0 +1,61 @@
+import type { FleetProvider } from '../../shared/fleet.ts';
+import { ChangeState } from '../pools/change-state.tsx';
+import { BreakerControl, IntakeControl } from '../pools/choice-control.tsx';
+import { ConcurrencyControl } from '../pools/concurrency-control.tsx';
+import { nameOf } from '../pools/describe.ts';
+import { FieldControl } from '../pools/field-control.tsx';
+import { PoolBadges } from '../pools/pool-badge.tsx';
+import { PoolNumbers } from '../pools/pool-numbers.tsx';
+import { settingFields } from '../pools/setting-fields.ts';
+import type { PoolSettingsEditor, SettingsChange } from '../pools/settings.ts';
+import { useSettings } from '../pools/use-settings.ts';
+import { WorkerTable } from '../pools/worker-table.tsx';
+import { isStale } from '../store.ts';
+
+/** Everything about one provider: numbers, all settings, all workers. */
+export function PoolView({ pool }: { pool: FleetProvider }) {
+  const editor = useSettings(pool);
+  return (
+    <>
+      <p class="soft">
+        <a href="#/pools">All pools</a>
+      </p>
+      <div class="row card-head">
+        <h1>{nameOf(pool.provider)}</h1>
+        <PoolBadges pool={pool} editor={editor} />
+      </div>
+      <div class={isStale.value ? 'stale' : ''}>
+        <PoolNumbers pool={pool} editor={editor} />
+      </div>
+      <section aria-labelledby="settings">
+        <h2 id="settings">Settings</h2>
+        <p class="soft">Each applies at once, on every worker, without a restart; running calls go on.</p>
+        <div class="settings">
+          <ConcurrencyControl editor={editor} />
+          <IntakeControl editor={editor} />
+          <BreakerControl editor={editor} />
+          {settingFields.map((field) => (
+            <FieldControl key={field.name} editor={editor} field={field} />
+          ))}
+        </div>
+        <ChangeState editor={editor} />
+        <ResetAll editor={editor} />
+      </section>
+      <section aria-labelledby="workers">
+        <h2 id="workers">Workers</h2>
+        <WorkerTable workers={pool.workers} />
+      </section>
+    </>
+  );
+}
+
+function ResetAll({ editor }: { editor: PoolSettingsEditor }) {
+  const set = editor.known.value?.settings.filter(({ source }) => source === 'override') ?? [];
+  if (set.length === 0) return null;
+  const everything = Object.fromEntries(set.map(({ name }) => [name, null])) as SettingsChange;
+  return (
+    <button type="button" class="danger" onClick={() => void editor.change(everything)}>
+      Reset {set.length === 1 ? 'what operators have set' : `all ${set.length} that operators have set`}
+    </button>
+  );
+}
