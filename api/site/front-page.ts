@@ -86,6 +86,12 @@ const linksOf = ({ chatPath, blogPath, blogTitle }: Site): SiteLink[] => [
   { id: 'jsonFeed', path: `${blogPath}/feed.json`, title: 'JSON feed', about: 'The same in JSON.' },
   { id: 'docs', path: '/docs', title: 'API', about: 'Every operation, to read and to try.' },
   { id: 'openapi', path: '/openapi.json', title: 'OpenAPI document', about: 'The same for programs.' },
+  {
+    id: 'console',
+    path: '/admin',
+    title: 'Console',
+    about: 'For operators: how providers and workers are, and what can be changed.',
+  },
   { id: 'health', path: '/readyz', title: 'Health', about: 'Whether database and queue can be reached.' },
 ];
 
