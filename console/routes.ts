@@ -1,4 +1,5 @@
 import type { ComponentType } from 'preact';
+import { PlaygroundView } from './views/playground.tsx';
 import { PoolsView } from './views/pools.tsx';
 
 /** What each view is given: what follows its name in the fragment, `['openai']` of `#/pools/openai`. */
@@ -19,7 +20,10 @@ interface Route {
  * Every view, in the order of the navigation; the first is shown where the fragment names none. To add one: a component in
  * `views/NAME.tsx` that begins with an `<h1>`, and a line here.
  */
-export const routes: readonly Route[] = [{ view: 'pools', title: 'Pools', component: PoolsView }];
+export const routes: readonly Route[] = [
+  { view: 'pools', title: 'Pools', component: PoolsView },
+  { view: 'playground', title: 'Playground', component: PlaygroundView },
+];
 
 /** Pages of this server outside the console, in the same navigation. */
 export const links: readonly { readonly href: string; readonly title: string }[] = [];

@@ -73,7 +73,8 @@ const rooms: Record<string, string[]> = {
   'console/session': ['console'],
   'console/parts': ['shared', 'console', 'console/session'],
   'console/pools': ['shared', 'console', 'console/parts'],
-  'console/views': ['shared', 'console', 'console/session', 'console/parts', 'console/pools'],
+  'console/playground': ['shared', 'console', 'console/parts'],
+  'console/views': ['shared', 'console/**'],
 };
 
 /** Libraries, and where alone they may be imported: a folder with all below it, or a file. */
@@ -85,7 +86,8 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [/^postgres$/, 'db/database'],
   [/^(uuid|@sindresorhus\/slugify)$/, 'db'],
   [/^opossum$/, 'workers/job/breaker.ts'],
-  [/^(undici|eventsource-parser)/, 'workers/providers'],
+  [/^undici/, 'workers/providers'],
+  [/^eventsource-parser/, 'workers/providers', 'console/playground'],
   [/^openai/, 'workers/providers/openai.ts'],
   [/^@anthropic-ai\//, 'workers/providers/anthropic.ts'],
   [/^(@aws-sdk|@smithy)\//, 'workers/providers/bedrock.ts'],
@@ -166,7 +168,7 @@ describe('every source file', () => {
         ];
         return imports.flatMap(([, isType, specifier = '']) => {
           const isOwn = specifier.startsWith('.') && !/^(\.\.\/)+shared\//.test(specifier);
-          return isOwn || isType || /^(preact|@preact\/signals|uplot)/.test(specifier)
+          return isOwn || isType || /^(preact|@preact\/signals|uplot|eventsource-parser)/.test(specifier)
             ? []
             : [`${file} → ${specifier}`];
         });

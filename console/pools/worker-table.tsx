@@ -9,7 +9,7 @@ export function WorkerTable({ workers }: { workers: readonly FleetWorker[] }) {
   if (workers.length === 0) return <p class="soft">No worker has been heard of.</p>;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be within reach of the keyboard.
-    <section class="scroll" aria-label="Workers" tabIndex={0}>
+    <section class="scroll" aria-label="Table of workers" tabIndex={0}>
       <table>
         <thead>
           <tr>

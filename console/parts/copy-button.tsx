@@ -1,0 +1,24 @@
+import { useState } from 'preact/hooks';
+
+/** Copies a text; says so, or that the browser does not allow it (it does on https: and on this machine alone). */
+export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const [said, setSaid] = useState('');
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setSaid('Copied');
+    } catch {
+      setSaid('The browser does not allow it; select the text');
+    }
+  };
+  return (
+    <span class="row">
+      <button type="button" onClick={() => void copy()}>
+        {label}
+      </button>
+      <span class="soft" role="status">
+        {said}
+      </span>
+    </span>
+  );
+}

@@ -1,0 +1,178 @@
+import { useEffect, useId, useMemo, useState } from 'preact/hooks';
+import { call } from '../api.ts';
+import { CopyButton } from '../parts/copy-button.tsx';
+import { PlaygroundChat, type PlaygroundRequest } from '../playground/chat.ts';
+import { Conversation } from '../playground/conversation.tsx';
+import { Reply } from '../playground/reply.tsx';
+import { toCurl, toOpenAi } from '../playground/snippets.ts';
+import { nameOf } from '../pools/describe.ts';
+import type { ViewProps } from '../routes.ts';
+import { fleet } from '../store.ts';
+
+const first: PlaygroundRequest = {
+  ...{ provider: 'openai', model: '', fallback: '', wait: '' },
+  messages: [{ role: 'user', content: 'Say hello in three languages.' }],
+};
+
+/** A chat with any provider, by the same queue and limits as everybody's. */
+export function PlaygroundView(_props: ViewProps) {
+  const [request, setRequest] = useState(first);
+  const chat = useMemo(() => new PlaygroundChat(), []);
+  useEffect(() => () => chat.stop(), [chat]);
+  const progress = chat.progress.value;
+  const isRunning = progress?.state === 'running';
+  const change = (facts: Partial<PlaygroundRequest>) => setRequest({ ...request, ...facts });
+  const goOn = (text: string) =>
+    change({
+      messages: [...request.messages, { role: 'assistant', content: text }, { role: 'user', content: '' }],
+    });
+  return (
+    <>
+      <h1>Playground</h1>
+      <div class="columns">
+        <form
+          class="stacked"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void chat.send(request);
+          }}
+        >
+          <Target request={request} onChange={change} />
+          <Conversation messages={request.messages} onChange={(messages) => change({ messages })} />
+          <div class="row">
+            <button type="submit" class="primary" disabled={isRunning}>
+              Send
+            </button>
+            <button type="button" disabled={!isRunning} onClick={() => chat.stop()}>
+              Stop
+            </button>
+            {progress?.state === 'completed' && (
+              <button type="button" onClick={() => goOn(progress.text)}>
+                Go on with this reply
+              </button>
+            )}
+          </div>
+        </form>
+        <div>
+          {progress && <Reply progress={progress} />}
+          <Snippets request={request} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+interface TargetProps {
+  request: PlaygroundRequest;
+  onChange(facts: Partial<PlaygroundRequest>): void;
+}
+
+/** Whom to ask, and for how long. */
+function Target({ request, onChange }: TargetProps) {
+  const id = useId();
+  const providers = fleet.value?.providers ?? [];
+  const workers = providers.find(({ provider }) => provider === request.provider)?.workers ?? [];
+  const models = [
+    ...new Set(workers.flatMap(({ defaultModel, models: allowed = [] }) => [defaultModel, ...allowed])),
+  ];
+  return (
+    <div class="settings">
+      <div class="setting">
+        <label for={`${id}-provider`}>Provider</label>
+        <select
+          id={`${id}-provider`}
+          value={request.provider}
+          onChange={({ currentTarget }) => onChange({ provider: currentTarget.value })}
+        >
+          {providers.map(({ provider, kind }) => (
+            <option key={provider} value={provider}>
+              {nameOf(provider)}
+              {kind === 'simulated' && ' (simulated)'}
+            </option>
+          ))}
+        </select>
+      </div>
+      <Field
+        label="Model"
+        hint="its default unless named"
+        value={request.model}
+        list={models.filter(isModel)}
+        onInput={(model) => onChange({ model })}
+      />
+      <Field
+        label="Fallback"
+        hint="such as anthropic,bedrock"
+        value={request.fallback}
+        onInput={(fallback) => onChange({ fallback })}
+      />
+      <Field
+        label="Longest wait, in seconds"
+        hint="the server's unless set"
+        value={request.wait}
+        onInput={(wait) => onChange({ wait })}
+      />
+    </div>
+  );
+}
+
+const isModel = (model: string | undefined): model is string => model !== undefined && !model.includes('*');
+
+interface FieldProps {
+  label: string;
+  hint: string;
+  value: string;
+  list?: readonly string[];
+  onInput(value: string): void;
+}
+
+function Field({ label, hint, value, list = [], onInput }: FieldProps) {
+  const id = useId();
+  return (
+    <div class="setting">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        value={value}
+        placeholder={hint}
+        list={`${id}-list`}
+        spellcheck={false}
+        onInput={({ currentTarget }) => onInput(currentTarget.value)}
+      />
+      <datalist id={`${id}-list`}>
+        {list.map((one) => (
+          <option key={one} value={one} />
+        ))}
+      </datalist>
+    </div>
+  );
+}
+
+/** The same request for programs. Credentials stay with whoever has them. */
+function Snippets({ request }: { request: PlaygroundRequest }) {
+  const [path, setPath] = useState('/chat');
+  useEffect(() => {
+    const headers = { Accept: 'application/json' };
+    // Without it the address is the usual one.
+    call<{ links: { chat: string } }>('/', { headers }).then(
+      ({ body }) => setPath(body.links.chat),
+      () => undefined,
+    );
+  }, []);
+  const snippets = [
+    ['curl', toCurl(request, `${location.origin}${path}`)],
+    ['OpenAI for Python', toOpenAi(request, location.origin)],
+  ] as const;
+  return (
+    <>
+      {snippets.map(([title, text]) => (
+        <details key={title} class="snippet">
+          <summary>{title}</summary>
+          <pre>
+            <code>{text}</code>
+          </pre>
+          <CopyButton text={text} label={`Copy ${title}`} />
+        </details>
+      ))}
+    </>
+  );
+}
