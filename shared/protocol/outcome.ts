@@ -20,6 +20,11 @@ const timings = {
   queueMs: z.number(),
   /** Milliseconds spent at the provider, all attempts and the pause between them included. */
   providerMs: z.number(),
+  /**
+   * Milliseconds from the first call of the last attempt to the first delta of its reply; absent of what nobody has read as it was
+   * written, before the first delta, and from the release before.
+   */
+  firstTokenMs: z.number().optional(),
   /** All attempts in their order, the last of which gave the outcome; absent when there was only one, which is the outcome itself. */
   attempts: z.array(endedAttemptSchema).optional(),
 };

@@ -117,8 +117,7 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
       throwIfTooLate({ waitedMs: times.timings.queueMs, leftMs: startBy - now() }, deps.load);
     const request = toModelRequest(job, deps.settings);
     const circuit = deps.circuits.of(request.model);
-    const attempt = (kind: CallKind) =>
-      attemptOnce(circuit, { job, request, kind, onBegin: () => times.begin() }, deps);
+    const attempt = (kind: CallKind) => attemptOnce(circuit, { job, request, kind, times }, deps);
     const { budget, slot, stop, deltas } = deps;
     const mayRetry = () => !deltas?.hasBegun;
     const limits = {
@@ -151,8 +150,8 @@ interface Call {
   job: ChatJob;
   request: ModelRequest;
   kind: CallKind;
-  /** Called when the wait for the model and for a slot is over. */
-  onBegin: () => void;
+  /** Begun when the wait for the model and for a slot is over. */
+  times: JobTimes;
 }
 
 /**
@@ -160,17 +159,18 @@ interface Call {
  * on to that.
  */
 async function attemptOnce(circuit: Circuit, attempt: Call, deps: ChatJobDeps): Promise<ProviderReply> {
-  const { job, request, kind, onBegin } = attempt;
+  const { job, request, kind, times } = attempt;
   const { account, metrics, slot, stop, nextAttempt } = deps;
   const patience = nextAttempt && { patienceMs };
   try {
     return await circuit.run({ deadline: startOf(job), stop, slot, ...patience }, kind, (onReply) => {
       if (!kind.isRetry && refusesCalls(account))
         throw nextAttempt ? new Failure('provider_unavailable') : new NotBegun();
-      onBegin();
+      times.begin();
       const call = (onFirstDelta: () => void) => {
         const onBegun = () => {
           onReply();
+          times.recordFirstDelta();
           onFirstDelta();
         };
         return callOnce(job, { ...request, onReply: onBegun }, deps);

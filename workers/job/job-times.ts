@@ -10,6 +10,7 @@ interface JobTimesDeps {
 /** When a job was enqueued and begun, in milliseconds since the epoch; it begins with its first call. */
 export class JobTimes {
   #startedAt: number | undefined;
+  #firstDeltaAt: number | undefined;
 
   constructor(
     readonly enqueuedAt: number,
@@ -23,11 +24,21 @@ export class JobTimes {
     this.deps.metrics.recordBegun(this.timings.queueMs);
   }
 
+  /** The reply has begun. */
+  recordFirstDelta(): void {
+    this.#firstDeltaAt ??= this.#now();
+  }
+
   get timings(): Timings {
     const now = this.#now();
     const startedAt = this.#startedAt ?? now;
+    const firstDeltaAt = this.#firstDeltaAt;
     // The release before has enqueued it by the clock of its own machine.
-    return { queueMs: Math.max(0, startedAt - this.enqueuedAt), providerMs: now - startedAt };
+    return {
+      queueMs: Math.max(0, startedAt - this.enqueuedAt),
+      providerMs: now - startedAt,
+      ...(firstDeltaAt !== undefined && { firstTokenMs: Math.max(0, firstDeltaAt - startedAt) }),
+    };
   }
 
   #now(): number {

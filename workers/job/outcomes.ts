@@ -6,7 +6,7 @@ import type { Outcome } from '../../shared/protocol/outcome.js';
 import { refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
 
-export type Timings = Pick<Outcome, 'queueMs' | 'providerMs'>;
+export type Timings = Pick<Outcome, 'queueMs' | 'providerMs' | 'firstTokenMs'>;
 
 /** What a reply is to the API. */
 export function toOutcome(

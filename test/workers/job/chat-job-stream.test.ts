@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
+import { decodeOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
 import { type ChatJobDeps, runChatJob } from '../../../workers/job/chat-job.js';
 import { NotBegun } from '../../../workers/job/circuit.js';
 import { DeltaPublisher, type DeltaStream } from '../../../workers/job/delta-publisher.js';
@@ -96,6 +97,45 @@ const hangs =
       signal.addEventListener('abort', () => reject(signal.reason));
     });
   };
+
+/** Time passes between the events of a call. */
+const slowClock = () => {
+  let at = now;
+  const pass = (ms: number) => {
+    at += ms;
+  };
+  return { now: () => at, pass };
+};
+
+describe('the time of the first delta', () => {
+  it('is in the outcome, from the first call on, whatever was tried before the reply began', async () => {
+    const clock = slowClock();
+    const step: (run: Run) => Run = (run) => (request, onDelta) => {
+      clock.pass(300);
+      return run(request, onDelta);
+    };
+    const slowly: Run = async (_, onDelta) => {
+      onDelta?.('Hel');
+      clock.pass(2000);
+      onDelta?.('lo');
+      return reply;
+    };
+    const outcome = await run([step(fails(broken)), step(slowly)], { deps: { now: clock.now } });
+    expect(outcome).toMatchObject({ kind: 'ok', firstTokenMs: 600, providerMs: 2600 });
+    expect(decodeOutcome(encodeOutcome(outcome))).toEqual(outcome);
+  });
+
+  it('is there as well when the stream breaks off, and not when it has not begun', async () => {
+    expect(await run([failsInTheMiddle(broken)])).toMatchObject({ kind: 'failed', firstTokenMs: 0 });
+    expect(await run([fails(broken)])).not.toHaveProperty('firstTokenMs');
+  });
+
+  it('is not known of a reply that nobody reads as it is written', async () => {
+    const outcome = await run([async () => reply], { job: { stream: false }, deps: { deltas: undefined } });
+    expect(outcome.kind).toBe('ok');
+    expect(outcome).not.toHaveProperty('firstTokenMs');
+  });
+});
 
 describe('runChatJob of a stream', () => {
   it('sends the pieces on, and names the call whose text it is', async () => {
