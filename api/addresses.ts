@@ -34,6 +34,8 @@ const adminMethods: Methods = {
   '/admin/pools': 'GET, HEAD',
   '/admin/pools/:provider': 'GET, HEAD, PUT',
   '/admin/events': 'GET, HEAD',
+  '/admin/requests': 'GET, HEAD',
+  '/admin/samples': 'GET, HEAD',
   '/admin/users': 'GET, HEAD, POST',
   '/admin/users/:name': 'DELETE',
   '/admin/users/:name/secret': 'POST',

@@ -21,9 +21,12 @@ import {
 import { auditQuery, tokenInput, tokenQuery, userInput, userQuery } from './admin/account-input.js';
 import { AuditController } from './admin/audit.controller.js';
 import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
+import { eventsQuery, requestQuery, sampleQuery } from './admin/history/history-query.js';
 import { PoolSettingsController, type PoolSettingsControllerDeps } from './admin/pool-settings.controller.js';
 import { PoolsController, type PoolsControllerDeps } from './admin/pools.controller.js';
 import { PreviewController, type PreviewControllerDeps, previewBody } from './admin/preview.controller.js';
+import { type HistoryControllerDeps, RequestsController } from './admin/requests.controller.js';
+import { SamplesController } from './admin/samples.controller.js';
 import { SessionController, type SessionControllerDeps, signInBody } from './admin/session.controller.js';
 import { TokensController } from './admin/tokens.controller.js';
 import { type AccountsDeps, UsersController } from './admin/users.controller.js';
@@ -69,6 +72,7 @@ export interface AppDeps {
   providerStates: SiteDeps['providerStates'];
   /** What operators see. */
   admin: PoolsControllerDeps &
+    HistoryControllerDeps &
     EventsControllerDeps &
     PoolSettingsControllerDeps &
     SessionControllerDeps &
@@ -139,6 +143,8 @@ function addControllers(app: Express, deps: AppDeps): void {
     .add(StoredChatsController, () => new StoredChatsController({ storedChats, limits }))
     .add(BlogsController, () => new BlogsController(blogs))
     .add(FeedsController, () => new FeedsController(feeds))
+    .add(RequestsController, () => new RequestsController(admin))
+    .add(SamplesController, () => new SamplesController(admin))
     .add(PoolsController, () => new PoolsController(admin))
     .add(EventsController, () => new EventsController(admin))
     .add(PoolSettingsController, () => new PoolSettingsController(admin))
@@ -196,7 +202,7 @@ export const describeApi = (facts: DocumentFacts): object =>
       ...{ SignInInput: signInBody, UserInput: userInput, TokenInput: tokenInput },
       PreviewInput: previewBody,
     },
-    queries: [postQuery, userQuery, tokenQuery, auditQuery],
+    queries: [postQuery, userQuery, tokenQuery, auditQuery, requestQuery, sampleQuery, eventsQuery],
     completion: completionBody,
   });
 

@@ -1,7 +1,5 @@
 import type { AddressInfo } from 'node:net';
 import { type Database, openDatabase } from '../db/database/client.js';
-import { createPostMap } from '../db/posts/post-map.js';
-import { PostStore } from '../db/posts/post-store.js';
 import type { Config } from '../shared/config/config.js';
 import type { ProviderId } from '../shared/contract.js';
 import { type ApiInstruments, openInstruments } from '../shared/metrics/instruments.js';
@@ -23,31 +21,24 @@ import {
 } from './access/open-authentication.js';
 import { FleetEvents } from './admin/fleet-events.js';
 import { FleetState } from './admin/fleet-state.js';
+import { History } from './admin/history/history.js';
 import { OperatorSettings } from './admin/operator-settings.js';
-import type { PreviewControllerDeps } from './admin/preview.controller.js';
 import { SettingsKeeper } from './admin/settings-keeper.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
-import { blogOf } from './blog/blog-layout.js';
-import { createFeeds } from './blog/feeds.js';
-import { createPostPages } from './blog/post-page.js';
-import { createMarkdownRenderer } from './blog/rendering/markdown.js';
-import { createPreview, createRenderedPosts } from './blog/rendering/rendered-posts.js';
 import { ChatService } from './chat/chat-service.js';
 import { JobClient } from './chat/jobs/job-client.js';
 import { type PendingJob, PendingReplies } from './chat/jobs/pending-replies.js';
 import { StoredChats } from './chat/stored-chats.js';
 import { ApiServer } from './http/server.js';
+import { openBlog } from './open-blog.js';
 import { observeIntake } from './operations/intake-gauges.js';
 import { createQueueGauges } from './operations/queue-gauges.js';
 import { createProviderStates } from './site/provider-states.js';
-import { Sitemap } from './site/sitemap.js';
 
 /** Time after the grace for everything else to close; a store that is down takes a second at each step. */
 const closingMs = 5000;
 /** The longest pause between two tries to open the queue. */
 const maxPauseToOpenMs = 8000;
-/** The protocol allows 50,000; a part of this size is read in a fraction of a second. */
-const postsPerSitemap = 10_000;
 /** The outcome of a chat that outlasts the grace. */
 const cutShort: Outcome = { kind: 'failed', code: 'internal', retryable: true, queueMs: 0, providerMs: 0 };
 
@@ -66,7 +57,8 @@ export async function serveApi(config: Config): Promise<void> {
   const authentication = openAuthentication(config, { database, log, lifecycle });
   const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
   const instruments = openApiInstruments();
-  const deps = { database, store, authentication, instruments, log, lifecycle };
+  const history = new History({ log });
+  const deps = { database, store, authentication, instruments, history, log, lifecycle };
   const { pendingReplies, jobClient, ...chat } = openChat(config, deps);
 
   const draining = () => lifecycle.stopping.aborted;
@@ -78,9 +70,10 @@ export async function serveApi(config: Config): Promise<void> {
   const providerStates = createProviderStates({ pools, checkStore: () => store.check() });
   const fleet = new FleetState({ store, source: jobClient });
   const settings = new OperatorSettings({ config, database, source: jobClient });
-  const events = new FleetEvents({ fleet, stopping: lifecycle.stopping });
+  lifecycle.opened('history', history.start(fleet), (open) => open.stop());
+  const events = new FleetEvents({ fleet, history, stopping: lifecycle.stopping });
   const { preview, ...blog } = openBlog(config, deps);
-  const admin = { database, fleet, settings, events, sessions: authentication.sessions, preview };
+  const admin = { database, fleet, settings, events, history, sessions: authentication.sessions, preview };
   const seen = { places, models, providerStates, admin };
   const parts = { ...chat, ...blog, authentication, ...seen };
   const app = createApp({ config, ...parts, ...watched, tracing });
@@ -127,6 +120,7 @@ interface ApiDeps {
   store: QueueStore;
   authentication: OpenAuthentication;
   instruments: ApiInstruments;
+  history: History;
   log: Log;
   lifecycle: Lifecycle;
 }
@@ -144,7 +138,7 @@ interface ChatParts extends Pick<AppDeps, 'chatService' | 'storedChats'> {
 }
 
 function openChat(config: Config, deps: ApiDeps): ChatParts {
-  const { store, instruments } = deps;
+  const { store, instruments, history } = deps;
   const { now } = store;
   const pendingReplies = new PendingReplies(now);
   const jobClient = connectWhenReady(config, pendingReplies, deps);
@@ -163,6 +157,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     jobClient,
     pendingReplies,
     storedChats,
+    history,
     timeoutMs: config.CHAT_TIMEOUT_MS,
     maxMs: config.CHAT_MAX_WAIT_S * 1000,
     maxStreamMs: config.CHAT_STREAM_MAX_S * 1000,
@@ -177,7 +172,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
 function connectWhenReady(
   config: Config,
   pendingReplies: PendingReplies,
-  { database, store, authentication, instruments: { metrics }, log, lifecycle }: ApiDeps,
+  { database, store, authentication, instruments: { metrics }, history, log, lifecycle }: ApiDeps,
 ): () => JobClient | undefined {
   let jobClient: JobClient | undefined;
   const connect = async () => {
@@ -196,6 +191,7 @@ function connectWhenReady(
     // Before the first chat is admitted: its provider may be draining.
     await keeper.start();
     jobClient = opened;
+    void history.exchange.connect(opened.relay, signal);
     const maxStreamMs = config.CHAT_TIMEOUT_MS + config.CHAT_STREAM_MAX_S * 1000;
     const maxMs = Math.max(maxStreamMs, config.CHAT_MAX_WAIT_S * 1000);
     lifecycle.opened('pruner', startPruner({ store, maxMs, log }), (pruner) => pruner.stop());
@@ -209,21 +205,6 @@ function connectWhenReady(
     await jobClient?.close();
   });
   return () => jobClient;
-}
-
-function openBlog(
-  config: Config,
-  { database, lifecycle, log }: ApiDeps,
-): Pick<AppDeps, 'blogs' | 'feeds' | 'sitemap'> & PreviewControllerDeps {
-  const blog = blogOf(config);
-  const posts = new PostStore(database);
-  const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());
-  const render = createRenderedPosts({ renderer, log });
-  const pages = createPostPages({ blog, images: config.BLOG_IMAGES, render });
-  const feeds = createFeeds({ blog, render, posts });
-  const map = createPostMap(database, { partSize: postsPerSitemap });
-  const sitemap = new Sitemap({ posts: map, baseUrl: blog.baseUrl });
-  return { blogs: { posts, blog, pages }, feeds: { feeds }, sitemap, preview: createPreview(renderer) };
 }
 
 /** Opens before the API and therefore closes after it: monitoring also sees the end of the process. */

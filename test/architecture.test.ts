@@ -47,8 +47,9 @@ const rooms: Record<string, string[]> = {
   ],
   'api/admin': [
     ...['shared/**', 'db', 'db/access', 'db/database', 'db/settings'],
-    ...['api/http', 'api/access', 'api/chat/pools'],
+    ...['api/http', 'api/access', 'api/chat/pools', 'api/admin/history'],
   ],
+  'api/admin/history': ['shared/**', 'api/http'],
   'api/operations': ['shared/**', 'db/database', 'api/http'],
   'api/openapi': ['shared/**', 'api/http'],
   workers: ['shared/**', 'workers/**'],

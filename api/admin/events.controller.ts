@@ -1,8 +1,10 @@
 import {
   Controller,
   Get,
+  Middlewares,
   OperationId,
   Produces,
+  Queries,
   Request,
   Response,
   Route,
@@ -14,7 +16,9 @@ import type { Response as HttpResponse } from 'express';
 import type { Problem } from '../../shared/contract.js';
 import type { AuthenticatedRequest } from '../access/authentication.js';
 import { mayStillOperate } from '../access/operators.js';
+import { checkQuery } from '../http/query.js';
 import type { FleetEvents } from './fleet-events.js';
+import { type EventsQuery, eventsQuery, wantedHistory } from './history/history-query.js';
 
 /** What the stream of the fleet's state needs of the application. */
 export interface EventsControllerDeps {
@@ -39,23 +43,33 @@ export class EventsController extends Controller {
   /**
    * The state of the fleet as server-sent events: first a `snapshot`, which is that of `GET /admin/pools`; then a `provider` (one of its
    * `providers`) or a `queue` (its `queue`) whenever that has changed, with its whole state. Without changes a comment every 15 s keeps the
-   * connection alive. It ends with an `error` (a problem) when the token or the session is good no more, and without one when the
+   * connection alive. With `include=requests` each chat that ends from now on is a `request`, as in `GET /admin/requests`; when there are more than a
+   * hundred since the last event, or the client has not read for so long, `missed` (`{"requests": 130}`) says that the list is to be read again.
+   * With `include=samples` each new measurement is a `sample`, as in `GET /admin/samples`. It ends with an `error` (a problem) when the token or the session is good no more, and without one when the
    * server stops; whoever comes back gets a snapshot.
    *
    * @summary Follow the state of the fleet
    */
   @Get()
   @OperationId('followFleet')
+  @Middlewares(checkQuery(eventsQuery))
   @SuccessResponse<{ 'X-Accel-Buffering': string }>(
     '200',
     'Events, until one of both leaves',
     'text/event-stream',
   )
-  async followFleet(@Request() request: AuthenticatedRequest): Promise<string> {
+  async followFleet(
+    @Request() request: AuthenticatedRequest,
+    @Queries() query: EventsQuery,
+  ): Promise<string> {
     const { events } = this.deps;
     const response = request.res as HttpResponse;
     if (request.method === 'HEAD') events.answerHead(response);
-    else await events.follow(response, () => mayStillOperate(request));
+    else
+      await events.follow(response, {
+        isAllowed: () => mayStillOperate(request),
+        include: wantedHistory(query),
+      });
     return alreadySent;
   }
 }

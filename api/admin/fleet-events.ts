@@ -6,9 +6,12 @@ import type { Fleet } from '../../shared/fleet.js';
 import { EventResponse, type ServerSentEvent } from '../http/event-response.js';
 import { recordFailure, requestIdOf, toProblem } from '../http/problem.js';
 import type { FleetState } from './fleet-state.js';
+import type { History } from './history/history.js';
+import type { HistoryFeed } from './history/history-feed.js';
 
 interface FleetEventsDeps {
   fleet: Pick<FleetState, 'read'>;
+  history: Pick<History, 'feed'>;
   /** Aborts when the process begins to stop. */
   stopping: AbortSignal;
   /** Time between two looks at the fleet, in milliseconds. */
@@ -29,12 +32,20 @@ interface Look {
   readonly parts: ReadonlyMap<string, Part>;
 }
 
+/** What a reader may see. */
+interface Reading {
+  /** Whether the reader may still see anything. */
+  readonly isAllowed: () => boolean;
+  /** What of the recent past is wanted besides. */
+  readonly include: Parameters<History['feed']>[0];
+}
+
 /** Streams at once in this process; a console has one for each page. */
 const maxReaders = 200;
 
 /**
  * The state of the fleet as server-sent events: a `snapshot`, then a `queue` or `provider` whenever that has changed. One look serves
- * all readers, and nobody looks while there are none.
+ * all readers, and nobody looks while there are none. Of the recent past each reader is sent what has happened since the last look that it has read.
  */
 export class FleetEvents {
   readonly #deps: FleetEventsDeps;
@@ -53,12 +64,12 @@ export class FleetEvents {
    * Writes events until the client leaves, `isAllowed` says no more, or the process stops; resolves then. Throws `rate_limited` when
    * there are too many readers.
    */
-  async follow(response: HttpResponse, isAllowed: () => boolean): Promise<void> {
-    const { stopping } = this.#deps;
+  async follow(response: HttpResponse, { isAllowed, include }: Reading): Promise<void> {
+    const { stopping, history } = this.#deps;
     if (this.#readers.size >= maxReaders) throw new Failure('rate_limited', { retryAfterMs: 5000 });
     if (stopping.aborted) throw new Failure('internal', { retryable: true, retryAfterMs: 1000 });
     if (response.destroyed) return;
-    const reader = new Reader(response, isAllowed);
+    const reader = new Reader(response, { isAllowed, feed: history.feed(include) });
     const closed = once(response, 'close');
     this.#readers.add(reader);
     try {
@@ -93,14 +104,19 @@ class Reader {
   readonly #response: HttpResponse;
   readonly #events: EventResponse;
   readonly #isAllowed: () => boolean;
+  readonly #feed: HistoryFeed;
   /** The last look that was sent. */
   #seen = 0;
   #isBehind = false;
 
-  constructor(response: HttpResponse, isAllowed: () => boolean) {
+  constructor(
+    response: HttpResponse,
+    { isAllowed, feed }: Pick<Reading, 'isAllowed'> & { feed: HistoryFeed },
+  ) {
     this.#response = response;
     this.#events = new EventResponse(response);
     this.#isAllowed = isAllowed;
+    this.#feed = feed;
   }
 
   /** Sends what has changed since the last look that was sent, unless that has not been read yet. */
@@ -112,7 +128,8 @@ class Reader {
   #send({ number, snapshot, parts }: Look): void {
     const isFirst = this.#events.begin({});
     const changed = [...parts.values()].filter(({ since }) => since > this.#seen).map(({ event }) => event);
-    const isRead = (isFirst ? [snapshot] : changed).map((event) => this.#events.send(event));
+    const events = [...(isFirst ? [snapshot] : changed), ...this.#feed.next()];
+    const isRead = events.map((event) => this.#events.send(event));
     this.#seen = number;
     if (isRead.includes(false)) void this.#catchUp();
   }

@@ -1,5 +1,6 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { Fleet, FleetProvider, FleetQueue } from '../../shared/fleet.js';
+import type { Sample } from '../../shared/history.js';
 import { type QueueDepth, type QueueStore, reasonOf } from '../../shared/queue/queue-store.js';
 import { release } from '../../shared/runtime/release.js';
 import { singleFlight } from '../../shared/runtime/single-flight.js';
@@ -18,6 +19,9 @@ interface FleetStateDeps {
   /** Undefined until the queue has been reached. */
   source: () => FleetSource | undefined;
 }
+
+/** As a sample has it. */
+type Load = Pick<Sample, 'waiting' | 'active' | 'inFlight' | 'concurrency'>;
 
 /** Nobody who looks waits longer than this for the store: its silence has to show within three seconds. */
 const timeoutMs = 1000;
@@ -52,6 +56,21 @@ export class FleetState {
         workers,
       })),
     };
+  }
+
+  /** How busy each provider is; what is not known is null. Never rejects, and takes a second at most. */
+  async readLoads(): Promise<(Load & { provider: ProviderId })[]> {
+    const depths = await this.#readDepths();
+    const view = this.#deps.source()?.fleet ?? new FleetView();
+    return view.providers().map(({ provider, workers, inFlight, concurrency }) => {
+      const depth = depths?.get(provider);
+      const isHeard = workers.some(({ state }) => state !== 'silent');
+      return {
+        provider,
+        ...{ waiting: depth?.waiting ?? null, active: depth?.active ?? null },
+        ...(isHeard ? { inFlight, concurrency } : { inFlight: null, concurrency: null }),
+      };
+    });
   }
 
   async #readQueue(source: FleetSource | undefined): Promise<FleetQueue> {

@@ -5,6 +5,7 @@ import type { ModelParameters } from '../../shared/protocol/model-parameters.js'
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import type { Completion } from './chat-result.js';
+import type { NewJob } from './jobs/job-client.js';
 import type { DeltaSink, TextPosition } from './jobs/reply-stream.js';
 import type { JobOwner } from './pools/outstanding-jobs.js';
 
@@ -14,6 +15,8 @@ export interface ChatCommand {
   requestId: string;
   /** Id of the user. */
   user: string;
+  /** Their name, for operators; absent means that the id stands for it. */
+  userName?: string | undefined;
   provider: ProviderId;
   /** The provider's own model name; absent means the provider's configured one. */
   model: string | undefined;
@@ -89,6 +92,24 @@ export interface ResolvedChat {
   };
   /** Present when the chat had ended before the command came. */
   readonly outcome?: Outcome;
+}
+
+/** The job of the command's chat. */
+export function toNewJob(
+  command: ChatCommand,
+  { id, deadline, expiresAt, current }: ResolvedChat['chat'],
+): NewJob {
+  const { turns, parameters, trace } = command;
+  return {
+    ...current,
+    ...jobOwnerOf(command, current.provider),
+    ...(current.attempt !== undefined && { chatId: id }),
+    turns,
+    deadline,
+    ...(parameters && { parameters }),
+    ...(trace && { trace }),
+    ...(expiresAt !== undefined && { keptUntil: expiresAt }),
+  };
 }
 
 /** The reply of the model, or that an asynchronous chat was accepted and is under way. */

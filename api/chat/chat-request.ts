@@ -146,6 +146,7 @@ export function readOptions(
   const options = {
     requestId: requestIdOf(response),
     user: request.user.id,
+    userName: request.user.name,
     fallback: readFallback(fallback),
     waitMs: waitS && waitS * 1000,
     elapsedMs: elapsedMsOf(response),

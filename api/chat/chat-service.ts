@@ -4,10 +4,18 @@ import { type Attempt, jobIdOf } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { admit, type Deadlines, resolveDeadlines, type TimeLimits } from './admission.js';
-import { type ChatCommand, type ChatReply, isStored, jobOwnerOf, type ResolvedChat } from './chat-command.js';
+import {
+  type ChatCommand,
+  type ChatReply,
+  isStored,
+  jobOwnerOf,
+  type ResolvedChat,
+  toNewJob,
+} from './chat-command.js';
+import { ChatEnding, type ChatHistory } from './chat-history.js';
 import { statusOf, toCompletion } from './chat-result.js';
 import { type Admission, clockMarginMs } from './idempotent-entry.js';
-import type { JobClient, NewJob } from './jobs/job-client.js';
+import type { JobClient } from './jobs/job-client.js';
 import type { JobResult } from './jobs/job-results.js';
 import type { PendingJob, PendingReplies } from './jobs/pending-replies.js';
 import { ReplyStream } from './jobs/reply-stream.js';
@@ -26,6 +34,8 @@ interface ChatServiceDeps extends TimeLimits {
   storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'>;
   /** Whom to ask when a provider fails, for commands that do not say so; absent means nobody. */
   defaultFallback?: (provider: ProviderId) => readonly Target[];
+  /** Where operators see what came and how it ended. */
+  history?: ChatHistory;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
 }
@@ -38,6 +48,7 @@ interface SubmittedJob extends Pick<Deadlines, 'waitUntil' | 'startBy'> {
   readonly job: PendingJob;
   readonly stream: ReplyStream | undefined;
   readonly counted: CountedJob;
+  readonly ending: ChatEnding;
   /** Adds the job, once more if need be: a job whose id is there already is not added. */
   readonly add: () => Promise<void>;
   /** The first add. */
@@ -59,6 +70,10 @@ export class ChatService {
 
   /** The command's reply, at the latest when the caller stops waiting. Throws a `Failure` for everything expected. */
   async createChat(command: ChatCommand): Promise<ChatReply> {
+    return ChatEnding.watch(command, this.#deps.history, (ending) => this.#createChat(command, ending));
+  }
+
+  async #createChat(command: ChatCommand, ending: ChatEnding): Promise<ChatReply> {
     const jobClient = this.#deps.jobClient();
     if (jobClient === undefined) throw new Failure('queue_unavailable');
     const deadlines = resolveDeadlines(command, this.#deps, this.#now());
@@ -67,8 +82,9 @@ export class ChatService {
       admit: () => this.#admit(command, { jobClient, startBy: deadlines.startBy }),
     });
     command.storeOptions?.onResolved(chat.id, { isReplayed: outcome !== undefined });
-    if (outcome) return replayTo(command, outcome);
-    const submitted = this.#addJob(command, { jobClient, chat, ...deadlines });
+    if (outcome) return replayTo(command, outcome, ending);
+    ending.recordQueued(chat);
+    const submitted = this.#addJob(command, { jobClient, chat, ending, ...deadlines });
     using stream = submitted.stream;
     const reply = this.#toReply(submitted, await this.#awaitResult(submitted));
     if (reply.kind === 'completed') await stream?.finish(reply.completion);
@@ -94,13 +110,9 @@ export class ChatService {
   /** Counts the job as outstanding, and begins to add it; a chat that is joined has it added again, should it have been lost. */
   #addJob(
     command: ChatCommand,
-    {
-      jobClient,
-      chat,
-      waitUntil,
-      startBy,
-    }: Pick<SubmittedJob, 'jobClient' | 'chat' | 'waitUntil' | 'startBy'>,
+    { waitUntil, ...begun }: Pick<SubmittedJob, 'jobClient' | 'chat' | 'ending' | 'waitUntil' | 'startBy'>,
   ): SubmittedJob {
+    const { jobClient, chat, startBy } = begun;
     const { current } = chat;
     const job = { ...current, jobId: chat.id, isStored: isStored(command) };
     const counted = jobClient.pools.recordAdded(job.jobId, jobOwnerOf(command, current.provider));
@@ -113,7 +125,7 @@ export class ChatService {
     const isJoined = chat.id !== command.requestId;
     const stream = command.stream && jobClient.openStream(job, { ...command.stream, isJoined });
     const submitted: SubmittedJob = {
-      ...{ command, jobClient, chat, job, startBy, stream, counted, add, added: add() },
+      ...{ ...begun, command, job, stream, counted, add, added: add() },
       // A joined chat ends at its own deadline, which another process's clock has set.
       waitUntil: Math.min(waitUntil, chat.deadline + clockMarginMs),
     };
@@ -137,6 +149,7 @@ export class ChatService {
       const outcome = await this.#awaitOutcome(submitted);
       const result = outcome ? ({ state: 'settled', outcome } as const) : await finalRead(submitted);
       isUnfinished = result.state !== 'settled';
+      if (result.state === 'settled') submitted.ending.settle(result.outcome);
       return result;
     } catch (error) {
       const { command, jobClient, job, stream } = submitted;
@@ -191,15 +204,13 @@ export class ChatService {
 
   /** Counts the job no longer, but for a stored chat that goes on without its request: that counts until it ends. */
   #release(
-    { command, chat, job, added, counted }: SubmittedJob,
+    { command, chat, job, added, counted, ending }: SubmittedJob,
     { isUnfinished }: { isUnfinished: boolean },
   ): void {
     if (isUnfinished && isStored(command)) {
       const { pendingReplies } = this.#deps;
-      const ended = added.then(
-        () => pendingReplies.waitInBackground(job, chat.deadline),
-        () => undefined,
-      );
+      const wait = added.then(() => pendingReplies.waitInBackground(job, chat.deadline));
+      const ended = ending.follow(wait);
       command.storeOptions.onDetached(ended);
       void ended.then(counted.release);
     } else counted.release();
@@ -215,7 +226,12 @@ export class ChatService {
 }
 
 /** The reply of a chat that has ended before. */
-async function replayTo({ provider, stream }: ChatCommand, outcome: Outcome): Promise<ChatReply> {
+async function replayTo(
+  { provider, stream }: ChatCommand,
+  outcome: Outcome,
+  ending: ChatEnding,
+): Promise<ChatReply> {
+  ending.forget();
   const completion = toCompletion({ state: 'settled', outcome }, provider);
   if (stream) await ReplyStream.replay(stream, completion);
   return { kind: 'completed', completion };
@@ -229,17 +245,3 @@ function throwIfDisconnected({ signal, provider }: ChatCommand): void {
 /** No message has brought an outcome in time: the records may have it, if they can be read at once. */
 const finalRead = ({ jobClient, job }: SubmittedJob): Promise<JobResult> =>
   withTimeout(finalReadMs, jobClient.read(job)).catch(() => ({ state: 'unknown' }));
-
-function toNewJob(command: ChatCommand, { id, deadline, expiresAt, current }: ResolvedChat['chat']): NewJob {
-  const { turns, parameters, trace } = command;
-  return {
-    ...current,
-    ...jobOwnerOf(command, current.provider),
-    ...(current.attempt !== undefined && { chatId: id }),
-    turns,
-    deadline,
-    ...(parameters && { parameters }),
-    ...(trace && { trace }),
-    ...(expiresAt !== undefined && { keptUntil: expiresAt }),
-  };
-}

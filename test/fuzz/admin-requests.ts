@@ -35,8 +35,53 @@ const reading = (
 /** `GET /admin/pools`. */
 export const getFleet = reading('/admin/pools', fc.constantFrom('GET', 'GET', 'GET', 'HEAD'));
 
+/** A query of these parameters, or a strange one. */
+const asking = (...parameters: string[]): fc.Arbitrary<string | undefined> =>
+  fc.oneof(
+    strangeQuery,
+    fc.subarray(parameters, { minLength: 1, maxLength: 3 }).map((all) => all.join('&')),
+  );
+
+const queried = (
+  path: string,
+  method: fc.Arbitrary<string>,
+  query: fc.Arbitrary<string | undefined>,
+): fc.Arbitrary<Plan> =>
+  fc
+    .tuple(reading(path, method), query)
+    .map(([plan, asked]) => (plan.odd ? plan : { ...plan, query: asked }));
+
+/** `GET /admin/requests`. */
+export const listRequests = queried(
+  '/admin/requests',
+  fc.constantFrom('GET', 'GET', 'GET', 'HEAD'),
+  asking(
+    ...[
+      'provider=openai',
+      'provider=nobody',
+      'provider=',
+      'code=ok',
+      'code=overloaded',
+      'code=200',
+      'user=x',
+    ],
+    ...['user=%00', 'user=%ff', 'limit=1', 'limit=1000', 'limit=1001', 'limit=0', 'limit=x', 'limit=2'],
+  ),
+);
+
+/** `GET /admin/samples`. */
+export const getSamples = queried(
+  '/admin/samples',
+  fc.constantFrom('GET', 'GET', 'GET', 'HEAD'),
+  asking('provider=bedrock', 'provider=OpenAI', 'provider=openai', 'provider=%F0'),
+);
+
 /** `GET /admin/events`, whose answer to GET never ends. */
-export const followFleet = reading('/admin/events', fc.constant('HEAD'));
+export const followFleet = queried(
+  '/admin/events',
+  fc.constant('HEAD'),
+  asking('include=requests', 'include=samples,requests', 'include=all', 'include=', 'include=samples,'),
+);
 
 /** `GET /admin/pools/{provider}`. */
 export const getPoolSettings: fc.Arbitrary<Plan> = fc.oneof(

@@ -11,6 +11,8 @@ describe('any request', () =>
       'getPoolSettings',
       'replacePoolSettings',
       'followFleet',
+      'listRequests',
+      'getSamples',
       ...([
         'listUsers',
         'createUser',

@@ -5,7 +5,14 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { NewToken } from '../../shared/accounts.js';
 import type { Post } from '../../shared/contract.js';
 import * as accounts from './account-requests.js';
-import { followFleet, getFleet, getPoolSettings, replacePoolSettings } from './admin-requests.js';
+import {
+  followFleet,
+  getFleet,
+  getPoolSettings,
+  getSamples,
+  listRequests,
+  replacePoolSettings,
+} from './admin-requests.js';
 import { cancelChat, chat, getChat } from './chat-requests.js';
 import { type Answer, type Client, type Header, openClient } from './client.js';
 import { floodedAddress } from './credentials.js';
@@ -44,6 +51,8 @@ const plans: Record<OperationId, fc.Arbitrary<Plan>> = {
   getPoolSettings,
   replacePoolSettings,
   followFleet,
+  listRequests,
+  getSamples,
   ...accounts,
 };
 
@@ -66,7 +75,9 @@ const expectedStatuses: Record<OperationId, number[]> = {
   getFleet: [200, 401, 403, 405, 429],
   getPoolSettings: [200, 401, 403, 404, 405, 429],
   replacePoolSettings: [200, 400, 401, 403, 404, 405, 412, 413, 415, 429],
-  followFleet: [200, 401, 403, 405, 429],
+  followFleet: [200, 400, 401, 403, 405, 429],
+  listRequests: [200, 400, 401, 403, 405, 429],
+  getSamples: [200, 400, 401, 403, 405, 429],
   listUsers: [200, 400, 401, 403, 405, 429],
   createUser: [201, 400, 401, 403, 405, 409, 413, 415, 429],
   resetSecret: [200, 401, 403, 404, 405, 429],

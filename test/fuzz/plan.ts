@@ -20,6 +20,8 @@ export const operationIds = [
   'getPoolSettings',
   'replacePoolSettings',
   'followFleet',
+  'listRequests',
+  'getSamples',
   'listUsers',
   'createUser',
   'removeUser',

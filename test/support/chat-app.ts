@@ -3,6 +3,7 @@ import { LoginLimiter } from '../../api/access/login-limiter.js';
 import { SessionDirectory } from '../../api/access/session-directory.js';
 import { FleetEvents } from '../../api/admin/fleet-events.js';
 import { type FleetSource, FleetState } from '../../api/admin/fleet-state.js';
+import { History } from '../../api/admin/history/history.js';
 import { OperatorSettings, type SettingsSource } from '../../api/admin/operator-settings.js';
 import { createApp } from '../../api/app.js';
 import { blogOf } from '../../api/blog/blog-layout.js';
@@ -31,6 +32,8 @@ import { serve } from './serve.js';
 export interface ChatApp {
   readonly url: string;
   readonly commands: ChatCommand[];
+  /** What operators see of the recent past. */
+  readonly history: History;
   /** Everything logged so far. */
   logs(): string;
   post(call: {
@@ -93,6 +96,7 @@ export async function startChatApp({
   const database = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log: recording.log });
   const posts = new PostStore(postsDatabase ?? database);
   const fleetState = new FleetState({ store, source: () => fleet });
+  const history = new History({ log: recording.log });
   const app = createApp({
     config,
     chatService: {
@@ -113,7 +117,8 @@ export async function startChatApp({
     admin: {
       database: adminDatabase,
       fleet: fleetState,
-      events: new FleetEvents({ fleet: fleetState, stopping }),
+      events: new FleetEvents({ fleet: fleetState, history, stopping }),
+      history,
       settings: new OperatorSettings({ config, database: adminDatabase, source: () => settings }),
       sessions,
       preview: async (content) => `<p>${content}</p>`,
@@ -147,6 +152,7 @@ export async function startChatApp({
   return {
     url: server.url,
     commands,
+    history,
     logs: recording.text,
     post: ({ body = '{"messages":[{"content":"Hello"}]}', headers, path = '/chat', signal }) =>
       fetch(`${server.url}${path}`, {

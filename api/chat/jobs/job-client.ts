@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
-import { type ProviderId, providerIds, type Target } from '../../../shared/contract.js';
+import type { ProviderId, Target } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import type { ApiInstruments } from '../../../shared/metrics/instruments.js';
 import { type DeltasMessage, deltasSchema, type Resend } from '../../../shared/protocol/deltas.js';
@@ -9,7 +9,6 @@ import {
   type ChatJobPayload,
   encodeChatJob,
   poolHeartbeatSchema,
-  queueName,
   type ResultMessage,
   resultMessageSchema,
   topics,
@@ -19,7 +18,7 @@ import { addJob, retryBriefly } from '../../../shared/queue/add-attempt.js';
 import { startSend } from '../../../shared/queue/job-spans.js';
 import { priorityOf, type ShareLevel } from '../../../shared/queue/priority.js';
 import type { QueueDepth, QueueStore } from '../../../shared/queue/queue-store.js';
-import { openRelay, type Relay } from '../../../shared/queue/relay.js';
+import type { Relay } from '../../../shared/queue/relay.js';
 import { type SettingsChannel, syncLimits } from '../../../shared/queue/settings-records.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { retry } from '../../../shared/runtime/retry.js';
@@ -28,6 +27,7 @@ import { withTimeout } from '../../../shared/runtime/with-timeout.js';
 import { FleetView } from '../pools/fleet-view.js';
 import { PoolRegistry } from '../pools/pool-registry.js';
 import { Cancellation } from './cancellation.js';
+import { type Channels, closeAll, openChannels } from './channels.js';
 import { decodeResult, type JobResult, JobResults } from './job-results.js';
 import type { PendingJob, PendingReplies } from './pending-replies.js';
 import { ReplyStream, type ReplyStreamOptions, resendLength } from './reply-stream.js';
@@ -48,11 +48,6 @@ interface JobClientDeps {
   pendingReplies: PendingReplies;
   metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
   log: Log;
-}
-
-interface Channels {
-  readonly queues: ReadonlyMap<ProviderId, Queue<ChatJobPayload>>;
-  readonly relay: Relay;
 }
 
 /** A store that does not take the job in this time counts as down; if it takes it later, the deadline bounds that. */
@@ -168,6 +163,11 @@ export class JobClient {
     this.#cancellation.cancelUnconfirmed(job);
   }
 
+  /** The way to the other processes. */
+  get relay(): Relay {
+    return this.#channels.relay;
+  }
+
   /** The way of operators' settings to the workers. */
   get settingsChannel(): SettingsChannel {
     return {
@@ -237,20 +237,4 @@ export class JobClient {
     this.pools.recordOutage();
     throw new Failure('queue_unavailable', { cause });
   }
-}
-
-async function openChannels({ store, log }: JobClientDeps): Promise<Channels> {
-  const queues = new Map<ProviderId, Queue>(providerIds.map((id) => [id, store.createQueue(queueName(id))]));
-  try {
-    // In PostgreSQL a queue whose first connection fails never recovers.
-    await Promise.all([...queues.values()].map((queue) => queue.waitUntilReady()));
-    return { queues, relay: await openRelay(store, { name: 'api', log }) };
-  } catch (error) {
-    await withTimeout(closeTimeoutMs, closeAll(queues)).catch(() => undefined);
-    throw error;
-  }
-}
-
-async function closeAll(queues: Channels['queues']): Promise<void> {
-  await Promise.all([...queues.values()].map((queue) => queue.close()));
 }

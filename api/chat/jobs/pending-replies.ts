@@ -56,13 +56,13 @@ export class PendingReplies {
   }
 
   /**
-   * Waits for a job that goes on without a request, until the deadline at the latest; resolves at once when it is waited for in
-   * the background already. If the message with the outcome is lost, it may notice a little later than `wait`.
+   * Waits for a job that goes on without a request, until the deadline at the latest, and resolves with its outcome, if there is one by then; at
+   * once, with `joined`, when it is waited for in the background already. If the message with the outcome is lost, it may notice a little later than `wait`.
    */
-  async waitInBackground(job: PendingJob, deadline: number): Promise<void> {
+  async waitInBackground(job: PendingJob, deadline: number): Promise<Outcome | 'joined' | undefined> {
     const others = [...this.#waitersOf(job.jobId)];
-    if (others.some(({ pollSlot }) => pollSlot !== undefined)) return;
-    await this.#wait(job, deadline, this.#backgroundWaits++ % backgroundSlots).outcome;
+    if (others.some(({ pollSlot }) => pollSlot !== undefined)) return 'joined';
+    return this.#wait(job, deadline, this.#backgroundWaits++ % backgroundSlots).outcome;
   }
 
   #wait(job: PendingJob, deadline: number, pollSlot: number | undefined): Wait {

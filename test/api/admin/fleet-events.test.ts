@@ -7,10 +7,13 @@ import { join } from 'node:path';
 import type { Response as HttpResponse } from 'express';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FleetEvents } from '../../../api/admin/fleet-events.js';
+import { History } from '../../../api/admin/history/history.js';
 import type { Failure } from '../../../shared/failures.js';
 import type { Fleet } from '../../../shared/fleet.js';
 import { readEvents } from '../../support/event-streams.js';
+import { recentRequest } from '../../support/history.js';
 import { patience } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
 import { type Served, serve } from '../../support/serve.js';
 
 const lookEveryMs = 5;
@@ -18,6 +21,8 @@ let fleet: Fleet;
 let looks: number;
 let isAllowed: boolean;
 let stopping: AbortController;
+let history: History;
+let include: { requests: boolean; samples: boolean };
 let refused: Failure[];
 let responses: HttpResponse[];
 let handler: RequestListener;
@@ -30,23 +35,23 @@ beforeEach(async () => {
     })),
   };
   looks = 0;
+  history = new History({ log: createRecordingLog().log });
+  include = { requests: false, samples: false };
   isAllowed = true;
   stopping = new AbortController();
   refused = [];
   responses = [];
-  const events = new FleetEvents({ fleet: { read }, stopping: stopping.signal, lookEveryMs });
+  const events = new FleetEvents({ fleet: { read }, history, stopping: stopping.signal, lookEveryMs });
   handler = (_request, answer) => {
     const response = answer as HttpResponse;
     response.locals = {};
     response.setHeader('X-Request-Id', 'the-id');
     responses.push(response);
-    events
-      .follow(response, () => isAllowed)
-      .catch((failure) => {
-        refused.push(failure);
-        response.statusCode = failure.status;
-        response.end();
-      });
+    events.follow(response, { isAllowed: () => isAllowed, include }).catch((failure) => {
+      refused.push(failure);
+      response.statusCode = failure.status;
+      response.end();
+    });
   };
   server = await serve(handler);
 });
@@ -79,6 +84,20 @@ describe('FleetEvents', () => {
     fleet.queue = { store: 'redis', status: 'failing', detail: 'x' };
     expect((await events.next()).value).toEqual({ event: 'queue', data: fleet.queue });
     await events.return(undefined);
+  });
+
+  it('sends the chats that end to those who want them, and to nobody else', async () => {
+    const plain = await open();
+    include = { requests: true, samples: true };
+    const events = await open();
+    expect((await events.next()).value?.event).toBe('snapshot');
+    expect((await plain.next()).value?.event).toBe('snapshot');
+    const ended = recentRequest({ receivedAt: new Date(Date.now() + 60_000).toISOString() });
+    history.recordEnd(ended);
+    expect((await events.next()).value).toEqual({ event: 'request', data: ended });
+    change(0, 3);
+    expect((await plain.next()).value?.event).toBe('provider');
+    for (const each of [plain, events]) await each.return(undefined);
   });
 
   it('looks once for all readers, whoever comes later too, and not when nobody reads', async () => {

@@ -1,0 +1,225 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type HistoryAnswer,
+  type HistoryAsk,
+  historyAnswerSchema,
+  historyAskSchema,
+  historyTopics,
+} from '../../../shared/protocol/history.js';
+import { writtenVersion } from '../../../shared/protocol/version.js';
+import type { Relay } from '../../../shared/queue/relay.js';
+import type { Log } from '../../../shared/runtime/log.js';
+import { retry } from '../../../shared/runtime/retry.js';
+import { withTimeout } from '../../../shared/runtime/with-timeout.js';
+import { packRequests, toEndedRequest, toSentSample, toTimedSample } from './exchange-messages.js';
+import type { RecentRequests } from './recent-requests.js';
+import { type SampleLog, sampleEveryMs, type TimedSample } from './sample-log.js';
+
+interface ExchangeDeps {
+  requests: RecentRequests;
+  samples: Pick<SampleLog, 'list'>;
+  log: Log;
+  /** The time, in milliseconds since the epoch. */
+  now?: () => number;
+  askEveryMs?: number;
+}
+
+type Channel = Pick<Relay, 'publish' | 'subscribe' | 'send' | 'receive'>;
+
+/** Another API process that has answered. */
+interface Peer {
+  /** The number of its last chat that is known here. */
+  last: number;
+  heardAt: number;
+  /** By slot and provider. */
+  readonly samples: Map<string, TimedSample>;
+}
+
+/** Time between two questions, in milliseconds. */
+const askEveryMs = 1000;
+/** What follows counts questions. So long after the last look nobody reads any more. */
+const readFor = 4;
+/** What came from the others is kept a while longer, for whoever looks now and then. */
+const keptFor = 60;
+/** Whoever is the first to look waits so long for the others. */
+const answersWithin = 0.2;
+const publishedWithin = 0.8;
+/** A process that has not answered three questions does not count. */
+const silentAfter = 3.5;
+/** A process that asks faster than this is not answered each time. */
+const apart = 0.5;
+/** Processes whose samples are kept, and whose questions are remembered. */
+const maxPeers = 50;
+const historyMs = 600_000;
+/** Samples of a slot may be taken a second late. */
+const recentMs = 4 * sampleEveryMs;
+/** A provider has a sample for each slot. */
+const maxSamples = 4 * (historyMs / sampleEveryMs + 1);
+
+/**
+ * Lends the API processes each other's history: while somebody reads here, and only then, it asks the others once a second. A process of the
+ * release before does not answer, and one that has died no more; both count no longer, and what they have said stays.
+ */
+export class HistoryExchange {
+  readonly #deps: ExchangeDeps;
+  readonly #now: () => number;
+  readonly #everyMs: number;
+  readonly #id = randomUUID();
+  readonly #peers = new Map<string, Peer>();
+  /** When a process was answered last. */
+  readonly #answeredAt = new Map<string, number>();
+  #channel: Channel | undefined;
+  #readAt = Number.NEGATIVE_INFINITY;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #isReachable = false;
+  #asking: Promise<void> | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(deps: ExchangeDeps) {
+    this.#deps = deps;
+    this.#now = deps.now ?? Date.now;
+    this.#everyMs = deps.askEveryMs ?? askEveryMs;
+  }
+
+  /** Answers the others from now on, and can ask them; tries until the signal aborts, and never rejects. */
+  async connect(channel: Channel, signal: AbortSignal): Promise<void> {
+    const options = { pauseMs: 1000, maxPauseMs: 30_000, unref: true, signal };
+    await retry(() => this.#subscribe(channel), options).catch((err) =>
+      this.#deps.log.debug({ err }, 'history not shared'),
+    );
+  }
+
+  async #subscribe(channel: Channel): Promise<void> {
+    await channel.receive(historyTopics.answer(this.#id), historyAnswerSchema, (answer) =>
+      this.#onAnswer(answer),
+    );
+    await channel.subscribe(historyTopics.ask, historyAskSchema, (ask) => void this.#onAsk(ask));
+    this.#channel = channel;
+  }
+
+  /** To be called whenever somebody looks. */
+  touch(): void {
+    this.#readAt = performance.now();
+    this.#running ??= this.#askWhileRead();
+  }
+
+  /** As `touch`; resolves when the others had time to answer, at once if they have done so just now. Never rejects. */
+  async refresh(): Promise<void> {
+    const isFresh = performance.now() - this.#askedAt < 2 * this.#everyMs;
+    this.touch();
+    if (isFresh) return;
+    await this.#asking;
+    if (this.#isReachable) await delay(answersWithin * this.#everyMs);
+  }
+
+  /** API processes that are known, this one included. */
+  get processes(): number {
+    const since = performance.now() - silentAfter * this.#everyMs;
+    return 1 + [...this.#peers.values()].filter(({ heardAt }) => heardAt >= since).length;
+  }
+
+  /** Whether the others could not be asked. */
+  get isPartial(): boolean {
+    return !this.#isReachable;
+  }
+
+  /** What the others have measured, by process. */
+  get samples(): TimedSample[][] {
+    return [...this.#peers.values()].map(({ samples }) => [...samples.values()]);
+  }
+
+  async #askWhileRead(): Promise<void> {
+    for (;;) {
+      const unreadMs = performance.now() - this.#readAt;
+      if (unreadMs > keptFor * this.#everyMs) break;
+      if (unreadMs <= readFor * this.#everyMs) {
+        this.#asking = this.#ask();
+        await this.#asking;
+      }
+      await delay(this.#everyMs, undefined, { ref: false });
+    }
+    this.#running = undefined;
+    this.#peers.clear();
+    this.#deps.requests.forgetOthers();
+  }
+
+  async #ask(): Promise<void> {
+    const isFirst = performance.now() - this.#askedAt > recentMs;
+    this.#askedAt = performance.now();
+    const ask: HistoryAsk = {
+      v: writtenVersion,
+      from: this.#id,
+      after: Object.fromEntries([...this.#peers].map(([id, { last }]) => [id, last])),
+      samplesOfMs: isFirst || this.#peers.size === 0 ? historyMs : recentMs,
+    };
+    try {
+      if (this.#channel === undefined) throw new Error('not connected');
+      await withTimeout(publishedWithin * this.#everyMs, this.#channel.publish(historyTopics.ask, ask));
+      this.#isReachable = true;
+    } catch (err) {
+      this.#isReachable = false;
+      this.#deps.log.debug({ err }, 'history not asked for');
+    }
+  }
+
+  async #onAsk({ from, after, samplesOfMs }: HistoryAsk): Promise<void> {
+    if (from === this.#id || !this.#mayAnswer(from)) return;
+    const { requests, samples, log } = this.#deps;
+    const now = this.#now();
+    const known = after[this.#id];
+    const own = requests.after(known ?? 0).filter(({ isOwn }) => isOwn);
+    const packed = packRequests(own, { now, isFirst: known === undefined });
+    const recent = samples.list().filter(({ slot }) => slot >= now - samplesOfMs);
+    const head = { v: writtenVersion, from: this.#id, last: requests.last } as const;
+    const answers: HistoryAnswer[] = packed.map((sent, n) => ({
+      ...head,
+      requests: sent,
+      samples: n === 0 ? recent.map((sample) => toSentSample(sample, now)) : [],
+    }));
+    try {
+      for (const answer of answers) await this.#channel?.send(historyTopics.answer(from), answer);
+    } catch (err) {
+      log.debug({ err }, 'history not sent');
+    }
+  }
+
+  #mayAnswer(from: string): boolean {
+    const at = performance.now();
+    if (at - (this.#answeredAt.get(from) ?? Number.NEGATIVE_INFINITY) < apart * this.#everyMs) return false;
+    this.#answeredAt.delete(from);
+    const [longestAgo] = this.#answeredAt.keys();
+    if (this.#answeredAt.size >= maxPeers && longestAgo !== undefined) this.#answeredAt.delete(longestAgo);
+    this.#answeredAt.set(from, at);
+    return true;
+  }
+
+  #onAnswer({ from, last, requests, samples }: HistoryAnswer): void {
+    const unreadMs = performance.now() - this.#readAt;
+    if (from === this.#id || unreadMs > keptFor * this.#everyMs) return;
+    const peer = this.#peerOf(from);
+    if (peer === undefined) return;
+    const now = this.#now();
+    peer.heardAt = performance.now();
+    peer.last = last;
+    for (const request of requests) this.#deps.requests.add(...toEndedRequest(request, now));
+    for (const sent of samples) {
+      const sample = toTimedSample(sent, now);
+      peer.samples.set(`${sample.slot} ${sample.provider}`, sample);
+    }
+    for (const [key, { slot }] of peer.samples)
+      if (slot < now - historyMs || peer.samples.size > maxSamples) peer.samples.delete(key);
+  }
+
+  /** Undefined for one too many. */
+  #peerOf(id: string): Peer | undefined {
+    const known = this.#peers.get(id);
+    if (known) return known;
+    const since = performance.now() - keptFor * this.#everyMs;
+    for (const [gone, { heardAt }] of this.#peers) if (heardAt < since) this.#peers.delete(gone);
+    if (this.#peers.size >= maxPeers) return undefined;
+    const peer: Peer = { last: 0, heardAt: performance.now(), samples: new Map() };
+    this.#peers.set(id, peer);
+    return peer;
+  }
+}

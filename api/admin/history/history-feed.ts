@@ -1,0 +1,68 @@
+import type { Sample } from '../../../shared/history.js';
+import type { ServerSentEvent } from '../../http/event-response.js';
+import type { RecentRequests } from './recent-requests.js';
+import { sampleEveryMs } from './sample-log.js';
+
+interface FeedDeps {
+  requests: Pick<RecentRequests, 'last' | 'after'>;
+  /** The latest ones, oldest first. */
+  samples: () => readonly Sample[];
+  /** Called at each look. */
+  touch: () => void;
+  /** The time, in milliseconds since the epoch. */
+  now?: () => number;
+}
+
+/** Chats of one look; of more the reader is told that there are some. */
+const maxRequests = 100;
+/** The other processes have answered by then with what they have measured, in milliseconds after the end of a sample. */
+const settledMs = 2000;
+
+/** What one reader has not been told yet of the chats that end and the samples that are taken. It has no queue: only where the reader is. */
+export class HistoryFeed {
+  readonly #wanted: { requests: boolean; samples: boolean };
+  readonly #deps: FeedDeps;
+  readonly #now: () => number;
+  /** What ended before is not told: the others' chats may become known only now. */
+  readonly #since: number;
+  #number: number;
+  #sampledUntil: number;
+
+  constructor(wanted: { requests: boolean; samples: boolean }, deps: FeedDeps) {
+    this.#wanted = wanted;
+    this.#deps = deps;
+    this.#now = deps.now ?? Date.now;
+    this.#since = this.#now();
+    this.#number = deps.requests.last;
+    this.#sampledUntil = this.#since - settledMs - sampleEveryMs;
+  }
+
+  /** The events since the last call: a `request` each, or `missed` when they are too many, and a `sample` each. */
+  next(): ServerSentEvent[] {
+    if (this.#wanted.requests || this.#wanted.samples) this.#deps.touch();
+    return [
+      ...(this.#wanted.requests ? this.#requests() : []),
+      ...(this.#wanted.samples ? this.#samples() : []),
+    ];
+  }
+
+  #requests(): ServerSentEvent[] {
+    const { requests } = this.#deps;
+    const ended = requests.after(this.#number).filter(({ endedAt }) => endedAt >= this.#since);
+    this.#number = requests.last;
+    if (ended.length > maxRequests) return [toEvent('missed', { requests: ended.length })];
+    return ended.map(({ request }) => toEvent('request', request));
+  }
+
+  #samples(): ServerSentEvent[] {
+    const until = this.#now() - settledMs - sampleEveryMs;
+    const due = this.#deps.samples().filter(({ at }) => {
+      const slot = Date.parse(at);
+      return slot > this.#sampledUntil && slot <= until;
+    });
+    this.#sampledUntil = Math.max(this.#sampledUntil, until);
+    return due.map((sample) => toEvent('sample', sample));
+  }
+}
+
+const toEvent = (event: string, data: object): ServerSentEvent => ({ event, data: JSON.stringify(data) });

@@ -1,0 +1,87 @@
+import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import type {
+  RecentRequest,
+  RecentRequests as RecentRequestsAnswer,
+  Samples,
+} from '../../../shared/history.js';
+import type { Log } from '../../../shared/runtime/log.js';
+import { HistoryExchange } from './exchange.js';
+import { HistoryFeed } from './history-feed.js';
+import { RecentRequests, type RequestFilter } from './recent-requests.js';
+import { type Load, mergeSamples, SampleLog, sampleEveryMs } from './sample-log.js';
+
+/** Who knows how busy the providers are; never rejects. */
+interface LoadSource {
+  readLoads(): Promise<(Load & { readonly provider: ProviderId })[]>;
+}
+
+/** What operators see of the recent past: the chats that ended here and in the other API processes, and how busy everything was. */
+export class History {
+  readonly #requests = new RecentRequests();
+  readonly #samples: SampleLog;
+  readonly exchange: HistoryExchange;
+  #fleet: LoadSource | undefined;
+
+  constructor({ log }: { log: Log }) {
+    this.#samples = new SampleLog({ readLoad: () => this.#readLoads() });
+    this.exchange = new HistoryExchange({ requests: this.#requests, samples: this.#samples, log });
+  }
+
+  /** Takes samples from now on. */
+  start(fleet: LoadSource): this {
+    this.#fleet = fleet;
+    this.#samples.start();
+    return this;
+  }
+
+  stop(): void {
+    this.#samples.stop();
+  }
+
+  recordArrival(provider: ProviderId): void {
+    this.#samples.recordArrival(provider);
+  }
+
+  recordEnd(request: RecentRequest): void {
+    this.#requests.add(request, { endedAt: Date.now(), isOwn: true });
+    this.#samples.recordEnd(request);
+  }
+
+  async readRequests(filter: RequestFilter): Promise<RecentRequestsAnswer> {
+    await this.exchange.refresh();
+    return { ...this.#known(), requests: this.#requests.list(filter) };
+  }
+
+  /** Of all providers, or of one. */
+  async readSamples(provider: ProviderId | undefined): Promise<Samples> {
+    await this.exchange.refresh();
+    const samples = mergeSamples([this.#samples.list(), ...this.exchange.samples]);
+    return {
+      ...this.#known(),
+      everyMs: sampleEveryMs,
+      samples: samples.filter((sample) => provider === undefined || sample.provider === provider),
+    };
+  }
+
+  /** What happens from now on, for one reader. */
+  feed(wanted: { requests: boolean; samples: boolean }): HistoryFeed {
+    return new HistoryFeed(wanted, {
+      requests: this.#requests,
+      samples: () => mergeSamples([this.#samples.list(), ...this.exchange.samples].map(latest)),
+      touch: () => this.exchange.touch(),
+    });
+  }
+
+  async #readLoads(): Promise<ReadonlyMap<ProviderId, Load>> {
+    const loads = (await this.#fleet?.readLoads()) ?? [];
+    return new Map(loads.map(({ provider, ...load }) => [provider, load]));
+  }
+
+  #known() {
+    const { processes, isPartial } = this.exchange;
+    return { at: new Date().toISOString(), processes, isPartial };
+  }
+}
+
+/** Enough to find what a feed has not sent yet. */
+const latest = <T>(samples: readonly T[]): readonly T[] => samples.slice(-4 * providerIds.length);

@@ -1,0 +1,77 @@
+import type { ProviderId } from '../../../shared/contract.js';
+import type { RecentRequest, RequestCode } from '../../../shared/history.js';
+
+/** A chat that has ended, and what is needed to pass it on. */
+export interface EndedRequest {
+  readonly request: RecentRequest;
+  /** Milliseconds since the epoch, by this machine's clock. */
+  readonly endedAt: number;
+  /** Counts what has become known here. */
+  readonly number: number;
+  /** Whether it ended in this process. */
+  readonly isOwn: boolean;
+}
+
+/** Which chats are wanted; all that is absent does not matter. */
+export interface RequestFilter {
+  readonly provider?: ProviderId | undefined;
+  readonly code?: RequestCode | undefined;
+  /** Name of the user. */
+  readonly user?: string | undefined;
+  readonly limit: number;
+}
+
+/** Chats that are kept. */
+export const maxRequests = 1000;
+/** So many more come before the oldest are removed: to find them takes a sort. */
+const slack = 250;
+
+/** The last chats that ended, here and, while operators look, in the other API processes; those that ended last are kept. */
+export class RecentRequests {
+  /** By id, in the order in which they became known. */
+  #requests = new Map<string, EndedRequest>();
+  #last = 0;
+
+  /** The number of the last that became known. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /** One that is known already stays as it is: everybody who joins a chat sees its end. */
+  add(request: RecentRequest, { endedAt, isOwn }: Pick<EndedRequest, 'endedAt' | 'isOwn'>): void {
+    if (this.#requests.has(request.id)) return;
+    this.#last += 1;
+    this.#requests.set(request.id, { request, endedAt, number: this.#last, isOwn });
+    if (this.#requests.size >= maxRequests + slack) this.#trim();
+  }
+
+  /** The chats that fit, the last that ended first. */
+  list({ provider, code, user, limit }: RequestFilter): RecentRequest[] {
+    return [...this.#requests.values()]
+      .filter(
+        ({ request }) =>
+          (provider === undefined || request.provider === provider) &&
+          (code === undefined || request.code === code) &&
+          (user === undefined || request.user === user),
+      )
+      .sort((a, b) => b.endedAt - a.endedAt)
+      .slice(0, Math.min(limit, maxRequests))
+      .map(({ request }) => request);
+  }
+
+  /** Those that became known after this number, in that order. */
+  after(number: number): EndedRequest[] {
+    if (number >= this.#last) return [];
+    return [...this.#requests.values()].filter((ended) => ended.number > number);
+  }
+
+  /** Those of the other processes are no longer kept up to date. */
+  forgetOthers(): void {
+    for (const [id, { isOwn }] of this.#requests) if (!isOwn) this.#requests.delete(id);
+  }
+
+  #trim(): void {
+    const byEnd = [...this.#requests].sort(([, a], [, b]) => b.endedAt - a.endedAt).slice(0, maxRequests);
+    this.#requests = new Map(byEnd.sort(([, a], [, b]) => a.number - b.number));
+  }
+}

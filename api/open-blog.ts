@@ -1,0 +1,39 @@
+import type { Database } from '../db/database/client.js';
+import { createPostMap } from '../db/posts/post-map.js';
+import { PostStore } from '../db/posts/post-store.js';
+import type { Config } from '../shared/config/config.js';
+import type { Lifecycle } from '../shared/runtime/lifecycle.js';
+import type { Log } from '../shared/runtime/log.js';
+import type { PreviewControllerDeps } from './admin/preview.controller.js';
+import type { AppDeps } from './app.js';
+import { blogOf } from './blog/blog-layout.js';
+import { createFeeds } from './blog/feeds.js';
+import { createPostPages } from './blog/post-page.js';
+import { createMarkdownRenderer } from './blog/rendering/markdown.js';
+import { createPreview, createRenderedPosts } from './blog/rendering/rendered-posts.js';
+import { Sitemap } from './site/sitemap.js';
+
+interface BlogDeps {
+  database: Database;
+  lifecycle: Lifecycle;
+  log: Log;
+}
+
+/** The protocol allows 50,000; a part of this size is read in a fraction of a second. */
+const postsPerSitemap = 10_000;
+
+/** The parts of the blog; its renderer is closed with the lifecycle. */
+export function openBlog(
+  config: Config,
+  { database, lifecycle, log }: BlogDeps,
+): Pick<AppDeps, 'blogs' | 'feeds' | 'sitemap'> & PreviewControllerDeps {
+  const blog = blogOf(config);
+  const posts = new PostStore(database);
+  const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());
+  const render = createRenderedPosts({ renderer, log });
+  const pages = createPostPages({ blog, images: config.BLOG_IMAGES, render });
+  const feeds = createFeeds({ blog, render, posts });
+  const map = createPostMap(database, { partSize: postsPerSitemap });
+  const sitemap = new Sitemap({ posts: map, baseUrl: blog.baseUrl });
+  return { blogs: { posts, blog, pages }, feeds: { feeds }, sitemap, preview: createPreview(renderer) };
+}

@@ -1,0 +1,95 @@
+import type { ProblemCode, ProviderId } from './contract.js';
+
+/**
+ * What operators see of the recent past, at `GET /admin/requests` and `GET /admin/samples`. Plain interfaces: the OpenAPI document is
+ * generated from them. Times are RFC 3339 in UTC. It is kept in memory: a restart of the API processes loses it.
+ */
+
+/** How a chat ended: with a reply, which may be cut or withheld, because its caller had gone or it was cancelled, or with this failure. */
+export type RequestCode = 'ok' | 'truncated' | 'blocked' | 'cancelled' | ProblemCode;
+
+/** An attempt at a chat. */
+export interface RequestAttempt {
+  provider: ProviderId;
+  /** As it was asked for, or as the provider names it once that has answered; absent means the configured one. */
+  model?: string;
+  code: 'ok' | 'cancelled' | ProblemCode;
+}
+
+/** A chat that has ended. Its texts are nowhere. Durations are in milliseconds from `receivedAt`, or so long where they say so. */
+export interface RecentRequest {
+  /** That of the chat: its `X-Request-Id`. */
+  id: string;
+  /** Name of the user. */
+  user: string;
+  /** As the request names it. */
+  provider: ProviderId;
+  /** The model that answered, in the provider's words, else the one that was asked for, at most 200 characters of it. */
+  model?: string;
+  /** Whether the caller read the reply as it was written. */
+  streamed: boolean;
+  /** When its request came. */
+  receivedAt: string;
+  /** When its job was given to the queue; absent where it was refused before. */
+  queuedMs?: number;
+  /** When a worker began with it; absent where none did. */
+  startedMs?: number;
+  /** When the first piece of the reply came from the provider; only of what was streamed. */
+  firstTokenMs?: number;
+  endedMs: number;
+  /** How long its jobs waited, and how long they were at the providers, in all. */
+  queueMs?: number;
+  providerMs?: number;
+  code: RequestCode;
+  /** In their order; none where it was refused before. */
+  attempts: RequestAttempt[];
+  /** As the providers counted them, over all attempts; absent where they did not. */
+  inputTokens?: number;
+  outputTokens?: number;
+}
+
+/** What several API processes know. */
+interface KnownByProcesses {
+  at: string;
+  /** API processes whose knowledge this is, that which answers included. */
+  processes: number;
+  /** Whether the others could not be asked, because the queue's store is down. */
+  isPartial: boolean;
+}
+
+/** The last chats that ended. */
+export interface RecentRequests extends KnownByProcesses {
+  /** The last that ended first. */
+  requests: RecentRequest[];
+}
+
+/** Five seconds of one provider. */
+export interface Sample {
+  provider: ProviderId;
+  /** When they began. */
+  at: string;
+  /** Jobs that waited at their end, and that were at a worker; null while the queue's store did not say. */
+  waiting: number | null;
+  active: number | null;
+  /** Jobs that ran at the workers at their end, and how many may run; null while no worker was heard of. */
+  inFlight: number | null;
+  concurrency: number | null;
+  /** Chats that came, ended, and ended with a failure, at the API processes that are known. */
+  arrivals: number;
+  ended: number;
+  failed: number;
+  /**
+   * Of the chats that ended: how long their jobs waited, and were at the providers, in milliseconds; null without any. Of several processes p50
+   * is the mean, p95 the highest.
+   */
+  queueMs: { p50: number; p95: number } | null;
+  providerMs: { p50: number; p95: number } | null;
+}
+
+/** Ten minutes of measurements. */
+export interface Samples extends KnownByProcesses {
+  /** Time from one sample of a provider to the next, in milliseconds. */
+  everyMs: number;
+  /** Oldest first, and in the usual order of providers. */
+  samples: Sample[];
+}

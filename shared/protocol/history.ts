@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { providerIds } from '../contract.js';
+import { failureCodes } from '../failures.js';
+import { version } from './version.js';
+
+/**
+ * What API processes ask each other for while operators look: the chats that ended, and the samples of the last ten minutes. Ages cross, not
+ * times: the clocks of two machines differ.
+ */
+
+const provider = z.enum(providerIds);
+const processId = z.string().min(1).max(64);
+const shortText = z.string().max(300);
+const count = z.int().min(0).max(1_000_000_000);
+const ms = z.number().min(0).max(1e9);
+
+/** Published on `history.ask`. */
+export const historyAskSchema = z.object({
+  v: version,
+  /** The API process that asks; the answer goes to `history.<it>`. */
+  from: processId,
+  /** By process, the number of the last chat that came from it; what is absent has not answered yet. */
+  after: z.record(processId, count).refine((known) => Object.keys(known).length <= 100),
+  /** Samples that began so long ago at most are wanted. */
+  samplesOfMs: ms,
+});
+
+export type HistoryAsk = z.output<typeof historyAskSchema>;
+
+/** As `RequestCode` has it; a code that a newer release has and this one does not counts as `internal`. */
+const requestCode = z.enum(['ok', 'truncated', 'blocked', 'cancelled', ...failureCodes]).catch('internal');
+const attemptCode = z.enum(['ok', 'cancelled', ...failureCodes]).catch('internal');
+
+/** As `RecentRequest` has it. */
+const requestSchema = z.object({
+  id: z.string().max(64),
+  user: shortText,
+  provider,
+  model: shortText.optional(),
+  streamed: z.boolean(),
+  /** How long ago it ended. */
+  endedAgoMs: ms,
+  queuedMs: ms.optional(),
+  startedMs: ms.optional(),
+  firstTokenMs: ms.optional(),
+  endedMs: ms,
+  queueMs: ms.optional(),
+  providerMs: ms.optional(),
+  code: requestCode,
+  attempts: z.array(z.object({ provider, model: shortText.optional(), code: attemptCode })).max(10),
+  inputTokens: ms.optional(),
+  outputTokens: ms.optional(),
+});
+
+export type SentRequest = z.output<typeof requestSchema>;
+
+const percentiles = z.object({ p50: ms, p95: ms }).nullable();
+
+/** As `Sample` has it. */
+const sampleSchema = z.object({
+  provider,
+  /** How long ago it began. */
+  agoMs: ms,
+  waiting: count.nullable(),
+  active: count.nullable(),
+  inFlight: count.nullable(),
+  concurrency: count.nullable(),
+  arrivals: count,
+  ended: count,
+  failed: count,
+  queueMs: percentiles,
+  providerMs: percentiles,
+});
+
+export type SentSample = z.output<typeof sampleSchema>;
+
+/** Chats of one message. */
+export const maxRequestsSent = 200;
+
+/** Sent on `history.<API process>`. */
+export const historyAnswerSchema = z.object({
+  v: version,
+  from: processId,
+  /** The number of its last chat. */
+  last: count,
+  requests: z.array(requestSchema).max(maxRequestsSent),
+  samples: z.array(sampleSchema).max(700),
+});
+
+export type HistoryAnswer = z.output<typeof historyAnswerSchema>;
+
+export const historyTopics = {
+  ask: 'history.ask',
+  answer: (apiNode: string): string => `history.${apiNode}`,
+} as const;

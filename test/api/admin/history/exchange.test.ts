@@ -1,0 +1,188 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { HistoryExchange } from '../../../../api/admin/history/exchange.js';
+import { RecentRequests } from '../../../../api/admin/history/recent-requests.js';
+import { sampleEveryMs, type TimedSample } from '../../../../api/admin/history/sample-log.js';
+import type { RecentRequest } from '../../../../shared/history.js';
+import type { HistoryAnswer } from '../../../../shared/protocol/history.js';
+import { openBus, recentRequest } from '../../../support/history.js';
+import { patience } from '../../../support/patience.js';
+import { createRecordingLog } from '../../../support/recording-log.js';
+
+const askEveryMs = 20;
+let bus: ReturnType<typeof openBus>;
+beforeEach(() => {
+  bus = openBus();
+});
+
+const sample = (slot: number): TimedSample => ({
+  ...{ slot, provider: 'openai', waiting: 1, active: 1, inFlight: 1, concurrency: 5 },
+  ...{ arrivals: 2, ended: 2, failed: 1, queueMs: { p50: 1, p95: 2 }, providerMs: null },
+});
+
+/** An API process; `aheadMs` is how far its clock is ahead. */
+async function open({ aheadMs = 0, isConnected = true } = {}) {
+  const requests = new RecentRequests();
+  const samples: TimedSample[] = [];
+  const now = () => Date.now() + aheadMs;
+  const { log } = createRecordingLog();
+  const exchange = new HistoryExchange({ requests, samples: { list: () => samples }, log, now, askEveryMs });
+  let isDead = false;
+  const subscribe: typeof bus.subscribe = (topic, schema, listener) =>
+    bus.subscribe(topic, schema, (message) => isDead || listener(message));
+  const channel = { ...bus, subscribe, receive: subscribe };
+  const connect = () => exchange.connect(channel, new AbortController().signal);
+  if (isConnected) await connect();
+  const die = () => {
+    isDead = true;
+  };
+  const end = (own: Partial<RecentRequest> = {}) =>
+    requests.add(recentRequest(own), { endedAt: now(), isOwn: true });
+  const ids = () => requests.list({ limit: 1000 }).map(({ id }) => id);
+  return { requests, samples, exchange, end, ids, connect, die };
+}
+/** Where the first who asked gets answers. */
+const answerTopic = () => {
+  const [ask] = bus.published.map(({ message }) => message as { from: string });
+  return `history.${ask?.from}`;
+};
+const asked = () => bus.published.filter(({ topic }) => topic === 'history.ask').length;
+
+describe('HistoryExchange', () => {
+  it('has the chats of the others when somebody looks, whatever their clocks say', async () => {
+    const one = await open();
+    const two = await open({ aheadMs: 3_600_000 });
+    two.end({ id: 'a', attempts: [], model: 'gpt', inputTokens: 7 });
+    one.end({ id: 'b' });
+    await one.exchange.refresh();
+    await vi.waitFor(() => expect(one.ids().sort()).toEqual(['a', 'b']), patience);
+    const a = one.requests.list({ limit: 10 }).find(({ id }) => id === 'a');
+    expect(a).toMatchObject({ id: 'a', model: 'gpt', inputTokens: 7, attempts: [], queuedMs: 1 });
+    expect(Math.abs(Date.parse(a?.receivedAt ?? '') + 30 - Date.now())).toBeLessThan(20_000);
+    expect([one.exchange.processes, one.exchange.isPartial]).toEqual([2, false]);
+    expect(two.ids()).toEqual(['a']);
+  });
+
+  it('asks only while somebody looks, and then for what is new', async () => {
+    const one = await open();
+    const two = await open();
+    expect(asked()).toBe(0);
+    two.end({ id: 'a' });
+    await one.exchange.refresh();
+    await vi.waitFor(() => expect(one.ids()).toEqual(['a']), patience);
+    two.end({ id: 'b' });
+    await vi.waitFor(() => {
+      one.exchange.touch();
+      expect(one.ids()).toHaveLength(2);
+    }, patience);
+    const sent = bus.published.flatMap(({ message }) => (message as HistoryAnswer).requests ?? []);
+    expect(sent.map(({ id }) => id)).toEqual(['a', 'b']);
+    await vi.waitFor(
+      async () => {
+        const before = asked();
+        await delay(5 * askEveryMs);
+        expect(asked()).toBe(before);
+      },
+      { ...patience, interval: 1 },
+    );
+  });
+
+  it('puts samples into the slots of its own clock', async () => {
+    const one = await open();
+    const two = await open({ aheadMs: 1_000_000_000 });
+    const slot = Math.floor(Date.now() / sampleEveryMs) * sampleEveryMs - 10 * sampleEveryMs;
+    two.samples.push(sample(slot + 1_000_000_000), sample(slot + 1_000_000_000 + sampleEveryMs));
+    await one.exchange.refresh();
+    await vi.waitFor(() => {
+      const slots = one.exchange.samples.flat().map((each) => each.slot);
+      expect(slots).toEqual([slot, slot + sampleEveryMs]);
+    }, patience);
+  });
+
+  it('forgets a process that died without a word, and keeps what it had said', async () => {
+    const one = await open();
+    const two = await open();
+    two.end({ id: 'a' });
+    await one.exchange.refresh();
+    await vi.waitFor(() => expect(one.exchange.processes).toBe(2), patience);
+    two.die();
+    await vi.waitFor(() => {
+      one.exchange.touch();
+      expect(one.exchange.processes).toBe(1);
+    }, patience);
+    expect(one.ids()).toEqual(['a']);
+  });
+
+  it('knows only itself before it is connected and while the store is down, and says so', async () => {
+    const one = await open({ isConnected: false });
+    one.end();
+    await one.exchange.refresh();
+    expect([one.exchange.processes, one.exchange.isPartial, one.ids()]).toEqual([1, true, ['chat']]);
+    await one.connect();
+    bus.setDown(true);
+    await delay(2 * askEveryMs);
+    await one.exchange.refresh();
+    expect(one.exchange.isPartial).toBe(true);
+    bus.setDown(false);
+    await vi.waitFor(() => {
+      one.exchange.touch();
+      expect(one.exchange.isPartial).toBe(false);
+    }, patience);
+  });
+
+  it('sends at most 200 chats in a message, far below what the relay takes, however long their names are', async () => {
+    const one = await open();
+    const two = await open();
+    for (let n = 0; n < 1000; n += 1) two.end({ id: `chat ${n}`, model: '\u0001'.repeat(200) });
+    await one.exchange.refresh();
+    await vi.waitFor(() => expect(one.ids().length).toBeGreaterThan(500), patience);
+    const answers = bus.published.filter(({ topic }) => topic !== 'history.ask');
+    expect(answers.length).toBeLessThanOrEqual(5);
+    for (const { message, bytes } of answers) {
+      expect((message as HistoryAnswer).requests.length).toBeLessThanOrEqual(200);
+      expect(bytes).toBeLessThan(256 * 1024);
+    }
+    expect(one.ids()).toContain('chat 999');
+  });
+
+  it('answers one who asks without a pause not each time', async () => {
+    const two = await open();
+    two.end();
+    const ask = { v: 1, from: 'x', after: {}, samplesOfMs: 1000 };
+    for (let n = 0; n < 100; n += 1) await bus.publish('history.ask', ask);
+    await delay(1);
+    expect(bus.published.filter(({ topic }) => topic === 'history.x').length).toBeLessThan(10);
+  });
+
+  it.each([
+    ['of too many chats', { requests: Array.from({ length: 201 }, () => ({})) }],
+    ['of another shape', { requests: 'x' }],
+    ['of a newer release', { v: 99 }],
+    ['with names that are too long', { from: 'x'.repeat(65) }],
+    ['from the future', { requests: [{ ...recentRequest(), endedAgoMs: -1 }] }],
+  ])('takes no answer %s', async (_, own) => {
+    const one = await open();
+    await one.exchange.refresh();
+    const topic = answerTopic();
+    await bus.publish(topic, { v: 1, from: 'y', last: 1, requests: [], samples: [], ...own });
+    expect([one.exchange.processes, one.ids()]).toEqual([1, []]);
+  });
+
+  it('keeps no more of liars than of others', async () => {
+    const one = await open();
+    await one.exchange.refresh();
+    const topic = answerTopic();
+    const { receivedAt: _, ...sent } = recentRequest();
+    for (let n = 0; n < 100; n += 1) {
+      const requests = Array.from({ length: 200 }, (_, k) => ({ ...sent, id: `${n} ${k}`, endedAgoMs: 1e9 }));
+      const { slot: __, ...measured } = sample(0);
+      const samples = Array.from({ length: 700 }, (_, k) => ({ ...measured, agoMs: k * sampleEveryMs }));
+      await bus.publish(topic, { v: 1, from: `liar ${n}`, last: 1e9, requests, samples });
+    }
+    one.end({ id: 'own' });
+    expect(one.exchange.processes).toBeLessThanOrEqual(51);
+    expect(one.requests.after(0).length).toBeLessThanOrEqual(1250);
+    expect(Math.max(...one.exchange.samples.map(({ length }) => length))).toBeLessThanOrEqual(484);
+    expect(one.ids()[0]).toBe('own');
+  });
+});

@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import type { RecentRequests, Samples } from '../../shared/history.js';
+import { promptCanary } from '../support/canaries.js';
+import { quillgate } from '../support/command-line.js';
+import { type Deployment, type StartedApi, startDeployment, username } from '../support/deployment.js';
+import { readEvents } from '../support/event-streams.js';
+import { patience } from '../support/patience.js';
+
+let deployment: Deployment;
+let other: StartedApi;
+let token: string;
+beforeAll(async () => {
+  deployment = await startDeployment({ store: inject('store'), workers: 1 });
+  other = await deployment.startApi();
+  const database = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '' };
+  const { stdout } = await quillgate(['tokens', 'create', '--scope', 'admin', '--json'], database);
+  ({ token } = JSON.parse(stdout));
+  await vi.waitFor(async () => expect((await ask('/admin/pools')).status).toBe(200), patience);
+});
+afterAll(() => deployment?.stop());
+
+/** At the process that has done none of the chats. */
+const ask = (path: string, url = other.url) =>
+  fetch(`${url}${path}`, { headers: { Authorization: `Bearer ${token}` } });
+const requests = async (query = '') =>
+  (await (await ask(`/admin/requests${query}`)).json()) as RecentRequests;
+
+describe('the recent past', () => {
+  it('of one API process is seen at the other: chats, as they end, and measurements, without a text', async () => {
+    const events = readEvents(await ask('/admin/events?include=requests,samples'));
+    expect((await events.next()).value?.event).toBe('snapshot');
+    const messages = [{ content: promptCanary }];
+    const headers = { 'X-LLM-Fallback': 'none' };
+    await deployment.chat({ model: 'sim-echo', messages, headers });
+    await deployment.chat({ model: 'sim-status-400', messages, headers });
+    const seen: unknown[] = [];
+    for (const wanted of ['request', 'sample'])
+      for (;;) {
+        const { value } = await events.next();
+        seen.push(value);
+        if (value?.event === wanted) break;
+      }
+    await events.return(undefined);
+    await vi.waitFor(async () => {
+      const { processes, isPartial, requests: list } = await requests('?provider=openai');
+      expect([processes, isPartial]).toEqual([2, false]);
+      expect(list.map(({ code }) => code)).toEqual(['provider_rejected', 'ok']);
+      expect(list[1]).toMatchObject({
+        ...{ user: username, provider: 'openai', streamed: false, attempts: [{ code: 'ok' }] },
+        ...{ queuedMs: expect.any(Number), startedMs: expect.any(Number), endedMs: expect.any(Number) },
+      });
+      seen.push(list);
+    }, patience);
+    await vi.waitFor(async () => {
+      const { samples } = (await (await ask('/admin/samples?provider=openai')).json()) as Samples;
+      const ended = samples.reduce((sum, sample) => sum + sample.ended, 0);
+      expect(ended).toBe(2);
+      expect(samples.at(-1)).toMatchObject({ waiting: 0, concurrency: expect.any(Number) });
+      seen.push(samples);
+    }, patience);
+    expect(JSON.stringify(seen)).not.toContain('canary');
+  });
+});
