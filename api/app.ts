@@ -25,6 +25,8 @@ import { eventsQuery, requestQuery, sampleQuery } from './admin/history/history-
 import { PoolSettingsController, type PoolSettingsControllerDeps } from './admin/pool-settings.controller.js';
 import { PoolsController, type PoolsControllerDeps } from './admin/pools.controller.js';
 import { PreviewController, type PreviewControllerDeps, previewBody } from './admin/preview.controller.js';
+import { queueBoard } from './admin/queue-board/queue-board.js';
+import type { BoardQueues } from './admin/queue-board/textless-queue.js';
 import { type HistoryControllerDeps, RequestsController } from './admin/requests.controller.js';
 import { SamplesController } from './admin/samples.controller.js';
 import { SessionController, type SessionControllerDeps, signInBody } from './admin/session.controller.js';
@@ -77,7 +79,7 @@ export interface AppDeps {
     PoolSettingsControllerDeps &
     SessionControllerDeps &
     AccountsDeps &
-    PreviewControllerDeps;
+    PreviewControllerDeps & { board: BoardQueues };
   authentication: Authentication;
   store: QueueStore;
   database: Pick<Database, 'check'>;
@@ -112,6 +114,7 @@ export function createApp(deps: AppDeps): Express {
   const cors = config.CORS_ORIGINS ? [allowOrigins(config.CORS_ORIGINS)] : [];
   const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
   app.use(consoleRouter());
+  app.use(queueBoard(deps.admin.board));
   app.use(adminOperations());
   app.use(operatorsChatAndBlog(counts));
   app.use(openAiOperations(config, [...cors, counts.openai]));

@@ -5,6 +5,7 @@ import { FleetEvents } from '../../api/admin/fleet-events.js';
 import { type FleetSource, FleetState } from '../../api/admin/fleet-state.js';
 import { History } from '../../api/admin/history/history.js';
 import { OperatorSettings, type SettingsSource } from '../../api/admin/operator-settings.js';
+import type { BoardQueues } from '../../api/admin/queue-board/textless-queue.js';
 import { createApp } from '../../api/app.js';
 import { blogOf } from '../../api/blog/blog-layout.js';
 import { createFeeds } from '../../api/blog/feeds.js';
@@ -69,6 +70,8 @@ export async function startChatApp({
   }),
   fleet,
   settings,
+  board,
+  readJobs = async () => [],
   sessions = new SessionDirectory({ admin: undefined, first: undefined, sessions: new MemorySessions() }),
   postsDatabase,
   adminDatabase = { run: () => Promise.reject(new Failure('database_unavailable')) },
@@ -81,6 +84,9 @@ export async function startChatApp({
   fleet?: FleetSource;
   /** What knows the settings of the pools; nothing, as long as the queue has not been reached. */
   settings?: SettingsSource;
+  /** The queues that operators look into; none, as long as the queue has not been reached. */
+  board?: ReturnType<BoardQueues['source']>;
+  readJobs?: BoardQueues['readJobs'];
   /** What operators change. */
   adminDatabase?: Pick<Database, 'run'>;
   /** Where the posts are; away unless it is given. */
@@ -116,6 +122,7 @@ export async function startChatApp({
     sitemap: new Sitemap({ posts: createPostMap(database, { partSize: 10 }), baseUrl: 'http://localhost' }),
     admin: {
       database: adminDatabase,
+      board: { source: () => board, readJobs },
       fleet: fleetState,
       events: new FleetEvents({ fleet: fleetState, history, stopping }),
       history,

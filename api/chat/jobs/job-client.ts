@@ -78,7 +78,7 @@ export class JobClient {
     this.#channels = channels;
     this.#log = log;
     pendingReplies.onMove((jobId, provider) => this.pools.recordMoved(jobId, provider));
-    const queueOf = (provider: ProviderId) => this.#queueOf(provider);
+    const queueOf = (provider: ProviderId) => this.queueOf(provider);
     const isAbandoned = (target: Target) => this.pools.isAbandoned(target);
     const isRead = (jobId: string) => this.#isRead(jobId);
     const stranded = new StrandedJobs({ queueOf, store, pendingReplies, isAbandoned, isRead, log });
@@ -111,7 +111,7 @@ export class JobClient {
     const traced = span && { traceparent: span.traceparent };
     const payload = encodeChatJob({ v: writtenVersion, ...job, ...traced, replyTo: this.#replyTo });
     const newJob = { jobId, payload, priority: priorityOf(level, { isAsync }) };
-    const adding = retry(() => addJob(this.#queueOf(job.provider), this.#store, newJob), retryBriefly);
+    const adding = retry(() => addJob(this.queueOf(job.provider), this.#store, newJob), retryBriefly);
     await withTimeout(addTimeoutMs, adding).catch((cause) => this.#refuse(cause, span));
     span?.end();
   }
@@ -147,7 +147,7 @@ export class JobClient {
 
   /** How much there is to do for the provider; throws while the store cannot be reached. */
   measure(provider: ProviderId): Promise<QueueDepth> {
-    return this.#store.measure(this.#queueOf(provider));
+    return this.#store.measure(this.queueOf(provider));
   }
 
   /**
@@ -172,7 +172,7 @@ export class JobClient {
   get settingsChannel(): SettingsChannel {
     return {
       records: this.#store.records,
-      syncLimits: (id) => syncLimits(this.#store, this.#queueOf(id), id),
+      syncLimits: (id) => syncLimits(this.#store, this.queueOf(id), id),
       publish: (record) => this.#channels.relay.publish(topics.settings(record.provider), record),
     };
   }
@@ -226,7 +226,7 @@ export class JobClient {
     return [...(this.#streams.get(jobId)?.values() ?? [])].some(({ hasText }) => hasText);
   }
 
-  #queueOf(provider: ProviderId): Queue<ChatJobPayload> {
+  queueOf(provider: ProviderId): Queue<ChatJobPayload> {
     const queue = this.#channels.queues.get(provider);
     if (queue === undefined) throw new TypeError('no such queue');
     return queue;
