@@ -1,6 +1,7 @@
 import type { ComponentType } from 'preact';
 import { PlaygroundView } from './views/playground.tsx';
 import { PoolsView } from './views/pools.tsx';
+import { PostsView } from './views/posts.tsx';
 
 /** What each view is given: what follows its name in the fragment, `['openai']` of `#/pools/openai`. */
 export interface ViewProps {
@@ -23,6 +24,7 @@ interface Route {
 export const routes: readonly Route[] = [
   { view: 'pools', title: 'Pools', component: PoolsView },
   { view: 'playground', title: 'Playground', component: PlaygroundView },
+  { view: 'posts', title: 'Posts', component: PostsView },
 ];
 
 /** Pages of this server outside the console, in the same navigation. */

@@ -83,6 +83,7 @@ const rooms: Record<string, string[]> = {
   'console/parts': ['shared', 'console', 'console/session'],
   'console/pools': ['shared', 'console', 'console/parts'],
   'console/playground': ['shared', 'console', 'console/parts'],
+  'console/posts': ['shared', 'console', 'console/parts'],
   'console/views': ['shared', 'console/**'],
 };
 

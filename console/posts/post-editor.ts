@@ -1,0 +1,172 @@
+import { computed, signal } from '@preact/signals';
+import type { Post, PostStatus } from '../../shared/contract.ts';
+import { type Answer, ApiError, call } from '../api.ts';
+import { fieldsOf, isSame, noFields, type PostFields, toPostInput, toPostPatch } from './post-fields.ts';
+
+/** A post as the server has it, and the tag that a change has to name. */
+interface Stored {
+  readonly post: Post;
+  readonly etag: string;
+}
+
+/** What the post was to become. */
+type Wanted = PostStatus | 'deleted';
+
+/** Why a change was not made: somebody else has saved this meanwhile, or deleted the post (null). */
+export interface Conflict {
+  readonly theirs: Stored | null;
+  readonly wanted: Wanted;
+}
+
+const addressOf = (id: string): string => `/admin/blogs/${encodeURIComponent(id)}`;
+
+const toStored = ({ body, headers }: Answer<Post>): Stored => ({
+  post: body,
+  etag: headers.get('ETag') ?? '',
+});
+
+/** One post in its form. What was typed is kept here until it is saved or discarded, whatever happens to the view. */
+export class PostEditor {
+  readonly fields = signal(noFields);
+  /** Undefined while it is new, or not loaded yet. */
+  readonly stored = signal<Stored | undefined>(undefined);
+  readonly isBusy = signal(false);
+  readonly error = signal<unknown>(undefined);
+  readonly conflict = signal<Conflict | undefined>(undefined);
+  /** What was done last, for people. */
+  readonly done = signal('');
+  readonly isDirty = computed(() => {
+    const stored = this.stored.value;
+    return !isSame(this.fields.value, stored ? fieldsOf(stored.post) : noFields);
+  });
+  /** So that a request that is sent again, because its answer was lost, creates no second post. */
+  #sent: { readonly body: string; readonly key: string } | undefined;
+
+  edit(change: Partial<PostFields>): void {
+    this.fields.value = { ...this.fields.value, ...change };
+    this.done.value = '';
+  }
+
+  /** Reads the post, unless that was done before: what is typed is based on that version. */
+  async load(id: string): Promise<void> {
+    if (this.stored.value) return;
+    await this.#run(async () => this.#take(toStored(await call<Post>(addressOf(id)))));
+  }
+
+  /** Saves what was typed; false when it was not, and then `conflict` or `error` says why. */
+  save(status: PostStatus): Promise<boolean> {
+    const stored = this.stored.value;
+    return this.#run(async () => {
+      if (stored) await this.#change(stored, status);
+      else await this.#create(status);
+      const { version = 1 } = this.stored.value?.post ?? {};
+      const saved = status === 'draft' ? 'Saved as a draft' : 'Published';
+      this.done.value = `${saved}: version ${version}.`;
+    });
+  }
+
+  /** Does what was wanted in spite of what somebody else has saved; where that was a deletion, what was typed becomes a new post. */
+  async overwrite(): Promise<boolean> {
+    const conflict = this.conflict.value;
+    if (conflict === undefined) return false;
+    this.stored.value = conflict.theirs ?? undefined;
+    return conflict.wanted === 'deleted' ? this.remove() : this.save(conflict.wanted);
+  }
+
+  /** Forgets what was typed: takes what somebody else has saved, or what there was. */
+  discard(): void {
+    const latest = this.conflict.value?.theirs ?? this.stored.value;
+    if (latest) this.#take(latest);
+    else this.fields.value = noFields;
+    this.conflict.value = undefined;
+    this.error.value = undefined;
+  }
+
+  /** Deletes the post; false when it was not. */
+  remove(): Promise<boolean> {
+    const stored = this.stored.value;
+    return this.#run(async () => {
+      if (stored === undefined) return;
+      const { post, etag } = stored;
+      const options = { method: 'DELETE', headers: { 'If-Match': etag } } as const;
+      await this.#orConflict(post.id, 'deleted', () => call(addressOf(post.id), options)).catch((error) => {
+        // That is what was wanted.
+        if (!(error instanceof ApiError && error.code === 'not_found')) throw error;
+      });
+      this.fields.value = fieldsOf(post);
+    });
+  }
+
+  async #create(status: PostStatus): Promise<void> {
+    const json = toPostInput(this.fields.value, status);
+    const body = JSON.stringify(json);
+    if (this.#sent?.body !== body) this.#sent = { body, key: randomKey() };
+    const headers = { 'Idempotency-Key': this.#sent.key };
+    this.#take(toStored(await call<Post>('/admin/blogs', { method: 'POST', json, headers })));
+    this.#sent = undefined;
+  }
+
+  async #change({ post, etag }: Stored, status: PostStatus): Promise<void> {
+    const json = toPostPatch(this.fields.value, post, status);
+    const headers = { 'If-Match': etag };
+    const change = () => call<Post>(addressOf(post.id), { method: 'PATCH', json, headers });
+    try {
+      this.#take(toStored(await this.#orConflict(post.id, status, change)));
+    } catch (error) {
+      const theirs = this.conflict.value?.theirs;
+      // It is what was sent before, and only the answer was lost.
+      if (!theirs || theirs.post.status !== status || !isSame(fieldsOf(theirs.post), this.fields.value))
+        throw error;
+      this.conflict.value = undefined;
+      this.#take(theirs);
+    }
+  }
+
+  /** What the call gives; throws what it throws, after finding out what somebody else has done. */
+  async #orConflict<T>(id: string, wanted: Wanted, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const code = error instanceof ApiError && error.code;
+      if (code === 'not_found' && wanted !== 'deleted') this.conflict.value = { theirs: null, wanted };
+      if (code === 'precondition_failed') this.conflict.value = { theirs: await readLatest(id), wanted };
+      throw error;
+    }
+  }
+
+  #take(stored: Stored): void {
+    this.stored.value = stored;
+    this.fields.value = fieldsOf(stored.post);
+  }
+
+  async #run(work: () => Promise<void>): Promise<boolean> {
+    if (this.isBusy.value) return false;
+    this.isBusy.value = true;
+    this.error.value = undefined;
+    this.conflict.value = undefined;
+    this.done.value = '';
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      // What there is to decide is said better than by the server's words.
+      if (this.conflict.value === undefined) this.error.value = error;
+      return false;
+    } finally {
+      this.isBusy.value = false;
+    }
+  }
+}
+
+async function readLatest(id: string): Promise<Stored | null> {
+  try {
+    return toStored(await call<Post>(addressOf(id)));
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'not_found') return null;
+    throw error;
+  }
+}
+
+/** `crypto.randomUUID` is for https and localhost alone. */
+const randomKey = (): string =>
+  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');

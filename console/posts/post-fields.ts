@@ -1,0 +1,51 @@
+import type { Post, PostInput, PostPatch, PostStatus } from '../../shared/contract.ts';
+
+/** A post as its form holds it. */
+export interface PostFields {
+  readonly title: string;
+  readonly content: string;
+  /** Separated by commas. */
+  readonly tags: string;
+  readonly slug: string;
+}
+
+export const noFields: PostFields = { title: '', content: '', tags: '', slug: '' };
+
+export const fieldsOf = ({ title, content, tags, slug }: Post): PostFields => ({
+  title: title ?? '',
+  content,
+  tags: tags.join(', '),
+  slug,
+});
+
+const parsers = {
+  title: (text: string) => (text.trim() === '' ? null : text),
+  content: (text: string) => text,
+  tags: (text: string) =>
+    text
+      .split(',')
+      .map((tag) => tag.trim())
+      .filter((tag) => tag !== ''),
+  slug: (text: string) => (text.trim() === '' ? null : text.trim()),
+};
+
+const names = Object.keys(parsers) as (keyof PostFields)[];
+
+export const isSame = (one: PostFields, other: PostFields): boolean =>
+  names.every((name) => one[name] === other[name]);
+
+export const toPostInput = (fields: PostFields, status: PostStatus): PostInput => ({
+  content: fields.content,
+  ...Object.fromEntries(names.map((name) => [name, parsers[name](fields[name])])),
+  status,
+});
+
+/** Only what was changed: what the form cannot hold exactly, such as a tag with a comma, stays as it is. */
+export function toPostPatch(fields: PostFields, stored: Post, status: PostStatus): PostPatch {
+  const before = fieldsOf(stored);
+  const changed = names.filter((name) => fields[name] !== before[name]);
+  return {
+    ...Object.fromEntries(changed.map((name) => [name, parsers[name](fields[name])])),
+    ...(status !== stored.status && { status }),
+  };
+}

@@ -1,0 +1,193 @@
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { PostStatus } from '../../shared/contract.ts';
+import { formatTime } from '../parts/format.ts';
+import { ErrorNotice } from '../parts/notice.tsx';
+import { PostConflict } from './post-conflict.tsx';
+import type { PostEditor } from './post-editor.ts';
+import type { PostFields } from './post-fields.ts';
+import { headingOf } from './post-list.tsx';
+import { PostPreview } from './post-preview.tsx';
+
+interface FormProps {
+  editor: PostEditor;
+  /** Of a post that is there. */
+  id: string | undefined;
+  onCreated: (id: string) => void;
+  onRemoved: () => void;
+}
+
+/** A post, to be written and read side by side. */
+export function PostForm({ editor, id, onCreated, onRemoved }: FormProps) {
+  useEffect(() => {
+    if (id) void editor.load(id);
+  }, [editor, id]);
+  useWarning(editor);
+  const stored = editor.stored.value;
+  const save = async (status: PostStatus) => {
+    const wasNew = editor.stored.peek() === undefined;
+    if (!(await editor.save(status))) return;
+    const created = editor.stored.peek();
+    if (wasNew && created) onCreated(created.post.id);
+  };
+  if (id && !stored)
+    return (
+      <>
+        <BackToPosts />
+        <h1>Post</h1>
+        {editor.isBusy.value && <p role="status">Loading…</p>}
+        <ErrorNotice error={editor.error.value} />
+      </>
+    );
+  return (
+    <>
+      <BackToPosts />
+      <h1>{stored ? <bdi>{headingOf(stored.post)}</bdi> : 'New post'}</h1>
+      {stored && <About editor={editor} />}
+      <div class="editor">
+        <form class="stacked" onSubmit={(event) => event.preventDefault()}>
+          <Fields editor={editor} />
+          <PostConflict editor={editor} onCreated={onCreated} onRemoved={onRemoved} />
+          <ErrorNotice error={editor.error.value} />
+          <p role="status">{editor.isBusy.value ? 'Saving…' : editor.done.value}</p>
+          <SaveButtons editor={editor} save={(status) => void save(status)} />
+        </form>
+        <PostPreview content={editor.fields.value.content} />
+      </div>
+      {stored && <Removal editor={editor} onRemoved={onRemoved} />}
+    </>
+  );
+}
+
+const BackToPosts = () => (
+  <p class="soft">
+    <a href="#/posts">All posts</a>
+  </p>
+);
+
+function About({ editor }: { editor: PostEditor }) {
+  const post = editor.stored.value?.post;
+  if (post === undefined) return null;
+  return (
+    <p class="row soft">
+      <span class={post.status === 'draft' ? 'badge warn' : 'badge good'}>
+        {post.status === 'draft' ? 'Draft' : 'Published'}
+      </span>
+      <span>
+        by <bdi>{post.author}</bdi>, version {post.version}, changed {formatTime(post.updatedAt)}
+      </span>
+      <a href={`/admin/blogs/${post.id}`} target="_blank" rel="noreferrer">
+        See its page
+      </a>
+    </p>
+  );
+}
+
+function Fields({ editor }: { editor: PostEditor }) {
+  const fields = editor.fields.value;
+  return (
+    <>
+      <Field editor={editor} name="title" label="Title" maxLength={300} />
+      <Field editor={editor} name="tags" label="Tags, separated by commas" />
+      <Field
+        editor={editor}
+        name="slug"
+        label="Slug in its address; made from the title if empty"
+        maxLength={100}
+      />
+      <label for="post-content">Text, in Markdown</label>
+      <textarea
+        id="post-content"
+        rows={20}
+        dir="auto"
+        spellcheck
+        value={fields.content}
+        onInput={({ currentTarget: { value } }) => editor.edit({ content: value })}
+      />
+    </>
+  );
+}
+
+interface FieldProps {
+  editor: PostEditor;
+  name: Exclude<keyof PostFields, 'content'>;
+  label: string;
+  maxLength?: number;
+}
+
+function Field({ editor, name, label, maxLength }: FieldProps) {
+  const id = useId();
+  return (
+    <>
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        dir="auto"
+        {...(maxLength && { maxLength })}
+        value={editor.fields.value[name]}
+        onInput={({ currentTarget: { value } }) => editor.edit({ [name]: value })}
+      />
+    </>
+  );
+}
+
+function SaveButtons({ editor, save }: { editor: PostEditor; save: (status: PostStatus) => void }) {
+  const isPublished = editor.stored.value?.post.status === 'published';
+  const isBusy = editor.isBusy.value;
+  return (
+    <p class="row">
+      <button type="button" class="primary" disabled={isBusy} onClick={() => save('published')}>
+        {isPublished ? 'Save' : 'Publish'}
+      </button>
+      <button type="button" disabled={isBusy} onClick={() => save('draft')}>
+        {isPublished ? 'Take back to draft' : 'Save draft'}
+      </button>
+      {editor.isDirty.value && (
+        <button type="button" disabled={isBusy} onClick={() => editor.discard()}>
+          Discard changes
+        </button>
+      )}
+    </p>
+  );
+}
+
+function Removal({ editor, onRemoved }: { editor: PostEditor; onRemoved: () => void }) {
+  const [isAsked, setAsked] = useState(false);
+  const keep = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (isAsked) keep.current?.focus();
+  }, [isAsked]);
+  const remove = async () => {
+    setAsked(false);
+    if (await editor.remove()) onRemoved();
+  };
+  if (!isAsked)
+    return (
+      <button type="button" class="danger" onClick={() => setAsked(true)}>
+        Delete…
+      </button>
+    );
+  return (
+    <div class="notice" role="alert">
+      <p>Delete this post for good?</p>
+      <p class="row">
+        <button type="button" class="danger" onClick={() => void remove()}>
+          Delete
+        </button>
+        <button type="button" ref={keep} onClick={() => setAsked(false)}>
+          Keep it
+        </button>
+      </p>
+    </div>
+  );
+}
+
+/** The browser asks before a text is lost that was not saved. */
+function useWarning(editor: PostEditor): void {
+  useEffect(() => {
+    const warn = (event: BeforeUnloadEvent) => {
+      if (editor.isDirty.peek()) event.preventDefault();
+    };
+    addEventListener('beforeunload', warn);
+    return () => removeEventListener('beforeunload', warn);
+  }, [editor]);
+}

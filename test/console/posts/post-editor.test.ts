@@ -1,0 +1,156 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { becomePost, editorOf, leaveEditor, unsavedPosts } from '../../../console/posts/open-editors.ts';
+import { PostEditor } from '../../../console/posts/post-editor.ts';
+import type { Post } from '../../../shared/contract.ts';
+
+/** What the server has, and what it was asked for. */
+let stored: Post | undefined;
+let asked: { method: string; path: string; key: string | null; body: unknown }[];
+/** How many answers get lost on their way back. */
+let lost: number;
+let editor: PostEditor;
+
+const first: Post = {
+  ...{ id: 'one', title: 'Title', content: 'text', author: 'ann', tags: [], slug: 'title' },
+  ...{ status: 'draft', publishedAt: null, createdAt: '', updatedAt: '', version: 1 },
+};
+const problem = (status: number, code: string) => Response.json({ code, detail: code }, { status });
+
+function answer(method: string, ifMatch: string | null, body: object): Response {
+  if (method === 'POST') stored = { ...first, ...body };
+  else if (stored === undefined) return problem(404, 'not_found');
+  else if (ifMatch !== null && ifMatch !== `"${stored.version}"`) return problem(412, 'precondition_failed');
+  else if (method === 'PATCH') stored = { ...stored, ...body, version: stored.version + 1 };
+  if (method === 'DELETE') {
+    stored = undefined;
+    return new Response(null, { status: 204 });
+  }
+  return Response.json(stored, { headers: { ETag: `"${stored?.version}"` } });
+}
+
+beforeEach(async () => {
+  [stored, asked, lost] = [first, [], 0];
+  vi.stubGlobal('fetch', async (path: string, { method = 'GET', headers, body }: RequestInit) => {
+    const given = new Headers(headers);
+    const sent = body === undefined ? {} : JSON.parse(String(body));
+    asked.push({ method, path, key: given.get('Idempotency-Key'), body: sent });
+    const response = answer(method, given.get('If-Match'), sent);
+    if (lost-- > 0) throw new TypeError('the connection is gone');
+    return response;
+  });
+  editor = new PostEditor();
+  await editor.load('one');
+});
+afterEach(() => vi.unstubAllGlobals());
+
+const somebodyElse = (change: Partial<Post>) => {
+  stored = { ...first, ...change, version: 2 };
+};
+
+describe('PostEditor', () => {
+  it('saves what was changed, based on what was read', async () => {
+    expect(editor.isDirty.value).toBe(false);
+    editor.edit({ content: 'more' });
+    expect(editor.isDirty.value).toBe(true);
+    expect(await editor.save('published')).toBe(true);
+    expect(asked.at(-1)).toMatchObject({ method: 'PATCH', body: { content: 'more', status: 'published' } });
+    expect([editor.isDirty.value, editor.done.value]).toEqual([false, 'Published: version 2.']);
+    editor.edit({ content: 'even more' });
+    expect(await editor.save('draft')).toBe(true);
+    expect(stored).toMatchObject({ content: 'even more', version: 3 });
+  });
+
+  it('keeps what was typed when somebody else was first, and saves it over that when it is told to', async () => {
+    editor.edit({ content: 'mine' });
+    somebodyElse({ content: 'theirs', title: 'Theirs' });
+    expect(await editor.save('published')).toBe(false);
+    expect(editor.conflict.value).toMatchObject({ theirs: { post: { content: 'theirs', version: 2 } } });
+    expect([editor.fields.value.content, editor.error.value]).toEqual(['mine', undefined]);
+    expect(stored).toMatchObject({ content: 'theirs' });
+    expect(await editor.overwrite()).toBe(true);
+    expect(stored).toMatchObject({ content: 'mine', title: 'Title', status: 'published', version: 3 });
+    expect(editor.conflict.value).toBeUndefined();
+  });
+
+  it('takes what somebody else has saved when it is told to', async () => {
+    editor.edit({ content: 'mine' });
+    somebodyElse({ content: 'theirs' });
+    await editor.save('draft');
+    editor.discard();
+    expect([editor.fields.value.content, editor.isDirty.value]).toEqual(['theirs', false]);
+    editor.edit({ title: 'Both' });
+    expect(await editor.save('draft')).toBe(true);
+    expect(stored).toMatchObject({ title: 'Both', content: 'theirs', version: 3 });
+  });
+
+  it('makes a new post of what was typed when somebody else has deleted it', async () => {
+    editor.edit({ content: 'mine' });
+    stored = undefined;
+    expect(await editor.save('draft')).toBe(false);
+    expect(editor.conflict.value).toEqual({ theirs: null, wanted: 'draft' });
+    expect(await editor.overwrite()).toBe(true);
+    expect(asked.at(-1)).toMatchObject({ method: 'POST', body: { content: 'mine', status: 'draft' } });
+  });
+
+  it('deletes only what was seen', async () => {
+    somebodyElse({ content: 'theirs' });
+    expect(await editor.remove()).toBe(false);
+    expect(editor.conflict.value).toMatchObject({ wanted: 'deleted', theirs: { post: { version: 2 } } });
+    expect(await editor.overwrite()).toBe(true);
+    expect(stored).toBeUndefined();
+  });
+
+  it('creates one post, however often the answer is lost', async () => {
+    const made = new PostEditor();
+    made.edit({ content: 'new' });
+    lost = 1;
+    expect(await made.save('draft')).toBe(false);
+    expect(made.error.value).toMatchObject({ code: 'unreachable' });
+    expect(await made.save('draft')).toBe(true);
+    const [one, two] = asked.filter(({ method }) => method === 'POST');
+    expect(one?.key).toMatch(/^[0-9a-f]{32}$/);
+    expect(two).toEqual(one);
+    const another = new PostEditor();
+    another.edit({ content: 'new' });
+    await another.save('draft');
+    expect(asked.at(-1)?.key).not.toBe(one?.key);
+  });
+
+  it('finds out that it has saved or deleted the post itself, when the answer was lost', async () => {
+    editor.edit({ content: 'mine' });
+    lost = 1;
+    expect(await editor.save('published')).toBe(false);
+    expect(await editor.save('published')).toBe(true);
+    expect([editor.conflict.value, editor.done.value]).toEqual([undefined, 'Published: version 2.']);
+    lost = 1;
+    expect(await editor.remove()).toBe(false);
+    expect(await editor.remove()).toBe(true);
+    expect(editor.isDirty.value).toBe(false);
+  });
+
+  it('says why nothing was saved, and forgets it when that is well', async () => {
+    editor.edit({ content: 'more' });
+    lost = 1;
+    expect(await editor.save('draft')).toBe(false);
+    expect(editor.error.value).toMatchObject({ code: 'unreachable' });
+    editor.discard();
+    expect([editor.error.value, editor.fields.value.content]).toEqual([undefined, 'text']);
+  });
+});
+
+describe('editorOf', () => {
+  it('keeps what is not saved, for each user alone', () => {
+    editorOf('ann', 'new').edit({ content: 'mine' });
+    for (const user of ['ann', 'bob']) leaveEditor(user, 'new');
+    expect(editorOf('ann', 'new').fields.value.content).toBe('mine');
+    expect(editorOf('bob', 'new').fields.value.content).toBe('');
+    expect([unsavedPosts('ann'), unsavedPosts('bob')]).toEqual([['new'], []]);
+    const editor = editorOf('ann', 'new');
+    becomePost('ann', 'one');
+    expect(editorOf('ann', 'one')).toBe(editor);
+    expect(editorOf('ann', 'new')).not.toBe(editor);
+    editor.discard();
+    leaveEditor('ann', 'one');
+    expect(editorOf('ann', 'one')).not.toBe(editor);
+  });
+});
