@@ -108,9 +108,10 @@ async function startEverything(
     { chat: credentials, admin },
     tokens,
   );
-  // Everything runs here, and the banner says who is simulated.
-  const worker = run('worker', { ...variables, SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' });
-  const api = run('api', variables);
+  // Everything runs here, and the banner says who is simulated. The API shows operators which model that is.
+  const played = { SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' };
+  const worker = run('worker', { ...variables, ...played });
+  const api = run('api', { ...variables, ...played });
   const parts = [api, worker, ...(simulator ? [simulator] : []), ...(postgres ? [postgres] : [])];
   await Promise.race([Promise.all([api.ready, worker.ready]), failWhenOneEnds(parts)]);
   stopWhenOneEnds(parts, lifecycle);
