@@ -180,6 +180,16 @@ const projects = {
   ],
   faults: served.flatMap(faults),
   'redis-topologies': servedTopologies.flatMap(onTopology),
+  browser: [
+    project({
+      name: 'browser',
+      include: ['test/console/browser/**/*.test.ts'],
+      globalSetup: [postgres, 'test/console/browser/support/chromium.ts'],
+      // Each has a browser and a deployment, and looks at how fast something is seen.
+      maxWorkers: 1,
+      order: 4,
+    }),
+  ],
   deployment: [
     project({
       name: 'deployment',
@@ -212,6 +222,7 @@ const suites = [
   suite('release', 'Release', stores),
   suite('faults', 'Faults', stores),
   suite('redis-topologies', 'Redis on several servers', topologies),
+  suite('browser', 'Browser'),
   suite('deployment', 'Deployment'),
 ];
 

@@ -13,6 +13,7 @@ const reports = {
   'The release suite': read('test-results/release.json'),
   'The catalogue of faults': read('test-results/faults.json'),
   'The suite for several Redis servers': read('test-results/redis-topologies.json'),
+  'The suite in a browser': read('test-results/browser.json'),
   'The deployment suite': read('test-results/deployment.json'),
 };
 
@@ -27,6 +28,7 @@ const kindsOf = {
   'The catalogue of faults': { ...redis, ...postgres },
   'The suite for several Redis servers': topologies,
   // On no store of its choice.
+  'The suite in a browser': {},
   'The deployment suite': {},
 };
 const didNotRun = Object.entries(reports).flatMap(([suite, report]) =>
@@ -34,6 +36,9 @@ const didNotRun = Object.entries(reports).flatMap(([suite, report]) =>
     .filter(([, names]) => !ranOn(report, names))
     .map(([kind]) => `${suite} did not run on ${kind}.`),
 );
+if (reports['The suite in a browser'].passed === 0) {
+  didNotRun.push('The suite in a browser did not run: it needs Chromium.');
+}
 if (reports['The deployment suite'].passed === 0) {
   didNotRun.push('The deployment suite did not run: it needs a Docker engine.');
 }

@@ -28,4 +28,6 @@ export const routes: readonly Route[] = [
 ];
 
 /** Pages of this server outside the console, in the same navigation. */
-export const links: readonly { readonly href: string; readonly title: string }[] = [];
+export const links: readonly { readonly href: string; readonly title: string }[] = [
+  { href: '/admin/queues', title: 'Queues' },
+];

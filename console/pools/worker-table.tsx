@@ -39,7 +39,11 @@ function Row({ worker }: { worker: FleetWorker }) {
       <td>
         {host ?? worker.worker}
         <br />
-        <span class="soft">{release && `release ${release}`}</span>
+        <span class="soft">
+          {release && `release ${release}, `}
+          {/* Its end tells apart the processes of a host. */}
+          <span title={worker.worker}>{worker.worker.slice(-8)}</span>
+        </span>
       </td>
       <td>
         <Badge {...describeWorker(worker)} />

@@ -30,6 +30,7 @@ export function PoolView({ pool }: { pool: FleetProvider }) {
       <section aria-labelledby="settings">
         <h2 id="settings">Settings</h2>
         <p class="soft">Each applies at once, on every worker, without a restart; running calls go on.</p>
+        <ChangeState editor={editor} />
         <div class="settings">
           <ConcurrencyControl editor={editor} />
           <IntakeControl editor={editor} />
@@ -38,7 +39,6 @@ export function PoolView({ pool }: { pool: FleetProvider }) {
             <FieldControl key={field.name} editor={editor} field={field} />
           ))}
         </div>
-        <ChangeState editor={editor} />
         <ResetAll editor={editor} />
       </section>
       <section aria-labelledby="workers">

@@ -41,7 +41,7 @@ export interface StartedApi extends Pick<Deployment, 'url' | 'chat' | 'blog'> {
 export interface ChatCall {
   messages?: Message[];
   /** The raw body, instead of `messages`. */
-  body?: string | Uint8Array;
+  body?: string | Uint8Array<ArrayBuffer>;
   provider?: string;
   model?: string;
   headers?: Record<string, string>;

@@ -1,0 +1,41 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findFaults, looks, openBrowser, takePicture, visit } from './support/browser.js';
+import { findChromium } from './support/chromium.js';
+import { type ConsoleDeployment, startConsole } from './support/console.js';
+
+describe.skipIf(findChromium() === undefined)('the site in a browser', () => {
+  let browser: Browser;
+  let started: ConsoleDeployment;
+  beforeAll(async () => {
+    [browser, started] = await Promise.all([openBrowser(), startConsole({ workers: 1 })]);
+    const post = {
+      ...{ title: 'A first post', tags: ['news'], slug: 'a-first-post' },
+      content: 'It has *words*, `code`[^1] and a table.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n[^1]: A note.',
+    };
+    expect((await started.deployment.blog('/blogs', { json: post })).status).toBe(201);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await started?.stop();
+  });
+
+  it.each([
+    ['the front page', '/', 'Quillgate'],
+    ['the blog', '/blogs', 'A first post'],
+    ['a post', '/blogs/a-first-post', 'A first post'],
+    ['the API’s page', '/docs', 'Quillgate'],
+    ['the form to sign in', '/admin', 'Quillgate console'],
+  ])('%s is whole and accessible, wide and narrow, light and dark', async (name, path, heading) => {
+    for (const look of looks) {
+      const { page, context, complaints } = await visit(browser, look);
+      await page.goto(started.deployment.url + path);
+      await page.getByRole('heading', { name: heading }).first().waitFor();
+      await takePicture(page, `${name.replaceAll(/\W+/g, '-')}-${look.width}-${look.colorScheme}`);
+      // Swagger UI is not ours: that it comes and complains about nothing is what counts.
+      if (path !== '/docs') expect(await findFaults(page), JSON.stringify(look)).toEqual([]);
+      expect(complaints).toEqual([]);
+      await context.close();
+    }
+  });
+});

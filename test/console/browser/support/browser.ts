@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { findChromium } from './chromium.js';
+
+/** How somebody looks at a page. */
+export interface Look {
+  readonly width: number;
+  readonly colorScheme: 'light' | 'dark';
+}
+
+/** A desktop and a phone, each in light and dark. */
+export const looks: readonly Look[] = [1280, 390].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
+);
+
+/** A page of its own session, and what went wrong on it. */
+export interface Visit {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** What the browser complained about: errors of scripts, and whatever the policy of a page has refused. */
+  readonly complaints: string[];
+}
+
+const flags = [
+  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
+  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+];
+
+export const openBrowser = (): Promise<Browser> =>
+  chromium.launch({ executablePath: findChromium() ?? 'chromium', args: flags });
+
+/** An answer of 401 is how the page finds out that nobody is signed in; the browser reports each error's answer. */
+const expected = /^Failed to load resource: the server responded with a status of (401|412) /;
+
+export async function visit(
+  browser: Browser,
+  look: Look = { width: 1280, colorScheme: 'light' },
+): Promise<Visit> {
+  const { width, colorScheme } = look;
+  const viewport = { width, height: width > 500 ? 900 : 844 };
+  const context = await browser.newContext({
+    viewport,
+    colorScheme,
+    locale: 'en-GB',
+    reducedMotion: 'reduce',
+  });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('console', (message) => {
+    const text = message.text();
+    if (['error', 'warning'].includes(message.type()) && !expected.test(text)) complaints.push(text);
+  });
+  return { page, context, complaints };
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+interface AxeResults {
+  violations: { id: string; impact: string; nodes: { target: unknown; failureSummary: string }[] }[];
+}
+
+/** What keeps people with assistive technology out of the page as it is now, if that is serious or critical; and what makes it scroll sideways. */
+export async function findFaults(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate<AxeResults>('axe.run()');
+  const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  const excess = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  return [
+    ...grave.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target} ${node.failureSummary}`)),
+    ...(excess > 0 ? [`the page is ${excess} pixels too wide`] : []),
+  ];
+}
+
+/** Writes a picture of the page into the folder that the variable names; nowhere without it. */
+export async function takePicture(page: Page, name: string): Promise<void> {
+  const folder = process.env.SCREENSHOTS;
+  if (folder) await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+}
