@@ -110,10 +110,11 @@ export class UserDirectory {
       const rows = await users.digests();
       // Not beside it: after a failure there it would go on, and might end after the next load, with what was read before.
       await tokens.load();
-      await sessions.load();
       this.#entries = this.#entriesOf(rows);
       if (!this.#loaded) log.info({ users: rows.length }, 'users loaded');
       this.#loaded = true;
+      // Behind what chat needs: where their table is not there yet, the console has to wait, and nobody else.
+      await sessions.load();
       this.#failing = false;
     } catch (err) {
       if (!this.#failing && !this.#closed) log.warn({ err }, 'could not load the users');

@@ -155,6 +155,18 @@ describe('UserDirectory, loads by hand', () => {
     expect(directory.loaded).toBe(true);
   });
 
+  it('knows users and tokens also while the sessions cannot be loaded, and tries again', async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const load = vi.fn(() => Promise.reject(new Error('relation "session" does not exist')));
+    const { loads, attempted, directory, check } = startByHand({ first, sessions: { load } });
+    loads[0]?.resolve([userOf('ada', 'a')]);
+    await attempted;
+    expect([directory.loaded, check('ada', 'a')]).toEqual([true, userNamed('ada')]);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(loads).toHaveLength(2);
+  });
+
   it('refuses users without a secret', async () => {
     const { check, loads, attempted } = startByHand({ first: { ...first, secret: undefined } });
     const withoutSecret = { ...userOf('tokens alone', ''), secretHash: Buffer.alloc(0) };
