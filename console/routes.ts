@@ -2,6 +2,7 @@ import type { ComponentType } from 'preact';
 import { PlaygroundView } from './views/playground.tsx';
 import { PoolsView } from './views/pools.tsx';
 import { PostsView } from './views/posts.tsx';
+import { RequestsView } from './views/requests.tsx';
 
 /** What each view is given: what follows its name in the fragment, `['openai']` of `#/pools/openai`. */
 export interface ViewProps {
@@ -23,6 +24,7 @@ interface Route {
  */
 export const routes: readonly Route[] = [
   { view: 'pools', title: 'Pools', component: PoolsView },
+  { view: 'requests', title: 'Requests', component: RequestsView },
   { view: 'playground', title: 'Playground', component: PlaygroundView },
   { view: 'posts', title: 'Posts', component: PostsView },
 ];

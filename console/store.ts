@@ -38,7 +38,7 @@ export function followFleet(): () => void {
 
 /** What `include` asks for beside the fleet itself. */
 const address = '/admin/events?include=requests,samples';
-const events = ['snapshot', 'provider', 'queue', 'request', 'sample'];
+const events = ['snapshot', 'provider', 'queue', 'request', 'missed', 'sample'];
 
 /** The event stream, opened again with growing pauses whenever it breaks or falls silent. */
 class FleetStream {

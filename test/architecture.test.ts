@@ -84,6 +84,8 @@ const rooms: Record<string, string[]> = {
   'console/pools': ['shared', 'console', 'console/parts'],
   'console/playground': ['shared', 'console', 'console/parts'],
   'console/posts': ['shared', 'console', 'console/parts'],
+  'console/requests': ['shared', 'console', 'console/parts', 'console/pools'],
+  'console/samples': ['shared', 'console', 'console/parts'],
   'console/views': ['shared', 'console/**'],
 };
 

@@ -10,6 +10,7 @@ import { settingFields } from '../pools/setting-fields.ts';
 import type { PoolSettingsEditor, SettingsChange } from '../pools/settings.ts';
 import { useSettings } from '../pools/use-settings.ts';
 import { WorkerTable } from '../pools/worker-table.tsx';
+import { PoolCharts } from '../samples/pool-charts.tsx';
 import { isStale } from '../store.ts';
 
 /** Everything about one provider: numbers, all settings, all workers. */
@@ -41,6 +42,7 @@ export function PoolView({ pool }: { pool: FleetProvider }) {
         </div>
         <ResetAll editor={editor} />
       </section>
+      <PoolCharts provider={pool.provider} />
       <section aria-labelledby="workers">
         <h2 id="workers">Workers</h2>
         <WorkerTable workers={pool.workers} />

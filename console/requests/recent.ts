@@ -1,0 +1,91 @@
+import { signal } from '@preact/signals';
+import type { RecentRequest, RecentRequests } from '../../shared/history.ts';
+import { call } from '../api.ts';
+import { onEvent } from '../store.ts';
+
+/** Which chats are wanted; an empty text means all. */
+export interface RequestFilter {
+  readonly provider: string;
+  readonly code: string;
+  readonly user: string;
+}
+
+/** Chats that are shown. */
+export const maxShown = 200;
+
+/** What the view shows: the list, and of whom it is. */
+export interface RequestList extends Pick<RecentRequests, 'processes' | 'isPartial'> {
+  readonly requests: readonly RecentRequest[];
+}
+
+/** As the API takes it. */
+export function queryOf({ provider, code, user }: RequestFilter): string {
+  const query = new URLSearchParams({ limit: String(maxShown) });
+  if (provider) query.set('provider', provider);
+  if (code) query.set('code', code);
+  if (user.trim()) query.set('user', user.trim());
+  return query.toString();
+}
+
+/** Whether the chat is wanted. */
+export const isWanted = (
+  { provider, code, user }: RequestFilter,
+  request: Pick<RecentRequest, 'provider' | 'code' | 'user'>,
+): boolean =>
+  (!provider || provider === request.provider) &&
+  (!code || code === request.code) &&
+  (!user.trim() || user.trim() === request.user);
+
+/** The list with one more, unless it is there already. */
+export const addRequest = (
+  before: readonly RecentRequest[],
+  request: RecentRequest,
+): readonly RecentRequest[] =>
+  before.some(({ id }) => id === request.id) ? before : [request, ...before].slice(0, maxShown);
+
+/** The last chats that fit a filter, read once and then followed, until `stop`. */
+export class RecentChats {
+  readonly list = signal<RequestList | undefined>(undefined);
+  readonly error = signal<unknown>(undefined);
+  readonly #filter: RequestFilter;
+  readonly #stopping = new AbortController();
+  readonly #ends: (() => void)[];
+  #isReading = false;
+
+  constructor(filter: RequestFilter) {
+    this.#filter = filter;
+    this.#ends = [
+      onEvent('request', (data) => this.#onRequest(data as RecentRequest)),
+      // After a break, and when more have ended than were sent.
+      onEvent('missed', () => void this.read()),
+      onEvent('snapshot', () => void this.read()),
+    ];
+    void this.read();
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+    for (const end of this.#ends) end();
+  }
+
+  async read(): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    const { signal } = this.#stopping;
+    try {
+      const { body } = await call<RecentRequests>(`/admin/requests?${queryOf(this.#filter)}`, { signal });
+      this.list.value = body;
+      this.error.value = undefined;
+    } catch (error) {
+      if (!signal.aborted) this.error.value = error;
+    } finally {
+      this.#isReading = false;
+    }
+  }
+
+  #onRequest(request: RecentRequest): void {
+    const known = this.list.value;
+    if (known && isWanted(this.#filter, request))
+      this.list.value = { ...known, requests: addRequest(known.requests, request) };
+  }
+}

@@ -1,0 +1,87 @@
+import type { RecentRequest } from '../../shared/history.ts';
+import { formatNumber, formatTime } from '../parts/format.ts';
+import { nameOf } from '../pools/describe.ts';
+import { Timeline } from './timeline.tsx';
+
+const goodCodes: ReadonlySet<string> = new Set(['ok', 'truncated']);
+const callersCodes: ReadonlySet<string> = new Set(['cancelled', 'blocked']);
+const toneOf = (code: string): string => {
+  if (goodCodes.has(code)) return 'good';
+  return callersCodes.has(code) ? 'warn' : 'bad';
+};
+
+/** Chats, one a row. */
+export function RequestTable({ requests }: { requests: readonly RecentRequest[] }) {
+  const longestMs = Math.max(1, ...requests.map(({ endedMs }) => endedMs));
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be within reach of the keyboard.
+    <section class="scroll" aria-label="Table of requests" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th>Received</th>
+            <th>User</th>
+            <th>Provider and model</th>
+            <th>End</th>
+            <th class="wide">Times since then</th>
+            <th class="number">Tokens</th>
+          </tr>
+        </thead>
+        <tbody>
+          {requests.map((request) => (
+            <Row key={request.id} request={request} longestMs={longestMs} />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Row({ request, longestMs }: { request: RecentRequest; longestMs: number }) {
+  const { id, user, provider, model, streamed, receivedAt, code, attempts } = request;
+  return (
+    <tr>
+      <td>
+        <time dateTime={receivedAt} title={id}>
+          {formatTime(receivedAt)}
+        </time>
+      </td>
+      <td>{user}</td>
+      <td>
+        {nameOf(provider)}
+        {streamed && <span class="soft"> streamed</span>}
+        <br />
+        <span class="soft">{model}</span>
+      </td>
+      <td>
+        <span class={toneOf(code)}>{code}</span>
+        {attempts.length > 1 && (
+          <ol class="attempts">
+            {attempts.map((attempt, n) => (
+              <li key={`${n} ${attempt.provider}`}>
+                {nameOf(attempt.provider)} <span class="soft">{attempt.code}</span>
+              </li>
+            ))}
+          </ol>
+        )}
+      </td>
+      <td>
+        <Timeline request={request} longestMs={longestMs} />
+      </td>
+      <td class="number">
+        <Tokens request={request} />
+      </td>
+    </tr>
+  );
+}
+
+function Tokens({ request: { inputTokens, outputTokens } }: { request: RecentRequest }) {
+  if (inputTokens === undefined || outputTokens === undefined) return <>–</>;
+  return (
+    <>
+      {formatNumber(inputTokens)} in
+      <br />
+      {formatNumber(outputTokens)} out
+    </>
+  );
+}

@@ -1,0 +1,44 @@
+import type { RecentRequest } from '../../shared/history.ts';
+import { describeTimes, phasesOf } from './phases.ts';
+
+/** When a chat was queued, begun, answered and over: as text, and as a bar as long as `longestMs` is wide. */
+export function Timeline({ request, longestMs }: { request: RecentRequest; longestMs: number }) {
+  const width = 100 / Math.max(1, longestMs);
+  let at = 0;
+  const bars = phasesOf(request).map(({ name, ms }) => {
+    const x = at;
+    at += ms * width;
+    return <rect key={name} class={name} x={x.toFixed(2)} y="0" width={(ms * width).toFixed(2)} height="8" />;
+  });
+  return (
+    <>
+      {describeTimes(request)}
+      <svg class="timeline" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+        {bars}
+      </svg>
+    </>
+  );
+}
+
+/** What the colours of the bars mean. */
+export function TimelineLegend() {
+  return (
+    <ul class="row legend" aria-hidden="true">
+      {legend.map(([name, text]) => (
+        <li key={name}>
+          <svg class="timeline" viewBox="0 0 8 8" aria-hidden="true">
+            <rect class={name} width="8" height="8" />
+          </svg>
+          {text}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const legend = [
+  ['received', 'admission'],
+  ['queued', 'in the queue'],
+  ['started', 'at the provider'],
+  ['writing', 'reply being written'],
+] as const;

@@ -1,0 +1,99 @@
+import { useEffect, useState } from 'preact/hooks';
+import { ErrorNotice } from '../parts/notice.tsx';
+import { nameOf } from '../pools/describe.ts';
+import { maxShown, RecentChats, type RequestFilter } from '../requests/recent.ts';
+import { RequestTable } from '../requests/request-table.tsx';
+import { TimelineLegend } from '../requests/timeline.tsx';
+import type { ViewProps } from '../routes.ts';
+import { fleet, isStale } from '../store.ts';
+
+/** The last chats that ended, followed as they end; `#/requests?code=timeout` shows some of them. */
+export function RequestsView({ query }: ViewProps) {
+  const of = (name: string) => query.get(name) ?? '';
+  const filter = { provider: of('provider'), code: of('code'), user: of('user') };
+  const key = JSON.stringify(filter);
+  return (
+    <>
+      <h1>Requests</h1>
+      <FilterForm key={`form ${key}`} filter={filter} />
+      <FilteredList key={key} filter={filter} />
+    </>
+  );
+}
+
+function FilteredList({ filter }: { filter: RequestFilter }) {
+  const [chats, setChats] = useState<RecentChats | undefined>(undefined);
+  useEffect(() => {
+    const followed = new RecentChats(filter);
+    setChats(followed);
+    return () => followed.stop();
+    // The list has another key for another filter.
+  }, []);
+  const list = chats?.list.value;
+  return (
+    <>
+      <ErrorNotice error={chats?.error.value} />
+      {list && (
+        <div class={isStale.value ? 'stale' : ''}>
+          <p class="soft">
+            {list.requests.length === 0
+              ? 'None has ended'
+              : `The last ${list.requests.length === maxShown ? maxShown : list.requests.length} that ended`}
+            , since the start of{' '}
+            {list.processes === 1 ? 'this API process' : `${list.processes} API processes`}; a restart loses
+            them.
+            {list.isPartial && ' The other API processes cannot be asked: the queue’s store is down.'}
+          </p>
+          {list.requests.length > 0 && <TimelineLegend />}
+          {list.requests.length > 0 && <RequestTable requests={list.requests} />}
+        </div>
+      )}
+    </>
+  );
+}
+
+const codes = [
+  ...['ok', 'truncated', 'blocked', 'cancelled', 'overloaded', 'timeout', 'provider_unavailable'],
+  ...['provider_error', 'provider_timeout', 'provider_rate_limited', 'provider_rejected', 'content_blocked'],
+  ...['invalid_request', 'queue_unavailable', 'rate_limited', 'internal'],
+];
+
+function FilterForm({ filter }: { filter: RequestFilter }) {
+  const show = (event: Event) => {
+    event.preventDefault();
+    const query = new URLSearchParams();
+    for (const [name, value] of new FormData(event.currentTarget as HTMLFormElement))
+      if (typeof value === 'string' && value.trim() !== '') query.set(name, value.trim());
+    location.hash = query.size === 0 ? '#/requests' : `#/requests?${query}`;
+  };
+  return (
+    <form class="row filters" onSubmit={show}>
+      <label>
+        Provider{' '}
+        <select name="provider" defaultValue={filter.provider}>
+          <option value="">all</option>
+          {fleet.value?.providers.map(({ provider }) => (
+            <option key={provider} value={provider} selected={provider === filter.provider}>
+              {nameOf(provider)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        End{' '}
+        <select name="code">
+          <option value="">all</option>
+          {codes.map((code) => (
+            <option key={code} value={code} selected={code === filter.code}>
+              {code}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        User <input name="user" defaultValue={filter.user} autocomplete="off" spellcheck={false} />
+      </label>
+      <button type="submit">Show</button>
+    </form>
+  );
+}
