@@ -6,6 +6,7 @@ import { nameOf } from '../pools/describe.ts';
 import { FieldControl } from '../pools/field-control.tsx';
 import { PoolBadges } from '../pools/pool-badge.tsx';
 import { PoolNumbers } from '../pools/pool-numbers.tsx';
+import { PoolTroubles } from '../pools/pool-troubles.tsx';
 import { settingFields } from '../pools/setting-fields.ts';
 import type { PoolSettingsEditor, SettingsChange } from '../pools/settings.ts';
 import { useSettings } from '../pools/use-settings.ts';
@@ -26,6 +27,7 @@ export function PoolView({ pool }: { pool: FleetProvider }) {
         <PoolBadges pool={pool} editor={editor} />
       </div>
       <div class={isStale.value ? 'stale' : ''}>
+        <PoolTroubles pool={pool} />
         <PoolNumbers pool={pool} editor={editor} />
       </div>
       <section aria-labelledby="settings">

@@ -6,6 +6,7 @@ import { ConcurrencyControl } from '../pools/concurrency-control.tsx';
 import { nameOf } from '../pools/describe.ts';
 import { PoolBadges } from '../pools/pool-badge.tsx';
 import { PoolNumbers } from '../pools/pool-numbers.tsx';
+import { PoolTroubles } from '../pools/pool-troubles.tsx';
 import { recordLoad } from '../pools/recent-load.ts';
 import { useSettings } from '../pools/use-settings.ts';
 import { WorkerTable } from '../pools/worker-table.tsx';
@@ -43,6 +44,7 @@ function PoolCard({ pool }: { pool: FleetProvider }) {
         </h2>
         <PoolBadges pool={pool} editor={editor} />
       </div>
+      <PoolTroubles pool={pool} />
       <PoolNumbers pool={pool} editor={editor} />
       <div class="settings">
         <ConcurrencyControl editor={editor} />

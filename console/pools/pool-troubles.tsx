@@ -1,0 +1,40 @@
+import type { FleetProvider } from '../../shared/fleet.ts';
+import { Age } from '../parts/connection.tsx';
+import { formatTime } from '../parts/format.ts';
+import { openBreakersOf } from './open-breakers.ts';
+
+/** Callers may name any model, and each can have a breaker. */
+const maxLines = 5;
+
+/** What is wrong at a provider: open breakers, cooldowns, and the last error while calls still fail with it. */
+export function PoolTroubles({ pool: { workers } }: { pool: FleetProvider }) {
+  const breakers = openBreakersOf(workers);
+  const live = workers.filter(({ state }) => state !== 'silent');
+  const failing = live.flatMap(({ calls, lastError }) =>
+    lastError && calls && calls.errorRate + calls.rateLimitRate > 0 ? [lastError] : [],
+  );
+  const [last] = failing.toSorted((a, b) => b.at.localeCompare(a.at));
+  if (breakers.length === 0 && last === undefined) return null;
+  return (
+    <ul class="troubles">
+      {breakers.slice(0, maxLines).map(({ target, text, workers: count, nextProbeAt }) => (
+        <li key={`${target} ${text}`}>
+          <span class="bad">{text}</span> for {target}{' '}
+          <span class="soft">
+            at {count} of {live.length} workers
+            {nextProbeAt && `, next probe ${formatTime(nextProbeAt)}`}
+          </span>
+        </li>
+      ))}
+      {breakers.length > maxLines && <li class="soft">and {breakers.length - maxLines} more</li>}
+      {last && (
+        <li>
+          Last error <span class="bad">{last.code.replaceAll('_', ' ')}</span>{' '}
+          <span class="soft">
+            <Age since={last.at} /> ago, so for <Age since={last.since} />
+          </span>
+        </li>
+      )}
+    </ul>
+  );
+}

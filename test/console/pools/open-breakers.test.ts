@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest';
+import { openBreakersOf } from '../../../console/pools/open-breakers.ts';
+import type { FleetBreaker, FleetWorker } from '../../../shared/fleet.ts';
+
+const worker = (breakers: FleetBreaker[], state: FleetWorker['state'] = 'serving'): FleetWorker => ({
+  ...{ worker: 'w', state, concurrency: 1, inFlight: 0, meanJobMs: 0, breakers },
+});
+
+describe('openBreakersOf', () => {
+  it('counts the workers with the same breaker, with the earliest probe and the account first', () => {
+    const open = (nextProbeAt: string): FleetBreaker => ({
+      ...{ model: 'gpt', state: 'open', reason: 'provider_timeout', nextProbeAt },
+    });
+    const workers = [
+      worker([open('2026-01-01T00:00:09.000Z')]),
+      worker([open('2026-01-01T00:00:05.000Z'), { model: null, state: 'limited' }]),
+    ];
+    expect(openBreakersOf(workers)).toEqual([
+      { target: 'all models', text: 'limited', workers: 1, nextProbeAt: undefined },
+      {
+        ...{ target: 'gpt', text: 'open: provider timeout', workers: 2 },
+        nextProbeAt: '2026-01-01T00:00:05.000Z',
+      },
+    ]);
+  });
+
+  it('leaves out what a silent worker said last', () => {
+    expect(openBreakersOf([worker([{ model: null, state: 'open' }], 'silent')])).toEqual([]);
+  });
+});
