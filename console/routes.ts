@@ -1,8 +1,11 @@
 import type { ComponentType } from 'preact';
+import { AuditView } from './views/audit.tsx';
 import { PlaygroundView } from './views/playground.tsx';
 import { PoolsView } from './views/pools.tsx';
 import { PostsView } from './views/posts.tsx';
 import { RequestsView } from './views/requests.tsx';
+import { TokensView } from './views/tokens.tsx';
+import { UsersView } from './views/users.tsx';
 
 /** What each view is given: what follows its name in the fragment, `['openai']` of `#/pools/openai`. */
 export interface ViewProps {
@@ -27,6 +30,9 @@ export const routes: readonly Route[] = [
   { view: 'requests', title: 'Requests', component: RequestsView },
   { view: 'playground', title: 'Playground', component: PlaygroundView },
   { view: 'posts', title: 'Posts', component: PostsView },
+  { view: 'users', title: 'Users', component: UsersView },
+  { view: 'tokens', title: 'Tokens', component: TokensView },
+  { view: 'audit', title: 'Audit', component: AuditView },
 ];
 
 /** Pages of this server outside the console, in the same navigation. */

@@ -81,6 +81,7 @@ const rooms: Record<string, string[]> = {
   console: ['shared', 'console/**'],
   'console/session': ['console'],
   'console/parts': ['shared', 'console', 'console/session'],
+  'console/accounts': ['shared', 'console', 'console/parts'],
   'console/pools': ['shared', 'console', 'console/parts'],
   'console/playground': ['shared', 'console', 'console/parts'],
   'console/posts': ['shared', 'console', 'console/parts'],

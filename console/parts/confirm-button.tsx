@@ -1,0 +1,55 @@
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+interface ConfirmProps {
+  /** On the button, such as `Remove`. */
+  label: string;
+  /** What it is done to. */
+  of: string;
+  /** What follows from it. */
+  question: string;
+  onConfirm(): Promise<void>;
+}
+
+/** A button that asks once more, in its place; Escape takes it back. */
+export function ConfirmButton({ label, of, question, onConfirm }: ConfirmProps) {
+  const [state, setState] = useState<'idle' | 'asking' | 'busy' | 'cancelled'>('idle');
+  const first = useRef<HTMLButtonElement>(null);
+  const cancel = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => {
+    if (state === 'asking') cancel.current?.focus();
+    if (state === 'cancelled') first.current?.focus();
+  }, [state]);
+  const confirm = () => {
+    setState('busy');
+    void onConfirm().finally(() => setState('idle'));
+  };
+  if (state === 'idle' || state === 'cancelled')
+    return (
+      <button
+        type="button"
+        class="danger"
+        ref={first}
+        aria-label={`${label} ${of}`}
+        onClick={() => setState('asking')}
+      >
+        {label}
+      </button>
+    );
+  return (
+    <fieldset class="row" onKeyDown={({ key }) => key === 'Escape' && setState('cancelled')}>
+      <legend>{question}</legend>
+      <button
+        type="button"
+        class="danger"
+        disabled={state === 'busy'}
+        aria-label={`${label} ${of}`}
+        onClick={confirm}
+      >
+        {label}
+      </button>
+      <button type="button" ref={cancel} disabled={state === 'busy'} onClick={() => setState('cancelled')}>
+        Cancel
+      </button>
+    </fieldset>
+  );
+}

@@ -1,0 +1,188 @@
+import { useEffect, useId, useMemo, useState } from 'preact/hooks';
+import type { NewToken, TokenInfo, TokenInput } from '../../shared/accounts.ts';
+import type { Scope } from '../../shared/contract.ts';
+import { ListState } from '../accounts/list-state.tsx';
+import { addressOf, PagedList } from '../accounts/paged-list.ts';
+import { SecretNotice, type Told } from '../accounts/secret-notice.tsx';
+import { call } from '../api.ts';
+import { ConfirmButton } from '../parts/confirm-button.tsx';
+import { formatTime } from '../parts/format.ts';
+import { ErrorNotice } from '../parts/notice.tsx';
+import { session } from '../session/session.ts';
+
+/** What each scope allows, in the order of the form. */
+const scopes: Readonly<Record<Scope, string>> = {
+  chat: 'chat, as an OpenAI-compatible API key',
+  'blogs:write': 'write posts, and see drafts',
+  'blogs:read': 'read posts where that needs a token',
+  admin: 'all that operators can',
+};
+const lifetimes: readonly [days: number | null, text: string][] = [
+  [1, 'a day'],
+  [7, 'a week'],
+  [30, '30 days'],
+  [90, '90 days'],
+  [365, 'a year'],
+  [null, 'no end'],
+];
+
+/** The access tokens: made and revoked. */
+export function TokensView() {
+  const list = useMemo(
+    () => new PagedList<TokenInfo>((before) => addressOf('/admin/tokens', { before })),
+    [],
+  );
+  const [told, setTold] = useState<Told>();
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    void list.load();
+    return () => list.close();
+  }, [list]);
+  const change = async (make: () => Promise<Told | undefined>) => {
+    setError(undefined);
+    try {
+      const secret = await make();
+      if (secret) setTold(secret);
+      await list.load();
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  return (
+    <>
+      <h1>Access tokens</h1>
+      <NewTokenForm onCreate={(input) => change(() => create(input))} />
+      <ErrorNotice error={error} />
+      {told && <SecretNotice told={told} onDone={() => setTold(undefined)} />}
+      <TokenTable tokens={list.rows.value ?? []} onRevoke={(id) => change(() => revoke(id))} />
+      <ListState list={list} empty="There are no access tokens." more="Older tokens" />
+    </>
+  );
+}
+
+async function create(json: TokenInput): Promise<Told> {
+  const { body } = await call<NewToken>('/admin/tokens', { method: 'POST', json });
+  return { what: `The token of ${body.info.owner} for ${body.info.scopes.join(', ')}`, secret: body.token };
+}
+
+async function revoke(id: string): Promise<undefined> {
+  await call(`/admin/tokens/${id}`, { method: 'DELETE' });
+}
+
+function NewTokenForm({ onCreate }: { onCreate(input: TokenInput): Promise<void> }) {
+  const id = useId();
+  const [owner, setOwner] = useState(session.value?.user.name ?? '');
+  const [chosen, setChosen] = useState<readonly Scope[]>(['chat']);
+  const [expiresInDays, setExpires] = useState<number | null>(90);
+  const toggle = (scope: Scope) =>
+    setChosen(chosen.includes(scope) ? chosen.filter((one) => one !== scope) : [...chosen, scope]);
+  return (
+    <form
+      class="stacked"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void onCreate({ owner, scopes: [...chosen], expiresInDays });
+      }}
+    >
+      <div class="row">
+        <label for={`${id}-owner`}>User whose it is</label>
+        <input
+          id={`${id}-owner`}
+          value={owner}
+          required
+          maxLength={128}
+          autocomplete="off"
+          spellcheck={false}
+          onInput={({ currentTarget }) => setOwner(currentTarget.value)}
+        />
+        <label for={`${id}-expires`}>Good for</label>
+        <select
+          id={`${id}-expires`}
+          value={String(expiresInDays)}
+          onChange={({ currentTarget: { value } }) => setExpires(value === 'null' ? null : Number(value))}
+        >
+          {lifetimes.map(([days, text]) => (
+            <option key={text} value={String(days)}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </div>
+      <fieldset>
+        <legend>What it allows</legend>
+        {(Object.keys(scopes) as Scope[]).map((scope) => (
+          <label key={scope} class="row">
+            <input type="checkbox" checked={chosen.includes(scope)} onChange={() => toggle(scope)} />
+            <span>
+              <code>{scope}</code> {scopes[scope]}
+            </span>
+          </label>
+        ))}
+      </fieldset>
+      <div class="row">
+        <button type="submit" class="primary" disabled={chosen.length === 0}>
+          Make a token
+        </button>
+      </div>
+    </form>
+  );
+}
+
+interface TableProps {
+  tokens: readonly TokenInfo[];
+  onRevoke(id: string): Promise<void>;
+}
+
+function TokenTable({ tokens, onRevoke }: TableProps) {
+  if (tokens.length === 0) return null;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
+    <section class="scroll" aria-label="Access tokens" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {['User', 'Scopes', 'Made', 'Until', 'Last used', 'Actions'].map((title) => (
+              <th key={title} scope="col">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {tokens.map((token) => (
+            <TokenRow key={token.id} token={token} onRevoke={onRevoke} />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function TokenRow({ token, onRevoke }: { token: TokenInfo; onRevoke: TableProps['onRevoke'] }) {
+  const { id, owner, createdAt, expiresAt, lastUsedAt, revokedAt } = token;
+  const isExpired = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
+  const names = token.scopes.join(', ');
+  return (
+    <tr class={revokedAt !== null || isExpired ? 'soft' : ''}>
+      <td>
+        <a href={`#/audit?${new URLSearchParams({ target: owner })}`}>{owner}</a>
+      </td>
+      <td>{names}</td>
+      <td>{formatTime(createdAt)}</td>
+      <td>{expiresAt === null ? 'no end' : formatTime(expiresAt)}</td>
+      <td>{lastUsedAt === null ? 'never' : formatTime(lastUsedAt)}</td>
+      <td>
+        {revokedAt !== null && `revoked ${formatTime(revokedAt)}`}
+        {revokedAt === null && isExpired && 'expired'}
+        {revokedAt === null && !isExpired && (
+          <ConfirmButton
+            label="Revoke"
+            of={`the token of ${owner} for ${names}`}
+            question={`Revoke this token of ${owner}, at once and for good?`}
+            onConfirm={() => onRevoke(id)}
+          />
+        )}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,155 @@
+import { useEffect, useId, useMemo, useState } from 'preact/hooks';
+import type { UserInfo, UserSecret } from '../../shared/accounts.ts';
+import type { UserRole } from '../../shared/contract.ts';
+import { ListState } from '../accounts/list-state.tsx';
+import { addressOf, PagedList } from '../accounts/paged-list.ts';
+import { SecretNotice, type Told } from '../accounts/secret-notice.tsx';
+import { call } from '../api.ts';
+import { ConfirmButton } from '../parts/confirm-button.tsx';
+import { formatTime } from '../parts/format.ts';
+import { ErrorNotice } from '../parts/notice.tsx';
+import { session } from '../session/session.ts';
+
+/** The users of the database: added, given new secrets, removed. */
+export function UsersView() {
+  const list = useMemo(() => new PagedList<UserInfo>((after) => addressOf('/admin/users', { after })), []);
+  const [told, setTold] = useState<Told>();
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    void list.load();
+    return () => list.close();
+  }, [list]);
+  /** Makes a change and shows what came of it. */
+  const change = async (make: () => Promise<Told | undefined>) => {
+    setError(undefined);
+    try {
+      const secret = await make();
+      if (secret) setTold(secret);
+      await list.load();
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  return (
+    <>
+      <h1>Users</h1>
+      <p class="soft">
+        Those of the database. Users with the role admin may sign in here; the ones that the environment names
+        need not be listed.
+      </p>
+      <NewUser onCreate={(name, role) => change(() => create(name, role))} />
+      <ErrorNotice error={error} />
+      {told && <SecretNotice told={told} onDone={() => setTold(undefined)} />}
+      <UserTable users={list.rows.value ?? []} onChange={change} />
+      <ListState list={list} empty="There are no users." more="More users" />
+    </>
+  );
+}
+
+async function create(name: string, role: UserRole): Promise<Told> {
+  const { body } = await call<UserSecret>('/admin/users', { method: 'POST', json: { name, role } });
+  return { what: `The secret of ${body.name}`, secret: body.secret };
+}
+
+const addressOfUser = (name: string): string => `/admin/users/${encodeURIComponent(name)}`;
+
+async function reset(name: string): Promise<Told> {
+  const { body } = await call<UserSecret>(`${addressOfUser(name)}/secret`, { method: 'POST' });
+  return { what: `The new secret of ${body.name}`, secret: body.secret };
+}
+
+async function remove(name: string): Promise<undefined> {
+  await call(addressOfUser(name), { method: 'DELETE' });
+}
+
+function NewUser({ onCreate }: { onCreate(name: string, role: UserRole): Promise<void> }) {
+  const id = useId();
+  const [name, setName] = useState('');
+  const [role, setRole] = useState<UserRole>('user');
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    await onCreate(name, role);
+    setName('');
+  };
+  return (
+    <form class="row" onSubmit={(event) => void submit(event)}>
+      <label for={`${id}-name`}>Name</label>
+      <input
+        id={`${id}-name`}
+        value={name}
+        required
+        maxLength={128}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => setName(currentTarget.value)}
+      />
+      <label for={`${id}-role`}>Role</label>
+      <select
+        id={`${id}-role`}
+        value={role}
+        onChange={({ currentTarget }) => setRole(currentTarget.value as UserRole)}
+      >
+        <option value="user">user</option>
+        <option value="admin">admin</option>
+      </select>
+      <button type="submit" class="primary">
+        Add user
+      </button>
+    </form>
+  );
+}
+
+interface TableProps {
+  users: readonly UserInfo[];
+  onChange(make: () => Promise<Told | undefined>): Promise<void>;
+}
+
+function UserTable({ users, onChange }: TableProps) {
+  if (users.length === 0) return null;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
+    <section class="scroll" aria-label="Users" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {['Name', 'Role', 'Secret', 'Created', 'Actions'].map((title) => (
+              <th key={title} scope="col">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {users.map(({ id, name, role, hasSecret, createdAt }) => (
+            <tr key={id}>
+              <td>
+                <a href={`#/audit?${new URLSearchParams({ target: name })}`}>{name}</a>
+              </td>
+              <td>{role}</td>
+              <td>{hasSecret ? 'yes' : 'only tokens'}</td>
+              <td>
+                <time dateTime={createdAt}>{formatTime(createdAt)}</time>
+              </td>
+              <td class="row">
+                <ConfirmButton
+                  label="New secret"
+                  of={`for ${name}`}
+                  question={`Replace the secret of ${name}, and sign ${name} out everywhere?`}
+                  onConfirm={() => onChange(() => reset(name))}
+                />
+                {name !== session.value?.user.name && (
+                  <ConfirmButton
+                    label="Remove"
+                    of={name}
+                    question={`Remove ${name}, with all tokens and sessions?`}
+                    onConfirm={() => onChange(() => remove(name))}
+                  />
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
