@@ -1,0 +1,83 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findFaults, looks, openBrowser, takePicture, visit } from './support/browser.js';
+import { findChromium } from './support/chromium.js';
+import { admin, type ConsoleDeployment, openView, startConsole } from './support/console.js';
+
+describe.skipIf(findChromium() === undefined)('posts in the console', () => {
+  let browser: Browser;
+  let started: ConsoleDeployment;
+  beforeAll(async () => {
+    [browser, started] = await Promise.all([openBrowser(), startConsole({ workers: 0 })]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await started?.stop();
+  });
+
+  const open = async (view: string, look = looks[0]) => {
+    const visited = await visit(browser, look);
+    await openView(visited.page, started.deployment.url, view);
+    return visited;
+  };
+
+  it.each(looks)('are written, previewed, published, found and deleted: %o', async (look) => {
+    const { page, context, complaints } = await open('posts', look);
+    await page.getByRole('link', { name: 'New post' }).click();
+    await page.getByLabel('Title', { exact: true }).fill('Durable queues');
+    await page.getByLabel('Tags').fill('news, queue');
+    await page
+      .getByLabel('Text, in Markdown')
+      .fill('# Hello\n\nMy *first* post.\n\n<script>document.title="run"</script>\n');
+    await page.frameLocator('iframe').getByRole('heading', { name: 'Hello' }).waitFor();
+    await page.getByRole('button', { name: 'Save draft' }).click();
+    await page.getByText('Saved as a draft: version 1.').waitFor();
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await page.getByText('Published: version 2.').waitFor();
+    await takePicture(page, `post-${look.width}-${look.colorScheme}`);
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByRole('link', { name: 'All posts' }).click();
+    await page.getByLabel('Search').fill('nothing like this');
+    await page.getByText('Nothing was found.').waitFor();
+    await page.getByLabel('Search').fill('first');
+    await page.getByText('1 post found.').waitFor();
+    await page.getByRole('link', { name: 'Durable queues' }).click();
+    await page.getByRole('button', { name: 'Delete…' }).click();
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByText('There are no posts yet.').waitFor();
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+
+  it('say who was first, and lose nothing that was typed', async () => {
+    const { page, context } = await open('posts/new');
+    await page.getByLabel('Text, in Markdown').fill('one');
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await page.getByText('Published: version 1.').waitFor();
+    const other = await context.newPage();
+    await other.goto(page.url());
+    await other.getByLabel('Text, in Markdown').fill('theirs');
+    await other.getByRole('button', { name: 'Save', exact: true }).click();
+    await other.getByText('Published: version 2.').waitFor();
+    await page.getByLabel('Text, in Markdown').fill('mine');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText('Somebody else has saved this post meanwhile').waitFor();
+    await page.getByText('What they have saved').click();
+    await page.getByText('theirs', { exact: true }).waitFor();
+    await takePicture(page, 'post-conflict');
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Save mine over theirs' }).click();
+    await page.getByText('Published: version 3.').waitFor();
+
+    // The session is over, as the next preview finds out: who signs in again finds the text.
+    await context.clearCookies();
+    await page.getByLabel('Text, in Markdown').fill('not saved yet');
+    await page.getByLabel('Password').waitFor();
+    await page.getByLabel('Name').fill(admin.name);
+    await page.getByLabel('Password').fill(admin.secret);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('not saved yet').first().waitFor();
+    expect(await page.getByLabel('Text, in Markdown').inputValue()).toBe('not saved yet');
+    await context.close();
+  });
+});
