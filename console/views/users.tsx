@@ -73,7 +73,7 @@ function NewUser({ onCreate }: { onCreate(name: string, role: UserRole): Promise
   };
   return (
     <form class="row" onSubmit={(event) => void submit(event)}>
-      <label for={`${id}-name`}>Name</label>
+      <label for={`${id}-name`}>New user</label>
       <input
         id={`${id}-name`}
         value={name}
