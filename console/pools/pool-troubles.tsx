@@ -6,7 +6,7 @@ import { openBreakersOf } from './open-breakers.ts';
 /** Callers may name any model, and each can have a breaker. */
 const maxLines = 5;
 
-/** What is wrong at a provider: open breakers, cooldowns, and the last error while calls still fail with it. */
+/** What is wrong at a provider: silent workers, open breakers, cooldowns, and the last error while calls still fail with it. */
 export function PoolTroubles({ pool: { workers } }: { pool: FleetProvider }) {
   const breakers = openBreakersOf(workers);
   const live = workers.filter(({ state }) => state !== 'silent');
@@ -14,9 +14,15 @@ export function PoolTroubles({ pool: { workers } }: { pool: FleetProvider }) {
     lastError && calls && calls.errorRate + calls.rateLimitRate > 0 ? [lastError] : [],
   );
   const [last] = failing.toSorted((a, b) => b.at.localeCompare(a.at));
-  if (breakers.length === 0 && last === undefined) return null;
+  const silent = workers.length - live.length;
+  if (breakers.length === 0 && last === undefined && silent === 0) return null;
   return (
     <ul class="troubles">
+      {silent > 0 && (
+        <li>
+          <span class="bad">silent</span> {silent} of {workers.length} workers
+        </li>
+      )}
       {breakers.slice(0, maxLines).map(({ target, text, workers: count, nextProbeAt }) => (
         <li key={`${target} ${text}`}>
           <span class="bad">{text}</span> for {target}{' '}
