@@ -31,7 +31,10 @@ export const previewBody = z.strictObject({ content: text({ max: 262_144 }) });
 @Produces('application/problem+json')
 @Response<Problem>('400', 'Bad request')
 @Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
-@Response<Problem>('403', 'The token lacks the scope admin, or a page of another origin asks')
+@Response<Problem, { 'WWW-Authenticate': string }>(
+  '403',
+  'The token lacks the scope admin, or a page of another origin asks',
+)
 @Response<Problem, { Allow: string }>('405', 'Another method')
 @Response<Problem>('413', 'Body too large')
 @Response<Problem>('415', 'Not JSON')

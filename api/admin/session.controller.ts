@@ -54,7 +54,10 @@ const cookieFor = ({ secure }: ServedRequest): CookieOptions => ({
 @Produces('application/problem+json')
 @Response<Problem>('400', 'Bad request')
 @Response<Problem, { 'WWW-Authenticate': string }>('401', 'Nobody is signed in, or name or secret are wrong')
-@Response<Problem>('403', 'A page of another origin asks, or the user has not the role admin')
+@Response<Problem, { 'WWW-Authenticate': string }>(
+  '403',
+  'A page of another origin asks, or the user has not the role admin',
+)
 @Response<Problem, { Allow: string }>('405', 'Another method')
 @Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
 @Response<Problem, { 'Retry-After': string }>('500', 'Server error')

@@ -99,6 +99,33 @@ export const schemaExamples: Readonly<Record<string, unknown>> = {
     user: { id: '0d4c2a0e-6f0b-4a3e-8f53-6f1f0c8a2b77', name: 'ann' },
     expiresAt: '2026-11-21T21:30:00.000Z',
   },
+  RecentRequests: {
+    ...{ at: '2026-11-21T09:30:00.000Z', processes: 2, isPartial: false },
+    requests: [
+      {
+        ...{ id: chatId, user: 'demo', provider: 'openai', model: 'gpt-5-mini', streamed: true },
+        ...{
+          receivedAt: '2026-11-21T09:29:52.120Z',
+          queuedMs: 2,
+          startedMs: 9,
+          firstTokenMs: 640,
+          endedMs: 3120,
+        },
+        ...{ queueMs: 7, providerMs: 3105, code: 'ok', inputTokens: 12, outputTokens: 173 },
+        attempts: [{ provider: 'openai', model: 'gpt-5-mini', code: 'ok' }],
+      },
+    ],
+  },
+  Samples: {
+    ...{ at: '2026-11-21T09:30:00.000Z', processes: 2, isPartial: false, everyMs: 5000 },
+    samples: [
+      {
+        ...{ provider: 'openai', at: '2026-11-21T09:29:55.000Z', waiting: 3, active: 7, inFlight: 7 },
+        ...{ concurrency: 20, arrivals: 12, ended: 11, failed: 1 },
+        ...{ queueMs: { p50: 4, p95: 210 }, providerMs: { p50: 2900, p95: 6100 } },
+      },
+    ],
+  },
   Fleet: {
     at: '2026-11-21T09:30:00.000Z',
     release: '0.4.0',

@@ -6,6 +6,7 @@ const firstPaths = [
   ...['/chat', '/chat/{id}', '/v1/chat/completions', '/v1/models', '/v1/models/{id}'],
   ...['/blogs', '/blogs/{id}', '/feed.json', '/feed.xml'],
   ...['/admin/session', '/admin/pools', '/admin/pools/{provider}', '/admin/events'],
+  ...['/admin/requests', '/admin/samples'],
   ...[
     '/admin/users',
     '/admin/users/{name}',

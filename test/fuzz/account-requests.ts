@@ -132,6 +132,15 @@ export const createToken = creating('/admin/tokens', {
   fields: ['owner', 'scopes', 'expiresInDays'],
 });
 
+/** `POST /admin/preview`. */
+export const preview = creating('/admin/preview', {
+  sound: fc.record({
+    content: fc.oneof(canary, fc.constantFrom('# A *b*', '<script>', '[a](javascript:b)', '')),
+  }),
+  beyond: fc.constantFrom({ content: '\0' }, { content: 'x'.repeat(262_145) }, { content: null }),
+  fields: ['content'],
+});
+
 const removing = (path: string, last: fc.Arbitrary<string>): fc.Arbitrary<Plan> =>
   twisted(
     fc.record({

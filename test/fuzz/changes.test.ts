@@ -22,6 +22,7 @@ describe('any request', () =>
         'createToken',
         'revokeToken',
         'listAudit',
+        'preview',
       ] as const),
     ] as const),
   ]));

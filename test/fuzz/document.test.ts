@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { describeApi } from '../../api/app.js';
 import { parseConfig } from '../../shared/config/config.js';
 import { type OpenApiDocument, operationsOf, readDocument } from './document.js';
-import { operationIds } from './plan.js';
+import { operationIds, sessionOperationIds } from './plan.js';
 
 /** The example of each schema of JSON that is referred to. */
 const examplesIn = (content: Record<string, unknown> = {}) =>
@@ -58,11 +58,17 @@ const statuses: Record<string, string[]> = {
   createToken: ['201', '400', '401', '403', '405', '413', '415', '429', ...failures],
   revokeToken: ['204', '400', '401', '403', '404', '405', '429', ...failures],
   listAudit: [...read, '400'],
+  preview: ['200', '400', '401', '403', '405', '413', '415', '429', '500'],
+  signIn: ['200', '400', '401', '403', '405', '413', '415', '429', ...failures],
+  getSession: ['200', '400', '401', '403', '405', '429', ...failures],
+  signOut: ['204', '400', '401', '403', '405', '429', ...failures],
 };
 
 describe('describeApi', () => {
   it('names every operation once', () => {
-    expect(operations.map(({ operationId }) => operationId).sort()).toEqual([...operationIds].sort());
+    expect(operations.map(({ operationId }) => operationId).sort()).toEqual(
+      [...operationIds, ...sessionOperationIds].sort(),
+    );
   });
 
   it.each(operations)('lists every status of $operationId', ({ operationId, responses }) => {
@@ -111,6 +117,9 @@ describe('describeApi', () => {
       'deletePost',
       'jsonFeed',
       'atomFeed',
+      'signIn',
+      'getSession',
+      'signOut',
       'getFleet',
       'getPoolSettings',
       'replacePoolSettings',
@@ -125,6 +134,7 @@ describe('describeApi', () => {
       'createToken',
       'revokeToken',
       'listAudit',
+      'preview',
     ]);
   });
 
@@ -142,10 +152,19 @@ describe('describeApi', () => {
     ['token', [{ bearer: [] }]],
   ])('asks readers for what BLOG_READS=%s asks them for', (BLOG_READS, security) => {
     for (const { path, method, operation } of operationsOf(describeFor({ BLOG_READS }))) {
-      const isRead = method === 'get' && !path.startsWith('/admin/');
-      const blog = isRead ? security : [{ bearer: [] }];
+      const blog = method === 'get' ? security : [{ bearer: [] }];
+      if (path.startsWith('/admin/')) continue;
       const openAi = path.startsWith('/v1/') ? [{ bearer: [] }, { basic: [] }] : blog;
       const expected = path.startsWith('/chat') ? [{ basic: [] }] : openAi;
+      expect(operation.security, operation.operationId).toEqual(expected);
+    }
+  });
+
+  it('asks operators for a token or a session, and who signs in for nothing', () => {
+    for (const { path, operation } of operationsOf(document)) {
+      if (!path.startsWith('/admin/')) continue;
+      const session = operation.operationId === 'signIn' ? [] : [{ session: [] }];
+      const expected = path === '/admin/session' ? session : [{ bearer: [] }, { session: [] }];
       expect(operation.security, operation.operationId).toEqual(expected);
     }
   });

@@ -86,6 +86,7 @@ const expectedStatuses: Record<OperationId, number[]> = {
   createToken: [201, 400, 401, 403, 405, 413, 415, 429],
   revokeToken: [204, 401, 403, 404, 405, 429],
   listAudit: [200, 400, 401, 403, 405, 429],
+  preview: [200, 400, 401, 403, 405, 413, 415, 429],
 };
 
 let world: World;

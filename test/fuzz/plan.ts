@@ -30,7 +30,11 @@ export const operationIds = [
   'createToken',
   'revokeToken',
   'listAudit',
+  'preview',
 ] as const;
+
+/** Those of a cookie, which the requests here have not; `test/api/admin/session.controller.test.ts` has what is wrong with them. */
+export const sessionOperationIds = ['signIn', 'getSession', 'signOut'] as const;
 
 export type OperationId = (typeof operationIds)[number];
 
