@@ -141,6 +141,8 @@ export const sessions = pgTable(
     userName: text('user_name').notNull(),
     createdAt: time('created_at').notNull().defaultNow(),
     expiresAt: time('expires_at').notNull(),
+    /** The `secret_hash` that it was opened with: another secret ends it. Null with that of the environment. */
+    secretHash: bytes('secret_hash'),
   },
   (session) => [index('session_expiry').on(session.expiresAt)],
 );

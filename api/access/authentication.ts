@@ -34,6 +34,8 @@ export interface SignedIn {
   readonly user: UserIdentity;
   /** Whether with the secret of a user with the role `admin`. */
   readonly isOperator: boolean;
+  /** SHA-256 of the secret, if it is that of the database. */
+  readonly secretHash: Buffer | undefined;
 }
 
 /** Checks credentials for the generated routes, which find it in `app.locals.authentication`. */

@@ -1,9 +1,8 @@
 import type { Request, RequestHandler } from 'express';
-import type { UserIdentity } from '../../db/access/users.js';
 import type { Scope } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { requestIdOf } from '../http/problem.js';
-import type { Authentication, Caller } from './authentication.js';
+import type { Authentication, Caller, SignedIn } from './authentication.js';
 import { parseBearer, parseSession } from './credentials.js';
 import {
   type Accepted,
@@ -90,18 +89,19 @@ export function mayStillOperate(request: Request): boolean {
 export async function signIn(
   request: Request,
   { name, secret }: { name: string; secret: string },
-): Promise<UserIdentity> {
+): Promise<SignedIn> {
   const authentication = request.app.locals.authentication as Authentication;
-  const { user, isOperator } = await logInFromMemory(request, authentication, {
+  const signedIn = await logInFromMemory(request, authentication, {
     credentials: JSON.stringify(['sign in', name, secret]),
     name,
     check: () => authentication.checkOperator(name, secret),
     refusal: unauthorized({ challenge: adminChallenge, detail: 'The name or the secret is wrong.' }),
   });
+  const { user, isOperator } = signedIn;
   const requestId = request.res && requestIdOf(request.res);
   if (isOperator) {
     authentication.log.info({ requestId, address: request.ip, user: user.name }, 'signed in');
-    return user;
+    return signedIn;
   }
   const { headers = {} } = insufficient(adminChallenge, ['admin']).facts;
   const failure = new Failure('insufficient_scope', { detail: withoutRole, headers });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ActiveSession, SessionStore } from '../../db/access/sessions.js';
 import type { UserIdentity } from '../../db/access/users.js';
 import { digestOf } from '../../shared/access-token.js';
-import type { Caller, CallerSession } from './authentication.js';
+import type { Caller, CallerSession, SignedIn } from './authentication.js';
 
 /** How long a session lasts, in milliseconds. */
 export const sessionLifetimeMs = 12 * 3_600_000;
@@ -74,14 +74,14 @@ export class SessionDirectory {
     return found?.[1].caller;
   }
 
-  /** Opens a session. Throws `Failure('database_unavailable')`. */
-  async open(user: UserIdentity): Promise<OpenedSession> {
+  /** Opens a session, with the hash of the secret that was checked. Throws `Failure('database_unavailable')`. */
+  async open({ user, secretHash }: Pick<SignedIn, 'user' | 'secretHash'>): Promise<OpenedSession> {
     const key = randomBytes(32).toString('base64url');
     const { admin, sessions } = this.#deps;
     const [plain, withSecret] = this.#digestsOf(key);
     const digest = user.name === admin?.user.name ? withSecret : plain;
     const endsAt = this.#now() + sessionLifetimeMs;
-    const expiresAt = await sessions.create({ digest, user, lifetimeMs: sessionLifetimeMs });
+    const expiresAt = await sessions.create({ digest, user, secretHash, lifetimeMs: sessionLifetimeMs });
     this.#changes++;
     this.#entries.set(keyOf(digest), { caller: toCaller(user, { digest, expiresAt }), endsAt });
     return { key, expiresAt };

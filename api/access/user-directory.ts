@@ -69,7 +69,8 @@ export class UserDirectory {
     const isFirst = sameDigest(given, first);
     const isAdmin = sameDigest(given, admin);
     if (entry === undefined || !(isStored || isFirst || isAdmin)) return undefined;
-    return { user: entry.user, isOperator: isAdmin || (isStored && entry.role === 'admin') };
+    const isOperator = isAdmin || (isStored && entry.role === 'admin');
+    return { user: entry.user, isOperator, secretHash: isStored ? given : undefined };
   }
 
   /** Whether a user of this name is known. */

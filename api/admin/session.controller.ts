@@ -81,8 +81,8 @@ export class SessionController extends Controller {
   @Response<Problem>('413', 'Body too large')
   @Response<Problem>('415', 'Not JSON')
   async signIn(@Request() request: ServedRequest, @Body() body: SignInInput): Promise<ConsoleSession> {
-    const user = await signIn(request, body);
-    const { key, expiresAt } = await this.deps.sessions.open(user);
+    const { user, secretHash } = await signIn(request, body);
+    const { key, expiresAt } = await this.deps.sessions.open({ user, secretHash });
     request.res?.cookie(sessionCookie, key, { ...cookieFor(request), maxAge: sessionLifetimeMs });
     return toSession(user, expiresAt);
   }

@@ -14,7 +14,10 @@ export interface ActiveSession {
   readonly expiresAt: Date;
   /** How much longer, in milliseconds by the database's clock. */
   readonly expiresInMs: number;
-  /** Who has the name now; null when the database knows nobody, as it need not know whom the environment names. */
+  /**
+   * Who has the name, and still the secret that the session was opened with; null when the database knows nobody such, as it need not know
+   * whom the environment names.
+   */
   readonly user: (UserIdentity & { readonly role: UserRole }) | null;
 }
 
@@ -22,6 +25,8 @@ export interface ActiveSession {
 export interface NewSession {
   digest: Buffer;
   user: Pick<UserIdentity, 'id' | 'name'>;
+  /** SHA-256 of the user's secret in the database, as it was when it was checked; absent with the environment's. */
+  secretHash?: Buffer | undefined;
   lifetimeMs: number;
 }
 
@@ -71,11 +76,14 @@ function selectWhere(db: Queries, condition: SQL | undefined) {
   return db
     .select({ digest, userId, userName, expiresAt, expiresInMs, user: { id, name, createdAt, role } })
     .from(sessions)
-    .leftJoin(users, eq(users.name, sessions.userName))
+    .leftJoin(users, and(eq(users.name, sessions.userName), eq(users.secretHash, sessions.secretHash)))
     .where(condition);
 }
 
-async function create(database: Database, { digest, user, lifetimeMs }: NewSession): Promise<Date> {
+async function create(
+  database: Database,
+  { digest, user, secretHash, lifetimeMs }: NewSession,
+): Promise<Date> {
   const expiresAt = sql`now() + ${lifetimeMs} * interval '1 millisecond'`;
   const [row] = await database.run((db) => {
     const tooMany = db
@@ -88,14 +96,12 @@ async function create(database: Database, { digest, user, lifetimeMs }: NewSessi
     const ended = db
       .$with('ended')
       .as(db.delete(sessions).where(isOver).returning({ digest: sessions.digest }));
-    const created = db
-      .$with('created')
-      .as(
-        db
-          .insert(sessions)
-          .values({ digest, userId: user.id, userName: user.name, expiresAt })
-          .returning({ expiresAt: sessions.expiresAt }),
-      );
+    const created = db.$with('created').as(
+      db
+        .insert(sessions)
+        .values({ digest, userId: user.id, userName: user.name, expiresAt, secretHash: secretHash ?? null })
+        .returning({ expiresAt: sessions.expiresAt }),
+    );
     return db
       .with(ended, created)
       .select({ expiresAt: created.expiresAt, notify: notifyUsersChannel })

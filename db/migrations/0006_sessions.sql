@@ -3,7 +3,8 @@ CREATE TABLE "session" (
 	"user_id" uuid NOT NULL,
 	"user_name" text NOT NULL,
 	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
-	"expires_at" timestamp (3) with time zone NOT NULL
+	"expires_at" timestamp (3) with time zone NOT NULL,
+	"secret_hash" "bytea"
 );
 --> statement-breakpoint
 CREATE INDEX "session_expiry" ON "session" USING btree ("expires_at");

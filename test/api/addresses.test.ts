@@ -25,7 +25,7 @@ beforeAll(async () => {
       return { kind: 'accepted', id: chatId, status: 'queued' };
     },
   });
-  const { key } = await sessions.open(userNamed('ann'));
+  const { key } = await sessions.open({ user: userNamed('ann'), secretHash: undefined });
   session = { Cookie: `quillgate_session=${key}`, 'Sec-Fetch-Site': 'same-origin' };
 });
 afterAll(async () => {

@@ -133,7 +133,9 @@ export async function startChatApp({
     authentication: {
       checkUser: (name, secret) => (secret === 'secret' ? userNamed(name) : undefined),
       checkOperator: (name, secret) =>
-        secret === 'secret' ? { user: userNamed(name), isOperator: name !== 'user' } : undefined,
+        secret === 'secret'
+          ? { user: userNamed(name), isOperator: name !== 'user', secretHash: undefined }
+          : undefined,
       checkSession: (key) => sessions.find(key),
       checkLoadedSession: (key) => sessions.check(key),
       checkToken: async () => undefined,

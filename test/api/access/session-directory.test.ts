@@ -32,7 +32,7 @@ const rowOf = (key: string, facts: Partial<ActiveSession> = {}): ActiveSession =
 describe('SessionDirectory', () => {
   it('knows a session that it opened, by its key alone, for twelve hours', async () => {
     const { directory, store, clock } = start();
-    const { key, expiresAt } = await directory.open(ada);
+    const { key, expiresAt } = await directory.open({ user: ada, secretHash: undefined });
     expect(key).toMatch(/^[\w-]{43}$/);
     const digest = digestOf(key);
     expect(directory.check(key)).toEqual({ ...ada, scopes: ['admin'], session: { digest, expiresAt } });
@@ -47,7 +47,7 @@ describe('SessionDirectory', () => {
     clock.now++;
     expect(directory.check(key)).toBeUndefined();
     expect(await directory.find(key)).toBeUndefined();
-    expect((await directory.open(ada)).key).not.toBe(key);
+    expect((await directory.open({ user: ada, secretHash: undefined })).key).not.toBe(key);
   });
 
   it('asks the database once for a session that it has not heard of', async () => {
@@ -63,12 +63,12 @@ describe('SessionDirectory', () => {
 
   it('keeps what it knows while the database is away, and opens and ends nothing', async () => {
     const { directory, store } = start();
-    const { key } = await directory.open(ada);
+    const { key } = await directory.open({ user: ada, secretHash: undefined });
     const caller = directory.check(key) ?? { ...ada, scopes: [] };
     store.isDown = true;
     const down = { code: 'database_unavailable' };
     await expect(directory.load()).rejects.toMatchObject(down);
-    await expect(directory.open(ada)).rejects.toMatchObject(down);
+    await expect(directory.open({ user: ada, secretHash: undefined })).rejects.toMatchObject(down);
     await expect(directory.close(caller)).rejects.toMatchObject(down);
     expect(directory.check(key)).toBeDefined();
   });
@@ -99,7 +99,7 @@ describe('SessionDirectory', () => {
 
   it('opens sessions of the environment that end with its password', async () => {
     const { directory, store } = start();
-    const { key } = await directory.open(admin.user);
+    const { key } = await directory.open({ user: admin.user, secretHash: undefined });
     expect(directory.check(key)).toMatchObject(admin.user);
     const same = start({ store }).directory;
     expect(await same.find(key)).toMatchObject(admin.user);
@@ -115,7 +115,8 @@ describe('SessionDirectory', () => {
   it('ends one session, or all of the user', async () => {
     const { directory } = start();
     const keys: string[] = [];
-    for (const user of [ada, ada, ada, userNamed('bob')]) keys.push((await directory.open(user)).key);
+    for (const user of [ada, ada, ada, userNamed('bob')])
+      keys.push((await directory.open({ user: user, secretHash: undefined })).key);
     const [one = '', two = '', three = '', bobs = ''] = keys;
     const callerOf = (key: string) => directory.check(key) ?? { ...ada, scopes: [] };
     await directory.close(callerOf(one));
@@ -131,14 +132,14 @@ describe('SessionDirectory', () => {
 
   it('does not take back what a slower reading has not seen, nor what it has seen and is over', async () => {
     const { directory, store } = start();
-    const { key: ended } = await directory.open(ada);
+    const { key: ended } = await directory.open({ user: ada, secretHash: undefined });
     const asked = Promise.withResolvers<void>();
     const listActive = store.listActive.bind(store);
     const stale = store.rows;
     vi.spyOn(store, 'listActive').mockImplementationOnce(() => asked.promise.then(() => stale));
     const loading = directory.load();
     await directory.close(directory.check(ended) ?? { ...ada, scopes: [] });
-    const { key: opened } = await directory.open(ada);
+    const { key: opened } = await directory.open({ user: ada, secretHash: undefined });
     asked.resolve();
     await loading;
     expect([directory.check(ended), directory.check(opened)]).toMatchObject([undefined, { name: 'ada' }]);
@@ -184,17 +185,17 @@ describe('SessionDirectory, with the database', async () => {
     const id = (await users.add({ name: 'eve', secretHash: digestOf('a'), role: 'admin' })) ?? '';
     const eve = { ...userNamed('eve'), id };
 
-    const { key } = await there.open(eve);
+    const { key } = await there.open({ user: eve, secretHash: digestOf('a') });
     await known(key);
     expect(here.check(key)).toMatchObject({ id, name: 'eve' });
     await there.close(there.check(key) ?? { ...eve, scopes: [] });
     await ended(key);
 
-    const { key: beforeReset } = await there.open(eve);
+    const { key: beforeReset } = await there.open({ user: eve, secretHash: digestOf('a') });
     await known(beforeReset);
     await users.resetSecret('eve', digestOf('b'));
     await ended(beforeReset);
-    const { key: beforeRemoval } = await there.open(eve);
+    const { key: beforeRemoval } = await there.open({ user: eve, secretHash: digestOf('b') });
     await known(beforeRemoval);
     await users.remove('eve');
     await ended(beforeRemoval);

@@ -113,7 +113,10 @@ describe('UserDirectory, loads by hand', () => {
   it('calls an operator who has a secret of a user with the role admin', async () => {
     const admin = { user: { ...userNamed('root'), id: 'of the environment' }, secret: 'of the environment' };
     const { directory, loads, attempted, check } = startByHand({ first, admin });
-    expect(directory.checkOperator('root', admin.secret)).toEqual({ user: admin.user, isOperator: true });
+    expect(directory.checkOperator('root', admin.secret)).toMatchObject({
+      user: admin.user,
+      isOperator: true,
+    });
     loads[0]?.resolve([
       { ...userOf('ada', 'a'), role: 'admin' },
       userOf('bob', 'b'),
@@ -121,16 +124,22 @@ describe('UserDirectory, loads by hand', () => {
       { ...userOf(first.user.name, 'c'), role: 'admin' },
     ]);
     await attempted;
-    expect(directory.checkOperator('ada', 'a')).toEqual({ user: userNamed('ada'), isOperator: true });
+    expect(directory.checkOperator('ada', 'a')).toMatchObject({ user: userNamed('ada'), isOperator: true });
     expect(directory.checkOperator('bob', 'b')).toMatchObject({ isOperator: false });
-    expect(directory.checkOperator('root', admin.secret)).toEqual({ user: admin.user, isOperator: true });
-    expect(directory.checkOperator('root', 'of the database')).toEqual({
+    expect(directory.checkOperator('root', admin.secret)).toMatchObject({
+      user: admin.user,
+      isOperator: true,
+    });
+    expect(directory.checkOperator('root', 'of the database')).toMatchObject({
       user: admin.user,
       isOperator: false,
     });
     // A password for chat is told to programs: it opens no console, whatever role the database gives the name.
     expect(directory.checkOperator(first.user.name, first.secret)).toMatchObject({ isOperator: false });
-    expect(directory.checkOperator(first.user.name, 'c')).toEqual({ user: first.user, isOperator: true });
+    expect(directory.checkOperator(first.user.name, 'c')).toMatchObject({
+      user: first.user,
+      isOperator: true,
+    });
     expect(check('root', admin.secret)).toEqual(admin.user);
     for (const [name, secret] of [
       ['ada', admin.secret],

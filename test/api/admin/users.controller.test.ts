@@ -129,7 +129,9 @@ describe('POST /admin/users/{name}/secret', () => {
     const [zoe, bob] = [await create({ name: 'Zoë', role: 'admin' }), await create({ name: 'bob' })];
     const sessions = createSessionStore(database);
     for (const user of [zoe, bob])
-      await sessions.create({ user, digest: digestOf(user.secret), lifetimeMs: 60_000 });
+      await sessions.create({
+        ...{ user, digest: digestOf(user.secret), secretHash: digestOf(user.secret), lifetimeMs: 60_000 },
+      });
     const response = await ask('POST', `/${encodeURIComponent('Zoë')}/secret`);
     expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
     const { id, secret } = (await response.json()) as UserSecret;

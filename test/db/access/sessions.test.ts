@@ -14,8 +14,8 @@ beforeEach(() => database.run((db) => db.execute(sql`truncate session, users cas
 const ada = { id: '7f2b3bb3-5a0e-4f0e-8a43-8f7f6c5d4e3b', name: 'Ada "🎉"; drop table session' };
 const bob = { id: '0a8f4a47-0f52-4b43-9d0e-6b4d2a2f1c11', name: 'bob' };
 const hourMs = 3_600_000;
-const open = (key: string, user = ada, lifetimeMs = hourMs) =>
-  sessions.create({ digest: digestOf(key), user, lifetimeMs });
+const open = (key: string, user = ada, secretHash?: Buffer) =>
+  sessions.create({ digest: digestOf(key), user, secretHash, lifetimeMs: hourMs });
 const find = (...keys: string[]) => sessions.find(keys.map(digestOf));
 const names = async () => (await sessions.listActive()).map(({ userName }) => userName).sort();
 const expire = () => database.run((db) => db.execute(sql`update session set expires_at = now()`));
@@ -38,9 +38,17 @@ describe('createSessionStore', () => {
 
   it('says who has the name now, and the role', async () => {
     const id = await users.add({ name: 'bob', secretHash: digestOf('b'), role: 'admin' });
-    await open('a', bob);
+    await open('a', bob, digestOf('b'));
     expect(await find('a')).toMatchObject({ userId: bob.id, user: { id, name: 'bob', role: 'admin' } });
     expect(await sessions.listActive()).toMatchObject([{ user: { id, role: 'admin' } }]);
+  });
+
+  it('is nobody’s when it was opened with a secret that somebody has reset meanwhile', async () => {
+    await users.add({ name: 'bob', secretHash: digestOf('b'), role: 'admin' });
+    await users.resetSecret('bob', digestOf('new'));
+    await open('a', bob, digestOf('b'));
+    expect(await find('a')).toMatchObject({ user: null });
+    expect(await sessions.listActive()).toMatchObject([{ user: null }]);
   });
 
   it('ends one, or all of a user', async () => {
