@@ -19,6 +19,8 @@ export const isStale = computed(() => connection.value !== 'live');
 const quietMs = 1500;
 const answerMs = 1000;
 const maxPauseMs = 5000;
+/** Milliseconds without an event after which the stream itself hangs, whatever the server answers: it tells samples every five seconds. */
+const hangMs = 15_000;
 
 type Listener = (data: unknown) => void;
 const listeners = new Map<string, Set<Listener>>();
@@ -46,7 +48,9 @@ class FleetStream {
   #retry: ReturnType<typeof setTimeout> | undefined;
   #isAsking = false;
   #failures = 0;
-  readonly #watch = setInterval(() => void this.#askWhenQuiet(), 500);
+  /** When the stream was opened, or told something for the last time. */
+  #streamAt = 0;
+  readonly #watch = setInterval(() => this.#look(), 500);
 
   constructor() {
     this.#open();
@@ -62,10 +66,12 @@ class FleetStream {
   #open(): void {
     const source = new EventSource(address);
     this.#source = source;
+    this.#streamAt = Date.now();
     for (const name of events)
       source.addEventListener(name, ({ data }: MessageEvent<string>) => {
         const parsed: unknown = JSON.parse(data);
         applyEvent(name, parsed);
+        this.#streamAt = Date.now();
         this.#recordNews();
         for (const listener of listeners.get(name) ?? []) listener(parsed);
       });
@@ -89,6 +95,11 @@ class FleetStream {
     void loadSession();
     const pauseMs = Math.min(250 * 2 ** this.#failures, maxPauseMs) * (0.5 + Math.random() / 2);
     this.#retry = setTimeout(() => this.#open(), pauseMs);
+  }
+
+  #look(): void {
+    if (Date.now() - this.#streamAt > hangMs) this.#reopen();
+    void this.#askWhenQuiet();
   }
 
   /** Nothing is sent while nothing changes, and a connection that hangs looks the same. */

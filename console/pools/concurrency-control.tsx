@@ -27,8 +27,9 @@ function Control({ editor, settings, setting }: ControlProps) {
   };
   const onChange = async ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
     const wanted = currentTarget.valueAsNumber;
-    if (wanted === Number(setting.value)) editor.cancel();
-    else if (Number.isInteger(wanted)) await editor.change({ concurrency: wanted });
+    const isChange = Number.isInteger(wanted) && wanted !== Number(setting.value);
+    if (isChange) await editor.change({ concurrency: wanted });
+    else editor.cancel();
     setDraft(undefined);
   };
   const shown = Number.isNaN(value) ? '' : value;

@@ -61,7 +61,6 @@ export class PoolSettingsEditor {
     this.#next = { ...this.#next, ...change };
     if (this.isSaving.value) return;
     this.isSaving.value = true;
-    this.failed.value = undefined;
     while (this.#next !== undefined) {
       const wanted = this.#next;
       this.#next = undefined;
@@ -73,7 +72,9 @@ export class PoolSettingsEditor {
   /** Makes the change that failed, based on what is known now. */
   async retry(): Promise<void> {
     const { change } = this.failed.value ?? {};
-    if (change) await this.change(change);
+    if (change === undefined) return;
+    this.discard();
+    await this.change(change);
   }
 
   discard(): void {
@@ -91,13 +92,32 @@ export class PoolSettingsEditor {
         headers: { 'If-Match': `"${base.version}"` },
       });
       this.known.value = body;
+      this.#rebase(base, body);
+      this.#forget(change);
     } catch (error) {
       const isConflict = error instanceof ApiError && error.code === 'precondition_failed';
       // Who was first, and what is in force now; what was to follow is kept with what has failed.
       if (isConflict) await this.load();
-      this.failed.value = { change: { ...change, ...this.#next }, error, isConflict };
+      this.failed.value = {
+        change: { ...this.failed.value?.change, ...change, ...this.#next },
+        error,
+        isConflict,
+      };
       this.#next = undefined;
     }
+  }
+
+  /** What was begun while one's own change was made was begun on that. */
+  #rebase(from: PoolSettings, to: PoolSettings): void {
+    if (this.#base?.version === from.version) this.#base = to;
+  }
+
+  /** What has failed before and is set otherwise by now is not to be made any more; the rest of it is. */
+  #forget(made: SettingsChange): void {
+    const { failed } = this;
+    if (failed.value === undefined) return;
+    const left = Object.entries(failed.value.change).filter(([name]) => !(name in made));
+    failed.value = left.length === 0 ? undefined : { ...failed.value, change: Object.fromEntries(left) };
   }
 }
 

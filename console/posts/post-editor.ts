@@ -1,7 +1,15 @@
 import { computed, signal } from '@preact/signals';
 import type { Post, PostStatus } from '../../shared/contract.ts';
 import { type Answer, ApiError, call } from '../api.ts';
-import { fieldsOf, isSame, noFields, type PostFields, toPostInput, toPostPatch } from './post-fields.ts';
+import {
+  fieldsOf,
+  isSame,
+  noFields,
+  type PostFields,
+  toPostInput,
+  toPostPatch,
+  withStored,
+} from './post-fields.ts';
 
 /** A post as the server has it, and the tag that a change has to name. */
 interface Stored {
@@ -98,27 +106,28 @@ export class PostEditor {
   }
 
   async #create(status: PostStatus): Promise<void> {
-    const json = toPostInput(this.fields.value, status);
+    const sent = this.fields.value;
+    const json = toPostInput(sent, status);
     const body = JSON.stringify(json);
     if (this.#sent?.body !== body) this.#sent = { body, key: randomKey() };
     const headers = { 'Idempotency-Key': this.#sent.key };
-    this.#take(toStored(await call<Post>('/admin/blogs', { method: 'POST', json, headers })));
+    this.#take(toStored(await call<Post>('/admin/blogs', { method: 'POST', json, headers })), sent);
     this.#sent = undefined;
   }
 
   async #change({ post, etag }: Stored, status: PostStatus): Promise<void> {
-    const json = toPostPatch(this.fields.value, post, status);
+    const sent = this.fields.value;
+    const json = toPostPatch(sent, post, status);
     const headers = { 'If-Match': etag };
     const change = () => call<Post>(addressOf(post.id), { method: 'PATCH', json, headers });
     try {
-      this.#take(toStored(await this.#orConflict(post.id, status, change)));
+      this.#take(toStored(await this.#orConflict(post.id, status, change)), sent);
     } catch (error) {
       const theirs = this.conflict.value?.theirs;
       // It is what was sent before, and only the answer was lost.
-      if (!theirs || theirs.post.status !== status || !isSame(fieldsOf(theirs.post), this.fields.value))
-        throw error;
+      if (!theirs || theirs.post.status !== status || !isSame(fieldsOf(theirs.post), sent)) throw error;
       this.conflict.value = undefined;
-      this.#take(theirs);
+      this.#take(theirs, sent);
     }
   }
 
@@ -134,9 +143,10 @@ export class PostEditor {
     }
   }
 
-  #take(stored: Stored): void {
+  /** Takes what the server has; what was typed since `sent` stays. */
+  #take(stored: Stored, sent = this.fields.value): void {
     this.stored.value = stored;
-    this.fields.value = fieldsOf(stored.post);
+    this.fields.value = withStored(this.fields.value, sent, stored.post);
   }
 
   async #run(work: () => Promise<void>): Promise<boolean> {

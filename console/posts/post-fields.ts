@@ -34,6 +34,12 @@ const names = Object.keys(parsers) as (keyof PostFields)[];
 export const isSame = (one: PostFields, other: PostFields): boolean =>
   names.every((name) => one[name] === other[name]);
 
+/** What the post has become, except where the form no longer holds what was sent. */
+export const withStored = (fields: PostFields, sent: PostFields, stored: Post): PostFields => {
+  const typed = names.filter((name) => fields[name] !== sent[name]);
+  return { ...fieldsOf(stored), ...Object.fromEntries(typed.map((name) => [name, fields[name]])) };
+};
+
 export const toPostInput = (fields: PostFields, status: PostStatus): PostInput => ({
   content: fields.content,
   ...Object.fromEntries(names.map((name) => [name, parsers[name](fields[name])])),

@@ -35,7 +35,8 @@ export function UsersView() {
       <h1>Users</h1>
       <p class="soft">
         Those of the database. Users with the role admin may sign in here; the ones that the environment names
-        need not be listed.
+        need not be listed. A new secret signs its user out at once, so your own is made by another operator,
+        or by <code>npx quillgate users reset {session.value?.user.name ?? 'NAME'}</code>.
       </p>
       <NewUser onCreate={(name, role) => change(() => create(name, role))} />
       <ErrorNotice error={error} />
@@ -131,25 +132,32 @@ function UserTable({ users, onChange }: TableProps) {
                 <time dateTime={createdAt}>{formatTime(createdAt)}</time>
               </td>
               <td class="row">
-                <ConfirmButton
-                  label="New secret"
-                  of={`for ${name}`}
-                  question={`Replace the secret of ${name}, and sign ${name} out everywhere?`}
-                  onConfirm={() => onChange(() => reset(name))}
-                />
-                {name !== session.value?.user.name && (
-                  <ConfirmButton
-                    label="Remove"
-                    of={name}
-                    question={`Remove ${name}, with all tokens and sessions?`}
-                    onConfirm={() => onChange(() => remove(name))}
-                  />
-                )}
+                {name !== session.value?.user.name && <Actions name={name} onChange={onChange} />}
               </td>
             </tr>
           ))}
         </tbody>
       </table>
     </section>
+  );
+}
+
+/** Not for oneself: either ends the user's sessions, and with them the page that would show the secret. */
+function Actions({ name, onChange }: { name: string; onChange: TableProps['onChange'] }) {
+  return (
+    <>
+      <ConfirmButton
+        label="New secret"
+        of={`for ${name}`}
+        question={`Replace the secret of ${name}, and sign ${name} out everywhere?`}
+        onConfirm={() => onChange(() => reset(name))}
+      />
+      <ConfirmButton
+        label="Remove"
+        of={name}
+        question={`Remove ${name}, with all tokens and sessions?`}
+        onConfirm={() => onChange(() => remove(name))}
+      />
+    </>
   );
 }

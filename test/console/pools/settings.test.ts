@@ -93,6 +93,36 @@ describe('PoolSettingsEditor', () => {
     expect(editor.known.value?.version).toBe(5);
   });
 
+  it('bases what was begun while a change was on its way on that change', async () => {
+    holdsFirst = true;
+    const first = editor.change({ concurrency: 1 });
+    await vi.waitFor(() => expect(release).toBeDefined());
+    editor.begin();
+    release?.();
+    await first;
+    await editor.change({ intake: 'paused' });
+    expect(asked[1]).toEqual({ version: '"4"', body: { concurrency: 1, intake: 'paused' } });
+    expect(editor.failed.value).toBeUndefined();
+  });
+
+  it('keeps what has failed when something else is changed, until it is made or discarded', async () => {
+    editor.begin();
+    stored = settings(4, { concurrency: 7 }, 'somebody');
+    await editor.change({ concurrency: 9, model: 'gpt' });
+    await editor.change({ intake: 'paused' });
+    expect(stored.version).toBe(5);
+    expect(editor.failed.value?.change).toEqual({ concurrency: 9, model: 'gpt' });
+    await editor.change({ concurrency: 8 });
+    expect(editor.failed.value?.change).toEqual({ model: 'gpt' });
+    editor.begin();
+    stored = settings(7, { concurrency: 6 }, 'somebody');
+    await editor.change({ concurrency: 5 });
+    expect(editor.failed.value).toMatchObject({ isConflict: true, change: { concurrency: 5, model: 'gpt' } });
+    await editor.retry();
+    expect(asked.at(-1)).toEqual({ version: '"7"', body: { concurrency: 5, model: 'gpt' } });
+    expect(editor.failed.value).toBeUndefined();
+  });
+
   it('keeps a change that could not be sent', async () => {
     vi.stubGlobal('fetch', () => Promise.reject(new TypeError('failed')));
     await editor.change({ concurrency: 9 });

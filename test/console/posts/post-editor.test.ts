@@ -60,6 +60,34 @@ describe('PostEditor', () => {
     expect(stored).toMatchObject({ content: 'even more', version: 3 });
   });
 
+  it('keeps what is typed while it is being saved, and takes the rest from the answer', async () => {
+    editor.edit({ content: 'more' });
+    const saving = editor.save('draft');
+    editor.edit({ content: 'more and more' });
+    expect(await saving).toBe(true);
+    expect(stored).toMatchObject({ content: 'more', version: 2 });
+    expect([editor.fields.value.content, editor.isDirty.value]).toEqual(['more and more', true]);
+    const made = new PostEditor();
+    made.edit({ title: 'New' });
+    const creating = made.save('draft');
+    made.edit({ content: 'typed' });
+    expect(await creating).toBe(true);
+    expect(made.stored.value?.post).toMatchObject({ content: '', slug: null });
+    made.edit({ slug: 'new' });
+    expect(await made.save('draft')).toBe(true);
+    expect(stored).toMatchObject({ title: 'New', content: 'typed', slug: 'new' });
+  });
+
+  it('keeps what is typed while it finds out that an answer was lost', async () => {
+    editor.edit({ content: 'mine' });
+    lost = 1;
+    expect(await editor.save('draft')).toBe(false);
+    const saving = editor.save('draft');
+    editor.edit({ content: 'mine again' });
+    expect(await saving).toBe(true);
+    expect([editor.fields.value.content, editor.stored.value?.post.content]).toEqual(['mine again', 'mine']);
+  });
+
   it('keeps what was typed when somebody else was first, and saves it over that when it is told to', async () => {
     editor.edit({ content: 'mine' });
     somebodyElse({ content: 'theirs', title: 'Theirs' });
