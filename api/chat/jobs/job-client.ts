@@ -82,8 +82,7 @@ export class JobClient {
     const isAbandoned = (target: Target) => this.pools.isAbandoned(target);
     const isRead = (jobId: string) => this.#isRead(jobId);
     const stranded = new StrandedJobs({ queueOf, store, pendingReplies, isAbandoned, isRead, log });
-    const onUnfinished = (job: PendingJob) => void stranded.passOn(job);
-    this.#results = new JobResults({ queueOf, store, pendingReplies, onUnfinished, log });
+    this.#results = new JobResults({ queueOf, store, pendingReplies, stranded, log });
     this.#cancellation = new Cancellation({ queueOf, store, relay: channels.relay, metrics, log });
   }
 

@@ -17,6 +17,7 @@ import type { Log } from '../../../shared/runtime/log.js';
 import { withTimeout } from '../../../shared/runtime/with-timeout.js';
 import { LostJobs } from './lost-jobs.js';
 import type { PendingJob, PendingReplies } from './pending-replies.js';
+import type { StrandedJobs } from './stranded-jobs.js';
 import { refuseNewer } from './version-guard.js';
 
 /** What the records say of a job: `unknown` when there is none, because it was never added or has expired. */
@@ -28,8 +29,8 @@ interface JobResultsDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
   store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;
   pendingReplies: PendingReplies;
-  /** Called with each job that a poll finds waiting in its queue, or at a worker. */
-  onUnfinished?: (job: PendingJob) => void;
+  /** Gets each job that a poll finds waiting in its queue, or at a worker. */
+  stranded: Pick<StrandedJobs, 'passOn' | 'isPassingOn'>;
   log: Log;
 }
 
@@ -50,8 +51,9 @@ export class JobResults {
 
   constructor(deps: JobResultsDeps) {
     this.#deps = deps;
-    const { store, pendingReplies, log } = deps;
-    this.#lostJobs = new LostJobs({ records: store.records, pendingReplies, log });
+    const { store, pendingReplies, stranded, log } = deps;
+    const isPassingOn = (jobId: string) => stranded.isPassingOn(jobId);
+    this.#lostJobs = new LostJobs({ records: store.records, pendingReplies, isPassingOn, log });
   }
 
   /** Polls for everyone who waits, once a second and never two polls at once, until `stop`. */
@@ -103,7 +105,7 @@ export class JobResults {
   }
 
   async #pollBatch(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PendingJob[]> {
-    const { pendingReplies, store, onUnfinished, log } = this.#deps;
+    const { pendingReplies, store, stranded, log } = this.#deps;
     const readAt = store.now();
     const results = await this.#readBatch(provider, jobs).catch((err) => {
       log.debug({ err, provider }, 'job records could not be read');
@@ -120,7 +122,7 @@ export class JobResults {
       else if (result.value.state === 'unknown') return true;
       else {
         pendingReplies.recordSeen(jobId, readAt);
-        onUnfinished?.(job);
+        void stranded.passOn(job);
       }
       return false;
     });

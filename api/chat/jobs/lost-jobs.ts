@@ -7,6 +7,8 @@ import type { PendingJob, PendingReplies } from './pending-replies.js';
 interface LostJobsDeps {
   records: Pick<RecordStore, 'readAll'>;
   pendingReplies: Pick<PendingReplies, 'find' | 'markLost' | 'moveOn'>;
+  /** Whether this process is passing the chat on: its job is gone before the next one is there. */
+  isPassingOn: (jobId: string) => boolean;
   log: Log;
 }
 
@@ -32,10 +34,11 @@ export class LostJobs {
    * stored chat that was passed on wait for its next attempt instead. Never throws.
    */
   async report(jobs: readonly PendingJob[], askedAt: number): Promise<void> {
-    const { pendingReplies, log } = this.#deps;
+    const { pendingReplies, isPassingOn, log } = this.#deps;
     for (const jobId of this.#missing) if (!pendingReplies.find(jobId)) this.#missing.delete(jobId);
-    const lost = jobs.filter((job) => !mayHaveMoved(job));
-    const others = jobs.filter(mayHaveMoved);
+    const missing = jobs.filter(({ jobId }) => !isPassingOn(jobId));
+    const lost = missing.filter((job) => !mayHaveMoved(job));
+    const others = missing.filter(mayHaveMoved);
     for (let start = 0; start < others.length; start += batch)
       lost.push(...(await this.#findLost(others.slice(start, start + batch))));
     for (const { jobId } of lost)

@@ -54,6 +54,11 @@ export class StrandedJobs {
     }
   }
 
+  /** Whether the chat is being passed on now: no job of it may be in the store then, which is no reason to add it again. */
+  isPassingOn(jobId: string): boolean {
+    return this.#underWay.has(jobId);
+  }
+
   async #passOn({ jobId: chatId, provider, attempt }: PendingJob): Promise<void> {
     const { queueOf, store, pendingReplies, log } = this.#deps;
     const jobId = jobIdOf(chatId, attempt);

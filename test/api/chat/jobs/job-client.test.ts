@@ -123,7 +123,8 @@ describe('JobClient', () => {
   it('reads all records, also when one of them cannot be read', async () => {
     await store.records.create(resultKey('of-a-newer'), { value: '{"v":2}', ttlMs: 60_000 });
     const queue = store.createQueue(queueName('bedrock'));
-    const results = new JobResults({ queueOf: () => queue, store, pendingReplies, log });
+    const stranded = { passOn: async () => undefined, isPassingOn: () => false };
+    const results = new JobResults({ queueOf: () => queue, store, pendingReplies, stranded, log });
     const lost = { jobId: 'lost', provider: 'bedrock', isStored: true } as const;
     expect(await results.poll([{ ...lost, jobId: 'of-a-newer' }, lost])).toEqual([lost]);
     await queue.close();

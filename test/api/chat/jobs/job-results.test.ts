@@ -36,7 +36,8 @@ describe('poll', () => {
     const { log } = createRecordingLog();
     const queue = store.createQueue(queueName('openai'));
     const pendingReplies = new PendingReplies();
-    const results = new JobResults({ queueOf: () => queue, store, pendingReplies, log });
+    const stranded = { passOn: async () => undefined, isPassingOn: () => false };
+    const results = new JobResults({ queueOf: () => queue, store, pendingReplies, stranded, log });
     const jobs = Array.from({ length: waiters }, (_, n) => ({
       jobId: `job-${n}`,
       provider: 'openai' as const,

@@ -17,6 +17,7 @@ const chat: StoredChat = {
 let records: Map<string, string>;
 let pendingReplies: PendingReplies;
 let lostJobs: LostJobs;
+let isPassingOn: boolean;
 let added: number;
 let wait: Wait;
 
@@ -24,7 +25,11 @@ beforeEach(() => {
   records = new Map();
   pendingReplies = new PendingReplies();
   const readAll = async (keys: readonly string[]) => keys.map((key) => records.get(key));
-  lostJobs = new LostJobs({ records: { readAll }, pendingReplies, log });
+  isPassingOn = false;
+  lostJobs = new LostJobs({
+    ...{ records: { readAll }, pendingReplies, log },
+    isPassingOn: () => isPassingOn,
+  });
   added = 0;
   wait = begin(job);
   return () => wait.leave();
@@ -48,6 +53,14 @@ describe('LostJobs', () => {
       await lostJobs.report([{ ...job, ...own }], Date.now());
     }
     expect(added).toBe(2);
+  });
+
+  it('leaves a job alone that is being passed on', async () => {
+    isPassingOn = true;
+    wait.leave();
+    wait = begin({ ...job, isStored: false });
+    await lostJobs.report([{ ...job, isStored: false }], Date.now());
+    expect(added).toBe(0);
   });
 
   it('has those who wait for a stored chat wait for the attempt that another process has begun', async () => {

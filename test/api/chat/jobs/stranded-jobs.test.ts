@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { LostJobs } from '../../../../api/chat/jobs/lost-jobs.js';
 import { PendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
 import { StrandedJobs } from '../../../../api/chat/jobs/stranded-jobs.js';
 import { type ProviderId, providerIds, type Target } from '../../../../shared/contract.js';
@@ -62,6 +63,29 @@ describe.each(stores)('StrandedJobs in $name', (choice) => {
     const { jobs, current } = await passOn();
     expect(jobs).toEqual([undefined, 'bedrock']);
     expect(current).toMatchObject({ provider: 'bedrock', attempt: 2, fallback: [] });
+  });
+
+  it('keeps its job from being added again before the answer to its removal has come', async () => {
+    const pendingReplies = new PendingReplies();
+    const stranded = open(true, pendingReplies);
+    const isPassingOn = (jobId: string) => stranded.isPassingOn(jobId);
+    const { store } = shared;
+    const lostJobs = new LostJobs({ records: store.records, pendingReplies, isPassingOn, log });
+    const pending = await add(randomUUID());
+    const addAgain = vi.fn();
+    const waiting = pendingReplies.wait(pending, store.now() + 60_000);
+    waiting.onLost(addAgain);
+    const remove = queueOf('openai').remove.bind(queueOf('openai'));
+    const removing = vi.spyOn(queueOf('openai'), 'remove').mockImplementation(async (jobId) => {
+      const removed = await remove(jobId);
+      await lostJobs.report([pending], store.now());
+      return removed;
+    });
+    await stranded.passOn(pending);
+    removing.mockRestore();
+    waiting.leave();
+    expect(addAgain).not.toHaveBeenCalled();
+    expect(stranded.isPassingOn(pending.jobId)).toBe(false);
   });
 
   it('tells what the attempt was, and how long it has waited', async () => {
