@@ -63,7 +63,7 @@ export function fault(line: Fault, run: (books: Books) => Promise<string>): void
       const isSecond = timed && firstTry !== undefined;
       task.meta.fault = { id, injected, cameOut, balance, ...(isSecond && { firstTry: firstTry.message }) };
       if (missed) throw missed;
-      if (balance) expect(balance, 'the books').toMatchObject(balanced(line));
+      if (balance) expect(balance, `the books: ${JSON.stringify(balance)}`).toMatchObject(balanced(line));
     },
     tries * (timeoutMs + closingMs),
   );
