@@ -38,7 +38,7 @@ const release = [
 const releaseOnStore = [
   'test/system/{procfile,release,upgrade}.test.ts',
   // A deployment for each test, or seconds that have to pass.
-  'test/system/{console-sessions,database-down,fleet,history,live-settings,metrics,rate-limits,real-providers,traces,upkeep,worker-faults}.test.ts',
+  'test/system/{console-sessions,database-down,fleet,history,live-settings,metrics,prometheus,rate-limits,real-providers,traces,upkeep,worker-faults}.test.ts',
 ];
 /** What these check is a tenth of a second, and they do little else: no more run at once than there are processors. */
 const faultsToTheTenth = ['test/faults/{deadlines,cancel}.test.ts'];
