@@ -51,6 +51,10 @@ export class RecentChats {
   readonly #stopping = new AbortController();
   readonly #ends: (() => void)[];
   #isReading = false;
+  /** Whether something was missed that the read under way may not tell. */
+  #isDue = false;
+  /** What has ended while the list is read, newest first: its answer may be older. */
+  #meanwhile: readonly RecentRequest[] = [];
 
   constructor(filter: RequestFilter) {
     this.#filter = filter;
@@ -68,24 +72,34 @@ export class RecentChats {
     for (const end of this.#ends) end();
   }
 
+  /** Reads the list, once more if it is being read already. */
   async read(): Promise<void> {
+    this.#isDue = true;
     if (this.#isReading) return;
     this.#isReading = true;
+    while (this.#isDue && !this.#stopping.signal.aborted) {
+      this.#isDue = false;
+      await this.#readOnce();
+    }
+    this.#isReading = false;
+  }
+
+  async #readOnce(): Promise<void> {
     const { signal } = this.#stopping;
+    this.#meanwhile = [];
     try {
       const { body } = await call<RecentRequests>(`/admin/requests?${queryOf(this.#filter)}`, { signal });
-      this.list.value = body;
+      this.list.value = { ...body, requests: this.#meanwhile.reduceRight(addRequest, body.requests) };
       this.error.value = undefined;
     } catch (error) {
       if (!signal.aborted) this.error.value = error;
-    } finally {
-      this.#isReading = false;
     }
   }
 
   #onRequest(request: RecentRequest): void {
+    if (!isWanted(this.#filter, request)) return;
+    if (this.#isReading) this.#meanwhile = addRequest(this.#meanwhile, request);
     const known = this.list.value;
-    if (known && isWanted(this.#filter, request))
-      this.list.value = { ...known, requests: addRequest(known.requests, request) };
+    if (known) this.list.value = { ...known, requests: addRequest(known.requests, request) };
   }
 }

@@ -1,6 +1,9 @@
-import { describe, expect, it } from 'vitest';
-import { addRequest, isWanted, maxShown, queryOf } from '../../../console/requests/recent.ts';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { addRequest, isWanted, maxShown, queryOf, RecentChats } from '../../../console/requests/recent.ts';
+import { followFleet } from '../../../console/store.ts';
+import type { RecentRequest } from '../../../shared/history.ts';
 import { recentRequest } from '../../support/history.js';
+import { patience } from '../../support/patience.js';
 
 const all = { provider: '', code: '', user: '' };
 
@@ -34,5 +37,91 @@ describe('addRequest', () => {
     for (let n = 0; n < 300; n += 1) many = addRequest(many, recentRequest({ id: `${n}` }));
     expect(many).toHaveLength(maxShown);
     expect(many[0]?.id).toBe('299');
+  });
+});
+
+/** The page's event stream, as far as the page uses it. */
+class StubEventSource extends EventTarget {
+  close(): void {}
+}
+
+describe('RecentChats', () => {
+  /** The reads under way; each is answered by the test. */
+  let reads: PromiseWithResolvers<Response>[];
+  let stream: StubEventSource;
+  let chats: RecentChats;
+  let endStream: () => void;
+  beforeEach(() => {
+    reads = [];
+    stream = new StubEventSource();
+    vi.stubGlobal('EventSource', function open() {
+      return stream;
+    });
+    vi.stubGlobal('fetch', () => {
+      const read = Promise.withResolvers<Response>();
+      reads.push(read);
+      return read.promise;
+    });
+    endStream = followFleet();
+    chats = new RecentChats({ ...all, code: 'ok' });
+  });
+  afterEach(() => {
+    chats.stop();
+    endStream();
+    vi.unstubAllGlobals();
+  });
+
+  const tell = (event: string, data: object) =>
+    stream.dispatchEvent(new MessageEvent(event, { data: JSON.stringify(data) }));
+  const end = (id: string, own: Partial<RecentRequest> = {}) =>
+    tell('request', recentRequest({ ...own, id }));
+  const answer = async (read: number, ...ids: string[]) => {
+    const requests = ids.map((id) => recentRequest({ id }));
+    reads[read]?.resolve(Response.json({ processes: 2, isPartial: false, requests }));
+    await vi.waitFor(() => expect(shown()).toEqual(expect.arrayContaining(ids)), patience);
+  };
+  const shown = () => chats.list.value?.requests.map(({ id }) => id);
+  const asked = (times: number) => vi.waitFor(() => expect(reads).toHaveLength(times), patience);
+
+  it('adds to an answer what has ended since it was asked for', async () => {
+    end('b');
+    end('c');
+    end('other', { code: 'timeout' });
+    await answer(0, 'b', 'a');
+    expect(shown()).toEqual(['c', 'b', 'a']);
+    tell('missed', { requests: 101 });
+    await asked(2);
+    end('e');
+    expect(shown()).toEqual(['e', 'c', 'b', 'a']);
+    await answer(1, 'd', 'c');
+    expect(shown()).toEqual(['e', 'd', 'c']);
+  });
+
+  it.each(['missed', 'snapshot'])('reads once more upon a `%s` that comes while it reads', async (event) => {
+    tell(event, { providers: [] });
+    tell(event, { providers: [] });
+    expect(reads).toHaveLength(1);
+    await answer(0, 'a');
+    await asked(2);
+    await answer(1, 'b', 'a');
+    end('c');
+    expect(shown()).toEqual(['c', 'b', 'a']);
+    expect(reads).toHaveLength(2);
+  });
+
+  it('reads once more after a read that failed, and not after it was stopped', async () => {
+    tell('missed', { requests: 101 });
+    reads[0]?.reject(new TypeError('failed'));
+    await asked(2);
+    expect(chats.error.value).toMatchObject({ code: 'unreachable' });
+    await answer(1, 'a');
+    expect(chats.error.value).toBeUndefined();
+    tell('missed', { requests: 101 });
+    await asked(3);
+    tell('missed', { requests: 101 });
+    chats.stop();
+    reads[2]?.resolve(Response.json({ requests: [] }));
+    await vi.waitFor(() => expect(shown()).toEqual([]), patience);
+    expect(reads).toHaveLength(3);
   });
 });
