@@ -150,7 +150,7 @@ function timesOf(outcome: Outcome | undefined, queuedMs: number | undefined, end
     ...(firstTokenMs !== undefined && {
       firstTokenMs: between(queuedMs + queueMs + earlierMs + firstTokenMs, startedMs),
     }),
-    queueMs: Math.round(queueMs),
+    queueMs: Math.max(0, Math.round(queueMs)),
     providerMs: Math.max(0, Math.round(providerMs)),
   };
 }

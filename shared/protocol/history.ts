@@ -11,8 +11,22 @@ import { version } from './version.js';
 const provider = z.enum(providerIds);
 const processId = z.string().min(1).max(64);
 const shortText = z.string().max(300);
-const count = z.int().min(0).max(1_000_000_000);
-const ms = z.number().min(0).max(1e9);
+const count = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
+const tokens = z.number().min(0).max(Number.MAX_SAFE_INTEGER).optional();
+/** 31 years: no process is as old, and what is much longer leads to no date. */
+const ms = z.number().min(0).max(1e12);
+
+/** Each of the list by itself: whatever is odd about one, or new, the others are taken. */
+const eachOf = <T>(schema: z.ZodType<T>, max: number) =>
+  z
+    .array(z.unknown())
+    .max(max)
+    .transform((sent) =>
+      sent.flatMap((one) => {
+        const { success, data } = schema.safeParse(one);
+        return success ? [data] : [];
+      }),
+    );
 
 /** Published on `history.ask`. */
 export const historyAskSchema = z.object({
@@ -32,7 +46,7 @@ const requestCode = z.enum(['ok', 'truncated', 'blocked', 'cancelled', ...failur
 const attemptCode = z.enum(['ok', 'cancelled', ...failureCodes]).catch('internal');
 
 /** As `RecentRequest` has it. */
-const requestSchema = z.object({
+export const sentRequestSchema = z.object({
   id: z.string().max(64),
   user: shortText,
   provider,
@@ -48,11 +62,11 @@ const requestSchema = z.object({
   providerMs: ms.optional(),
   code: requestCode,
   attempts: z.array(z.object({ provider, model: shortText.optional(), code: attemptCode })).max(10),
-  inputTokens: ms.optional(),
-  outputTokens: ms.optional(),
+  inputTokens: tokens,
+  outputTokens: tokens,
 });
 
-export type SentRequest = z.output<typeof requestSchema>;
+export type SentRequest = z.output<typeof sentRequestSchema>;
 
 const percentiles = z.object({ p50: ms, p95: ms }).nullable();
 
@@ -83,8 +97,8 @@ export const historyAnswerSchema = z.object({
   from: processId,
   /** The number of its last chat. */
   last: count,
-  requests: z.array(requestSchema).max(maxRequestsSent),
-  samples: z.array(sampleSchema).max(700),
+  requests: eachOf(sentRequestSchema, maxRequestsSent),
+  samples: eachOf(sampleSchema, 700),
 });
 
 export type HistoryAnswer = z.output<typeof historyAnswerSchema>;

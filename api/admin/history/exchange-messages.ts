@@ -1,5 +1,10 @@
 import type { RecentRequest } from '../../../shared/history.js';
-import { maxRequestsSent, type SentRequest, type SentSample } from '../../../shared/protocol/history.js';
+import {
+  maxRequestsSent,
+  type SentRequest,
+  type SentSample,
+  sentRequestSchema,
+} from '../../../shared/protocol/history.js';
 import type { EndedRequest } from './recent-requests.js';
 import { sampleEveryMs, type TimedSample } from './sample-log.js';
 
@@ -8,7 +13,10 @@ const maxBytes = 200_000;
 /** Messages of one answer: whoever asks for the first time gets all that is kept. */
 const maxMessages = 5;
 
-/** The chats as messages have them, in one message at least; those that ended first are left out where there are too many. */
+/**
+ * The chats as messages have them, in one message at least; those that ended first are left out where there are too many, and any that nobody
+ * would take: one that is odd would cost the room of others.
+ */
 export function packRequests(
   ended: readonly EndedRequest[],
   { now, isFirst }: { now: number; isFirst: boolean },
@@ -17,6 +25,7 @@ export function packRequests(
   let bytes = 0;
   for (const one of ended.toReversed()) {
     const sent = toSentRequest(one, now);
+    if (!sentRequestSchema.safeParse(sent).success) continue;
     const size = Buffer.byteLength(JSON.stringify(sent));
     const current = messages.at(-1) ?? [];
     if (current.length < maxRequestsSent && bytes + size <= maxBytes) {

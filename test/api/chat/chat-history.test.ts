@@ -105,6 +105,8 @@ describe('ChatEnding', () => {
   it('records no time that is before another or after the end, whatever other clocks say', async () => {
     await watch({ ...ok, queueMs: 1e9, providerMs: 1, firstTokenMs: -5 });
     expect(ended[0]).toMatchObject({ queuedMs: 150, startedMs: 3150, firstTokenMs: 3150, endedMs: 3150 });
+    await watch({ ...ok, queueMs: -5, providerMs: -5 });
+    expect(ended[1]).toMatchObject({ queuedMs: 150, startedMs: 150, queueMs: 0, providerMs: 0 });
   });
 
   it('records what was refused before it was queued, and a caller who left as cancelled', async () => {

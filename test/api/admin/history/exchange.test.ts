@@ -36,8 +36,8 @@ async function open({ aheadMs = 0, isConnected = true } = {}) {
   const die = () => {
     isDead = true;
   };
-  const end = (own: Partial<RecentRequest> = {}) =>
-    requests.add(recentRequest(own), { endedAt: now(), isOwn: true });
+  const end = (own: Partial<RecentRequest> = {}, agoMs = 0) =>
+    requests.add(recentRequest(own), { endedAt: now() - agoMs, isOwn: true });
   const ids = () => requests.list({ limit: 1000 }).map(({ id }) => id);
   return { requests, samples, exchange, end, ids, connect, die };
 }
@@ -145,6 +145,63 @@ describe('HistoryExchange', () => {
     expect(one.ids()).toContain('chat 999');
   });
 
+  it.each<[string, Partial<RecentRequest>, agoMs?: number]>([
+    ['with a clock from another century', {}, 3e12],
+    ['that took as long as that', { endedMs: 3e12 }],
+    ['that waited for less than no time', { queueMs: -1 }],
+    ['with fewer tokens than none', { inputTokens: -1, outputTokens: 5 }],
+    ['of a user with a long name', { user: 'x'.repeat(301) }],
+    ['of a model with a long name', { model: 'x'.repeat(301) }],
+    [
+      'of attempts with long names',
+      { attempts: [{ provider: 'openai', model: 'x'.repeat(301), code: 'ok' }] },
+    ],
+    [
+      'with many attempts',
+      { attempts: Array.from({ length: 11 }, () => ({ provider: 'openai', code: 'ok' })) },
+    ],
+    ['with a long id', { id: 'x'.repeat(65) }],
+  ])('does without a chat %s, and has the others', async (_, own, agoMs) => {
+    const one = await open();
+    const two = await open();
+    two.end({ id: 'before' });
+    two.end({ id: 'odd', ...own }, agoMs);
+    two.end({ id: 'after' });
+    await one.exchange.refresh();
+    await vi.waitFor(() => expect(one.ids().sort()).toEqual(['after', 'before']), patience);
+    const answers = bus.published.flatMap(({ message }) => (message as HistoryAnswer).requests ?? []);
+    expect(answers.length).toBe(2);
+  });
+
+  it('has chats that ended long ago, and takes any number for the last', async () => {
+    const one = await open();
+    const two = await open();
+    two.end({ id: 'a', endedMs: 2e9, queueMs: 2e9, inputTokens: 2e9 }, 365 * 86_400_000);
+    await one.exchange.refresh();
+    await vi.waitFor(() => expect(one.ids()).toEqual(['a']), patience);
+    const answer = { v: 1, from: 'y', last: Number.MAX_SAFE_INTEGER, requests: [], samples: [] };
+    await bus.publish(answerTopic(), answer);
+    expect(one.exchange.processes).toBe(3);
+  });
+
+  it('takes what it knows of an answer that has chats and samples of providers which a newer release has', async () => {
+    const one = await open();
+    await one.exchange.refresh();
+    const { receivedAt: _, ...sent } = recentRequest();
+    const { slot: __, ...measured } = sample(0);
+    const requests = [
+      { ...sent, id: 'new', endedAgoMs: 0, provider: 'another' },
+      { ...sent, id: 'known', endedAgoMs: 0 },
+    ];
+    const samples = [
+      { ...measured, agoMs: 5000, provider: 'another' },
+      { ...measured, agoMs: 5000 },
+    ];
+    await bus.publish(answerTopic(), { v: 1, from: 'y', last: 2, requests, samples });
+    expect(one.ids()).toEqual(['known']);
+    expect(one.exchange.samples.flat()).toHaveLength(1);
+  });
+
   it('answers one who asks without a pause not each time', async () => {
     const two = await open();
     two.end();
@@ -159,13 +216,20 @@ describe('HistoryExchange', () => {
     ['of another shape', { requests: 'x' }],
     ['of a newer release', { v: 99 }],
     ['with names that are too long', { from: 'x'.repeat(65) }],
-    ['from the future', { requests: [{ ...recentRequest(), endedAgoMs: -1 }] }],
   ])('takes no answer %s', async (_, own) => {
     const one = await open();
     await one.exchange.refresh();
     const topic = answerTopic();
     await bus.publish(topic, { v: 1, from: 'y', last: 1, requests: [], samples: [], ...own });
     expect([one.exchange.processes, one.ids()]).toEqual([1, []]);
+  });
+
+  it('takes no chat from the future', async () => {
+    const one = await open();
+    await one.exchange.refresh();
+    const requests = [{ ...recentRequest(), endedAgoMs: -1 }];
+    await bus.publish(answerTopic(), { v: 1, from: 'y', last: 1, requests, samples: [] });
+    expect([one.exchange.processes, one.ids()]).toEqual([2, []]);
   });
 
   it('keeps no more of liars than of others', async () => {
@@ -177,7 +241,7 @@ describe('HistoryExchange', () => {
       const requests = Array.from({ length: 200 }, (_, k) => ({ ...sent, id: `${n} ${k}`, endedAgoMs: 1e9 }));
       const { slot: __, ...measured } = sample(0);
       const samples = Array.from({ length: 700 }, (_, k) => ({ ...measured, agoMs: k * sampleEveryMs }));
-      await bus.publish(topic, { v: 1, from: `liar ${n}`, last: 1e9, requests, samples });
+      await bus.publish(topic, { v: 1, from: `liar ${n}`, last: Number.MAX_SAFE_INTEGER, requests, samples });
     }
     one.end({ id: 'own' });
     expect(one.exchange.processes).toBeLessThanOrEqual(51);
