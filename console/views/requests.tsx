@@ -70,7 +70,7 @@ function FilterForm({ filter }: { filter: RequestFilter }) {
     <form class="row filters" onSubmit={show}>
       <label>
         Provider{' '}
-        <select name="provider" defaultValue={filter.provider}>
+        <select name="provider">
           <option value="">all</option>
           {fleet.value?.providers.map(({ provider }) => (
             <option key={provider} value={provider} selected={provider === filter.provider}>

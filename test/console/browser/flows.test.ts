@@ -1,0 +1,140 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { patience } from '../../support/patience.js';
+import { openBrowser, takePicture, type Visit, visit } from './support/browser.js';
+import { findChromium } from './support/chromium.js';
+import { admin, type ConsoleDeployment, openView, startConsole } from './support/console.js';
+
+/** What only this prompt has; the simulator repeats it in its reply. */
+const secretWord = 'zanzibar';
+
+describe.skipIf(findChromium() === undefined)('what operators do in the console', () => {
+  let browser: Browser;
+  let started: ConsoleDeployment;
+  let visited: Visit;
+  let page: Page;
+  beforeAll(async () => {
+    [browser, started] = await Promise.all([openBrowser(), startConsole({ workers: 1 })]);
+    visited = await visit(browser);
+    page = visited.page;
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await started?.stop();
+  });
+
+  const see = (view: string) => openView(page, started.deployment.url, view);
+  const rowOf = (text: string) => page.getByRole('row').filter({ hasText: text });
+  /** Presses a button that asks once more. */
+  const confirm = async (name: string) => {
+    await page.getByRole('button', { name, exact: true }).click();
+    await page.getByRole('group').getByRole('button', { name, exact: true }).click();
+  };
+  const chatStatus = async (username: string, secret: string) => {
+    const credentials = Buffer.from(`${username}:${secret}`).toString('base64');
+    const { status } = await started.deployment.chat({ headers: { Authorization: `Basic ${credentials}` } });
+    return status;
+  };
+  const modelsStatus = async (token: string) => {
+    const headers = { Authorization: `Bearer ${token}` };
+    return (await fetch(`${started.deployment.url}/v1/models`, { headers })).status;
+  };
+
+  it('adds a user, whose secret is shown once and works, gives a new one, and removes the user', async () => {
+    await see('users');
+    await page.getByLabel('New user').fill('grace');
+    await page.getByRole('button', { name: 'Add user' }).click();
+    const first = await page.getByRole('region', { name: 'The secret of grace' }).locator('code').innerText();
+    expect(await chatStatus('grace', first)).toBe(200);
+    await page.getByRole('button', { name: 'Done' }).click();
+    await rowOf('grace').waitFor();
+    expect(await page.content()).not.toContain(first);
+    await page.reload();
+    await rowOf('grace').waitFor();
+    expect(await page.content()).not.toContain(first);
+
+    await confirm('New secret for grace');
+    const notice = page.getByRole('region', { name: 'The new secret of grace' });
+    const second = await notice.locator('code').innerText();
+    await vi.waitFor(async () => expect(await chatStatus('grace', first)).toBe(401), patience);
+    expect(await chatStatus('grace', second)).toBe(200);
+    await takePicture(page, 'users-secret');
+
+    await confirm('Remove grace');
+    await rowOf('grace').waitFor({ state: 'detached' });
+    await vi.waitFor(async () => expect(await chatStatus('grace', second)).toBe(401), patience);
+  });
+
+  it('makes a token, which is shown once and works, and revokes it', async () => {
+    await see('tokens');
+    await page.getByRole('button', { name: 'Make a token' }).click();
+    const notice = page.getByRole('region', { name: `The token of ${admin.name} for chat` });
+    const token = await notice.locator('code').innerText();
+    expect(await modelsStatus(token)).toBe(200);
+    await page.reload();
+    await rowOf(admin.name).waitFor();
+    expect(await page.content()).not.toContain(token);
+    await confirm(`Revoke the token of ${admin.name} for chat`);
+    await page.getByText(/revoked \d/).waitFor();
+    await vi.waitFor(async () => expect(await modelsStatus(token)).toBe(401), patience);
+  });
+
+  it('finds a chat of the playground among the requests, with its times and without its texts', async () => {
+    await see('playground');
+    await page.getByRole('textbox', { name: 'Text of message 1' }).fill(`Say ${secretWord}`);
+    await page.getByLabel('Model').fill('sim-echo');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText('Completed').waitFor();
+    expect(await page.getByText(secretWord).count()).toBeGreaterThan(0);
+    await see('requests');
+    const row = rowOf('sim-echo').filter({ hasText: admin.name });
+    await row.getByText(/queued .+, begun .+, over /).waitFor();
+    await row.getByText('ok', { exact: true }).waitFor();
+    expect(await page.content()).not.toContain(secretWord);
+    // Those of another provider are not wanted.
+    await page.locator('select[name=provider]').selectOption('bedrock');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await row.waitFor({ state: 'detached' });
+  });
+
+  it('charts what a pool has done, and says it as text', async () => {
+    await see('pools/openai');
+    const history = page.getByRole('region', { name: 'Last ten minutes' });
+    await history.getByText(/came: .* at most/).waitFor({ timeout: 20_000 });
+    expect(await history.locator('canvas').count()).toBe(5);
+    await takePicture(page, 'charts');
+  });
+
+  it('shows in the audit who has set what, from which value to which', async () => {
+    await see('pools/vertexai');
+    const field = page.getByLabel('Jobs at once, exactly');
+    const before = await field.inputValue();
+    await field.fill('31');
+    await field.press('Enter');
+    await page.getByText('at 1 of 1').waitFor();
+    await see('audit');
+    const row = rowOf('vertexai').filter({ hasText: 'set a pool' });
+    await row.getByText(admin.name).waitFor();
+    expect(await row.getByRole('listitem').innerText()).toMatch(/concurrency: not set → 31/);
+    expect(before).not.toBe('31');
+    // Users and tokens of the tests before are in it too, their secrets are not.
+    await rowOf('gave a new secret').filter({ hasText: 'grace' }).waitFor();
+    await rowOf('revoked a token').waitFor();
+  });
+
+  it('goes through the jobs of a queue, whose texts nobody sees', async () => {
+    await page.goto(`${started.deployment.url}/admin/queues`);
+    await page
+      .getByRole('link', { name: /openai/ })
+      .first()
+      .click();
+    for (const tab of ['Active', 'Waiting', 'Failed', 'Completed']) {
+      await page.getByRole('link', { name: tab }).click();
+      await page.waitForURL(new RegExp(`status=${tab.toLowerCase()}`));
+    }
+    await page.getByText('hidden').first().waitFor();
+    await takePicture(page, 'queue-jobs');
+    expect(await page.content()).not.toContain(secretWord);
+    expect(visited.complaints).toEqual([]);
+  });
+});
