@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import UPlot from 'uplot';
+import { formatMinute } from './format.ts';
 
 /** A line of a chart; null where nobody knows the value. */
 export interface ChartLine {
@@ -13,17 +14,25 @@ interface ChartProps {
   /** In seconds since 1970, oldest first, as many as each line has values. */
   readonly times: readonly number[];
   readonly lines: readonly ChartLine[];
+  /** How long the axis is that ends with the last of them. */
+  readonly seconds: number;
   /** How a value is written beside the axis. */
   readonly format: (value: number) => string;
 }
 
 const height = 170;
+/** Nothing is drawn here that has fractions. */
+const wholeSteps = [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((power) =>
+  [1, 2, 5].map((step) => step * 10 ** power),
+);
+
+const spanTo = (last: number, seconds: number): [number, number] => [last - seconds, last];
 
 /**
  * Lines over time. A picture alone: whoever uses it says the same as text. uPlot draws on a canvas and places its parts by script, which
  * the page's policy allows.
  */
-export function Chart({ times, lines, format }: ChartProps) {
+export function Chart({ times, lines, seconds, format }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot | undefined>(undefined);
   const data = [times, ...lines.map(({ values }) => values)] as UPlot.AlignedData;
@@ -35,7 +44,7 @@ export function Chart({ times, lines, format }: ChartProps) {
     const scheme = matchMedia('(prefers-color-scheme: dark)');
     const draw = () => {
       plot.current?.destroy();
-      plot.current = new UPlot(optionsFor(current, lines, format), shown.current, current);
+      plot.current = new UPlot(optionsFor(current, { lines, seconds, format }), shown.current, current);
     };
     const resized = new ResizeObserver(() => plot.current?.setSize({ width: current.clientWidth, height }));
     draw();
@@ -54,8 +63,7 @@ export function Chart({ times, lines, format }: ChartProps) {
 /** A canvas knows no variables of style sheets. */
 function optionsFor(
   place: HTMLElement,
-  lines: readonly ChartLine[],
-  format: (value: number) => string,
+  { lines, seconds, format }: Omit<ChartProps, 'times'>,
 ): UPlot.Options {
   const styles = getComputedStyle(place);
   const color = (name: string) => styles.getPropertyValue(name).trim();
@@ -65,8 +73,14 @@ function optionsFor(
     height,
     legend: { show: false },
     cursor: { show: false },
-    scales: { y: { range: (_, _min, max) => [0, Math.max(1, max * 1.1)] } },
-    axes: [axis, { ...axis, size: 60, values: (_, values) => values.map(format) }],
+    scales: {
+      x: { range: ({ data: [times] }) => spanTo(times.at(-1) ?? Date.now() / 1000, seconds) },
+      y: { range: (_, _min, max) => [0, Math.max(1, max * 1.1)] },
+    },
+    axes: [
+      { ...axis, values: (_, times) => times.map((time) => formatMinute(1000 * time)) },
+      { ...axis, size: 60, incrs: wholeSteps, values: (_, values) => values.map(format) },
+    ],
     series: [{}, ...lines.map(({ label, color: name }) => ({ label, stroke: color(name), width: 1.5 }))],
   };
 }

@@ -26,3 +26,7 @@ export function formatTime(at: string, nowMs = Date.now()): string {
   const isToday = time.toDateString() === new Date(nowMs).toDateString();
   return isToday ? time.toLocaleTimeString() : time.toLocaleString();
 }
+
+/** Hour and minute of a time in milliseconds since the epoch, as the browser's user writes them. */
+export const formatMinute = (ms: number): string =>
+  new Date(ms).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' });

@@ -13,6 +13,9 @@ interface ChartFacts {
   })[];
 }
 
+/** As long as samples are kept. */
+const shownSeconds = 600;
+
 const charts: readonly ChartFacts[] = [
   {
     title: 'Waiting',
@@ -96,7 +99,12 @@ function PoolChart({ facts, samples }: { facts: ChartFacts; samples: readonly Sa
           ))}
         </ul>
       </figcaption>
-      <Chart times={samples.map(({ at }) => Date.parse(at) / 1000)} lines={lines} format={format} />
+      <Chart
+        times={samples.map(({ at }) => Date.parse(at) / 1000)}
+        lines={lines}
+        seconds={shownSeconds}
+        format={format}
+      />
     </figure>
   );
 }
