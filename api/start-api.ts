@@ -73,9 +73,9 @@ export async function serveApi(config: Config): Promise<void> {
   lifecycle.opened('history', history.start(fleet), (open) => open.stop());
   const events = new FleetEvents({ fleet, history, stopping: lifecycle.stopping });
   const { preview, ...blog } = openBlog(config, deps);
-  const { sessions } = authentication;
+  const { sessions, reload: reloadAccounts } = authentication;
   const board = { source: jobClient, readJobs: store.readJobs };
-  const admin = { database, fleet, settings, events, history, sessions, preview, board };
+  const admin = { database, reloadAccounts, fleet, settings, events, history, sessions, preview, board };
   const seen = { places, models, providerStates, admin };
   const parts = { ...chat, ...blog, authentication, ...seen };
   const app = createApp({ config, ...parts, ...watched, tracing });

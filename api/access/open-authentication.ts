@@ -25,6 +25,8 @@ interface AuthenticationDeps {
 export interface OpenAuthentication extends Authentication {
   /** Resolves when the first attempt to load them has succeeded or failed. */
   readonly attempted: Promise<void>;
+  /** Resolves when users, tokens and sessions are known here as the database has them by now; never rejects. */
+  reload(): Promise<void>;
   /** For signing in and out. */
   readonly sessions: SessionDirectory;
 }
@@ -56,6 +58,7 @@ export function openAuthentication(
   );
   return {
     attempted: users.attempted,
+    reload: () => users.reload(),
     sessions,
     checkUser: (...credentials) => users.check(...credentials),
     checkOperator: (...credentials) => users.checkOperator(...credentials),

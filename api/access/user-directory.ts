@@ -83,6 +83,11 @@ export class UserDirectory {
     return this.#loaded;
   }
 
+  /** Resolves when all that the database says by now is known here, or could not be read; never rejects. */
+  reload(): Promise<void> {
+    return this.#request();
+  }
+
   /** Stops loading. */
   close(): void {
     this.#closed = true;

@@ -30,7 +30,7 @@ import type { AccountsDeps } from './users.controller.js';
 @Response<Problem, { 'Retry-After': string }>('500', 'Server error')
 @Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
 export class AuditController extends Controller {
-  constructor(private readonly deps: AccountsDeps) {
+  constructor(private readonly deps: Pick<AccountsDeps, 'database'>) {
     super();
   }
 

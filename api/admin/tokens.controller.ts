@@ -84,6 +84,7 @@ export class TokensController extends Controller {
       expiresAt: expiresInDays === null ? undefined : new Date(Date.now() + expiresInDays * dayMs),
       secretHash: digestOf(token),
     });
+    await this.deps.reloadAccounts();
     return { token, info };
   }
 
@@ -101,5 +102,6 @@ export class TokensController extends Controller {
   async revokeToken(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<void> {
     const isKnown = await createTokenStore(this.deps.database, request.user.name).revoke(id);
     if (!isKnown) throw new Failure('not_found');
+    await this.deps.reloadAccounts();
   }
 }

@@ -38,6 +38,8 @@ import {
 /** What the operations on users, on tokens and on the audit need of the application. */
 export interface AccountsDeps {
   database: Pick<Database, 'run'>;
+  /** Resolves when this process knows of a change that was made; the others hear of it within moments. Never rejects. */
+  reloadAccounts(): Promise<void>;
 }
 
 @Route('admin/users')
@@ -89,6 +91,7 @@ export class UsersController extends Controller {
     const users = createUserStore(this.deps.database, request.user.name);
     const id = await users.add({ name, role, secretHash: digestOf(secret) });
     if (id === undefined) throw new Failure('name_taken');
+    await this.deps.reloadAccounts();
     return { id, name, secret };
   }
 
@@ -110,7 +113,9 @@ export class UsersController extends Controller {
     if (name === request.user.name) throw new Failure('own_user');
     const { removed } = await createUserStore(this.deps.database, request.user.name).remove(name);
     if (!removed) throw new Failure('not_found');
+    await this.deps.reloadAccounts();
   }
+
   /**
    * Gives the user a new secret instead of the old one, which is good no more, and ends the user's sessions. The secret is in this answer
    * and nowhere else.
@@ -128,6 +133,7 @@ export class UsersController extends Controller {
     const users = createUserStore(this.deps.database, request.user.name);
     const id = await users.resetSecret(name, digestOf(secret));
     if (id === undefined) throw new Failure('not_found');
+    await this.deps.reloadAccounts();
     return { id, name, secret };
   }
 }

@@ -75,6 +75,7 @@ export async function startChatApp({
   sessions = new SessionDirectory({ admin: undefined, first: undefined, sessions: new MemorySessions() }),
   postsDatabase,
   adminDatabase = { run: () => Promise.reject(new Failure('database_unavailable')) },
+  reloadAccounts = async () => undefined,
 }: {
   reply?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
   variables?: Environment;
@@ -89,6 +90,7 @@ export async function startChatApp({
   readJobs?: BoardQueues['readJobs'];
   /** What operators change. */
   adminDatabase?: Pick<Database, 'run'>;
+  reloadAccounts?: () => Promise<void>;
   /** Where the posts are; away unless it is given. */
   postsDatabase?: Database;
   /** The sessions of the console; everybody may sign in with `secret`, and is an operator unless the name is `user`. */
@@ -122,6 +124,7 @@ export async function startChatApp({
     sitemap: new Sitemap({ posts: createPostMap(database, { partSize: 10 }), baseUrl: 'http://localhost' }),
     admin: {
       database: adminDatabase,
+      reloadAccounts,
       board: { source: () => board, readJobs },
       fleet: fleetState,
       events: new FleetEvents({ fleet: fleetState, history, stopping }),

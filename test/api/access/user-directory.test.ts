@@ -295,7 +295,13 @@ describe('UserDirectory, with the database', () => {
     await store.remove('early');
     await vi.waitFor(() => expect(check('early')).toBeUndefined(), soon);
 
+    // Whoever has made a change need not wait for its notification.
+    await store.add({ name: 'own', secretHash: digestOf(secret) });
+    await directory.reload();
+    expect(check('own')).toMatchObject({ name: 'own' });
+
     await database.close();
+    await directory.reload();
     expect(check('late')).toMatchObject({ name: 'late' });
     expect(text()).not.toContain(secret);
   });

@@ -11,14 +11,20 @@ import { asOperator } from '../../support/operator-client.js';
 const { database, stop } = await openTestDatabase();
 const tokens = createTokenStore(database);
 let app: ChatApp;
+/** How many tokens were good, each time that this process has been told to know them. */
+let reloaded: number[];
 beforeAll(async () => {
-  app = await startChatApp({ adminDatabase: database });
+  const reloadAccounts = async () => void reloaded.push((await tokens.listActive()).length);
+  app = await startChatApp({ adminDatabase: database, reloadAccounts });
 });
 afterAll(async () => {
   await app.close();
   await stop();
 });
-beforeEach(() => database.run((db) => db.execute(sql`truncate users, tokens, audit`)));
+beforeEach(() => {
+  reloaded = [];
+  return database.run((db) => db.execute(sql`truncate users, tokens, audit`));
+});
 
 const ask = (method: string, path = '', body?: unknown) =>
   asOperator(app, { method, path: `/admin/tokens${path}`, body });
@@ -26,6 +32,13 @@ const create = async (body: object = {}) =>
   (await (await ask('POST', '', { owner: 'ann', scopes: ['chat'], ...body })).json()) as NewToken;
 const daysOf = ({ info }: NewToken) =>
   (Date.parse(info.expiresAt ?? '') - Date.parse(info.createdAt)) / 86_400_000;
+
+it('has the process know each change before it answers', async () => {
+  const { info } = await create();
+  expect(reloaded).toEqual([1]);
+  await ask('DELETE', `/${info.id}`);
+  expect(reloaded).toEqual([1, 0]);
+});
 
 describe('POST /admin/tokens', () => {
   it('gives the token once, keeps its digest, and says in the audit who it was', async () => {

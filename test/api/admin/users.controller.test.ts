@@ -13,18 +13,35 @@ import { asOperator } from '../../support/operator-client.js';
 const { database, stop } = await openTestDatabase();
 const users = createUserStore(database);
 let app: ChatApp;
+/** The names of the users, each time that this process has been told to know them. */
+let reloaded: string[][];
 beforeAll(async () => {
-  app = await startChatApp({ adminDatabase: database });
+  const reloadAccounts = async () => void reloaded.push((await users.list()).map(({ name }) => name));
+  app = await startChatApp({ adminDatabase: database, reloadAccounts });
 });
 afterAll(async () => {
   await app.close();
   await stop();
 });
-beforeEach(() => database.run((db) => db.execute(sql`truncate users, tokens, session, audit`)));
+beforeEach(() => {
+  reloaded = [];
+  return database.run((db) => db.execute(sql`truncate users, tokens, session, audit`));
+});
 
 const ask = (method: string, path = '', body?: unknown) =>
   asOperator(app, { method, path: `/admin/users${path}`, body });
 const create = async (body: object) => (await (await ask('POST', '', body)).json()) as UserSecret;
+
+it('has the process know each change before it answers', async () => {
+  await create({ name: 'bob' });
+  expect(reloaded).toEqual([['bob']]);
+  await ask('POST', '', { name: 'bob' });
+  await ask('POST', '/bob/secret');
+  expect(reloaded).toEqual([['bob'], ['bob']]);
+  await ask('DELETE', '/bob');
+  await ask('DELETE', '/bob');
+  expect(reloaded).toEqual([['bob'], ['bob'], []]);
+});
 
 describe('POST /admin/users', () => {
   it('gives the secret once, keeps its digest, and says in the audit who it was', async () => {
