@@ -33,7 +33,7 @@ export const historyAskSchema = z.object({
   v: version,
   /** The API process that asks; the answer goes to `history.<it>`. */
   from: processId,
-  /** By process, the number of the last chat that came from it; what is absent has not answered yet. */
+  /** By process, up to which number all of its chats have come; what is absent has not answered yet. */
   after: z.record(processId, count).refine((known) => Object.keys(known).length <= 100),
   /** Samples that began so long ago at most are wanted. */
   samplesOfMs: ms,
@@ -95,7 +95,8 @@ export const maxRequestsSent = 200;
 export const historyAnswerSchema = z.object({
   v: version,
   from: processId,
-  /** The number of its last chat. */
+  /** Its chats from one number to another, without the first and with the last: what is absent in between is no longer kept. */
+  after: count,
   last: count,
   requests: eachOf(sentRequestSchema, maxRequestsSent),
   samples: eachOf(sampleSchema, 700),

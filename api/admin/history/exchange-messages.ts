@@ -1,42 +1,47 @@
 import type { RecentRequest } from '../../../shared/history.js';
 import {
+  type HistoryAnswer,
   maxRequestsSent,
   type SentRequest,
   type SentSample,
   sentRequestSchema,
 } from '../../../shared/protocol/history.js';
-import type { EndedRequest } from './recent-requests.js';
+import { type EndedRequest, maxRequests } from './recent-requests.js';
 import { sampleEveryMs, type TimedSample } from './sample-log.js';
 
 /** Bytes of the chats of one message, far below what the relay takes. */
 const maxBytes = 200_000;
-/** Messages of one answer: whoever asks for the first time gets all that is kept. */
+/** Messages of one answer: all chats that are kept, unless their names are long. */
 const maxMessages = 5;
 
+type RequestsMessage = Pick<HistoryAnswer, 'after' | 'last' | 'requests'>;
+
 /**
- * The chats as messages have them, in one message at least; those that ended first are left out where there are too many, and any that nobody
- * would take: one that is odd would cost the room of others.
+ * The chats that became known after a number, up to the `last`, as messages have them: in that order, and in one message at least. The next
+ * question fetches those for which there is no room. Any that nobody would take are left out: one that is odd would cost the room of others.
  */
 export function packRequests(
   ended: readonly EndedRequest[],
-  { now, isFirst }: { now: number; isFirst: boolean },
-): SentRequest[][] {
-  const messages: SentRequest[][] = [[]];
+  { after, last, now }: { after: number; last: number; now: number },
+): RequestsMessage[] {
+  let current: RequestsMessage = { after, last: after, requests: [] };
+  const messages = [current];
   let bytes = 0;
-  for (const one of ended.toReversed()) {
+  for (const one of ended.slice(-maxRequests)) {
     const sent = toSentRequest(one, now);
     if (!sentRequestSchema.safeParse(sent).success) continue;
     const size = Buffer.byteLength(JSON.stringify(sent));
-    const current = messages.at(-1) ?? [];
-    if (current.length < maxRequestsSent && bytes + size <= maxBytes) {
-      current.push(sent);
-      bytes += size;
-    } else {
-      if (messages.length >= (isFirst ? maxMessages : 1)) break;
-      messages.push([sent]);
-      bytes = size;
+    if (current.requests.length >= maxRequestsSent || bytes + size > maxBytes) {
+      if (messages.length >= maxMessages) return messages;
+      current = { after: current.last, last: current.last, requests: [] };
+      messages.push(current);
+      bytes = 0;
     }
+    current.requests.push(sent);
+    current.last = one.number;
+    bytes += size;
   }
+  current.last = last;
   return messages;
 }
 

@@ -29,7 +29,7 @@ type Channel = Pick<Relay, 'publish' | 'subscribe' | 'send' | 'receive'>;
 
 /** Another API process that has answered. */
 interface Peer {
-  /** The number of its last chat that is known here. */
+  /** All its chats up to this number have come. */
   last: number;
   heardAt: number;
   /** By slot and provider. */
@@ -167,14 +167,14 @@ export class HistoryExchange {
     if (from === this.#id || !this.#mayAnswer(from)) return;
     const { requests, samples, log } = this.#deps;
     const now = this.#now();
-    const known = after[this.#id];
-    const own = requests.after(known ?? 0).filter(({ isOwn }) => isOwn);
-    const packed = packRequests(own, { now, isFirst: known === undefined });
+    const known = after[this.#id] ?? 0;
+    const own = requests.after(known).filter(({ isOwn }) => isOwn);
+    const packed = packRequests(own, { after: known, last: requests.last, now });
     const recent = samples.list().filter(({ slot }) => slot >= now - samplesOfMs);
-    const head = { v: writtenVersion, from: this.#id, last: requests.last } as const;
-    const answers: HistoryAnswer[] = packed.map((sent, n) => ({
+    const head = { v: writtenVersion, from: this.#id } as const;
+    const answers: HistoryAnswer[] = packed.map((message, n) => ({
       ...head,
-      requests: sent,
+      ...message,
       samples: n === 0 ? recent.map((sample) => toSentSample(sample, now)) : [],
     }));
     try {
@@ -194,14 +194,15 @@ export class HistoryExchange {
     return true;
   }
 
-  #onAnswer({ from, last, requests, samples }: HistoryAnswer): void {
+  #onAnswer({ from, after, last, requests, samples }: HistoryAnswer): void {
     const unreadMs = performance.now() - this.#readAt;
     if (from === this.#id || unreadMs > keptFor * this.#everyMs) return;
     const peer = this.#peerOf(from);
     if (peer === undefined) return;
     const now = this.#now();
     peer.heardAt = performance.now();
-    peer.last = last;
+    // What was lost before it is asked for again.
+    if (after <= peer.last) peer.last = Math.max(peer.last, last);
     for (const request of requests) this.#deps.requests.add(...toEndedRequest(request, now));
     for (const sent of samples) {
       const sample = toTimedSample(sent, now);

@@ -28,24 +28,31 @@ async function open({ aheadMs = 0, isConnected = true } = {}) {
   const { log } = createRecordingLog();
   const exchange = new HistoryExchange({ requests, samples: { list: () => samples }, log, now, askEveryMs });
   let isDead = false;
+  let isLost = (_message: Partial<HistoryAnswer>) => false;
   const subscribe: typeof bus.subscribe = (topic, schema, listener) =>
-    bus.subscribe(topic, schema, (message) => isDead || listener(message));
+    bus.subscribe(topic, schema, (message) => isDead || isLost(message as object) || listener(message));
   const channel = { ...bus, subscribe, receive: subscribe };
   const connect = () => exchange.connect(channel, new AbortController().signal);
   if (isConnected) await connect();
   const die = () => {
     isDead = true;
   };
+  const lose = (lost: typeof isLost) => {
+    isLost = lost;
+  };
   const end = (own: Partial<RecentRequest> = {}, agoMs = 0) =>
     requests.add(recentRequest(own), { endedAt: now() - agoMs, isOwn: true });
   const ids = () => requests.list({ limit: 1000 }).map(({ id }) => id);
-  return { requests, samples, exchange, end, ids, connect, die };
+  return { requests, samples, exchange, end, ids, connect, die, lose };
 }
 /** Where the first who asked gets answers. */
 const answerTopic = () => {
   const [ask] = bus.published.map(({ message }) => message as { from: string });
   return `history.${ask?.from}`;
 };
+/** Chats of each answer. */
+const sizes = () =>
+  bus.published.flatMap(({ message }) => (message as Partial<HistoryAnswer>).requests?.length ?? []);
 const asked = () => bus.published.filter(({ topic }) => topic === 'history.ask').length;
 
 describe('HistoryExchange', () => {
@@ -130,19 +137,59 @@ describe('HistoryExchange', () => {
     }, patience);
   });
 
-  it('sends at most 200 chats in a message, far below what the relay takes, however long their names are', async () => {
+  it('sends at most 200 chats in a message, and all that are kept at once to whoever asks for the first time', async () => {
+    const one = await open();
+    const two = await open();
+    for (let n = 0; n < 1200; n += 1) two.end({ id: `chat ${n}` });
+    await one.exchange.refresh();
+    await vi.waitFor(() => expect(one.ids()).toHaveLength(1000), patience);
+    expect(one.ids()).toContain('chat 1199');
+    expect(sizes().filter((size) => size > 0)).toEqual([200, 200, 200, 200, 200]);
+  });
+
+  it('sends messages far below what the relay takes, however long the names are, and the rest when it is asked again', async () => {
     const one = await open();
     const two = await open();
     for (let n = 0; n < 1000; n += 1) two.end({ id: `chat ${n}`, model: '\u0001'.repeat(200) });
     await one.exchange.refresh();
-    await vi.waitFor(() => expect(one.ids().length).toBeGreaterThan(500), patience);
-    const answers = bus.published.filter(({ topic }) => topic !== 'history.ask');
-    expect(answers.length).toBeLessThanOrEqual(5);
-    for (const { message, bytes } of answers) {
-      expect((message as HistoryAnswer).requests.length).toBeLessThanOrEqual(200);
-      expect(bytes).toBeLessThan(256 * 1024);
-    }
-    expect(one.ids()).toContain('chat 999');
+    await vi.waitFor(() => {
+      one.exchange.touch();
+      expect(one.ids()).toHaveLength(1000);
+    }, patience);
+    for (const { bytes } of bus.published) expect(bytes).toBeLessThan(256 * 1024);
+    expect(Math.max(...sizes())).toBeGreaterThan(50);
+    expect(sizes().reduce((sum, size) => sum + size)).toBe(1000);
+  });
+
+  it('has all chats of a process that end between two answers', async () => {
+    const one = await open();
+    const two = await open();
+    await one.exchange.refresh();
+    await vi.waitFor(() => expect(one.exchange.processes).toBe(2), patience);
+    for (let n = 0; n < 450; n += 1) two.end({ id: `chat ${n}` });
+    await vi.waitFor(() => {
+      one.exchange.touch();
+      expect(one.ids()).toHaveLength(450);
+    }, patience);
+  });
+
+  it.each([0, 1, 2])('asks again for the chats of message %i of three when it is lost', async (lost) => {
+    const one = await open();
+    const two = await open();
+    for (let n = 0; n < 450; n += 1) two.end({ id: `chat ${n}` });
+    let messages = 0;
+    one.lose(({ requests }) => requests !== undefined && messages++ === lost);
+    await one.exchange.refresh();
+    await vi.waitFor(() => {
+      one.exchange.touch();
+      expect(one.ids()).toHaveLength(450);
+    }, patience);
+    expect(messages).toBeGreaterThan(3);
+    const rest = sizes()
+      .slice(3)
+      .filter((size) => size > 0);
+    // From the one that was lost on.
+    expect(rest).toEqual([200, 200, 50].slice(lost));
   });
 
   it.each<[string, Partial<RecentRequest>, agoMs?: number]>([
@@ -169,8 +216,7 @@ describe('HistoryExchange', () => {
     two.end({ id: 'after' });
     await one.exchange.refresh();
     await vi.waitFor(() => expect(one.ids().sort()).toEqual(['after', 'before']), patience);
-    const answers = bus.published.flatMap(({ message }) => (message as HistoryAnswer).requests ?? []);
-    expect(answers.length).toBe(2);
+    expect(sizes()[0]).toBe(2);
   });
 
   it('has chats that ended long ago, and takes any number for the last', async () => {
@@ -179,7 +225,7 @@ describe('HistoryExchange', () => {
     two.end({ id: 'a', endedMs: 2e9, queueMs: 2e9, inputTokens: 2e9 }, 365 * 86_400_000);
     await one.exchange.refresh();
     await vi.waitFor(() => expect(one.ids()).toEqual(['a']), patience);
-    const answer = { v: 1, from: 'y', last: Number.MAX_SAFE_INTEGER, requests: [], samples: [] };
+    const answer = { v: 1, from: 'y', after: 0, last: Number.MAX_SAFE_INTEGER, requests: [], samples: [] };
     await bus.publish(answerTopic(), answer);
     expect(one.exchange.processes).toBe(3);
   });
@@ -197,7 +243,7 @@ describe('HistoryExchange', () => {
       { ...measured, agoMs: 5000, provider: 'another' },
       { ...measured, agoMs: 5000 },
     ];
-    await bus.publish(answerTopic(), { v: 1, from: 'y', last: 2, requests, samples });
+    await bus.publish(answerTopic(), { v: 1, from: 'y', after: 0, last: 2, requests, samples });
     expect(one.ids()).toEqual(['known']);
     expect(one.exchange.samples.flat()).toHaveLength(1);
   });
@@ -220,7 +266,7 @@ describe('HistoryExchange', () => {
     const one = await open();
     await one.exchange.refresh();
     const topic = answerTopic();
-    await bus.publish(topic, { v: 1, from: 'y', last: 1, requests: [], samples: [], ...own });
+    await bus.publish(topic, { v: 1, from: 'y', after: 0, last: 1, requests: [], samples: [], ...own });
     expect([one.exchange.processes, one.ids()]).toEqual([1, []]);
   });
 
@@ -228,7 +274,7 @@ describe('HistoryExchange', () => {
     const one = await open();
     await one.exchange.refresh();
     const requests = [{ ...recentRequest(), endedAgoMs: -1 }];
-    await bus.publish(answerTopic(), { v: 1, from: 'y', last: 1, requests, samples: [] });
+    await bus.publish(answerTopic(), { v: 1, from: 'y', after: 0, last: 1, requests, samples: [] });
     expect([one.exchange.processes, one.ids()]).toEqual([2, []]);
   });
 
@@ -241,7 +287,14 @@ describe('HistoryExchange', () => {
       const requests = Array.from({ length: 200 }, (_, k) => ({ ...sent, id: `${n} ${k}`, endedAgoMs: 1e9 }));
       const { slot: __, ...measured } = sample(0);
       const samples = Array.from({ length: 700 }, (_, k) => ({ ...measured, agoMs: k * sampleEveryMs }));
-      await bus.publish(topic, { v: 1, from: `liar ${n}`, last: Number.MAX_SAFE_INTEGER, requests, samples });
+      await bus.publish(topic, {
+        v: 1,
+        from: `liar ${n}`,
+        after: 0,
+        last: Number.MAX_SAFE_INTEGER,
+        requests,
+        samples,
+      });
     }
     one.end({ id: 'own' });
     expect(one.exchange.processes).toBeLessThanOrEqual(51);
