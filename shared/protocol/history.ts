@@ -33,10 +33,18 @@ export const historyAskSchema = z.object({
   v: version,
   /** The API process that asks; the answer goes to `history.<it>`. */
   from: processId,
-  /** By process, up to which number all of its chats have come; what is absent has not answered yet. */
-  after: z.record(processId, count).refine((known) => Object.keys(known).length <= 100),
-  /** Samples that began so long ago at most are wanted. */
-  samplesOfMs: ms,
+  /** By process, what has come from it; of one that is absent everything is wanted. */
+  known: z
+    .record(
+      processId,
+      z.object({
+        /** All its chats up to this number. */
+        last: count,
+        /** All its samples but those that began so long ago at most. */
+        samplesOfMs: ms,
+      }),
+    )
+    .refine((known) => Object.keys(known).length <= 100),
 });
 
 export type HistoryAsk = z.output<typeof historyAskSchema>;

@@ -32,6 +32,8 @@ interface Peer {
   /** All its chats up to this number have come. */
   last: number;
   heardAt: number;
+  /** When it told samples last. */
+  sampledAt: number;
   /** By slot and provider. */
   readonly samples: Map<string, TimedSample>;
 }
@@ -145,13 +147,17 @@ export class HistoryExchange {
   }
 
   async #ask(): Promise<void> {
-    const isFirst = performance.now() - this.#askedAt > recentMs;
-    this.#askedAt = performance.now();
+    const now = performance.now();
+    this.#askedAt = now;
     const ask: HistoryAsk = {
       v: writtenVersion,
       from: this.#id,
-      after: Object.fromEntries([...this.#peers].map(([id, { last }]) => [id, last])),
-      samplesOfMs: isFirst || this.#peers.size === 0 ? historyMs : recentMs,
+      known: Object.fromEntries(
+        [...this.#peers].map(([id, { last, sampledAt }]) => {
+          const samplesOfMs = Math.min(historyMs, now - sampledAt + recentMs);
+          return [id, { last, samplesOfMs }];
+        }),
+      ),
     };
     try {
       if (this.#channel === undefined) throw new Error('not connected');
@@ -163,13 +169,13 @@ export class HistoryExchange {
     }
   }
 
-  async #onAsk({ from, after, samplesOfMs }: HistoryAsk): Promise<void> {
+  async #onAsk({ from, known }: HistoryAsk): Promise<void> {
     if (from === this.#id || !this.#mayAnswer(from)) return;
     const { requests, samples, log } = this.#deps;
     const now = this.#now();
-    const known = after[this.#id] ?? 0;
-    const own = requests.after(known).filter(({ isOwn }) => isOwn);
-    const packed = packRequests(own, { after: known, last: requests.last, now });
+    const { last: after, samplesOfMs } = known[this.#id] ?? { last: 0, samplesOfMs: historyMs };
+    const own = requests.after(after).filter(({ isOwn }) => isOwn);
+    const packed = packRequests(own, { after, last: requests.last, now });
     const recent = samples.list().filter(({ slot }) => slot >= now - samplesOfMs);
     const head = { v: writtenVersion, from: this.#id } as const;
     const answers: HistoryAnswer[] = packed.map((message, n) => ({
@@ -201,6 +207,7 @@ export class HistoryExchange {
     if (peer === undefined) return;
     const now = this.#now();
     peer.heardAt = performance.now();
+    if (samples.length > 0) peer.sampledAt = peer.heardAt;
     // What was lost before it is asked for again.
     if (after <= peer.last) peer.last = Math.max(peer.last, last);
     for (const request of requests) this.#deps.requests.add(...toEndedRequest(request, now));
@@ -219,7 +226,10 @@ export class HistoryExchange {
     const since = performance.now() - keptFor * this.#everyMs;
     for (const [gone, { heardAt }] of this.#peers) if (heardAt < since) this.#peers.delete(gone);
     if (this.#peers.size >= maxPeers) return undefined;
-    const peer: Peer = { last: 0, heardAt: performance.now(), samples: new Map() };
+    const peer: Peer = {
+      ...{ last: 0, heardAt: performance.now(), sampledAt: Number.NEGATIVE_INFINITY },
+      samples: new Map(),
+    };
     this.#peers.set(id, peer);
     return peer;
   }

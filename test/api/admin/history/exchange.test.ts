@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { HistoryExchange } from '../../../../api/admin/history/exchange.js';
 import { RecentRequests } from '../../../../api/admin/history/recent-requests.js';
 import { sampleEveryMs, type TimedSample } from '../../../../api/admin/history/sample-log.js';
@@ -19,6 +19,8 @@ const sample = (slot: number): TimedSample => ({
   ...{ slot, provider: 'openai', waiting: 1, active: 1, inFlight: 1, concurrency: 5 },
   ...{ arrivals: 2, ended: 2, failed: 1, queueMs: { p50: 1, p95: 2 }, providerMs: null },
 });
+
+const slotNow = () => Math.floor(Date.now() / sampleEveryMs) * sampleEveryMs;
 
 /** An API process; `aheadMs` is how far its clock is ahead. */
 async function open({ aheadMs = 0, isConnected = true } = {}) {
@@ -97,12 +99,64 @@ describe('HistoryExchange', () => {
   it('puts samples into the slots of its own clock', async () => {
     const one = await open();
     const two = await open({ aheadMs: 1_000_000_000 });
-    const slot = Math.floor(Date.now() / sampleEveryMs) * sampleEveryMs - 10 * sampleEveryMs;
+    const slot = slotNow() - 10 * sampleEveryMs;
     two.samples.push(sample(slot + 1_000_000_000), sample(slot + 1_000_000_000 + sampleEveryMs));
     await one.exchange.refresh();
     await vi.waitFor(() => {
       const slots = one.exchange.samples.flat().map((each) => each.slot);
       expect(slots).toEqual([slot, slot + sampleEveryMs]);
+    }, patience);
+  });
+
+  it('has the samples of a process that is heard later than the others, or whose first message is lost', async () => {
+    const one = await open();
+    const two = await open();
+    const old = sample(slotNow() - 60 * sampleEveryMs);
+    two.samples.push(old);
+    let lost = 0;
+    one.lose(({ samples }) => samples?.length === 1 && lost++ === 0);
+    for (let n = 0; n < 201; n += 1) two.end({ id: `chat ${n}` });
+    await one.exchange.refresh();
+    await vi.waitFor(() => {
+      one.exchange.touch();
+      expect(one.exchange.samples.flat()).toEqual([old]);
+    }, patience);
+    const three = await open();
+    three.samples.push(old);
+    await vi.waitFor(() => {
+      one.exchange.touch();
+      expect(one.exchange.samples.flat()).toEqual([old, old]);
+    }, patience);
+  });
+
+  it('asks for the samples of the time in which a process was not heard, however long it was, and only then', async () => {
+    const { now } = performance;
+    const past = vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) - 300_000);
+    onTestFinished(() => past.mockRestore());
+    const one = await open();
+    const two = await open();
+    const recent = sample(slotNow() - 2 * sampleEveryMs);
+    two.samples.push(recent);
+    await one.exchange.refresh();
+    await vi.waitFor(() => expect(one.exchange.samples.flat()).toEqual([recent]), patience);
+    const missed = sample(slotNow() - 60 * sampleEveryMs);
+    two.samples.unshift(missed);
+    const askAgain = async () => {
+      const before = asked();
+      await vi.waitFor(() => {
+        one.exchange.touch();
+        expect(asked()).toBeGreaterThan(before + 1);
+      }, patience);
+    };
+    await askAgain();
+    expect(one.exchange.samples.flat()).toEqual([recent]);
+    one.lose(() => true);
+    past.mockRestore();
+    await askAgain();
+    one.lose(() => false);
+    await vi.waitFor(() => {
+      one.exchange.touch();
+      expect(one.exchange.samples.flat()).toEqual([recent, missed]);
     }, patience);
   });
 
@@ -251,7 +305,7 @@ describe('HistoryExchange', () => {
   it('answers one who asks without a pause not each time', async () => {
     const two = await open();
     two.end();
-    const ask = { v: 1, from: 'x', after: {}, samplesOfMs: 1000 };
+    const ask = { v: 1, from: 'x', known: {} };
     for (let n = 0; n < 100; n += 1) await bus.publish('history.ask', ask);
     await delay(1);
     expect(bus.published.filter(({ topic }) => topic === 'history.x').length).toBeLessThan(10);
