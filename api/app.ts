@@ -8,7 +8,7 @@ import { newOverridesSchema } from '../shared/protocol/settings.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import type { Log } from '../shared/runtime/log.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
-import type { Authentication } from './access/authentication.js';
+import type { Authentication } from './access/caller.js';
 import { limitAnonymousReads } from './access/rate-limit.js';
 import {
   adminOperations,

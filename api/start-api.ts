@@ -11,9 +11,9 @@ import { openQueueStore } from '../shared/queue/stores/open.js';
 import { whenReady } from '../shared/queue/when-ready.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
+import { openTracing } from '../shared/runtime/open-tracing.js';
 import { explainListenError, type ListenAddress, notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
-import { openTracing } from '../shared/runtime/tracing.js';
 import {
   type OpenAuthentication,
   openAuthentication,

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import type { Scope } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { requestIdOf } from '../http/problem.js';
-import type { Authentication, Caller } from './authentication.js';
+import type { Authentication, Caller } from './caller.js';
 import { parseBasic, parseBearer } from './credentials.js';
 import type { Login, LoginLimiter } from './login-limiter.js';
 

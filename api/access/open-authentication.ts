@@ -8,7 +8,7 @@ import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { Authentication } from './authentication.js';
+import type { Authentication } from './caller.js';
 import { LoginLimiter } from './login-limiter.js';
 import { SessionDirectory } from './session-directory.js';
 import { createTokenAuthenticator, type FirstUser } from './token-authenticator.js';

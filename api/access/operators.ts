@@ -2,7 +2,7 @@ import type { Request, RequestHandler } from 'express';
 import type { Scope } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { requestIdOf } from '../http/problem.js';
-import type { Authentication, Caller, SignedIn } from './authentication.js';
+import type { Authentication, Caller, SignedIn } from './caller.js';
 import { parseBearer, parseSession } from './credentials.js';
 import {
   type Accepted,

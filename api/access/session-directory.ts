@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ActiveSession, SessionStore } from '../../db/access/sessions.js';
 import type { UserIdentity } from '../../db/access/users.js';
 import { digestOf } from '../../shared/access-token.js';
-import type { Caller, CallerSession, SignedIn } from './authentication.js';
+import type { Caller, CallerSession, SignedIn } from './caller.js';
 
 /** How long a session lasts, in milliseconds. */
 export const sessionLifetimeMs = 12 * 3_600_000;

@@ -3,7 +3,7 @@ import type { UserIdentity } from '../../db/access/users.js';
 import { digestOf, isAccessToken, sameDigest } from '../../shared/access-token.js';
 import type { Scope } from '../../shared/contract.js';
 import type { Log } from '../../shared/runtime/log.js';
-import type { Caller } from './authentication.js';
+import type { Caller } from './caller.js';
 
 /** The caller that an access token belongs to; throws `Failure('database_unavailable')`. */
 export type TokenAuthenticator = (token: string) => Promise<Caller | undefined>;

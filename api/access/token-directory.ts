@@ -2,7 +2,7 @@ import type { ActiveToken, TokenStore } from '../../db/access/tokens.js';
 import type { UserIdentity } from '../../db/access/users.js';
 import { digestOf, isAccessToken, sameDigest } from '../../shared/access-token.js';
 import type { Log } from '../../shared/runtime/log.js';
-import type { Caller } from './authentication.js';
+import type { Caller } from './caller.js';
 import { createFirstTokenCheck, createUseRecorder, type FirstUser, userOf } from './token-authenticator.js';
 
 interface TokenDirectoryDeps {

@@ -4,7 +4,7 @@ import type { Database } from '../../db/database/client.js';
 import { digestOf, sameDigest } from '../../shared/access-token.js';
 import type { UserRole } from '../../shared/contract.js';
 import type { Log } from '../../shared/runtime/log.js';
-import type { SignedIn } from './authentication.js';
+import type { SignedIn } from './caller.js';
 import type { SessionDirectory } from './session-directory.js';
 import type { TokenDirectory } from './token-directory.js';
 

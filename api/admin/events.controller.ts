@@ -14,7 +14,7 @@ import {
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import type { Problem } from '../../shared/contract.js';
-import type { AuthenticatedRequest } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/caller.js';
 import { mayStillOperate } from '../access/operators.js';
 import { checkQuery } from '../http/query.js';
 import type { FleetEvents } from './fleet-events.js';

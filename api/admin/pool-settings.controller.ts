@@ -20,7 +20,7 @@ import { type Problem, type ProviderId, providerIds } from '../../shared/contrac
 import { Failure } from '../../shared/failures.js';
 import type { PoolSettings, PoolSettingsInput } from '../../shared/fleet.js';
 import { newOverridesSchema } from '../../shared/protocol/settings.js';
-import type { AuthenticatedRequest } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/caller.js';
 import { readJsonBody } from '../http/json-body.js';
 import { checkBody, invalidRequest } from '../http/validation.js';
 import type { OperatorSettings } from './operator-settings.js';

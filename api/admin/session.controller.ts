@@ -20,7 +20,7 @@ import type { CookieOptions, RequestHandler, Request as ServedRequest } from 'ex
 import { z } from 'zod';
 import type { UserIdentity } from '../../db/access/users.js';
 import type { ConsoleSession, Problem, SignInInput } from '../../shared/contract.js';
-import type { AuthenticatedRequest } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/caller.js';
 import { sessionCookie } from '../access/credentials.js';
 import { refuseCrossOrigin, signIn } from '../access/operators.js';
 import { type SessionDirectory, sessionLifetimeMs } from '../access/session-directory.js';

@@ -21,7 +21,7 @@ import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { NewToken, TokenInput, TokenPage } from '../../shared/accounts.js';
 import { type Problem, scopes } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import type { AuthenticatedRequest } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/caller.js';
 import { readJsonBody } from '../http/json-body.js';
 import { checkQuery } from '../http/query.js';
 import { checkUuidParam } from '../http/uuid-param.js';

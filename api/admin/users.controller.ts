@@ -22,7 +22,7 @@ import { digestOf, makeUserSecret } from '../../shared/access-token.js';
 import type { UserInput, UserPage, UserSecret } from '../../shared/accounts.js';
 import type { Problem } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import type { AuthenticatedRequest } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/caller.js';
 import { readJsonBody } from '../http/json-body.js';
 import { checkQuery } from '../http/query.js';
 import { checkBody } from '../http/validation.js';

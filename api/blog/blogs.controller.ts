@@ -23,7 +23,7 @@ import type { PostStore } from '../../db/posts/post-store.js';
 // `Post` is also a decorator, and tsoa identifies decorators and schemas by name: neither can have an alias.
 import type * as contract from '../../shared/contract.js';
 import type { PostInput, PostPage, PostPatch, Problem } from '../../shared/contract.js';
-import { type AuthenticatedRequest, mayWrite, type ReaderRequest } from '../access/authentication.js';
+import { type AuthenticatedRequest, mayWrite, type ReaderRequest } from '../access/caller.js';
 import { prefersHtml } from '../http/accept.js';
 import { readJsonBody } from '../http/json-body.js';
 import { checkUuidParam } from '../http/uuid-param.js';

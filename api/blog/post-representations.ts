@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import type { Post } from '../../shared/contract.js';
-import type { ReaderRequest } from '../access/authentication.js';
+import type { ReaderRequest } from '../access/caller.js';
 import { preferredOf } from '../http/accept.js';
 import type { Blog } from './blog-layout.js';
 import { pageHeaders } from './page-response.js';

@@ -11,7 +11,7 @@ import {
 } from '../../shared/contract.js';
 import { toTurns } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
-import type { AuthenticatedRequest } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/caller.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
 import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';

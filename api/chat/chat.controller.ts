@@ -14,7 +14,7 @@ import {
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatRequest, ChatResponse, Problem, ProviderId } from '../../shared/contract.js';
-import type { AuthenticatedRequest } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/caller.js';
 import { readJsonBody } from '../http/json-body.js';
 import { bytesOf, checkChatRequest, checkModel, readOptions, readTurns } from './chat-request.js';
 import { completionHeaders, sendAccepted } from './chat-response.js';

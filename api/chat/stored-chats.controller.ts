@@ -18,7 +18,7 @@ import type { Response as HttpResponse } from 'express';
 import type { Chat, ChatStatus, Problem } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
-import type { AuthenticatedRequest } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/caller.js';
 import { toProblem } from '../http/problem.js';
 import { checkUuidParam } from '../http/uuid-param.js';
 import { disconnectSignal } from './chat-request.js';

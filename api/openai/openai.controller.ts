@@ -16,7 +16,7 @@ import {
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ProviderId } from '../../shared/contract.js';
-import type { AuthenticatedRequest } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/caller.js';
 import type { ChatControllerDeps } from '../chat/chat.controller.js';
 import { bytesOf, readOptions } from '../chat/chat-request.js';
 import { chatIdOf, completionHeaders, sendAccepted } from '../chat/chat-response.js';

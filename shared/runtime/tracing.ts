@@ -1,6 +1,3 @@
-import type { Config } from '../config/config.js';
-import type { Log } from './log.js';
-
 /**
  * Everything that a span may say (docs/decisions/0038-traces.md): ids of ours, codes, numbers, names of models. Texts of callers and
  * providers, addresses, credentials and users have no place here.
@@ -76,18 +73,4 @@ export interface Tracing {
   start(name: string, traceparent: string | undefined, options: SpanOptions): TraceSpan;
   /** Exports what is left, within a second. */
   close(): Promise<void>;
-}
-
-interface TracingDeps {
-  config: Config;
-  program: 'api' | 'worker';
-  log: Log;
-}
-
-/** What records the program's traces; undefined when they are not wanted, and then nothing is loaded. */
-export async function openTracing(deps: TracingDeps): Promise<Tracing | undefined> {
-  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SDK_DISABLED: disabled } = deps.config;
-  if (endpoint === undefined || disabled === 'true') return undefined;
-  const { OtlpTracing } = await import('./otlp-tracing.js');
-  return new OtlpTracing({ ...deps, endpoint });
 }

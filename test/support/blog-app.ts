@@ -1,5 +1,5 @@
 import express, { Router } from 'express';
-import type { Caller } from '../../api/access/authentication.js';
+import type { Caller } from '../../api/access/caller.js';
 import { LoginLimiter } from '../../api/access/login-limiter.js';
 import { createBlog } from '../../api/blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from '../../api/blog/blogs.controller.js';

@@ -1,4 +1,4 @@
-import type { Caller } from '../../api/access/authentication.js';
+import type { Caller } from '../../api/access/caller.js';
 import { LoginLimiter } from '../../api/access/login-limiter.js';
 import { SessionDirectory } from '../../api/access/session-directory.js';
 import { FleetEvents } from '../../api/admin/fleet-events.js';

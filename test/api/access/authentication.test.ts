@@ -2,11 +2,8 @@ import { createConnection } from 'node:net';
 import { text } from 'node:stream/consumers';
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
-import {
-  type Authentication,
-  type Caller,
-  expressAuthentication,
-} from '../../../api/access/authentication.js';
+import { expressAuthentication } from '../../../api/access/authentication.js';
+import { type Authentication, type Caller } from '../../../api/access/caller.js';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
 import { problemHandler } from '../../../api/http/problem.js';
 import { userNamed } from '../../support/identities.js';

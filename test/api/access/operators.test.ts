@@ -1,6 +1,7 @@
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type Authentication, expressAuthentication } from '../../../api/access/authentication.js';
+import { expressAuthentication } from '../../../api/access/authentication.js';
+import { type Authentication } from '../../../api/access/caller.js';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
 import { mayStillOperate, refuseCrossOrigin } from '../../../api/access/operators.js';
 import { problemHandler } from '../../../api/http/problem.js';

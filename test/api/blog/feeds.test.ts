@@ -1,6 +1,6 @@
 import express, { Router } from 'express';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Caller } from '../../../api/access/authentication.js';
+import type { Caller } from '../../../api/access/caller.js';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
 import { createBlog } from '../../../api/blog/blog-layout.js';
 import { FeedsController } from '../../../api/blog/feeds.controller.js';

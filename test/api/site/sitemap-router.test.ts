@@ -1,6 +1,6 @@
 import express from 'express';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Caller } from '../../../api/access/authentication.js';
+import type { Caller } from '../../../api/access/caller.js';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
 import { notFound, problemHandler } from '../../../api/http/problem.js';
 import { sitemapRouter } from '../../../api/site/site-router.js';

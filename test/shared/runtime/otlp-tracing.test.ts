@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Environment, parseConfig } from '../../../shared/config/config.js';
-import { openTracing, type Tracing } from '../../../shared/runtime/tracing.js';
+import { openTracing } from '../../../shared/runtime/open-tracing.js';
+import type { Tracing } from '../../../shared/runtime/tracing.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { startTraceCollector, type TraceCollector } from '../../support/trace-collector.js';
