@@ -7,6 +7,9 @@ export interface Place {
   readonly query: URLSearchParams;
 }
 
+/** What each view is given: what follows its name. */
+export type ViewProps = Omit<Place, 'view'>;
+
 /** Reads a fragment; what cannot be decoded stays as it is. */
 export function parsePlace(hash: string): Place {
   const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split('?', 2);

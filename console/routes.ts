@@ -1,4 +1,5 @@
 import type { ComponentType } from 'preact';
+import type { ViewProps } from './router.ts';
 import { AuditView } from './views/audit.tsx';
 import { PlaygroundView } from './views/playground.tsx';
 import { PoolsView } from './views/pools.tsx';
@@ -6,12 +7,6 @@ import { PostsView } from './views/posts.tsx';
 import { RequestsView } from './views/requests.tsx';
 import { TokensView } from './views/tokens.tsx';
 import { UsersView } from './views/users.tsx';
-
-/** What each view is given: what follows its name in the fragment, `['openai']` of `#/pools/openai`. */
-export interface ViewProps {
-  readonly args: readonly string[];
-  readonly query: URLSearchParams;
-}
 
 interface Route {
   /** First part of the fragment. */

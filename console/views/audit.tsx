@@ -5,7 +5,7 @@ import { ListState } from '../accounts/list-state.tsx';
 import { addressOf, PagedList } from '../accounts/paged-list.ts';
 import { diffSettings } from '../accounts/settings-diff.ts';
 import { formatTime } from '../parts/format.ts';
-import type { ViewProps } from '../routes.ts';
+import type { ViewProps } from '../router.ts';
 
 const actions: Readonly<Record<AuditAction, string>> = {
   'pools.set': 'set a pool',

@@ -6,7 +6,7 @@ import { Conversation } from '../playground/conversation.tsx';
 import { Reply } from '../playground/reply.tsx';
 import { toCurl, toOpenAi } from '../playground/snippets.ts';
 import { nameOf } from '../pools/describe.ts';
-import type { ViewProps } from '../routes.ts';
+import type { ViewProps } from '../router.ts';
 import { fleet } from '../store.ts';
 
 const first: PlaygroundRequest = {

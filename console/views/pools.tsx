@@ -10,7 +10,7 @@ import { PoolTroubles } from '../pools/pool-troubles.tsx';
 import { recordLoad } from '../pools/recent-load.ts';
 import { useSettings } from '../pools/use-settings.ts';
 import { WorkerTable } from '../pools/worker-table.tsx';
-import type { ViewProps } from '../routes.ts';
+import type { ViewProps } from '../router.ts';
 import { fleet, isStale } from '../store.ts';
 import { PoolView } from './pool.tsx';
 

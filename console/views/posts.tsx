@@ -2,7 +2,7 @@ import { useEffect } from 'preact/hooks';
 import { becomePost, editorOf, leaveEditor, unsavedPosts } from '../posts/open-editors.ts';
 import { PostForm } from '../posts/post-form.tsx';
 import { PostList } from '../posts/post-list.tsx';
-import type { ViewProps } from '../routes.ts';
+import type { ViewProps } from '../router.ts';
 import { session } from '../session/session.ts';
 
 /** All posts, at `#/posts/ID` one of them in its editor, and at `#/posts/new` one that is to be. */

@@ -4,7 +4,7 @@ import { nameOf } from '../pools/describe.ts';
 import { maxShown, RecentChats, type RequestFilter } from '../requests/recent.ts';
 import { RequestTable } from '../requests/request-table.tsx';
 import { TimelineLegend } from '../requests/timeline.tsx';
-import type { ViewProps } from '../routes.ts';
+import type { ViewProps } from '../router.ts';
 import { fleet, isStale } from '../store.ts';
 
 /** The last chats that ended, followed as they end; `#/requests?code=timeout` shows some of them. */
