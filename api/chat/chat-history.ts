@@ -14,60 +14,90 @@ export interface ChatHistory {
 /** Names of models are chosen by callers and providers. */
 const maxModelLength = 200;
 
-/** Follows one command's chat until it ends, and records that once. What is joined ends for each who joins; they have one id. */
-export class ChatEnding {
+/**
+ * Records of each chat of this process that it came, and how it ended: both once, however many requests join it. It has come when its job is
+ * queued, or it is refused; a request whose chat had ended before brings none.
+ */
+export class ChatEndings {
   readonly #history: ChatHistory | undefined;
+  /** By id of the chat: that of the first request here. */
+  readonly #underWay = new Map<string, ChatEnding>();
+
+  constructor(history: ChatHistory | undefined) {
+    this.#history = history;
+  }
+
+  /** Runs what creates the command's chat; it may settle, follow or forget the ending, else what it fails with is recorded. */
+  async watch<T>(command: ChatCommand, create: (ending: ChatEnding) => Promise<T>): Promise<T> {
+    const ending = new ChatEnding(command, { history: this.#history, underWay: this.#underWay });
+    try {
+      return await create(ending);
+    } catch (error) {
+      ending.fail(error);
+      throw error;
+    }
+  }
+}
+
+interface EndingDeps {
+  history: ChatHistory | undefined;
+  underWay: Map<string, ChatEnding>;
+}
+
+/** Follows one command's chat until it ends. */
+export class ChatEnding {
+  readonly #deps: EndingDeps;
   readonly #command: ChatCommand;
   /** By the process's clock, less what the request had taken before. */
   readonly #startedAt: number;
   readonly #receivedAt: number;
+  /** That of the request with which the chat came here: it records the end, though others may see it. */
+  #first: ChatEnding = this;
+  /** Of the first: requests that have not left the chat. */
+  #followers = 1;
   #chat: ResolvedChat['chat'] | undefined;
   #queuedMs: number | undefined;
   #isDetached = false;
   #isOver: boolean;
 
-  private constructor(command: ChatCommand, history: ChatHistory | undefined) {
+  constructor(command: ChatCommand, deps: EndingDeps) {
     const { elapsedMs = 0 } = command;
-    this.#history = history;
+    this.#deps = deps;
     this.#command = command;
     this.#startedAt = performance.now() - elapsedMs;
     this.#receivedAt = Date.now() - elapsedMs;
-    this.#isOver = history === undefined;
-    history?.recordArrival(command.provider);
+    this.#isOver = deps.history === undefined;
   }
 
-  /** Runs what creates the command's chat; it may settle, follow or forget the ending, else what it fails with is recorded. */
-  static async watch<T>(
-    command: ChatCommand,
-    history: ChatHistory | undefined,
-    create: (ending: ChatEnding) => Promise<T>,
-  ): Promise<T> {
-    const ending = new ChatEnding(command, history);
-    try {
-      return await create(ending);
-    } catch (error) {
-      ending.#fail(error);
-      throw error;
-    }
-  }
-
-  /** The chat's job is given to the queue. */
+  /** The chat's job is given to the queue, by this request or, if it joins the chat, once more. */
   recordQueued(chat: ResolvedChat['chat']): void {
+    if (this.#isOver) return;
+    const { history, underWay } = this.#deps;
+    const first = underWay.get(chat.id);
+    if (first) {
+      first.#followers += 1;
+      this.#first = first;
+      return;
+    }
     this.#chat = chat;
     this.#queuedMs = this.#elapsedMs;
+    underWay.set(chat.id, this);
+    history?.recordArrival(this.#command.provider);
   }
 
   /**
-   * The chat goes on without its request: what that fails with is not its end. It ends as this wait does, which rejects if the queue did not
-   * take its job; another one has it if it was `joined`. Resolves then.
+   * The chat goes on without its request: what that fails with is not its end. It ends as this wait does: without an outcome its deadline has
+   * passed, it rejects if the queue did not take the job, and if it was `joined` another request waits in the background. Resolves then.
    */
   async follow(wait: Promise<Outcome | 'joined' | undefined>): Promise<void> {
     this.#isDetached = true;
     try {
       const outcome = await wait;
-      if (outcome !== 'joined') this.settle(outcome);
+      if (outcome === 'joined') this.#leave('cancelled');
+      else if (outcome === undefined) this.#leave('timeout');
+      else this.settle(outcome);
     } catch {
-      this.#record('queue_unavailable');
+      this.#leave('queue_unavailable');
     }
   }
 
@@ -76,16 +106,22 @@ export class ChatEnding {
     this.#isOver = true;
   }
 
-  /** Without an outcome its deadline has passed. */
-  settle(outcome: Outcome | undefined): void {
-    if (outcome === undefined) this.#record('timeout');
-    else this.#record(outcome.kind === 'failed' ? outcome.code : outcome.kind, outcome);
+  /** The chat has ended, for all who follow it. */
+  settle(outcome: Outcome): void {
+    this.#first.#record(outcome.kind === 'failed' ? outcome.code : outcome.kind, outcome);
   }
 
-  #fail(error: unknown): void {
+  /** The request has failed, and with it the chat unless others follow it. */
+  fail(error: unknown): void {
     if (this.#isDetached) return;
-    if (this.#command.signal.aborted) this.#record('cancelled');
-    else this.#record(error instanceof Failure ? error.code : 'internal');
+    if (this.#command.signal.aborted) this.#leave('cancelled');
+    else this.#leave(error instanceof Failure ? error.code : 'internal');
+  }
+
+  /** What the last request saw that followed the chat is its end. */
+  #leave(code: RequestCode): void {
+    this.#first.#followers -= 1;
+    if (this.#first.#followers === 0) this.#first.#record(code);
   }
 
   get #elapsedMs(): number {
@@ -95,10 +131,13 @@ export class ChatEnding {
   #record(code: RequestCode, outcome?: Outcome): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    const { history, underWay } = this.#deps;
+    if (this.#chat) underWay.delete(this.#chat.id);
+    else history?.recordArrival(this.#command.provider);
     const { requestId, user, userName = user, provider, stream } = this.#command;
     const model = outcome && isCompletion(outcome) ? outcome.model : this.#command.model;
     const endedMs = this.#elapsedMs;
-    this.#history?.recordEnd({
+    history?.recordEnd({
       id: this.#chat?.id ?? requestId,
       user: userName,
       provider,

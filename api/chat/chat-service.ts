@@ -12,7 +12,7 @@ import {
   type ResolvedChat,
   toNewJob,
 } from './chat-command.js';
-import { ChatEnding, type ChatHistory } from './chat-history.js';
+import { type ChatEnding, ChatEndings, type ChatHistory } from './chat-history.js';
 import { statusOf, toCompletion } from './chat-result.js';
 import { type Admission, clockMarginMs } from './idempotent-entry.js';
 import type { JobClient } from './jobs/job-client.js';
@@ -62,15 +62,17 @@ const finalReadMs = 25;
 export class ChatService {
   readonly #deps: ChatServiceDeps;
   readonly #now: () => number;
+  readonly #endings: ChatEndings;
 
   constructor(deps: ChatServiceDeps) {
     this.#deps = deps;
+    this.#endings = new ChatEndings(deps.history);
     this.#now = deps.now ?? Date.now;
   }
 
   /** The command's reply, at the latest when the caller stops waiting. Throws a `Failure` for everything expected. */
   async createChat(command: ChatCommand): Promise<ChatReply> {
-    return ChatEnding.watch(command, this.#deps.history, (ending) => this.#createChat(command, ending));
+    return this.#endings.watch(command, (ending) => this.#createChat(command, ending));
   }
 
   async #createChat(command: ChatCommand, ending: ChatEnding): Promise<ChatReply> {

@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChatCommand, ResolvedChat } from '../../../api/chat/chat-command.js';
-import { ChatEnding } from '../../../api/chat/chat-history.js';
+import { type ChatEnding, ChatEndings } from '../../../api/chat/chat-history.js';
 import { Failure } from '../../../shared/failures.js';
 import type { RecentRequest } from '../../../shared/history.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { promptCanary as canary } from '../../support/canaries.js';
 
+let endings: ChatEndings;
 let ended: RecentRequest[];
 let arrivals: string[];
 const history = {
@@ -26,6 +27,7 @@ const ok: Outcome = { kind: 'ok', text: canary, model: 'gpt-4', ...times };
 beforeEach(() => {
   ended = [];
   arrivals = [];
+  endings = new ChatEndings(history);
   vi.useFakeTimers({ now: 1_000_000, toFake: ['Date', 'performance'] });
 });
 afterEach(() => {
@@ -33,15 +35,46 @@ afterEach(() => {
 });
 
 /** Queued 150 ms after its request came, and over after three seconds more. */
-const watch = (outcome: Outcome | undefined, own: Partial<ChatCommand> = {}, queued = chat) =>
-  ChatEnding.watch(command(own), history, async (ending) => {
+const watch = (outcome: Outcome | undefined, own: Partial<ChatCommand> = {}) =>
+  endings.watch(command(own), async (ending) => {
     vi.advanceTimersByTime(50);
-    ending.recordQueued(queued);
+    ending.recordQueued(chat);
     vi.advanceTimersByTime(3000);
-    ending.settle(outcome);
+    if (outcome) ending.settle(outcome);
+    else await ending.follow(Promise.resolve(undefined));
   });
 
-describe('ChatEnding', () => {
+/** A request whose chat is under way: the test says what becomes of it. */
+function request(own: Partial<ChatCommand> = {}) {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let ending: ChatEnding | undefined;
+  const watched = endings
+    .watch(command(own), (its) => {
+      ending = its;
+      its.recordQueued(chat);
+      return promise;
+    })
+    .catch(() => undefined);
+  return {
+    settle: async (outcome: Outcome) => {
+      ending?.settle(outcome);
+      resolve();
+      await watched;
+    },
+    fail: async (error: unknown) => {
+      reject(error);
+      await watched;
+    },
+    /** Its caller leaves, or does not wait; the chat goes on. */
+    leave: async (wait: Promise<Outcome | 'joined' | undefined>) => {
+      void ending?.follow(wait);
+      reject(new Failure('timeout'));
+      await watched;
+    },
+  };
+}
+
+describe('ChatEndings', () => {
   it('records when a chat came, was queued, begun, answered and ended, and none of its texts', async () => {
     const usage = { inputTokens: 3, outputTokens: 4 };
     const sink = {} as NonNullable<ChatCommand['stream']>;
@@ -111,32 +144,83 @@ describe('ChatEnding', () => {
 
   it('records what was refused before it was queued, and a caller who left as cancelled', async () => {
     const refuse = (own: Partial<ChatCommand>, error: unknown) =>
-      ChatEnding.watch(command(own), history, () => Promise.reject(error)).catch(() => undefined);
+      endings.watch(command(own), () => Promise.reject(error)).catch(() => undefined);
     await refuse({}, new Failure('overloaded'));
     await refuse({ signal: left.signal }, new Failure('timeout'));
     await refuse({}, new TypeError('x'));
     expect(ended.map(({ code }) => code)).toEqual(['overloaded', 'cancelled', 'internal']);
     expect(ended[0]).toMatchObject({ attempts: [], endedMs: 100 });
     expect(ended[0]).not.toHaveProperty('queuedMs');
+    expect(arrivals).toHaveLength(3);
   });
 
-  it('records the end of a chat that goes on without its request, once', async () => {
-    const run = (wait: Promise<Outcome | 'joined' | undefined>) =>
-      ChatEnding.watch(command(), history, async (ending) => {
-        ending.recordQueued(chat);
-        void ending.follow(wait);
-        throw new Failure('timeout');
-      }).catch(() => undefined);
-    await run(Promise.resolve(ok));
-    await run(Promise.resolve('joined'));
-    await run(Promise.reject(new Error('not added')));
-    await vi.waitFor(() => expect(ended).toHaveLength(2));
-    expect(ended.map(({ code }) => code)).toEqual(['ok', 'queue_unavailable']);
+  it.each<[string, () => Promise<Outcome | undefined>, string]>([
+    ['as it ends', async () => ok, 'ok'],
+    ['at its deadline', async () => undefined, 'timeout'],
+    ['when the queue did not take it', () => Promise.reject(new Error('not added')), 'queue_unavailable'],
+  ])('records the end of a chat that goes on without its request, once, %s', async (_, wait, code) => {
+    await request().leave(wait());
+    await vi.waitFor(() => expect(ended.map((each) => each.code)).toEqual([code]));
+    expect(arrivals).toHaveLength(1);
   });
 
-  it('records nothing of what had ended before its request, nor long names', async () => {
-    await ChatEnding.watch(command(), history, async (ending) => ending.forget());
+  it('records what several requests join as one chat, with the times of the first', async () => {
+    const first = request();
+    vi.advanceTimersByTime(1000);
+    const second = request({ requestId: 'second', elapsedMs: 0 });
+    expect(arrivals).toHaveLength(1);
+    vi.advanceTimersByTime(1000);
+    await second.settle(ok);
+    await first.settle(ok);
+    expect(ended).toMatchObject([{ id: 'id', code: 'ok', queuedMs: 100, startedMs: 400, endedMs: 2100 }]);
+    expect(arrivals).toHaveLength(1);
+  });
+
+  it.each([
+    ['the one that joined', 'the first'],
+    ['the first', 'the one that joined'],
+  ])('records the end once when %s waits in the background and %s leaves after it', async (background) => {
+    const requests = [request(), request({ requestId: 'second' })];
+    const [waiting, leaving] = background === 'the first' ? requests : requests.toReversed();
+    const { promise, resolve } = Promise.withResolvers<Outcome>();
+    await waiting?.leave(promise);
+    await leaving?.leave(Promise.resolve('joined'));
+    expect([arrivals.length, ended.length]).toEqual([1, 0]);
+    resolve(ok);
+    await vi.waitFor(() => expect(ended.map(({ code }) => code)).toEqual(['ok']));
+    expect(arrivals).toHaveLength(1);
+  });
+
+  it('does not take for the end of a chat what only one of its requests fails with', async () => {
+    const [first, second, third] = [request(), request({ requestId: '2' }), request({ requestId: '3' })];
+    await second.fail(new Failure('queue_unavailable'));
+    await third.leave(Promise.resolve(undefined));
     expect(ended).toEqual([]);
+    await first.settle(ok);
+    expect(ended).toMatchObject([{ id: 'id', code: 'ok' }]);
+    await Promise.all([request(), request()].map((one) => one.fail(new Failure('queue_unavailable'))));
+    expect(ended.map(({ code }) => code)).toEqual(['ok', 'queue_unavailable']);
+    expect(arrivals).toHaveLength(2);
+  });
+
+  it('records as one more what a request finds under way that another one has seen the end of', async () => {
+    const first = request();
+    await first.settle(ok);
+    await request({ requestId: 'late' }).leave(Promise.resolve('joined'));
+    expect([arrivals.length, ended.length]).toEqual([2, 2]);
+  });
+
+  it('records neither arrival nor end of what had ended before its request, whatever becomes of that', async () => {
+    await endings.watch(command(), async (ending) => ending.forget());
+    const replay = endings.watch(command({ signal: left.signal }), async (ending) => {
+      ending.forget();
+      throw new Failure('timeout');
+    });
+    await expect(replay).rejects.toThrow();
+    expect([arrivals, ended]).toEqual([[], []]);
+  });
+
+  it('records no long names', async () => {
     await watch({ ...ok, model: 'x'.repeat(10_000) });
     expect(ended[0]?.model).toHaveLength(200);
   });
@@ -145,15 +229,12 @@ describe('ChatEnding', () => {
     vi.useRealTimers();
     const one = async () => {
       const startedAt = performance.now();
+      const unread = new ChatEndings({ recordArrival: () => {}, recordEnd: () => {} });
       for (let n = 0; n < 1000; n += 1)
-        await ChatEnding.watch(
-          command(),
-          { recordArrival: () => {}, recordEnd: () => {} },
-          async (ending) => {
-            ending.recordQueued(chat);
-            ending.settle(ok);
-          },
-        );
+        await unread.watch(command(), async (ending) => {
+          ending.recordQueued(chat);
+          ending.settle(ok);
+        });
       return performance.now() - startedAt;
     };
     const runs = [await one(), await one(), await one(), await one()];

@@ -20,10 +20,16 @@ let adding: PromiseWithResolvers<void>;
 let pendingReplies: PendingReplies;
 let chatService: ChatService;
 let client: AbortController;
+/** What operators see. */
+let recorded: string[];
+/** How the stored chat had ended. */
+let endedBefore: Outcome | undefined;
 
 beforeEach(() => {
   asked = [];
   added = [];
+  recorded = [];
+  endedBefore = undefined;
   adding = Promise.withResolvers();
   pendingReplies = new PendingReplies();
   client = new AbortController();
@@ -50,14 +56,19 @@ beforeEach(() => {
     timeoutMs: 60_000,
     maxMs: 60_000,
     maxStreamMs: 60_000,
+    history: {
+      recordArrival: () => void recorded.push('arrival'),
+      recordEnd: ({ id, code }) => void recorded.push(`${id} ${code}`),
+    },
   });
 });
 
-/** Every command for a stored chat creates one. */
+/** There is one stored chat, which the first command creates. */
 const storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'> = {
-  open: async ({ requestId }, { deadline, admit }) => {
+  open: async (_, { deadline, admit }) => {
     const current = await admit();
-    return { chat: { id: requestId, deadline, expiresAt: deadline + 1, current } };
+    const chat = { id: 'one', deadline, expiresAt: deadline + 1, current };
+    return { chat, ...(endedBefore && { outcome: endedBefore }) };
   },
   cancelUnconfirmed: ({ owner, id }) => void asked.push(`cancel unconfirmed ${id} of ${owner.name}`),
 };
@@ -275,5 +286,41 @@ describe('createChat, of a stored chat', () => {
     expect(await ask({ storeOptions: isAsync, waitMs: 20 })).toMatchObject({ kind: 'accepted' });
     await end();
     nothingIsLeft();
+  });
+
+  it.each([
+    ['both wait for it', storeOptions, storeOptions],
+    ['the first does not wait', isAsync, storeOptions],
+    ['the second does not wait', storeOptions, isAsync],
+    ['neither waits', isAsync, isAsync],
+  ])('records that it came and ended, once, when two requests are for it and %s', async (_, one, two) => {
+    adding.resolve();
+    const answers = [ask({ storeOptions: one }), ask({ requestId: 'two', storeOptions: two })];
+    await turn();
+    expect(recorded).toEqual(['arrival']);
+    pendingReplies.settle('one', ok);
+    await Promise.all(answers);
+    await turn();
+    expect(recorded).toEqual(['arrival', 'one ok']);
+  });
+
+  it('records its end although the request that it came with leaves while another one does not wait', async () => {
+    adding.resolve();
+    const first = ask({ storeOptions });
+    await ask({ requestId: 'two', storeOptions: isAsync, signal: new AbortController().signal });
+    client.abort();
+    await expect(first).rejects.toEqual(timeout);
+    await turn();
+    expect(recorded).toEqual(['arrival']);
+    pendingReplies.settle('one', ok);
+    await turn();
+    expect(recorded).toEqual(['arrival', 'one ok']);
+    nothingIsLeft();
+  });
+
+  it('records nothing of one that had ended before', async () => {
+    endedBefore = ok;
+    expect(await ask({ storeOptions })).toEqual({ kind: 'completed', completion: ok });
+    expect(recorded).toEqual([]);
   });
 });
