@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import type { PostStore } from '../../db/posts/post-store.js';
+import type { PostStore, SummaryPage } from '../../db/posts/post-store.js';
 import type { PostSummary } from '../../db/posts/post-summaries.js';
 import {
   type Blog,
@@ -14,7 +14,7 @@ import {
 import { type Page, policyOf } from './page-layout.js';
 import { sendPage } from './page-response.js';
 import { postPath } from './post-address.js';
-import { nextQuery, type PostQuery, toCursor, toPostFilter } from './post-query.js';
+import { nextQuery, type PostQuery, toCursor, toNewerCursor, toPostFilter } from './post-query.js';
 import { negotiatedHeaders } from './post-representations.js';
 import { escapeHtml } from './rendering/markdown.js';
 import { excerptOfMarkdown } from './rendering/markdown-excerpt.js';
@@ -32,9 +32,11 @@ export async function sendIndex(
   // The generated check has put the default of the JSON list where there was no limit.
   const isLimited = request.query.limit !== undefined;
   const query = present({ tag, author, q, cursor, limit: isLimited ? limit : undefined });
-  const page = await posts.summaries(toPostFilter({ limit: postsPerPage, ...query }, { drafts: false }));
-  const older = page.next ? nextQuery(query, toCursor(page.next)) : undefined;
-  sendPage(request, indexPage(blog, { query, posts: page.posts, older }), negotiatedHeaders(request));
+  const filter = toPostFilter({ limit: postsPerPage, ...query }, { drafts: false });
+  const page = await posts.summaries(filter);
+  const index = { query, leadsBack: filter.before !== undefined, posts: page.posts };
+  const html = indexPage(blog, { ...index, ...neighboursOf(page, { query, limit: filter.limit }) });
+  sendPage(request, html, negotiatedHeaders(request));
   // For the document only: the answer has already been sent.
   return [];
 }
@@ -46,22 +48,48 @@ const present = (values: { [Name in keyof IndexQuery]: IndexQuery[Name] | undefi
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
 /** What a page of the index shows. */
-interface PostIndex {
+interface PostIndex extends NeighbourPages {
   /** What the posts were asked for. */
   query: IndexQuery;
+  /** Whether its address leads from older posts to newer ones: other addresses have the same posts. */
+  leadsBack: boolean;
   posts: readonly PostSummary[];
-  /** Query of the page with older posts; undefined on the last one. */
+}
+
+/** Queries of the pages beside a page; undefined where there are no more posts. */
+interface NeighbourPages {
+  newer: string | undefined;
   older: string | undefined;
 }
 
+/** The pages beside one: that with the newest posts has the address of the index itself, however many they are. */
+function neighboursOf(
+  { ends, beyond }: SummaryPage,
+  { query, limit }: { query: IndexQuery; limit: number },
+): NeighbourPages {
+  if (!ends) return { newer: undefined, older: undefined };
+  const newerOnes = beyond.newer > limit ? nextQuery(query, toNewerCursor(ends.newest)) : newestQuery(query);
+  return {
+    newer: beyond.newer > 0 ? newerOnes : undefined,
+    older: beyond.older ? nextQuery(query, toCursor(ends.oldest)) : undefined,
+  };
+}
+
+/** The query of the page with the newest posts. */
+const newestQuery = ({ cursor: _, ...filters }: IndexQuery): string =>
+  new URLSearchParams(
+    Object.entries(filters).map(([name, value]): [string, string] => [name, String(value)]),
+  ).toString();
+
 /** The page of a list of posts, newest first, with a search box. */
-function indexPage(blog: Blog, { query, posts, older }: PostIndex): Page {
+function indexPage(blog: Blog, index: PostIndex): Page {
+  const { query, posts } = index;
   const heading = headingOf(blog, query);
   const html = layOutBlogPage(blog, {
     title: heading,
-    head: headOf(blog, query, heading),
+    head: headOf(blog, index, heading),
     main: `<h1 dir="auto">${escapeHtml(heading)}</h1>
-${searchBox(blog, query.q)}${posts.length === 0 ? `<p${inEnglish(blog)}>${nothing(query)}</p>\n` : listOf(blog, posts)}${pager(blog, query, older)}`,
+${searchBox(blog, query.q)}${posts.length === 0 ? `<p${inEnglish(blog)}>${nothing(index)}</p>\n` : listOf(blog, posts)}${pager(blog, index)}`,
   });
   return { html, csp: policyOf(['none'], { formAction: "'self'" }) };
 }
@@ -75,9 +103,10 @@ function headingOf(blog: Blog, { tag, author, q }: IndexQuery): string {
   return filters.join(', ') || blog.title;
 }
 
-/** Search results change and are endless; the canonical address of every other page is its own. */
-function headOf(blog: Blog, { q, limit: _, ...query }: IndexQuery, heading: string): string[] {
-  if (q?.trim()) return [noIndex];
+/** Search results change and are endless, and pages that lead back repeat others; the canonical address of every other page is its own. */
+function headOf(blog: Blog, { query: asked, leadsBack }: PostIndex, heading: string): string[] {
+  const { q, limit: _, ...query } = asked;
+  if (q?.trim() || leadsBack) return [noIndex];
   const url = `${blog.baseUrl}/blogs`;
   const own = new URLSearchParams(query).toString();
   const canonical = own === '' ? url : `${url}?${own}`;
@@ -100,8 +129,11 @@ const searchBox = (
 </form>
 `;
 
-const nothing = ({ cursor, tag, author, q }: IndexQuery): string =>
-  tag || author || q?.trim() ? 'Nothing was found.' : `There are no ${cursor ? 'older ' : ''}posts.`;
+function nothing({ query: { cursor, tag, author, q }, leadsBack }: PostIndex): string {
+  if (tag || author || q?.trim()) return 'Nothing was found.';
+  if (cursor === undefined) return 'There are no posts.';
+  return `There are no ${leadsBack ? 'newer' : 'older'} posts.`;
+}
 
 function listOf(blog: Blog, posts: readonly PostSummary[]): string {
   return `<ol class="posts">\n${posts.map((post) => `<li>\n${itemOf(blog, post)}</li>\n`).join('')}</ol>\n`;
@@ -116,17 +148,19 @@ function itemOf(blog: Blog, post: PostSummary): string {
 ${text === '' ? '' : `<p dir="auto">${escapeHtml(text)}</p>\n`}${tagList(blog, post.tags)}`;
 }
 
-function pager(blog: Blog, { cursor, ...filters }: IndexQuery, older: string | undefined): string {
-  const newest = new URLSearchParams(
-    Object.entries(filters).map(([name, value]): [string, string] => [name, String(value)]),
-  ).toString();
+function pager(blog: Blog, { query, newer, older }: PostIndex): string {
+  const newest = newestQuery(query);
   const links = [
-    ...(cursor === undefined ? [] : [`<a href="${escapeHtml(indexPath(blog, newest))}">Newest posts</a>`]),
-    ...(older === undefined
+    ...(query.cursor === undefined || newer === newest
       ? []
-      : [`<a rel="next" href="${escapeHtml(indexPath(blog, older))}">Older posts</a>`]),
+      : [pageLink(indexPath(blog, newest), 'Newest posts')]),
+    ...(newer === undefined ? [] : [pageLink(indexPath(blog, newer), 'Newer posts', ' rel="prev"')]),
+    ...(older === undefined ? [] : [pageLink(indexPath(blog, older), 'Older posts', ' rel="next"')]),
   ];
   return links.length === 0
     ? ''
     : `<nav class="pages" aria-label="Pages"${inEnglish(blog)}>${links.join(' ')}</nav>\n`;
 }
+
+const pageLink = (href: string, text: string, relation = ''): string =>
+  `<a${relation} href="${escapeHtml(href)}">${text}</a>`;

@@ -14,7 +14,7 @@ export interface PostQuery {
    * @default 100
    */
   limit?: number;
-  /** Where to continue: `next` of the previous page, or the `cursor` in its `Link`. */
+  /** Where to continue: `next` of the previous page, or the `cursor` in its `Link`; that of a link "Newer posts" leads back. */
   cursor?: string;
   /** Only posts with this tag. */
   tag?: string;
@@ -49,18 +49,17 @@ const defaultLimit = 100;
 /** The filter that a checked query describes. A blank `q` filters nothing. */
 export function toPostFilter(query: PostQuery, { drafts }: { drafts: boolean }): PostFilter {
   const { limit = defaultLimit, cursor, tag, author, q } = query;
-  const after = cursor === undefined ? undefined : fromCursor(cursor);
   return {
     limit,
     drafts,
-    ...(after && { after }),
+    ...(cursor !== undefined && fromCursor(cursor)),
     ...(tag !== undefined && { tag }),
     ...(author !== undefined && { author }),
     ...(q !== undefined && !isBlank(q) && { search: q }),
   };
 }
 
-/** The query string of the next page: the same parameters, with its cursor. */
+/** The query string of another page: the same parameters, with its cursor. */
 export function nextQuery({ cursor: _, ...query }: PostQuery, next: string): string {
   const parameters = Object.entries(query).flatMap(([name, value]): [string, string][] =>
     value && Object.hasOwn(postQuery.shape, name) ? [[name, String(value)]] : [],
@@ -68,18 +67,27 @@ export function nextQuery({ cursor: _, ...query }: PostQuery, next: string): str
   return new URLSearchParams([...parameters, ['cursor', next]]).toString();
 }
 
-/** The opaque text for a position in the list. */
-export const toCursor = ({ sortedAt, id }: Position): string =>
-  Buffer.from(`${sortedAt.getTime()}.${id}`).toString('base64url');
+/** The opaque text for the older posts after a position in the list. */
+export const toCursor = (position: Position): string => encodeCursor(position, '');
 
-const positionPattern = /^(-?\d{1,15})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+/** The opaque text for the newer posts before a position in the list. */
+export const toNewerCursor = (position: Position): string => encodeCursor(position, newer);
 
-function fromCursor(cursor: string): Position | undefined {
-  const [, milliseconds, id] =
-    positionPattern.exec(Buffer.from(cursor, 'base64url').toString('latin1')) ?? [];
+/** Before the position in a cursor that leads back. */
+const newer = 'newer.';
+
+const encodeCursor = ({ sortedAt, id }: Position, direction: string): string =>
+  Buffer.from(`${direction}${sortedAt.getTime()}.${id}`).toString('base64url');
+
+const cursorPattern = /^(newer\.|)(-?\d{1,15})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+
+function fromCursor(cursor: string): Pick<PostFilter, 'after' | 'before'> | undefined {
+  const [, direction = '', milliseconds, id] =
+    cursorPattern.exec(Buffer.from(cursor, 'base64url').toString('latin1')) ?? [];
   if (milliseconds === undefined || id === undefined) return undefined;
   const position = { sortedAt: new Date(Number(milliseconds)), id };
   // This server writes no other spelling of a position, and no year that SQL writes differently.
   const year = position.sortedAt.getUTCFullYear();
-  return year >= 1 && year <= 9999 && toCursor(position) === cursor ? position : undefined;
+  if (year < 1 || year > 9999 || encodeCursor(position, direction) !== cursor) return undefined;
+  return direction === newer ? { before: position } : { after: position };
 }

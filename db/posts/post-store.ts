@@ -15,10 +15,30 @@ import {
   whyUnchanged,
 } from './post-changes.js';
 import { findFirst, insertPost, type PostFields, type PostRequest, toValues } from './post-creation.js';
-import { isSearch, type Position, type PostFilter, selectNewest, selectPage } from './post-lists.js';
+import {
+  endsOf,
+  isSearch,
+  type Neighbours,
+  type PageEnds,
+  type Position,
+  type PostFilter,
+  selectNeighbours,
+  selectNewest,
+  selectPage,
+} from './post-lists.js';
 import { buildOnce, isPublished, type PostVersion, postColumns, toPost } from './post-rows.js';
 import { type PostSummary, selectSummaries, toSummary } from './post-summaries.js';
 import { slugAsGiven, slugOfTitle } from './slug.js';
+
+/** A page of what people read, and what its list has beyond it. */
+export interface SummaryPage {
+  posts: PostSummary[];
+  /** Undefined where there are no posts. */
+  ends: PageEnds | undefined;
+  beyond: Neighbours;
+}
+
+const purposeOf = (filter: PostFilter) => (isSearch(filter) ? 'search' : 'request');
 
 /** Each attempt has another fallback slug, so that the second is nearly always the last. */
 const maxCreationAttempts = 3;
@@ -81,25 +101,32 @@ export class PostStore {
     return undefined;
   }
 
-  /** Published posts without their whole contents, newest first; `next` is undefined on the last page alone. */
-  async summaries(
-    filter: Omit<PostFilter, 'drafts'>,
-  ): Promise<{ posts: PostSummary[]; next: Position | undefined }> {
-    const published = { ...filter, drafts: false };
-    const purpose = isSearch(published) ? 'search' : 'request';
-    const rows = await this.#database.run((db) => selectSummaries(db, published), purpose);
-    const last = rows[filter.limit - 1];
-    const next = rows.length > filter.limit && last ? { sortedAt: last.sortedAt, id: last.id } : undefined;
-    return { posts: rows.slice(0, filter.limit).map(toSummary), next };
+  /** Published posts without their whole contents, newest first. */
+  async summaries(asked: Omit<PostFilter, 'drafts'>): Promise<SummaryPage> {
+    const filter = { ...asked, drafts: false };
+    const statements = this.#database.withSharedDeadline();
+    const found = await statements.run((db) => selectSummaries(db, filter), purposeOf(filter));
+    const rows = found.slice(0, filter.limit);
+    if (filter.before) rows.reverse();
+    const ends = endsOf(rows, filter);
+    const isNewest = !filter.after && !filter.before;
+    const beyond =
+      isNewest || !ends
+        ? { newer: 0, older: found.length > filter.limit }
+        : await statements.run((db) => selectNeighbours(db, filter, ends), purposeOf(filter));
+    return { posts: rows.map(toSummary), ends, beyond };
   }
 
   /** Newest first. A page of long posts has fewer than asked for; `next` is undefined on the last page alone. */
   async list(filter: PostFilter): Promise<{ posts: Post[]; next: Position | undefined }> {
-    const purpose = isSearch(filter) ? 'search' : 'request';
-    const rows = await this.#database.run((db) => selectPage(db, filter), purpose);
-    const last = rows.at(-1);
-    const next = last?.more ? { sortedAt: last.sortedAt, id: last.id } : undefined;
-    return { posts: rows.map(toPost), next };
+    const statements = this.#database.withSharedDeadline();
+    const rows = await statements.run((db) => selectPage(db, filter), purposeOf(filter));
+    const ends = endsOf(rows, filter);
+    const isLeadingOn =
+      filter.before && ends
+        ? (await statements.run((db) => selectNeighbours(db, filter, ends), purposeOf(filter))).older
+        : rows.at(-1)?.more === true;
+    return { posts: rows.map(toPost), next: isLeadingOn ? ends?.oldest : undefined };
   }
 
   /** The newest published posts without their contents, newest first. */

@@ -1,7 +1,7 @@
 import type { Drizzle } from '../database/connections.js';
-import { and, desc, sql } from '../database/drizzle.js';
+import { and, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
-import { conditionsOf, isSearch, type PostFilter } from './post-lists.js';
+import { conditionsOf, isSearch, orderOf, type PostFilter } from './post-lists.js';
 
 /** A published post as a list for people shows it. */
 export interface PostSummary {
@@ -25,13 +25,13 @@ const summaryColumns = {
   sortedAt: posts.sortedAt,
 };
 
-/** One page and the post after it, if there is one; prepared where `selectPage` is, for the same reason. */
+/** One page, from its place on, and the post after it, if there is one; prepared where `selectPage` is, for the same reason. */
 export function selectSummaries(db: Drizzle, filter: PostFilter) {
   const page = db
     .select(summaryColumns)
     .from(posts)
     .where(and(...conditionsOf(filter)))
-    .orderBy(desc(posts.sortedAt), desc(posts.id))
+    .orderBy(...orderOf(filter))
     .limit(filter.limit + 1);
   return isSearch(filter) ? page : page.prepare('post-summaries').execute();
 }

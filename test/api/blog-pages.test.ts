@@ -24,8 +24,10 @@ const create = async (body: object): Promise<Post> => {
 const patch = (post: Post, body: object) =>
   blog.call({ method: 'PATCH', path: `/${post.id}`, token: 'writer', body });
 const linksIn = (html: string) => [...html.matchAll(/<h2[^>]*><a href="([^"]*)"/g)].map(([, href]) => href);
-const nextIn = (html: string) =>
-  /<a rel="next" href="\/base\/blogs([^"]*)"/.exec(html)?.[1]?.replaceAll('&amp;', '&');
+const queryOf = (relation: string, html: string) =>
+  new RegExp(`<a rel="${relation}" href="/base/blogs([^"]*)"`).exec(html)?.[1]?.replaceAll('&amp;', '&');
+const nextIn = (html: string) => queryOf('next', html);
+const previousIn = (html: string) => queryOf('prev', html);
 
 describe('the index', () => {
   const tag = 'walrus & <co>';
@@ -64,11 +66,54 @@ describe('the index', () => {
     for (let n = 0; path !== undefined && n < 5; n++) {
       const { text } = await page(path);
       seen.push(...linksIn(text));
-      if (n > 0)
+      if (n > 1)
         expect(text).toContain('<a href="/base/blogs?tag=walrus+%26+%3Cco%3E&amp;limit=10">Newest posts</a>');
       path = nextIn(text);
     }
     expect(seen).toEqual(paths());
+  });
+
+  it('leads back the way it came, to the index itself', async () => {
+    const [pages, queries] = [[(await page(`${tagged}&limit=6`)).text], ['?tag=walrus+%26+%3Cco%3E&limit=6']];
+    expect(previousIn(pages[0] ?? '')).toBeUndefined();
+    for (let next = nextIn(pages[0] ?? ''); next !== undefined; next = nextIn(pages.at(-1) ?? '')) {
+      queries.push(next);
+      pages.push((await page(next)).text);
+    }
+    expect(pages).toHaveLength(4);
+    let back = pages.at(-1) ?? '';
+    for (const before of pages.slice(0, -1).reverse()) {
+      const query = previousIn(back) ?? '';
+      back = (await page(query)).text;
+      expect(linksIn(back)).toEqual(linksIn(before));
+      expect(nextIn(back)).toBe(nextIn(before));
+      if (before === pages[0]) expect(query).toBe(queries[0]);
+      else expect(back).toContain('<meta name="robots" content="noindex">');
+    }
+    expect(back).not.toMatch(/Newe(r|st) posts/);
+  });
+
+  it('leads back to the same page and then to what was added meanwhile', async () => {
+    const old: Post[] = [];
+    for (let n = 0; n < 6; n++) old.unshift(await create({ tags: ['tide'] }));
+    const links = (some: Post[]) => some.map(({ slug }) => `/base/blogs/${slug}`);
+    const first = await page('?tag=tide&limit=3');
+    const added: Post[] = [];
+    for (let n = 0; n < 4; n++) added.unshift(await create({ tags: ['tide'] }));
+    const second = await page(nextIn(first.text));
+    const again = await page(previousIn(second.text));
+    expect(linksIn(again.text)).toEqual(linksIn(first.text));
+    const newer = await page(previousIn(again.text));
+    expect(linksIn(newer.text)).toEqual(links(added.slice(1)));
+    expect(previousIn(newer.text)).toBe('?tag=tide&limit=3');
+    expect(linksIn((await page(previousIn(newer.text))).text)).toEqual(links(added.slice(0, 3)));
+    // What leads back is also a cursor of the list in JSON.
+    const { posts, headers } = await blog.call({ path: previousIn(second.text) ?? '' });
+    expect(posts).toEqual(old.slice(0, 3));
+    expect(headers.get('link')).toMatch(/^<[^>]*>; rel="next"$/);
+    for (const { id } of old.slice(3)) await blog.call({ method: 'DELETE', path: `/${id}`, token: 'writer' });
+    const empty = await page(nextIn(first.text));
+    expect(linksIn((await page(previousIn(empty.text))).text)).toEqual(linksIn(first.text));
   });
 
   it('never has a draft, whoever asks, though the list in JSON has them for who may write', async () => {

@@ -85,6 +85,11 @@ async function planOf(act: () => Promise<unknown>): Promise<PlanNode[]> {
   return explain(statement, 'analyze, buffers off');
 }
 
+/** Where a second statement finds out what lies beyond a page. */
+async function planOfFirst(act: () => Promise<unknown>): Promise<PlanNode[]> {
+  return explain((await sentBy(act))[0], 'analyze, buffers off');
+}
+
 async function explain(statement: Statement | undefined, options: string): Promise<PlanNode[]> {
   const { text = '', values = [] } = statement ?? {};
   const rows = await client.unsafe(`explain (${options}, format json) ${text}`, values as string[]);
@@ -143,6 +148,27 @@ describe('the lists', () => {
     const plan = await planOf(() => list(deep));
     expect(maxRead(plan)).toBe(maxRead(await planOf(() => list(filter))));
     expect(indexesOf(plan)).toEqual(indexesOf(await planOf(() => list(filter))));
+  });
+
+  it.each<[string, Partial<PostFilter>, string]>([
+    ['of all posts', {}, 'posts_published_newest'],
+    ['of an author', { author: 'author-7' }, 'posts_author_newest'],
+  ])('lead both ways through the same index, with what lies beyond a page: %s', async (_, filter, index) => {
+    const { after } = await placeOfPage(filter.author ? 2 : 500, filter);
+    if (!after) throw new Error('there is no such page');
+    for (const place of [{ after }, { before: after }]) {
+      const statements = await sentBy(() => store.summaries({ limit: 20, ...filter, ...place }));
+      expect(statements).toHaveLength(2);
+      for (const statement of statements) {
+        const plan = await explain(statement, 'analyze, buffers off');
+        expect(new Set(indexesOf(plan))).toEqual(new Set([index]));
+        expect(typesOf(plan)).not.toContain('Seq Scan');
+        expect(maxRead(plan)).toBeLessThanOrEqual(50);
+      }
+    }
+    const back = await planOfFirst(() => list({ ...filter, before: after }));
+    expect(indexesOf(back)).toEqual([index]);
+    expect(maxRead(back)).toBeLessThanOrEqual(150);
   });
 
   it('need no sorting where an index has the order', async () => {

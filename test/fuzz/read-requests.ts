@@ -50,7 +50,7 @@ const parameter: fc.Arbitrary<string> = fc.oneof(
       text.map((tag) => `tag=x${encoded(Array.from(tag).slice(0, 49).join(''))}`),
       text.map((author) => `author=${encoded(Array.from(`x${author}`).slice(0, 200).join(''))}`),
       fc.constantFrom('envelope=true', 'envelope=false'),
-      fc.constant('cursor=«cursor»'),
+      fc.constantFrom('cursor=«cursor»', 'cursor=«cursor back»'),
     ),
   },
   {
@@ -73,7 +73,7 @@ const parameter: fc.Arbitrary<string> = fc.oneof(
         .map((limit) => `limit=${limit}`),
       fc.constantFrom('1', 'yes', 'TRUE', '', 'null').map((envelope) => `envelope=${envelope}`),
       fc
-        .oneof(canary, fc.base64String(), fc.constantFrom('', 'bm9wZQ', '%00', 'LTE.'))
+        .oneof(canary, fc.base64String(), fc.constantFrom('', 'bm9wZQ', '%00', 'LTE.', 'bmV3ZXIu'))
         .map((cursor) => `cursor=${cursor}`),
       fc
         .tuple(

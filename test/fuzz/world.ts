@@ -112,7 +112,9 @@ async function writeFirstPosts(deployment: Deployment, { names, samples }: First
   }
   await create(deployment, { content: 'Holds a slug.', slug: 'taken' });
   const page = await deployment.blog('/blogs?limit=5&envelope=true');
-  names.set('cursor', ((await page.json()) as { next: string }).next);
+  const { next } = (await page.json()) as { next: string };
+  const back = Buffer.from(`newer.${Buffer.from(next, 'base64url')}`).toString('base64url');
+  names.set('cursor', next).set('cursor back', back);
   return numbers;
 }
 

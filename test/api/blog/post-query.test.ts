@@ -1,12 +1,19 @@
 import type { Request, Response } from 'express';
 import { describe, expect, it } from 'vitest';
-import { checkPostQuery, nextQuery, toCursor, toPostFilter } from '../../../api/blog/post-query.js';
+import {
+  checkPostQuery,
+  nextQuery,
+  toCursor,
+  toNewerCursor,
+  toPostFilter,
+} from '../../../api/blog/post-query.js';
 import type { ProblemError } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 
 const id = '01900000-0000-7000-8000-000000000001';
 const sortedAt = new Date('2026-11-20T12:34:56.789Z');
 const cursor = toCursor({ sortedAt, id });
+const back = toNewerCursor({ sortedAt, id });
 const encode = (text: string) => Buffer.from(text).toString('base64url');
 
 /** What is wrong with a query, or nothing. */
@@ -108,6 +115,12 @@ describe('a cursor', () => {
     expect(toPostFilter({ cursor }, { drafts: false }).after).toEqual({ sortedAt, id });
   });
 
+  it('knows which way it leads', () => {
+    expect(check(`?cursor=${back}`)).toEqual([]);
+    const filter = toPostFilter({ cursor: back }, { drafts: false });
+    expect(filter).toEqual({ limit: 100, drafts: false, before: { sortedAt, id } });
+  });
+
   it.each([
     ['the first years', '0001-01-01T00:00:00.000Z'],
     ['before 1970', '1969-12-31T23:59:59.999Z'],
@@ -133,6 +146,12 @@ describe('a cursor', () => {
     ['a year before the first', encode(`-62135596800001.${id}`)],
     ['a year after 9999', encode(`253402300800000.${id}`)],
     ['a time that no date has', encode(`999999999999999999.${id}`)],
+    ['one that leads back twice', encode(`newer.newer.${sortedAt.getTime()}.${id}`)],
+    ['one that leads nowhere', encode(`older.${sortedAt.getTime()}.${id}`)],
+    ['a direction in capitals', encode(`NEWER.${sortedAt.getTime()}.${id}`)],
+    ['a direction alone', encode('newer.')],
+    ['one that leads back from a year after 9999', encode(`newer.253402300800000.${id}`)],
+    ['a cut one that leads back', back.slice(0, -2)],
     ['SQL', encode(`0.${id}' or true--`)],
     ['NUL', encode(`0.${id}\0`)],
   ])('is not %s', (_, tampered) => {
@@ -140,15 +159,19 @@ describe('a cursor', () => {
     expect(check(`?cursor=${tampered}`)[0]?.pointer).toBe('cursor');
   });
 
-  it('is not valid with any of its characters changed, or leads to another place', () => {
-    for (let at = 0; at < cursor.length; at++) {
-      const tampered = `${cursor.slice(0, at)}${cursor[at] === 'A' ? 'B' : 'A'}${cursor.slice(at + 1)}`;
-      const errors = check(`?cursor=${tampered}`);
-      if (errors.length === 0) {
-        expect(toPostFilter({ cursor: tampered }, { drafts: false }).after).not.toEqual({ sortedAt, id });
+  it.each([cursor, back])(
+    'is not valid with any of its characters changed, or leads to another place',
+    (whole) => {
+      for (let at = 0; at < whole.length; at++) {
+        const tampered = `${whole.slice(0, at)}${whole[at] === 'A' ? 'B' : 'A'}${whole.slice(at + 1)}`;
+        const errors = check(`?cursor=${tampered}`);
+        if (errors.length === 0) {
+          const { after, before } = toPostFilter({ cursor: tampered }, { drafts: false });
+          expect(after ?? before).not.toEqual({ sortedAt, id });
+        }
       }
-    }
-  });
+    },
+  );
 });
 
 describe('toPostFilter', () => {

@@ -17,7 +17,8 @@ export async function explainQueries(url: string, seeded: Seeded): Promise<Expla
   // One connection: it is the one that holds the prepared statements.
   const client = postgres(url, { max: 1, fetch_types: false, onnotice: () => undefined });
   const db = drizzle(client, { logger: { logQuery } });
-  const database: Pick<Database, 'run'> = { run: async (query) => await query(db) };
+  const run: Database['run'] = async (query) => await query(db);
+  const database: Pick<Database, 'run' | 'withSharedDeadline'> = { run, withSharedDeadline: () => ({ run }) };
   const store = new PostStore(database as Database);
   try {
     const explanations: Explanation[] = [];

@@ -103,6 +103,32 @@ describe('list', () => {
     expect(new Set(seen).size).toBe(seen.length);
   });
 
+  it('leads back to what is right before a place, newest first, and on from there', async () => {
+    await seed(20, sql`'2026-01-01T00:00:00.120Z'`);
+    const all = await list();
+    const placed = (n: number) => ({
+      sortedAt: new Date('2026-01-01T00:00:00.120Z'),
+      id: all.posts[n]?.id ?? '',
+    });
+    const back = await list({ limit: 7, before: placed(10) });
+    expect(back).toEqual({ posts: all.posts.slice(3, 10), next: placed(9) });
+    const first = await list({ limit: 7, before: placed(3) });
+    expect(first).toEqual({ posts: all.posts.slice(0, 3), next: placed(2) });
+    expect(await list({ before: { ...placed(19), id: '00000000-0000-7000-8000-000000000000' } })).toEqual(
+      all,
+    );
+  });
+
+  it('leads back no further than a page may be long, to what is nearest', async () => {
+    const content = '漢'.repeat(262_144);
+    const ids: string[] = [];
+    for (let n = 0; n < 5; n++) ids.unshift((await make({ content })).id);
+    const oldest = (await list({ limit: 1, search: 'nothing' })).next;
+    expect(oldest).toBeUndefined();
+    const back = await list({ before: { sortedAt: new Date(0), id: ids[4] ?? '' } });
+    expect([idsOf(back.posts), back.next]).toEqual([ids.slice(2), undefined]);
+  });
+
   it('ends a page early when its posts are long, and goes on behind it', async () => {
     const content = '漢'.repeat(262_144);
     const ids: string[] = [];
@@ -165,6 +191,51 @@ describe('list', () => {
     for await (const posts of pages({ limit: 2, tag: 'a', author: 'ada', search: 'word' }))
       seen.push(...idsOf(posts));
     expect(seen).toEqual(wanted);
+  });
+});
+
+describe('summaries', () => {
+  const summaries = (filter: Partial<PostFilter>) => store.summaries({ limit: 2, ...filter });
+  const moment = sql`'2026-01-01T00:00:00Z'::timestamptz + interval '1 second' * n`;
+
+  it('have what lies beyond their page, counted as far as a page goes', async () => {
+    await seed(7, moment);
+    const first = await summaries({});
+    expect(first.beyond).toEqual({ newer: 0, older: true });
+    const second = await summaries(first.ends ? { after: first.ends.oldest } : {});
+    expect(second.beyond).toEqual({ newer: 2, older: true });
+    const third = await summaries(second.ends ? { after: second.ends.oldest } : {});
+    expect(third.beyond).toEqual({ newer: 3, older: true });
+    const again = await summaries(third.ends ? { before: third.ends.newest } : {});
+    expect(again).toEqual(second);
+    const last = await summaries(third.ends ? { after: third.ends.oldest } : {});
+    expect([last.posts.length, last.beyond]).toEqual([1, { newer: 3, older: false }]);
+  });
+
+  it('count no draft, and only what is on the list', async () => {
+    const [post, other] = [await make({ author: 'bob' }), await make({ author: 'bob' })];
+    await make({ author: 'bob', status: 'draft' });
+    await make();
+    const place = { sortedAt: new Date(post.publishedAt ?? ''), id: post.id };
+    const page = await summaries({ author: 'bob', before: place });
+    expect([idsOf(page.posts), page.beyond]).toEqual([[other.id], { newer: 0, older: true }]);
+  });
+
+  it('lead back from behind the last post, and on from before the first one', async () => {
+    await seed(3, moment);
+    const { posts } = await summaries({ limit: 3 });
+    const placed = (n: number) => ({
+      sortedAt: new Date(posts[n]?.publishedAt ?? ''),
+      id: posts[n]?.id ?? '',
+    });
+    const behind = await summaries({ after: placed(2) });
+    expect([behind.posts, behind.beyond]).toEqual([[], { newer: 3, older: false }]);
+    const last = await summaries(behind.ends ? { before: behind.ends.newest } : {});
+    expect(idsOf(last.posts)).toEqual(idsOf(posts.slice(1)));
+    const ahead = await summaries({ before: placed(0) });
+    expect([ahead.posts, ahead.beyond]).toEqual([[], { newer: 0, older: true }]);
+    const first = await summaries(ahead.ends ? { after: ahead.ends.oldest } : {});
+    expect(idsOf(first.posts)).toEqual(idsOf(posts.slice(0, 2)));
   });
 });
 
