@@ -28,13 +28,25 @@ export interface Answer<T> {
   headers: Headers;
 }
 
-/** Calls the API and parses its JSON. Throws `ApiError`; a 401 ends the session here, and the page asks to sign in. */
+/** Longer than the server takes for anything but a chat, in milliseconds. */
+const answerMs = 10_000;
+
+/**
+ * Calls the API and parses its JSON. Throws `ApiError`, `unreachable` also when the answer is not there in time; a 401 ends the session
+ * here, and the page asks to sign in.
+ */
 export async function call<T>(path: string, options: CallOptions = {}): Promise<Answer<T>> {
-  const response = await open(path, options);
-  const text = await response.text().catch((cause) => {
-    throw new ApiError(undefined, { cause });
-  });
-  return { body: text === '' ? (undefined as T) : (JSON.parse(text) as T), headers: response.headers };
+  const { signal: given } = options;
+  const limit = AbortSignal.timeout(answerMs);
+  const signal = given ? AbortSignal.any([given, limit]) : limit;
+  try {
+    const response = await open(path, { ...options, signal });
+    const text = await response.text();
+    return { body: text === '' ? (undefined as T) : (JSON.parse(text) as T), headers: response.headers };
+  } catch (cause) {
+    given?.throwIfAborted();
+    throw cause instanceof ApiError ? cause : new ApiError(undefined, { cause });
+  }
 }
 
 /** As `call`, but the caller reads the body: for streams. Throws an `AbortError` when `signal` aborts. */
