@@ -59,6 +59,7 @@ export const posts = pgTable(
     // Scanned backwards, newest first. Readers see only published posts, writers all of them.
     index('posts_published_newest').on(post.sortedAt, post.id).where(sql`status = 'published'`),
     index('posts_newest').on(post.sortedAt, post.id),
+    index('posts_drafts_newest').on(post.sortedAt, post.id).where(sql`status = 'draft'`),
     index('posts_author_newest').on(post.author, post.sortedAt, post.id),
     // With PostgreSQL's list of pending entries: without it 100,000 posts took 2,400 new ones a second instead of 4,200,
     // and were searched no faster (p99 10 ms either way); in return, one post in some thousands takes 0.3 s.
@@ -160,18 +161,23 @@ export const poolSettings = pgTable('pool_setting', {
 });
 
 /** The operators' changes of users, tokens and settings; each is written by the statement that makes the change, and never updated. */
-export const audit = pgTable('audit', {
-  id: uuid('id').primaryKey().defaultRandom(),
-  /** To the microsecond: the entries are ordered by it. */
-  at: timestamp('at', { withTimezone: true, mode: 'date' }).notNull().defaultNow(),
-  /** Account of the operating system, and its machine. */
-  actor: text('actor').notNull(),
-  action: text('action').$type<AuditAction>().notNull(),
-  /** Of the user or the token, or made from the name of the provider. */
-  targetId: uuid('target_id').notNull(),
-  /** The user's name, that of the token's owner, or the provider. */
-  targetName: text('target_name').notNull(),
-  /** Of settings: all that were set, and all that are set now. */
-  before: jsonb('before'),
-  after: jsonb('after'),
-});
+export const audit = pgTable(
+  'audit',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    /** To the microsecond: the entries are ordered by it. */
+    at: timestamp('at', { withTimezone: true, mode: 'date' }).notNull().defaultNow(),
+    /** Account of the operating system, and its machine. */
+    actor: text('actor').notNull(),
+    action: text('action').$type<AuditAction>().notNull(),
+    /** Of the user or the token, or made from the name of the provider. */
+    targetId: uuid('target_id').notNull(),
+    /** The user's name, that of the token's owner, or the provider. */
+    targetName: text('target_name').notNull(),
+    /** Of settings: all that were set, and all that are set now. */
+    before: jsonb('before'),
+    after: jsonb('after'),
+  },
+  // Scanned backwards, newest first.
+  (entry) => [index('audit_newest').on(entry.at, entry.id)],
+);

@@ -28,10 +28,10 @@ export async function sendIndex(
   checked: PostQuery,
   { blog, posts }: { blog: Blog; posts: Pick<PostStore, 'summaries'> },
 ): Promise<[]> {
-  const { tag, author, q, cursor, limit } = checked;
+  const { tag, author, q, status, cursor, limit } = checked;
   // The generated check has put the default of the JSON list where there was no limit.
   const isLimited = request.query.limit !== undefined;
-  const query = present({ tag, author, q, cursor, limit: isLimited ? limit : undefined });
+  const query = present({ tag, author, q, status, cursor, limit: isLimited ? limit : undefined });
   const filter = toPostFilter({ limit: postsPerPage, ...query }, { drafts: false });
   const page = await posts.summaries(filter);
   const index = { query, leadsBack: filter.before !== undefined, posts: page.posts };
@@ -103,10 +103,10 @@ function headingOf(blog: Blog, { tag, author, q }: IndexQuery): string {
   return filters.join(', ') || blog.title;
 }
 
-/** Search results change and are endless, and pages that lead back repeat others; the canonical address of every other page is its own. */
+/** Search results change and are endless, pages that lead back repeat others, and drafts are on none; the canonical address of every other page is its own. */
 function headOf(blog: Blog, { query: asked, leadsBack }: PostIndex, heading: string): string[] {
-  const { q, limit: _, ...query } = asked;
-  if (q?.trim() || leadsBack) return [noIndex];
+  const { q, limit: _, status, ...query } = asked;
+  if (q?.trim() || leadsBack || status === 'draft') return [noIndex];
   const url = `${blog.baseUrl}/blogs`;
   const own = new URLSearchParams(query).toString();
   const canonical = own === '' ? url : `${url}?${own}`;
@@ -129,8 +129,8 @@ const searchBox = (
 </form>
 `;
 
-function nothing({ query: { cursor, tag, author, q }, leadsBack }: PostIndex): string {
-  if (tag || author || q?.trim()) return 'Nothing was found.';
+function nothing({ query: { cursor, tag, author, q, status }, leadsBack }: PostIndex): string {
+  if (tag || author || q?.trim() || status === 'draft') return 'Nothing was found.';
   if (cursor === undefined) return 'There are no posts.';
   return `There are no ${leadsBack ? 'newer' : 'older'} posts.`;
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Position, PostFilter } from '../../db/posts/post-lists.js';
+import type { PostStatus } from '../../shared/contract.js';
 import { isBlank } from '../../shared/conversation.js';
 import { checkQuery, pageLimit } from '../http/query.js';
 import { text } from '../http/validation.js';
@@ -22,6 +23,8 @@ export interface PostQuery {
   author?: string;
   /** Only posts whose title or content matches: words, "quoted phrases", `or`, and `-` to exclude a word. */
   q?: string;
+  /** Only posts with this status. Drafts are found only by tokens that may write; for others there are none. */
+  status?: PostStatus;
   /**
    * Whether the answer is an object with the posts in `data` and the next cursor in `next`.
    * @default false
@@ -37,6 +40,7 @@ export const postQuery = z
     tag: text({ max: 50, blank: false }),
     author: text({ max: 200, blank: false }),
     q: text({ max: 500 }),
+    status: z.enum(['published', 'draft'], { error: 'must be published or draft' }),
     envelope: z.enum(['true', 'false'], { error: 'must be true or false' }),
   })
   .partial();
@@ -48,13 +52,14 @@ const defaultLimit = 100;
 
 /** The filter that a checked query describes. A blank `q` filters nothing. */
 export function toPostFilter(query: PostQuery, { drafts }: { drafts: boolean }): PostFilter {
-  const { limit = defaultLimit, cursor, tag, author, q } = query;
+  const { limit = defaultLimit, cursor, tag, author, q, status } = query;
   return {
     limit,
     drafts,
     ...(cursor !== undefined && fromCursor(cursor)),
     ...(tag !== undefined && { tag }),
     ...(author !== undefined && { author }),
+    ...(status !== undefined && { status }),
     ...(q !== undefined && !isBlank(q) && { search: q }),
   };
 }

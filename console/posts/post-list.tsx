@@ -1,20 +1,28 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Post, PostPage } from '../../shared/contract.ts';
+import type { Post, PostPage, PostStatus } from '../../shared/contract.ts';
 import { call } from '../api.ts';
 import { formatTime } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
+import {
+  addressOfPage,
+  describeCount,
+  fragmentOf,
+  type Listed,
+  type PostListFilter,
+  statuses,
+} from './post-filter.ts';
 
-const pageSize = 20;
 const typingMs = 300;
 
-interface Listed {
-  readonly posts: readonly Post[];
-  readonly next: string | null;
+interface ListProps {
+  filter: PostListFilter;
+  /** Ids of the posts whose editors hold a text. */
+  unsaved: readonly string[];
 }
 
-/** All posts, drafts among them, newest first; `search` is what they are searched for. */
-export function PostList({ search, unsaved }: { search: string; unsaved: readonly string[] }) {
-  const { listed, error, isLoading, more } = useListed(search);
+/** Posts, newest first; with drafts unless the filter leaves them out. */
+export function PostList({ filter, unsaved }: ListProps) {
+  const { listed, error, isLoading, more } = useListed(filter);
   return (
     <>
       <div class="row card-head">
@@ -23,7 +31,7 @@ export function PostList({ search, unsaved }: { search: string; unsaved: readonl
           New post
         </a>
       </div>
-      <Search search={search} />
+      <Filters filter={filter} />
       {unsaved.map((id) => (
         <p key={id} class="notice">
           <a href={`#/posts/${id}`}>{id === 'new' ? 'A new post' : titleIn(listed, id)}</a> has a text that is
@@ -32,7 +40,7 @@ export function PostList({ search, unsaved }: { search: string; unsaved: readonl
       ))}
       <ErrorNotice error={error} />
       <p class="soft" role="status">
-        {isLoading ? 'Loading…' : listed && describeCount(listed, search)}
+        {isLoading ? 'Loading…' : listed && describeCount(listed, filter)}
       </p>
       <ul class="posts">
         {listed?.posts.map((post) => (
@@ -48,18 +56,40 @@ export function PostList({ search, unsaved }: { search: string; unsaved: readonl
   );
 }
 
-function Search({ search }: { search: string }) {
+/** What is typed counts when the typing pauses, and at once when a status is chosen. */
+function Filters({ filter }: { filter: PostListFilter }) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const look = (text: string) => location.replace(`#/posts${text && `?q=${encodeURIComponent(text)}`}`);
-  const onInput = ({ currentTarget: { value } }: { currentTarget: HTMLInputElement }) => {
+  const search = useRef<HTMLInputElement>(null);
+  const status = useRef<HTMLSelectElement>(null);
+  const show = () => {
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => look(value.trim()), typingMs);
+    const chosen = (status.current?.value ?? '') as PostStatus | '';
+    location.replace(fragmentOf({ search: search.current?.value.trim() ?? '', status: chosen }));
+  };
+  const onInput = () => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(show, typingMs);
   };
   useEffect(() => () => clearTimeout(timer.current), []);
   return (
-    <search>
-      <label for="post-search">Search titles and texts</label>{' '}
-      <input id="post-search" type="search" defaultValue={search} maxLength={500} onInput={onInput} />
+    <search class="row">
+      <label for="post-search">Search titles and texts</label>
+      <input
+        id="post-search"
+        ref={search}
+        type="search"
+        defaultValue={filter.search}
+        maxLength={500}
+        onInput={onInput}
+      />
+      <label for="post-status">Show</label>
+      <select id="post-status" ref={status} value={filter.status} onChange={show}>
+        {statuses.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
     </search>
   );
 }
@@ -97,16 +127,8 @@ function titleIn(listed: Listed | undefined, id: string): string {
   return post ? headingOf(post) : 'A post';
 }
 
-function describeCount({ posts, next }: Listed, search: string): string {
-  const found = search === '' ? '' : ' found';
-  if (posts.length === 0) return search === '' ? 'There are no posts yet.' : 'Nothing was found.';
-  return next
-    ? `The first ${posts.length} posts${found}.`
-    : `${posts.length === 1 ? '1 post' : `${posts.length} posts`}${found}.`;
-}
-
-/** The list as far as it was read; a search that is overtaken by the next one counts no more. */
-function useListed(search: string) {
+/** The list as far as it was read; a filter that is overtaken by the next one counts no more. */
+function useListed({ search, status }: PostListFilter) {
   const [listed, setListed] = useState<Listed>();
   const [error, setError] = useState<unknown>();
   const [isLoading, setLoading] = useState(true);
@@ -119,10 +141,7 @@ function useListed(search: string) {
     setLoading(true);
     setError(undefined);
     try {
-      const query = new URLSearchParams({ envelope: 'true', limit: String(pageSize) });
-      if (search !== '') query.set('q', search);
-      if (before?.next) query.set('cursor', before.next);
-      const { body } = await call<PostPage>(`/admin/blogs?${query}`, { signal });
+      const { body } = await call<PostPage>(addressOfPage({ search, status }, before), { signal });
       setListed({ posts: [...(before?.posts ?? []), ...body.data], next: body.next });
       setLoading(false);
     } catch (failure) {
@@ -134,6 +153,6 @@ function useListed(search: string) {
   useEffect(() => {
     void read();
     return () => current.current?.abort();
-  }, [search]);
+  }, [search, status]);
   return { listed, error, isLoading, more: () => read(listed) };
 }

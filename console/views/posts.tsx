@@ -1,5 +1,6 @@
 import { useEffect } from 'preact/hooks';
 import { becomePost, editorOf, leaveEditor, unsavedPosts } from '../posts/open-editors.ts';
+import { readFilter } from '../posts/post-filter.ts';
 import { PostForm } from '../posts/post-form.tsx';
 import { PostList } from '../posts/post-list.tsx';
 import type { ViewProps } from '../router.ts';
@@ -8,7 +9,7 @@ import { session } from '../session/session.ts';
 /** All posts, at `#/posts/ID` one of them in its editor, and at `#/posts/new` one that is to be. */
 export function PostsView({ args: [id], query }: ViewProps) {
   const userId = session.value?.user.id ?? '';
-  if (id === undefined) return <PostList search={query.get('q') ?? ''} unsaved={unsavedPosts(userId)} />;
+  if (id === undefined) return <PostList filter={readFilter(query)} unsaved={unsavedPosts(userId)} />;
   return <OnePost key={id} id={id} userId={userId} />;
 }
 

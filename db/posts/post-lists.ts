@@ -1,7 +1,8 @@
+import type { PostStatus } from '../../shared/contract.js';
 import type { Drizzle } from '../database/connections.js';
 import { and, arrayContains, asc, desc, eq, type SQL, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
-import { isPublished, postColumns, versionColumns } from './post-rows.js';
+import { isDraft, isPublished, postColumns, versionColumns } from './post-rows.js';
 
 /** A place in the list: that of the post with these values. */
 export interface Position {
@@ -21,8 +22,9 @@ export interface PostFilter {
   author?: string;
   /** Words, `"a phrase"`, `-word` and `or`, as people type them into a search engine. */
   search?: string;
-  /** Whether drafts are shown too. */
+  /** Whether drafts may be shown. */
   drafts: boolean;
+  status?: PostStatus;
 }
 
 /** Bytes of content after which a page ends, so that a few clients with long posts cannot fill the memory. */
@@ -127,20 +129,18 @@ export async function selectNeighbours(
   return { newer: found?.newer ?? 0, older: found?.older ?? false };
 }
 
+/** Whether there is nothing to be found: a query of contradictions would read what it then leaves out. */
+export const findsNothing = ({ drafts, status }: PostFilter): boolean => status === 'draft' && !drafts;
+
 /** Whether no index has the order of the page, so that many posts may be read for a few. */
 export const isSearch = ({ tag, search }: PostFilter): boolean => tag !== undefined || search !== undefined;
 
 /** The conditions of a filter, its position included. */
-export function conditionsOf({
-  after,
-  before,
-  tag,
-  author,
-  search,
-  drafts,
-}: PostFilter): (SQL | undefined)[] {
+export function conditionsOf(filter: PostFilter): (SQL | undefined)[] {
+  const { after, before, tag, author, search, drafts, status } = filter;
   return [
-    drafts ? undefined : isPublished,
+    drafts && status !== 'published' ? undefined : isPublished,
+    status === 'draft' ? isDraft : undefined,
     after && sql`(${posts.sortedAt}, ${posts.id}) < (${after.sortedAt.toISOString()}, ${after.id})`,
     before && sql`(${posts.sortedAt}, ${posts.id}) > (${before.sortedAt.toISOString()}, ${before.id})`,
     tag === undefined ? undefined : arrayContains(posts.tags, [tag]),

@@ -17,6 +17,7 @@ import {
 import { findFirst, insertPost, type PostFields, type PostRequest, toValues } from './post-creation.js';
 import {
   endsOf,
+  findsNothing,
   isSearch,
   type Neighbours,
   type PageEnds,
@@ -104,6 +105,7 @@ export class PostStore {
   /** Published posts without their whole contents, newest first. */
   async summaries(asked: Omit<PostFilter, 'drafts'>): Promise<SummaryPage> {
     const filter = { ...asked, drafts: false };
+    if (findsNothing(filter)) return { posts: [], ends: undefined, beyond: { newer: 0, older: false } };
     const statements = this.#database.withSharedDeadline();
     const found = await statements.run((db) => selectSummaries(db, filter), purposeOf(filter));
     const rows = found.slice(0, filter.limit);
@@ -119,6 +121,7 @@ export class PostStore {
 
   /** Newest first. A page of long posts has fewer than asked for; `next` is undefined on the last page alone. */
   async list(filter: PostFilter): Promise<{ posts: Post[]; next: Position | undefined }> {
+    if (findsNothing(filter)) return { posts: [], next: undefined };
     const statements = this.#database.withSharedDeadline();
     const rows = await statements.run((db) => selectPage(db, filter), purposeOf(filter));
     const ends = endsOf(rows, filter);

@@ -126,6 +126,21 @@ describe('the index', () => {
     expect(posts[0]?.title).toBe('Not out yet');
   });
 
+  it('has no drafts to choose, whoever asks, and published posts at their one address', async () => {
+    for (const token of [undefined, 'writer'] as const) {
+      const { text } = await page(`${tagged}&status=draft`, { token });
+      expect(text).toContain('Nothing was found.');
+      expect(text).toContain('<meta name="robots" content="noindex">');
+      expect(linksIn(text)).toEqual([]);
+    }
+    const { text } = await page(`${tagged}&status=published&limit=6`);
+    expect(linksIn(text)).toEqual(paths().slice(0, 6));
+    expect(nextIn(text)).toMatch(/^\?tag=walrus\+%26\+%3Cco%3E&status=published&limit=6&cursor=/);
+    expect(text).toContain(
+      '<link rel="canonical" href="https://blog.example/base/blogs?tag=walrus+%26+%3Cco%3E">',
+    );
+  });
+
   it('searches, and keeps search engines out of that', async () => {
     const { text } = await page('?q=walrus+7');
     expect(linksIn(text)).toEqual(['/base/blogs/number-7']);

@@ -199,6 +199,28 @@ describe('GET /blogs', () => {
     expect((await blog.call({ path: '?tag=nobody-has-this' })).text).toBe('[]');
   });
 
+  it('lists the drafts alone for who may write, page by page, and none for others', async () => {
+    const [first, second] = [
+      await create({ status: 'draft', tags: ['half'] }),
+      await create({ status: 'draft', tags: ['half'] }),
+    ];
+    const published = await create({ tags: ['half'] });
+    expect((await call({ path: '?tag=half&status=draft' })).posts).toEqual([second, first]);
+    expect((await call({ path: '?tag=half&status=published' })).posts).toEqual([published]);
+    const { headers } = await call({ path: '?tag=half&status=draft&limit=1' });
+    const next = /<\/base\/blogs([^>]*)>; rel="next"/.exec(headers.get('link') ?? '')?.[1] ?? '';
+    expect(next).toContain('status=draft');
+    expect((await call({ path: next })).posts).toEqual([first]);
+    for (const token of [undefined, 'reader'] as const) {
+      const { status, posts } = await blog.call({ path: '?tag=half&status=draft', token });
+      expect([status, posts]).toEqual([200, []]);
+      // A cursor from elsewhere opens nothing.
+      expect((await blog.call({ path: next, token })).posts).toEqual([]);
+      expect((await blog.call({ path: '?tag=half&status=published', token })).posts).toEqual([published]);
+    }
+    expect((await call({ path: '?status=Draft' })).problem.code).toBe('invalid_request');
+  });
+
   it('shows drafts only to who may write', async () => {
     const draft = await create({ status: 'draft', tags: ['hidden'] });
     expect((await blog.call({ path: '?tag=hidden' })).posts).toEqual([]);

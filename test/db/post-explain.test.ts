@@ -124,6 +124,13 @@ describe('the lists', () => {
   it.each<[string, Partial<PostFilter>, string, number]>([
     ["readers' first page", {}, 'posts_published_newest', pageSize + 1],
     ["writers' first page", { drafts: true }, 'posts_newest', pageSize + 1],
+    ["writers' drafts", { drafts: true, status: 'draft' }, 'posts_drafts_newest', pageSize + 1],
+    [
+      "writers' published posts",
+      { drafts: true, status: 'published' },
+      'posts_published_newest',
+      pageSize + 1,
+    ],
     ['by author', { author: 'author-7' }, 'posts_author_newest', 150],
     ['by author, with drafts', { author: 'author-7', drafts: true }, 'posts_author_newest', pageSize + 1],
     ['by a rare tag', { tag: 'tag-199' }, 'posts_tags', 1000],
@@ -172,7 +179,8 @@ describe('the lists', () => {
   });
 
   it('need no sorting where an index has the order', async () => {
-    for (const filter of [{}, { drafts: true }, { author: 'author-7' }])
+    const drafts = { drafts: true, status: 'draft' } as const;
+    for (const filter of [{}, { drafts: true }, drafts, { author: 'author-7' }])
       expect(typesOf(await planOf(() => list(filter)))).not.toContain('Sort');
   });
 });
@@ -200,6 +208,7 @@ describe('what is sent prepared', () => {
     ["readers' first page", 'posts_published_newest', () => list()],
     ["readers' next page", 'posts_published_newest', async () => list(await placeOfPage(2))],
     ["writers' first page", 'posts_newest', () => list({ drafts: true })],
+    ["writers' drafts", 'posts_drafts_newest', () => list({ drafts: true, status: 'draft' })],
     ['posts of an author', 'posts_author_newest', () => list({ author: 'author-7' })],
   ])('uses its index also in a plan for any values: %s', async (_, index, act) => {
     const statement = (await sentBy(act)).at(-1);

@@ -50,6 +50,7 @@ const parameter: fc.Arbitrary<string> = fc.oneof(
       text.map((tag) => `tag=x${encoded(Array.from(tag).slice(0, 49).join(''))}`),
       text.map((author) => `author=${encoded(Array.from(`x${author}`).slice(0, 200).join(''))}`),
       fc.constantFrom('envelope=true', 'envelope=false'),
+      fc.constantFrom('status=published', 'status=draft'),
       fc.constantFrom('cursor=«cursor»', 'cursor=«cursor back»'),
     ),
   },
@@ -72,12 +73,13 @@ const parameter: fc.Arbitrary<string> = fc.oneof(
         )
         .map((limit) => `limit=${limit}`),
       fc.constantFrom('1', 'yes', 'TRUE', '', 'null').map((envelope) => `envelope=${envelope}`),
+      fc.constantFrom('Draft', 'drafts', '', 'null', 'draft%20').map((status) => `status=${status}`),
       fc
         .oneof(canary, fc.base64String(), fc.constantFrom('', 'bm9wZQ', '%00', 'LTE.', 'bmV3ZXIu'))
         .map((cursor) => `cursor=${cursor}`),
       fc
         .tuple(
-          fc.constantFrom('tag', 'author', 'q', 'cursor'),
+          fc.constantFrom('tag', 'author', 'q', 'cursor', 'status'),
           fc.oneof(unstorable.map(encoded), fc.constantFrom('%00', '%', '%ED%A0%80', '%ff', '\xe9')),
         )
         .map(([name, value]) => `${name}=${value}`),

@@ -37,7 +37,8 @@ describe('checkPostQuery', () => {
     '?',
     '?&&',
     '?limit=1',
-    '?limit=200&tag=a&author=b&q=c&envelope=true',
+    '?limit=200&tag=a&author=b&q=c&status=draft&envelope=true',
+    '?status=published',
     '?envelope=false',
     '?q=',
     '?q',
@@ -73,6 +74,15 @@ describe('checkPostQuery', () => {
       { pointer: 'limit', detail: 'must be a whole number from 1 to 200' },
     ]);
   });
+
+  it.each(['', 'Draft', 'drafts', 'draft%20', 'all', 'draft,published', '%00'])(
+    'refuses the status %j',
+    (status) => {
+      expect(check(`?status=${status}`)).toEqual([
+        { pointer: 'status', detail: 'must be published or draft' },
+      ]);
+    },
+  );
 
   it.each(['', '1', 'TRUE', 'yes', 'true%20'])('refuses the envelope %j', (envelope) => {
     expect(check(`?envelope=${envelope}`)).toEqual([
@@ -180,8 +190,10 @@ describe('toPostFilter', () => {
   });
 
   it('passes on what is said', () => {
-    expect(toPostFilter({ limit: 7, tag: 'a', author: 'b', q: 'c d' }, { drafts: true })).toEqual({
+    const query = { limit: 7, tag: 'a', author: 'b', q: 'c d', status: 'draft' } as const;
+    expect(toPostFilter(query, { drafts: true })).toEqual({
       limit: 7,
+      status: 'draft',
       tag: 'a',
       author: 'b',
       search: 'c d',

@@ -65,6 +65,26 @@ describe('list', () => {
     }
   });
 
+  it('shows drafts alone, or none, and to others no draft at all', async () => {
+    const [old, post, draft] = [
+      await make({ status: 'draft' }),
+      await make(),
+      await make({ status: 'draft' }),
+    ];
+    expect(await found({ drafts: true, status: 'draft' })).toEqual([draft.id, old.id]);
+    expect(await found({ drafts: true, status: 'published' })).toEqual([post.id]);
+    expect(await found({ status: 'published' })).toEqual([post.id]);
+    expect(await list({ status: 'draft' })).toEqual({ posts: [], next: undefined });
+    const first = await list({ drafts: true, status: 'draft', limit: 1 });
+    const second = await list({
+      drafts: true,
+      status: 'draft',
+      limit: 1,
+      ...(first.next && { after: first.next }),
+    });
+    expect([idsOf(second.posts), second.next]).toEqual([[old.id], undefined]);
+  });
+
   it('puts a draft first that has just been published', async () => {
     const [draft, post] = [await make({ status: 'draft' }), await make()];
     await store.patch(draft.id, { status: 'published' });
