@@ -1,6 +1,5 @@
 import { computed, signal } from '@preact/signals';
 import type { Fleet, FleetProvider, FleetQueue } from '../shared/fleet.ts';
-import { call } from './api.ts';
 import { loadSession } from './session/sign-in.ts';
 
 /** The fleet as the one event stream tells it; undefined before the first event. */
@@ -15,12 +14,14 @@ export const newsAt = signal(0);
 /** Whether what is shown may no longer be true. */
 export const isStale = computed(() => connection.value !== 'live');
 
-/** Milliseconds without an event after which the server is asked, and how long it has to answer. */
-const quietMs = 1500;
-const answerMs = 1000;
+/** Milliseconds without an event after which a stream hangs: with nothing else to tell, the server sends `alive` every second, and every 1.5 s while its store is silent. */
+const hangMs = 2500;
+/** A stream that has not begun for so long is opened anew: on a slow network it takes longer to begin than to go on. */
+const beginMs = 10_000;
 const maxPauseMs = 5000;
-/** Milliseconds without an event after which the stream itself hangs, whatever the server answers: it tells samples every five seconds. */
-const hangMs = 15_000;
+const lookEveryMs = 250;
+/** A look that is later than this says that the page itself was frozen or throttled; what has come meanwhile is read only now. */
+const lateMs = 2000;
 
 type Listener = (data: unknown) => void;
 const listeners = new Map<string, Set<Listener>>();
@@ -40,17 +41,18 @@ export function followFleet(): () => void {
 
 /** What `include` asks for beside the fleet itself. */
 const address = '/admin/events?include=requests,samples';
-const events = ['snapshot', 'provider', 'queue', 'request', 'missed', 'sample'];
+const events = ['snapshot', 'provider', 'queue', 'request', 'missed', 'sample', 'alive'];
 
 /** The event stream, opened again with growing pauses whenever it breaks or falls silent. */
 class FleetStream {
   #source: EventSource | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
-  #isAsking = false;
   #failures = 0;
-  /** When the stream was opened, or told something for the last time. */
-  #streamAt = 0;
-  readonly #watch = setInterval(() => this.#look(), 500);
+  #hasBegun = false;
+  /** When the stream was opened, or told something for the last time, on the clock of `performance`. */
+  #heardAt = 0;
+  #lookedAt = performance.now();
+  readonly #watch = setInterval(() => this.#look(), lookEveryMs);
 
   constructor() {
     this.#open();
@@ -66,56 +68,51 @@ class FleetStream {
   #open(): void {
     const source = new EventSource(address);
     this.#source = source;
-    this.#streamAt = Date.now();
+    this.#hasBegun = false;
+    this.#heardAt = performance.now();
     for (const name of events)
       source.addEventListener(name, ({ data }: MessageEvent<string>) => {
+        if (source !== this.#source) return;
         const parsed: unknown = JSON.parse(data);
         applyEvent(name, parsed);
-        this.#streamAt = Date.now();
         this.#recordNews();
         for (const listener of listeners.get(name) ?? []) listener(parsed);
       });
-    source.addEventListener('error', () => this.#reopen());
+    source.addEventListener('error', () => {
+      if (source !== this.#source) return;
+      this.#reopen();
+      // An answer of 401 looks like any other error from here.
+      void loadSession();
+    });
   }
 
   #recordNews(): void {
     this.#failures = 0;
+    this.#hasBegun = true;
+    this.#heardAt = performance.now();
     newsAt.value = Date.now();
-    if (this.#source) connection.value = 'live';
+    connection.value = 'live';
   }
 
   /** The browser would try again after seconds, at the same pace forever, and not at all after an error's answer. */
   #reopen(): void {
-    if (this.#source === undefined) return;
-    this.#source.close();
+    this.#source?.close();
     this.#source = undefined;
     connection.value = 'reconnecting';
     this.#failures += 1;
-    // An answer of 401 looks like any other error from here.
-    void loadSession();
     const pauseMs = Math.min(250 * 2 ** this.#failures, maxPauseMs) * (0.5 + Math.random() / 2);
     this.#retry = setTimeout(() => this.#open(), pauseMs);
   }
 
+  /** A connection that hangs, since a proxy, a process or the network does, breaks nothing: only the silence tells. */
   #look(): void {
-    if (Date.now() - this.#streamAt > hangMs) this.#reopen();
-    void this.#askWhenQuiet();
-  }
-
-  /** Nothing is sent while nothing changes, and a connection that hangs looks the same. */
-  async #askWhenQuiet(): Promise<void> {
-    const isQuiet = Date.now() - newsAt.value > quietMs;
-    if (!isQuiet || this.#isAsking || !this.#source || document.hidden || !fleet.value) return;
-    this.#isAsking = true;
-    try {
-      const signal = AbortSignal.timeout(answerMs);
-      fleet.value = (await call<Fleet>('/admin/pools', { signal })).body;
-      this.#recordNews();
-    } catch {
-      this.#reopen();
-    } finally {
-      this.#isAsking = false;
-    }
+    const now = performance.now();
+    const isLate = now - this.#lookedAt > lateMs;
+    this.#lookedAt = now;
+    const silentMs = now - this.#heardAt;
+    if (isLate || this.#source === undefined || silentMs < hangMs) return;
+    connection.value = 'reconnecting';
+    if (this.#hasBegun || silentMs > beginMs) this.#reopen();
   }
 }
 

@@ -16,6 +16,8 @@ interface FleetEventsDeps {
   stopping: AbortSignal;
   /** Time between two looks at the fleet, in milliseconds. */
   lookEveryMs?: number;
+  /** After so long without an event a reader is sent an `alive`, in milliseconds. */
+  aliveAfterMs?: number;
 }
 
 /** What changes by itself: the queue, or one provider with all of its workers. */
@@ -29,6 +31,8 @@ interface Part {
 interface Look {
   readonly number: number;
   readonly snapshot: ServerSentEvent;
+  /** For whoever has nothing else to be sent. */
+  readonly alive: ServerSentEvent;
   readonly parts: ReadonlyMap<string, Part>;
 }
 
@@ -42,10 +46,12 @@ interface Reading {
 
 /** Streams at once in this process; a console has one for each page. */
 const maxReaders = 200;
+/** Two looks, less what timers vary: about a second. One look takes that long by itself while the store does not answer. */
+const defaultAliveAfterMs = 900;
 
 /**
- * The state of the fleet as server-sent events: a `snapshot`, then a `queue` or `provider` whenever that has changed. One look serves
- * all readers, and nobody looks while there are none. Of the recent past each reader is sent what has happened since the last look that it has read.
+ * The state of the fleet as server-sent events: a `snapshot`, then a `queue` or `provider` whenever that has changed, and an `alive` when a look
+ * has found nothing new for a second: a reader tells by it a quiet fleet from a connection that hangs. One look serves all readers, and nobody looks while there are none. Of the recent past each reader is sent what has happened since the last look that it has read.
  */
 export class FleetEvents {
   readonly #deps: FleetEventsDeps;
@@ -65,11 +71,11 @@ export class FleetEvents {
    * there are too many readers.
    */
   async follow(response: HttpResponse, { isAllowed, include }: Reading): Promise<void> {
-    const { stopping, history } = this.#deps;
+    const { stopping, history, aliveAfterMs = defaultAliveAfterMs } = this.#deps;
     if (this.#readers.size >= maxReaders) throw new Failure('rate_limited', { retryAfterMs: 5000 });
     if (stopping.aborted) throw new Failure('internal', { retryable: true, retryAfterMs: 1000 });
     if (response.destroyed) return;
-    const reader = new Reader(response, { isAllowed, feed: history.feed(include) });
+    const reader = new Reader(response, { isAllowed, feed: history.feed(include), aliveAfterMs });
     const closed = once(response, 'close');
     this.#readers.add(reader);
     try {
@@ -105,18 +111,26 @@ class Reader {
   readonly #events: EventResponse;
   readonly #isAllowed: () => boolean;
   readonly #feed: HistoryFeed;
+  readonly #aliveAfterMs: number;
   /** The last look that was sent. */
   #seen = 0;
+  /** When there was something to send for the last time, on the clock of `performance`. */
+  #sentAt = 0;
   #isBehind = false;
 
   constructor(
     response: HttpResponse,
-    { isAllowed, feed }: Pick<Reading, 'isAllowed'> & { feed: HistoryFeed },
+    {
+      isAllowed,
+      feed,
+      aliveAfterMs,
+    }: Pick<Reading, 'isAllowed'> & { feed: HistoryFeed; aliveAfterMs: number },
   ) {
     this.#response = response;
     this.#events = new EventResponse(response);
     this.#isAllowed = isAllowed;
     this.#feed = feed;
+    this.#aliveAfterMs = aliveAfterMs;
   }
 
   /** Sends what has changed since the last look that was sent, unless that has not been read yet. */
@@ -125,10 +139,13 @@ class Reader {
     else if (!this.#isBehind && this.#seen < look.number) this.#send(look);
   }
 
-  #send({ number, snapshot, parts }: Look): void {
+  #send({ number, snapshot, alive, parts }: Look): void {
     const isFirst = this.#events.begin({});
     const changed = [...parts.values()].filter(({ since }) => since > this.#seen).map(({ event }) => event);
     const events = [...(isFirst ? [snapshot] : changed), ...this.#feed.next()];
+    const now = performance.now();
+    if (events.length === 0 && now - this.#sentAt >= this.#aliveAfterMs) events.push(alive);
+    if (events.length > 0) this.#sentAt = now;
     const isRead = events.map((event) => this.#events.send(event));
     this.#seen = number;
     if (isRead.includes(false)) void this.#catchUp();
@@ -169,5 +186,6 @@ function toLook({ queue, providers, ...rest }: Fleet, before: Look | undefined):
     ...providers.map((provider) => toPart(provider.provider, 'provider', provider)),
   ]);
   const snapshot = { event: 'snapshot', data: JSON.stringify({ ...rest, queue, providers }) };
-  return { number, snapshot, parts };
+  const alive = { event: 'alive', data: JSON.stringify({ at: rest.at }) };
+  return { number, snapshot, alive, parts };
 }

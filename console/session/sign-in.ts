@@ -3,12 +3,16 @@ import { type Session, session } from './session.ts';
 
 const address = '/admin/session';
 
+/** A browser has six connections to a server, which none that hangs may keep. In milliseconds. */
+const timeoutMs = 5000;
+
 /** Finds out who is signed in; keeps what is known when the server does not answer. */
 export async function loadSession(): Promise<void> {
   try {
-    session.value = (await call<Session>(address)).body;
+    const signal = AbortSignal.timeout(timeoutMs);
+    session.value = (await call<Session>(address, { signal })).body;
   } catch (error) {
-    if (error instanceof ApiError && error.code !== 'unauthorized' && session.value) return;
+    if (session.value && !(error instanceof ApiError && error.code === 'unauthorized')) return;
     session.value = null;
   }
 }

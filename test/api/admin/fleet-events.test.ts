@@ -17,6 +17,8 @@ import { createRecordingLog } from '../../support/recording-log.js';
 import { type Served, serve } from '../../support/serve.js';
 
 const lookEveryMs = 5;
+/** Never, but where a test is about it. */
+let aliveAfterMs: number;
 let fleet: Fleet;
 let looks: number;
 let isAllowed: boolean;
@@ -41,7 +43,13 @@ beforeEach(async () => {
   stopping = new AbortController();
   refused = [];
   responses = [];
-  const events = new FleetEvents({ fleet: { read }, history, stopping: stopping.signal, lookEveryMs });
+  aliveAfterMs = Number.POSITIVE_INFINITY;
+  const events = new FleetEvents({
+    ...{ fleet: { read }, history, stopping: stopping.signal, lookEveryMs },
+    get aliveAfterMs() {
+      return aliveAfterMs;
+    },
+  });
   handler = (_request, answer) => {
     const response = answer as HttpResponse;
     response.locals = {};
@@ -98,6 +106,20 @@ describe('FleetEvents', () => {
     change(0, 3);
     expect((await plain.next()).value?.event).toBe('provider');
     for (const each of [plain, events]) await each.return(undefined);
+  });
+
+  it('says that it is alive when there was nothing else to send for a while, and then again', async () => {
+    aliveAfterMs = 4 * lookEveryMs;
+    const events = await open();
+    expect((await events.next()).value?.event).toBe('snapshot');
+    for (const at of ['later', 'even later']) {
+      fleet.at = at;
+      await another();
+      let { value } = await events.next();
+      while (value?.data.at !== at) ({ value } = await events.next());
+      expect(value).toEqual({ event: 'alive', data: { at } });
+    }
+    await events.return(undefined);
   });
 
   it('looks once for all readers, whoever comes later too, and not when nobody reads', async () => {
