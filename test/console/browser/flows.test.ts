@@ -115,6 +115,13 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     await row.getByText(admin.name).waitFor();
     expect(await row.getByRole('listitem').innerText()).toMatch(/concurrency: not set → 31/);
     expect(before).not.toBe('31');
+    await see('pools/vertexai');
+    await page.getByRole('slider').first().press('ArrowRight');
+    await page.getByText(`Version 2 by ${admin.name}`).waitFor();
+    await see('audit');
+    const moved = rowOf('vertexai').filter({ hasText: '31 → 32' });
+    await moved.getByText(admin.name).waitFor();
+    expect(await moved.getByRole('listitem').innerText()).toBe('concurrency: 31 → 32');
     // Users and tokens of the tests before are in it too, their secrets are not.
     await rowOf('gave a new secret').filter({ hasText: 'grace' }).waitFor();
     await rowOf('revoked a token').waitFor();
@@ -126,9 +133,11 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
       .getByRole('link', { name: /openai/ })
       .first()
       .click();
-    for (const tab of ['Active', 'Waiting', 'Failed', 'Completed']) {
-      await page.getByRole('link', { name: tab }).click();
-      await page.waitForURL(new RegExp(`status=${tab.toLowerCase()}`));
+    for (const status of ['active', 'waiting', 'prioritized', 'failed', 'delayed', 'completed']) {
+      const jobs = page.waitForResponse((response) => response.url().includes(`status=${status}`));
+      await page.locator(`a[href*="status=${status}"]`).first().click();
+      expect(await (await jobs).text()).not.toContain(secretWord);
+      await page.waitForURL(new RegExp(`status=${status}`));
     }
     await page.getByText('hidden').first().waitFor();
     await takePicture(page, 'queue-jobs');
