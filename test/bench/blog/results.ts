@@ -4,7 +4,14 @@ import type { Usage } from '../usage.js';
 import type { Frequency, Seeded } from './seed.js';
 
 /** Pages for people. */
-export const pageTasks = ['post page', 'index page', 'far index page', 'tag page'] as const;
+export const pageTasks = [
+  'post page',
+  'index page',
+  'far index page',
+  'newer index page',
+  'tag page',
+  'far tag page',
+] as const;
 export type PageTask = (typeof pageTasks)[number];
 
 /** What is asked of the blog in one run. */

@@ -1,5 +1,5 @@
 import { etagOf } from '../../../api/blog/post-etag.js';
-import { toCursor } from '../../../api/blog/post-query.js';
+import { toCursor, toNewerCursor } from '../../../api/blog/post-query.js';
 import type { Target, Traffic } from '../traffic.js';
 import type { Task } from './results.js';
 import { type BlogService, writerHeaders } from './service.js';
@@ -68,6 +68,18 @@ export function trafficOf(task: Task, { origin, seeded }: BlogService, found: Fo
       return page(
         seeded.times.map((sortedAt) => `/blogs?cursor=${toCursor({ sortedAt, id: lastId })}`),
         1,
+      );
+    case 'newer index page':
+      return page(
+        seeded.times.map((sortedAt) => `/blogs?cursor=${toNewerCursor({ sortedAt, id: lastId })}`),
+        0,
+      );
+    case 'far tag page':
+      return page(
+        seeded.times.map(
+          (sortedAt, n) => `/blogs?tag=tag-${n % 200}&cursor=${toCursor({ sortedAt, id: lastId })}`,
+        ),
+        0,
       );
     case 'tag page':
       return page(
