@@ -1,9 +1,10 @@
 import type { FleetProvider } from '../../shared/fleet.ts';
+import { now } from '../parts/clock.ts';
 import { Age } from '../parts/connection.tsx';
 import { formatDuration, formatNumber, formatShare } from '../parts/format.ts';
 import { Sparkline } from '../parts/sparkline.tsx';
 import { sumCalls } from './describe.ts';
-import { recentLoad } from './recent-load.ts';
+import { loadUntil, recentLoad } from './recent-load.ts';
 import type { PoolSettingsEditor } from './settings.ts';
 
 /** What goes on at a provider, as numbers, and as a line beside them. */
@@ -15,7 +16,7 @@ export function PoolNumbers({ pool, editor }: { pool: FleetProvider; editor: Poo
         <dt>In flight</dt>
         <dd>
           <strong>{formatNumber(pool.inFlight)}</strong> of <BoundedConcurrency pool={pool} editor={editor} />
-          <Sparkline values={recentLoad.value.get(pool.provider) ?? []} max={pool.concurrency} />
+          <Sparkline values={loadUntil(recentLoad.value, pool.provider, now.value)} max={pool.concurrency} />
         </dd>
       </div>
       <div>

@@ -1,7 +1,9 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { links, routes } from '../../../console/routes.ts';
+import type { Samples } from '../../../shared/history.ts';
 import { withLag } from '../../support/lateness.js';
+import { patience } from '../../support/patience.js';
 import { findFaults, looks, openBrowser, takePicture, type Visit, visit } from './support/browser.js';
 import { findChromium } from './support/chromium.js';
 import { admin, type ConsoleDeployment, openView, startConsole } from './support/console.js';
@@ -166,6 +168,24 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
       expect(complaints).toEqual([]);
       await context.close();
     }
+  });
+
+  it('draws on the board what was measured before it was opened', async () => {
+    const { page } = await open();
+    await openView(page, started.deployment.url, 'audit');
+    const countMeasured = async () => {
+      const answer = await page.request.get(`${started.deployment.url}/admin/samples?provider=openai`);
+      return ((await answer.json()) as Samples).samples.length;
+    };
+    await vi.waitFor(async () => expect(await countMeasured()).toBeGreaterThan(7), patience);
+    await openView(page, started.deployment.url);
+    const areDrawn = () => {
+      const lines = document.querySelectorAll('[aria-labelledby=pool-openai] .sparkline polyline');
+      return [...lines].flatMap((line) => line.getAttribute('points')?.split(' ') ?? []).length >= 8;
+    };
+    // What the page sees by itself would take twice as long.
+    await page.waitForFunction(areDrawn, undefined, { timeout: 20_000 });
+    await takePicture(page, 'board-measured');
   });
 
   it('shows within three seconds that a worker was killed, and that the store is lost', async () => {
