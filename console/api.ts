@@ -1,5 +1,5 @@
 import type { Problem, ProblemCode } from '../shared/contract.ts';
-import { session } from './session/session.ts';
+import { endSession } from './session/session.ts';
 
 /** Why a call has no result: the server's problem, or `unreachable` when there was no answer. */
 export class ApiError extends Error {
@@ -63,7 +63,7 @@ export async function open(path: string, options: CallOptions = {}): Promise<Res
     throw new ApiError(undefined, { cause });
   });
   if (response.ok) return response;
-  if (response.status === 401) session.value = null;
+  if (response.status === 401) endSession();
   throw new ApiError(await readProblem(response));
 }
 

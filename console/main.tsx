@@ -2,12 +2,12 @@ import { render } from 'preact';
 import { App } from './app.tsx';
 import { startClock } from './parts/clock.ts';
 import { followHash } from './router.ts';
-import { loadSession } from './session/sign-in.ts';
+import { restoreSession } from './session/sign-in.ts';
 
 const root = document.getElementById('console');
 if (root) {
   followHash();
   startClock();
   render(<App />, root);
-  void loadSession();
+  void restoreSession();
 }

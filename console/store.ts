@@ -1,5 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import type { Fleet, FleetProvider, FleetQueue } from '../shared/fleet.ts';
+import { endSession } from './session/session.ts';
 import { loadSession } from './session/sign-in.ts';
 
 /** The fleet as the one event stream tells it; undefined before the first event. */
@@ -78,11 +79,12 @@ class FleetStream {
         this.#recordNews();
         for (const listener of listeners.get(name) ?? []) listener(parsed);
       });
-    source.addEventListener('error', () => {
+    source.addEventListener('error', (event) => {
       if (source !== this.#source) return;
       this.#reopen();
-      // An answer of 401 looks like any other error from here.
-      void loadSession();
+      // The server says so at the end of a stream; an answer of 401 looks like any other error from here.
+      if (isSignedOut(event)) endSession();
+      else void loadSession();
     });
   }
 
@@ -114,6 +116,11 @@ class FleetStream {
     connection.value = 'reconnecting';
     if (this.#hasBegun || silentMs > beginMs) this.#reopen();
   }
+}
+
+/** Whether it is the server's own `error`, that the session is good no more. */
+function isSignedOut(event: Event): boolean {
+  return event instanceof MessageEvent && JSON.parse(event.data).code === 'unauthorized';
 }
 
 function applyEvent(name: string, data: unknown): void {

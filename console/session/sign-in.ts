@@ -1,26 +1,37 @@
 import { ApiError, call } from '../api.ts';
-import { type Session, session } from './session.ts';
+import {
+  beginSession,
+  endSession,
+  followOtherTabs,
+  maybeSignedIn,
+  type Session,
+  session,
+} from './session.ts';
 
 const address = '/admin/session';
 
-/** A browser has six connections to a server, which none that hangs may keep. In milliseconds. */
-const timeoutMs = 5000;
+/** Finds out who is signed in, asking the server only where somebody may be; then follows what other tabs do. To be called once. */
+export async function restoreSession(): Promise<void> {
+  followOtherTabs(() => void loadSession());
+  if (maybeSignedIn()) await loadSession();
+  else session.value = null;
+}
 
-/** Finds out who is signed in; keeps what is known when the server does not answer. */
+/** Asks who is signed in; keeps what is known when the server does not answer. */
 export async function loadSession(): Promise<void> {
   try {
-    const signal = AbortSignal.timeout(timeoutMs);
-    session.value = (await call<Session>(address, { signal })).body;
+    session.value = (await call<Session>(address)).body;
   } catch (error) {
     if (session.value && !(error instanceof ApiError && error.code === 'unauthorized')) return;
+    // Whoever is remembered stays so, for a server that answers again.
     session.value = null;
   }
 }
 
 /** Throws `ApiError`, with the code `unauthorized` when name or secret are wrong. */
 export async function signIn(name: string, secret: string): Promise<void> {
-  const { body } = await call<Session>(address, { method: 'POST', json: { name, secret } });
-  session.value = body;
+  const { body, headers } = await call<Session>(address, { method: 'POST', json: { name, secret } });
+  beginSession(body, headers.get('Date'));
 }
 
 /** Throws `ApiError` when the server still takes the session for valid. */
@@ -30,5 +41,5 @@ export async function signOut({ everywhere = false } = {}): Promise<void> {
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'unauthorized') throw error;
   }
-  session.value = null;
+  endSession();
 }

@@ -30,8 +30,8 @@ const flags = [
 export const openBrowser = (): Promise<Browser> =>
   chromium.launch({ executablePath: findChromium() ?? 'chromium', args: flags });
 
-/** An answer of 401 is how the page finds out that nobody is signed in; the browser reports each error's answer. */
-const expected = /^Failed to load resource: the server responded with a status of (401|412) /;
+/** Of a change that somebody else was before; the browser reports each answer that is an error. */
+const expected = /^Failed to load resource: the server responded with a status of 412 /;
 
 export async function visit(
   browser: Browser,
