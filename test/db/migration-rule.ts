@@ -98,12 +98,13 @@ const isPlainNewColumn = (statement: string): boolean =>
 const constant = "(?:-?\\d+|true|false|'(?:[^']|'')*'(?:::[a-z]+(?:\\[\\])?)?)";
 
 /**
- * Users and tokens are made by people: there are so few that all of their rows are rewritten, looked through and indexed
+ * Users, tokens and the audit are made by people: there are so few that all of their rows are rewritten, looked through and indexed
  * within milliseconds. They may get what keeps other tables from being used for too long, as long as the release before can go
  * on with them:
  * - ids, and an index or a reference that only concerns new columns; whoever is referred to can still be deleted,
  * - values in one new column, and rows that are not there yet,
- * - a trigger that completes what the release before inserts.
+ * - a trigger that completes what the release before inserts,
+ * - an index on the audit, which is written when somebody changes something.
  */
 function isSafeForFewRows(statement: string, newColumns: ReadonlySet<string>): boolean {
   return fewRows.some((pattern) => {
@@ -120,5 +121,6 @@ const fewRows = [
   `^alter table ${small} add constraint "?\\w+"? foreign key \\(${column}\\) references "?\\w+"? ?\\("?\\w+"?\\) on delete (set null|cascade)( on update no action)?$`,
   `^update ${small} set ${column} = [\\w".]+ (from|where) `,
   `^insert into ${small} .* on conflict \\("?\\w+"?\\) do nothing$`,
+  '^create index "?\\w+"? on "?(?<t>audit)"? using btree \\("?\\w+"?(,"?\\w+"?)*\\)$',
   `^create trigger "?\\w+"? before insert on ${small} for each row execute function \\w+\\(\\)$`,
 ].map((pattern) => new RegExp(pattern));

@@ -124,7 +124,6 @@ describe('the lists', () => {
   it.each<[string, Partial<PostFilter>, string, number]>([
     ["readers' first page", {}, 'posts_published_newest', pageSize + 1],
     ["writers' first page", { drafts: true }, 'posts_newest', pageSize + 1],
-    ["writers' drafts", { drafts: true, status: 'draft' }, 'posts_drafts_newest', pageSize + 1],
     [
       "writers' published posts",
       { drafts: true, status: 'published' },
@@ -179,8 +178,7 @@ describe('the lists', () => {
   });
 
   it('need no sorting where an index has the order', async () => {
-    const drafts = { drafts: true, status: 'draft' } as const;
-    for (const filter of [{}, { drafts: true }, drafts, { author: 'author-7' }])
+    for (const filter of [{}, { drafts: true }, { author: 'author-7' }])
       expect(typesOf(await planOf(() => list(filter)))).not.toContain('Sort');
   });
 });
@@ -208,7 +206,6 @@ describe('what is sent prepared', () => {
     ["readers' first page", 'posts_published_newest', () => list()],
     ["readers' next page", 'posts_published_newest', async () => list(await placeOfPage(2))],
     ["writers' first page", 'posts_newest', () => list({ drafts: true })],
-    ["writers' drafts", 'posts_drafts_newest', () => list({ drafts: true, status: 'draft' })],
     ['posts of an author', 'posts_author_newest', () => list({ author: 'author-7' })],
   ])('uses its index also in a plan for any values: %s', async (_, index, act) => {
     const statement = (await sentBy(act)).at(-1);
