@@ -2,7 +2,7 @@ import type { PostStatus } from '../../shared/contract.js';
 import type { Drizzle } from '../database/connections.js';
 import { and, arrayContains, asc, desc, eq, type SQL, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
-import { isDraft, isPublished, postColumns, versionColumns } from './post-rows.js';
+import { isPublished, postColumns, versionColumns } from './post-rows.js';
 
 /** A place in the list: that of the post with these values. */
 export interface Position {
@@ -140,7 +140,7 @@ export function conditionsOf(filter: PostFilter): (SQL | undefined)[] {
   const { after, before, tag, author, search, drafts, status } = filter;
   return [
     drafts && status !== 'published' ? undefined : isPublished,
-    status === 'draft' ? isDraft : undefined,
+    status === 'draft' ? eq(posts.status, 'draft') : undefined,
     after && sql`(${posts.sortedAt}, ${posts.id}) < (${after.sortedAt.toISOString()}, ${after.id})`,
     before && sql`(${posts.sortedAt}, ${posts.id}) > (${before.sortedAt.toISOString()}, ${before.id})`,
     tag === undefined ? undefined : arrayContains(posts.tags, [tag]),

@@ -34,9 +34,6 @@ export type PostRevision = Pick<PostVersion, 'version' | 'updatedAt'>;
 /** A literal, not a parameter: a generic plan could not use the partial index of published posts. */
 export const isPublished = sql`${posts.status} = 'published'`;
 
-/** A literal as well, for the partial index of drafts. */
-export const isDraft = sql`${posts.status} = 'draft'`;
-
 type PostRow = Pick<typeof posts.$inferSelect, keyof typeof postColumns>;
 
 /** The post of the contract; other columns of the row are dropped. */
