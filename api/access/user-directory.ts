@@ -50,9 +50,9 @@ export class UserDirectory {
     this.#firstDigest = deps.first?.secret ? digestOf(deps.first.secret) : nobody;
     this.#adminDigest = deps.admin ? digestOf(deps.admin.secret) : nobody;
     this.#entries = this.#entriesOf([]);
-    const reload = () => void this.#request();
+    const reload = () => void this.reload();
     deps.database.listen(usersChannel, { onListen: reload, onNotify: reload });
-    this.attempted = this.#request();
+    this.attempted = this.reload();
   }
 
   /** The user, if the secret is theirs; takes the same time whichever of the two is wrong. */
@@ -83,9 +83,11 @@ export class UserDirectory {
     return this.#loaded;
   }
 
-  /** Resolves when all that the database says by now is known here, or could not be read; never rejects. */
+  /** Loads once more from now on: a load that is under way may have read too early. Resolves after that, also if it failed; never rejects. */
   reload(): Promise<void> {
-    return this.#request();
+    this.#requested = true;
+    this.#loading ??= this.#loadRequested();
+    return this.#loading;
   }
 
   /** Stops loading. */
@@ -94,19 +96,12 @@ export class UserDirectory {
     clearTimeout(this.#timer);
   }
 
-  /** Loads once more from now on: a load that is under way may have read too early. Resolves after that. */
-  #request(): Promise<void> {
-    this.#requested = true;
-    this.#loading ??= this.#loadRequested();
-    return this.#loading;
-  }
-
   async #loadRequested(): Promise<void> {
     clearTimeout(this.#timer);
     while (this.#requested && !this.#closed) await this.#load();
     this.#loading = undefined;
     const pauseMs = this.#failing ? retryMs : reloadEveryMs;
-    if (!this.#closed) this.#timer = setTimeout(() => void this.#request(), pauseMs).unref();
+    if (!this.#closed) this.#timer = setTimeout(() => void this.reload(), pauseMs).unref();
   }
 
   async #load(): Promise<void> {
