@@ -13,17 +13,27 @@ const launcher = resolve(import.meta.dirname, '../../bin/quillgate');
 const here = { DATABASE_URL: server.url };
 const quillgate = (args: string[], environment: Record<string, string> = here) => run(args, environment);
 
-/** Runs a copy of the launcher that has no packages beside it, on a machine whose Node is of this version. */
-function launchOn(version: string | undefined): Promise<Ran> {
-  const node = version === undefined ? 'exit 127' : `echo ${version}`;
+interface Machine {
+  /** What `node --version` prints; undefined: there is no Node. */
+  node: string | undefined;
+  /** As `uname -sm` names it. */
+  system: string;
+  isInstalled: boolean;
+}
+
+/** Runs a copy of the launcher on such a machine, with or without packages beside it; none of them is Node. */
+function launchOn({ node, system, isInstalled }: Machine, args = ['api']): Promise<Ran> {
   const folder = plant({
-    'bin/node': `#!/bin/sh\n${node}\n`,
+    'bin/node': `#!/bin/sh\n${node === undefined ? 'exit 127' : `echo ${node}`}\n`,
+    'bin/uname': `#!/bin/sh\necho ${system}\n`,
     'copy/bin/quillgate': readFileSync(launcher, 'utf8'),
+    'copy/dev/build.mjs': '',
+    ...(isInstalled && { 'copy/node_modules/.package-lock.json': '{}' }),
   });
-  chmodSync(join(folder, 'bin/node'), 0o755);
+  for (const name of ['node', 'uname']) chmodSync(join(folder, 'bin', name), 0o755);
   const env = { PATH: `${join(folder, 'bin')}:/usr/bin:/bin` };
   return new Promise((done) => {
-    execFile('sh', [join(folder, 'copy/bin/quillgate'), 'api'], { env }, (error, stdout, stderr) => {
+    execFile('sh', [join(folder, 'copy/bin/quillgate'), ...args], { env }, (error, stdout, stderr) => {
       done({ code: error === null ? 0 : Number(error.code), stdout, stderr });
     });
   });
@@ -72,21 +82,31 @@ describe('quillgate', () => {
     );
   });
 
+  const linux = 'Linux x86_64';
   it.each([
-    ['v20.19.5', 'v20.19.5'],
-    [undefined, 'none'],
-  ])(
-    'says in a line that it needs a newer Node, where the lockfile brings none: %s',
-    async (version, named) => {
-      expect(await launchOn(version)).toEqual({
-        code: 1,
-        stdout: '',
-        stderr: `quillgate needs Node 24 or newer, and this machine has ${named}.\n`,
+    [linux, 'v18.20.4', false, '20 or newer, this is 18.20'],
+    ['Linux aarch64', 'v18.20.4', false, '20 or newer, this is 18.20'],
+    ['Linux riscv64', 'v22.11.0', false, '24 or newer, this is 22.11'],
+    ['Darwin arm64', 'v20.19.5', false, '24 or newer, this is 20.19'],
+    [linux, 'v20.19.5', true, '24 or newer, this is 20.19'],
+    [linux, undefined, true, '24 or newer, this machine has none'],
+  ])('says in a line which Node it needs (finding N2): %s, %s', async (system, node, isInstalled, words) => {
+    for (const args of [['api'], ['build']])
+      expect(await launchOn({ node, system, isInstalled }, args)).toEqual({
+        ...{ code: 1, stdout: '', stderr: `Quillgate needs Node ${words}.\n` },
       });
-    },
-  );
+  });
 
-  it.each(['v24.0.0', 'v26.1.0'])('goes on with the Node of the machine: %s', async (version) => {
-    expect((await launchOn(version)).stderr).toMatch(/^There is no api in dist/);
+  it.each([linux, 'Darwin arm64'])('asks for npm ci in a line where it was forgotten: %s', async (system) => {
+    for (const args of [['start'], ['build']])
+      expect(await launchOn({ node: 'v24.0.0', system, isInstalled: false }, args)).toEqual({
+        ...{ code: 1, stdout: '', stderr: 'Run npm ci first.\n' },
+      });
+  });
+
+  it.each(['v24.0.0', 'v26.1.0'])('goes on with the Node of the machine: %s', async (node) => {
+    const machine = { node, system: linux, isInstalled: true };
+    expect((await launchOn(machine)).stderr).toMatch(/^There is no api in dist/);
+    expect(await launchOn(machine, ['build'])).toEqual({ code: 0, stdout: `${node}\n`, stderr: '' });
   });
 });
