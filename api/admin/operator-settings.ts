@@ -1,6 +1,8 @@
 import type { Database } from '../../db/database/client.js';
 import type { PoolSetting } from '../../db/settings/pool-settings.js';
+import type { ModelRules } from '../../shared/config/allowed-models.js';
 import type { Config } from '../../shared/config/config.js';
+import { poolSettings, rulesOf } from '../../shared/config/pool-settings.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { PoolSettings } from '../../shared/fleet.js';
@@ -45,6 +47,7 @@ export class OperatorSettings {
     const { isCopied, ...changed } = await changePoolSettings(wanted, {
       database,
       channel: source.settingsChannel,
+      rulesOf: (id) => this.#rulesOf(id, source),
     });
     source.pools.settings.apply({ ...changed, v: writtenVersion });
     return { ...this.#view(wanted.provider, changed, source), ...(!isCopied && { isPending: true }) };
@@ -54,6 +57,13 @@ export class OperatorSettings {
     const source = this.#deps.source();
     if (source === undefined) throw new Failure('queue_unavailable');
     return source;
+  }
+
+  /** As the live workers say; while none is known, by the environment of this process. */
+  #rulesOf(provider: ProviderId, { pools }: SettingsSource): readonly ModelRules[] {
+    const heartbeats = pools.heartbeatsOf(provider) ?? [];
+    if (heartbeats.length > 0) return heartbeats.map((heartbeat) => heartbeat.environment ?? heartbeat);
+    return [rulesOf(poolSettings(this.#deps.config, provider))];
   }
 
   #view(provider: ProviderId, setting: PoolSetting | undefined, { pools }: SettingsSource): PoolSettings {

@@ -1,11 +1,12 @@
 import type { Database } from '../../db/database/client.js';
 import type { PoolSetting } from '../../db/settings/pool-settings.js';
 import { changePoolSetting, listPoolSettings } from '../../db/settings/pool-settings.js';
+import { isSettable, type ModelRules } from '../../shared/config/allowed-models.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
 import { copySettings, readSettings, type SettingsChannel } from '../../shared/queue/settings-records.js';
-import { parseBody } from '../http/validation.js';
+import { invalidRequest, parseBody } from '../http/validation.js';
 
 /** What somebody wants a provider's settings to be. */
 export interface WantedSettings {
@@ -20,6 +21,8 @@ export interface WantedSettings {
 interface ChangeDeps {
   readonly database: Pick<Database, 'run'>;
   readonly channel: SettingsChannel;
+  /** What the environment of each of a provider's workers allows. */
+  readonly rulesOf: (provider: ProviderId) => readonly ModelRules[];
 }
 
 /** A provider's settings, and whether the queue's store has them; if not, the API processes copy them when it is back. */
@@ -33,7 +36,7 @@ export const parseOverrides = (given: unknown): PoolOverrides => parseBody(newOv
 /** The settings of a provider that count: those of the database, or newer ones that only the queue's store has. */
 export async function readPoolSettings(
   provider: ProviderId,
-  { database, channel }: ChangeDeps,
+  { database, channel }: Pick<ChangeDeps, 'database' | 'channel'>,
 ): Promise<{ stored: PoolSetting | undefined; current: PoolSetting | undefined }> {
   const [rows, [record]] = await Promise.all([
     listPoolSettings(database),
@@ -48,12 +51,14 @@ export async function readPoolSettings(
 
 /**
  * Changes the settings of a provider, for everybody: in the database with the audit, then in the queue's store, for the workers. Throws
- * `precondition_failed`, which says who was first, `database_unavailable`, and `queue_unavailable` before anything was changed.
+ * `precondition_failed`, which says who was first, `invalid_request` for models that the environment does not allow,
+ * `database_unavailable`, and `queue_unavailable` before anything was changed.
  */
 export async function changePoolSettings(wanted: WantedSettings, deps: ChangeDeps): Promise<ChangedSettings> {
   const { provider, overrides, expected, changedBy } = wanted;
   const { stored, current } = await readPoolSettings(provider, deps);
   if ((current?.version ?? 0) !== expected) throw changedBefore(current);
+  checkModels(wanted, { before: current?.overrides ?? {}, rulesOf: deps.rulesOf });
   const changed = await changePoolSetting(deps.database, {
     ...{ provider, overrides, changedBy },
     expected: stored?.version ?? 0,
@@ -68,6 +73,33 @@ export async function changePoolSettings(wanted: WantedSettings, deps: ChangeDep
     ),
   };
 }
+
+interface ModelCheck extends Pick<ChangeDeps, 'rulesOf'> {
+  /** What was set before may stay, so that a pool can always be paused; workers ignore what they do not allow. */
+  readonly before: PoolOverrides;
+}
+
+/** An operator's token must not choose where prompts go: only the environment can allow a path or an ARN. */
+function checkModels({ provider, overrides }: WantedSettings, { before, rulesOf }: ModelCheck): void {
+  const kept = new Set(namesIn(before, provider).map(({ id, name }) => `${id}/${name}`));
+  const errors = namesIn(overrides, provider)
+    .filter(({ id, name }) => !kept.has(`${id}/${name}`))
+    .filter(({ id, name }) => !rulesOf(id).every((rules) => isSettable(name, rules)))
+    .map(({ pointer, id }) => ({
+      pointer,
+      detail: `must be allowed by ${id.toUpperCase()}_MODELS, or a plain name where that is not set`,
+    }));
+  if (errors.length > 0) throw invalidRequest(errors);
+}
+
+/** Every name or pattern of models in the settings, with the provider whose model it is. */
+const namesIn = ({ model, models = [], fallback = [] }: PoolOverrides, provider: ProviderId) => [
+  ...(model === undefined ? [] : [{ pointer: '/model', id: provider, name: model }]),
+  ...models.map((name, n) => ({ pointer: `/models/${n}`, id: provider, name })),
+  ...fallback.flatMap(({ provider: id, model: name }, n) =>
+    name === undefined ? [] : [{ pointer: `/fallback/${n}/model`, id, name }],
+  ),
+];
 
 function changedBefore(current: PoolSetting | undefined): Failure {
   const { version = 0, changedBy = 'nobody', changedAt = '' } = current ?? {};

@@ -1,6 +1,7 @@
 import { changePoolSettings, parseOverrides, readPoolSettings } from '../../api/admin/pool-settings.js';
 import { viewSettings } from '../../api/admin/settings-view.js';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
+import { poolSettings, rulesOf } from '../../shared/config/pool-settings.js';
 import { parseTargets } from '../../shared/config/targets.js';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { Failure, failureKinds } from '../../shared/failures.js';
@@ -74,7 +75,7 @@ export async function setPool(
   );
   const change: Change = (before) => {
     const wanted = Object.entries({ ...before, ...Object.fromEntries(changes) });
-    return checked(Object.fromEntries(wanted.filter(([, value]) => value !== undefined)));
+    return parseOverrides(Object.fromEntries(wanted.filter(([, value]) => value !== undefined)));
   };
   await changePool(environment, provider, { change, ...(ifVersion && { expected: Number(ifVersion) }) });
 }
@@ -119,13 +120,18 @@ async function changePool(
     const changed = await retry(() => changeOnce(stores, changing), { pauseMs, maxTries, shouldRetry });
     return { ...changed, pool: await viewPool(provider, stores) };
   }).catch((error) => {
-    throw error instanceof Failure
-      ? new StartupError(error.facts.detail ?? failureKinds[error.code].detail)
-      : error;
+    throw error instanceof Failure ? new StartupError(describeFailure(error)) : error;
   });
   process.stdout.write(renderPools([pool]));
   if (!isCopied)
     process.stderr.write("The queue's store does not answer: workers learn of the change when it is back.\n");
+}
+
+/** For people; says which options are wrong. */
+function describeFailure({ code, facts: { detail, errors } }: Failure): string {
+  if (errors === undefined) return detail ?? failureKinds[code].detail;
+  const lines = errors.map((one) => `  ${one.pointer.slice(1)}: ${one.detail}`);
+  return `These settings cannot be:\n${lines.join('\n')}`;
 }
 
 async function changeOnce(
@@ -135,7 +141,10 @@ async function changeOnce(
   const { current } = await readPoolSettings(provider, stores);
   const overrides = change(current?.overrides ?? {});
   const base = expected ?? current?.version ?? 0;
-  return changePoolSettings({ provider, overrides, expected: base, changedBy: actor() }, stores);
+  return changePoolSettings(
+    { provider, overrides, expected: base, changedBy: actor() },
+    { ...stores, rulesOf: (id) => [rulesOf(poolSettings(stores.config, id))] },
+  );
 }
 
 const isOvertaken = (error: unknown): boolean =>
@@ -198,17 +207,4 @@ function readRate(text: string): unknown {
   if (max === undefined)
     throw new StartupError('--rate must be like 60/1m or 5/500ms: jobs, and the time for them.');
   return { max: Number(max), durationMs: Number(count) * units[unit as keyof typeof units] };
-}
-
-/** As for everybody; says which option is wrong. */
-function checked(overrides: unknown): PoolOverrides {
-  try {
-    return parseOverrides(overrides);
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error;
-    const problems = (error.facts.errors ?? []).map(
-      ({ pointer, detail }) => `${pointer.slice(1)}: ${detail}`,
-    );
-    throw new StartupError(`These settings cannot be:\n${problems.map((line) => `  ${line}`).join('\n')}`);
-  }
 }

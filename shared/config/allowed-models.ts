@@ -9,12 +9,23 @@ export interface ModelRules {
   defaultModel?: string | undefined;
   /** Names, in which `*` stands for any characters; without it, any plain name is allowed. */
   models?: readonly string[] | undefined;
+  /** What the environment allows, where operators have set other models: they can narrow it, and not widen it. */
+  environment?: Omit<ModelRules, 'environment'> | undefined;
 }
 
 /** Whether callers may name this model. Takes time in proportion to the name and the patterns. */
-export function isModelAllowed(model: string, { defaultModel, models }: ModelRules): boolean {
+export function isModelAllowed(model: string, { defaultModel, models, environment }: ModelRules): boolean {
+  if (environment && !isModelAllowed(model, environment)) return false;
   if (model === defaultModel) return true;
   return models ? models.some((pattern) => matches(pattern, model)) : isPlainName(model);
+}
+
+/**
+ * Whether operators may set this name, or pattern of names. A pattern has to stand for names of the environment's own list: of a pattern there
+ * only `*` matches `*`. Without a list the plain names among those that it stands for are meant.
+ */
+export function isSettable(pattern: string, environment: Omit<ModelRules, 'environment'>): boolean {
+  return isModelAllowed(environment.models ? pattern : pattern.replaceAll('*', 'x'), environment);
 }
 
 /**

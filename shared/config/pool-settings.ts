@@ -1,4 +1,5 @@
 import type { ProviderId } from '../contract.js';
+import type { ModelRules } from './allowed-models.js';
 import { type Config, namesSet } from './config.js';
 import { isSimulated } from './provider-credentials.js';
 
@@ -16,12 +17,20 @@ export interface PoolSettings {
   model: string | undefined;
   /** What callers may name besides, as in `isModelAllowed`. */
   models?: readonly string[];
+  /** Both as in the environment, where operators have set others; as in `isModelAllowed`. */
+  environment?: ModelRules['environment'];
   maxOutputTokens: number;
   /** Pause between the opening of a breaker and its probe, in milliseconds. */
   breakerResetMs: number;
   /** Whether the simulator plays the provider; absent: it does not. */
   isSimulated?: boolean;
 }
+
+/** Which models these settings allow. */
+export const rulesOf = ({ model, models }: Pick<PoolSettings, 'model' | 'models'>): ModelRules => ({
+  defaultModel: model,
+  models,
+});
 
 /** The simulator's own model: the configured ones are meant for the real provider. */
 const simulatedModel = 'sim-echo';

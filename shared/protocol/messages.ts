@@ -192,6 +192,10 @@ export const poolHeartbeatSchema = z.object({
   defaultModel: z.string().optional(),
   /** What callers may name besides, as in `isModelAllowed`; absent where any plain name is allowed. */
   models: z.array(z.string()).optional(),
+  /** Both as the worker's environment has them, where operators have set others; absent from the release before. */
+  environment: z
+    .object({ defaultModel: z.string().optional(), models: z.array(z.string()).optional() })
+    .optional(),
   /** Only from the release before: how much longer the pool takes no jobs because its provider limits it, in milliseconds. */
   heldForMs: z.number().optional(),
   /** What it does not call freely; absent when there is nothing. */

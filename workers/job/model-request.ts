@@ -13,9 +13,9 @@ export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity'>;
  */
 export function toModelRequest(job: Pick<ChatJob, 'model' | 'turns' | 'parameters'>, settings: PoolSettings) {
   const model = job.model ?? settings.model;
-  const { model: defaultModel, models } = settings;
+  const { model: defaultModel, models, environment } = settings;
   // The API has checked this, but not where it has not heard of this pool yet.
-  if (model === undefined || !isModelAllowed(model, { defaultModel, models }))
+  if (model === undefined || !isModelAllowed(model, { defaultModel, models, environment }))
     throw new Failure('invalid_request');
   const { maxOutputTokens = settings.maxOutputTokens, ...parameters } = job.parameters ?? {};
   return {

@@ -1,4 +1,5 @@
-import type { PoolSettings } from '../../shared/config/pool-settings.js';
+import { isSettable } from '../../shared/config/allowed-models.js';
+import { type PoolSettings, rulesOf } from '../../shared/config/pool-settings.js';
 import type { PoolOverrides, SettingsRecord } from '../../shared/protocol/settings.js';
 
 /** The settings of the environment, some of them replaced by those of the operators, and what operators alone can set. */
@@ -33,9 +34,16 @@ export class LiveSettings {
   /** Replaces what operators have set, then calls the listeners in the order in which they came. Does nothing unless it is newer. */
   apply({ version, overrides }: Pick<SettingsRecord, 'version' | 'overrides'>): void {
     if (version <= this.#version) return;
-    // Whom to ask next is decided at the API.
-    const { fallback: _, ...own } = overrides;
-    this.#current = { ...this.#environment, ...own };
+    // The API decides on the fallback.
+    const { fallback: _, model, models, ...own } = overrides;
+    const environment = rulesOf(this.#environment);
+    this.#current = {
+      ...{ ...this.#environment, ...own },
+      // The API has checked this by what it knew: an operator's token must not choose where prompts go.
+      ...(model !== undefined && isSettable(model, environment) && { model }),
+      ...(models && { models: models.filter((pattern) => isSettable(pattern, environment)) }),
+      ...((model !== undefined || models) && { environment }),
+    };
     this.#version = version;
     for (const listener of this.#listeners) listener();
   }

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import type { ModelRules } from '../../shared/config/allowed-models.js';
 import type { ModelBreaker, PoolHeartbeat } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { countAll, type WaitingByLevel } from '../../shared/queue/priority.js';
@@ -51,7 +52,7 @@ export async function describePool({
   const waiting = await backlog.count({ hasRoom });
   metrics.recordWaiting(countAll(waiting.waitedFor) + countAll(waiting.async));
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
-  const { model: defaultModel, models, isSimulated } = settings.current;
+  const { model: defaultModel, models, environment, isSimulated } = settings.current;
   const breakers = [...describeAccount(account), ...circuits.describe()];
   return {
     v: writtenVersion,
@@ -66,6 +67,7 @@ export async function describePool({
     hasDefaultModel: defaultModel !== undefined,
     ...(defaultModel !== undefined && { defaultModel }),
     ...(models && { models: [...models] }),
+    ...(environment && { environment: toMessage(environment) }),
     ...(load.oldestJobMs !== undefined && { oldestJobMs: load.oldestJobMs }),
     ...(breakers.length > 0 && { breakers }),
     ...describeCalls(metrics),
@@ -75,6 +77,11 @@ export async function describePool({
     host: hostname(),
   };
 }
+
+const toMessage = ({ defaultModel, models }: ModelRules): PoolHeartbeat['environment'] => ({
+  ...(defaultModel !== undefined && { defaultModel }),
+  ...(models && { models: [...models] }),
+});
 
 /** A worker to which its queue's limit gives no job takes the queue for empty. */
 const isLimited = ({ globalConcurrency, rate }: LivePoolSettings): boolean =>

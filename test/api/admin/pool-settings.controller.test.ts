@@ -4,6 +4,7 @@ import { listAudit } from '../../../db/audit.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { Failure } from '../../../shared/failures.js';
 import type { PoolSettings } from '../../../shared/fleet.js';
+import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
 import { openTestDatabase } from '../../support/database.js';
@@ -63,10 +64,11 @@ const put = (body: unknown, ifMatch?: string, at = path) =>
   );
 const settingOf = ({ settings }: PoolSettings, name: string) => settings.find((one) => one.name === name);
 const service = { count: 60, overMs: 60_000, meanMs: 4000, p50Ms: 3000, p99Ms: 9000 };
-const heartbeat = (worker: string, settingsVersion: number) =>
+const heartbeat = (worker: string, settingsVersion: number, facts: Partial<PoolHeartbeat> = {}) =>
   pools.onHeartbeat({
     ...{ v: 1, provider: 'openai', worker, state: 'serving', concurrency: 20, inFlight: 0, waiting: 0 },
     ...{ meanJobMs: 0, hasDefaultModel: true, settingsVersion, service },
+    ...facts,
   });
 
 describe('GET /admin/pools/{provider}', () => {
@@ -147,6 +149,21 @@ describe('PUT /admin/pools/{provider}', () => {
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ code: 'invalid_request', errors: [{ pointer }] });
     expect(await listAudit(database, { limit: 5 })).toEqual([]);
+  });
+
+  it('takes a path as a model only where each worker allows it, and none without a worker', async () => {
+    const model = 'projects/evil/locations/x/endpoints/1';
+    expect((await put({ model }, '"0"', '/admin/pools/vertexai')).status).toBe(400);
+    expect((await put({ model: 'gpt-5' }, '"0"')).status).toBe(200);
+    heartbeat('one', 1);
+    expect((await put({ models: ['projects/*'] }, '"1"')).status).toBe(400);
+    heartbeat('one', 1, { models: ['*'], environment: { models: ['projects/*'] } });
+    expect((await put({ models: ['projects/a*'] }, '"1"')).status).toBe(200);
+    const response = await put({ models: ['*'] }, '"2"');
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({
+      errors: [{ pointer: '/models/0', detail: expect.stringContaining('OPENAI_MODELS') }],
+    });
   });
 
   it('is 503 without the database', async () => {

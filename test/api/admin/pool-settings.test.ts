@@ -58,7 +58,10 @@ beforeEach(async () => {
 });
 
 const change = (expected: number, overrides: PoolOverrides, changedBy = 'ann') =>
-  changePoolSettings({ provider: 'openai', overrides, expected, changedBy }, { database, channel: store });
+  changePoolSettings(
+    { provider: 'openai', overrides, expected, changedBy },
+    { database, channel: store, rulesOf: () => [{}] },
+  );
 const failureOf = (changing: Promise<unknown>): Promise<Failure> =>
   changing.then(
     () => Promise.reject(new Error('it was changed')),
@@ -123,6 +126,22 @@ describe('changePoolSettings', () => {
     store.isUp = false;
     expect((await failureOf(change(0, { concurrency: 3 }))).code).toBe('queue_unavailable');
     expect(await listAudit(database, { limit: 10 })).toEqual([]);
+  });
+
+  it('takes only models that the environment allows, but keeps what was set before', async () => {
+    const { code, facts } = await failureOf(
+      change(0, {
+        ...{ model: 'projects/evil/x', models: ['fine', 'arn:aws:*'] },
+        fallback: [{ provider: 'bedrock' }, { provider: 'vertexai', model: 'projects/evil/x' }],
+      }),
+    );
+    expect(code).toBe('invalid_request');
+    expect(facts.errors?.map(({ pointer }) => pointer)).toEqual(['/model', '/models/1', '/fallback/1/model']);
+    expect(JSON.stringify(facts)).not.toContain('evil');
+    expect(await listAudit(database, { limit: 10 })).toEqual([]);
+    const earlier = { provider: 'openai', changedBy: 'ann', expected: 0, version: 1 } as const;
+    await changePoolSetting(database, { ...earlier, overrides: { model: 'publishers/x' } });
+    expect(await change(1, { model: 'publishers/x', intake: 'paused' })).toMatchObject({ version: 2 });
   });
 
   it('says when the store failed only after the change was made', async () => {

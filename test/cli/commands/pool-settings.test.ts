@@ -133,6 +133,7 @@ describe('quillgate pools', () => {
     [{ rate: '1/1ms' }, /durationMs/],
     [{ breaker: 'ajar' }, /breaker: /],
     [{ model: '../x' }, /model: /],
+    [{ model: 'projects/evil/x' }, /model: must be allowed by BEDROCK_MODELS/],
     [{ fallback: 'nobody' }, /fallback: /],
     [{ concurrency: '1', ifVersion: 'x' }, /--if-version/],
   ])('refuses %j', async (options, message) => {

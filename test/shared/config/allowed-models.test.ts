@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isModelAllowed } from '../../../shared/config/allowed-models.js';
+import { isModelAllowed, isSettable } from '../../../shared/config/allowed-models.js';
 import { cpuMsOf } from '../../support/cpu-time.js';
 
 const arn = 'arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude';
@@ -56,11 +56,36 @@ describe('isModelAllowed', () => {
     expect(isModelAllowed(model, { models: ['never', pattern] })).toBe(expected);
   });
 
+  it('lets what operators have set narrow the environment, and not widen it', () => {
+    const anything = { defaultModel: 'gemini', models: ['*'] };
+    expect(isModelAllowed('projects/evil/x', { ...anything, environment: {} })).toBe(false);
+    expect(isModelAllowed('gemini-pro', { ...anything, environment: {} })).toBe(true);
+    expect(isModelAllowed('gemini-pro', { ...anything, environment: { models: ['gpt-*'] } })).toBe(false);
+  });
+
   it('takes no longer for patterns that make others backtrack', async () => {
     const models = ['a*'.repeat(120), `${'*a'.repeat(120)}*b`];
     const usedMs = await cpuMsOf(() => {
       for (let turn = 0; turn < 1000; turn += 1) isModelAllowed('a'.repeat(256), { models });
     });
     expect(usedMs).toBeLessThan(5000);
+  });
+});
+
+describe('isSettable', () => {
+  it.each([
+    ['gemini-pro', undefined, true],
+    ['*', undefined, true],
+    ['gemini-*', undefined, true],
+    ['projects/*', undefined, false],
+    [arn, undefined, false],
+    ['gpt-5', ['gpt-*'], true],
+    ['gpt-5-*', ['gpt-*'], true],
+    ['*', ['gpt-*'], false],
+    ['gpt-5*', ['gpt-5'], false],
+    [arn, ['arn:aws:bedrock:*'], true],
+    ['*', ['*'], true],
+  ])('holds %s against the environment %j', (pattern, models, expected) => {
+    expect(isSettable(pattern, { models })).toBe(expected);
   });
 });

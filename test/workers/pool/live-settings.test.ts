@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { poolSettings } from '../../../shared/config/pool-settings.js';
 import { encodeSettings, type SettingsRecord } from '../../../shared/protocol/settings.js';
+import { toModelRequest } from '../../../workers/job/model-request.js';
 import { LiveSettings } from '../../../workers/pool/live-settings.js';
 import { SettingsFollower } from '../../../workers/pool/settings-follower.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -22,9 +23,18 @@ describe('LiveSettings', () => {
     settings.apply(record(1, { concurrency: 40, intake: 'paused', fallback: [] }));
     expect(settings.current).toEqual({ ...environment, concurrency: 40, intake: 'paused' });
     settings.apply(record(2, { model: 'n' }));
-    expect(settings.current).toEqual({ ...environment, model: 'n' });
+    expect(settings.current).toMatchObject({ ...environment, model: 'n' });
     settings.apply(record(3, {}));
     expect([settings.version, settings.current]).toEqual([3, environment]);
+  });
+
+  it('ignores models that the environment does not allow, as finding O1 asks', () => {
+    const settings = new LiveSettings(environment);
+    settings.apply(record(1, { model: 'projects/evil/x', models: ['n', 'projects/*', '*'] }));
+    expect(settings.current).toMatchObject({ model: 'm', models: ['n', '*'] });
+    const request = (model: string) => toModelRequest({ model, turns: [] }, settings.current);
+    expect(request('gpt-5').model).toBe('gpt-5');
+    expect(() => request('projects/evil/x')).toThrow('invalid_request');
   });
 
   it('applies no version twice, and none that is older', () => {
