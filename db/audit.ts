@@ -37,7 +37,8 @@ export async function listAudit(database: Pick<Database, 'run'>, filter: AuditFi
   return rows.map(({ at, before, after, ...entry }) => ({
     at: at.toISOString(),
     ...entry,
-    ...(after !== null && { before, after }),
+    ...(before !== null && { before }),
+    ...(after !== null && { after }),
   }));
 }
 
@@ -55,11 +56,13 @@ export const unknownActor = 'unknown';
 interface AuditedChange {
   actor: string;
   action: AuditAction;
-  /** A query of the ids and names of what is changed. */
+  /** A query of the ids and names of what is changed, first these two. */
   targets: SQL;
+  /** What it may do from now on, as a JSON object made from columns of `target`. */
+  after?: SQL;
 }
 
 /** A part of the statement that makes the change, so that neither happens without the other. */
-export const auditOf = ({ actor, action, targets }: AuditedChange): SQL =>
-  sql`insert into ${audit} (actor, action, target_id, target_name)
-    select ${actor}::text, ${action}::text, target.id, target.name from (${targets}) as target (id, name)`;
+export const auditOf = ({ actor, action, targets, after = sql`null` }: AuditedChange): SQL =>
+  sql`insert into ${audit} (actor, action, target_id, target_name, after)
+    select ${actor}::text, ${action}::text, target.id, target.name, ${after}::jsonb from (${targets}) as target (id, name)`;

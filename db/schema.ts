@@ -174,7 +174,7 @@ export const audit = pgTable(
     targetId: uuid('target_id').notNull(),
     /** The user's name, that of the token's owner, or the provider. */
     targetName: text('target_name').notNull(),
-    /** Of settings: all that were set, and all that are set now. */
+    /** Of settings: all that were set, and all that are set now. Of a new user or token `after` has what it may do. */
     before: jsonb('before'),
     after: jsonb('after'),
   },

@@ -89,7 +89,7 @@ export interface AuditEntry {
   targetName: string;
   /** Of settings: all that were set. */
   before?: unknown;
-  /** Of settings: all that were set then. */
+  /** Of settings: all that were set then. Of a new user: `role`. Of a new token: `scopes` and `expiresAt`. */
   after?: unknown;
 }
 

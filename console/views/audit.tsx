@@ -108,7 +108,7 @@ function AuditTable({ entries }: { entries: readonly AuditEntry[] }) {
   );
 }
 
-/** Each setting from what it was to what it became. */
+/** Each setting from what it was to what it became; of a new user or token what it may do. */
 function Changes({ before, after }: { before: unknown; after: unknown }) {
   const changes = diffSettings(before, after);
   if (changes.length === 0) return <span class="soft">nothing</span>;
@@ -116,7 +116,12 @@ function Changes({ before, after }: { before: unknown; after: unknown }) {
     <ul class="changes">
       {changes.map(({ name, before: old, after: now }) => (
         <li key={name}>
-          {name}: <del>{old ?? 'not set'}</del> <span aria-hidden="true">→</span>{' '}
+          {name}:{' '}
+          {before !== undefined && (
+            <>
+              <del>{old ?? 'not set'}</del> <span aria-hidden="true">→</span>{' '}
+            </>
+          )}
           <ins>{now ?? 'not set'}</ins>
         </li>
       ))}

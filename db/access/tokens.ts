@@ -100,8 +100,9 @@ async function create(database: Runs, actor: string, token: NewToken): Promise<T
   const values = { ...token, id: uuidv7(), expiresAt: token.expiresAt ?? null };
   const [row] = await database.run((db) => {
     const created = db.$with('created').as(db.insert(tokens).values(values).returning());
-    const targets = sql`select id, owner from ${created}`;
-    const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'tokens.create', targets }));
+    const targets = sql`select id, owner, scopes, expires_at from ${created}`;
+    const after = sql`jsonb_build_object('scopes', target.scopes, 'expiresAt', target.expires_at)`;
+    const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'tokens.create', targets, after }));
     const { id, owner, scopes, createdAt, expiresAt, lastUsedAt, revokedAt } = created;
     const info = { id, owner, scopes, createdAt, expiresAt, lastUsedAt, revokedAt };
     return db

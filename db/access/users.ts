@@ -106,10 +106,11 @@ async function add(database: Runs, actor: string, user: NewUser): Promise<string
         .insert(users)
         .values(user)
         .onConflictDoUpdate({ target: users.name, set: given, setWhere: sql`${users.secretHash} = ''` })
-        .returning({ id: users.id }),
+        .returning({ id: users.id, role: users.role }),
     );
-    const targets = sql`select id, ${user.name}::text from ${added}`;
-    const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'users.add', targets }));
+    const targets = sql`select id, ${user.name}::text, role from ${added}`;
+    const after = sql`jsonb_build_object('role', target.role)`;
+    const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'users.add', targets, after }));
     return db.with(added, audited).select({ id: added.id, notify: notifyUsersChannel }).from(added);
   });
   return row?.id;

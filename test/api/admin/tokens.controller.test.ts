@@ -53,9 +53,11 @@ describe('POST /admin/tokens', () => {
       id: made.info.id,
       user: { name: 'ann' },
     });
-    expect(await listAudit(database, { limit: 9 })).toMatchObject([
-      { actor: 'operator', action: 'tokens.create', targetId: made.info.id, targetName: 'ann' },
-    ]);
+    const [entry] = await listAudit(database, { limit: 9 });
+    expect(entry).toMatchObject({
+      ...{ actor: 'operator', action: 'tokens.create', targetId: made.info.id, targetName: 'ann' },
+      after: { scopes: ['blogs:write', 'chat'], expiresAt: expect.stringContaining('T') },
+    });
     const listed = await (await ask('GET')).text();
     expect(listed + app.logs()).not.toContain(made.token);
   });

@@ -52,7 +52,7 @@ describe('POST /admin/users', () => {
     expect(await users.digests()).toMatchObject([{ id, name, secretHash: digestOf(secret) }]);
     expect(await users.list()).toMatchObject([{ id, role: 'admin' }]);
     expect(await listAudit(database, { limit: 9 })).toMatchObject([
-      { actor: 'operator', action: 'users.add', targetId: id, targetName: 'Zoë' },
+      { actor: 'operator', action: 'users.add', targetId: id, targetName: 'Zoë', after: { role: 'admin' } },
     ]);
     expect(await (await ask('GET')).text()).not.toContain(secret);
     expect(app.logs()).not.toContain(secret);

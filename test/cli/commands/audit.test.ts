@@ -35,9 +35,11 @@ describe('printAudit', () => {
     await run(() => removeUser(environment, 'Zoë'));
 
     const [at, actor] = [expect.stringMatching(/^\d{4}-.*Z$/), `${userInfo().username}@${hostname()}`];
-    const entry = (action: string, targetId: string) => ({
+    const entry = (action: string, targetId: string, after?: object) => ({
       ...{ id: expect.any(String), at, actor, action, targetId, targetName: 'Zoë' },
+      ...(after && { after }),
     });
+    const mayWrite = { scopes: ['blogs:write'], expiresAt: null };
     const found = await entries();
     // Those of one command have the same time.
     expect(found.slice(0, 2)).toEqual(
@@ -45,13 +47,15 @@ describe('printAudit', () => {
     );
     expect(found.slice(2)).toEqual([
       entry('tokens.revoke', one.id),
-      entry('tokens.create', two.id),
-      entry('tokens.create', one.id),
-      entry('users.add', user.id),
+      entry('tokens.create', two.id, mayWrite),
+      entry('tokens.create', one.id, mayWrite),
+      entry('users.add', user.id, { role: 'user' }),
     ]);
     const { stdout } = await printed();
     expect(stdout).toMatch(/^AT +BY +ACTION +ID +NAME +BEFORE +AFTER\n/);
-    expect(stdout).toMatch(new RegExp(`\\S+Z +${actor} +users\\.add +${user.id} +Zoë +- +-\n$`));
+    expect(stdout).toMatch(
+      new RegExp(`\\S+Z +${actor} +users\\.add +${user.id} +Zoë +- +\\{"role":"user"\\}\n$`),
+    );
     for (const secret of [user.secret, one.token, two.token]) expect(stdout).not.toContain(secret);
   });
 
