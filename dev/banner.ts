@@ -4,7 +4,8 @@ import type { ProviderId } from '../shared/contract.js';
 import type { Credentials, StartToken } from './credentials.js';
 import { toMakeReal } from './simulated-providers.js';
 
-interface Facts {
+/** What runs, and how to reach it. */
+export interface Facts {
   config: Config;
   workerPort: number;
   /** Undefined when every provider is real. */
@@ -24,22 +25,53 @@ export function originOf({ HOST, PORT }: Pick<Config, 'HOST' | 'PORT'>): string 
   return `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
 }
 
-/** The text of `npm start` once everything runs. */
-export function banner(facts: Facts): string {
-  const { config, workerPort, simulatorUrl, credentials, admin, tokens, logDir } = facts;
+/** The text of `npm start` once everything runs: what a newcomer needs, in at most 20 lines; all of it with `--verbose`. */
+export function banner(facts: Facts, { isVerbose }: { isVerbose: boolean }): string {
+  const { config, credentials, admin } = facts;
   const origin = originOf(config);
+  const ids = config.WORKER_PROVIDERS;
+  const curls = isVerbose
+    ? [...ids.map((id) => curl(id, facts)), ...blogCurls(facts)]
+    : ids.slice(0, 1).map((id) => curl(id, facts));
   return `
-Quillgate is up.
+Quillgate is up at ${origin}/
 
-  Front page ${origin}/
   Console    ${origin}/admin
-  Chat       ${urlUnder(config.CHAT_BASE_URL, '/chat')}   also ${urlUnder(config.CHAT_BASE_URL_ALT, '/chat')}
+  Name       ${admin.username}
+  Password   ${passwordLine(admin)}
+
+  Chat       ${urlUnder(config.CHAT_BASE_URL, '/chat')}
+  Name       ${credentials.username}
+  Password   ${passwordLine(credentials)}
+
+${isVerbose ? details(facts) : `  Providers  ${summary(facts)}\n`}
+Try it
+${curls.join('\n')}
+
+${isVerbose ? '' : `More is at ${origin}/, and in npm start -- --verbose.\n`}Ctrl-C stops everything; the data stays.
+`;
+}
+
+function summary({ config, simulated }: Facts): string {
+  const real = config.WORKER_PROVIDERS.filter((id) => !simulated.includes(id));
+  return [
+    ...(real.length > 0 ? [`${real.join(', ')}: real`] : []),
+    ...(simulated.length > 0 ? [`${simulated.join(', ')}: simulated, no model is called`] : []),
+  ].join('; ');
+}
+
+function details(facts: Facts): string {
+  const { config, workerPort, simulatorUrl, tokens, logDir } = facts;
+  const origin = originOf(config);
+  return `  Chat too   ${urlUnder(config.CHAT_BASE_URL_ALT, '/chat')}
   Blog       ${urlUnder(config.BLOG_BASE_URL, '/blogs')}   feeds: ${urlUnder(config.BLOG_BASE_URL, '/feed.json')} and /feed.xml
   API docs   ${origin}/docs   and ${origin}/openapi.json
   Health     ${origin}/readyz   worker: ${originOf({ ...config, PORT: workerPort })}/readyz
   Queue      ${config.REDIS_URL ? 'Redis (REDIS_URL)' : 'in PostgreSQL; set REDIS_URL to use Redis'}
   Database   ${config.DATABASE_URL ? 'PostgreSQL (DATABASE_URL)' : `embedded PostgreSQL, data in ${config.DATA_DIR}/`}
   Logs       ${logDir}/
+  Chat token ${tokenLine(tokens.chat)}
+  Blog token ${tokenLine(tokens.blog)}
 
 Providers
 ${config.WORKER_PROVIDERS.map((id) => describe(id, facts)).join('\n')}${
@@ -48,23 +80,9 @@ ${config.WORKER_PROVIDERS.map((id) => describe(id, facts)).join('\n')}${
     : ''
 }
 
-Credentials
-  Chat user  ${credentials.username}
-  Password   ${passwordLine(credentials)}
-  Console    ${admin.username}
-  Password   ${passwordLine(admin)}
-  Chat token ${tokenLine(tokens.chat)}
-  Blog token ${tokenLine(tokens.blog)}
-
 OpenAI-compatible clients (in their environment, not in .env here, where these names are the provider's)
   OPENAI_BASE_URL=${origin}/v1
   OPENAI_API_KEY=${tokens.chat.file ? tokens.chat.token : '$CHAT_TOKEN'}
-
-Try it
-${config.WORKER_PROVIDERS.map((id) => curl(id, facts)).join('\n')}
-${blogCurls(facts).join('\n')}
-
-Ctrl-C stops everything; the data stays.
 `;
 }
 

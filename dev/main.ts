@@ -5,5 +5,5 @@ import { runProgram } from '../shared/runtime/program.js';
 await runProgram(async (environment) => {
   parseConfig(environment, 'start');
   const { start } = await import('./start.js');
-  await start(environment);
+  await start(environment, { isVerbose: process.argv.includes('--verbose') });
 });

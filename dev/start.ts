@@ -4,7 +4,7 @@ import { type Config, type Environment, parseConfig } from '../shared/config/con
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
-import { banner, originOf } from './banner.js';
+import { banner, type Facts, originOf } from './banner.js';
 import { type SpawnedProgram, spawnChild } from './child-program.js';
 import {
   adminCredentials,
@@ -31,18 +31,26 @@ const killAfterMs = 5000;
 /** Longer than PostgreSQL ever takes to stop. */
 const postgresStopMs = 20_000;
 
+interface StartOptions {
+  /** Whether the text at the end names every address, token and path. */
+  isVerbose: boolean;
+}
+
 /**
  * `npm start`: everything on this machine, each part embedded unless the environment names a real one. In order:
  * the data folder, free ports, PostgreSQL, migrations, the simulator, then the worker and the API just as the
  * Procfile starts them. Stops all of it, last started first, on Ctrl-C or when one of them ends.
  */
-export async function start(environment: Environment): Promise<void> {
+export async function start(environment: Environment, options: StartOptions): Promise<void> {
   const config = await localConfig(environment);
   const lifecycle = new Lifecycle(createLog({ program: 'start', level: 'error' }));
   lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + 3 * killAfterMs + postgresStopMs });
   const report = reportTo(lifecycle, config);
   try {
-    await startEverything(config, environment, { lifecycle, report });
+    const facts = await startEverything(config, environment, { lifecycle, report });
+    lifecycle.stopping.throwIfAborted();
+    report.up();
+    process.stdout.write(banner(facts, options));
   } catch (error) {
     const wasStopped = lifecycle.stopping.aborted;
     if (!wasStopped) report.failed();
@@ -82,7 +90,7 @@ async function startEverything(
   config: Config,
   environment: Environment,
   { lifecycle, report }: StartDeps,
-): Promise<void> {
+): Promise<Facts> {
   const dataDir = await occupyDataDir(config.DATA_DIR);
   lifecycle.opened('data folder', dataDir, (open) => open.release());
   const simulated = simulatedProviders(config);
@@ -118,10 +126,7 @@ async function startEverything(
 
   const workerPort = await worker.listening;
   const reached = { workerPort, simulatorUrl, logDir: dataDir.logs };
-  const facts = { config, ...reached, simulated, credentials, admin, tokens };
-  lifecycle.stopping.throwIfAborted();
-  report.up();
-  process.stdout.write(banner(facts));
+  return { config, ...reached, simulated, credentials, admin, tokens };
 }
 
 /** Starts PostgreSQL unless the environment names one, and brings the database and the queue's store up to date. */

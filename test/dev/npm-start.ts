@@ -31,15 +31,17 @@ interface StartOptions {
   /** Working directory; where `.env` is read. Without it, through `npm start` in the project. */
   cwd?: string;
   environment: Record<string, string>;
+  /** Options of the command. */
+  args?: string[];
 }
 
 const project = resolve('.');
 const lastLine = 'Ctrl-C stops everything; the data stays.\n';
 
 /** Starts it. It sees the given environment and a PATH, nothing else. */
-export function spawnStart({ cwd, environment }: StartOptions): StartProcess {
-  const [command, ...args] = cwd ? [resolve(project, 'bin/quillgate'), 'start'] : ['npm', 'start'];
-  const child = spawn(command, args, {
+export function spawnStart({ cwd, environment, args = [] }: StartOptions): StartProcess {
+  const [command, ...start] = cwd ? [resolve(project, 'bin/quillgate'), 'start'] : ['npm', 'start', '--'];
+  const child = spawn(command, [...start, ...args], {
     cwd: cwd ?? project,
     env: { PATH: process.env.PATH, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -13,7 +13,7 @@ export interface Place {
   readonly dir: string;
   readonly dataDir: string;
   readonly environment: Record<string, string>;
-  start(variables?: Record<string, string>): StartProcess;
+  start(variables?: Record<string, string>, args?: string[]): StartProcess;
   startWithNpm(): StartProcess;
 }
 
@@ -48,7 +48,8 @@ export async function openPlace({ onTestFinished }: Pick<TestContext, 'onTestFin
     dir,
     dataDir,
     environment,
-    start: (variables) => track(spawnStart({ cwd: dir, environment: { ...environment, ...variables } })),
+    start: (variables, args = []) =>
+      track(spawnStart({ cwd: dir, args, environment: { ...environment, ...variables } })),
     // The project's own .env must not matter.
     startWithNpm: () =>
       track(spawnStart({ environment: { ...nothingElse, ...environment, HOME: dir, DATA_DIR: dataDir } })),
