@@ -148,6 +148,8 @@ interface FailureFacts {
   retryAfterMs?: number;
   /** Whether the provider refused our own credentials, and not what the caller asked for. */
   credentialsRefused?: boolean;
+  /** Whether certainly no provider was called, so that another try cannot be paid twice; absent means that one may have been. */
+  neverCalled?: boolean;
   /** Extra response headers that the HTTP status requires (`Allow`, `WWW-Authenticate`). */
   headers?: Record<string, string>;
   cause?: unknown;

@@ -37,7 +37,7 @@ export function resolveDeadlines(
   const startedAt = Math.round(now - elapsedMs);
   const waitUntil = startedAt + Math.min(waitMs ?? (isAsync ? 0 : timeoutMs), clientTimeoutMs);
   const startBy = isAsync ? startedAt + maxMs : waitUntil;
-  if (startBy <= now) throw new Failure('timeout', { provider });
+  if (startBy <= now) throw new Failure('timeout', { provider, neverCalled: true });
   // A caller who says how long to wait means the whole reply.
   if (stream === undefined || waitMs !== undefined) return { waitUntil, deadline: startBy, startBy };
   const deadline = startBy + maxStreamMs;

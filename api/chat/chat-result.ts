@@ -11,7 +11,10 @@ export type Completion = Extract<Outcome, { text: string }>;
 
 /** The reply; throws the failure that the outcome stands for, and `timeout` where there is no outcome yet. */
 export function toCompletion(result: JobResult, provider: ProviderId): Completion {
-  if (result.state !== 'settled') throw new Failure('timeout', { provider });
+  if (result.state !== 'settled') {
+    const neverCalled = result.state === 'queued' && !result.wasTaken;
+    throw new Failure('timeout', { provider, ...(neverCalled && { neverCalled }) });
+  }
   if (isCompletion(result.outcome)) return result.outcome;
   throw outcomeToFailure(result.outcome, provider);
 }

@@ -42,8 +42,9 @@ const errorKinds: Partial<Record<FailureCode, ErrorKind>> = {
   // Its breaker is open on every worker, or there is none: a second is not enough.
   provider_unavailable: { status: 503, shouldRetry: false },
   provider_error: { status: 502 },
-  provider_timeout: { status: 504 },
-  timeout: { status: 504 },
+  // The call that timed out may be paid, and three of them cost three times as much.
+  provider_timeout: { status: 504, shouldRetry: false },
+  timeout: { status: 504, shouldRetry: false },
   internal: { status: 500 },
 };
 
@@ -87,7 +88,7 @@ export const useOpenAiErrors: RequestHandler = (_request, response, next) => {
 function sendOpenAiError(response: HttpResponse, failure: Failure): void {
   const status = statusOf(failure);
   const kind = isModelNotAllowed(failure) ? undefined : errorKinds[failure.code];
-  const shouldRetry = kind ? (kind.shouldRetry ?? failure.retryable) : false;
+  const shouldRetry = kind ? (failure.facts.neverCalled ?? kind.shouldRetry ?? failure.retryable) : false;
   const usualMs = shouldRetry || status === 503 ? usualRetryAfterMs : undefined;
   const { retryAfterMs = failureKinds[failure.code].retryAfterMs ?? usualMs } = failure.facts;
   response.status(status).set('x-should-retry', String(shouldRetry));

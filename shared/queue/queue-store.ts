@@ -51,7 +51,9 @@ export interface PubSub {
 
 /** The state of one job. `unreadable`: its record cannot be read; the other jobs are not affected. */
 export type StoredJob =
-  | { readonly state: 'unknown' | 'queued' | 'running' | 'unreadable' }
+  | { readonly state: 'unknown' | 'running' | 'unreadable' }
+  /** `wasTaken`: a worker has taken it before; it handed the job back or has lost it. */
+  | { readonly state: 'queued'; readonly wasTaken?: true }
   /** It failed or was given up; `finishedOn` is in milliseconds since the epoch. */
   | { readonly state: 'failed'; readonly finishedOn: number }
   | { readonly state: 'completed'; readonly finishedOn: number; readonly returnValue: unknown };

@@ -303,6 +303,16 @@ describe('the openai package', () => {
     expect(requests).toBe(1);
   });
 
+  it('does not pay a call that timed out three times (finding M1)', async () => {
+    const model = 'sim-hang@timed-out';
+    const work = openai({ maxRetries: 2 }).chat.completions.create(
+      { model: `openai/${model}`, messages },
+      { headers: { Prefer: 'wait=1' } },
+    );
+    expect(await errorOf(work)).toMatchObject({ status: 504, code: 'timeout' });
+    expect(deployment.simulator.calls.list({ model })).toHaveLength(1);
+  });
+
   it('lists and gets the models', async () => {
     const listed: string[] = [];
     for await (const { id } of openai().models.list()) listed.push(id);

@@ -22,7 +22,9 @@ import { refuseNewer } from './version-guard.js';
 
 /** What the records say of a job: `unknown` when there is none, because it was never added or has expired. */
 export type JobResult =
-  | { readonly state: 'queued' | 'running' | 'unknown' }
+  | { readonly state: 'running' | 'unknown' }
+  /** `wasTaken`: a worker has taken it, or an earlier attempt at the chat, before. */
+  | { readonly state: 'queued'; readonly wasTaken?: true }
   | { readonly state: 'settled'; readonly outcome: Outcome; readonly settledAt?: number };
 
 interface JobResultsDeps {
@@ -168,6 +170,7 @@ async function toJobResult(
   { queue, store }: Source,
 ): Promise<JobResult> {
   if (job.state === 'unreadable') throw new Error('what is there is no job');
+  if (job.state === 'queued') return attempt === undefined ? job : { ...job, wasTaken: true };
   if (job.state !== 'completed' && job.state !== 'failed') return { state: job.state };
   const outcome = job.state === 'failed' ? givenUpOutcome : decodeResult(job.returnValue);
   if (!isStored || nextOf(outcome)) return { state: 'settled', outcome };

@@ -10,7 +10,7 @@ declare module 'ioredis' {
   }
 }
 
-type Found = 'unknown' | 'queued' | 'running' | 'unreadable' | EndedJob;
+type Found = 'unknown' | 'queued' | 'taken before' | 'running' | 'unreadable' | EndedJob;
 type EndedJob = readonly [finishedOn: string, failed: 0 | 1, returnValue: string | null];
 
 /**
@@ -22,11 +22,12 @@ const script = `
   local found = {}
   for n, id in ipairs(ARGV) do
     local key = KEYS[1] .. id
-    local job = redis.pcall('HMGET', key, 'timestamp', 'finishedOn', 'failedReason', 'returnvalue')
+    local job = redis.pcall('HMGET', key, 'timestamp', 'finishedOn', 'failedReason', 'returnvalue', 'ats')
     if job.err then found[n] = 'unreadable'
     elseif job[2] then found[n] = { job[2], job[3] and 1 or 0, job[4] }
     elseif not job[1] then found[n] = 'unknown'
-    else found[n] = redis.call('EXISTS', key .. ':lock') == 1 and 'running' or 'queued' end
+    elseif redis.call('EXISTS', key .. ':lock') == 1 then found[n] = 'running'
+    else found[n] = job[5] and 'taken before' or 'queued' end
   end
   return found`;
 
@@ -47,6 +48,7 @@ export async function readJobs(
 }
 
 function toStoredJob(found: Found): StoredJob {
+  if (found === 'taken before') return { state: 'queued', wasTaken: true };
   if (typeof found === 'string') return { state: found };
   const [finishedOn, failed, returnValue] = found;
   if (failed === 1) return { state: 'failed', finishedOn: Number(finishedOn) };

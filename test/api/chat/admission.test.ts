@@ -56,7 +56,9 @@ describe('resolveDeadlines', () => {
   it.each([{ elapsedMs: 55_000 }, { waitMs: 1000, elapsedMs: 1000 }, { stream, elapsedMs: 60_000 }])(
     'refuses what comes too late: %j',
     (own) => {
-      expect(() => resolve(own)).toThrow(expect.objectContaining({ code: 'timeout' }));
+      expect(() => resolve(own)).toThrow(
+        expect.objectContaining({ code: 'timeout', facts: { provider: 'openai', neverCalled: true } }),
+      );
     },
   );
 });

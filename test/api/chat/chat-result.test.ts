@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { outcomeToFailure, statusOf } from '../../../api/chat/chat-result.js';
+import { outcomeToFailure, statusOf, toCompletion } from '../../../api/chat/chat-result.js';
+import type { JobResult } from '../../../api/chat/jobs/job-results.js';
 
 const deadline = 100_000;
 
@@ -15,6 +16,22 @@ describe('statusOf', () => {
     ['running', 10_000, 'expired'],
   ] as const)('says of a job that is %s, %d ms past the deadline, that it is %s', (state, late, status) => {
     expect(statusOf({ state }, { deadline, now: deadline + late })).toBe(status);
+  });
+});
+
+describe('toCompletion', () => {
+  it.each<[JobResult, true | undefined]>([
+    [{ state: 'queued' }, true],
+    [{ state: 'queued', wasTaken: true }, undefined],
+    [{ state: 'running' }, undefined],
+    [{ state: 'unknown' }, undefined],
+  ])('says of %j at the deadline whether no provider was called (finding M1)', (result, neverCalled) => {
+    expect(() => toCompletion(result, 'openai')).toThrow(
+      expect.objectContaining({
+        code: 'timeout',
+        facts: { provider: 'openai', ...(neverCalled && { neverCalled }) },
+      }),
+    );
   });
 });
 

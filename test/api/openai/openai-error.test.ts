@@ -65,8 +65,8 @@ const table: Record<FailureCode, readonly [number, string, string, seconds?: str
   provider_unavailable: [503, 'server_error', 'false', '5'],
   internal: [500, 'server_error', 'false'],
   provider_error: server502('true'),
-  provider_timeout: [504, 'server_error', 'true'],
-  timeout: [504, 'server_error', 'true'],
+  provider_timeout: [504, 'server_error', 'false'],
+  timeout: [504, 'server_error', 'false'],
 };
 
 describe('an error', () => {
@@ -82,7 +82,7 @@ describe('an error', () => {
     expect(answer).toHaveProperty('message', expect.stringMatching(/^[A-Z].*\.$/));
   });
 
-  it.each(['internal', 'provider_error', 'provider_timeout', 'timeout'] as const)(
+  it.each(['internal', 'provider_error'] as const)(
     'for %s is tried again as the failure says',
     async (code) => {
       for (const retryable of [true, false])
@@ -91,6 +91,14 @@ describe('an error', () => {
         });
     },
   );
+
+  it('for a timeout is tried again only where no provider was called (finding M1)', async () => {
+    expect(await answerTo(new Failure('timeout', { neverCalled: true }))).toMatchObject({
+      ...{ status: 504, shouldRetry: 'true', retryAfter: '1' },
+    });
+    for (const code of ['timeout', 'provider_timeout'] as const)
+      expect(await answerTo(new Failure(code, { retryable: true }))).toMatchObject({ shouldRetry: 'false' });
+  });
 
   it('is never tried again by clients where the table says so, whatever the failure says', async () => {
     expect(await answerTo(new Failure('provider_rejected', { retryable: true }))).toMatchObject({

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { parseConfig } from '../../../shared/config/config.js';
-import { Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
+import { HandedBack, Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay } from '../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
 import type { BackendCalls } from '../../../shared/queue/stores/postgres-adds.js';
@@ -255,19 +255,23 @@ describe.each(stores)('a $name store', (choice) => {
     const [started, ending] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const worker = store.createWorker(
       'read',
-      async ({ id }) => {
-        if (id === 'breaks') throw new Error('broke');
-        if (id === 'ends') return 'outcome';
+      async (job, token) => {
+        if (job.id === 'breaks') throw new Error('broke');
+        if (job.id === 'ends') return 'outcome';
+        if (job.id === 'returns') {
+          await job.moveToDelayed(Date.now() + 60_000, token);
+          throw new HandedBack();
+        }
         started.resolve();
         return ending.promise;
       },
       { concurrency: 1 },
     );
-    for (const jobId of ['breaks', 'ends', 'runs', 'waits']) await queue.add('job', {}, { jobId });
+    for (const jobId of ['breaks', 'ends', 'returns', 'runs', 'waits']) await queue.add('job', {}, { jobId });
     await queue.add('job', {}, { jobId: 'last', priority: 1 });
     await queue.add('job', {}, { jobId: 'sleeps', delay: 60_000 });
     await started.promise;
-    const ids = ['none', 'last', 'waits', 'sleeps', 'runs', 'ends', 'breaks', 'runs'];
+    const ids = ['none', 'last', 'waits', 'sleeps', 'runs', 'ends', 'breaks', 'runs', 'returns'];
     const found = await store.readJobs(queue, ids);
     expect(found).toEqual([
       { state: 'unknown' },
@@ -278,6 +282,7 @@ describe.each(stores)('a $name store', (choice) => {
       { state: 'completed', finishedOn: expect.any(Number), returnValue: 'outcome' },
       { state: 'failed', finishedOn: expect.any(Number) },
       { state: 'running' },
+      { state: 'queued', wasTaken: true },
     ]);
     expect(await store.readJobs(store.createQueue('another'), ['runs'])).toEqual([{ state: 'unknown' }]);
     ending.resolve();

@@ -95,6 +95,9 @@ describe('JobClient', () => {
   it('reads that a job is queued, or unknown', async () => {
     await client.add('queued', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
     expect(await client.read({ jobId: 'queued', provider: 'vertexai' })).toEqual({ state: 'queued' });
+    await client.add('later-2', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
+    const second = { jobId: 'later', provider: 'vertexai', attempt: 2 } as const;
+    expect(await client.read(second)).toEqual({ state: 'queued', wasTaken: true });
     expect(await client.read({ jobId: 'never-added', provider: 'vertexai' })).toEqual({ state: 'unknown' });
   });
 
