@@ -1,5 +1,5 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
-import type { ChatResponse, ProviderId } from '../../shared/contract.js';
+import type { ChatResponse, ProviderId, Target } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import { EventResponse, eventStreamType } from '../http/event-response.js';
@@ -47,7 +47,7 @@ export class EventStream implements DeltaSink {
     this.#provider = provider;
   }
 
-  begin(provider = this.#provider): void {
+  begin({ provider }: Pick<Target, 'provider'> = { provider: this.#provider }): void {
     this.#events.begin({ 'X-LLM-Provider': provider });
   }
 
@@ -79,7 +79,7 @@ export class EventStream implements DeltaSink {
   #done(completion: Completion): void {
     const { kind, text, model, usage, attempts } = completion;
     const provider = answeredBy(completion, this.#provider);
-    this.begin(provider);
+    this.begin({ provider });
     const finishReason = kind === 'ok' ? 'stop' : 'length';
     const summary = attempts && { attempts: attempts.map(summarize) };
     this.#endWith('done', { response: text, finishReason, provider, model, usage, ...summary });

@@ -1,11 +1,12 @@
 import type { Response as HttpResponse } from 'express';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId, Target } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { writerOf } from '../../shared/protocol/outcome.js';
 import type { ChatReply, StreamOptions } from '../chat/chat-command.js';
-import { answeredBy, type Completion } from '../chat/chat-result.js';
+import type { Completion } from '../chat/chat-result.js';
 import { EventResponse } from '../http/event-response.js';
 import { recordFailure } from '../http/problem.js';
-import { type CompletionHead, finishReasonOf, headOf, usageOf } from './completion.js';
+import { type CompletionHead, finishReasonOf, headOf, nameOf, usageOf } from './completion.js';
 import { toOpenAiError } from './openai-error.js';
 
 type Sink = StreamOptions['sink'];
@@ -37,9 +38,12 @@ export class CompletionStream implements Sink {
     this.#events = new EventResponse(options.response);
   }
 
-  begin(provider = this.#options.provider): void {
-    if (this.#events.begin({ 'X-LLM-Provider': provider }))
-      this.#sendDelta({ role: 'assistant', content: '', refusal: null });
+  begin(writer?: Target): void {
+    const { provider } = writer ?? this.#options;
+    if (!this.#events.begin({ 'X-LLM-Provider': provider })) return;
+    const head = this.#headOnce();
+    this.#head = { ...head, model: nameOf(writer) ?? head.model };
+    this.#sendDelta({ role: 'assistant', content: '', refusal: null });
   }
 
   write(text: string): boolean {
@@ -63,8 +67,7 @@ export class CompletionStream implements Sink {
   }
 
   #complete(completion: Completion): void {
-    this.begin(answeredBy(completion, this.#options.provider));
-    this.#head = { ...this.#headOnce(), model: completion.model };
+    this.begin(writerOf(completion));
     this.#sendDelta({}, finishReasonOf(completion));
     const usage = usageOf(completion);
     if (this.#options.includesUsage && usage) this.#send({ choices: [], usage });

@@ -1,3 +1,5 @@
+import type { Target } from '../../shared/contract.js';
+import { writerOf } from '../../shared/protocol/outcome.js';
 import type { Completion } from '../chat/chat-result.js';
 
 /** Body of a successful `POST /v1/chat/completions`; see https://platform.openai.com/docs/api-reference/chat/object. */
@@ -7,7 +9,7 @@ export interface ChatCompletion {
   object: 'chat.completion';
   /** When the request came, in seconds since the epoch. */
   created: number;
-  /** The model that answered, in the provider's words. */
+  /** `provider/model` of the model that answered, as it was asked for. */
   model: string;
   /** Exactly one. */
   choices: CompletionChoice[];
@@ -15,7 +17,6 @@ export interface ChatCompletion {
   usage?: CompletionUsage;
   /** `flex` for a request with that tier. */
   service_tier?: 'flex';
-  system_fingerprint: string | null;
 }
 
 /** The reply of the model. */
@@ -45,22 +46,23 @@ export interface CompletionUsage {
 export interface CompletionHead {
   readonly id: string;
   readonly created: number;
+  /** `provider/model`. */
   readonly model: string;
   readonly isFlex: boolean;
 }
 
 /** The fields that a completion and its chunks begin with. */
 export const headOf = <T extends string>(object: T, { id, created, model, isFlex }: CompletionHead) => ({
-  ...{ id: `chatcmpl-${id}`, object, created, model, system_fingerprint: null },
+  ...{ id: `chatcmpl-${id}`, object, created, model },
   ...(isFlex && { service_tier: 'flex' as const }),
 });
 
-/** The whole reply; the model of the head is not the provider's word yet. */
+/** The whole reply; the model of the head is that of the request. */
 export function toChatCompletion(head: CompletionHead, completion: Completion): ChatCompletion {
-  const { text, model } = completion;
+  const { text } = completion;
   const usage = usageOf(completion);
   return {
-    ...headOf('chat.completion', { ...head, model }),
+    ...headOf('chat.completion', { ...head, model: nameOf(writerOf(completion)) ?? head.model }),
     choices: [
       {
         index: 0,
@@ -72,6 +74,10 @@ export function toChatCompletion(head: CompletionHead, completion: Completion): 
     ...(usage && { usage }),
   };
 }
+
+/** The name that this server takes of a fallback's model; undefined without one, and where its worker has not said which it is. */
+export const nameOf = (writer: Target | undefined): string | undefined =>
+  writer?.model === undefined ? undefined : `${writer.provider}/${writer.model}`;
 
 export const finishReasonOf = ({ kind }: Completion): 'stop' | 'length' =>
   kind === 'ok' ? 'stop' : 'length';

@@ -181,11 +181,11 @@ export class OpenAiController extends Controller {
 
 const headFor = (
   response: HttpResponse,
-  { model, isLowPriority: isFlex }: Pick<CompletionRequest, 'model' | 'isLowPriority'>,
+  { provider, model, isLowPriority: isFlex }: Pick<CompletionRequest, 'provider' | 'model' | 'isLowPriority'>,
 ): CompletionHead => ({
   id: chatIdOf(response),
   created: Math.floor((Date.now() - elapsedMsOf(response)) / 1000),
-  model,
+  model: `${provider}/${model}`,
   isFlex,
 });
 

@@ -81,8 +81,8 @@ export const schemaExamples: Readonly<Record<string, unknown>> = {
     messages: [{ role: 'user', content: 'Why is the sky blue?' }],
   },
   ChatCompletion: {
-    ...{ id: `chatcmpl-${chatId}`, object: 'chat.completion', created: 1_795_253_400, model: 'gpt-5-mini' },
-    system_fingerprint: null,
+    ...{ id: `chatcmpl-${chatId}`, object: 'chat.completion', created: 1_795_253_400 },
+    model: 'openai/gpt-5-mini',
     choices: [
       {
         index: 0,

@@ -17,6 +17,8 @@ const deltaSchema = z.object({
   callId: z.string(),
   /** Who writes it, where that is not whom the request names. */
   provider: z.enum(providerIds).optional(),
+  /** The name that the provider was asked for then; absent from the release before. */
+  model: z.string().optional(),
   /** The length of the text before it, in UTF-16 units. */
   at: z.int().nonnegative(),
   text: z.string(),

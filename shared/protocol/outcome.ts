@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Target } from '../contract.js';
 import { failureCodes } from '../failures.js';
 import { type Attempt, attemptSchema, endedAttemptSchema, usage } from './attempts.js';
 import { jsonText } from './json-text.js';
@@ -8,6 +9,8 @@ const completion = {
   text: z.string(),
   /** The model that answered, in the provider's words. */
   model: z.string(),
+  /** The name that it was asked by, default models included; absent where the request names it, and from the release before. */
+  askedModel: z.string().optional(),
   usage,
   /** The call whose text it is, as in its deltas; absent when nobody has read it as it was written. */
   callId: z.string().optional(),
@@ -58,6 +61,20 @@ export type Outcome = z.output<typeof outcomeSchema>;
 /** The attempt that follows the job that ended so; undefined when the chat has ended. */
 export const nextOf = (outcome: Outcome): Attempt | undefined =>
   outcome.kind === 'failed' ? outcome.next : undefined;
+
+/** Who has written a reply, if that is not whom the request names. */
+export function writerOf({
+  attempts,
+  model,
+  askedModel = model,
+}: {
+  readonly attempts?: readonly Target[] | undefined;
+  readonly model?: string | undefined;
+  readonly askedModel?: string | undefined;
+}): Target | undefined {
+  const last = attempts?.at(-1);
+  return last && { provider: last.provider, model: askedModel };
+}
 
 /** What a job whose outcome cannot be read ended as. */
 export const brokenOutcome: Outcome = {

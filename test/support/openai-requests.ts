@@ -7,6 +7,10 @@ export interface ReadCompletion {
   status: number;
   text: string;
   finish: string | null | undefined;
+  /** Each name that it or its chunks have for the model, once. */
+  models: (string | undefined)[];
+  /** `X-Ignored-Fields`. */
+  ignored: string | null;
 }
 
 interface Choice {
@@ -29,12 +33,15 @@ export async function completionOf(
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
   const text = await response.text();
   const events = isStream ? text.split('\n\n').map((event) => event.replace(/^data: /, '')) : [text];
-  const choices = events.filter((event) => event.startsWith('{')).flatMap(choicesOf);
+  const said = events.filter((event) => event.startsWith('{')).map(toCompletion);
+  const choices = said.flatMap((each) => each.choices ?? []);
   return {
     status: response.status,
     text: choices.map(({ message, delta }) => (message ?? delta)?.content ?? '').join(''),
     finish: choices.at(-1)?.finish_reason,
+    models: [...new Set(said.map(({ model }) => model))],
+    ignored: response.headers.get('x-ignored-fields'),
   };
 }
 
-const choicesOf = (event: string): Choice[] => (JSON.parse(event) as { choices?: Choice[] }).choices ?? [];
+const toCompletion = (event: string) => JSON.parse(event) as { model?: string; choices?: Choice[] };

@@ -335,7 +335,7 @@ describe('the openai package', () => {
       },
       { Authorization: `Basic ${btoa('tester:canary-of-the-chat-secret-2718281828')}` },
     );
-    expect(completion).toMatchObject({ model: 'sim-echo', service_tier: 'flex' });
+    expect(completion).toMatchObject({ model: 'vertexai/sim-echo', service_tier: 'flex' });
     const [call] = deployment.simulator.calls.list({ model: 'sim-echo' }).slice(-1);
     expect(call?.parameters).toMatchObject({ temperature: 0.2, topP: 0.9, seed: 7, stop: ['###'] });
   });

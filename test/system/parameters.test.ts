@@ -38,7 +38,7 @@ describe.each(providerIds)('what is asked of a model of %s', (provider) => {
 describe('a text to stop at that comes first', () => {
   it.each([false, true])('leaves an empty reply (stream: %s)', async (stream) => {
     const asked = { model: 'anthropic/sim-stream-20-0', stream, stop: '1' };
-    expect(await completionOf(deployment, asked)).toEqual({ status: 200, text: '', finish: 'stop' });
+    expect(await completionOf(deployment, asked)).toMatchObject({ status: 200, text: '', finish: 'stop' });
   });
 });
 
@@ -67,6 +67,29 @@ describe('a fallback', () => {
     const { status } = await completionOf(deployment, { model: failing('refused'), seed: 7 }, headers);
     expect(status).toBe(502);
     expect(callOf('sim-echo@not-asked')).toBeUndefined();
+  });
+});
+
+describe.each([false, true])('the model of an answer (stream: %s)', (stream) => {
+  it.each([
+    ['of the model that was asked for', 'openai/sim-echo', {}, 'openai/sim-echo'],
+    ['of a bare model', 'sim-echo', { 'X-LLM': 'bedrock' }, 'bedrock/sim-echo'],
+    [
+      'of the fallback',
+      'openai/sim-status-500@named',
+      { 'X-LLM-Fallback': 'vertexai/sim-stream-20-0' },
+      'vertexai/sim-stream-20-0',
+    ],
+    [
+      'of the default model of the fallback',
+      'openai/sim-status-500@unnamed',
+      { 'X-LLM-Fallback': 'anthropic' },
+      'anthropic/sim-echo',
+    ],
+  ])('is the name %s from its beginning on (findings C3, C4)', async (_, model, headers, expected) => {
+    const asked = { model, stream };
+    const { status, models } = await completionOf(deployment, asked, headers as Record<string, string>);
+    expect({ status, models }).toEqual({ status: 200, models: [expected] });
   });
 });
 

@@ -131,7 +131,8 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
       ...(deps.nextAttempt && { maxPauseMs: patienceMs }),
     };
     const reply = await withOneRetry(attempt, limits);
-    return toOutcome(reply, { ...times.timings, ...(deltas && { callId: deltas.callId }) });
+    const asked = job.earlier && { askedModel: request.model };
+    return toOutcome(reply, { ...times.timings, ...asked, ...(deltas && { callId: deltas.callId }) });
   } catch (error) {
     if (error instanceof Cancelled) return { kind: 'cancelled', ...times.timings };
     if (!(error instanceof Failure)) throw error;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ProviderId } from '../../shared/contract.js';
+import type { Target } from '../../shared/contract.js';
 import { type Delta, type Resend, sliceText } from '../../shared/protocol/deltas.js';
 import { ApiLink, type ApiLinkDeps, type DeltaSource } from './api-link.js';
 
@@ -23,13 +23,13 @@ export class DeltaPublisher {
 
   /**
    * The stream of a chat whose job a worker has taken, read at the API process `replyTo`; to be disposed of when the job has ended.
-   * `provider` writes it, if that is not whom the request names.
+   * `writer` writes it, if that is not whom the request names.
    */
-  open(jobId: string, replyTo: string, provider?: ProviderId): DeltaStream {
+  open(jobId: string, replyTo: string, writer?: Target): DeltaStream {
     const onClose = () => {
       if (this.#streams.get(jobId) === stream) this.#streams.delete(jobId);
     };
-    const stream = new DeltaStream({ jobId, provider, onClose });
+    const stream = new DeltaStream({ jobId, writer, onClose });
     this.#streams.set(jobId, stream);
     stream.place(this.#linkTo(replyTo), { from: 0 });
     return stream;
@@ -52,18 +52,14 @@ export class DeltaStream {
   /** Another run of the job writes another text. */
   readonly callId = randomUUID().slice(0, 8);
   readonly jobId: string;
-  readonly provider: ProviderId | undefined;
+  readonly writer: Target | undefined;
   readonly #onClose: () => void;
   readonly #cursors = new Map<string, Cursor>();
   #text = '';
 
-  constructor({
-    jobId,
-    provider,
-    onClose,
-  }: Pick<DeltaStream, 'jobId' | 'provider'> & { onClose: () => void }) {
+  constructor({ jobId, writer, onClose }: Pick<DeltaStream, 'jobId' | 'writer'> & { onClose: () => void }) {
     this.jobId = jobId;
-    this.provider = provider;
+    this.writer = writer;
     this.#onClose = onClose;
   }
 
@@ -147,12 +143,12 @@ class Cursor implements DeltaSource {
     const at = this.#at;
     const text = sliceText(stream.text, at, Math.min(maxLength, this.#end - at));
     this.#at += text.length;
-    const { jobId, callId, provider } = stream;
+    const { jobId, callId, writer } = stream;
     return {
       jobId,
       ...(reader !== undefined && { reader }),
       callId,
-      ...(provider && { provider }),
+      ...writer,
       at,
       text,
     };

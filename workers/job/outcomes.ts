@@ -11,9 +11,10 @@ export type Timings = Pick<Outcome, 'queueMs' | 'providerMs' | 'firstTokenMs'>;
 /** What a reply is to the API. */
 export function toOutcome(
   { text, reason, model, usage }: ProviderReply,
-  { callId, ...timings }: Timings & { callId?: string },
+  { callId, askedModel, ...timings }: Timings & { callId?: string; askedModel?: string },
 ): Outcome {
-  const completion = { text, model, ...(usage && { usage }), ...(callId && { callId }), ...timings };
+  const names = { model, ...(askedModel && { askedModel }) };
+  const completion = { text, ...names, ...(usage && { usage }), ...(callId && { callId }), ...timings };
   switch (reason) {
     case 'stop':
       return { kind: 'ok', ...completion };

@@ -226,10 +226,10 @@ export class PoolWorker {
     });
   }
 
-  #openDeltas({ stream, replyTo, provider, earlier }: ChatJob, chatId: string): DeltaStream | undefined {
-    return stream
-      ? this.#deps.deltas.open(chatId, replyTo, earlier?.length ? provider : undefined)
-      : undefined;
+  #openDeltas(job: ChatJob, chatId: string): DeltaStream | undefined {
+    const { provider, model = this.#deps.settings.current.model } = job;
+    const writer = job.earlier?.length ? { provider, model } : undefined;
+    return job.stream ? this.#deps.deltas.open(chatId, job.replyTo, writer) : undefined;
   }
 
   #onCompleted(job: Job<ChatJobPayload>, outcome: string): void {

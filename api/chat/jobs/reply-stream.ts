@@ -1,6 +1,7 @@
-import type { ProviderId } from '../../../shared/contract.js';
+import type { Target } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { type Delta, sliceText } from '../../../shared/protocol/deltas.js';
+import { writerOf } from '../../../shared/protocol/outcome.js';
 
 /** A place in the text of one call, as in the `id` of an event: `<call>.<length of the text before it>`. */
 export interface TextPosition {
@@ -9,19 +10,17 @@ export interface TextPosition {
   readonly offset: number;
 }
 
-/** A reply that is whole. */
-interface WholeText {
+/** A reply that is whole, and who has written it. */
+type WholeText = Parameters<typeof writerOf>[0] & {
   readonly text: string;
   /** Absent when nobody has read it as it was written. */
   readonly callId?: string | undefined;
-  /** The attempts at it, the last of which has written it; absent means that whom the request names has. */
-  readonly attempts?: readonly { readonly provider: ProviderId }[] | undefined;
-}
+};
 
 /** Where the pieces of a reply go. */
 export interface DeltaSink {
-  /** Shows the reader that there is an answer, before its first piece; `provider` writes it, if that is not whom the request names. */
-  begin(provider?: ProviderId): void;
+  /** Shows the reader that there is an answer, before its first piece; `writer` writes it, if that is not whom the request names. */
+  begin(writer?: Target): void;
   /** Takes the next piece; the position is that behind it. False when it wants no more until `drained` resolves. */
   write(text: string, position: TextPosition): boolean;
   drained(): Promise<void>;
@@ -65,7 +64,7 @@ export class ReplyStream {
   #hasFailed = false;
   #callId: string | undefined;
   /** Who writes the text, if that is not whom the request names. */
-  #provider: ProviderId | undefined;
+  #writer: Target | undefined;
   #sent: number;
   #isPaused = false;
   #resendRequestedAt = Number.NEGATIVE_INFINITY;
@@ -113,10 +112,10 @@ export class ReplyStream {
     return this.#sent > 0;
   }
 
-  receive({ callId, provider, at, text }: Delta): void {
+  receive({ callId, provider, model, at, text }: Delta): void {
     if (this.#isOver) return;
     this.#expectMore();
-    if (!this.#adopt(callId, provider)) this.#fail(interrupted());
+    if (!this.#adopt(callId, provider && { provider, model })) this.#fail(interrupted());
     else if (this.#isPaused) return;
     else if (at > this.#sent) this.#requestResend();
     // The end of the text so far: its reader asked for more than there is. Later on it is only an old one that is late.
@@ -130,9 +129,9 @@ export class ReplyStream {
   }
 
   /** Writes what the reader lacks of the whole text; resolves when the sink has taken it. */
-  async finish({ text, callId = unstreamedCall, attempts }: WholeText): Promise<void> {
+  async finish({ text, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
     this.#stopReceiving();
-    if (!this.#adopt(callId, attempts?.at(-1)?.provider)) throw this.#interrupt();
+    if (!this.#adopt(callId, writerOf(reply))) throw this.#interrupt();
     if (this.#sent > text.length) throw beyondText();
     while (this.#sent < text.length) {
       const piece = sliceText(text, this.#sent, maxEventLength) || text.slice(this.#sent);
@@ -160,10 +159,10 @@ export class ReplyStream {
   }
 
   /** Whether the reader can read this call's text: nothing of another's was shown. */
-  #adopt(callId: string, provider: ProviderId | undefined): boolean {
+  #adopt(callId: string, writer: Target | undefined): boolean {
     if (this.#callId !== callId && this.#sent > 0) return false;
     this.#callId = callId;
-    this.#provider = provider;
+    this.#writer = writer;
     return true;
   }
 
@@ -183,7 +182,7 @@ export class ReplyStream {
 
   #take(text: string): boolean {
     this.#sent += text.length;
-    this.#options.sink.begin(this.#provider);
+    this.#options.sink.begin(this.#writer);
     return this.#options.sink.write(text, { callId: this.#callId ?? unstreamedCall, offset: this.#sent });
   }
 

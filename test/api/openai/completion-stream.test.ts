@@ -22,7 +22,7 @@ async function open({ includesUsage = false, isFlex = false } = {}) {
   const answer = once(client, 'response') as Promise<[IncomingMessage]>;
   answer.catch(() => {});
   const response = await arrived.promise;
-  const head = { id: 'the-id', created: 17, model: 'asked', isFlex };
+  const head = { id: 'the-id', created: 17, model: 'bedrock/asked', isFlex };
   const stream = new CompletionStream({ response, head: () => head, provider: 'bedrock', includesUsage });
   const read = async () => {
     let text = '';
@@ -43,18 +43,17 @@ const chunk = {
   id: 'chatcmpl-the-id',
   object: 'chat.completion.chunk',
   created: 17,
-  system_fingerprint: null,
 };
 const choice = (delta: object, reason: string | null = null) => [
   { index: 0, delta, logprobs: null, finish_reason: reason },
 ];
 const begun = {
   ...chunk,
-  model: 'asked',
+  model: 'bedrock/asked',
   choices: choice({ role: 'assistant', content: '', refusal: null }),
 };
-const said = (content: string) => ({ ...chunk, model: 'asked', choices: choice({ content }) });
-const ended = (reason: string) => ({ ...chunk, model: 'answered', choices: choice({}, reason) });
+const said = (content: string) => ({ ...chunk, model: 'bedrock/asked', choices: choice({ content }) });
+const ended = (reason: string) => ({ ...chunk, model: 'bedrock/asked', choices: choice({}, reason) });
 
 describe('CompletionStream', () => {
   it('sends the role, each piece, the finish reason once, and [DONE]', async () => {
@@ -87,7 +86,7 @@ describe('CompletionStream', () => {
       { ...said('Hi'), usage },
       { ...ended('stop'), usage },
       {
-        ...{ ...chunk, model: 'answered', choices: [] },
+        ...{ ...chunk, model: 'bedrock/asked', choices: [] },
         usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 },
       },
       '[DONE]',
@@ -141,13 +140,7 @@ describe('CompletionStream', () => {
     const chunks = shown.read();
     shown.stream.write('Hel');
     await shown.stream.end(Promise.reject(new Failure('content_blocked')));
-    expect(await chunks).toEqual([
-      begun,
-      said('Hel'),
-      { ...ended('content_filter'), model: 'asked' },
-      '[DONE]',
-      '',
-    ]);
+    expect(await chunks).toEqual([begun, said('Hel'), ended('content_filter'), '[DONE]', '']);
     expect(shown.response.locals.failureCode).toBe('content_blocked');
 
     arrived = Promise.withResolvers();
@@ -167,13 +160,21 @@ describe('CompletionStream', () => {
     await expect(stream.end(Promise.reject(new TypeError('x')))).rejects.toThrow('x');
   });
 
-  it('names the provider of a fallback, before a piece or without one', async () => {
+  it('names the target of a fallback from the first chunk on, before a piece or without one (finding C3)', async () => {
     const early = await open();
-    early.stream.begin('anthropic');
+    const chunks = early.read();
+    early.stream.begin({ provider: 'anthropic', model: 'next' });
     early.stream.write('Hi');
     await early.stream.end(Promise.resolve(reply));
     expect((await early.answer)[0].headers['x-llm-provider']).toBe('anthropic');
-    (await early.answer)[0].destroy();
+    const model = 'anthropic/next';
+    expect(await chunks).toEqual([
+      { ...begun, model },
+      { ...said('Hi'), model },
+      { ...ended('stop'), model },
+      '[DONE]',
+      '',
+    ]);
 
     arrived = Promise.withResolvers();
     const late = await open();
@@ -181,9 +182,12 @@ describe('CompletionStream', () => {
       { provider: 'bedrock', code: 'provider_error' },
       { provider: 'vertexai', code: 'ok' },
     ] as const;
-    await late.stream.end(Promise.resolve(toReply({ ...completion, attempts: [...attempts] })));
+    const rest = late.read();
+    const fallen = { ...completion, attempts: [...attempts], askedModel: 'next' };
+    await late.stream.end(Promise.resolve(toReply(fallen)));
     expect((await late.answer)[0].headers['x-llm-provider']).toBe('vertexai');
-    (await late.answer)[0].destroy();
+    const last = 'vertexai/next';
+    expect(await rest).toEqual([{ ...begun, model: last }, { ...ended('stop'), model: last }, '[DONE]', '']);
   });
 
   it('sends nothing to a client that has left', async () => {

@@ -70,8 +70,7 @@ describe('a chat completion', () => {
       id: `chatcmpl-${response.headers.get('x-request-id')}`,
       object: 'chat.completion',
       created: expect.any(Number),
-      model: 'm',
-      system_fingerprint: null,
+      model: 'openai/m',
       service_tier: 'flex',
       choices: [
         {
@@ -85,7 +84,7 @@ describe('a chat completion', () => {
     expect(Math.abs(body.created - Date.now() / 1000)).toBeLessThan(60);
   });
 
-  it('tells the token counts, the model in the words of the provider, and the headers of a chat', async () => {
+  it('tells the token counts, the model as it was asked for, and the headers of a chat (finding C4)', async () => {
     reply = async () => ({
       kind: 'completed',
       completion: {
@@ -95,7 +94,7 @@ describe('a chat completion', () => {
     });
     const response = await complete();
     expect(await response.json()).toMatchObject({
-      model: 'm-2026',
+      model: 'openai/m',
       choices: [{ message: { content: 'Hel' }, finish_reason: 'length' }],
       usage: { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 },
     });
@@ -110,8 +109,9 @@ describe('a chat completion', () => {
     });
   });
 
-  it('may name the provider by X-LLM', async () => {
-    expect((await complete({ fields: { model: 'm' }, headers: { 'X-LLM': 'bedrock' } })).status).toBe(200);
+  it('may name the provider by X-LLM, and is named by both then', async () => {
+    const response = await complete({ fields: { model: 'm' }, headers: { 'X-LLM': 'bedrock' } });
+    expect(await response.json()).toMatchObject({ model: 'bedrock/m' });
     expect(app.commands.at(-1)).toMatchObject({ provider: 'bedrock', model: 'm' });
   });
 

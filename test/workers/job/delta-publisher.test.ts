@@ -89,6 +89,13 @@ describe('DeltaPublisher', () => {
     expect(textsTo('x')).toEqual([['one'], ['two']]);
   });
 
+  it('says who writes it, and by which model, where the request names another (finding C3)', async () => {
+    const stream = publisher.open('job', 'x', { provider: 'bedrock', model: 'm' });
+    stream.append('one');
+    await turn();
+    expect(messagesTo('x')).toMatchObject([[{ provider: 'bedrock', model: 'm', text: 'one' }]]);
+  });
+
   it('sends what several streams have in one message to each API process', async () => {
     const [one, two, other] = [
       publisher.open('one', 'x'),

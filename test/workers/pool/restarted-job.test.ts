@@ -67,7 +67,7 @@ describe.each(stores)('a job that is run again in $name', (choice) => {
     await nextAttempts
       .of({ chatId: id, chatJob, priority: 0 })
       ?.begin({ provider: 'openai', code: 'provider_error' });
-    using running = deltas.open(id, 'node', 'anthropic');
+    using running = deltas.open(id, 'node', { provider: 'anthropic' });
     running.append('Hel');
     const outcome = await process?.({
       ...{ id, data: encodeChatJob(chatJob), timestamp: shared.store.now(), attemptsStarted: 2 },
