@@ -1,4 +1,4 @@
-import express, { type Express, type RequestHandler } from 'express';
+import express, { type Express, type Request, type RequestHandler } from 'express';
 import helmet from 'helmet';
 import type { Database } from '../db/database/client.js';
 import type { Config } from '../shared/config/config.js';
@@ -8,6 +8,7 @@ import { newOverridesSchema } from '../shared/protocol/settings.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import type { Log } from '../shared/runtime/log.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
+import { BytesInFlight } from './access/bytes-in-flight.js';
 import type { Authentication } from './access/caller.js';
 import { limitAnonymousReads } from './access/rate-limit.js';
 import {
@@ -133,11 +134,14 @@ export function createApp(deps: AppDeps): Express {
 function addControllers(app: Express, deps: AppDeps): void {
   const { config, chatService, storedChats, models, blogs, feeds, admin, authentication } = deps;
   const { MAX_MESSAGES: maxMessages } = config;
+  const bytesInFlight = new BytesInFlight({
+    perUser: config.CHAT_USER_MAX_QUEUED_BYTES,
+    inAll: config.CHAT_MAX_QUEUED_BYTES,
+  });
   const limits = new UserLimits({
     maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT ?? maxInFlightOf(deps.places()),
     maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
-    maxBytes: config.CHAT_USER_MAX_QUEUED_BYTES,
-    maxBytesInAll: config.CHAT_MAX_QUEUED_BYTES,
+    bytesInFlight,
   });
   const chat = { chatService, limits, maxWaitS: config.CHAT_MAX_WAIT_S };
   app.locals.controllers = new Controllers()
@@ -157,12 +161,14 @@ function addControllers(app: Express, deps: AppDeps): void {
     .add(AuditController, () => new AuditController(admin))
     .add(PreviewController, () => new PreviewController(admin));
   app.locals.authentication = authentication;
+  const holdBytes = (request: Request) => bytesInFlight.open(request);
   app.locals.jsonBody = jsonBody({
+    holdBytes,
     maxBytes: config.MAX_BODY_BYTES,
     maxDepth: config.MAX_JSON_DEPTH,
     maxValues: Math.max(minMaxValues, valuesPerMessage * maxMessages),
   });
-  app.locals.shortJsonBody = jsonBody({ maxBytes: 16_384, maxDepth: 8, maxValues: 200 });
+  app.locals.shortJsonBody = jsonBody({ holdBytes, maxBytes: 16_384, maxDepth: 8, maxValues: 200 });
   app.locals.checkConversation = checkConversation({ maxMessages });
 }
 

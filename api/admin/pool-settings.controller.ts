@@ -81,7 +81,10 @@ export class PoolSettingsController extends Controller {
   @Response<Problem, { ETag: string }>('412', 'Somebody else has changed the settings')
   @Response<Problem>('413', 'Body too large')
   @Response<Problem>('415', 'Not JSON')
-  @Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
+  @Response<Problem, { 'Retry-After': string }>(
+    '503',
+    'The database is unavailable, or the server is overloaded',
+  )
   async replacePoolSettings(
     @Request() request: AuthenticatedRequest,
     @Path() provider: string,

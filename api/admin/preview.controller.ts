@@ -38,8 +38,9 @@ export const previewBody = z.strictObject({ content: text({ max: 262_144 }) });
 @Response<Problem, { Allow: string }>('405', 'Another method')
 @Response<Problem>('413', 'Body too large')
 @Response<Problem>('415', 'Not JSON')
-@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or previews at once')
+@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or previews or bytes at once')
 @Response<Problem, { 'Retry-After': string }>('500', 'Server error')
+@Response<Problem, { 'Retry-After': string }>('503', 'The server is overloaded')
 export class PreviewController extends Controller {
   constructor(private readonly deps: PreviewControllerDeps) {
     super();

@@ -43,7 +43,10 @@ const dayMs = 86_400_000;
 @Response<Problem, { Allow: string }>('405', 'Another method')
 @Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
 @Response<Problem, { 'Retry-After': string }>('500', 'Server error')
-@Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
+@Response<Problem, { 'Retry-After': string }>(
+  '503',
+  'The database is unavailable, or the server is overloaded',
+)
 export class TokensController extends Controller {
   constructor(private readonly deps: AccountsDeps) {
     super();

@@ -52,7 +52,10 @@ export interface AccountsDeps {
 @Response<Problem, { Allow: string }>('405', 'Another method')
 @Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
 @Response<Problem, { 'Retry-After': string }>('500', 'Server error')
-@Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
+@Response<Problem, { 'Retry-After': string }>(
+  '503',
+  'The database is unavailable, or the server is overloaded',
+)
 export class UsersController extends Controller {
   constructor(private readonly deps: AccountsDeps) {
     super();

@@ -52,7 +52,10 @@ export interface BlogsDeps {
 @Response<Problem, { Allow: string }>('405', 'Method not allowed')
 @Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or too many anonymous reads')
 @Response<Problem>('500', 'Server error')
-@Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
+@Response<Problem, { 'Retry-After': string }>(
+  '503',
+  'The database is unavailable, or the server is overloaded',
+)
 export class BlogsController extends Controller {
   constructor(private readonly deps: BlogsDeps) {
     super();

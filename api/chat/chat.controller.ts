@@ -15,7 +15,7 @@ import {
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatRequest, ChatResponse, Problem, ProviderId } from '../../shared/contract.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
-import { readJsonBody } from '../http/json-body.js';
+import { readChatBody } from '../http/json-body.js';
 import { bytesOf, checkChatRequest, checkModel, readOptions, readTurns } from './chat-request.js';
 import { completionHeaders, sendAccepted } from './chat-response.js';
 import type { ChatService } from './chat-service.js';
@@ -65,7 +65,7 @@ export class ChatController extends Controller {
   @Post()
   @OperationId('chat')
   @Security('basic')
-  @Middlewares(readJsonBody, checkChatRequest)
+  @Middlewares(readChatBody, checkChatRequest)
   @SuccessResponse<{
     /** Id of this request; quote it when you ask the operators. */
     'X-Request-Id': string;
@@ -153,7 +153,7 @@ export class ChatController extends Controller {
     }
   >(
     '429',
-    'Too many failed logins, or more requests than one user may have at once or in a minute',
+    'Too many failed logins, or more requests or bytes than one user may have at once or in a minute',
     undefined,
     'application/problem+json',
   )

@@ -1,5 +1,6 @@
 import { type RateLimiterAbstract, RateLimiterMemory } from 'rate-limiter-flexible';
 import { Failure } from '../../shared/failures.js';
+import type { BytesInFlight } from '../access/bytes-in-flight.js';
 import { consume } from '../access/rate-limit.js';
 
 /** What a request costs its user. */
@@ -17,20 +18,12 @@ interface UserLimitOptions {
   maxPerWindow?: number | undefined;
   /** How long a window lasts, in seconds; it begins with a request. */
   windowSeconds?: number;
-  /** Bytes that a user's conversations in flight may have; a single one may be larger. */
-  maxBytes?: number;
-  /** Bytes that all conversations in flight may have. */
-  maxBytesInAll?: number;
-}
-
-interface LoadInFlight {
-  inFlight: number;
-  bytes: number;
+  /** Has counted the bytes of each request since they arrived. */
+  bytesInFlight?: Pick<BytesInFlight, 'countUntil'>;
 }
 
 /** When a request in flight ends is unknown; most end soon. */
 const retryAfterMs = 1000;
-const nothing: Readonly<LoadInFlight> = { inFlight: 0, bytes: 0 };
 
 /**
  * Limits each user's requests to this process, which counts them alone. A request that is refused because of those in flight
@@ -39,8 +32,7 @@ const nothing: Readonly<LoadInFlight> = { inFlight: 0, bytes: 0 };
 export class UserLimits {
   readonly #options: UserLimitOptions;
   readonly #rate: RateLimiterAbstract | undefined;
-  readonly #usage = new Map<string, LoadInFlight>();
-  #bytesInAll = 0;
+  readonly #inFlight = new Map<string, number>();
 
   constructor(options: UserLimitOptions) {
     this.#options = options;
@@ -49,49 +41,38 @@ export class UserLimits {
       this.#rate = new RateLimiterMemory({ points: maxPerWindow, duration: windowSeconds });
   }
 
-  /**
-   * Runs the work for the user. Throws `rate_limited` when the user is over a limit, `overloaded` when the conversations of all
-   * users are.
-   */
-  async run<T>(load: UserLoad, work: () => Promise<T>): Promise<T> {
-    this.#refuseIfOver(load);
-    this.#enter(load);
+  /** Runs the work for the user. Throws `rate_limited` when the user is over a limit. */
+  async run<T>({ user }: Pick<UserLoad, 'user'>, work: () => Promise<T>): Promise<T> {
+    const maxInFlight = this.#options.maxInFlight?.() ?? Number.POSITIVE_INFINITY;
+    if (this.#inFlightOf(user) >= maxInFlight) throw new Failure('rate_limited', { retryAfterMs });
+    this.#enter(user);
     try {
-      if (this.#rate) await consume(this.#rate, load.user);
+      if (this.#rate) await consume(this.#rate, user);
       return await work();
     } finally {
-      this.#leave(load);
+      this.#leave(user);
     }
   }
 
   /** Counts a chat that goes on after its request as in flight until it has ended; never throws. */
-  countUntil(load: UserLoad, ended: Promise<unknown>): void {
-    this.#enter(load);
-    void ended.catch(() => undefined).then(() => this.#leave(load));
+  countUntil({ user, bytes }: UserLoad, ended: Promise<unknown>): void {
+    this.#enter(user);
+    void ended.catch(() => undefined).then(() => this.#leave(user));
+    this.#options.bytesInFlight?.countUntil(user, bytes, ended);
   }
 
-  #refuseIfOver({ user, bytes }: UserLoad): void {
-    const { maxInFlight, maxBytes = Number.POSITIVE_INFINITY, maxBytesInAll } = this.#options;
-    const usage = this.#usage.get(user) ?? nothing;
-    const isOver = usage.inFlight >= (maxInFlight?.() ?? Number.POSITIVE_INFINITY);
-    // One that alone is larger than the limit is let in: the size of a body has its own limit.
-    const isTooLarge = usage.inFlight > 0 && usage.bytes + bytes > maxBytes;
-    if (isOver || isTooLarge) throw new Failure('rate_limited', { retryAfterMs });
-    if (this.#bytesInAll > 0 && this.#bytesInAll + bytes > (maxBytesInAll ?? Number.POSITIVE_INFINITY))
-      throw new Failure('overloaded', { retryAfterMs });
+  #inFlightOf(user: string): number {
+    return this.#inFlight.get(user) ?? 0;
   }
 
-  #enter({ user, bytes }: UserLoad): void {
-    const usage = this.#usage.get(user) ?? nothing;
-    this.#usage.set(user, { inFlight: usage.inFlight + 1, bytes: usage.bytes + bytes });
-    this.#bytesInAll += bytes;
+  #enter(user: string): void {
+    this.#inFlight.set(user, this.#inFlightOf(user) + 1);
   }
 
-  #leave({ user, bytes }: UserLoad): void {
-    const usage = this.#usage.get(user) ?? nothing;
+  #leave(user: string): void {
+    const left = this.#inFlightOf(user) - 1;
     // A user without requests takes up no memory.
-    if (usage.inFlight <= 1) this.#usage.delete(user);
-    else this.#usage.set(user, { inFlight: usage.inFlight - 1, bytes: usage.bytes - bytes });
-    this.#bytesInAll -= bytes;
+    if (left === 0) this.#inFlight.delete(user);
+    else this.#inFlight.set(user, left);
   }
 }

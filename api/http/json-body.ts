@@ -1,6 +1,18 @@
-import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
+import type { NextFunction, Request, Response } from 'express';
 import { Failure } from '../../shared/failures.js';
+import { readBody } from './read-body.js';
 import { TurnQueue } from './turn-queue.js';
+
+/** Reads a body into `request.body`. */
+type BodyReader = (request: Request, response: Response, next: NextFunction) => Promise<void>;
+
+/** The bytes of one request, which count from the first of them. */
+export interface HeldBytes {
+  /** Counts more bytes. Throws `rate_limited` when the user holds too many, `overloaded` when all users do. */
+  add(bytes: number): void;
+  /** Counts none of them any more; further calls do nothing. */
+  release(): void;
+}
 
 /** Limits of a JSON body. */
 export interface BodyLimits {
@@ -10,75 +22,57 @@ export interface BodyLimits {
   maxDepth: number;
   /** Members of all objects and arrays together; an empty one counts as one. */
   maxValues: number;
+  /** Counts the bytes of a body as they arrive; absent means that nothing counts them. */
+  holdBytes?: (request: Request) => HeldBytes;
 }
 
 /**
- * Reads a JSON body into `request.body`. Throws `unsupported_media_type` unless it is application/json in UTF-8, or for
- * PATCH application/merge-patch+json (RFC 7396); `payload_too_large`; `invalid_json` when it is malformed (RFC 8259; a
- * byte order mark, too); `invalid_request` when it nests too deeply, has too many values, or contains text that is not
- * well-formed Unicode.
+ * Reads a JSON body into `request.body`. Its bytes count as held until the response has ended. Throws `unsupported_media_type` unless it
+ * is application/json in UTF-8, or for PATCH application/merge-patch+json (RFC 7396); `payload_too_large`; what `holdBytes` throws;
+ * `invalid_json` when it is malformed (RFC 8259; a byte order mark, too); `invalid_request` when it nests too deeply, has too many
+ * values, or contains text that is not well-formed Unicode.
  */
-export function jsonBody({ maxBytes, ...treeLimits }: BodyLimits): RequestHandler {
+export function jsonBody({ maxBytes, holdBytes, ...treeLimits }: BodyLimits): BodyReader {
   const largeBodies = new TurnQueue(1);
-  const readBytes = express.raw({ type: () => true, limit: maxBytes });
-  return (request, response, next) => {
+  return async (request, response, next) => {
     checkMediaType(request);
-    // The reader would wait for the whole body first.
     if (Number(request.headers['content-length']) > maxBytes) throw new Failure('payload_too_large');
-    const answer = atMostOnce(next);
-    whenLongerThan(maxBytes, request, () => answer(new Failure('payload_too_large')));
-    readBytes(request, response, (error?: unknown) => {
-      if (error) return answer(toBodyFailure(error));
-      const parse = () => parseInto(request, treeLimits, answer);
-      // The decoded size counts: a gzip bomb is small on the wire.
-      if (request.body instanceof Uint8Array && request.body.length > largeBytes) largeBodies.run(parse);
-      else parse();
+    // A client that has left meanwhile: its response closes no more.
+    if (response.destroyed) throw new Failure('invalid_json');
+    const held = holdBytes?.(request);
+    if (held) response.once('close', held.release);
+    let length = 0;
+    const bytes = await readBody(request, (more) => {
+      length += more;
+      if (length > maxBytes) throw new Failure('payload_too_large');
+      held?.add(more);
     });
+    // The decoded size counts: a gzip bomb is small on the wire.
+    if (bytes.length > largeBytes) await new Promise<void>((resolve) => largeBodies.run(resolve));
+    request.body = parse(bytes, treeLimits);
+    next();
   };
 }
 
 /** A body of this size takes a millisecond to check and parse, so each turn of the event loop handles one. */
 const largeBytes = 65_536;
 
-/** The reader itself refuses only at the end of the body, which may never come. */
-function whenLongerThan(maxBytes: number, request: Request, refuse: () => void): void {
-  let bytes = 0;
-  const count = (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes <= maxBytes) return;
-    request.off('data', count);
-    refuse();
-  };
-  request.on('data', count);
-}
+/** The application's reader of chats (`app.locals.jsonBody`), for generated routes, which know only the request. */
+export const readChatBody: BodyReader = (request, response, next) =>
+  (request.app.locals.jsonBody as BodyReader)(request, response, next);
 
-function atMostOnce(next: NextFunction): NextFunction {
-  let called = false;
-  return (error?: unknown) => {
-    if (called) return;
-    called = true;
-    next(error);
-  };
-}
+/** As `readChatBody`, for other operations: where an overloaded server answers a chat with 500, it answers these with 503. */
+export const readJsonBody: BodyReader = (request, response, next) =>
+  readChatBody(request, response, next).catch(asServiceUnavailable);
 
-/** The application's reader (`app.locals.jsonBody`), for generated routes, which know only the request. */
-export const readJsonBody = (request: Request, response: Response, next: NextFunction): void => {
-  const read = request.app.locals.jsonBody as RequestHandler;
-  void read(request, response, next);
-};
+/** As `readJsonBody`, for bodies of at most 16 KB (`app.locals.shortJsonBody`), which strangers may send. */
+export const readShortJsonBody: BodyReader = (request, response, next) =>
+  (request.app.locals.shortJsonBody as BodyReader)(request, response, next).catch(asServiceUnavailable);
 
-/** As `readJsonBody`, for bodies of at most 16 KB (`app.locals.shortJsonBody`), of whoever has shown no credentials among others. */
-export const readShortJsonBody = (request: Request, response: Response, next: NextFunction): void => {
-  const read = request.app.locals.shortJsonBody as RequestHandler;
-  void read(request, response, next);
-};
-
-/** The errors of the reader, and of its decoders, carry an HTTP status. */
-function toBodyFailure(error: unknown): Failure {
-  const status = error instanceof Error && 'status' in error ? error.status : undefined;
-  if (status === 413) return new Failure('payload_too_large');
-  if (status === 415) return new Failure('unsupported_media_type');
-  return new Failure('invalid_json', { cause: error });
+function asServiceUnavailable(error: unknown): never {
+  if (error instanceof Failure && error.code === 'overloaded')
+    throw new Failure('overloaded', { ...error.facts, status: 503 });
+  throw error;
 }
 
 const json = /^application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i;
@@ -94,21 +88,14 @@ const acceptPatch = { 'Accept-Patch': 'application/merge-patch+json, application
 
 type TreeLimits = Pick<BodyLimits, 'maxDepth' | 'maxValues'>;
 
-function parseInto(request: Request, limits: TreeLimits, next: NextFunction): void {
-  try {
-    // Undefined for a request without a body.
-    const bytes = request.body instanceof Uint8Array ? request.body : Buffer.alloc(0);
-    checkTree(bytes, limits);
-    const value = parse(bytes);
-    if (!isWellFormed(value)) throw notWellFormed();
-    request.body = value;
-    next();
-  } catch (error) {
-    next(error);
-  }
+function parse(bytes: Uint8Array, limits: TreeLimits): unknown {
+  checkTree(bytes, limits);
+  const value = parseJson(bytes);
+  if (!isWellFormed(value)) throw notWellFormed();
+  return value;
 }
 
-function parse(bytes: Uint8Array): unknown {
+function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {

@@ -21,7 +21,7 @@ import type { ChatControllerDeps } from '../chat/chat.controller.js';
 import { bytesOf, readOptions } from '../chat/chat-request.js';
 import { chatIdOf, completionHeaders, sendAccepted } from '../chat/chat-response.js';
 import type { ListedModel } from '../chat/pools/model-list.js';
-import { readJsonBody } from '../http/json-body.js';
+import { readChatBody } from '../http/json-body.js';
 import { elapsedMsOf, recordProvider } from '../http/problem.js';
 import { type ChatCompletion, type CompletionHead, toChatCompletion } from './completion.js';
 import { parseCompletionBody } from './completion-body.js';
@@ -68,7 +68,7 @@ export class OpenAiController extends Controller {
   @Post('chat/completions')
   @OperationId('createChatCompletion')
   @Security('chat')
-  @Middlewares(readJsonBody)
+  @Middlewares(readChatBody)
   @SuccessResponse<{
     'X-Request-Id': string;
     'X-LLM-Provider': string;

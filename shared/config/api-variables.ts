@@ -143,11 +143,13 @@ export const apiVariables = {
   CHAT_USER_MAX_QUEUED_BYTES: byteCount
     .default(67_108_864)
     .describe(
-      'Maximum bytes of conversations that one user may have queued and running, per API process; a single one may be larger.',
+      'Maximum bytes that the requests of one user may hold, from the first byte of a body to the end of the request or of its stored chat, per API process; a single one may be larger.',
     ),
   CHAT_MAX_QUEUED_BYTES: byteCount
     .default(268_435_456)
-    .describe('Maximum bytes of conversations that all users may have queued and running, per API process.'),
+    .describe(
+      'Maximum bytes that the requests of all users may hold, counted in the same way, per API process.',
+    ),
   CHAT_USER_MAX_PER_MINUTE: count(1_000_000)
     .optional()
     .describe(

@@ -107,35 +107,11 @@ describe('UserLimits', () => {
     first.answer();
   });
 
-  it('bounds the bytes of a user, who may come again when some of them are gone', async () => {
-    const limits = new UserLimits({ maxBytes: 100 });
-    const places = [occupy(limits, { user: 'one', bytes: 60 }), occupy(limits, { user: 'one', bytes: 40 })];
-    await expect(limits.run({ user: 'one', bytes: 1 }, nothing)).rejects.toEqual(limited);
-    await limits.run({ user: 'another', bytes: 100 }, nothing);
-    places[1]?.answer();
-    await places[1]?.ended;
-    await limits.run({ user: 'one', bytes: 40 }, nothing);
-    places[0]?.answer();
-  });
-
-  it('lets one conversation in that alone is larger', async () => {
-    const limits = new UserLimits({ maxBytes: 100, maxBytesInAll: 100 });
-    const large = occupy(limits, { user: 'one', bytes: 1000 });
-    await expect(limits.run({ user: 'one', bytes: 1 }, nothing)).rejects.toEqual(limited);
-    large.answer();
-    expect(await large.ended).toBe('answered');
-  });
-
-  it("bounds the bytes of everybody, which is nobody's fault", async () => {
-    const limits = new UserLimits({ maxBytes: 100, maxBytesInAll: 150 });
-    const places = [
-      occupy(limits, { user: 'one', bytes: 100 }),
-      occupy(limits, { user: 'another', bytes: 50 }),
-    ];
-    const refusal = await limits.run({ user: 'third', bytes: 1 }, nothing).catch((error: Failure) => error);
-    expect(refusal).toMatchObject({ code: 'overloaded', status: 500, facts: { retryAfterMs: 1000 } });
-    for (const { answer } of places) answer();
-    await Promise.all(places.map(({ ended }) => ended));
-    await limits.run({ user: 'third', bytes: 1 }, nothing);
+  it('counts the bytes of a chat that goes on after its request', () => {
+    const countUntil = vi.fn();
+    const limits = new UserLimits({ bytesInFlight: { countUntil } });
+    const ended = Promise.resolve();
+    limits.countUntil({ user: 'one', bytes: 100 }, ended);
+    expect(countUntil).toHaveBeenCalledExactlyOnceWith('one', 100, ended);
   });
 });

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import express from 'express';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { jsonBody } from '../../../api/http/json-body.js';
@@ -201,6 +201,7 @@ describe('a compressed body', () => {
     ['GZIP', gzipSync],
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
   ] as const)('is read with %s', async (encoding, compress) => {
     expect(await send(compress('{"a":1}'), encoded(encoding))).toBe('read');
     expect(read).toEqual({ a: 1 });
@@ -230,6 +231,23 @@ describe('a compressed body', () => {
   ])('is the fault of its sender when it is %s', async (_, body) => {
     expect(await send(body, encoded('gzip'))).toBe('invalid_json');
   });
+});
+
+it('reads a body that comes byte by byte, and another one on the same connection', async () => {
+  const socket = connect(server.port, '127.0.0.1');
+  const head = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
+  const chunks = Array.from('{"a":"0123456789"}', (byte) => `1\r\n${byte}\r\n`).join('');
+  // What follows the end of the encoded text is read, and ignored.
+  const zipped = Buffer.concat([gzipSync('{"b":1}'), Buffer.alloc(40_000)]);
+  socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+  await once(socket, 'data', { signal: AbortSignal.timeout(patienceMs) });
+  expect(read).toEqual({ a: '0123456789' });
+  socket.write(`${head}Content-Encoding: gzip\r\nContent-Length: ${zipped.length}\r\n\r\n`);
+  socket.write(zipped);
+  await once(socket, 'data', { signal: AbortSignal.timeout(patienceMs) });
+  socket.end(`${head}Connection: close\r\nContent-Length: 2\r\n\r\n{}`);
+  expect(Buffer.concat(await socket.toArray()).toString()).toMatch(/^HTTP\/1\.1 204 /);
+  expect(read).toEqual({});
 });
 
 async function sendChunked(body: string): Promise<number> {

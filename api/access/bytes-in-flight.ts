@@ -1,0 +1,75 @@
+import type { Request } from 'express';
+import { Failure } from '../../shared/failures.js';
+import type { HeldBytes } from '../http/json-body.js';
+import type { Caller } from './caller.js';
+import { clientOf } from './rate-limit.js';
+
+interface ByteLimits {
+  /** Bytes that one user may hold; a single request may be larger. Absent means any number. */
+  perUser?: number;
+  /** Bytes that all users may hold together; a single request may be larger. Absent means any number. */
+  inAll?: number;
+}
+
+/** When a request in flight ends is unknown; most end soon. */
+const retryAfterMs = 1000;
+
+/** Counts the bytes of requests that this process holds, by user and in all. */
+export class BytesInFlight {
+  readonly #limits: Required<ByteLimits>;
+  readonly #byUser = new Map<string, number>();
+  #inAll = 0;
+
+  constructor({ perUser = Number.POSITIVE_INFINITY, inAll = Number.POSITIVE_INFINITY }: ByteLimits = {}) {
+    this.#limits = { perUser, inAll };
+  }
+
+  /** Begins to count for a request: as its user's, or as its address's where it needs no credentials. */
+  open({ user: caller, ip = '' }: Pick<Request, 'ip'> & { user?: Caller }): HeldBytes {
+    const user = caller?.id ?? `address ${clientOf(ip)}`;
+    let held = 0;
+    const count = (bytes: number) => {
+      held += bytes;
+      this.#count(user, bytes);
+    };
+    return {
+      add: (bytes) => {
+        this.#refuseIfOver(user, { held, bytes });
+        count(bytes);
+      },
+      release: () => count(-held),
+    };
+  }
+
+  /** Counts the bytes of work that goes on without its request until it has ended; refuses nothing and never throws. */
+  countUntil(user: string, bytes: number, ended: Promise<unknown>): void {
+    this.#count(user, bytes);
+    void ended.catch(() => undefined).then(() => this.#count(user, -bytes));
+  }
+
+  /** A request that alone is larger than a limit may go on: the size of a body has its own limit. */
+  #refuseIfOver(user: string, { held, bytes }: { held: number; bytes: number }): void {
+    const ofUser = this.#byUser.get(user) ?? 0;
+    if (ofUser > held && ofUser + bytes > this.#limits.perUser)
+      throw new Failure('rate_limited', overUsersLimit);
+    if (this.#inAll > held && this.#inAll + bytes > this.#limits.inAll)
+      throw new Failure('overloaded', overLimit);
+  }
+
+  #count(user: string, bytes: number): void {
+    const ofUser = (this.#byUser.get(user) ?? 0) + bytes;
+    // A user who holds nothing takes up no memory.
+    if (ofUser === 0) this.#byUser.delete(user);
+    else this.#byUser.set(user, ofUser);
+    this.#inAll += bytes;
+  }
+}
+
+const overUsersLimit = {
+  detail: 'The requests of this user that are in flight hold too many bytes.',
+  retryAfterMs,
+};
+const overLimit = {
+  detail: 'The requests that are in flight hold as many bytes as the server allows.',
+  retryAfterMs,
+};

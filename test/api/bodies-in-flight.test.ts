@@ -1,0 +1,110 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type ChatApp, startChatApp } from '../support/chat-app.js';
+import { patience, patienceMs } from '../support/patience.js';
+
+const basic = (name: string) => `Basic ${btoa(`${name}:secret`)}`;
+const operator = 'Bearer operator';
+
+let app: ChatApp;
+const sockets: Socket[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await app.close();
+});
+
+/** Sends the head of a request, and what there is of its body. */
+function begin(path: string, headers: readonly string[], body: Uint8Array = Buffer.alloc(0)): Socket {
+  const socket = connect(Number(new URL(app.url).port), '127.0.0.1').on('error', () => undefined);
+  sockets.push(socket);
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    'Host: x',
+    'Content-Type: application/json',
+    'X-LLM: openai',
+    ...headers,
+  ];
+  socket.write(Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body]));
+  return socket;
+}
+
+const answerOf = async (socket: Socket) =>
+  String((await once(socket, 'data', { signal: AbortSignal.timeout(patienceMs) }))[0]);
+
+/** A gzip of so many bytes, without its last bytes: the rest of the body is waited for. */
+const unfinished = (bytes: number) => gzipSync(Buffer.alloc(bytes, ' ')).subarray(0, -16);
+
+/** The user begins a body of so many bytes and does not finish it. */
+function hold(user: string, bytes: number): Socket {
+  const body = unfinished(bytes);
+  const headers = [
+    `Authorization: ${basic(user)}`,
+    'Content-Encoding: gzip',
+    `Content-Length: ${body.length + 16}`,
+  ];
+  return begin('/chat', headers, body);
+}
+
+const large = JSON.stringify({
+  messages: [{ content: 'x'.repeat(30_000) }],
+  content: 'x',
+  model: 'openai/m',
+});
+const ask = async (authorization: string, path = '/chat') => {
+  const answer = await app.post({ path, body: large, headers: { Authorization: authorization } });
+  return { status: answer.status, type: answer.headers.get('content-type'), body: await answer.json() };
+};
+
+describe('bytes in flight (finding S2)', () => {
+  it('count for their user from the first byte of a body, inflated, until the request ends', async () => {
+    app = await startChatApp({ variables: { CHAT_USER_MAX_QUEUED_BYTES: '100000' } });
+    const held = hold('m', 90_000);
+    await vi.waitFor(
+      async () =>
+        expect(await ask(basic('m'))).toMatchObject({ status: 429, body: { code: 'rate_limited' } }),
+      patience,
+    );
+    expect((await ask(basic('v'))).status).toBe(200);
+    held.destroy();
+    await vi.waitFor(async () => expect((await ask(basic('m'))).status).toBe(200), patience);
+  });
+
+  it('are refused at once when they are too many, though the body has not ended', async () => {
+    app = await startChatApp({ variables: { CHAT_USER_MAX_QUEUED_BYTES: '100000' } });
+    hold('m', 90_000);
+    await vi.waitFor(async () => expect((await ask(basic('m'))).status).toBe(429), patience);
+    expect(await answerOf(hold('m', 90_000))).toMatch(/^HTTP\/1\.1 429 /);
+  });
+
+  it('of all users have a limit, which every door reports in its own way', async () => {
+    app = await startChatApp({ variables: { CHAT_MAX_QUEUED_BYTES: '100000' } });
+    hold('m', 90_000);
+    await vi.waitFor(async () => expect((await ask(basic('v'))).status).toBe(500), patience);
+    expect(await ask(basic('v'))).toMatchObject({
+      status: 500,
+      body: { code: 'overloaded', retryable: true },
+    });
+    expect(await ask(basic('v'), '/v1/chat/completions')).toMatchObject({
+      status: 503,
+      body: { error: { code: 'overloaded' } },
+    });
+    for (const path of ['/admin/blogs', '/admin/preview'])
+      expect(await ask(operator, path)).toMatchObject({
+        status: 503,
+        type: expect.stringContaining('application/problem+json'),
+        body: { code: 'overloaded', status: 503 },
+      });
+    expect(await ask(operator, '/admin/chat')).toMatchObject({ status: 500, body: { code: 'overloaded' } });
+  });
+
+  it.each(['/chat', '/v1/chat/completions', '/blogs', '/admin/chat', '/admin/blogs', '/admin/users'])(
+    'are none without right credentials at %s: the answer comes before the body',
+    async (path) => {
+      app = await startChatApp();
+      const headers = ['Authorization: Bearer wrong', 'Content-Length: 1000000'];
+      expect(await answerOf(begin(path, headers))).toMatch(/^HTTP\/1\.1 401 /);
+    },
+  );
+});

@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
+import { quillgate } from '../support/command-line.js';
+import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
+import { patience } from '../support/patience.js';
+
+const connections = 400;
+const maxBytes = 8_388_608;
+
+let deployment: Deployment;
+beforeAll(async () => {
+  deployment = await startDeployment({
+    store: inject('store'),
+    variables: { CHAT_USER_MAX_QUEUED_BYTES: String(maxBytes) },
+  });
+});
+afterAll(() => deployment.stop());
+
+/** Bytes of memory that the API process has. */
+function residentBytes(): number {
+  const status = readFileSync(`/proc/${deployment.api.pid}/status`, 'utf8');
+  return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
+}
+
+/** A user whom the API knows. */
+async function newUser(name: string): Promise<string> {
+  const { stdout: secret } = await quillgate(['users', 'add', name], deployment.stores);
+  const credentials = `Basic ${Buffer.from(`${name}:${secret.trim()}`).toString('base64')}`;
+  const isKnown = async () =>
+    expect((await deployment.chat({ headers: { Authorization: credentials } })).status).toBe(200);
+  await vi.waitFor(isKnown, { ...patience, interval: 300 });
+  return credentials;
+}
+
+it('bodies of a megabyte that never end cost no more than their user may hold, and another user is served (finding S2)', async () => {
+  const other = await newUser('another');
+  const body = gzipSync(Buffer.alloc(1_040_000, ' '));
+  const head = [
+    'POST /chat HTTP/1.1',
+    'Host: x',
+    `Authorization: ${authorization}`,
+    'X-LLM: openai',
+    'Content-Type: application/json',
+    'Content-Encoding: gzip',
+    `Content-Length: ${body.length}`,
+  ];
+  const bytes = Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body.subarray(0, -16)]);
+  const before = residentBytes();
+  let refused = 0;
+  const sockets: Socket[] = [];
+  try {
+    for (let n = 0; n < connections; n += 1) {
+      const socket = connect(Number(new URL(deployment.url).port), '127.0.0.1').on('error', () => undefined);
+      socket.once('data', (answer) => {
+        if (String(answer).startsWith('HTTP/1.1 429 ')) refused += 1;
+      });
+      socket.write(bytes);
+      sockets.push(socket);
+    }
+    const atLeast = connections - Math.ceil(maxBytes / 1_040_000) - 1;
+    await vi.waitFor(() => expect(refused).toBeGreaterThanOrEqual(atLeast), patience);
+    expect(residentBytes() - before).toBeLessThan(120_000_000);
+    const served = await deployment.chat({ headers: { Authorization: other } });
+    expect(served.status).toBe(200);
+    expect(served.tookMs).toBeLessThan(2000);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
+});
