@@ -20,6 +20,7 @@ beforeAll(async () => {
       OPENAI_TIMEOUT_MS: '1500',
       OPENAI_FIRST_TOKEN_TIMEOUT_MS: '1000',
       BEDROCK_FALLBACK: 'vertexai/sim-echo',
+      VERTEXAI_MODEL: 'sim-status-500@default',
     },
   });
   other = await deployment.startApi();
@@ -99,6 +100,30 @@ describe('a chat with a fallback', () => {
     const { status, body } = await deployment.chat(ask(named));
     expect([status, body.code]).toEqual([500, code]);
     expect(callsOf(named.second)).toEqual([]);
+  });
+
+  it('makes six calls at most, also with four targets that fail at one provider', async () => {
+    const [first = '', ...targets] = Array.from({ length: 5 }, () => `sim-status-500@${randomUUID()}`);
+    const fallback = targets.map((model) => `openai/${model}`).join();
+    const { body } = await deployment.chat(withFallback(fallback, { model: first }));
+    expect(body.code).toBe('provider_error');
+    expect([first, ...targets].map((model) => callsOf(model).length)).toEqual([2, 1, 1, 1, 1]);
+  });
+
+  it('waits for the provider it names when that asks for a second, and asks nobody else', async () => {
+    const named = models(`sim-limit-1-1-${randomUUID()}`);
+    const { status, headers } = await deployment.chat(ask(named));
+    expect([status, headers.get('x-llm-provider')]).toEqual([200, 'openai']);
+    expect(callsOf(named.second)).toEqual([]);
+  });
+
+  it('asks the model by default once, under whichever name', async () => {
+    const model = `sim-status-500@default`;
+    const { body } = await deployment.chat(
+      withFallback(`vertexai/${model}, openai/sim-status-400`, { provider: 'vertexai', model: '' }),
+    );
+    expect(body.code).toBe('provider_error');
+    expect(callsOf(model)).toHaveLength(2);
   });
 
   it('refuses what is none', async () => {

@@ -17,7 +17,7 @@ import { type ModelRequest, toModelRequest } from './model-request.js';
 import type { NextAttempt } from './next-attempt.js';
 import { conclude, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
 import type { PoolMetrics } from './pool-metrics.js';
-import { type RetryBudget, withOneRetry } from './retry.js';
+import { patienceFor, type RetryBudget, withOneRetry } from './retry.js';
 import type { Slot } from './slots.js';
 import type { StoredResult } from './stored-results.js';
 
@@ -119,7 +119,8 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
     const circuit = deps.circuits.of(request.model);
     const attempt = (kind: CallKind) => attemptOnce(circuit, { job, request, kind, times }, deps);
     const { budget, slot, stop, deltas } = deps;
-    const mayRetry = () => !deltas?.hasBegun;
+    // A fallback is the retry of what failed before it: else one chat could make twice as many calls as it has targets.
+    const mayRetry = () => (job.attempt ?? 1) === 1 && !deltas?.hasBegun;
     const limits = {
       budget,
       slot,
@@ -128,7 +129,7 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
       now,
       signal: stop,
       mayRetry,
-      ...(deps.nextAttempt && { maxPauseMs: patienceMs }),
+      hasFallback: deps.nextAttempt !== undefined,
     };
     const reply = await withOneRetry(attempt, limits);
     const asked = job.earlier && { askedModel: request.model };
@@ -140,9 +141,6 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
     return toFailedOutcome(error, times.timings);
   }
 }
-
-/** How long a job waits for its model, where another provider may be asked instead, in milliseconds. */
-const patienceMs = 500;
 
 /** When a call is of no use any more that has not begun to answer, in milliseconds since the epoch. */
 const startOf = ({ deadline, firstDeltaBy = deadline }: ChatJob): number => Math.min(deadline, firstDeltaBy);
@@ -162,9 +160,10 @@ interface Call {
 async function attemptOnce(circuit: Circuit, attempt: Call, deps: ChatJobDeps): Promise<ProviderReply> {
   const { job, request, kind, times } = attempt;
   const { account, metrics, slot, stop, nextAttempt } = deps;
-  const patience = nextAttempt && { patienceMs };
+  const deadline = startOf(job);
+  const patience = nextAttempt && { patienceMs: patienceFor(deadline - (deps.now ?? Date.now)()) };
   try {
-    return await circuit.run({ deadline: startOf(job), stop, slot, ...patience }, kind, (onReply) => {
+    return await circuit.run({ deadline, stop, slot, ...patience }, kind, (onReply) => {
       if (!kind.isRetry && refusesCalls(account))
         throw nextAttempt ? new Failure('provider_unavailable') : new NotBegun();
       times.begin();

@@ -13,7 +13,7 @@ export class NotBegun extends Error {
 export interface CallingJob {
   /** When whoever asked stops waiting, in milliseconds since the epoch. */
   readonly deadline: number;
-  /** How long it waits at most, in milliseconds; absent means until the deadline. */
+  /** How long it waits at most for a model that is limited, in milliseconds; absent means until the deadline. */
   readonly patienceMs?: number;
   /** Ends the job's wait. */
   readonly stop: AbortSignal;
@@ -42,6 +42,8 @@ interface Waiter extends CallingJob, CallKind {
   reject(reason: unknown): void;
 }
 
+/** A job that does not wait until its deadline waits no longer than this for a probe, which may fail, in milliseconds. */
+const probePatienceMs = 500;
 /** After a cooldown the second call may begin once the first has gone this long without a 429. */
 const trialMs = 1000;
 
@@ -174,7 +176,7 @@ export class Circuit {
     const waiter: Waiter = { ...job, ...kind, begin: resolve, reject };
     const onStop = () => reject(job.stop.reason);
     const leftMs = job.deadline - this.#now();
-    const { patienceMs = leftMs } = job;
+    const patienceMs = this.#patienceOf(job);
     const refuse = () => reject(patienceMs < leftMs ? this.#refusal() : new Failure('timeout'));
     const timer = setTimeout(refuse, Math.min(patienceMs, leftMs));
     this.#waiters.add(waiter);
@@ -196,10 +198,15 @@ export class Circuit {
     return true;
   }
 
-  #throwIfTooLate({ deadline, patienceMs = Number.POSITIVE_INFINITY }: CallingJob): void {
+  #throwIfTooLate(job: CallingJob): void {
     const blockedMs = this.#blockedMs;
-    const isTooLong = blockedMs > patienceMs || this.#now() + blockedMs >= deadline;
+    const isTooLong = blockedMs > this.#patienceOf(job) || this.#now() + blockedMs >= job.deadline;
     if (blockedMs > 0 && isTooLong) throw this.#refusal();
+  }
+
+  #patienceOf({ patienceMs }: CallingJob): number {
+    if (patienceMs === undefined) return Number.POSITIVE_INFINITY;
+    return this.#breaker.state === 'closed' ? patienceMs : Math.min(patienceMs, probePatienceMs);
   }
 
   #refusal(): Failure {

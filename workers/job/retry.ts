@@ -15,8 +15,8 @@ interface RetryLimits {
   cooldown: Pick<Cooldown, 'leftMs'>;
   /** False once somebody may have seen a part of the first attempt's reply; absent means never. */
   mayRetry?: () => boolean;
-  /** A longer pause is not waited for, in milliseconds; absent means that the deadline alone bounds it. */
-  maxPauseMs?: number;
+  /** Whether another provider may be asked instead, for which time has to remain. */
+  hasFallback?: boolean;
   /** Parked during a long pause. */
   slot: Pick<Slot, 'park'>;
 }
@@ -32,22 +32,28 @@ const minTimeLeftMs = 250;
  * The one retry layer: at most one more attempt, when the failure may pass, the pause fits before the deadline, and the
  * budget allows it. The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After` or
  * the model's cooldown. A call that timed out is not retried: it has already cost the most a call can.
+ *
+ * With a fallback the pause is one of `patienceFor`, and a retry that takes as long as the first attempt has to leave half
+ * of the time for the next provider.
  */
 export async function withOneRetry<T>(
   attempt: (kind: { isRetry: boolean }) => Promise<T>,
   limits: RetryLimits,
 ): Promise<T> {
+  const { now = Date.now } = limits;
   limits.budget.earn();
+  const startedAt = now();
   try {
     return await attempt({ isRetry: false });
   } catch (error) {
     const ownPauseMs = pauseBeforeRetry(error);
     if (ownPauseMs === undefined || limits.mayRetry?.() === false) throw error;
+    const startBy = latestRetry(now() - startedAt, limits);
     let pauseMs = Math.max(ownPauseMs, limits.cooldown.leftMs);
-    if (!isInTime(pauseMs, limits) || !limits.budget.spend()) throw error;
+    if (now() + pauseMs > startBy || !limits.budget.spend()) throw error;
     // Another call may make the cooldown longer meanwhile.
     for (; pauseMs > 0; pauseMs = limits.cooldown.leftMs) {
-      if (!isInTime(pauseMs, limits)) throw error;
+      if (now() + pauseMs > startBy) throw error;
       if (pauseMs > longPauseMs) limits.slot.park();
       await delay(pauseMs, undefined, { signal: limits.signal }).catch(() => limits.signal.throwIfAborted());
     }
@@ -57,10 +63,21 @@ export async function withOneRetry<T>(
   }
 }
 
-const isInTime = (
-  pauseMs: number,
-  { deadline, now = Date.now, maxPauseMs: longestMs = pauseMs }: RetryLimits,
-): boolean => pauseMs <= longestMs && now() + pauseMs + minTimeLeftMs <= deadline;
+/** When the retry of an attempt that took so long has to begin, in milliseconds since the epoch. */
+function latestRetry(tookMs: number, { deadline, now = Date.now, hasFallback }: RetryLimits): number {
+  const startBy = deadline - minTimeLeftMs;
+  return hasFallback
+    ? Math.min(startBy, now() + patienceFor(deadline - now()), deadline - 2 * tookMs)
+    : startBy;
+}
+
+const maxPatienceMs = 3000;
+
+/**
+ * How long a job with a fallback waits for a model that its provider limits, in milliseconds: its caller chose this provider.
+ * A third of the time that is left remains for the next one.
+ */
+export const patienceFor = (leftMs: number): number => Math.min(maxPatienceMs, (leftMs * 2) / 3);
 
 /** The first attempt may have opened the breaker: then its error says more than that the second was not made. */
 const isRefused = (error: unknown): boolean =>

@@ -155,6 +155,11 @@ describe('runChatJob of a stream', () => {
     expect(calls).toBe(2);
   });
 
+  it('does not try again at a provider of the fallback', async () => {
+    expect(await run([fails(broken), writes], { job: { attempt: 2 } })).toMatchObject({ kind: 'failed' });
+    expect(calls).toBe(1);
+  });
+
   it('does not try again what fails after it', async () => {
     expect(await run([failsInTheMiddle(broken), writes])).toMatchObject({
       kind: 'failed',

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Failure, failureCodes } from '../../../shared/failures.js';
 import { RetryBudget, withOneRetry } from '../../../workers/job/retry.js';
 
@@ -7,7 +7,9 @@ interface Limits {
   budget?: { earn(): void; spend(): boolean };
   signal?: AbortSignal;
   cooldown?: { readonly leftMs: number };
-  maxPauseMs?: number;
+  hasFallback?: boolean;
+  /** How long an attempt takes, on a clock that only attempts move. */
+  tookMs?: number;
 }
 
 /** How often the slot was parked. */
@@ -15,6 +17,7 @@ let parked = 0;
 
 let attempts = 0;
 afterEach(() => {
+  vi.restoreAllMocks();
   attempts = 0;
   parked = 0;
 });
@@ -27,6 +30,7 @@ async function run(
     budget = new RetryBudget(),
     signal = new AbortController().signal,
     cooldown = { leftMs: 0 },
+    tookMs,
     ...limits
   }: Limits = {},
 ): Promise<unknown> {
@@ -35,15 +39,18 @@ async function run(
       parked += 1;
     },
   };
+  let nowMs = Date.now();
+  const now = tookMs === undefined ? Date.now : () => nowMs;
   const attempt = async ({ isRetry }: { isRetry: boolean }) => {
     expect(isRetry).toBe(attempts > 0);
     const ending = endings[Math.min(attempts, endings.length - 1)];
     attempts += 1;
+    nowMs += tookMs ?? 0;
     if (ending !== 'done') throw ending;
     return 'done';
   };
-  const deadline = Date.now() + inMs;
-  return withOneRetry(attempt, { budget, deadline, signal, cooldown, slot, ...limits }).catch(
+  const deadline = nowMs + inMs;
+  return withOneRetry(attempt, { budget, deadline, now, signal, cooldown, slot, ...limits }).catch(
     (error) => error,
   );
 }
@@ -57,10 +64,25 @@ describe('withOneRetry', () => {
     expect(attempts).toBe(1);
   });
 
-  it('does not wait for longer than it may, although there is time', async () => {
-    const failure = limited(700);
-    expect(await run([failure, 'done'], { maxPauseMs: 500 })).toBe(failure);
+  it.each([
+    ['three seconds are not waited for', 3001, 60_000, 1],
+    ['a pause that leaves less than a third of the time is not waited for', 700, 1000, 1],
+    ['a shorter one is', 600, 1000, 2],
+  ])('leaves time for a fallback: %s', async (_, retryAfterMs, inMs, calls) => {
+    vi.spyOn(Math, 'random').mockReturnValue(0);
+    await run([limited(retryAfterMs), 'done'], { inMs, tookMs: 0, hasFallback: true });
+    expect(attempts).toBe(calls);
+  });
+
+  it('leaves a fallback half of the time when the retry takes as long as the first attempt', async () => {
+    const slow = { inMs: 55_000, tookMs: 30_000 };
+    const failure = failed();
+    expect(await run([failure, 'done'], { ...slow, hasFallback: true })).toBe(failure);
     expect(attempts).toBe(1);
+    attempts = 0;
+    expect(await run([failure, 'done'], slow)).toBe('done');
+    attempts = 0;
+    expect(await run([failure, 'done'], { ...slow, tookMs: 15_000, hasFallback: true })).toBe('done');
   });
 
   it.each(['provider_error', 'provider_rate_limited'] as const)('repeats after %s', async (code) => {
