@@ -52,38 +52,50 @@ interface AdmissionOptions {
 }
 
 /**
- * The first attempt at a chat: at its provider, or at the first of its fallback that would do it within `timeoutMs`. Throws what
- * `PoolRegistry.admit` throws for the provider when none would, and `queue_unavailable` when it is the store that is down. Of the
- * fallback remains what a live pool serves, and can be asked for the command's parameters.
+ * The first attempt at a chat: at its provider, or at the first of its fallback that would do it within `timeoutMs`. A provider that
+ * operators have paused comes after all others, and the chat waits there. Throws what `PoolRegistry.admit` throws for the provider
+ * when none would, and `queue_unavailable` when it is the store that is down. Of the fallback remains what a live pool serves, and
+ * can be asked for the command's parameters.
  */
 export async function admit(command: ChatCommand, options: AdmissionOptions): Promise<Attempt> {
-  const { jobClient } = options;
-  const { provider, model } = command;
-  const fallback = (options.fallback ?? []).filter((target) => mayFollow(command, target));
+  const { pools } = options.jobClient;
+  const targets = targetsOf(command, options);
   const earlier: EndedAttempt[] = [];
+  let paused: Attempt | undefined;
   let failure: unknown;
-  for (const [n, target] of [{ provider, ...(model && { model }) }, ...fallback].entries()) {
+  for (const [n, target] of targets.entries()) {
     const refusal = await refusalOf(target, command, options);
     if (refusal === undefined) {
-      const remaining = fallback.slice(n).filter((next) => jobClient.pools.isServed(next));
-      return {
+      const remaining = targets.slice(n + 1).filter((next) => pools.isServed(next));
+      const attempt = {
         ...target,
         ...(remaining.length > 0 && { fallback: remaining }),
-        ...(earlier.length > 0 && { earlier }),
+        ...(earlier.length > 0 && { earlier: [...earlier] }),
       };
+      if (!pools.isPaused(target)) return attempt;
+      paused ??= attempt;
     }
     failure ??= refusal;
     // Nobody else mends what is wrong with the request.
-    if (n === 0 && !isPassing(refusal)) break;
-    earlier.push({ ...target, ...refusalFacts(refusal) });
+    if (n === 0 && refusal && !isPassing(refusal)) break;
+    earlier.push({ ...target, ...refusalFacts(refusal ?? new Failure('provider_unavailable')) });
   }
+  if (paused) return paused;
   throw failure;
 }
 
-/** To ask the same again is the worker's, whose retries have a budget. */
-const mayFollow = ({ provider, model, parameters = {} }: ChatCommand, target: Target): boolean =>
-  (target.provider !== provider || target.model !== model) &&
-  findUnsupportedParameter(target.provider, parameters) === undefined;
+/** Whom to ask, in this order, each model once: to ask it again is the worker's, whose retries have a budget. */
+function targetsOf(
+  { provider, model, parameters = {} }: ChatCommand,
+  { jobClient: { pools }, fallback = [] }: AdmissionOptions,
+): Target[] {
+  const able = fallback.filter(
+    (target) => findUnsupportedParameter(target.provider, parameters) === undefined,
+  );
+  const targets = [{ provider, ...(model && { model }) }, ...able];
+  const byModel = Map.groupBy(targets, (target) => `${target.provider}/${pools.modelOf(target)}`);
+  return [...byModel.values()].flatMap(([first]) => first ?? []);
+}
 
 const isPassing = (refusal: Failure): boolean =>
   ['provider_unavailable', 'provider_rate_limited', 'overloaded'].includes(refusal.code);

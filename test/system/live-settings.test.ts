@@ -135,6 +135,21 @@ describe('a pause', () => {
   });
 });
 
+describe('a pause, for a chat with a fallback,', () => {
+  it('has the next provider answer it, whether it came before or comes afterwards', async () => {
+    await deployment.startWorker({ WORKER_PROVIDERS: 'anthropic' });
+    ask(4);
+    await untilInFlight(4);
+    const call = { model: 'sim-echo', headers: { 'X-LLM-Fallback': 'anthropic/sim-echo' } };
+    const before = deployment.chat(call);
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ waiting: 1 })), patience);
+    await intake('paused');
+    const replies = await Promise.all([before, deployment.chat(call)]);
+    for (const { status, headers } of replies)
+      expect([status, headers.get('x-llm-provider')]).toEqual([200, 'anthropic']);
+  });
+});
+
 describe('draining', () => {
   it('refuses new chats at every API process, also a new one, and finishes what is queued', async () => {
     const queued = ask(7, 'sim-latency-1500');

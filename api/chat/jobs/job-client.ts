@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
-import type { ProviderId, Target } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import type { ApiInstruments } from '../../../shared/metrics/instruments.js';
 import { type DeltasMessage, deltasSchema, type Resend } from '../../../shared/protocol/deltas.js';
@@ -79,7 +79,8 @@ export class JobClient {
     this.#log = log;
     pendingReplies.onMove((jobId, provider) => this.pools.recordMoved(jobId, provider));
     const queueOf = (provider: ProviderId) => this.queueOf(provider);
-    const isAbandoned = (target: Target) => this.pools.isAbandoned(target);
+    const isAbandoned = (job: PendingJob) =>
+      this.pools.isAbandoned(job) && (job.fallback ?? []).some((next) => this.pools.isServed(next));
     const isRead = (jobId: string) => this.#isRead(jobId);
     const stranded = new StrandedJobs({ queueOf, store, pendingReplies, isAbandoned, isRead, log });
     this.#results = new JobResults({ queueOf, store, pendingReplies, stranded, log });

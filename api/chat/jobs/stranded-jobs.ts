@@ -1,6 +1,6 @@
 import { Job, type Queue } from 'bullmq';
 import PQueue from 'p-queue';
-import type { ProviderId, Target } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contract.js';
 import { attemptAfter, type EndedAttempt, jobIdOf } from '../../../shared/protocol/attempts.js';
 import type { ChatJobPayload } from '../../../shared/protocol/messages.js';
 import { addNextAttempt } from '../../../shared/queue/add-attempt.js';
@@ -13,8 +13,8 @@ interface StrandedJobsDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
   store: Pick<QueueStore, 'now' | 'records'>;
   pendingReplies: Pick<PendingReplies, 'moveOn'>;
-  /** Whether no pool takes jobs for it, and none has for a while. */
-  isAbandoned: (target: Target) => boolean;
+  /** Whether no pool takes it, and one takes jobs for its fallback. */
+  isAbandoned: (job: PendingJob) => boolean;
   /** Whether somebody here has read a part of the chat's reply, which nobody else can go on with. */
   isRead: (jobId: string) => boolean;
   log: Log;
@@ -27,7 +27,7 @@ const retryWhileDown = { pauseMs: 250, maxMs: 30_000, unref: true };
 
 /**
  * Passes chats on to the next provider of their fallback whose jobs nobody does any more. Workers do that with jobs that they have taken
- * and failed; here are those that no worker takes, because all have died or have their breaker open, and those of a worker that has died.
+ * and failed; here are those that no worker takes, because all have died or are paused, and those of a worker that has died.
  */
 export class StrandedJobs {
   readonly #deps: StrandedJobsDeps;

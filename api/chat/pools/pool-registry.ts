@@ -133,13 +133,24 @@ export class PoolRegistry {
     return live.some((pool) => pool.state !== 'paused' && serves(pool, model));
   }
 
-  /**
-   * Whether nobody takes the jobs that wait for it: all its pools have paused by themselves, or have been silent for so long that the next heartbeats
-   * after an outage of the store would have come.
-   */
-  isAbandoned({ provider, model }: Target): boolean {
+  /** The model that is meant: the one by default where none is named; undefined while that is not known. */
+  modelOf({ provider, model }: Target): string | undefined {
+    return model ?? this.#livePools(provider, model).find((pool) => pool.defaultModel)?.defaultModel;
+  }
+
+  /** Whether all its live pools take no jobs at the moment; false while none is known. */
+  isPaused({ provider, model }: Target): boolean {
     const live = this.#livePools(provider, model);
-    if (live.length > 0) return live.every(refusesJobs);
+    return live.length > 0 && live.every(({ state }) => state === 'paused');
+  }
+
+  /**
+   * Whether no pool takes the jobs that wait for it: all its pools are paused, or have been silent for so long that the next
+   * heartbeats after an outage of the store would have come.
+   */
+  isAbandoned(target: Target): boolean {
+    const { provider } = target;
+    if (this.#workersOf(provider).size > 0) return this.isPaused(target);
     const heardAt = Math.max(this.#heardAt.get(provider) ?? this.#since, this.#since);
     return this.#now() - heardAt > abandonedAfterMs;
   }

@@ -111,6 +111,26 @@ describe('admit with a fallback', () => {
     expect(await ask(self, another)).toEqual({ ...self, fallback: [another] });
   });
 
+  it('asks once which model is meant twice, by its name or as the one by default', async () => {
+    for (const provider of ['openai', 'anthropic'] as const) beat(provider);
+    const anthropic = { provider: 'anthropic' } as const;
+    const all = [{ provider: 'openai' }, anthropic, { ...anthropic, model: 'm' }, anthropic] as const;
+    expect(await ask(...all)).toEqual({ provider: 'openai', model: 'm', fallback: [anthropic] });
+  });
+
+  it('passes over a provider that operators have paused, but for a chat that nobody else would do', async () => {
+    beat('openai', { state: 'paused', pausedBy: 'operator' });
+    const openai = { provider: 'openai', model: 'm' } as const;
+    const anthropic = { provider: 'anthropic' } as const;
+    expect(await ask()).toEqual(openai);
+    expect(await ask(anthropic)).toEqual(openai);
+    beat('anthropic');
+    const passedOver = { ...openai, code: 'provider_unavailable', retryable: true };
+    expect(await ask(anthropic)).toEqual({ ...anthropic, earlier: [expect.objectContaining(passedOver)] });
+    beat('anthropic', { state: 'paused', pausedBy: 'operator' });
+    expect(await ask(anthropic)).toEqual(openai);
+  });
+
   it('fails as the provider does when nobody would', async () => {
     beat('openai', { inFlight: 2, waiting: 100 });
     await expect(ask({ provider: 'anthropic' })).rejects.toMatchObject({

@@ -148,6 +148,7 @@ describe('JobClient', () => {
 
   it('passes on what nobody does any more, but no stream that has begun', async () => {
     const abandoned = vi.spyOn(client.pools, 'isAbandoned').mockReturnValue(true);
+    const served = vi.spyOn(client.pools, 'isServed').mockReturnValue(true);
     const fallback = [{ provider: 'bedrock' } as const];
     const waiting = ['begun', 'queued anew'].map(async (jobId) => {
       const named = { provider: 'vertexai', fallback } as const;
@@ -161,6 +162,7 @@ describe('JobClient', () => {
     await vi.waitUntil(() => pendingReplies.find('queued anew')?.attempt === 2, patience);
     expect(pendingReplies.find('begun')).toMatchObject({ provider: 'vertexai', fallback });
     abandoned.mockRestore();
+    served.mockRestore();
     begun?.wait.leave();
     other?.wait.leave();
   });
