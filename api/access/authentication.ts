@@ -63,7 +63,7 @@ async function asTokenOwner(
   if (sent === undefined) throw unauthorized({ challenge: bearerChallenge, detail: needsToken });
   const token = parseBearer(sent);
   const caller = await logIn(
-    { address: request.ip, credentials: sent.join() },
+    { address: request.ip, secret: token ?? '' },
     { limiter: loginLimiter, check: async () => (token === undefined ? undefined : checkToken(token)) },
   ).catch((error) => {
     if (!isRefusal(error)) throw error;

@@ -25,7 +25,7 @@ export class BytesInFlight {
   }
 
   /** Begins to count for a request: as its user's, or as its address's where it needs no credentials. */
-  open({ user: caller, ip = '' }: Pick<Request, 'ip'> & { user?: Caller }): HeldBytes {
+  open({ user: caller, ip }: Pick<Request, 'ip'> & { user?: Caller }): HeldBytes {
     const user = caller?.id ?? `address ${clientOf(ip)}`;
     let held = 0;
     const count = (bytes: number) => {

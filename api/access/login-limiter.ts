@@ -3,13 +3,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { Failure } from '../../shared/failures.js';
-import { clientOf, counterOf, counters } from './rate-limit.js';
+import { clientOf, counters, createCounters } from './rate-limit.js';
 
 /** One attempt to log in. */
 export interface Login {
   address: string | undefined;
-  /** As they were sent. */
-  credentials: string;
+  /** Absent for credentials that have none, such as access tokens. */
+  name?: string | undefined;
+  /** As it was understood, so that another spelling of the same header is the same login. */
+  secret: string;
 }
 
 interface LimiterOptions {
@@ -17,31 +19,36 @@ interface LimiterOptions {
   maxFailures?: number;
   /** A window begins with a failure and lasts this long, in seconds. */
   windowSeconds?: number;
-  /** Time between two attempts from an address with too many failures, in milliseconds. */
+  /** Time between two attempts from an address, when it or the name had too many failures, in milliseconds. */
   intervalMs?: number;
 }
 
-/** Attempts that wait for admission: from one address, and in total. */
-const maxWaitingPerAddress = 8;
-const maxWaiting = 1000;
+/** The longest wait, in intervals: eight seconds. */
+const maxWaitIntervals = 8;
+/** Attempts from one address that may wait for admission: with one name, and in all. They bound the guesses to 9 and 125 a second. */
+const maxWaitingPerName = 64;
+const maxWaitingPerAddress = 1000;
 /** Accepted logins that are remembered, 150 bytes each. Forgetting one only means that it may have to wait. */
 const maxAccepted = 10_000;
 const acceptedForMs = 3_600_000;
 
 /**
- * Slows down password guessing, by address and in this process: 30 failures a minute, then one attempt per second. It
- * locks nobody out: one bad client would then hurt everybody behind its address.
+ * Slows down password guessing in this process: after 30 failures a minute from an address, or with a name, one attempt per second is
+ * checked. It locks nobody out. Attempts beyond that wait for eight seconds, each name from an address in places of its own, so that
+ * guesses at other names leave room for the right credentials of this one.
  */
 export class LoginLimiter {
   readonly #maxFailures: number;
   readonly #intervalMs: number;
   readonly #failures: RateLimiterMemory;
-  /** Digests of accepted logins, with a salt of this process. */
+  /** Digests of accepted logins. */
   readonly #accepted = new LRUCache<string, true>({ max: maxAccepted, ttl: acceptedForMs });
   readonly #salt = randomUUID();
-  /** When the last waiting attempt will be admitted, by counter. */
+  readonly #counterOf = createCounters();
+  /** When the last waiting attempt will be admitted, by the counter of its address. */
   readonly #lastAdmissions = new Float64Array(counters);
-  #waiting = 0;
+  /** Attempts that wait, by address and by address and name. */
+  readonly #waiting = new Map<string, number>();
 
   constructor({ maxFailures = 30, windowSeconds = 60, intervalMs = 1000 }: LimiterOptions = {}) {
     this.#maxFailures = maxFailures;
@@ -50,16 +57,17 @@ export class LoginLimiter {
   }
 
   /**
-   * Call before the credentials are checked. From an address with too many failures it takes a second or more, so that
+   * Call before the credentials are checked. Where the address or the name has too many failures it takes one to eight seconds, so that
    * right credentials take as long as wrong ones; throws `Failure('rate_limited')` when too many attempts wait already.
    * Credentials that were accepted from the address within the hour pass at once.
    */
   async admit(login: Login): Promise<void> {
     if (this.#accepted.has(this.#digestOf(login))) return;
-    const counter = counterOf(login.address);
-    const failed = await this.#failures.get(counter);
-    if (failed !== null && failed.consumedPoints >= this.#maxFailures)
-      await this.#wait(counter, Math.max(failed.msBeforeNext, 1));
+    const failures = await Promise.all(this.#countersOf(login).map((counter) => this.#failures.get(counter)));
+    const waitsMs = failures.flatMap((failed) =>
+      failed !== null && failed.consumedPoints >= this.#maxFailures ? [failed.msBeforeNext] : [],
+    );
+    if (waitsMs.length > 0) await this.#wait(login, Math.max(...waitsMs, 1));
   }
 
   /** Records that the credentials were right. */
@@ -70,23 +78,49 @@ export class LoginLimiter {
   /** Records a failed login; throws `Failure('rate_limited')` when the address had too many. */
   async recordFailure(login: Login): Promise<void> {
     this.#accepted.delete(this.#digestOf(login));
-    const { consumedPoints, msBeforeNext } = await this.#failures.penalty(counterOf(login.address));
-    if (consumedPoints > this.#maxFailures)
-      throw new Failure('rate_limited', { retryAfterMs: Math.max(msBeforeNext, 1) });
+    const [ofAddress] = await Promise.all(
+      this.#countersOf(login).map((counter) => this.#failures.penalty(counter)),
+    );
+    if (ofAddress && ofAddress.consumedPoints > this.#maxFailures)
+      throw new Failure('rate_limited', { retryAfterMs: Math.max(ofAddress.msBeforeNext, 1) });
   }
 
-  async #wait(counter: number, retryAfterMs: number): Promise<void> {
-    const now = performance.now();
-    const at = Math.max(now, this.#lastAdmissions[counter] ?? 0) + this.#intervalMs;
-    if (at - now > maxWaitingPerAddress * this.#intervalMs || this.#waiting >= maxWaiting)
+  async #wait(login: Login, retryAfterMs: number): Promise<void> {
+    const client = clientOf(login.address);
+    const named = this.#digest([client, login.name ?? login.secret]);
+    if (this.#waitingAt(client) >= maxWaitingPerAddress || this.#waitingAt(named) >= maxWaitingPerName)
       throw new Failure('rate_limited', { retryAfterMs });
+    const counter = this.#counterOf(client);
+    const now = performance.now();
+    const inTurn = Math.max(now, this.#lastAdmissions[counter] ?? 0) + this.#intervalMs;
+    const at = Math.min(inTurn, now + maxWaitIntervals * this.#intervalMs);
     this.#lastAdmissions[counter] = at;
-    this.#waiting += 1;
+    for (const place of [client, named]) this.#waiting.set(place, this.#waitingAt(place) + 1);
     await delay(at - now, undefined, { ref: false });
-    this.#waiting -= 1;
+    for (const place of [client, named]) this.#leave(place);
   }
 
-  #digestOf({ address = '', credentials }: Login): string {
-    return hash('sha256', `${this.#salt}${clientOf(address)}\n${credentials}`, 'base64');
+  #waitingAt(place: string): number {
+    return this.#waiting.get(place) ?? 0;
+  }
+
+  #leave(place: string): void {
+    const left = this.#waitingAt(place) - 1;
+    if (left === 0) this.#waiting.delete(place);
+    else this.#waiting.set(place, left);
+  }
+
+  /** That of the address comes first. */
+  #countersOf({ address, name }: Login): string[] {
+    const ofAddress = `address ${this.#counterOf(clientOf(address))}`;
+    return name === undefined ? [ofAddress] : [ofAddress, `name ${this.#counterOf(name)}`];
+  }
+
+  #digestOf({ address, name = '', secret }: Login): string {
+    return this.#digest([clientOf(address), name, secret]);
+  }
+
+  #digest(parts: readonly string[]): string {
+    return hash('sha256', JSON.stringify([this.#salt, ...parts]), 'base64');
   }
 }

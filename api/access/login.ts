@@ -29,8 +29,8 @@ export async function asKnownUser(
   const token = accepted.tokens ? parseBearer(sent) : undefined;
   const credentials = accepted.basic ? parseBasic(sent) : undefined;
   const caller = await logInFromMemory(request, authentication, {
-    credentials: sent.join(),
     name: credentials?.name,
+    secret: token ?? credentials?.secret ?? '',
     check: () => (token === undefined ? checkBasic(credentials, authentication) : checkLoadedToken(token)),
     refusal: unauthorized(accepted),
   });
@@ -40,9 +40,7 @@ export async function asKnownUser(
   return refuse(request, authentication, { failure, user: caller.name });
 }
 
-interface LoginFromMemory<T> extends Pick<Login, 'credentials'> {
-  /** The name that was sent, if any. */
-  name: string | undefined;
+interface LoginFromMemory<T> extends Omit<Login, 'address'> {
   check: () => T | undefined;
   /** What it throws when the check finds nobody. */
   refusal: Failure;
@@ -52,7 +50,7 @@ interface LoginFromMemory<T> extends Pick<Login, 'credentials'> {
 export async function logInFromMemory<T>(
   request: Request,
   authentication: Authentication,
-  { credentials, name, check, refusal }: LoginFromMemory<T>,
+  { name, secret, check, refusal }: LoginFromMemory<T>,
 ): Promise<T> {
   const { userExists, usersLoaded, loginLimiter, earlyLimiter } = authentication;
   const isLoaded = usersLoaded();
@@ -63,7 +61,7 @@ export async function logInFromMemory<T>(
     return refuse(request, authentication, { failure: answer, user });
   };
   const limiter = isLoaded ? loginLimiter : earlyLimiter;
-  const found = await logIn({ address: request.ip, credentials }, { limiter, check }).catch(refused);
+  const found = await logIn({ address: request.ip, name, secret }, { limiter, check }).catch(refused);
   return found ?? refused(refusal);
 }
 

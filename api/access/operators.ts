@@ -52,7 +52,7 @@ export async function asSessionOwner(request: Request, authentication: Authentic
   const key = parseSession(request);
   if (key === undefined) throw unauthorized(sessionsAlone);
   if (!readMethods.has(request.method)) requireSameOrigin(request);
-  const login = { address: request.ip, credentials: `session ${key}` };
+  const login = { address: request.ip, secret: key };
   const owner =
     checkLoadedSession(key) ??
     (await logIn(login, { limiter: loginLimiter, check: () => checkSession(key) }).catch((error) => {
@@ -92,8 +92,8 @@ export async function signIn(
 ): Promise<SignedIn> {
   const authentication = request.app.locals.authentication as Authentication;
   const signedIn = await logInFromMemory(request, authentication, {
-    credentials: JSON.stringify(['sign in', name, secret]),
     name,
+    secret,
     check: () => authentication.checkOperator(name, secret),
     refusal: unauthorized({ challenge: adminChallenge, detail: 'The name or the secret is wrong.' }),
   });

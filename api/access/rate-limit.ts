@@ -1,5 +1,5 @@
+import { hash, randomUUID } from 'node:crypto';
 import { isIP } from 'node:net';
-import { crc32 } from 'node:zlib';
 import type { RequestHandler } from 'express';
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { Failure } from '../../shared/failures.js';
@@ -15,9 +15,10 @@ const readMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 export function limitAnonymousReads({ perSecond }: { perSecond: number }): RequestHandler {
   if (perSecond === 0) return (_request, _response, next) => next();
   const rate = new RateLimiterMemory({ points: perSecond * windowSeconds, duration: windowSeconds });
+  const counterOf = createCounters();
   return async (request, _response, next) => {
     const isAnonymous = request.headers.authorization === undefined;
-    if (isAnonymous && readMethods.has(request.method)) await consume(rate, counterOf(request.ip));
+    if (isAnonymous && readMethods.has(request.method)) await consume(rate, counterOf(clientOf(request.ip)));
     next();
   };
 }
@@ -38,11 +39,17 @@ export async function consume(rate: RateLimiterAbstract, key: string | number): 
  */
 export const counters = 16_384;
 
-/** The number of the counter for an address. All that is no address, as an odd proxy may send it, shares one counter. */
-export const counterOf = (address: string | undefined): number => crc32(clientOf(address ?? '')) % counters;
+/** Gives the number of a text's counter. A salt keeps clients from choosing texts that share a counter with another's. */
+export function createCounters(): (text: string) => number {
+  const salt = randomUUID();
+  return (text) => hash('sha256', salt + text, 'buffer').readUInt32LE() % counters;
+}
 
-/** An IPv4 address, also one written as IPv6, or the first 64 bits of an IPv6 address: a subscriber owns all of them. */
-export function clientOf(address: string): string {
+/**
+ * An IPv4 address, also one written as IPv6, or the first 64 bits of an IPv6 address: a subscriber owns all of them. All that is no
+ * address, as an odd proxy may send it, is one client.
+ */
+export function clientOf(address = ''): string {
   const version = isIP(address);
   if (version === 4) return address;
   if (version !== 6) return '';

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
-import { counterOf } from '../../../api/access/rate-limit.js';
+import { clientOf, createCounters } from '../../../api/access/rate-limit.js';
 import { Failure } from '../../../shared/failures.js';
 import { patience } from '../../support/patience.js';
 
-const from = (address: string, credentials = 'Basic eDp5') => ({ address, credentials });
+const from = (address: string, secret = 'y', name = 'x') => ({ address, name, secret });
 const limited = expect.objectContaining({ code: 'rate_limited' });
 
 /** Counts failures until one is too many; how many were not. */
@@ -39,34 +39,52 @@ describe('LoginLimiter', () => {
     await vi.waitFor(() => limiter.recordFailure(from('192.0.2.1')), { ...patience, interval: 5 });
   });
 
-  it('admits one attempt after another from an address with too many failures, and not many who wait', async () => {
+  it('admits one attempt after another from an address with too many failures, and all within eight intervals', async () => {
     const limiter = new LoginLimiter({ maxFailures: 1, intervalMs: 30 });
     await failUntilLimited(limiter, '192.0.2.1');
     const startedAt = performance.now();
-    const tookMs = () => performance.now() - startedAt;
     const ends = await Promise.all(
-      Array.from({ length: 20 }, () =>
-        limiter.admit(from('192.0.2.1')).then(
-          () => ({ code: 'admitted', ms: tookMs() }),
-          ({ code }: Failure) => ({ code, ms: tookMs() }),
-        ),
+      Array.from({ length: 64 }, (_, n) =>
+        limiter.admit(from('192.0.2.1', `guess ${n}`)).then(() => performance.now() - startedAt),
       ),
     );
-    const admitted = ends.filter(({ code }) => code === 'admitted');
-    const refused = ends.filter(({ code }) => code === 'rate_limited');
-    expect(admitted.length + refused.length).toBe(20);
-    for (const [n, { ms }] of admitted.entries()) expect(ms).toBeGreaterThan((n + 1) * 30 - 5);
-    // Where the machine was slow to refuse, places had become free meanwhile.
-    const refusedMs = Math.max(...refused.map(({ ms }) => ms));
-    expect(admitted.length).toBeGreaterThanOrEqual(8);
-    expect(admitted.length).toBeLessThanOrEqual(9 + refusedMs / 30);
+    for (const [n, ms] of ends.entries()) expect(ms).toBeGreaterThan(Math.min(n + 1, 8) * 30 - 5);
   });
 
-  it('bounds how many wait in all', async () => {
-    const limiter = new LoginLimiter({ maxFailures: 0, intervalMs: 30 });
-    const addresses = Array.from({ length: 3000 }, (_, n) => `10.0.${n >> 8}.${n & 255}`);
-    await Promise.allSettled(addresses.map((address) => limiter.recordFailure(from(address))));
-    const ends = await Promise.allSettled(addresses.map((address) => limiter.admit(from(address))));
+  it('bounds how many guesses wait with one name from one address', async () => {
+    const limiter = new LoginLimiter({ maxFailures: 1, intervalMs: 30 });
+    await failUntilLimited(limiter, '192.0.2.1');
+    const guesses = Array.from({ length: 200 }, (_, n) => limiter.admit(from('192.0.2.1', `guess ${n}`)));
+    const ends = await Promise.allSettled(guesses);
+    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(64);
+  });
+
+  it('keeps a place for a name, whatever is guessed from its address with others, or with it from other addresses (finding S5)', async () => {
+    const limiter = new LoginLimiter({ maxFailures: 1, intervalMs: 30 });
+    await failUntilLimited(limiter, '192.0.2.1');
+    const guesses = [
+      ...Array.from({ length: 300 }, (_, n) => from('192.0.2.1', 'y', `name ${n % 10}`)),
+      ...Array.from({ length: 200 }, (_, n) => from('192.0.2.2', `guess ${n}`, 'right')),
+    ].map((guess) => limiter.admit(guess));
+    await limiter.admit(from('192.0.2.1', 'secret', 'right'));
+    await limiter.admit({ address: '192.0.2.1', secret: 'a token' });
+    await Promise.allSettled(guesses);
+  });
+
+  it('slows guesses at a name down, from whichever addresses they come', async () => {
+    const limiter = new LoginLimiter({ maxFailures: 2, intervalMs: 3_600_000 });
+    for (const n of [1, 2]) await limiter.recordFailure(from(`192.0.2.${n}`, 'y', 'known'));
+    const isAdmitted = limiter.admit(from('192.0.2.3', 'z', 'known')).then(() => true);
+    expect(
+      await Promise.race([isAdmitted, limiter.admit(from('192.0.2.3', 'z', 'another'))]),
+    ).toBeUndefined();
+  });
+
+  it('bounds how many wait from one address', async () => {
+    const limiter = new LoginLimiter({ maxFailures: 0, intervalMs: 5 });
+    await limiter.recordFailure(from('192.0.2.1')).catch(() => undefined);
+    const names = Array.from({ length: 3000 }, (_, n) => from('192.0.2.1', 'y', `name ${n}`));
+    const ends = await Promise.allSettled(names.map((login) => limiter.admit(login)));
     expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1000);
   });
 
@@ -104,6 +122,9 @@ describe('LoginLimiter', () => {
   });
 });
 
+const numberOf = createCounters();
+const counterOf = (address: string | undefined) => numberOf(clientOf(address));
+
 describe('counterOf', () => {
   it.each([
     ['192.0.2.1', '::ffff:192.0.2.1'],
@@ -131,6 +152,12 @@ describe('counterOf', () => {
     ['unknown', '192.0.2.1'],
   ])('is another for %s than for %s', (one, other) => {
     expect(counterOf(other)).not.toBe(counterOf(one));
+  });
+
+  it('is another one in another process, so that nobody can choose whose to share', () => {
+    const another = createCounters();
+    const differ = Array.from({ length: 10 }, (_, n) => numberOf(`${n}`) !== another(`${n}`));
+    expect(differ).toContain(true);
   });
 
   it('is one of a fixed number, and uses them evenly', () => {
