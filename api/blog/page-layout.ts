@@ -52,9 +52,8 @@ input, button { padding: 0.4rem 0.7rem; border: 1px solid var(--soft); border-ra
 input { flex: 1; min-width: 0; }
 button { background: var(--raised); cursor: pointer; }
 .pages { display: flex; flex-wrap: wrap; gap: 1.5rem; padding-block: 1rem; }
-.states { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 0.75rem; padding: 0; list-style: none; }
-.states li { padding: 0.6rem 0.9rem; border-radius: 0.5rem; background: var(--raised); }
-.states strong { display: block; }
+.button { display: inline-block; padding: 0.4rem 1rem; border-radius: 0.4rem; background: var(--link); color: var(--page); text-decoration: none; }
+.copy { user-select: all; }
 dt { margin-top: 1rem; font-weight: 600; }
 dd { margin-inline-start: 0; }
 `;

@@ -7,6 +7,8 @@ import type { ProviderState, ProviderStates } from './provider-states.js';
 export interface Site {
   release: string;
   providers: ProviderStates;
+  /** Public address of the chat. */
+  chatUrl: string;
   /** Paths of the base addresses, without a trailing slash. */
   chatPath: string;
   blogPath: string;
@@ -16,7 +18,7 @@ export interface Site {
 
 const name = 'Quillgate';
 const description =
-  'A gateway for conversations with the providers of language models, through a durable queue for each of them, and a blog.';
+  'One gateway to the language models of four providers, and a blog. Requests wait in a durable queue: a worker that crashes loses none of them, and a provider that fails does not hold up the others.';
 
 /** The front page for programs. The links are paths on this server. */
 export const frontDocument = (site: Site): object => ({
@@ -36,11 +38,10 @@ export function frontPage(site: Site): Page {
     header: 'Chat and blog',
     main: `<h1>${name}</h1>
 <p>${escapeHtml(description)}</p>
-<p>When a worker dies, another one finishes its jobs; a provider that fails is left alone until it has recovered.</p>
-<h2 id="providers">Providers</h2>
-<ul class="states" aria-labelledby="providers">
-${providerIds.map((id) => providerItem(id, site.providers[id])).join('\n')}
-</ul>
+<pre><code class="copy">${escapeHtml(curl(site))}</code></pre>
+<p class="about">Replace NAME with the name of a user; curl asks for the password.</p>
+<p><a class="button" href="/admin#/playground">Open the playground</a></p>
+<p class="about">${providersByState(site.providers).join('<br>\n')}</p>
 <h2 id="links">What is here</h2>
 <dl aria-labelledby="links">
 ${linksOf(site).flatMap(linkItem).join('\n')}
@@ -109,12 +110,29 @@ const providerNames: Record<ProviderId, string> = {
   vertexai: 'Google Vertex AI',
 };
 
-const stateTexts: Record<ProviderState, string> = {
-  real: 'real: conversations reach the provider',
-  simulated: 'simulated: replies are invented here, and cost nothing',
-  no_worker: 'no worker: requests are refused at once',
-  unknown: 'unknown: the queue cannot be reached at the moment',
+/** The state, and what it means. */
+const stateTexts: Record<ProviderState, readonly [string, string]> = {
+  real: ['Real', 'conversations reach the provider'],
+  simulated: ['Simulated', 'replies are invented here, and cost nothing'],
+  no_worker: ['No worker', 'requests are refused at once'],
+  unknown: ['Unknown', 'the queue cannot be reached at the moment'],
 };
 
-const providerItem = (id: ProviderId, state: ProviderState): string =>
-  `<li><strong>${providerNames[id]}</strong> ${stateTexts[state]}</li>`;
+/** A line for each state that a provider is in. */
+const providersByState = (states: ProviderStates): string[] =>
+  Object.entries(stateTexts).flatMap(([state, [title, meaning]]) => {
+    const names = providerIds.filter((id) => states[id] === state).map((id) => providerNames[id]);
+    return names.length > 0 ? [`<strong>${title}</strong>: ${names.join(', ')} (${meaning})`] : [];
+  });
+
+/** A request that the first provider with a worker answers. */
+function curl({ chatUrl, providers }: Site): string {
+  const id = providerIds.find((each) => ['real', 'simulated'].includes(providers[each])) ?? providerIds[0];
+  const body = '{"messages":[{"role":"user","content":"Hello!"}]}';
+  return [
+    `curl -u NAME -H 'X-LLM: ${id}'`,
+    "-H 'Content-Type: application/json'",
+    `-d '${body}'`,
+    chatUrl,
+  ].join(' \\\n  ');
+}

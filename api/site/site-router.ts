@@ -22,7 +22,8 @@ export interface SiteDeps {
 /** Serves what belongs to the whole server, without credentials: the front page, its icon, and `robots.txt`. */
 export function siteRouter({ config, providerStates }: SiteDeps): Router {
   const paths = { chatPath: pathOf(config.CHAT_BASE_URL), blogPath: pathOf(config.BLOG_BASE_URL) };
-  const site = { ...paths, release, blogTitle: config.BLOG_TITLE };
+  const chatUrl = `${config.CHAT_BASE_URL.replace(/\/+$/, '')}/chat`;
+  const site = { ...paths, chatUrl, release, blogTitle: config.BLOG_TITLE };
   const pages: Record<string, RequestHandler> = {
     '/': sendFront(async () => ({ ...site, providers: await providerStates() })),
     '/favicon.ico': sendFile(favicon, {

@@ -24,12 +24,13 @@ describe('GET /', () => {
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(text).toMatch(/^<!doctype html>\n<html lang="en">/);
-    expect(text).toContain('<li><strong>OpenAI</strong> real');
-    expect(text).toContain('<li><strong>Anthropic</strong> simulated');
-    expect(text).toContain('<li><strong>Amazon Bedrock</strong> no worker');
-    expect(text).toContain('<li><strong>Google Vertex AI</strong> unknown');
+    expect(text).toContain('<strong>Real</strong>: OpenAI (');
+    expect(text).toContain('<strong>Simulated</strong>: Anthropic (');
+    expect(text).toContain('<strong>No worker</strong>: Amazon Bedrock (');
+    expect(text).toContain('<strong>Unknown</strong>: Google Vertex AI (');
     expect(text).toContain(`<footer>Release ${release}</footer>`);
-    expect([...text.matchAll(/<a href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
+    expect([...text.matchAll(/<a .*?href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
+      '/admin#/playground',
       '/docs#/chat',
       '/docs#/openai',
       '/my/blogs',
@@ -40,6 +41,16 @@ describe('GET /', () => {
       '/admin',
       '/readyz',
     ]);
+  });
+
+  it('has a request to copy, which a provider with a worker answers (finding N7)', async () => {
+    const { text } = await getPage();
+    const [, line = ''] = /<code class="copy">(.*)<\/code>/s.exec(text) ?? [];
+    const command = line.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('\\\n ', '');
+    expect(command).toMatch(/^curl -u NAME -H 'X-LLM: openai' .* https:\/\/a\.example\/gate\/chat$/);
+    const [, body = ''] = /-d '(.*?)'/.exec(command) ?? [];
+    const [, path = ''] = /https:\/\/a\.example(\S+)$/.exec(command) ?? [];
+    expect((await app.post({ path, body, headers: { 'X-LLM': 'openai' } })).status).toBe(200);
   });
 
   it('has no script, and a policy that allows its style alone', async () => {
