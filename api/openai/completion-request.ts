@@ -1,6 +1,7 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import {
   findUnsupportedParameter,
+  ignoredHints,
   type ModelParameters,
   type ParameterName,
 } from '../../shared/protocol/model-parameters.js';
@@ -68,7 +69,11 @@ const fieldNames = {
   reasoningEffort: 'reasoning_effort',
 } as const satisfies Record<ParameterName, keyof CompletionBody>;
 
-/** What is asked of the model; undefined when nothing is. */
+/** The fields that the provider does not take, and is asked without. */
+export const ignoredFieldsOf = (provider: ProviderId, parameters: ModelParameters = {}): string[] =>
+  ignoredHints(provider, parameters).map((name) => fieldNames[name]);
+
+/** What is asked of the model, hints that the provider does not take included; undefined when nothing is. */
 function readParameters(fields: CompletionBody, provider: ProviderId): ModelParameters | undefined {
   const { stop, max_tokens: older, max_completion_tokens: limit = older } = fields;
   if (typeof older === 'number' && typeof limit === 'number' && older !== limit)

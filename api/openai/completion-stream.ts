@@ -17,6 +17,8 @@ interface CompletionStreamOptions {
   head: () => CompletionHead;
   /** Whom the request names. */
   provider: ProviderId;
+  /** Names in a header the fields that an answer of this provider ignores. */
+  markIgnored: (writer: ProviderId) => void;
   /** Whether the token counts come at the end. */
   includesUsage: boolean;
 }
@@ -40,6 +42,8 @@ export class CompletionStream implements Sink {
 
   begin(writer?: Target): void {
     const { provider } = writer ?? this.#options;
+    if (this.#events.hasBegun) return;
+    this.#options.markIgnored(provider);
     if (!this.#events.begin({ 'X-LLM-Provider': provider })) return;
     const head = this.#headOnce();
     this.#head = { ...head, model: nameOf(writer) ?? head.model };

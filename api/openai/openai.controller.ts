@@ -20,6 +20,7 @@ import type { AuthenticatedRequest } from '../access/caller.js';
 import type { ChatControllerDeps } from '../chat/chat.controller.js';
 import { bytesOf, readOptions } from '../chat/chat-request.js';
 import { chatIdOf, completionHeaders, sendAccepted } from '../chat/chat-response.js';
+import { answeredBy } from '../chat/chat-result.js';
 import type { ListedModel } from '../chat/pools/model-list.js';
 import { readChatBody } from '../http/json-body.js';
 import { elapsedMsOf, recordProvider } from '../http/problem.js';
@@ -27,9 +28,9 @@ import { type ChatCompletion, type CompletionHead, toChatCompletion } from './co
 import { parseCompletionBody } from './completion-body.js';
 import { type CompletionRequest, toCompletionRequest } from './completion-request.js';
 import { CompletionStream } from './completion-stream.js';
+import { markIgnoredFields } from './ignored-fields.js';
 import { type Model, type ModelPage, toModel } from './model.js';
 import { modelNotFound, type OpenAiError } from './openai-error.js';
-import { markUnknownFields } from './unknown-fields.js';
 
 /** What the operations of OpenAI's API need of the application. */
 export interface OpenAiControllerDeps extends ChatControllerDeps {
@@ -54,8 +55,8 @@ export class OpenAiController extends Controller {
 
   /**
    * OpenAI's chat completions, for every provider. `model` is `provider/model`, or a model of the provider that `X-LLM` names. Fields that
-   * this server does not know are ignored and named in `X-Ignored-Fields`; those that it knows and cannot do are refused, unless their
-   * value is the default. With `stream` the reply comes as chunks in server-sent events; a chat that fails after its first chunk ends
+   * this server does not know, and hints such as `temperature` that the provider does not take, are ignored and named in `X-Ignored-Fields`;
+   * other fields that it cannot do are refused, unless their value is the default. With `stream` the reply comes as chunks in server-sent events; a chat that fails after its first chunk ends
    * with an `error` in place of `[DONE]`.
    *
    * @summary Create a chat completion
@@ -118,14 +119,14 @@ export class OpenAiController extends Controller {
     const headers = { prefer, idempotencyKey, fallback };
     const { options, applied } = readOptions(request, headers, { maxWaitS, onDetached });
     const body = parseCompletionBody(request.body, maxMessages);
-    markUnknownFields(request, response);
     const { isStream, includesUsage, ...asked } = toCompletionRequest(body, provider);
+    const markIgnored = markIgnoredFields(request, { ...options, ...asked });
     recordProvider(response, asked.provider);
     const load = { user: request.user.id, bytes: bytesOf(asked.turns) };
     const head = () => headFor(response, asked);
     const events =
       isStream && !options.storeOptions?.isAsync
-        ? new CompletionStream({ response, head, provider: asked.provider, includesUsage })
+        ? new CompletionStream({ response, head, markIgnored, provider: asked.provider, includesUsage })
         : undefined;
     const clientTimeoutMs = readClientTimeoutMs(timeout);
     const stream = events && { sink: events, from: undefined };
@@ -140,6 +141,7 @@ export class OpenAiController extends Controller {
       sendAccepted(response, reply, applied);
       return alreadySent;
     }
+    markIgnored(answeredBy(reply.completion, asked.provider));
     for (const [name, value] of Object.entries(completionHeaders(reply.completion, asked.provider)))
       this.setHeader(name, value);
     return toChatCompletion(head(), reply.completion);

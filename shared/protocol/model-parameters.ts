@@ -61,19 +61,33 @@ export const supportedParameters: Readonly<Record<ProviderId, ReadonlySet<Parame
 /** The values that change nothing, at any provider. */
 const neutralValues: ModelParameters = { temperature: 1, topP: 1, frequencyPenalty: 0, presencePenalty: 0 };
 
-/**
- * The first parameter that the provider's models cannot be asked for, or not with this value; undefined when they can do all of
- * them. A value that changes nothing is accepted by all providers.
- */
-export function findUnsupportedParameter(
+/** What a reply can do without: a provider that does not take one of these is asked without it. */
+const hints: ReadonlySet<ParameterName> = new Set([
+  ...(['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty'] as const),
+]);
+
+/** The first parameter but for hints that the provider's models cannot be asked for, or not with this value; undefined without one. */
+export const findUnsupportedParameter = (
   provider: ProviderId,
   parameters: ModelParameters,
-): ParameterName | undefined {
-  return parameterNames.find((name) => {
+): ParameterName | undefined => untaken(provider, parameters).find((name) => !hints.has(name));
+
+/** The hints that the provider's models cannot be asked for, or not with this value. */
+export const ignoredHints = (provider: ProviderId, parameters: ModelParameters): ParameterName[] =>
+  untaken(provider, parameters).filter((name) => hints.has(name));
+
+/** What the provider is asked for: the parameters without the hints that it does not take. */
+export function parametersFor(provider: ProviderId, parameters: ModelParameters): ModelParameters {
+  const ignored = new Set<string>(ignoredHints(provider, parameters));
+  return Object.fromEntries(Object.entries(parameters).filter(([name]) => !ignored.has(name)));
+}
+
+/** A value that changes nothing is accepted by all providers. */
+const untaken = (provider: ProviderId, parameters: ModelParameters): ParameterName[] =>
+  parameterNames.filter((name) => {
     const value = parameters[name];
     if (value === undefined || value === neutralValues[name]) return false;
     return accepted[provider][name]?.safeParse(value).success !== true;
   });
-}
 
 const parameterNames = Object.keys(modelParametersSchema.shape) as ParameterName[];

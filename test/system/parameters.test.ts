@@ -62,11 +62,41 @@ describe('a fallback', () => {
     expect(callOf(name)).toMatchObject({ provider: 'vertexai', parameters: { stop: [' 5'], seed: 7 } });
   });
 
+  it('is asked without the hints that its provider does not take (finding C1)', async () => {
+    const name = 'sim-echo@without';
+    const headers = { 'X-LLM-Fallback': `anthropic/${name}` };
+    const asked = { model: failing('hints'), seed: 7, temperature: 0.2, max_tokens: 5 };
+    const { status, ignored } = await completionOf(deployment, asked, headers);
+    expect({ status, ignored }).toEqual({ status: 200, ignored: 'temperature, seed' });
+    expect(callOf(name)).toMatchObject({ provider: 'anthropic', parameters: { maxOutputTokens: 5 } });
+  });
+
+  it('is asked for the hints that the first provider does not take (finding C1)', async () => {
+    const name = 'sim-stream-20-0@with';
+    const headers = { 'X-LLM-Fallback': `vertexai/${name}` };
+    const asked = { model: 'anthropic/sim-status-500@with', stream: true, seed: 7 };
+    const { status, ignored } = await completionOf(deployment, asked, headers);
+    expect({ status, ignored }).toEqual({ status: 200, ignored: null });
+    expect(callOf(name)).toMatchObject({ provider: 'vertexai', parameters: { seed: 7 } });
+  });
+
   it('is none where its provider cannot do what is asked for', async () => {
     const headers = { 'X-LLM-Fallback': 'anthropic/sim-echo@not-asked' };
-    const { status } = await completionOf(deployment, { model: failing('refused'), seed: 7 }, headers);
+    const asked = { model: failing('refused'), reasoning_effort: 'low' };
+    const { status } = await completionOf(deployment, asked, headers);
     expect(status).toBe(502);
     expect(callOf('sim-echo@not-asked')).toBeUndefined();
+  });
+});
+
+describe.each(providerIds)('temperature: 0.2 for a model of %s', (provider) => {
+  it.each([false, true])('is no reason to refuse (stream: %s; finding C1)', async (stream) => {
+    const asked = { model: `${provider}/sim-echo`, stream, temperature: 0.2 };
+    const { status, ignored } = await completionOf(deployment, asked);
+    expect({ status, ignored }).toEqual({
+      status: 200,
+      ignored: provider === 'anthropic' ? 'temperature' : null,
+    });
   });
 });
 

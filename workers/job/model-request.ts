@@ -2,6 +2,7 @@ import { isModelAllowed } from '../../shared/config/allowed-models.js';
 import type { PoolSettings } from '../../shared/config/pool-settings.js';
 import { Failure } from '../../shared/failures.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
+import { parametersFor } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 
 /** What a job asks of its provider, in each of its calls. */
@@ -11,13 +12,19 @@ export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity'>;
  * The request of a job, within the limits of its pool. Throws `invalid_request` for a model that callers may not name, or when there
  * is none.
  */
-export function toModelRequest(job: Pick<ChatJob, 'model' | 'turns' | 'parameters'>, settings: PoolSettings) {
+export function toModelRequest(
+  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters'>,
+  settings: PoolSettings,
+) {
   const model = job.model ?? settings.model;
   const { model: defaultModel, models, environment } = settings;
   // The API has checked this, but not where it has not heard of this pool yet.
   if (model === undefined || !isModelAllowed(model, { defaultModel, models, environment }))
     throw new Failure('invalid_request');
-  const { maxOutputTokens = settings.maxOutputTokens, ...parameters } = job.parameters ?? {};
+  const { maxOutputTokens = settings.maxOutputTokens, ...parameters } = parametersFor(
+    job.provider,
+    job.parameters ?? {},
+  );
   return {
     turns: job.turns,
     model,

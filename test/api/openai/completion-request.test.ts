@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseCompletionBody } from '../../../api/openai/completion-body.js';
-import { toCompletionRequest } from '../../../api/openai/completion-request.js';
+import { ignoredFieldsOf, toCompletionRequest } from '../../../api/openai/completion-request.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import type { Failure } from '../../../shared/failures.js';
 
@@ -83,7 +83,7 @@ describe.each(providerIds)('for %s', (provider) => {
   });
 });
 
-describe('a parameter that not every provider can do', () => {
+describe('a hint that not every provider takes', () => {
   it.each<[object, object, ProviderId[]]>([
     [{ temperature: 0.5 }, { temperature: 0.5 }, ['openai', 'bedrock', 'vertexai']],
     [{ temperature: 1.5 }, { temperature: 1.5 }, ['openai', 'vertexai']],
@@ -91,16 +91,28 @@ describe('a parameter that not every provider can do', () => {
     [{ seed: 7 }, { seed: 7 }, ['openai', 'vertexai']],
     [{ frequency_penalty: 0.5 }, { frequencyPenalty: 0.5 }, ['openai', 'vertexai']],
     [{ presence_penalty: -0.5 }, { presencePenalty: -0.5 }, ['openai', 'vertexai']],
-    [{ reasoning_effort: 'low' }, { reasoningEffort: 'low' }, ['openai']],
-  ])('such as %j is refused by name elsewhere', (fields, parameters, able) => {
-    const [field = ''] = Object.keys(fields);
-    for (const provider of providerIds) {
-      if (able.includes(provider)) expect(read(fields, provider).parameters, provider).toEqual(parameters);
-      else
-        expect(refusal(fields, provider), provider).toBe(
-          `invalid_request /${field} is not supported by this provider, or not with this value`,
+  ])(
+    'such as %j is kept for a fallback, and named where it is ignored (finding C1)',
+    (fields, parameters, able) => {
+      for (const provider of providerIds) {
+        const { parameters: asked } = read(fields, provider);
+        expect(asked, provider).toEqual(parameters);
+        expect(ignoredFieldsOf(provider, asked), provider).toEqual(
+          able.includes(provider) ? [] : Object.keys(fields),
         );
-    }
+      }
+    },
+  );
+});
+
+describe('a parameter that not every provider can do', () => {
+  it('is refused by name elsewhere', () => {
+    const fields = { reasoning_effort: 'low' };
+    expect(read(fields).parameters).toEqual({ reasoningEffort: 'low' });
+    for (const provider of ['anthropic', 'bedrock', 'vertexai'] as const)
+      expect(refusal(fields, provider), provider).toBe(
+        'invalid_request /reasoning_effort is not supported by this provider, or not with this value',
+      );
   });
 });
 

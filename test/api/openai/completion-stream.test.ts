@@ -23,7 +23,10 @@ async function open({ includesUsage = false, isFlex = false } = {}) {
   answer.catch(() => {});
   const response = await arrived.promise;
   const head = { id: 'the-id', created: 17, model: 'bedrock/asked', isFlex };
-  const stream = new CompletionStream({ response, head: () => head, provider: 'bedrock', includesUsage });
+  const stream = new CompletionStream({
+    ...{ response, head: () => head, provider: 'bedrock', includesUsage },
+    markIgnored: () => {},
+  });
   const read = async () => {
     let text = '';
     for await (const chunk of (await answer)[0].setEncoding('utf8')) text += chunk;

@@ -167,6 +167,51 @@ describe('a chat completion', () => {
     });
   });
 
+  it('names in the same header the hints that the provider which answers does not take (finding C1)', async () => {
+    const hints = { temperature: 0.2, top_p: 0.9, seed: 7, frequency_penalty: 1 };
+    const asked = async (fields: object, headers: Record<string, string> = {}) => {
+      const response = await complete({ fields: { ...hints, ...fields }, headers });
+      await response.text();
+      return [response.status, response.headers.get('x-ignored-fields')];
+    };
+    const model = 'anthropic/m';
+    const names = 'temperature, top_p, seed, frequency_penalty';
+    for (const stream of [false, true]) {
+      expect(await asked({ model, chat_id: 'x', stream })).toEqual([200, `chat_id, ${names}`]);
+      expect(await asked({ model: 'bedrock/m', stream })).toEqual([200, 'seed, frequency_penalty']);
+      expect(await asked({ stream })).toEqual([200, null]);
+    }
+    expect(app.commands.at(-1)?.parameters).toMatchObject({ temperature: 0.2, seed: 7 });
+    const attempts = [
+      { provider: 'anthropic', code: 'provider_error' },
+      { provider: 'bedrock', code: 'ok' },
+    ] as const;
+    reply = async (command) => {
+      command.stream?.sink.begin({ provider: 'bedrock', model: 'm' });
+      return { ...hello, completion: { ...hello.completion, attempts: [...attempts] } };
+    };
+    for (const stream of [false, true])
+      expect(await asked({ model, stream })).toEqual([200, 'seed, frequency_penalty']);
+    reply = async () => ({ kind: 'accepted', id: 'the-id', status: 'queued' });
+    expect(await asked({ model }, { Prefer: 'respond-async' })).toEqual([202, names]);
+  });
+
+  it('refuses such hints under handling=strict, also those that a fallback would be asked without', async () => {
+    const strictly = (fields: object, headers: Record<string, string> = {}) =>
+      complete({
+        fields: { temperature: 0.2, ...fields },
+        headers: { Prefer: 'handling=strict', ...headers },
+      });
+    const refused = {
+      ...{ status: 400, code: 'invalid_request', param: 'temperature' },
+      message: 'temperature is not taken by anthropic.',
+    };
+    expect(await errorOf(await strictly({ model: 'anthropic/m' }))).toMatchObject(refused);
+    const fallback = { 'X-LLM-Fallback': 'bedrock, anthropic/m' };
+    expect(await errorOf(await strictly({}, fallback))).toMatchObject(refused);
+    expect((await strictly({}, { 'X-LLM-Fallback': 'bedrock' })).status).toBe(200);
+  });
+
   it('bounds its deadline with Prefer: wait', async () => {
     const response = await complete({ headers: { Prefer: 'wait=7' } });
     expect(response.headers.get('preference-applied')).toBe('wait=7');
@@ -217,11 +262,11 @@ describe('a chat completion', () => {
   });
 
   it('is counted as a chat of its provider', async () => {
-    await complete({ fields: { model: 'anthropic/m' } });
+    await complete({ fields: { model: 'vertexai/m' } });
     await complete({ fields: { model: 'nobody/m' } });
     const page = await (await fetch(`${app.url}/metrics`)).text();
     expect(page).toMatch(
-      /quillgate_chat_requests_total\{code="ok",provider="anthropic"\} 1|quillgate_chat_requests_total\{provider="anthropic",code="ok"\} 1/,
+      /quillgate_chat_requests_total\{code="ok",provider="vertexai"\} 1|quillgate_chat_requests_total\{provider="vertexai",code="ok"\} 1/,
     );
     expect(page).toMatch(
       /quillgate_chat_requests_total\{[^}]*"none"[^}]*"not_found"[^}]*\} 1|quillgate_chat_requests_total\{[^}]*"not_found"[^}]*"none"[^}]*\} 1/,
@@ -430,7 +475,7 @@ describe('other addresses below /v1', () => {
   });
 });
 
-const hello: ChatReply = {
+const hello: Extract<ChatReply, { kind: 'completed' }> = {
   kind: 'completed',
   completion: { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 },
 };

@@ -3,8 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import {
   findUnsupportedParameter,
+  ignoredHints,
   type ModelParameters,
   modelParametersSchema,
+  parametersFor,
   supportedParameters,
 } from '../../../shared/protocol/model-parameters.js';
 
@@ -83,32 +85,49 @@ describe('modelParametersSchema', () => {
   });
 });
 
-describe('findUnsupportedParameter', () => {
-  it.each(providerIds)('finds for %s what is not in its table, and nothing that is', (id) => {
-    const names = Object.keys(all) as (keyof ModelParameters)[];
-    // The only one of these values that not all who know the parameter take.
-    const values = { ...all, stop: ['🎉'] };
+/** What the provider is not asked for: the parameter that it makes the request fail with, or the hints that it is asked without. */
+const untaken = (id: ProviderId, parameters: ModelParameters) => [
+  findUnsupportedParameter(id, parameters) ?? [],
+  ...ignoredHints(id, parameters),
+];
+
+describe.each(providerIds)('the table of %s', (id) => {
+  const names = Object.keys(all) as (keyof ModelParameters)[];
+  // The only one of these values that not all who know the parameter take.
+  const values = { ...all, stop: ['🎉'] };
+
+  it('has an answer for each parameter', () => {
     for (const name of names) {
-      const found = findUnsupportedParameter(id, { [name]: values[name] });
-      expect(found).toBe(supportedParameters[id].has(name) ? undefined : name);
+      const found = untaken(id, { [name]: values[name] }).flat();
+      expect(found).toEqual(supportedParameters[id].has(name) ? [] : [name]);
     }
   });
 
-  it.each(providerIds)('lets %s leave out what changes nothing', (id) => {
-    const neutral = { temperature: 1, topP: 1, frequencyPenalty: 0, presencePenalty: 0 };
-    expect(findUnsupportedParameter(id, neutral)).toBeUndefined();
-    expect(findUnsupportedParameter(id, { seed: undefined } as ModelParameters)).toBeUndefined();
+  it('lets a request fail only for what is no hint (finding C1)', () => {
+    const hints = ['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty'] as const;
+    for (const name of hints)
+      expect(findUnsupportedParameter(id, { [name]: values[name] }), name).toBeUndefined();
+    const ignored = hints.filter((name) => !supportedParameters[id].has(name));
+    expect(ignoredHints(id, values)).toEqual(ignored);
+    const rest = names.filter((name) => !(ignored as readonly string[]).includes(name));
+    expect(Object.keys(parametersFor(id, values))).toEqual(rest);
   });
 
-  it.each<[ProviderId, ModelParameters, ModelParameters]>([
-    ['anthropic', { stop: ['a\n'] }, { stop: ['a', '\n'] }],
-    ['bedrock', { temperature: 0.9 }, { temperature: 1.1 }],
-    ['vertexai', { seed: 2 ** 31 - 1 }, { seed: 2 ** 31 }],
-    ['vertexai', { presencePenalty: 1.9 }, { presencePenalty: 2 }],
-    ['vertexai', { frequencyPenalty: -2 }, { frequencyPenalty: 2 }],
-  ])('knows which values %s takes: %o, but not %o', (id, taken, refused) => {
-    expect(findUnsupportedParameter(id, taken)).toBeUndefined();
-    expect(findUnsupportedParameter(id, { maxOutputTokens: 1, ...refused })).toBe(Object.keys(refused)[0]);
-    expect(findUnsupportedParameter('openai', refused)).toBeUndefined();
+  it('leaves out what changes nothing, without a word', () => {
+    const neutral = { temperature: 1, topP: 1, frequencyPenalty: 0, presencePenalty: 0 };
+    expect(untaken(id, neutral).flat()).toEqual([]);
+    expect(untaken(id, { seed: undefined } as ModelParameters).flat()).toEqual([]);
   });
+});
+
+it.each<[ProviderId, ModelParameters, ModelParameters]>([
+  ['anthropic', { stop: ['a\n'] }, { stop: ['a', '\n'] }],
+  ['bedrock', { temperature: 0.9 }, { temperature: 1.1 }],
+  ['vertexai', { seed: 2 ** 31 - 1 }, { seed: 2 ** 31 }],
+  ['vertexai', { presencePenalty: 1.9 }, { presencePenalty: 2 }],
+  ['vertexai', { frequencyPenalty: -2 }, { frequencyPenalty: 2 }],
+])('%s takes %o, but not %o', (id, taken, refused) => {
+  expect(untaken(id, taken).flat()).toEqual([]);
+  expect(untaken(id, { maxOutputTokens: 1, ...refused }).flat()).toEqual(Object.keys(refused));
+  expect(untaken('openai', refused).flat()).toEqual([]);
 });

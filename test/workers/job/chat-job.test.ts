@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { Failure } from '../../../shared/failures.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
-import type { ModelParameters } from '../../../shared/protocol/model-parameters.js';
+import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
 import { Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
 import { runChatJob } from '../../../workers/job/chat-job.js';
 import { RetryBudget } from '../../../workers/job/retry.js';
@@ -111,6 +111,13 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     expect(outcome.queueMs).toBeGreaterThanOrEqual(5000);
     expect(outcome.queueMs + outcome.providerMs).toBeLessThanOrEqual(5000 + tookMs + 1);
     expect(outcome.providerMs).toBeGreaterThanOrEqual(49);
+  });
+
+  it('asks without the hints that its provider does not take (finding C1)', async () => {
+    const hints = { temperature: 1.5, topP: 0.5, seed: 2 ** 40, frequencyPenalty: 0.5, presencePenalty: 2 };
+    await run('sim-echo', { parameters: hints });
+    const asked = simulator.calls.list().at(-1)?.parameters;
+    expect(asked).toEqual({ maxOutputTokens: 100, ...parametersFor(id, hints) });
   });
 
   it('asks the model of the job, else the configured one', async () => {

@@ -32,7 +32,8 @@ describe('LiveSettings', () => {
     const settings = new LiveSettings(environment);
     settings.apply(record(1, { model: 'projects/evil/x', models: ['n', 'projects/*', '*'] }));
     expect(settings.current).toMatchObject({ model: 'm', models: ['n', '*'] });
-    const request = (model: string) => toModelRequest({ model, turns: [] }, settings.current);
+    const request = (model: string) =>
+      toModelRequest({ provider: 'openai', model, turns: [] }, settings.current);
     expect(request('gpt-5').model).toBe('gpt-5');
     expect(() => request('projects/evil/x')).toThrow('invalid_request');
   });

@@ -4,6 +4,7 @@ import { startSimulator } from '../../../dev/simulator/server.js';
 import type { ProviderId } from '../../../shared/contract.js';
 import {
   findUnsupportedParameter,
+  ignoredHints,
   type ModelParameters,
   supportedParameters,
 } from '../../../shared/protocol/model-parameters.js';
@@ -127,6 +128,7 @@ describe.each(providerSetups)('$name', async ({ id, load }) => {
           ),
         ) as ModelParameters;
         fc.pre(findUnsupportedParameter(id, parameters) === undefined);
+        fc.pre(ignoredHints(id, parameters).length === 0);
         const { maxOutputTokens = 0, ...sampling } = parameters;
         await ask(provider, { model: 'sim-echo', stream, maxOutputTokens, parameters: sampling });
         expect(lastCall()?.parameters).toEqual(JSON.parse(JSON.stringify(parameters)));

@@ -1,0 +1,92 @@
+import type { Request as HttpRequest, Response as HttpResponse } from 'express';
+import type { ProviderId } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import type { ChatCommand } from '../chat/chat-command.js';
+import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
+import { prefersStrict } from '../http/prefer.js';
+import { invalidRequest, maxErrorsListed } from '../http/validation.js';
+import { knownFields } from './completion-body.js';
+import { ignoredFieldsOf } from './completion-request.js';
+
+interface UnknownField {
+  /** As in `X-Ignored-Fields`. */
+  readonly name: string;
+  readonly pointer: string;
+}
+
+/** What a chat asks of its model, and at which providers. */
+type Asked = Pick<ChatCommand, 'provider' | 'parameters' | 'fallback'>;
+
+/**
+ * Returns what names in `X-Ignored-Fields` the fields that an answer of a provider ignores: those that this server does not know, and hints
+ * that the provider does not take. With `Prefer: handling=strict` it refuses both, and hints that a fallback would be asked without. The
+ * body has been parsed.
+ */
+export function markIgnoredFields(request: HttpRequest, asked: Asked): (writer: ProviderId) => void {
+  const response = request.res as HttpResponse;
+  const unknown = findUnknown(request.body);
+  if (prefersStrict(request.get('Prefer'))) refuse(unknown, asked);
+  const mark = (writer: ProviderId) => {
+    const names = [...unknown.map(({ name }) => name), ...ignoredFieldsOf(writer, asked.parameters)];
+    if (names.length > 0) response.set('X-Ignored-Fields', listFields(names));
+    else response.removeHeader('X-Ignored-Fields');
+  };
+  mark(asked.provider);
+  return mark;
+}
+
+/** Throws `invalid_request` when a field would be ignored. */
+function refuse(unknown: readonly UnknownField[], { provider, parameters, fallback = [] }: Asked): void {
+  const detail = 'is not a field of a chat completion';
+  if (unknown.length > 0)
+    throw new Failure('invalid_request', {
+      detail: 'The request has a field that this server does not know.',
+      errors: unknown.slice(0, maxErrorsListed).map(({ pointer }) => ({ pointer, detail })),
+    });
+  const ignored = [provider, ...fallback.map((target) => target.provider)].flatMap((each) =>
+    ignoredFieldsOf(each, parameters).map((field) => ({
+      pointer: `/${field}`,
+      detail: `is not taken by ${each}`,
+    })),
+  );
+  if (ignored.length > 0) throw invalidRequest(ignored);
+}
+
+/** All of them; the limit on a body's values bounds them. */
+function findUnknown(body: object): UnknownField[] {
+  const { stream_options: streamOptions, messages } = body as { stream_options?: object; messages: object[] };
+  return [
+    ...unknownIn(body, knownFields.body),
+    ...unknownIn(streamOptions ?? {}, knownFields.streamOptions, {
+      name: 'stream_options/',
+      pointer: '/stream_options',
+    }),
+    ...messages.flatMap((message, place) => unknownInMessage(message, `/messages/${place}`)),
+  ];
+}
+
+function unknownInMessage(message: object, pointer: string): UnknownField[] {
+  const { content } = message as { content: string | object[] };
+  const parts = typeof content === 'string' ? [] : content;
+  return [
+    ...unknownIn(message, knownFields.message, { name: 'messages/*/', pointer }),
+    ...parts.flatMap((part, place) =>
+      unknownIn(part, knownFields.part, {
+        name: 'messages/*/content/*/',
+        pointer: `${pointer}/content/${place}`,
+      }),
+    ),
+  ];
+}
+
+const unknownIn = (
+  value: object,
+  known: ReadonlySet<string>,
+  prefix: UnknownField = { name: '', pointer: '' },
+): UnknownField[] =>
+  Object.keys(value)
+    .filter((name) => !known.has(name))
+    .map((name) => ({
+      name: `${prefix.name}${fieldName(name)}`,
+      pointer: `${prefix.pointer}/${pointerStep(name)}`,
+    }));
