@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { ConnectionBanner, ConnectionState } from './parts/connection.tsx';
+import { formatZone } from './parts/format.ts';
 import { UserMenu } from './parts/user-menu.tsx';
 import { place } from './router.ts';
 import { links, routes } from './routes.ts';
@@ -42,6 +43,7 @@ function Console() {
       <main id="main" tabIndex={-1} ref={main}>
         {route && <route.component key={route.view} args={args} query={query} />}
       </main>
+      <footer class="foot soft">All times are in {formatZone()}.</footer>
     </>
   );
 }

@@ -14,6 +14,15 @@ export interface RequestAttempt {
   /** As it was asked for, or as the provider names it once that has answered; absent means the configured one. */
   model?: string;
   code: 'ok' | 'cancelled' | ProblemCode;
+  providerError?: ProviderError;
+}
+
+/** What the provider answered with when an attempt failed; never its text. */
+export interface ProviderError {
+  /** The HTTP status; absent where it answered nothing. */
+  status?: number | undefined;
+  /** In the words of the provider or its SDK, such as `invalid_request_error`. */
+  type?: string | undefined;
 }
 
 /** A chat that has ended. Its texts are nowhere. Durations are in milliseconds from `receivedAt`, or so long where they say so. */

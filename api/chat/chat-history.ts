@@ -8,7 +8,8 @@ import { isCompletion } from './chat-result.js';
 /** Where operators see what came and how it ended. Called for every chat: it must be cheap, and never throw. */
 export interface ChatHistory {
   recordArrival(provider: ProviderId): void;
-  recordEnd(request: RecentRequest): void;
+  /** `user` is the id of its user. */
+  recordEnd(request: RecentRequest, user: string): void;
 }
 
 /** Names of models are chosen by callers and providers. */
@@ -44,6 +45,12 @@ interface EndingDeps {
   underWay: Map<string, ChatEnding>;
 }
 
+/** How a chat ended, as far as it is known, and when. */
+interface End {
+  readonly outcome?: Outcome | undefined;
+  readonly endedMs?: number;
+}
+
 /** Follows one command's chat until it ends. */
 export class ChatEnding {
   readonly #deps: EndingDeps;
@@ -58,6 +65,7 @@ export class ChatEnding {
   #chat: ResolvedChat['chat'] | undefined;
   #queuedMs: number | undefined;
   #isDetached = false;
+  #cut: Promise<Outcome | 'joined' | undefined> | undefined;
   #isOver: boolean;
 
   constructor(command: ChatCommand, deps: EndingDeps) {
@@ -101,6 +109,11 @@ export class ChatEnding {
     }
   }
 
+  /** The job is being cut because its request fails: what it ends with has the worker's times. */
+  awaitCut(outcome: Promise<Outcome | 'joined' | undefined>): void {
+    this.#cut = outcome.catch(() => undefined);
+  }
+
   /** The chat had ended before its request came. */
   forget(): void {
     this.#isOver = true;
@@ -108,27 +121,32 @@ export class ChatEnding {
 
   /** The chat has ended, for all who follow it. */
   settle(outcome: Outcome): void {
-    this.#first.#record(outcome.kind === 'failed' ? outcome.code : outcome.kind, outcome);
+    this.#first.#record(outcome.kind === 'failed' ? outcome.code : outcome.kind, { outcome });
   }
 
   /** The request has failed, and with it the chat unless others follow it. */
   fail(error: unknown): void {
     if (this.#isDetached) return;
-    if (this.#command.signal.aborted) this.#leave('cancelled');
-    else this.#leave(error instanceof Failure ? error.code : 'internal');
+    const own = error instanceof Failure ? error.code : 'internal';
+    const code = this.#command.signal.aborted ? 'cancelled' : own;
+    const endedMs = this.#elapsedMs;
+    const record = (cut?: Outcome | 'joined') =>
+      this.#leave(code, { endedMs, ...(cut !== 'joined' && { outcome: cut }) });
+    if (this.#cut) void this.#cut.then(record);
+    else record();
   }
 
   /** What the last request saw that followed the chat is its end. */
-  #leave(code: RequestCode): void {
+  #leave(code: RequestCode, end?: End): void {
     this.#first.#followers -= 1;
-    if (this.#first.#followers === 0) this.#first.#record(code);
+    if (this.#first.#followers === 0) this.#first.#record(code, end);
   }
 
   get #elapsedMs(): number {
     return performance.now() - this.#startedAt;
   }
 
-  #record(code: RequestCode, outcome?: Outcome): void {
+  #record(code: RequestCode, { outcome, endedMs = this.#elapsedMs }: End = {}): void {
     if (this.#isOver) return;
     this.#isOver = true;
     const { history, underWay } = this.#deps;
@@ -136,8 +154,7 @@ export class ChatEnding {
     else history?.recordArrival(this.#command.provider);
     const { requestId, user, userName = user, provider, stream } = this.#command;
     const model = outcome && isCompletion(outcome) ? outcome.model : this.#command.model;
-    const endedMs = this.#elapsedMs;
-    history?.recordEnd({
+    const request: RecentRequest = {
       id: this.#chat?.id ?? requestId,
       user: userName,
       provider,
@@ -149,18 +166,25 @@ export class ChatEnding {
       code,
       attempts: this.#attempts(code, outcome),
       ...(outcome && tokensOf(outcome)),
-    });
+    };
+    history?.recordEnd(request, user);
   }
 
   #attempts(code: RequestCode, outcome: Outcome | undefined): RequestAttempt[] {
     if (this.#chat === undefined) return [];
     const { earlier = [], provider, model } = this.#chat.current;
-    const only = { ...(model !== undefined && { model }), provider, code: attemptCodes[code] ?? code };
-    const attempts = outcome?.attempts ?? [...earlier, only as RequestAttempt];
-    return attempts.map(({ provider, model, code }) => ({
+    const providerError = outcome?.kind === 'failed' ? outcome.providerError : undefined;
+    const only = {
+      model,
+      provider,
+      code: (attemptCodes[code] ?? code) as RequestAttempt['code'],
+      providerError,
+    };
+    return (outcome?.attempts ?? [...earlier, only]).map(({ provider, model, code, providerError }) => ({
       provider,
       ...(model !== undefined && { model: model.slice(0, maxModelLength) }),
       code,
+      ...(providerError && { providerError }),
     }));
   }
 }

@@ -28,7 +28,7 @@ type Client = Pick<
 >;
 
 interface ChatServiceDeps extends TimeLimits {
-  /** The way to the workers; undefined until the queue's store was reached. */
+  /** Undefined until the queue's store was reached. */
   jobClient: () => Client | undefined;
   pendingReplies: PendingReplies;
   storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'>;
@@ -57,7 +57,6 @@ interface SubmittedJob extends Pick<Deadlines, 'waitUntil' | 'startBy'> {
 
 /** Short: the caller's deadline has passed, and a healthy store answers in a few milliseconds. */
 const finalReadMs = 25;
-
 /** Has chats done by the workers: each becomes a job, whose reply is waited for here. */
 export class ChatService {
   readonly #deps: ChatServiceDeps;
@@ -209,13 +208,15 @@ export class ChatService {
     { command, chat, job, added, counted, ending }: SubmittedJob,
     { isUnfinished }: { isUnfinished: boolean },
   ): void {
+    const { pendingReplies } = this.#deps;
     if (isUnfinished && isStored(command)) {
-      const { pendingReplies } = this.#deps;
-      const wait = added.then(() => pendingReplies.waitInBackground(job, chat.deadline));
-      const ended = ending.follow(wait);
+      const ended = ending.follow(added.then(() => pendingReplies.waitInBackground(job, chat.deadline)));
       command.storeOptions.onDetached(ended);
       void ended.then(counted.release);
-    } else counted.release();
+    } else {
+      if (isUnfinished) ending.awaitCut(pendingReplies.waitForCut(job));
+      counted.release();
+    }
   }
 
   #toReply({ command, chat: { id, deadline } }: SubmittedJob, result: JobResult): ChatReply {

@@ -1,3 +1,5 @@
+import type { ProviderError } from '../../shared/history.ts';
+
 const numbers = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 const shares = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
 
@@ -30,3 +32,15 @@ export function formatTime(at: string, nowMs = Date.now()): string {
 /** Hour and minute of a time in milliseconds since the epoch, as the browser's user writes them. */
 export const formatMinute = (ms: number): string =>
   new Date(ms).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' });
+
+/** The browser's time zone with its distance from UTC, such as `Europe/Berlin (GMT+01:00)`. */
+export function formatZone(nowMs = Date.now()): string {
+  const format = new Intl.DateTimeFormat('en', { timeZoneName: 'longOffset' });
+  const offset = format.formatToParts(nowMs).find(({ type }) => type === 'timeZoneName')?.value;
+  const { timeZone } = format.resolvedOptions();
+  return timeZone === 'UTC' || offset === undefined ? timeZone : `${timeZone} (${offset})`;
+}
+
+/** `HTTP 400 invalid_request_error` */
+export const describeProviderError = ({ status, type }: ProviderError): string =>
+  [status && `HTTP ${status}`, type].filter(Boolean).join(' ');

@@ -1,4 +1,7 @@
-import { formatDuration } from '../parts/format.ts';
+import { useEffect, useState } from 'preact/hooks';
+import type { RecentRequests, RequestAttempt } from '../../shared/history.ts';
+import { ApiError, call } from '../api.ts';
+import { describeProviderError, formatDuration } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import type { ChatProgress } from './chat.ts';
 
@@ -22,8 +25,31 @@ export function Reply({ progress }: { progress: ChatProgress }) {
       </div>
       {text !== '' && <p class="reply">{text}</p>}
       {state === 'failed' && <ErrorNotice error={error} />}
+      {state === 'failed' && error instanceof ApiError && <FailureReason id={error.problem?.requestId} />}
       <Facts progress={progress} />
     </section>
+  );
+}
+
+/** What the providers answered with; callers are not told. */
+function FailureReason({ id }: { id: string | undefined }) {
+  const [attempts, setAttempts] = useState<readonly RequestAttempt[]>([]);
+  useEffect(() => {
+    if (id === undefined) return;
+    // Without it the code alone has to do.
+    call<RecentRequests>(`/admin/requests?id=${encodeURIComponent(id)}`).then(
+      ({ body }) => setAttempts(body.requests[0]?.attempts ?? []),
+      () => undefined,
+    );
+  }, [id]);
+  const reasons = attempts.flatMap(({ provider, providerError }) =>
+    providerError ? [`${provider} answered ${describeProviderError(providerError)}`] : [],
+  );
+  if (reasons.length === 0) return null;
+  return (
+    <p>
+      {reasons.join(', ')}. <a href={`#/requests?id=${id}`}>Show the request</a>
+    </p>
   );
 }
 

@@ -26,19 +26,19 @@ export function PoolNumbers({ pool, editor }: { pool: FleetProvider; editor: Poo
         </dd>
       </div>
       <div>
-        <dt>Errors</dt>
+        <dt>Errors, last minute</dt>
         <dd>
           <Rate share={errorRate} count={count} />
         </dd>
       </div>
       <div>
-        <dt>429</dt>
+        <dt>429, last minute</dt>
         <dd>
           <Rate share={rateLimitRate} count={count} />
         </dd>
       </div>
       <div>
-        <dt>p95</dt>
+        <dt>p95, last minute</dt>
         <dd>{p95Ms === undefined ? '–' : formatDuration(p95Ms)}</dd>
       </div>
     </dl>

@@ -37,7 +37,7 @@ export function PoolTroubles({ pool: { workers } }: { pool: FleetProvider }) {
         <li>
           Last error <span class="bad">{last.code.replaceAll('_', ' ')}</span>{' '}
           <span class="soft">
-            <Age since={last.at} /> ago, so for <Age since={last.since} />
+            <Age since={last.at} /> ago; calls have failed like this for <Age since={last.since} />
           </span>
         </li>
       )}

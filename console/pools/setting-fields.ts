@@ -45,7 +45,7 @@ export const settingFields: readonly SettingField[] = [
   },
   {
     name: 'rate',
-    label: 'Jobs begun in a time',
+    label: 'Jobs started per period',
     hint: 'such as 100 / 60 s',
     none: 'no limit',
     format: formatRate,

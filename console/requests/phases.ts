@@ -21,13 +21,13 @@ export function phasesOf({ queuedMs, startedMs, firstTokenMs, endedMs }: Times):
   return known.map(({ name, at }, n) => ({ name, ms: Math.max(0, (known[n + 1]?.at ?? endedMs) - at) }));
 }
 
-/** `queued after 2 ms, begun after 300 ms, first token after 900 ms, over after 3.1 s`. */
+/** `queued 2 ms, started 300 ms, first token 900 ms, ended 3.1 s`. */
 export function describeTimes({ queuedMs, startedMs, firstTokenMs, endedMs }: Times): string {
   const parts: [string, number | undefined][] = [
     ['queued', queuedMs],
-    ['begun', startedMs],
+    ['started', startedMs],
     ['first token', firstTokenMs],
-    ['over', endedMs],
+    ['ended', endedMs],
   ];
   return parts.flatMap(([what, ms]) => (ms === undefined ? [] : `${what} ${formatDuration(ms)}`)).join(', ');
 }

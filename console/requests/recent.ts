@@ -5,6 +5,7 @@ import { onEvent } from '../store.ts';
 
 /** Which chats are wanted; an empty text means all. */
 export interface RequestFilter {
+  readonly id: string;
   readonly provider: string;
   readonly code: string;
   readonly user: string;
@@ -19,8 +20,9 @@ export interface RequestList extends Pick<RecentRequests, 'processes' | 'isParti
 }
 
 /** As the API takes it. */
-export function queryOf({ provider, code, user }: RequestFilter): string {
+export function queryOf({ id, provider, code, user }: RequestFilter): string {
   const query = new URLSearchParams({ limit: String(maxShown) });
+  if (id.trim()) query.set('id', id.trim());
   if (provider) query.set('provider', provider);
   if (code) query.set('code', code);
   if (user.trim()) query.set('user', user.trim());
@@ -29,9 +31,10 @@ export function queryOf({ provider, code, user }: RequestFilter): string {
 
 /** Whether the chat is wanted. */
 export const isWanted = (
-  { provider, code, user }: RequestFilter,
-  request: Pick<RecentRequest, 'provider' | 'code' | 'user'>,
+  { id, provider, code, user }: RequestFilter,
+  request: Pick<RecentRequest, 'id' | 'provider' | 'code' | 'user'>,
 ): boolean =>
+  (!id.trim() || id.trim() === request.id) &&
   (!provider || provider === request.provider) &&
   (!code || code === request.code) &&
   (!user.trim() || user.trim() === request.user);

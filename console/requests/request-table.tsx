@@ -1,6 +1,8 @@
 import type { RecentRequest } from '../../shared/history.ts';
-import { formatNumber, formatTime } from '../parts/format.ts';
+import { CopyButton } from '../parts/copy-button.tsx';
+import { describeProviderError, formatNumber, formatTime } from '../parts/format.ts';
 import { nameOf } from '../pools/describe.ts';
+import { type RequestTarget, targetsOf } from './targets.ts';
 import { Timeline } from './timeline.tsx';
 
 const goodCodes: ReadonlySet<string> = new Set(['ok', 'truncated']);
@@ -22,8 +24,8 @@ export function RequestTable({ requests }: { requests: readonly RecentRequest[] 
             <th>Received</th>
             <th>User</th>
             <th>Provider and model</th>
-            <th>End</th>
-            <th class="wide">Times since then</th>
+            <th>Result</th>
+            <th class="wide">Times after receipt</th>
             <th class="number">Tokens</th>
           </tr>
         </thead>
@@ -38,28 +40,36 @@ export function RequestTable({ requests }: { requests: readonly RecentRequest[] 
 }
 
 function Row({ request, longestMs }: { request: RecentRequest; longestMs: number }) {
-  const { id, user, provider, model, streamed, receivedAt, code, attempts } = request;
+  const { id, user, streamed, receivedAt, code, attempts } = request;
+  const { asked, answered } = targetsOf(request);
   return (
     <tr>
       <td>
-        <time dateTime={receivedAt} title={id}>
-          {formatTime(receivedAt)}
-        </time>
+        <time dateTime={receivedAt}>{formatTime(receivedAt)}</time>
+        <br />
+        <code class="id">{id}</code> <CopyButton text={id} label="Copy id" />
       </td>
       <td>{user}</td>
       <td>
-        {nameOf(provider)}
+        <Target {...asked} />
         {streamed && <span class="soft"> streamed</span>}
-        <br />
-        <span class="soft">{model}</span>
+        {answered && (
+          <div>
+            <span aria-hidden="true">→</span> <span class="soft">answered by</span> <Target {...answered} />
+          </div>
+        )}
       </td>
       <td>
         <span class={toneOf(code)}>{code}</span>
-        {attempts.length > 1 && (
+        {(attempts.length > 1 || attempts[0]?.providerError) && (
           <ol class="attempts">
             {attempts.map((attempt, n) => (
               <li key={`${n} ${attempt.provider}`}>
-                {nameOf(attempt.provider)} <span class="soft">{attempt.code}</span>
+                {nameOf(attempt.provider)}{' '}
+                <span class="soft">
+                  {attempt.code}
+                  {attempt.providerError && ` (${describeProviderError(attempt.providerError)})`}
+                </span>
               </li>
             ))}
           </ol>
@@ -72,6 +82,14 @@ function Row({ request, longestMs }: { request: RecentRequest; longestMs: number
         <Tokens request={request} />
       </td>
     </tr>
+  );
+}
+
+function Target({ provider, model }: RequestTarget) {
+  return (
+    <>
+      {nameOf(provider)} <span class="soft model">{model}</span>
+    </>
   );
 }
 

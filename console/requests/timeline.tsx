@@ -1,7 +1,7 @@
 import type { RecentRequest } from '../../shared/history.ts';
 import { describeTimes, phasesOf } from './phases.ts';
 
-/** When a chat was queued, begun, answered and over: as text, and as a bar as long as `longestMs` is wide. */
+/** When a chat was queued, started, answered and ended: as text, and as a bar as long as `longestMs` is wide. */
 export function Timeline({ request, longestMs }: { request: RecentRequest; longestMs: number }) {
   const width = 100 / Math.max(1, longestMs);
   let at = 0;

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { nameOf } from '../pools/describe.ts';
-import { maxShown, RecentChats, type RequestFilter } from '../requests/recent.ts';
+import { RecentChats, type RequestFilter } from '../requests/recent.ts';
 import { RequestTable } from '../requests/request-table.tsx';
 import { TimelineLegend } from '../requests/timeline.tsx';
 import type { ViewProps } from '../router.ts';
@@ -10,7 +10,7 @@ import { fleet, isStale } from '../store.ts';
 /** The last chats that ended, followed as they end; `#/requests?code=timeout` shows some of them. */
 export function RequestsView({ query }: ViewProps) {
   const of = (name: string) => query.get(name) ?? '';
-  const filter = { provider: of('provider'), code: of('code'), user: of('user') };
+  const filter = { id: of('id'), provider: of('provider'), code: of('code'), user: of('user') };
   const key = JSON.stringify(filter);
   return (
     <>
@@ -36,12 +36,9 @@ function FilteredList({ filter }: { filter: RequestFilter }) {
       {list && (
         <div class={isStale.value ? 'stale' : ''}>
           <p class="soft">
-            {list.requests.length === 0
-              ? 'None has ended'
-              : `The last ${list.requests.length === maxShown ? maxShown : list.requests.length} that ended`}
-            , since the start of{' '}
-            {list.processes === 1 ? 'this API process' : `${list.processes} API processes`}; a restart loses
-            them.
+            {describeList(list.requests.length, Object.values(filter).some(Boolean))} since the start of{' '}
+            {list.processes === 1 ? 'this API process' : `${list.processes} API processes`}. A restart of the
+            API loses them.
             {list.isPartial && ' The other API processes cannot be asked: the queue’s store is down.'}
           </p>
           {list.requests.length > 0 && <TimelineLegend />}
@@ -50,6 +47,11 @@ function FilteredList({ filter }: { filter: RequestFilter }) {
       )}
     </>
   );
+}
+
+function describeList(shown: number, isFiltered: boolean): string {
+  if (shown > 0) return shown === 1 ? 'One request that ended' : `The last ${shown} requests that ended`;
+  return isFiltered ? 'None of the last 1,000 requests matches, of those that ended' : 'No request has ended';
 }
 
 const codes = [
@@ -80,7 +82,7 @@ function FilterForm({ filter }: { filter: RequestFilter }) {
         </select>
       </label>
       <label>
-        End{' '}
+        Result{' '}
         <select name="code">
           <option value="">all</option>
           {codes.map((code) => (
@@ -92,6 +94,9 @@ function FilterForm({ filter }: { filter: RequestFilter }) {
       </label>
       <label>
         User <input name="user" defaultValue={filter.user} autocomplete="off" spellcheck={false} />
+      </label>
+      <label>
+        Request id <input name="id" defaultValue={filter.id} autocomplete="off" spellcheck={false} />
       </label>
       <button type="submit">Show</button>
     </form>

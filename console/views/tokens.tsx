@@ -23,7 +23,7 @@ const lifetimes: readonly [days: number | null, text: string][] = [
   [30, '30 days'],
   [90, '90 days'],
   [365, 'a year'],
-  [null, 'no end'],
+  [null, 'never'],
 ];
 
 /** The access tokens: made and revoked. */
@@ -85,7 +85,7 @@ function NewTokenForm({ onCreate }: { onCreate(input: TokenInput): Promise<void>
       }}
     >
       <div class="row">
-        <label for={`${id}-owner`}>User whose it is</label>
+        <label for={`${id}-owner`}>User</label>
         <input
           id={`${id}-owner`}
           value={owner}
@@ -95,7 +95,7 @@ function NewTokenForm({ onCreate }: { onCreate(input: TokenInput): Promise<void>
           spellcheck={false}
           onInput={({ currentTarget }) => setOwner(currentTarget.value)}
         />
-        <label for={`${id}-expires`}>Good for</label>
+        <label for={`${id}-expires`}>Expires after</label>
         <select
           id={`${id}-expires`}
           value={String(expiresInDays)}
@@ -141,7 +141,7 @@ function TokenTable({ tokens, onRevoke }: TableProps) {
       <table>
         <thead>
           <tr>
-            {['User', 'Scopes', 'Made', 'Until', 'Last used', 'Actions'].map((title) => (
+            {['User', 'Scopes', 'Created', 'Expires', 'Last used', 'Actions'].map((title) => (
               <th key={title} scope="col">
                 {title}
               </th>
@@ -169,7 +169,7 @@ function TokenRow({ token, onRevoke }: { token: TokenInfo; onRevoke: TableProps[
       </td>
       <td>{names}</td>
       <td>{formatTime(createdAt)}</td>
-      <td>{expiresAt === null ? 'no end' : formatTime(expiresAt)}</td>
+      <td>{expiresAt === null ? 'never' : formatTime(expiresAt)}</td>
       <td>{lastUsedAt === null ? 'never' : formatTime(lastUsedAt)}</td>
       <td>
         {revokedAt !== null && `revoked ${formatTime(revokedAt)}`}

@@ -15,6 +15,18 @@ const target = z.object({ provider, model: z.string().optional() });
 /** Tokens as the provider counted them; absent where it did not. */
 export const usage = z.object({ inputTokens: z.number(), outputTokens: z.number() }).optional();
 
+/** What a provider's error says beside its text, which may quote the prompt: its HTTP status and its type. Absent from the release before. */
+export const providerErrorSchema = z
+  .object({
+    status: z.int().optional(),
+    type: z
+      .string()
+      .regex(/^[\w.-]{1,64}$/)
+      .optional(),
+  })
+  .optional()
+  .catch(undefined);
+
 /** How an attempt ended, and what it cost. */
 export const endedAttemptSchema = z.object({
   ...target.shape,
@@ -25,6 +37,7 @@ export const endedAttemptSchema = z.object({
   retryAfterMs: z.number().optional(),
   /** Whether the provider refused our own credentials, and not what the caller asked for. */
   credentialsRefused: z.boolean().optional(),
+  providerError: providerErrorSchema,
   /** As in the outcome; absent for one that was never queued. */
   queueMs: z.number().optional(),
   providerMs: z.number().optional(),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { failureCodes } from '../failures.js';
+import { providerErrorSchema } from './attempts.js';
 import { version } from './version.js';
 
 /**
@@ -69,7 +70,14 @@ export const sentRequestSchema = z.object({
   queueMs: ms.optional(),
   providerMs: ms.optional(),
   code: requestCode,
-  attempts: z.array(z.object({ provider, model: shortText.optional(), code: attemptCode })).max(10),
+  attempts: z
+    .array(
+      z.object({
+        ...{ provider, model: shortText.optional(), code: attemptCode },
+        providerError: providerErrorSchema,
+      }),
+    )
+    .max(10),
   inputTokens: tokens,
   outputTokens: tokens,
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Target } from '../contract.js';
 import { failureCodes } from '../failures.js';
-import { type Attempt, attemptSchema, endedAttemptSchema, usage } from './attempts.js';
+import { type Attempt, attemptSchema, endedAttemptSchema, providerErrorSchema, usage } from './attempts.js';
 import { jsonText } from './json-text.js';
 import { version, writtenVersion } from './version.js';
 
@@ -52,6 +52,7 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     next: attemptSchema.optional(),
     /** Whether the provider refused our own credentials; absent means not, and from the release before. */
     credentialsRefused: z.boolean().optional(),
+    providerError: providerErrorSchema,
     ...timings,
   }),
 ]);

@@ -49,6 +49,8 @@ describe('the recent past', () => {
         ...{ user: username, provider: 'openai', streamed: false, attempts: [{ code: 'ok' }] },
         ...{ queuedMs: expect.any(Number), startedMs: expect.any(Number), endedMs: expect.any(Number) },
       });
+      expect(list[0]?.attempts).toMatchObject([{ providerError: { status: 400, type: expect.any(String) } }]);
+      expect((await requests(`?id=${list[1]?.id}`)).requests).toEqual([list[1]]);
       seen.push(list);
     }, patience);
     await vi.waitFor(async () => {

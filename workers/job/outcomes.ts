@@ -3,7 +3,7 @@ import type { Failure } from '../../shared/failures.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import { refusesCredentials } from '../providers/error-classification.js';
+import { providerErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
 
 export type Timings = Pick<Outcome, 'queueMs' | 'providerMs' | 'firstTokenMs'>;
@@ -28,12 +28,14 @@ export function toOutcome(
 /** What a failure is to the API. */
 export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
   const { code, retryable, facts } = failure;
+  const providerError = providerErrorOf(failure);
   return {
     kind: 'failed',
     code,
     retryable,
     ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
     ...(refusesCredentials(failure) && { credentialsRefused: true }),
+    ...(providerError && { providerError }),
     ...timings,
   };
 }
@@ -56,13 +58,14 @@ export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): Ende
     case 'truncated':
       return { ...attempt, model: own.model, code: 'ok' };
     case 'failed': {
-      const { code, retryable, retryAfterMs, credentialsRefused } = own;
+      const { code, retryable, retryAfterMs, credentialsRefused, providerError } = own;
       return {
         ...attempt,
         ...(model && { model }),
         ...{ code, retryable },
         ...(retryAfterMs !== undefined && { retryAfterMs }),
         ...(credentialsRefused && { credentialsRefused }),
+        ...(providerError && { providerError }),
       };
     }
     default:

@@ -183,6 +183,13 @@ function systemCode(error: unknown): unknown {
   return systemCode(error.cause) ?? (error as NodeJS.ErrnoException).code;
 }
 
+/** What the provider answered with, for operators; undefined where no call has failed. */
+export function providerErrorOf({ cause }: Failure): { status?: number; type: string } | undefined {
+  if (!(cause instanceof ProviderCallError)) return undefined;
+  const { name, status, word = name } = cause;
+  return { ...(status !== undefined && { status }), type: word };
+}
+
 /** What operators need to know of an expected failure: whose fault it was, in the provider's words; no stack. */
 export function describeFailure({ code, cause }: Failure): object {
   if (!(cause instanceof ProviderCallError)) return { code };

@@ -6,6 +6,8 @@ import { text } from '../../http/validation.js';
 
 /** Query of `GET /admin/requests`. */
 export interface RequestQuery {
+  /** Only the chat with this id: the `X-Request-Id` of its request. */
+  id?: string;
   /** Only chats whose request names this provider. */
   provider?: ProviderId;
   /** Only chats that ended so. */
@@ -41,6 +43,7 @@ const provider = z.enum(providerIds, { error: `must be one of: ${providerIds.joi
 
 export const requestQuery = z
   .object({
+    id: text({ max: 64, blank: false }),
     provider,
     code: z.enum(codes, { error: 'must be ok, truncated, blocked, cancelled, or the code of a failure' }),
     user: text({ max: 200, blank: false }),

@@ -2,6 +2,7 @@ import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import type {
   RecentRequest,
   RecentRequests as RecentRequestsAnswer,
+  RequestCode,
   Samples,
 } from '../../../shared/history.js';
 import type { Log } from '../../../shared/runtime/log.js';
@@ -19,10 +20,12 @@ interface LoadSource {
 export class History {
   readonly #requests = new RecentRequests();
   readonly #samples: SampleLog;
+  readonly #log: Log;
   readonly exchange: HistoryExchange;
   #fleet: LoadSource | undefined;
 
   constructor({ log }: { log: Log }) {
+    this.#log = log;
     this.#samples = new SampleLog({ readLoad: () => this.#readLoads() });
     this.exchange = new HistoryExchange({ requests: this.#requests, samples: this.#samples, log });
   }
@@ -42,9 +45,11 @@ export class History {
     this.#samples.recordArrival(provider);
   }
 
-  recordEnd(request: RecentRequest): void {
+  /** `user` is the id of the request's user. */
+  recordEnd(request: RecentRequest, user: string): void {
     this.#requests.add(request, { endedAt: Date.now(), isOwn: true });
     this.#samples.recordEnd(request);
+    if (!unfailed.has(request.code)) this.#log.info(describeFailure(request, user), 'chat failed');
   }
 
   async readRequests(filter: RequestFilter): Promise<RecentRequestsAnswer> {
@@ -85,3 +90,15 @@ export class History {
 
 /** Enough to find what a feed has not sent yet. */
 const latest = <T>(samples: readonly T[]): readonly T[] => samples.slice(-4 * providerIds.length);
+
+const unfailed: ReadonlySet<RequestCode> = new Set(['ok', 'truncated', 'cancelled']);
+/** Refusals of a model that was checked before; else anything that a caller sent may stand for its name. */
+const afterCheck: ReadonlySet<RequestCode> = new Set(['overloaded', 'provider_rate_limited']);
+
+function describeFailure(
+  { id, user: userName, provider, model, code, attempts }: RecentRequest,
+  user: string,
+) {
+  const isChecked = attempts.length > 0 || afterCheck.has(code);
+  return { requestId: id, user, userName, provider, ...(isChecked && { model, attempts }), code };
+}

@@ -14,6 +14,7 @@ export interface EndedRequest {
 
 /** Which chats are wanted; all that is absent does not matter. */
 export interface RequestFilter {
+  readonly id?: string | undefined;
   readonly provider?: ProviderId | undefined;
   readonly code?: RequestCode | undefined;
   /** Name of the user. */
@@ -46,10 +47,11 @@ export class RecentRequests {
   }
 
   /** The chats that fit, the last that ended first. */
-  list({ provider, code, user, limit }: RequestFilter): RecentRequest[] {
+  list({ id, provider, code, user, limit }: RequestFilter): RecentRequest[] {
     return [...this.#requests.values()]
       .filter(
         ({ request }) =>
+          (id === undefined || request.id === id) &&
           (provider === undefined || request.provider === provider) &&
           (code === undefined || request.code === code) &&
           (user === undefined || request.user === user),

@@ -101,7 +101,7 @@ describe('FleetEvents', () => {
     expect((await events.next()).value?.event).toBe('snapshot');
     expect((await plain.next()).value?.event).toBe('snapshot');
     const ended = recentRequest({ receivedAt: new Date(Date.now() + 60_000).toISOString() });
-    history.recordEnd(ended);
+    history.recordEnd(ended, 'id');
     expect((await events.next()).value).toEqual({ event: 'request', data: ended });
     change(0, 3);
     expect((await plain.next()).value?.event).toBe('provider');

@@ -7,8 +7,11 @@ import { recentRequest } from '../../support/history.js';
 let app: ChatApp;
 beforeAll(async () => {
   app = await startChatApp();
-  app.history.recordEnd(recentRequest({ id: 'a' }));
-  app.history.recordEnd(recentRequest({ id: 'b', provider: 'bedrock', user: 'Ben Ö', code: 'timeout' }));
+  app.history.recordEnd(recentRequest({ id: 'a' }), 'id');
+  app.history.recordEnd(
+    recentRequest({ id: 'b', provider: 'bedrock', user: 'Ben Ö', code: 'timeout' }),
+    'id',
+  );
 });
 afterAll(() => app.close());
 
@@ -25,6 +28,8 @@ describe('GET /admin/requests', () => {
     expect(await ids('?provider=bedrock')).toEqual(['b']);
     expect(await ids('?user=Ben+%C3%96&code=timeout')).toEqual(['b']);
     expect(await ids('?code=overloaded')).toEqual([]);
+    expect(await ids('?id=b')).toEqual(['b']);
+    expect(await ids('?id=c')).toEqual([]);
     expect(await ids('?limit=1')).toHaveLength(1);
   });
 

@@ -135,6 +135,34 @@ describe('ChatEndings', () => {
     expect(ended).toMatchObject([{ code, attempts: [{ code: attempt }] }]);
   });
 
+  it('records what the provider answered with', async () => {
+    const providerError = { status: 400, type: 'invalid_request_error' };
+    await watch({ kind: 'failed', code: 'provider_rejected', retryable: false, providerError, ...times });
+    const attempts = [{ provider: 'openai', model: 'gpt', code: 'provider_rejected', providerError }];
+    expect(ended).toMatchObject([{ code: 'provider_rejected', attempts }]);
+  });
+
+  it.each([
+    [left.signal, 'cancelled'],
+    [new AbortController().signal, 'timeout'],
+  ])("records the worker's times of a call that is cut, and when its request ended", async (signal, code) => {
+    const { promise, resolve } = Promise.withResolvers<Outcome>();
+    const cut = endings.watch(command({ signal }), async (ending) => {
+      ending.recordQueued(chat);
+      vi.advanceTimersByTime(2000);
+      ending.awaitCut(promise);
+      throw new Failure('timeout');
+    });
+    await expect(cut).rejects.toThrow('timeout');
+    expect(ended).toEqual([]);
+    vi.advanceTimersByTime(200);
+    resolve({ kind: 'cancelled', queueMs: 300, providerMs: 1700, firstTokenMs: 500 });
+    await vi.waitFor(() => expect(ended).toHaveLength(1));
+    expect(ended).toMatchObject([
+      { code, queuedMs: 100, startedMs: 400, firstTokenMs: 900, endedMs: 2100, providerMs: 1700 },
+    ]);
+  });
+
   it('records no time that is before another or after the end, whatever other clocks say', async () => {
     await watch({ ...ok, queueMs: 1e9, providerMs: 1, firstTokenMs: -5 });
     expect(ended[0]).toMatchObject({ queuedMs: 150, startedMs: 3150, firstTokenMs: 3150, endedMs: 3150 });

@@ -44,6 +44,8 @@ beforeEach(() => {
   });
 });
 afterEach(() => {
+  // A worker ends what was cut.
+  pendingReplies.settle('one', ok);
   expect([vi.getTimerCount(), streams.size, getEventListeners(client.signal, 'abort')]).toEqual([0, 0, []]);
   vi.useRealTimers();
 });

@@ -135,8 +135,12 @@ describe('createChat', () => {
     await turn();
     client.abort();
     await expect(answer).rejects.toEqual(timeout);
-    nothingIsLeft();
     expect(asked).toEqual(['add one', 'cancel one']);
+    expect(recorded).toEqual(['arrival']);
+    pendingReplies.settle('one', { kind: 'cancelled', queueMs: 1, providerMs: 1 });
+    await turn();
+    expect(recorded).toEqual(['arrival', 'one cancelled']);
+    nothingIsLeft();
   });
 
   // A job that is cancelled before it is there would be added after that.
@@ -150,7 +154,6 @@ describe('createChat', () => {
       await turn();
       client.abort();
       await expect(answer).rejects.toEqual(timeout);
-      nothingIsLeft();
       expect(asked).toEqual(['add one']);
       adding[how]();
       await turn();
@@ -168,7 +171,6 @@ describe('createChat', () => {
 
   it('does not wait for a slow add past the deadline that the caller named', async () => {
     await expect(ask({ waitMs: 20 })).rejects.toEqual(timeout);
-    nothingIsLeft();
     adding.reject(new Failure('queue_unavailable'));
     await turn();
     expect(asked).toEqual(['add one']);
@@ -178,7 +180,6 @@ describe('createChat', () => {
     await expect(ask({ waitMs: 60_000, elapsedMs: 59_980 })).rejects.toEqual(timeout);
     expect(asked).toEqual(['add one']);
     await expect(ask({ elapsedMs: 60_000 })).rejects.toEqual(timeout);
-    nothingIsLeft();
     expect(asked).toEqual(['add one']);
   });
 

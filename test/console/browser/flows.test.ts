@@ -86,13 +86,48 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     expect(await page.getByText(secretWord).count()).toBeGreaterThan(0);
     await see('requests');
     const row = rowOf('sim-echo').filter({ hasText: admin.name });
-    await row.getByText(/queued .+, begun .+, over /).waitFor();
+    await row.getByText(/queued .+, started .+, ended /).waitFor();
     await row.getByText('ok', { exact: true }).waitFor();
     expect(await page.content()).not.toContain(secretWord);
     // Those of another provider are not wanted.
     await page.locator('select[name=provider]').selectOption('bedrock');
     await page.getByRole('button', { name: 'Show' }).click();
     await row.waitFor({ state: 'detached' });
+  });
+
+  it('says what the provider answered, finds the request by its id, and whether none matches', async () => {
+    await see('playground');
+    await page.getByLabel('Model').fill('sim-status-400');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText(/openai answered HTTP 400 \S+/).waitFor();
+    await page.getByRole('link', { name: 'Show the request' }).click();
+    const row = rowOf('sim-status-400');
+    await row.getByText(/provider_rejected \(HTTP 400 \S+\)/).waitFor();
+    await row.getByRole('button', { name: 'Copy id' }).waitFor();
+    const id = await row.locator('code.id').innerText();
+    await page.getByLabel('Request id').fill('nobody');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByText('None of the last 1,000 requests matches').waitFor();
+    await page.getByLabel('Request id').fill(id);
+    await page.getByRole('button', { name: 'Show' }).click();
+    await row.waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(1);
+    await page.getByText('All times are in').waitFor();
+    // The browser complains about the answer that failed.
+    expect(visited.complaints.splice(0)).toEqual([expect.stringContaining('500')]);
+  });
+
+  it('draws a stream that was stopped with the time at the provider', async () => {
+    await see('playground');
+    await page.getByLabel('Model').fill('sim-deltas-100-5-100');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText('Being written…').waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByText('Stopped').waitFor();
+    await see('requests');
+    await rowOf('sim-deltas')
+      .getByText(/queued .+, started .+, first token .+, ended /)
+      .waitFor();
   });
 
   it('charts what a pool has done, and says it as text', async () => {

@@ -21,7 +21,7 @@ describe('phasesOf', () => {
 
 describe('describeTimes', () => {
   it('says the same as text', () => {
-    expect(describeTimes(times)).toBe('queued 2 ms, begun 300 ms, first token 900 ms, over 3.1 s');
-    expect(describeTimes({ endedMs: 5 })).toBe('over 5 ms');
+    expect(describeTimes(times)).toBe('queued 2 ms, started 300 ms, first token 900 ms, ended 3.1 s');
+    expect(describeTimes({ endedMs: 5 })).toBe('ended 5 ms');
   });
 });

@@ -5,13 +5,13 @@ import type { RecentRequest } from '../../../shared/history.ts';
 import { recentRequest } from '../../support/history.js';
 import { patience } from '../../support/patience.js';
 
-const all = { provider: '', code: '', user: '' };
+const all = { id: '', provider: '', code: '', user: '' };
 
 describe('queryOf', () => {
   it('asks for what is wanted alone', () => {
     expect(queryOf(all)).toBe('limit=200');
-    expect(queryOf({ provider: 'openai', code: 'ok', user: ' Ben & Ö ' })).toBe(
-      'limit=200&provider=openai&code=ok&user=Ben+%26+%C3%96',
+    expect(queryOf({ id: ' a-1 ', provider: 'openai', code: 'ok', user: ' Ben & Ö ' })).toBe(
+      'limit=200&id=a-1&provider=openai&code=ok&user=Ben+%26+%C3%96',
     );
   });
 });
@@ -20,8 +20,9 @@ describe('isWanted', () => {
   it('is as the API chooses', () => {
     const request = recentRequest({ user: 'anna' });
     expect(isWanted(all, request)).toBe(true);
-    expect(isWanted({ provider: 'openai', code: 'ok', user: 'anna ' }, request)).toBe(true);
-    for (const other of [{ provider: 'bedrock' }, { code: 'timeout' }, { user: 'ann' }])
+    expect(isWanted({ ...all, provider: 'openai', code: 'ok', user: 'anna ' }, request)).toBe(true);
+    expect(isWanted({ ...all, id: `${request.id} ` }, request)).toBe(true);
+    for (const other of [{ id: 'another' }, { provider: 'bedrock' }, { code: 'timeout' }, { user: 'ann' }])
       expect(isWanted({ ...all, ...other }, request)).toBe(false);
   });
 });

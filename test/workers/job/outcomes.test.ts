@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { Failure } from '../../../shared/failures.js';
 import type { EndedAttempt } from '../../../shared/protocol/attempts.js';
-import type { Outcome } from '../../../shared/protocol/outcome.js';
-import { conclude } from '../../../workers/job/outcomes.js';
+import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
+import { conclude, toEndedAttempt, toFailedOutcome } from '../../../workers/job/outcomes.js';
+import { classifyError } from '../../../workers/providers/error-classification.js';
 
 const times = (queueMs: number, providerMs: number) => ({ queueMs, providerMs });
 const limited: EndedAttempt = {
@@ -16,6 +18,21 @@ const rejected: EndedAttempt = {
 };
 /** Refused before it was queued. */
 const unavailable: EndedAttempt = { provider: 'vertexai', code: 'provider_unavailable', retryable: true };
+
+describe('toFailedOutcome', () => {
+  it("says the provider's status and the type of its error, as finding N17 asks, and no text", () => {
+    const error = Object.assign(new Error('a text'), { name: 'BadRequestError' });
+    const failure = classifyError(error, { status: 400, words: ['invalid_request_error'] });
+    const outcome = toFailedOutcome(failure, times(1, 2));
+    const providerError = { status: 400, type: 'invalid_request_error' };
+    expect(outcome).toMatchObject({ code: 'provider_rejected', providerError });
+    expect(decodeOutcome(encodeOutcome(outcome))).toEqual(outcome);
+    const job = { v: 1, provider: 'openai', turns: [], deadline: 0, replyTo: 'api' } as const;
+    expect(toEndedAttempt(outcome, { ...job, turns: [] })).toMatchObject({ providerError });
+    expect(JSON.stringify(outcome)).not.toContain('a text');
+    expect(toFailedOutcome(new Failure('timeout'), times(1, 2))).not.toHaveProperty('providerError');
+  });
+});
 
 describe('conclude', () => {
   it('leaves the outcome of the only attempt alone', () => {
