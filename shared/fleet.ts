@@ -23,6 +23,8 @@ export interface FleetBreaker {
   reason?: string;
   /** When the next call may be made. */
   nextProbeAt?: string;
+  /** Since when it is in this state, as far as the process that answers has heard; one that stays `half-open` has had no call since. */
+  since?: string;
 }
 
 /** How the calls of a worker's last minute went; only the latest 500 count. */
@@ -41,6 +43,14 @@ export interface FleetError {
   code: string;
   at: string;
   /** When calls began to fail with this code, without another result in between. */
+  since: string;
+}
+
+/** What the calls of a provider fail with that is failing. */
+export interface FleetFailing {
+  /** Code of the last failure. */
+  code: string;
+  /** When calls began to fail with it, without another result in between. */
   since: string;
 }
 
@@ -95,6 +105,11 @@ export interface FleetProvider {
    * when there is none; `unknown` while none can have been heard of.
    */
   state: 'serving' | 'probing' | 'paused' | 'silent' | 'absent' | 'unknown';
+  /**
+   * Present while workers take jobs, and at least half of the last minute's calls, of three or more over all workers but silent ones, failed
+   * or were limited. `state` stays what it is for readers that know no other.
+   */
+  failing?: FleetFailing;
   /** Whether its workers call the provider or the simulator; `unknown` where no worker says so. */
   kind: 'real' | 'simulated' | 'mixed' | 'unknown';
   /** Jobs at once, over all workers but silent ones. */

@@ -1,8 +1,10 @@
 import type { Fleet, FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet.js';
 import { printable, renderTable } from './table.js';
 
-/** The providers, then their workers, as tables; `now` is the time in milliseconds since the epoch. */
-export function renderFleet({ providers }: Fleet, now: number): string {
+/** The providers, those that are failing first, then their workers, as tables; `now` is the time in milliseconds since the epoch. */
+export function renderFleet(fleet: Fleet, now: number): string {
+  const isFailing = ({ failing }: FleetProvider) => Number(failing !== undefined);
+  const providers = fleet.providers.toSorted((a, b) => isFailing(b) - isFailing(a));
   const workers = providers.flatMap(({ provider, workers }) =>
     workers.map((worker) => [provider, ...workerCells(worker, now)]),
   );
@@ -19,20 +21,27 @@ export function renderFleet({ providers }: Fleet, now: number): string {
 export function fleetLines({ queue, providers }: Fleet, now: number): ReadonlyMap<string, string> {
   const lines = new Map([['queue', `queue ${queue.status}${queue.detail ? `: ${queue.detail}` : ''}`]]);
   for (const provider of providers) {
-    const { provider: id, state, kind, concurrency, inFlight, queue: depth } = provider;
+    const { provider: id, kind, concurrency, inFlight, queue: depth } = provider;
     const waiting = depth ? `, ${depth.waiting} waiting` : '';
-    lines.set(id, `${id} ${state}, ${kind}, ${inFlight} of ${concurrency} in flight${waiting}`);
+    lines.set(
+      id,
+      `${id} ${describeState(provider)}, ${kind}, ${inFlight} of ${concurrency} in flight${waiting}`,
+    );
     for (const worker of provider.workers) lines.set(`${id} ${worker.worker}`, workerLine(id, worker, now));
   }
   return new Map([...lines].map(([key, line]) => [key, printable(line)]));
 }
 
+/** Workers that take jobs may have all their calls fail. */
+const describeState = ({ state, failing }: Pick<FleetProvider, 'state' | 'failing'>): string =>
+  failing ? `failing (${failing.code})` : state;
+
 type Cells = (string | null)[];
 
-function providerCells({ state, kind, workers, ...provider }: FleetProvider, now: number): Cells {
+function providerCells({ kind, workers, ...provider }: FleetProvider, now: number): Cells {
   const { inFlight, concurrency, queue } = provider;
   return [
-    state,
+    describeState(provider),
     kind === 'unknown' ? null : kind,
     String(workers.length),
     `${inFlight}/${concurrency}`,
@@ -69,7 +78,7 @@ function workerLine(provider: string, worker: FleetWorker, now: number): string 
     `${provider} ${worker.worker} ${state}${pausedBy ? ` (${pausedBy})` : ''}`,
     `${worker.inFlight} of ${worker.concurrency} in flight`,
     // Without ages: a line is printed when it has changed.
-    ...breakers.map(({ nextProbeAt: _, ...breaker }) => describeBreaker(breaker, now)),
+    ...breakers.map(({ nextProbeAt: _, since: __, ...breaker }) => describeBreaker(breaker, now)),
     ...(lastError ? [`last error ${lastError.code} at ${lastError.at}`] : []),
   ].join(', ');
 }
@@ -82,11 +91,12 @@ function stateOf({ state, silentSince, pausedBy }: FleetWorker, now: number): st
 /** Callers choose the names of models. */
 const maxModelLength = 40;
 
-function describeBreaker({ model, state, reason, nextProbeAt }: FleetBreaker, now: number): string {
+function describeBreaker({ model, state, reason, nextProbeAt, since }: FleetBreaker, now: number): string {
   const name = model === null ? 'account' : shortened(model);
   const why = reason ? ` (${reason})` : '';
   const probe = nextProbeAt ? `, next call in ${span(Date.parse(nextProbeAt) - now)}` : '';
-  return `${name} ${state}${why}${probe}`;
+  const idle = state === 'half-open' && since ? `, no call for ${ageOf(since, now)}` : '';
+  return `${name} ${state}${why}${probe}${idle}`;
 }
 
 const shortened = (text: string): string =>

@@ -37,12 +37,17 @@ const texts: Readonly<Record<FleetProvider['state'], string>> = {
 };
 
 /** State of a provider, with the reason where it takes no jobs. `intake` is the setting of that name. */
-export function describeProvider({ state, workers }: FleetProvider, intake: unknown): Described {
+export function describeProvider({ state, workers, failing }: FleetProvider, intake: unknown): Described {
   if (intake === 'draining' && state === 'serving') return { text: 'draining', tone: 'warn' };
+  if (failing) return { text: `failing: ${describeReason(failing.code)}`, tone: 'bad' };
   const reasons = new Set(workers.filter((one) => one.state === state).flatMap(reasonOf));
   const reason = reasons.size > 0 ? `: ${[...reasons].join(', ')}` : '';
   return { text: texts[state] + reason, tone: tones[state] };
 }
+
+/** Those that fail before the others, each in the order that it has. */
+export const failingFirst = (pools: readonly FleetProvider[]): FleetProvider[] =>
+  pools.toSorted((a, b) => Number(b.failing !== undefined) - Number(a.failing !== undefined));
 
 /** State of a worker, with its reason. */
 export function describeWorker(worker: FleetWorker): Described {
@@ -71,6 +76,10 @@ const describeReason = (reason: string): string => reasons[reason] ?? reason.rep
 /** `open: provider error`, `limited`. */
 export const describeBreaker = ({ state, reason }: FleetBreaker): string =>
   state + (reason ? `: ${describeReason(reason)}` : '');
+
+/** A breaker that stays half-open waits for a call: nothing is known to be wrong. */
+export const toneOfBreaker = ({ state }: FleetBreaker): Tone =>
+  ({ open: 'bad', limited: 'warn', 'half-open': 'soft' })[state] as Tone;
 
 /** How the calls of the last minute went, over all workers. Percentiles cannot be added: the slowest worker's p95 counts. */
 export interface RecentCalls {

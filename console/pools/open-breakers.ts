@@ -1,5 +1,5 @@
 import type { FleetBreaker, FleetWorker } from '../../shared/fleet.ts';
-import { describeBreaker } from './describe.ts';
+import { describeBreaker, type Tone, toneOfBreaker } from './describe.ts';
 
 /** What several workers do not call, as one line. */
 export interface OpenBreaker {
@@ -7,17 +7,20 @@ export interface OpenBreaker {
   readonly target: string;
   /** `open: provider error` */
   readonly text: string;
+  readonly tone: Tone;
   /** Live workers where it is so. */
   readonly workers: number;
   /** The earliest of theirs. */
   readonly nextProbeAt: string | undefined;
+  /** Of one that waits for a call: since when, at the worker where it has been longest. */
+  readonly idleSince: string | undefined;
 }
 
-/** Breakers and cooldowns of live workers, one for each model and state; the account's first. */
+/** Breakers and cooldowns of live workers, one for each model and state; the account's first, those that wait for a call last. */
 export function openBreakersOf(workers: readonly FleetWorker[]): OpenBreaker[] {
   const all = workers.flatMap(({ state, breakers }) => (state === 'silent' ? [] : breakers));
   const groups = new Map<string, FleetBreaker[]>();
-  for (const breaker of all.toSorted(accountFirst)) {
+  for (const breaker of all.toSorted(worstFirst)) {
     const key = JSON.stringify([breaker.model, describeBreaker(breaker)]);
     groups.set(key, [...(groups.get(key) ?? []), breaker]);
   }
@@ -26,9 +29,14 @@ export function openBreakersOf(workers: readonly FleetWorker[]): OpenBreaker[] {
     if (first === undefined) return [];
     const [nextProbeAt] = same.flatMap((breaker) => breaker.nextProbeAt ?? []).toSorted();
     const target = first.model ?? 'all models';
-    return [{ target, text: describeBreaker(first), workers: same.length, nextProbeAt }];
+    const [since] = same.flatMap((breaker) => breaker.since ?? []).toSorted();
+    const idleSince = first.state === 'half-open' ? since : undefined;
+    const described = { text: describeBreaker(first), tone: toneOfBreaker(first) };
+    return [{ target, ...described, workers: same.length, nextProbeAt, idleSince }];
   });
 }
 
-const accountFirst = (a: FleetBreaker, b: FleetBreaker): number =>
-  Number(b.model === null) - Number(a.model === null);
+/** The account's before the models', and those that wait for a call last. */
+const worstFirst = (a: FleetBreaker, b: FleetBreaker): number =>
+  Number(b.model === null) - Number(a.model === null) ||
+  Number(a.state === 'half-open') - Number(b.state === 'half-open');

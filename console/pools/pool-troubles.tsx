@@ -23,12 +23,14 @@ export function PoolTroubles({ pool: { workers } }: { pool: FleetProvider }) {
           <span class="bad">silent</span> {silent} of {workers.length} workers
         </li>
       )}
-      {breakers.slice(0, maxLines).map(({ target, text, workers: count, nextProbeAt }) => (
+      {breakers.slice(0, maxLines).map(({ target, text, tone, workers: count, nextProbeAt, idleSince }) => (
         <li key={`${target} ${text}`}>
-          <span class="bad">{text}</span> for {target}{' '}
+          <span class={tone}>{text}</span> for {target}{' '}
           <span class="soft">
             at {count} of {live.length} workers
             {nextProbeAt && `, next probe ${formatTime(nextProbeAt)}`}
+            {idleSince && ', no call for '}
+            {idleSince && <Age since={idleSince} />}
           </span>
         </li>
       ))}

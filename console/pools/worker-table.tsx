@@ -1,7 +1,7 @@
 import type { FleetWorker } from '../../shared/fleet.ts';
 import { Age } from '../parts/connection.tsx';
 import { formatDuration, formatShare } from '../parts/format.ts';
-import { describeBreaker, describeWorker } from './describe.ts';
+import { describeBreaker, describeWorker, toneOfBreaker } from './describe.ts';
 import { Badge } from './pool-badge.tsx';
 
 /** Every worker of a provider, one a row. */
@@ -78,8 +78,14 @@ function Row({ worker }: { worker: FleetWorker }) {
       <td>
         {breakers.map((breaker) => (
           <div key={breaker.model}>
-            {breaker.model ?? 'account'}: <span class="bad">{describeBreaker(breaker)}</span>
+            {breaker.model ?? 'account'}:{' '}
+            <span class={toneOfBreaker(breaker)}>{describeBreaker(breaker)}</span>
             {breaker.nextProbeAt && <NextProbe at={breaker.nextProbeAt} />}
+            {breaker.state === 'half-open' && breaker.since && (
+              <div class="soft">
+                no call for <Age since={breaker.since} />
+              </div>
+            )}
           </div>
         ))}
         {breakers.length === 0 && <span class="soft">closed</span>}

@@ -3,7 +3,7 @@ import type { FleetProvider } from '../../shared/fleet.ts';
 import { ChangeState } from '../pools/change-state.tsx';
 import { IntakeControl } from '../pools/choice-control.tsx';
 import { ConcurrencyControl } from '../pools/concurrency-control.tsx';
-import { nameOf } from '../pools/describe.ts';
+import { failingFirst, nameOf } from '../pools/describe.ts';
 import { PoolBadges } from '../pools/pool-badge.tsx';
 import { PoolNumbers } from '../pools/pool-numbers.tsx';
 import { PoolTroubles } from '../pools/pool-troubles.tsx';
@@ -25,7 +25,7 @@ export function PoolsView({ args: [provider] }: ViewProps) {
     <>
       <h1>Pools</h1>
       <div class={isStale.value ? 'cards stale' : 'cards'}>
-        {providers.map((pool) => (
+        {failingFirst(providers).map((pool) => (
           <PoolCard key={pool.provider} pool={pool} />
         ))}
       </div>
@@ -37,7 +37,7 @@ function PoolCard({ pool }: { pool: FleetProvider }) {
   const editor = useSettings(pool);
   const { length } = pool.workers;
   return (
-    <section class="card" aria-labelledby={`pool-${pool.provider}`}>
+    <section class={pool.failing ? 'card failing' : 'card'} aria-labelledby={`pool-${pool.provider}`}>
       <div class="row card-head">
         <h2 id={`pool-${pool.provider}`}>
           <a href={`#/pools/${pool.provider}`}>{nameOf(pool.provider)}</a>

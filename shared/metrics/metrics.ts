@@ -195,6 +195,12 @@ export const workerMetrics = {
     help: 'How much longer this pool calls a model no more because the provider limits it, for the model that has to wait longest; 0 when none has.',
     labels: { provider },
   },
+  failing: {
+    name: 'quillgate_pool_failing',
+    type: 'gauge',
+    help: "1 while the provider failed, or limited, at least half of this pool's calls of the last minute, of three or more; else 0.",
+    labels: { provider },
+  },
   breakerState: {
     name: 'quillgate_breaker_state',
     type: 'gauge',

@@ -1,5 +1,6 @@
 import type { PoolSettings } from '../../shared/config/pool-settings.js';
 import type { ProviderId } from '../../shared/contract.js';
+import { isFailing } from '../../shared/failing.js';
 import { Failure } from '../../shared/failures.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import { workCodes } from '../../shared/metrics/metrics.js';
@@ -119,6 +120,7 @@ export class PoolMetrics {
       metrics.inFlight.set({ provider }, load.inFlight);
       metrics.concurrency.set({ provider }, settings.current.concurrency);
       metrics.hold.set({ provider }, circuits.maxCooldownMs / 1000);
+      metrics.failing.set({ provider }, isFailing(this.callStats ? [this.callStats] : []) ? 1 : 0);
       const breaker = account.state === 'closed' ? circuits.worstState : account.state;
       for (const state of ['closed', 'open', 'half-open'] as const)
         metrics.breakerState.set({ provider, state }, breaker === state ? 1 : 0);

@@ -1,5 +1,12 @@
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
-import type { FleetBreaker, FleetError, FleetProvider, FleetWorker } from '../../../shared/fleet.js';
+import { isFailing } from '../../../shared/failing.js';
+import type {
+  FleetBreaker,
+  FleetError,
+  FleetFailing,
+  FleetProvider,
+  FleetWorker,
+} from '../../../shared/fleet.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 
 /** What is known of a provider's workers; how much there is to do the store alone can say. */
@@ -76,9 +83,11 @@ export class FleetView {
   #describe(provider: ProviderId): ServedProvider {
     const workers = [...this.#workersOf(provider).values()].map((known) => this.#asOfNow(known));
     const live = workers.filter(({ state }) => state !== 'silent');
+    const state = this.#stateOf(workers);
+    const failing = state === 'serving' || state === 'probing' ? failingOf(live) : undefined;
     return {
-      provider,
-      state: this.#stateOf(workers),
+      ...{ provider, state },
+      ...(failing && { failing }),
       kind: kindOf(live.length > 0 ? live : workers),
       concurrency: sumOf(live, 'concurrency'),
       inFlight: sumOf(live, 'inFlight'),
@@ -107,6 +116,13 @@ export class FleetView {
     }
     return workers;
   }
+}
+
+/** By the last failure of all. */
+function failingOf(live: readonly FleetWorker[]): FleetFailing | undefined {
+  if (!isFailing(live.flatMap(({ calls }) => calls ?? []))) return undefined;
+  const [last] = live.flatMap(({ lastError }) => lastError ?? []).toSorted((a, b) => (a.at < b.at ? 1 : -1));
+  return last && { code: last.code, since: last.since };
 }
 
 /** Whatever heartbeats say, it is a number that JSON has. */
@@ -162,6 +178,7 @@ function describeBreaker(
     state,
     ...(reason !== undefined && { reason }),
     ...(nextProbeMs > 0 && { nextProbeAt: timeOf(nextProbeMs, moment, before?.nextProbeAt) }),
+    since: (before?.state === state && before.since) || timeOf(0, moment, undefined),
   };
 }
 

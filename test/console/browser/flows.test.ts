@@ -130,6 +130,17 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
       .waitFor();
   });
 
+  it('shows a provider whose calls fail first, as failing', async () => {
+    const failing = { provider: 'bedrock', model: 'sim-status-503', headers: { 'X-LLM-Fallback': 'none' } };
+    for (let n = 0; n < 3; n += 1)
+      await started.deployment.chat({ ...failing, messages: [{ content: secretWord }] });
+    await see('pools');
+    const first = page.locator('section.card').first();
+    await first.getByText('failing: provider error').waitFor();
+    await first.getByRole('link', { name: 'Amazon Bedrock' }).waitFor();
+    await takePicture(page, 'failing');
+  });
+
   it('charts what a pool has done, and says it as text', async () => {
     await see('pools/openai');
     const history = page.getByRole('region', { name: 'Last ten minutes' });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeProvider, reachOf, sumCalls } from '../../../console/pools/describe.ts';
+import { describeProvider, failingFirst, reachOf, sumCalls } from '../../../console/pools/describe.ts';
 import type { FleetProvider, FleetWorker } from '../../../shared/fleet.ts';
 
 const worker = (facts: Partial<FleetWorker> = {}): FleetWorker => ({
@@ -26,6 +26,13 @@ describe('describeProvider', () => {
     [worker({ breakers: [{ model: 'gpt', state: 'open', reason: 'provider_error' }] }), 'serving'],
   ])('says why, each reason once', (one, text) => {
     expect(describeProvider(provider([one, one], one.state), null).text).toBe(text);
+  });
+
+  it('says that it is failing although it takes jobs, and has such pools first', () => {
+    const failing = { ...provider([worker()], 'serving'), failing: { code: 'provider_error', since: '' } };
+    expect(describeProvider(failing, null)).toEqual({ text: 'failing: provider error', tone: 'bad' });
+    const well = provider([worker()], 'serving');
+    expect(failingFirst([well, failing])).toEqual([failing, well]);
   });
 
   it('says that it drains', () => {

@@ -16,11 +16,26 @@ describe('openBreakersOf', () => {
       worker([open('2026-01-01T00:00:05.000Z'), { model: null, state: 'limited' }]),
     ];
     expect(openBreakersOf(workers)).toEqual([
-      { target: 'all models', text: 'limited', workers: 1, nextProbeAt: undefined },
       {
-        ...{ target: 'gpt', text: 'open: provider timeout', workers: 2 },
-        nextProbeAt: '2026-01-01T00:00:05.000Z',
+        ...{ target: 'all models', text: 'limited', tone: 'warn', workers: 1 },
+        ...{ nextProbeAt: undefined, idleSince: undefined },
       },
+      {
+        ...{ target: 'gpt', text: 'open: provider timeout', tone: 'bad', workers: 2 },
+        ...{ nextProbeAt: '2026-01-01T00:00:05.000Z', idleSince: undefined },
+      },
+    ]);
+  });
+
+  it('has those that wait for a call last, in grey, and since when', () => {
+    const half = (since: string): FleetBreaker => ({ model: 'a', state: 'half-open', since });
+    const workers = [
+      worker([half('2026-01-01T00:00:09.000Z'), { model: 'b', state: 'open' }]),
+      worker([half('2026-01-01T00:00:05.000Z')]),
+    ];
+    expect(openBreakersOf(workers)).toMatchObject([
+      { target: 'b', tone: 'bad', idleSince: undefined },
+      { target: 'a', tone: 'soft', workers: 2, idleSince: '2026-01-01T00:00:05.000Z' },
     ]);
   });
 

@@ -74,8 +74,11 @@ describe('FleetView', () => {
       oldestJobSince: at(95_000),
       lastError: { code: 'provider_error', at: at(98_000), since: at(40_000) },
       breakers: [
-        { model: null, state: 'half-open', reason: 'credentials' },
-        { model: 'm', state: 'limited', reason: 'provider_rate_limited', nextProbeAt: at(103_000) },
+        { model: null, state: 'half-open', reason: 'credentials', since: at(100_000) },
+        {
+          ...{ model: 'm', state: 'limited', reason: 'provider_rate_limited' },
+          ...{ nextProbeAt: at(103_000), since: at(100_000) },
+        },
       ],
       simulated: false,
     });
@@ -99,6 +102,35 @@ describe('FleetView', () => {
       said(sentAt);
       expect(JSON.stringify(openai())).toBe(before);
     }
+  });
+
+  it('says since when a breaker has been in its state', () => {
+    const breaker = (state: 'open' | 'half-open') =>
+      hear({ breakers: [{ model: 'm', state, nextProbeMs: 0, reason: 'provider_error' }] });
+    breaker('open');
+    for (nowMs = 1000; nowMs <= 3000; nowMs += 1000) breaker('half-open');
+    expect(worker()?.breakers).toMatchObject([{ state: 'half-open', since: at(1000) }]);
+  });
+
+  it('says that a provider is failing whose workers take jobs, as finding N18 asks', () => {
+    const lastError = { code: 'provider_error', agoMs: 0, sinceMs: 0 };
+    const calls = (errorRate: number, count = 4) => ({
+      calls: { count, errorRate, rateLimitRate: 0 },
+      lastError,
+    });
+    hear(calls(1));
+    expect(openai()).toMatchObject({
+      ...{ state: 'serving', failing: { code: 'provider_error', since: at(0) } },
+    });
+    for (const others of [calls(0.25), calls(1, 2)]) {
+      hear(others);
+      expect(openai()).not.toHaveProperty('failing');
+    }
+    hear({ ...calls(1), state: 'paused', pausedBy: 'operator' });
+    expect(openai()).not.toHaveProperty('failing');
+    hear({ worker: 'one', ...calls(1, 2) });
+    hear({ worker: 'two', ...calls(0.5, 10) });
+    expect(openai()).toHaveProperty('failing');
   });
 
   it('shows a worker as silent, counts it no more, and drops it after a minute', () => {
