@@ -61,11 +61,12 @@ async function assertUsable(database: Database): Promise<void> {
 
 /** Address of the database: DATABASE_URL, or that which `npm start` has written down. Throws `StartupError` when there is none. */
 export function findDatabase({ DATABASE_URL, DATA_DIR }: Config): string {
-  return DATABASE_URL ?? readDatabaseFile(join(DATA_DIR, 'database-url'));
+  return DATABASE_URL ?? readDatabaseFile(DATA_DIR);
 }
 
 /** `npm start` writes the address of its own database to this file. */
-function readDatabaseFile(path: string): string {
+function readDatabaseFile(DATA_DIR: string): string {
+  const path = databaseFile(DATA_DIR);
   try {
     const url = readFileSync(path, 'utf8').trim();
     parsePostgresUrl(url);
@@ -73,10 +74,13 @@ function readDatabaseFile(path: string): string {
   } catch (error) {
     if (error instanceof StoreUrlError)
       throw new StartupError(`${path} does not hold a postgres:// URL; npm start writes it anew.`);
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new StartupError(noDatabase(path));
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new StartupError(nothingRuns({ DATA_DIR }));
     throw new StartupError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
   }
 }
 
-const noDatabase = (path: string): string =>
-  `There is no database to work on: set DATABASE_URL, or run npm start here, which leaves its own address in ${path}.`;
+const databaseFile = (dataDir: string): string => join(dataDir, 'database-url');
+
+/** What to say where no address of a database is given, and `npm start` does not run. */
+export const nothingRuns = ({ DATA_DIR }: Pick<Config, 'DATA_DIR'>): string =>
+  `Nothing runs here: run npm start, which writes the address of its database to ${databaseFile(DATA_DIR)}, or set DATABASE_URL.`;

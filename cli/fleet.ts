@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type FleetSource, FleetState } from '../api/admin/fleet-state.js';
 import { FleetView } from '../api/chat/pools/fleet-view.js';
 import { PoolRegistry } from '../api/chat/pools/pool-registry.js';
@@ -17,8 +19,8 @@ import { findDatabase } from './database.js';
 /** A command that hears the fleet itself: an API process may be what is broken. */
 export interface OpenFleet {
   readonly state: FleetState;
-  /** Resolves once heartbeats are listened to: never, while the queue's store is down. */
-  readonly listening: Promise<unknown>;
+  /** Hears the workers' heartbeats for so many milliseconds. Ends before at the signal, or when the store does not answer. */
+  listen(ms: number, signal?: AbortSignal): Promise<void>;
   /** By the heartbeats that have come so far; each worker sends one a second. */
   suggestionOf(provider: ProviderId): ConcurrencySuggestion | undefined;
   close(): Promise<void>;
@@ -26,6 +28,8 @@ export interface OpenFleet {
 
 /** A store that is down must not keep a command. */
 const closingMs = 1000;
+/** How long to wait for a store that does not answer, in milliseconds. */
+const reachMs = 4000;
 
 /** Opens the queue's store and listens, as soon as that is possible. Throws `StartupError` when none is configured. */
 export function openFleet(config: Config): OpenFleet {
@@ -42,7 +46,14 @@ export function openFleet(config: Config): OpenFleet {
   listening.catch(() => undefined);
   return {
     state: new FleetState({ store, source: () => source }),
-    listening,
+    listen: async (ms, signal = closing.signal) => {
+      const stopped = once(signal, 'abort').then(() => false);
+      const isListening = await withTimeout(
+        reachMs,
+        Promise.race([listening.then(() => true), stopped]),
+      ).catch(() => false);
+      if (isListening) await delay(ms, undefined, { signal }).catch(() => undefined);
+    },
     suggestionOf: (provider) => suggestConcurrency(source?.pools.heartbeatsOf(provider) ?? []),
     close: async () => {
       closing.abort();

@@ -1,12 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../shared/config/config.js';
 import { type ProviderId, providerIds } from '../shared/contract.js';
 import type { ConcurrencySuggestion } from '../shared/fleet.js';
-import { withTimeout } from '../shared/runtime/with-timeout.js';
 import { openFleet } from './fleet.js';
-
-/** How long to wait for a store that does not answer, in milliseconds. */
-const reachMs = 4000;
 
 /** What the heartbeats of `listenMs` suggest for each provider; nothing while no worker can be heard. */
 export async function hearSuggestions(
@@ -15,8 +10,7 @@ export async function hearSuggestions(
 ): Promise<ReadonlyMap<ProviderId, ConcurrencySuggestion>> {
   const open = openFleet(config);
   try {
-    await withTimeout(reachMs, open.listening).catch(() => undefined);
-    await delay(listenMs);
+    await open.listen(listenMs);
     return new Map(
       providerIds.flatMap((id) => {
         const suggestion = open.suggestionOf(id);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { changePoolSettings, parseOverrides, readPoolSettings } from '../../api/admin/pool-settings.js';
 import { viewSettings } from '../../api/admin/settings-view.js';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
@@ -115,14 +116,19 @@ async function changePool(
   if (provider === undefined)
     throw new StartupError(`The provider must be one of: ${providerIds.join(', ')}.`);
   const shouldRetry = (error: unknown) => expected === undefined && isOvertaken(error);
-  const { isCopied, pool } = await withSettings(environment, async (stores) => {
+  const { isCopied, pool, before } = await withSettings(environment, async (stores) => {
     const changing = { provider, change, expected };
     const changed = await retry(() => changeOnce(stores, changing), { pauseMs, maxTries, shouldRetry });
     return { ...changed, pool: await viewPool(provider, stores) };
   }).catch((error) => {
     throw error instanceof Failure ? new StartupError(describeFailure(error)) : error;
   });
-  process.stdout.write(renderPools([pool]));
+  const settings = pool.settings.filter((setting, index) => !isDeepStrictEqual(setting, before[index]));
+  process.stdout.write(
+    settings.length > 0
+      ? renderPools([{ ...pool, settings }])
+      : `Nothing changed; version ${pool.version}.\n`,
+  );
   if (!isCopied)
     process.stderr.write("The queue's store does not answer: workers learn of the change when it is back.\n");
 }
@@ -139,12 +145,14 @@ async function changeOnce(
   { provider, change, expected }: { provider: ProviderId; change: Change; expected: number | undefined },
 ) {
   const { current } = await readPoolSettings(provider, stores);
-  const overrides = change(current?.overrides ?? {});
+  const { config } = stores;
+  const before = current?.overrides ?? {};
   const base = expected ?? current?.version ?? 0;
-  return changePoolSettings(
-    { provider, overrides, expected: base, changedBy: actor() },
-    { ...stores, rulesOf: (id) => [rulesOf(poolSettings(stores.config, id))] },
+  const changed = await changePoolSettings(
+    { provider, overrides: change(before), expected: base, changedBy: actor() },
+    { ...stores, rulesOf: (id) => [rulesOf(poolSettings(config, id))] },
   );
+  return { ...changed, before: viewSettings(config, provider, before) };
 }
 
 const isOvertaken = (error: unknown): boolean =>

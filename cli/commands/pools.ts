@@ -15,6 +15,8 @@ export interface WatchOptions {
 }
 
 const intervalMs = 1000;
+/** Every worker has sent a heartbeat in this time, in milliseconds. */
+const firstListenMs = 1200;
 
 /**
  * `quillgate pools watch`: the fleet, drawn anew each second on a terminal; elsewhere a line for everything that has changed. Goes on until
@@ -27,6 +29,8 @@ export async function watchPools(
   const open = openFleet(parseConfig(environment, 'command'));
   const show = output.isTTY ? drawOn(output) : printChangesTo(output);
   try {
+    // The first state that is shown is an answer.
+    await open.listen(firstListenMs, signal);
     while (!signal.aborted) {
       const readBy = performance.now() + intervalMs;
       const fleet = await open.state.read();

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { openDatabase } from '../../db/database/client.js';
 import { type Config, type Environment, namesSet, parseConfig } from '../../shared/config/config.js';
 import { hasCredentials, isSimulated } from '../../shared/config/provider-credentials.js';
@@ -6,8 +5,7 @@ import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { Fleet } from '../../shared/fleet.js';
 import { createLog } from '../../shared/runtime/log.js';
 import { StartupError } from '../../shared/runtime/program.js';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import { findDatabase } from '../database.js';
+import { findDatabase, nothingRuns } from '../database.js';
 import { openFleet } from '../fleet.js';
 import { renderFleet } from '../output/fleet-tables.js';
 import { printable } from '../output/table.js';
@@ -26,17 +24,18 @@ interface DatabaseStatus {
 
 /** Every worker has sent two heartbeats in this time. */
 const listenMs = 2500;
-/** How long to wait for a store that does not answer before that. */
-const reachMs = 4000;
 
 /**
  * `quillgate status`: one look at the database, the queue's store and every worker, without an API process. The exit code is 0 when
- * every configured provider has a worker that takes jobs, else 1. Throws `StartupError` for bad options, or without a configured store.
+ * every configured provider has a worker that takes jobs, else 1. Throws `StartupError` for bad options, and where nothing runs: without a
+ * configured store, and when the database of `npm start` does not answer.
  */
 export async function printStatus(environment: Environment, options: StatusOptions): Promise<void> {
   const config = parseConfig(environment, 'command');
   const expected = expectedProviders(config, options.providers);
   const [database, fleet] = await Promise.all([checkDatabase(config), lookAround(config)]);
+  const isOwn = config.DATABASE_URL === undefined && config.REDIS_URL === undefined;
+  if (isOwn && database.status === 'failing' && !options.json) throw new StartupError(nothingRuns(config));
   const isServed = (id: ProviderId) =>
     fleet.providers.some(({ provider, state }) => provider === id && ['serving', 'probing'].includes(state));
   const unserved = expected.filter((id) => !isServed(id));
@@ -53,11 +52,7 @@ export async function printStatus(environment: Environment, options: StatusOptio
 async function lookAround(config: Config): Promise<Fleet> {
   const open = openFleet(config);
   try {
-    const isListening = await withTimeout(reachMs, open.listening).then(
-      () => true,
-      () => false,
-    );
-    if (isListening) await delay(listenMs);
+    await open.listen(listenMs);
     return await open.state.read();
   } finally {
     await open.close();

@@ -78,7 +78,7 @@ describe('quillgate', () => {
     });
     const none = await quillgate(['posts', 'export', 'x'], {});
     expect(none.stderr).toBe(
-      'There is no database to work on: set DATABASE_URL, or run npm start here, which leaves its own address in .data/database-url.\n',
+      'Nothing runs here: run npm start, which writes the address of its database to .data/database-url, or set DATABASE_URL.\n',
     );
   });
 

@@ -35,7 +35,7 @@ describe('withDatabase', () => {
   it('says both ways when there is neither', async () => {
     const folder = makeFolder();
     expect(await complaintOf({ DATA_DIR: folder })).toBe(
-      `There is no database to work on: set DATABASE_URL, or run npm start here, which leaves its own address in ${folder}/database-url.`,
+      `Nothing runs here: run npm start, which writes the address of its database to ${folder}/database-url, or set DATABASE_URL.`,
     );
   });
 

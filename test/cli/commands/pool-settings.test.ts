@@ -36,6 +36,8 @@ async function run(command: () => Promise<void>): Promise<string> {
 }
 
 const set = (options: SetOptions, provider = 'openai') => run(() => setPool(environment, provider, options));
+/** The settings that a table has rows of. */
+const settingsOf = (printed: string) => [...printed.matchAll(/^openai +(\S+)/gm)].map(([, name]) => name);
 interface PoolView {
   provider: string;
   version: number;
@@ -90,6 +92,7 @@ describe('quillgate pools', () => {
     await set({ concurrency: '40', rate: '60/1m', models: 'gpt-*,o1', fallback: 'anthropic/claude,bedrock' });
     const printed = await set({ concurrency: 'default', breaker: 'closed' });
     expect(printed).toMatch(/^PROVIDER +SETTING +VALUE +SOURCE +VERSION +CHANGED +BY\n/);
+    expect(settingsOf(printed), 'finding N11').toEqual(['concurrency', 'breaker']);
     expect(printed).toMatch(
       new RegExp(`openai +breaker +"closed" +override +2 +\\S+Z +${userInfo().username}@${hostname()}`),
     );
@@ -103,15 +106,16 @@ describe('quillgate pools', () => {
     expect((await view('openai')).of('intake')).toEqual(['draining', 'override']);
     await run(() => setIntake(environment, 'openai', 'open'));
     expect((await view('openai')).of('intake')).toEqual([null, 'default']);
-    // What the next change can be based on with --if-version.
-    expect(await run(() => resetPool(environment, 'openai'))).toMatch(
-      /openai +concurrency +7 +environment +5 /,
-    );
+    // The version is what the next change can be based on with --if-version.
+    const reset = await run(() => resetPool(environment, 'openai'));
+    expect(settingsOf(reset)).toEqual(['rate', 'breaker', 'models', 'fallback']);
+    expect(reset).toMatch(/openai +rate +- +default +5 /);
     expect((await view('openai')).settings?.filter(({ source }) => source === 'override')).toEqual([]);
     const audit = JSON.parse(await run(() => printAudit(environment, { limit: '1', json: true })));
     expect(audit).toMatchObject([
       { action: 'pools.set', targetName: 'openai', before: { breaker: 'closed' }, after: {} },
     ]);
+    expect(await run(() => resetPool(environment, 'openai'))).toBe('Nothing changed; version 6.\n');
   });
 
   it('makes all changes of several people who name no version', async () => {

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { expectedProviders, printStatus } from '../../../cli/commands/status.js';
 import { type Environment, parseConfig } from '../../../shared/config/config.js';
@@ -66,6 +69,11 @@ describe('printStatus', () => {
       '--providers must be a comma list of: openai, anthropic, bedrock, vertexai.',
     );
     const none = { DATABASE_URL: undefined, REDIS_URL: undefined, DATA_DIR: '/nowhere' };
-    await expect(statusOf(none)).rejects.toThrow('There is no database to work on');
+    await expect(statusOf(none)).rejects.toThrow('Nothing runs here: run npm start');
+    const folder = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'database-url'), nowhere.DATABASE_URL);
+    // As npm start leaves it behind.
+    await expect(statusOf({ ...none, DATA_DIR: folder }), 'finding N11').rejects.toThrow('Nothing runs here');
   });
 });
