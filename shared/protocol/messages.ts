@@ -114,6 +114,8 @@ const modelBreakerSchema = z.object({
    * before.
    */
   reason: shortText.optional(),
+  /** Id of the user whose calls alone it refuses; absent where it refuses everyone's. The release before takes it for everyone's. */
+  user: shortText.optional(),
 });
 
 export type ModelBreaker = z.output<typeof modelBreakerSchema>;
@@ -156,7 +158,7 @@ const serviceStatsSchema = z.object({
 
 export type ServiceStats = z.output<typeof serviceStatsSchema>;
 
-/** A pool has circuits for 32 models, and the account's. */
+/** A pool has circuits for the 65 models that operators name and for 32 others, and the account's. */
 const maxBreakers = 100;
 
 /**

@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { fault } from './support/fault.js';
+import { newUser } from './support/users.js';
 
 const concurrency = 5;
 /** So many samples of a kind in a row open a breaker, whatever was before. */
@@ -47,15 +48,27 @@ fault(
 );
 
 fault(
-  { id: 'P11', stores: ['redis'], injected: 'a provider that hangs while every caller waits 3 s' },
+  {
+    id: 'P11',
+    stores: ['redis'],
+    injected: 'a model that takes 4 s while every caller waits 3 s; then another user',
+  },
   async (books) => {
-    await books.start({ variables: { OPENAI_CONCURRENCY: String(concurrency) } });
-    const { calls } = await askUntilRefused(books, {
-      model: 'sim-hang@P11',
-      headers: { Prefer: 'wait=3' },
-    });
+    const { simulator } = await books.start({ variables: { OPENAI_CONCURRENCY: String(concurrency) } });
+    const other = await newUser(books);
+    const model = 'sim-latency-4000@P11';
+    const { calls } = await askUntilRefused(books, { model, headers: { Prefer: 'wait=3' } });
     expect(calls).toBeLessThanOrEqual(samplesInRow + concurrency);
-    return `the breaker opens after ${calls} calls, each cut by its caller`;
+    // At once, and not after the pause.
+    const { lastId } = simulator.calls;
+    const called = simulator.waitForCall((call) => call.id > lastId && call.model === model);
+    const askedAt = performance.now();
+    const reply = other({ model });
+    await called;
+    const calledInMs = Math.round(performance.now() - askedAt);
+    expect((await reply).status).toBe(200);
+    expect(calledInMs).toBeLessThan(1000);
+    return `the breaker opens after ${calls} calls, each cut by its caller; another user's is made ${calledInMs} ms later`;
   },
 );
 

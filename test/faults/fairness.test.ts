@@ -1,12 +1,12 @@
-import { expect, inject, vi } from 'vitest';
-import { quillgate } from '../support/command-line.js';
-import type { ChatCall, ChatReply, Deployment } from '../support/deployment.js';
+import { expect, inject } from 'vitest';
+import type { ChatReply } from '../support/deployment.js';
 import { percentile, withLag } from '../support/lateness.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { keepDoing } from './support/expectations.js';
 import { fault } from './support/fault.js';
 import { paced } from './support/pace.js';
+import { type Chat, newUser } from './support/users.js';
 
 fault(
   {
@@ -60,8 +60,8 @@ fault(
     timeoutMs: 120_000,
   },
   async (books) => {
-    const deployment = await books.start({ variables: { CHAT_TIMEOUT_MS: '55000' } });
-    const other = await newUser(books, deployment);
+    await books.start({ variables: { CHAT_TIMEOUT_MS: '55000' } });
+    const other = await newUser(books);
     const alone = await other({ model });
     const flooding = startFlood(books);
     await flooding.underWay;
@@ -80,17 +80,6 @@ fault(
     );
   },
 );
-
-type Chat = (call?: ChatCall) => Promise<ChatReply>;
-
-/** Makes a user, and gives how this one asks, once the API knows of it. */
-async function newUser(books: Books, deployment: Deployment): Promise<Chat> {
-  const { stdout: secret } = await quillgate(['users', 'add', 'other'], deployment.stores);
-  const Authorization = `Basic ${Buffer.from(`other:${secret.trim()}`).toString('base64')}`;
-  const chat: Chat = (call = {}) => books.chat({ ...call, headers: { ...call.headers, Authorization } });
-  await vi.waitFor(async () => expect((await chat()).status).toBe(200), { timeout: 10_000, interval: 300 });
-  return chat;
-}
 
 /** Begins one chat after the other at the pace until `isOver` resolves; gives the replies of all. */
 async function keepAsking(chat: Chat, isOver: Promise<unknown>): Promise<ChatReply[]> {

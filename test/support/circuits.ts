@@ -14,6 +14,7 @@ export function openCircuits({ timeoutMs = 10_000, resetMs = 60_000 } = {}): {
   const circuits = new Circuits({
     times,
     hasRoom: () => true,
+    namedModels: () => [],
     onChange: () => {},
     publishLimit: () => {},
   });

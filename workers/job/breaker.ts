@@ -1,6 +1,6 @@
 import CircuitBreaker from 'opossum';
 import { Failure } from '../../shared/failures.js';
-import type { EndedCall, Sample } from './call-samples.js';
+import type { Caller, EndedCall, Sample } from './call-samples.js';
 
 /** `closed` lets every call through, `open` none, `half-open` one at a time to probe. */
 export type BreakerState = 'closed' | 'open' | 'half-open';
@@ -75,13 +75,13 @@ export class Breaker {
    * Makes the call, which reports when its reply begins. Throws `provider_unavailable` without a call while the breaker
    * is open or probing, else whatever the call throws.
    */
-  async run<T>(call: (onReply: () => void) => Promise<T>): Promise<T> {
+  async run<T>(call: (onReply: () => void) => Promise<T>, caller: Caller = {}): Promise<T> {
     const { state } = this;
     const isProbe = state === 'half-open';
     if (state === 'open' || (isProbe && this.#isProbing)) throw new Failure('provider_unavailable');
     if (isProbe) this.#isProbing = true;
     try {
-      return await this.#watch(call, isProbe);
+      return await this.#watch(call, { ...caller, isProbe });
     } finally {
       if (isProbe) this.#isProbing = false;
     }
@@ -103,13 +103,17 @@ export class Breaker {
     this.#windows = undefined;
   }
 
-  async #watch<T>(call: (onReply: () => void) => Promise<T>, isProbe: boolean): Promise<T> {
+  async #watch<T>(
+    call: (onReply: () => void) => Promise<T>,
+    known: Pick<EndedCall, keyof Caller | 'isProbe'>,
+  ): Promise<T> {
+    const { isProbe } = known;
     const startedAt = performance.now();
     let isReplying = false;
     const end = (error?: unknown) => {
       const tookMs = performance.now() - startedAt;
       const { samples } = this.#options;
-      const sample = samples.take({ error, isReplying, tookMs });
+      const sample = samples.take({ ...known, error, isReplying, tookMs });
       if (sample === undefined) return;
       if (sample !== 'good' && (isProbe || this.state === 'closed')) this.#reason = samples.reasonOf(error);
       this.#record(sample, isProbe);

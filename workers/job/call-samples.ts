@@ -1,16 +1,27 @@
 import { Failure } from '../../shared/failures.js';
 import { ProviderCallError } from '../providers/error-classification.js';
 import { Cancelled } from './active-jobs.js';
+import type { UserBreaker } from './user-breaker.js';
 
 /** What a call shows of the health of what it called; `down` means that nothing is answered, as the calls before it show as well. */
 export type Sample = 'good' | 'bad' | 'down';
 
+/** Who makes a call. */
+export interface Caller {
+  /** Id of the user who asks; absent in jobs of the release before. */
+  readonly user?: string | undefined;
+  /** Whether the call probes for this user alone. */
+  readonly isUsersProbe?: boolean;
+}
+
 /** How a call ended. */
-export interface EndedCall {
+export interface EndedCall extends Caller {
   /** What it threw, if it did. */
   readonly error?: unknown;
   /** Whether part of a reply had arrived by then. */
   readonly isReplying: boolean;
+  /** Whether it is the one call that a half-open breaker lets through. */
+  readonly isProbe: boolean;
   readonly tookMs: number;
 }
 
@@ -20,28 +31,38 @@ const minTimesUsual = 3;
 const minCallMs = 900;
 /** This many bad samples without a good one between them are enough, whatever came before. */
 const maxBadInRow = 10;
-/** While the usual time is not known, this many ended calls without an answer in between are enough. */
-const maxEndedInRow = 10;
+/** This many calls without an answer in between are enough, where each of them shows little. */
+const maxUnansweredInRow = 10;
 /** The usual time follows the last few dozen calls. */
 const weight = 1 / 20;
 
 /**
- * Samples the calls of one model. Time-outs and retryable errors are bad, and so is a call without a reply that its caller
- * ended after an unusually long time: callers often wait less than the call's own time-out. Rejected requests, our
- * own aborts, rate limits and unusable answers are no samples: they must neither open a breaker nor close one.
+ * Samples the calls of one model. Retryable errors are bad, and so are calls that got no answer in time from the provider,
+ * or from which the callers of several users turned away after an unusually long time: callers often wait less than the
+ * call's own time-out. Those of one user alone concern that user's own breaker. Rejected requests, our own aborts, rate
+ * limits and unusable answers are no samples: they must neither open a breaker nor close one.
  */
 export class CallSamples {
+  readonly #userBreaker: Pick<UserBreaker, 'record' | 'close'>;
   #usualMs: number | undefined;
-  /** Calls that their callers ended since the provider last answered. */
-  #endedInRow = 0;
+  /** Calls without an answer that show little, since the provider last answered. */
+  #unansweredInRow = 0;
   #badInRow = 0;
+  /** When the call began that is the latest of those that were answered. */
+  #answeredSince = 0;
+
+  constructor(userBreaker: Pick<UserBreaker, 'record' | 'close'>) {
+    this.#userBreaker = userBreaker;
+  }
 
   /** The sample of this call; undefined when it shows nothing. */
   take(call: EndedCall): Sample | undefined {
-    if (isEndedByCaller(call.error)) return this.#takeEndedByCaller(call);
-    if (call.error === undefined) return this.#takeAnswer(call.tookMs);
-    if (isProviderFault(call.error)) return this.#takeFault();
-    if (isAnswer(call.error)) this.#endedInRow = 0;
+    const { error } = call;
+    if (isEndedByCaller(error)) return this.#isUnusual(call) ? this.#takeUnanswered(call) : undefined;
+    if (isTimeout(error)) return this.#takeUnanswered(call);
+    if (error === undefined) return this.#takeReply(call.tookMs);
+    if (isProviderFault(error)) return this.#takeFault();
+    if (isAnswer(error)) this.#recordAnswer(call.tookMs);
     return undefined;
   }
 
@@ -50,11 +71,17 @@ export class CallSamples {
     return error instanceof Failure ? error.code : 'timeout';
   }
 
-  #takeAnswer(tookMs: number): Sample {
-    this.#endedInRow = 0;
+  #takeReply(tookMs: number): Sample {
+    this.#recordAnswer(tookMs);
     this.#badInRow = 0;
     this.#usualMs = this.#usualMs === undefined ? tookMs : this.#usualMs + (tookMs - this.#usualMs) * weight;
     return 'good';
+  }
+
+  #recordAnswer(tookMs: number): void {
+    this.#unansweredInRow = 0;
+    this.#answeredSince = Math.max(this.#answeredSince, performance.now() - tookMs);
+    this.#userBreaker.close();
   }
 
   #takeFault(): Sample {
@@ -62,12 +89,22 @@ export class CallSamples {
     return this.#badInRow >= maxBadInRow ? 'down' : 'bad';
   }
 
-  #takeEndedByCaller({ isReplying, tookMs }: EndedCall): Sample | undefined {
-    if (isReplying || tookMs < minCallMs) return undefined;
-    if (this.#usualMs !== undefined)
-      return tookMs > minTimesUsual * this.#usualMs ? this.#takeFault() : undefined;
-    this.#endedInRow += 1;
-    return this.#endedInRow >= maxEndedInRow ? 'down' : undefined;
+  #isUnusual({ isReplying, tookMs }: EndedCall): boolean {
+    return !isReplying && tookMs >= minCallMs && tookMs > minTimesUsual * (this.#usualMs ?? 0);
+  }
+
+  /** A call shows little that was cut before any was answered, or that lasts while later ones are: it may just be long. */
+  #takeUnanswered({ error, isProbe, isUsersProbe = false, user, tookMs }: EndedCall): Sample | undefined {
+    const isCut = isEndedByCaller(error);
+    // A caller without patience says nothing of the provider, which others wait for.
+    if (isProbe) return isCut ? undefined : 'bad';
+    const isLater = performance.now() - tookMs >= this.#answeredSince;
+    const showsMuch = isLater && (!isCut || this.#usualMs !== undefined);
+    const isFailedProbe = isUsersProbe && !isCut;
+    if (!this.#userBreaker.record({ user, weight: showsMuch ? 2 : 1, isFailedProbe })) return undefined;
+    if (showsMuch) return this.#takeFault();
+    this.#unansweredInRow += 1;
+    return this.#unansweredInRow >= maxUnansweredInRow ? 'down' : undefined;
   }
 }
 
@@ -84,10 +121,11 @@ export const isUnreachable = (error: unknown): boolean => callErrorOf(error)?.is
 const callErrorOf = (error: unknown): ProviderCallError | undefined =>
   error instanceof Failure && error.cause instanceof ProviderCallError ? error.cause : undefined;
 
+/** Whether the provider had all the time that there is for a call. */
+const isTimeout = (error: unknown): boolean => error instanceof Failure && error.code === 'provider_timeout';
+
 const isProviderFault = (error: unknown): boolean =>
-  error instanceof Failure &&
-  !concernsAccount(error) &&
-  (error.code === 'provider_timeout' || (error.code === 'provider_error' && error.retryable));
+  error instanceof Failure && !concernsAccount(error) && error.code === 'provider_error' && error.retryable;
 
 /** Whether the provider answered, though not with a reply. */
 const isAnswer = (error: unknown): boolean =>
@@ -101,7 +139,7 @@ const isAnswer = (error: unknown): boolean =>
 export class AccountSamples {
   #badInRow = 0;
 
-  take({ error }: EndedCall): Sample | undefined {
+  take({ error }: Pick<EndedCall, 'error'>): Sample | undefined {
     if (concernsAccount(error)) {
       this.#badInRow += 1;
       return this.#badInRow >= maxBadInRow ? 'down' : 'bad';

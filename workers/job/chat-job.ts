@@ -8,7 +8,7 @@ import { Cancelled } from './active-jobs.js';
 import type { Breaker } from './breaker.js';
 import { isUnreachable } from './call-samples.js';
 import { CallSignal } from './call-signal.js';
-import { type CallKind, type Circuit, NotBegun } from './circuit.js';
+import type { Circuit } from './circuit.js';
 import type { Circuits } from './circuits.js';
 import type { DeltaStream } from './delta-publisher.js';
 import { JobTimes } from './job-times.js';
@@ -20,6 +20,7 @@ import type { PoolMetrics } from './pool-metrics.js';
 import { patienceFor, type RetryBudget, withOneRetry } from './retry.js';
 import type { Slot } from './slots.js';
 import type { StoredResult } from './stored-results.js';
+import { type CallKind, NotBegun } from './waiting-jobs.js';
 
 /** What a chat job works with; all but the last eight are shared by the jobs of a pool. */
 export interface ChatJobDeps {
@@ -163,7 +164,8 @@ async function attemptOnce(circuit: Circuit, attempt: Call, deps: ChatJobDeps): 
   const deadline = startOf(job);
   const patience = nextAttempt && { patienceMs: patienceFor(deadline - (deps.now ?? Date.now)()) };
   try {
-    return await circuit.run({ deadline, stop, slot, ...patience }, kind, (onReply) => {
+    const caller = { deadline, stop, slot, user: job.user, ...patience };
+    return await circuit.run(caller, kind, (onReply) => {
       if (!kind.isRetry && refusesCalls(account))
         throw nextAttempt ? new Failure('provider_unavailable') : new NotBegun();
       times.begin();

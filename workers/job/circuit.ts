@@ -3,26 +3,8 @@ import { Breaker, type BreakerState, type BreakerTimes } from './breaker.js';
 import { CallSamples } from './call-samples.js';
 import { Cooldown, isLimit } from './cooldown.js';
 import type { Slot } from './slots.js';
-
-/** Why a job that has made no call goes back to its queue: another worker may make it. */
-export class NotBegun extends Error {
-  override readonly name = 'NotBegun';
-}
-
-/** A job that wants to call a model. */
-export interface CallingJob {
-  /** When whoever asked stops waiting, in milliseconds since the epoch. */
-  readonly deadline: number;
-  /** How long it waits at most for a model that is limited, in milliseconds; absent means until the deadline. */
-  readonly patienceMs?: number;
-  /** Ends the job's wait. */
-  readonly stop: AbortSignal;
-  readonly slot: Slot;
-}
-
-export interface CallKind {
-  readonly isRetry: boolean;
-}
+import { type DescribedBreaker, UserBreaker } from './user-breaker.js';
+import { type CallingJob, type CallKind, NotBegun, WaitingJobs } from './waiting-jobs.js';
 
 export interface CircuitOptions {
   /** Of the breaker. */
@@ -31,62 +13,76 @@ export interface CircuitOptions {
   now?: () => number;
   /** Whether one more job may wait here for its model. */
   hasRoom: () => boolean;
-  /** Called when the breaker or the cooldown has changed. */
-  onChange: (breaker?: BreakerState) => void;
+  /** Called when the breaker, of all or of this user, or the cooldown has changed. */
+  onChange: (breaker?: BreakerState, user?: string) => void;
   /** Called with the length of a cooldown that a 429 to this pool began or extended, in milliseconds. */
   publishLimit: (cooldownMs: number) => void;
 }
 
-interface Waiter extends CallingJob, CallKind {
-  begin(): void;
-  reject(reason: unknown): void;
-}
-
+/** For this many pauses of its breaker a model that is not called is remembered as one that fails. */
+const keptResets = 10;
 /** A job that does not wait until its deadline waits no longer than this for a probe, which may fail, in milliseconds. */
 const probePatienceMs = 500;
 /** After a cooldown the second call may begin once the first has gone this long without a 429. */
 const trialMs = 1000;
 
 /**
- * Decides when the calls of one model may begin: holds its breaker and its cooldown. While either forbids calls, jobs wait here in
+ * Decides when the calls of one model may begin: holds its breakers and its cooldown. While one of them forbids calls, jobs wait here in
  * order, their slots parked; a job whose deadline comes first is refused at once, and all are when a probe fails. Afterwards
  * calls begin one at a time: until one is answered when the breaker was open, until one is not limited after a cooldown.
  */
 export class Circuit {
   readonly #options: CircuitOptions;
   readonly #breaker: Breaker;
+  readonly #userBreaker: UserBreaker;
   readonly #cooldown: Cooldown;
-  readonly #waiters = new Set<Waiter>();
-  /** The slots of the jobs that call, or are about to. */
-  readonly #calling = new Set<Slot>();
+  readonly #waiting: WaitingJobs;
+  /** The jobs that call, or are about to. */
+  readonly #calling = new Set<CallingJob>();
   #wasCoolingDown = false;
   /** The slot of the job whose call is the one at a time. */
   #trial: Slot | undefined;
+  /** The slot of the job whose call is the one at a time of the user that a breaker refuses. */
+  #userProbe: Slot | undefined;
+  /** Who made the last call. */
+  #lastCaller: string | undefined;
+  #lastUsedAt = performance.now();
   #isClosing = false;
 
   constructor(options: CircuitOptions) {
     const { times, publishLimit } = options;
     this.#options = options;
+    this.#userBreaker = new UserBreaker({
+      resetMs: () => times().resetMs,
+      onChange: (state, user) => this.#onChange(state, user),
+    });
     this.#breaker = new Breaker({
       times,
-      samples: new CallSamples(),
+      samples: new CallSamples(this.#userBreaker),
       onChange: (state) => this.#onChange(state),
     });
     this.#cooldown = new Cooldown({ onChange: () => this.#onChange(), publishLimit });
+    this.#waiting = new WaitingJobs({
+      now: () => this.#now(),
+      patienceOf: (job) => this.#patienceOf(job),
+      refusal: (job) => this.#refusal(job),
+    });
   }
 
-  get breaker(): Pick<Breaker, 'state' | 'nextProbeMs' | 'reason'> {
-    return this.#breaker;
+  /** That of all users; while it is closed, that of one. */
+  get breaker(): DescribedBreaker {
+    return this.#breaker.state === 'closed' ? this.#userBreaker : this.#breaker;
   }
 
   get cooldown(): Pick<Cooldown, 'leftMs' | 'extend'> {
     return this.#cooldown;
   }
 
-  /** Whether it can be dropped: only the memory of good calls would be lost. */
+  /** Whether it can be dropped: only the memory of good calls would be lost, or of a model that is not called any more. */
   get isIdle(): boolean {
-    const isBusy = this.#calling.size > 0 || this.#waiters.size > 0;
-    return !isBusy && this.#breaker.state === 'closed' && this.#cooldown.leftMs === 0;
+    if (this.#calling.size > 0) return false;
+    if (performance.now() - this.#lastUsedAt > keptResets * this.#options.times().resetMs) return true;
+    return this.breaker.state === 'closed' && this.#cooldown.leftMs === 0;
   }
 
   /**
@@ -94,22 +90,23 @@ export class Circuit {
    * begin in time, or whatever the call throws.
    */
   async run<T>(job: CallingJob, kind: CallKind, call: (onReply: () => void) => Promise<T>): Promise<T> {
-    if (kind.isRetry && this.#breaker.state !== 'closed') throw new Failure('provider_unavailable');
-    const { slot } = job;
-    this.#calling.add(slot);
+    const { slot, user } = job;
+    if (kind.isRetry && this.#stateFor(user) !== 'closed') throw new Failure('provider_unavailable');
+    this.#lastUsedAt = performance.now();
+    this.#calling.add(job);
     try {
       do {
         await this.#whenCallsMayBegin(job, kind);
         await slot.take();
         // Calls may be forbidden again by the time the job has a slot.
-      } while (this.#blockedMs > 0);
+      } while (this.#blockedMs(user) > 0);
       job.stop.throwIfAborted();
-      return await this.#watch(slot, () =>
-        this.#breaker.run((onReply) => this.#cooldown.watch(() => call(onReply), kind)),
-      );
+      const watched = (onReply: () => void) => this.#cooldown.watch(() => call(onReply), kind);
+      const caller = { user, isUsersProbe: this.#userProbe === slot };
+      return await this.#watch(slot, () => this.#breaker.run(watched, caller));
     } finally {
-      this.#calling.delete(slot);
-      if (this.#trial === slot) this.#trial = undefined;
+      this.#calling.delete(job);
+      this.#endTrial(slot);
       this.#wake();
     }
   }
@@ -117,23 +114,31 @@ export class Circuit {
   /** Has the waiting jobs go back to their queue, except for retries: their first calls were made here. */
   close(): void {
     this.#isClosing = true;
-    for (const waiter of [...this.#waiters]) if (!waiter.isRetry) waiter.reject(new NotBegun());
+    for (const waiter of this.#waiting.all) if (!waiter.isRetry) waiter.reject(new NotBegun());
   }
 
   /** Holds the breaker closed until it is called without a state. */
   force(state: 'closed' | undefined): void {
     this.#breaker.force(state);
+    this.#userBreaker.holdClosed(state !== undefined);
   }
 
-  /** Ends its timers; to be called once no job is left. */
+  /** Ends its timers. */
   dispose(): void {
     this.#cooldown.dispose();
     this.#breaker.dispose();
+    this.#userBreaker.dispose();
   }
 
-  /** How long no call may begin, in milliseconds; 0 when calls may. */
-  get #blockedMs(): number {
-    return this.#breaker.state === 'open' ? this.#breaker.nextProbeMs : this.#cooldown.leftMs;
+  /** As the breakers have it for this user. */
+  #stateFor(user: string | undefined): BreakerState {
+    const { state } = this.#breaker;
+    return state === 'closed' ? this.#userBreaker.stateFor(user) : state;
+  }
+
+  /** How long no call of this user may begin, in milliseconds; 0 when calls may. */
+  #blockedMs(user: string | undefined): number {
+    return this.#stateFor(user) === 'open' ? this.breaker.nextProbeMs : this.#cooldown.leftMs;
   }
 
   #now(): number {
@@ -166,82 +171,81 @@ export class Circuit {
   }
 
   async #whenCallsMayBegin(job: CallingJob, kind: CallKind): Promise<void> {
-    if (this.#trial === job.slot) this.#trial = undefined;
-    if (this.#waiters.size === 0 && this.#admits(job.slot)) return;
+    this.#endTrial(job.slot);
+    if (!this.#isBehind(job) && this.#admits(job)) return;
     if (this.#isClosing && !kind.isRetry) throw new NotBegun();
     this.#throwIfTooLate(job);
-    if (!kind.isRetry && !this.#options.hasRoom()) throw this.#refusal();
+    if (!kind.isRetry && !this.#options.hasRoom()) throw this.#refusal(job);
     job.slot.park();
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiter: Waiter = { ...job, ...kind, begin: resolve, reject };
-    const onStop = () => reject(job.stop.reason);
-    const leftMs = job.deadline - this.#now();
-    const patienceMs = this.#patienceOf(job);
-    const refuse = () => reject(patienceMs < leftMs ? this.#refusal() : new Failure('timeout'));
-    const timer = setTimeout(refuse, Math.min(patienceMs, leftMs));
-    this.#waiters.add(waiter);
-    job.stop.addEventListener('abort', onStop);
-    if (job.stop.aborted) onStop();
-    try {
-      await promise;
-    } finally {
-      clearTimeout(timer);
-      job.stop.removeEventListener('abort', onStop);
-      this.#waiters.delete(waiter);
-    }
+    await this.#waiting.wait(job, kind);
   }
 
-  /** Whether a call may begin now; records it as the trial when it begins alone. */
-  #admits(slot: Slot): boolean {
-    if (this.#blockedMs > 0 || (this.#isOneAtATime && this.#trial !== undefined)) return false;
+  /** Whether others wait before it; what one user alone waits for delays nobody else. */
+  #isBehind({ user }: CallingJob): boolean {
+    return this.#waiting.all.some(
+      (other) => other.user === user || this.#userBreaker.stateFor(other.user) === 'closed',
+    );
+  }
+
+  /** Whether a call may begin now; records it as the one at a time when it begins alone. */
+  #admits({ slot, user }: CallingJob): boolean {
+    if (this.#blockedMs(user) > 0 || (this.#isOneAtATime && this.#trial !== undefined)) return false;
+    const isUsersProbe = this.#userBreaker.stateFor(user) === 'half-open';
+    if (isUsersProbe && this.#userProbe !== undefined) return false;
+    if (isUsersProbe) this.#userProbe = slot;
     if (this.#isOneAtATime) this.#trial = slot;
+    this.#lastCaller = user;
     return true;
   }
 
+  #endTrial(slot: Slot): void {
+    if (this.#trial === slot) this.#trial = undefined;
+    if (this.#userProbe === slot) this.#userProbe = undefined;
+  }
+
   #throwIfTooLate(job: CallingJob): void {
-    const blockedMs = this.#blockedMs;
+    const blockedMs = this.#blockedMs(job.user);
     const isTooLong = blockedMs > this.#patienceOf(job) || this.#now() + blockedMs >= job.deadline;
-    if (blockedMs > 0 && isTooLong) throw this.#refusal();
+    if (blockedMs > 0 && isTooLong) throw this.#refusal(job);
   }
 
-  #patienceOf({ patienceMs }: CallingJob): number {
+  #patienceOf({ patienceMs, user }: CallingJob): number {
     if (patienceMs === undefined) return Number.POSITIVE_INFINITY;
-    return this.#breaker.state === 'closed' ? patienceMs : Math.min(patienceMs, probePatienceMs);
+    return this.#stateFor(user) === 'closed' ? patienceMs : Math.min(patienceMs, probePatienceMs);
   }
 
-  #refusal(): Failure {
-    const isLimited = this.#breaker.state === 'closed';
+  #refusal({ user }: CallingJob): Failure {
+    const isLimited = this.#stateFor(user) === 'closed';
     return new Failure(isLimited ? 'provider_rate_limited' : 'provider_unavailable', {
-      retryAfterMs: this.#blockedMs || trialMs,
+      retryAfterMs: this.#blockedMs(user) || trialMs,
     });
   }
 
-  #onChange(state?: BreakerState): void {
+  #onChange(state?: BreakerState, user?: string): void {
     if (this.#cooldown.leftMs > 0) this.#wasCoolingDown = true;
-    if (state === 'open') this.#refuseWaiters();
+    if (state === 'open') this.#refuseWaiters(user);
     this.#wake();
-    this.#options.onChange(state);
+    this.#options.onChange(state, user);
   }
 
   /** The waiting jobs have waited for the probe that has failed. Running calls may hang for long: their slots are parked. */
-  #refuseWaiters(): void {
-    for (const waiter of [...this.#waiters]) waiter.reject(this.#refusal());
-    for (const slot of this.#calling) slot.park();
+  #refuseWaiters(user: string | undefined): void {
+    const concerns = (job: CallingJob) => user === undefined || job.user === user;
+    for (const waiter of this.#waiting.all) if (concerns(waiter)) waiter.reject(this.#refusal(waiter));
+    for (const job of this.#calling) if (concerns(job)) job.slot.park();
   }
 
-  /** Lets the calls begin that may, and refuses those that cannot in time. */
+  /** Lets the calls begin that may, and refuses those that cannot in time. A user who has probed comes after others. */
   #wake(): void {
-    for (const waiter of [...this.#waiters]) {
+    const wasLast = ({ user }: CallingJob) =>
+      Number(this.#breaker.state === 'half-open' && user === this.#lastCaller);
+    for (const waiter of this.#waiting.all.toSorted((a, b) => wasLast(a) - wasLast(b))) {
       try {
         this.#throwIfTooLate(waiter);
+        if (this.#admits(waiter)) waiter.begin();
       } catch (reason) {
         waiter.reject(reason);
-        this.#waiters.delete(waiter);
-        continue;
       }
-      if (!this.#admits(waiter.slot)) continue;
-      this.#waiters.delete(waiter);
-      waiter.begin();
     }
   }
 }

@@ -3,16 +3,20 @@ import type { BreakerState } from './breaker.js';
 import { Circuit, type CircuitOptions } from './circuit.js';
 
 interface CircuitsOptions extends Omit<CircuitOptions, 'onChange' | 'publishLimit'> {
-  onChange: (model: string, breaker?: BreakerState) => void;
+  onChange: (model: string, breaker?: BreakerState, user?: string) => void;
   publishLimit: (model: string, cooldownMs: number) => void;
+  /** The model by default, and what callers may name besides, with patterns among them. */
+  namedModels: () => readonly string[];
 }
 
-/** Models with a circuit of their own at most: callers choose the names. */
+/** Models that operators name, and that so have a circuit of their own always: the one by default and 64 more. */
+const maxNamed = 65;
+/** Other models with a circuit of their own at most: callers choose the names. */
 const maxModels = 32;
-/** The name of the circuit that the others share; no model's name is empty. */
+/** The name of the circuit that the others share, which never forbids a call; no model's name is empty. */
 const shared = '';
 
-/** The circuits of a pool's models. An idle circuit makes room for another model's. */
+/** The circuits of a pool's models. An idle circuit makes room for another model's, unless operators name its model. */
 export class Circuits {
   readonly #options: CircuitsOptions;
   /** By model, in order of last use. */
@@ -26,7 +30,7 @@ export class Circuits {
 
   /** The circuit of this model. */
   of(model: string): Circuit {
-    const name = this.#circuits.has(model) || this.#makeRoom() ? model : shared;
+    const name = this.#circuits.has(model) || this.#makeRoomFor(model) ? model : shared;
     const circuit = this.#circuits.get(name) ?? this.#open(name);
     this.#circuits.delete(name);
     this.#circuits.set(name, circuit);
@@ -49,8 +53,9 @@ export class Circuits {
     return [...this.#circuits].flatMap(([model, { breaker, cooldown }]): ModelBreaker[] => {
       if (model === shared) return [];
       const nextProbeMs = Math.ceil(breaker.nextProbeMs || cooldown.leftMs);
-      const { state, reason } = breaker;
-      if (state !== 'closed') return [{ model, state, nextProbeMs, ...(reason && { reason }) }];
+      const { state, reason, user } = breaker;
+      if (state !== 'closed')
+        return [{ model, state, nextProbeMs, ...(reason && { reason }), ...(user && { user }) }];
       return nextProbeMs > 0
         ? [{ model, state: 'limited', nextProbeMs, reason: 'provider_rate_limited' }]
         : [];
@@ -60,7 +65,7 @@ export class Circuits {
   /** Holds the breakers of all models closed, also of those to come, until it is called without a state. */
   force(state: 'closed' | undefined): void {
     this.#forced = state;
-    for (const circuit of this.#all()) circuit.force(state);
+    for (const [model, circuit] of this.#circuits) if (model !== shared) circuit.force(state);
   }
 
   /** Has the jobs that wait for their models go back to their queue. */
@@ -78,23 +83,32 @@ export class Circuits {
     return [...this.#circuits.values()];
   }
 
-  #makeRoom(): boolean {
-    const own = [...this.#circuits.keys()].filter((model) => model !== shared);
-    if (own.length < maxModels) return true;
-    const idle = own.find((model) => this.#circuits.get(model)?.isIdle);
+  #makeRoomFor(model: string): boolean {
+    const named = this.#namedModels();
+    if (named.has(model)) return true;
+    const others = [...this.#circuits.keys()].filter((other) => other !== shared && !named.has(other));
+    if (others.length < maxModels) return true;
+    const idle = others.find((other) => this.#circuits.get(other)?.isIdle);
     if (idle === undefined) return false;
     this.#circuits.get(idle)?.dispose();
     return this.#circuits.delete(idle);
   }
 
+  #namedModels(): ReadonlySet<string> {
+    const literal = this.#options.namedModels().filter((name) => !name.includes('*'));
+    return new Set(literal.slice(0, maxNamed));
+  }
+
   #open(model: string): Circuit {
-    const { onChange, publishLimit, ...options } = this.#options;
+    const { onChange, publishLimit, namedModels: _, ...options } = this.#options;
     const circuit = new Circuit({
       ...options,
-      onChange: (breaker) => onChange(model, breaker),
+      onChange: (breaker, user) => onChange(model, breaker, user),
       publishLimit: (cooldownMs) => publishLimit(model, cooldownMs),
     });
-    circuit.force(this.#forced);
+    // What fails, or is limited, of the models without a circuit of their own says nothing of the others.
+    if (model === shared) circuit.dispose();
+    circuit.force(model === shared ? 'closed' : this.#forced);
     if (this.#isClosing) circuit.close();
     return circuit;
   }

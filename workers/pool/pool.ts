@@ -157,8 +157,12 @@ export class Pool {
       times: () => this.#breakerTimes,
       now: this.#deps.store.now,
       hasRoom: () => this.#slots.parked < maxParked,
-      onChange: (model, state) => {
-        if (state !== undefined) this.#recordBreaker(state, model);
+      namedModels: () => {
+        const { model, models = [] } = this.#deps.settings.current;
+        return model === undefined ? models : [model, ...models];
+      },
+      onChange: (model, state, user) => {
+        if (state !== undefined) this.#recordBreaker(state, { model, user });
         this.#heartbeat.publish();
       },
       publishLimit: (model, cooldownMs) => this.#publishLimit(model, cooldownMs),
@@ -170,8 +174,8 @@ export class Pool {
     return { timeoutMs, resetMs: breakerResetMs };
   }
 
-  #recordBreaker(breaker: BreakerState, model?: string): void {
-    this.#deps.log.warn({ breaker, model }, 'breaker changed');
+  #recordBreaker(breaker: BreakerState, concerned: { model?: string; user?: string | undefined } = {}): void {
+    this.#deps.log.warn({ breaker, ...concerned }, 'breaker changed');
     this.#metrics.recordBreaker(breaker);
   }
 

@@ -100,7 +100,7 @@ export class PoolRegistry {
 
   /**
    * Throws unless a new job would be done in time, or begun in time if it is a stream:
-   * - `provider_unavailable` when no live worker would take it or call its model, or operators drain the provider. Pools that
+   * - `provider_unavailable` when no live worker would take it or call its model for this user, or operators drain the provider. Pools that
    *   operators have paused count as if they went on now: nobody knows when they will;
    * - `invalid_request` when no pool may call the model it names, or has a default one if it names none;
    * - `overloaded` when the wait estimated from the backlog is longer than `timeoutMs`. Asynchronous jobs come after all others,
@@ -108,10 +108,10 @@ export class PoolRegistry {
    * - `provider_rate_limited` when it is only so because every pool holds the model back for its provider's limits.
    */
   admit(owner: JobOwner, { timeoutMs, model, isStream }: JobRequirements): void {
-    const { provider, isAsync } = owner;
+    const { provider, user, isAsync } = owner;
     const { intake, ...limits } = this.settings.of(provider);
     if (intake === 'draining') throw new Failure('provider_unavailable', { provider });
-    const live = this.#livePools(provider, model);
+    const live = this.#livePools(provider, model, user);
     if (live.length === 0 && this.#now() - this.#since < heartbeatTtlMs) return;
     const able = poolsFor(model, { provider, live });
     const own = this.#outstanding.of(provider);
@@ -155,9 +155,10 @@ export class PoolRegistry {
     return this.#now() - heardAt > abandonedAfterMs;
   }
 
-  #livePools(provider: ProviderId, model: string | undefined): LivePool[] {
+  /** As they are for this user, whom alone a breaker may refuse. */
+  #livePools(provider: ProviderId, model: string | undefined, user?: string): LivePool[] {
     return [...this.#workersOf(provider).values()].map(({ heartbeat, at }) =>
-      toLivePool(heartbeat, { model, ageMs: this.#now() - at }),
+      toLivePool(heartbeat, { model, user, ageMs: this.#now() - at }),
     );
   }
 
@@ -197,10 +198,11 @@ function serves(heartbeat: PoolHeartbeat, model: string | undefined): boolean {
 
 function toLivePool(
   heartbeat: PoolHeartbeat,
-  { model, ageMs }: { model: string | undefined; ageMs: number },
+  { model, user, ageMs }: { model: string | undefined; user: string | undefined; ageMs: number },
 ): LivePool {
   const called = model ?? heartbeat.defaultModel;
-  const breaker = heartbeat.breakers?.find((each) => each.model !== null && each.model === called);
+  const breaker = heartbeat.breakers?.find((each) => each.model === called && called !== undefined);
+  const isOpen = breaker?.state === 'open' && (breaker.user === undefined || breaker.user === user);
   const leftMs = (ms = 0) => Math.max(0, ms - ageMs);
   return {
     ...heartbeat,
@@ -208,7 +210,7 @@ function toLivePool(
       leftMs(heartbeat.heldForMs),
       breaker?.state === 'limited' ? leftMs(breaker.nextProbeMs) : 0,
     ),
-    openForMs: breaker?.state === 'open' ? leftMs(breaker.nextProbeMs) : 0,
+    openForMs: isOpen ? leftMs(breaker.nextProbeMs) : 0,
   };
 }
 

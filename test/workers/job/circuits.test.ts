@@ -1,12 +1,15 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import { NotBegun } from '../../../workers/job/circuit.js';
+import { Cancelled } from '../../../workers/job/active-jobs.js';
 import { Circuits } from '../../../workers/job/circuits.js';
 import { Slots } from '../../../workers/job/slots.js';
+import { NotBegun } from '../../../workers/job/waiting-jobs.js';
 
 let circuits: Circuits;
 let slots: Slots;
 let hasRoom: boolean;
+/** What callers may name, with the model by default first. */
+const namedModels = ['default', 'literal', 'pattern-*', ...Array.from({ length: 100 }, (_, n) => `m-${n}`)];
 
 beforeEach(() => {
   hasRoom = true;
@@ -14,6 +17,7 @@ beforeEach(() => {
   circuits = new Circuits({
     times: () => ({ timeoutMs: 1000, resetMs: 100 }),
     hasRoom: () => hasRoom,
+    namedModels: () => namedModels,
     onChange: () => {},
     publishLimit: () => {},
   });
@@ -26,22 +30,26 @@ interface JobOptions {
   addedAt?: number;
   isRetry?: boolean;
   stop?: AbortSignal;
+  user?: string;
 }
 
 /** A job that calls the model and ends its call when the test says so. */
-function start({ model = 'm', inMs = 60_000, addedAt = 0, isRetry = false, stop }: JobOptions = {}) {
+function start({ model = 'm', inMs = 60_000, addedAt = 0, isRetry = false, stop, user }: JobOptions = {}) {
   const slot = slots.open({ priority: 0, addedAt });
   const begun = Promise.withResolvers<void>();
   const call = Promise.withResolvers<string>();
+  call.promise.catch(() => undefined);
   const caller = {
     deadline: Date.now() + inMs,
     stop: stop ?? new AbortController().signal,
     slot,
+    user,
   };
   const job = {
     isBegun: false,
     begun: begun.promise,
     answer: () => call.resolve('done'),
+    cut: () => call.reject(new Cancelled()),
     fail: (code: 'provider_error' | 'provider_rate_limited', retryAfterMs = 0) =>
       call.reject(new Failure(code, { retryAfterMs })),
     ended: slot
@@ -67,7 +75,7 @@ async function limit(model = 'm', retryAfterMs = 300): Promise<void> {
 
 async function open(model = 'm'): Promise<void> {
   for (let n = 0; n < 5; n += 1) {
-    const job = start({ model });
+    const job = start({ model, inMs: 50 });
     job.fail('provider_error');
     await job.ended;
   }
@@ -196,14 +204,190 @@ describe('a model whose breaker is open', () => {
   });
 });
 
+describe("one user's calls without an answer in time", () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  interface CutCalls {
+    user?: string;
+    count?: number;
+    afterMs?: number;
+    reason?: Error;
+    model?: string;
+  }
+  /** Calls at the same time, each of which ends with the reason after this long; gives how they ended. */
+  async function end({ user, count = 1, afterMs = 1000, reason = new Cancelled(), model = 'm' }: CutCalls) {
+    const calls = Array.from({ length: count }, () => {
+      const caller = {
+        ...{ deadline: Date.now() + 60_000, stop: new AbortController().signal, user },
+        slot: { take: async () => {}, park: () => {}, close: () => {} },
+      };
+      return circuits
+        .of(model)
+        .run(
+          caller,
+          { isRetry: false },
+          () => new Promise((_, fail) => setTimeout(() => fail(reason), afterMs)),
+        )
+        .catch((error) => error);
+    });
+    await vi.advanceTimersByTimeAsync(afterMs);
+    return Promise.all(calls);
+  }
+  const answer = async (user: string, afterMs = 0) => {
+    const job = start({ user, inMs: 1000 });
+    await vi.advanceTimersByTimeAsync(afterMs);
+    job.answer();
+    await vi.advanceTimersByTimeAsync(0);
+    return job.ended;
+  };
+  const timeout = new Failure('provider_timeout');
+  const unavailable = { code: 'provider_unavailable' };
+
+  it.each([
+    ['cut by the user', { count: 10, reason: new Cancelled() }],
+    ['that the provider did not answer in time', { count: 5, reason: timeout }],
+  ])('refuse that user alone, when %s', async (_, calls) => {
+    await end({ user: 'M', ...calls });
+    expect(circuits.describe()).toEqual([
+      { model: 'm', state: 'open', nextProbeMs: 100, reason: 'timeout', user: 'M' },
+    ]);
+    expect(await start({ user: 'M', inMs: 50 }).ended).toMatchObject(unavailable);
+    expect(await start({ user: 'M', isRetry: true }).ended).toMatchObject(unavailable);
+    expect(await answer('V')).toBe('done');
+  });
+
+  it('leave room for calls of others that begin at once, whatever waits for its probe', async () => {
+    await end({ user: 'M', count: 10 });
+    const probes = [start({ user: 'M' }), start({ user: 'M' })];
+    await vi.advanceTimersByTimeAsync(100);
+    expect(probes.map(({ isBegun }) => isBegun)).toEqual([true, false]);
+    const others = [start({ user: 'V' }), start({ user: 'W' })];
+    await vi.advanceTimersByTimeAsync(0);
+    for (const job of [...others, ...probes]) job.answer();
+    expect(await Promise.all(others.map(({ ended }) => ended))).toEqual(['done', 'done']);
+  });
+
+  it('count no more once the model has answered another', async () => {
+    await end({ user: 'M', count: 10 });
+    await answer('V');
+    expect(circuits.worstState).toBe('closed');
+    expect(await answer('M')).toBe('done');
+  });
+
+  it('keep the breaker half-open when they are the probe, unless the provider ends it', async () => {
+    await end({ user: 'M', count: 10 });
+    await vi.advanceTimersByTimeAsync(100);
+    await end({ user: 'M' });
+    expect(circuits.describe()).toMatchObject([{ state: 'half-open', user: 'M' }]);
+    await end({ user: 'M', reason: timeout });
+    expect(circuits.describe()).toMatchObject([{ state: 'open', user: 'M' }]);
+  });
+
+  it('close the model for nobody when each is followed by an answer', async () => {
+    await answer('V', 10);
+    for (let n = 0; n < 20; n += 1) {
+      const user = `long-${n % 5}`;
+      await end({ user, afterMs: 5000, reason: timeout });
+      expect(await answer('V', 10)).toBe('done');
+    }
+    expect(circuits.describe()).toEqual([]);
+  });
+
+  it('close it for nobody when a call that began later was answered', async () => {
+    const long = Promise.all(
+      ['a', 'b', 'c', 'd', 'e', 'f'].map((user) => end({ user, afterMs: 5000, reason: timeout })),
+    );
+    await vi.advanceTimersByTimeAsync(0);
+    await answer('V', 10);
+    await vi.advanceTimersByTimeAsync(5000);
+    await long;
+    expect(circuits.describe()).toEqual([]);
+  });
+
+  it('close the model for all when several users have none', async () => {
+    for (let n = 0; n < 6; n += 1) await end({ user: `user-${n % 3}`, reason: timeout });
+    expect(circuits.describe()).toMatchObject([{ state: 'open', reason: 'provider_timeout' }]);
+    expect(await start({ user: 'V', inMs: 50 }).ended).toMatchObject(unavailable);
+  });
+
+  it('have another user probe next, whoever waits for longer', async () => {
+    for (let n = 0; n < 6; n += 1) await end({ user: `user-${n % 3}`, reason: timeout });
+    await vi.advanceTimersByTimeAsync(100);
+    const ends = [start({ user: 'M', inMs: 1000 }), start({ user: 'M' }), start({ user: 'V' })];
+    const [first, second, other] = ends;
+    await vi.advanceTimersByTimeAsync(0);
+    expect(ends.map(({ isBegun }) => isBegun)).toEqual([true, false, false]);
+    first?.cut();
+    await first?.ended;
+    await vi.advanceTimersByTimeAsync(0);
+    expect(ends.map(({ isBegun }) => isBegun)).toEqual([true, false, true]);
+    other?.answer();
+    await vi.advanceTimersByTimeAsync(0);
+    second?.answer();
+    expect(await second?.ended).toBe('done');
+  });
+
+  it("do not add to another user's few", async () => {
+    await end({ user: 'V', reason: timeout });
+    await end({ user: 'M', count: 20, reason: timeout });
+    await end({ user: 'V', reason: timeout });
+    expect(await answer('V')).toBe('done');
+  });
+
+  it('count for nothing while operators hold the breaker closed', async () => {
+    circuits.force('closed');
+    await end({ user: 'M', count: 20 });
+    expect(await answer('M')).toBe('done');
+  });
+});
+
 describe('of', () => {
+  /** As many as there are circuits for models that callers name freely. */
+  const limitOthers = () => {
+    for (let n = 0; n < 31; n += 1) circuits.of(`limited-${n}`).cooldown.extend(10_000);
+  };
+
   it('gives 32 models a circuit of their own, for which idle ones make room, and the others one together', async () => {
     for (let n = 0; n < 100; n += 1) circuits.of(`idle-${n}`);
     await open('failing');
-    for (let n = 0; n < 31; n += 1) circuits.of(`limited-${n}`).cooldown.extend(10_000);
+    limitOthers();
     expect(circuits.of('one')).toBe(circuits.of('two'));
     expect(circuits.describe()).toHaveLength(32);
     expect(circuits.of('failing').breaker.state).not.toBe('closed');
+  });
+
+  it('gives the model by default and 64 literal names one whatever the others do, and keeps it', async () => {
+    await open('failing');
+    limitOthers();
+    const own = circuits.of('default');
+    expect(circuits.of('literal')).not.toBe(circuits.of('other'));
+    expect(circuits.of('m-62')).not.toBe(circuits.of('other'));
+    expect(circuits.of('m-63')).toBe(circuits.of('other'));
+    for (let n = 0; n < 100; n += 1) circuits.of(`idle-${n}`);
+    expect(circuits.of('default')).toBe(own);
+  });
+
+  it('has one that was not called for ten resets make room, though its breaker is not closed', async () => {
+    vi.useFakeTimers();
+    for (let n = 0; n < 32; n += 1) await open(`failing-${n}`);
+    expect(circuits.of('one')).toBe(circuits.of('two'));
+    await vi.advanceTimersByTimeAsync(900);
+    await open('failing-0');
+    await vi.advanceTimersByTimeAsync(200);
+    expect(circuits.of('one')).not.toBe(circuits.of('two'));
+    expect(circuits.describe().map(({ model }) => model)).toContain('failing-0');
+    vi.useRealTimers();
+  });
+
+  it('forbids no call of what the others share', async () => {
+    await open('failing');
+    limitOthers();
+    await open('one');
+    await limit('one', 5000);
+    const job = start({ model: 'two', inMs: 50 });
+    job.answer();
+    expect(await job.ended).toBe('done');
   });
 });
 

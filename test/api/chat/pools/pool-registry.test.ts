@@ -206,6 +206,18 @@ describe('admit', () => {
     expect(verdict({ model: 'm' })).toBe('admitted');
   });
 
+  it('refuses the one user whom alone a breaker refuses, and nobody else', () => {
+    heartbeat({
+      breakers: [{ model: 'm', state: 'open', nextProbeMs: 2000, user: 'me' }],
+      defaultModel: 'm',
+    });
+    expect(verdict({ user: 'me' })).toBe('provider_unavailable');
+    expect(verdict({ user: 'me', model: '' })).toBe('provider_unavailable');
+    expect(verdict({ user: 'other' })).toBe('admitted');
+    nowMs += 2000;
+    expect(verdict({ user: 'me' })).toBe('admitted');
+  });
+
   it('refuses a model that is limited beyond the deadline, and no other', () => {
     heartbeat({ breakers: [{ model: 'm', state: 'limited', nextProbeMs: 3000 }] });
     expect(verdict({ model: 'm', timeoutMs: 2000 })).toBe('provider_rate_limited');

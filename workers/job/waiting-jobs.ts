@@ -1,0 +1,79 @@
+import { Failure } from '../../shared/failures.js';
+import type { Slot } from './slots.js';
+
+/** Why a job that has made no call goes back to its queue: another worker may make it. */
+export class NotBegun extends Error {
+  override readonly name = 'NotBegun';
+}
+
+/** A job that wants to call a model. */
+export interface CallingJob {
+  /** When whoever asked stops waiting, in milliseconds since the epoch. */
+  readonly deadline: number;
+  /** How long it waits at most for a model that is limited, in milliseconds; absent means until the deadline. */
+  readonly patienceMs?: number;
+  /** Ends the job's wait. */
+  readonly stop: AbortSignal;
+  readonly slot: Slot;
+  /** Id of the user who asks; absent in jobs of the release before. */
+  readonly user?: string | undefined;
+}
+
+export interface CallKind {
+  readonly isRetry: boolean;
+}
+
+/** A job whose wait either ends. */
+export interface Waiter extends CallingJob, CallKind {
+  begin(): void;
+  reject(reason: unknown): void;
+}
+
+interface WaitingJobsOptions {
+  /** The clock of the deadlines, in milliseconds since the epoch. */
+  now: () => number;
+  /** How long the job waits at most, in milliseconds. */
+  patienceOf: (job: CallingJob) => number;
+  /** Why a job cannot wait for longer, although its deadline has not come. */
+  refusal: (job: CallingJob) => Failure;
+}
+
+/** The jobs that wait for one model, in order. */
+export class WaitingJobs {
+  readonly #options: WaitingJobsOptions;
+  readonly #waiters = new Set<Waiter>();
+
+  constructor(options: WaitingJobsOptions) {
+    this.#options = options;
+  }
+
+  get all(): Waiter[] {
+    return [...this.#waiters];
+  }
+
+  /** Resolves once the job may begin; rejects with why it may not, with `timeout`, or with the reason of its signal. */
+  async wait(job: CallingJob, kind: CallKind): Promise<void> {
+    const { now, patienceOf, refusal } = this.#options;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const waiter: Waiter = {
+      ...job,
+      ...kind,
+      begin: () => this.#waiters.delete(waiter) && resolve(),
+      reject: (reason) => this.#waiters.delete(waiter) && reject(reason),
+    };
+    const onStop = () => waiter.reject(job.stop.reason);
+    const leftMs = job.deadline - now();
+    const patienceMs = patienceOf(job);
+    const refuse = () => waiter.reject(patienceMs < leftMs ? refusal(job) : new Failure('timeout'));
+    const timer = setTimeout(refuse, Math.min(patienceMs, leftMs));
+    this.#waiters.add(waiter);
+    job.stop.addEventListener('abort', onStop);
+    if (job.stop.aborted) onStop();
+    try {
+      await promise;
+    } finally {
+      clearTimeout(timer);
+      job.stop.removeEventListener('abort', onStop);
+    }
+  }
+}
