@@ -91,8 +91,6 @@ fault(
       expect(end).toEqual({ begun: false, code: 'provider_error', retryable: true });
     const strange = await endsOf(streamAll(books, ['sim-html', 'sim-garbage', 'sim-empty', 'sim-null']));
     for (const end of strange) expect(end).toMatchObject({ begun: false, code: 'provider_error' });
-    // The budget for retries belongs to the pool.
-    await beginWell(books, 20);
     const retried = streamAll(books, ['sim-fail-1-503-retried', 'sim-limit-1-1-retried']);
     const ends = await endsOf(retried);
     expect(ends.map(({ code }) => code)).toEqual(ends.map(() => 'ok'));

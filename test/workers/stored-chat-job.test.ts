@@ -7,7 +7,6 @@ import type { Outcome } from '../../shared/protocol/outcome.js';
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../shared/protocol/stored-chat.js';
 import { Cancelled } from '../../workers/job/active-jobs.js';
 import { runChatJob } from '../../workers/job/chat-job.js';
-import { RetryBudget } from '../../workers/job/retry.js';
 import { StoredResults } from '../../workers/job/stored-results.js';
 import type { Provider } from '../../workers/providers/provider.js';
 import { openCircuits, openSlot } from '../support/circuits.js';
@@ -80,7 +79,6 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
       ...circuits,
       slot: openSlot(),
       mayRequeue: () => false,
-      budget: new RetryBudget(),
       load: { meanJobMs: 0 },
       metrics: poolMetrics,
       stop: stop.signal,

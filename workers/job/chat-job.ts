@@ -17,7 +17,7 @@ import { type ModelRequest, toModelRequest } from './model-request.js';
 import type { NextAttempt } from './next-attempt.js';
 import { conclude, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
 import type { PoolMetrics } from './pool-metrics.js';
-import { patienceFor, type RetryBudget, withOneRetry } from './retry.js';
+import { patienceFor, withOneRetry } from './retry.js';
 import type { Slot } from './slots.js';
 import type { StoredResult } from './stored-results.js';
 import { type CallKind, NotBegun } from './waiting-jobs.js';
@@ -29,7 +29,6 @@ export interface ChatJobDeps {
   /** The breaker of what concerns the account, and so every model. */
   account: Pick<Breaker, 'state' | 'isProbing' | 'run'>;
   circuits: Pick<Circuits, 'of'>;
-  budget: RetryBudget;
   load: Pick<LoadTracker, 'meanJobMs'>;
   metrics: Pick<PoolMetrics, 'recordBegun' | 'watchCall'>;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
@@ -119,11 +118,11 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
     const request = toModelRequest(job, deps.settings);
     const circuit = deps.circuits.of(request.model);
     const attempt = (kind: CallKind) => attemptOnce(circuit, { job, request, kind, times }, deps);
-    const { budget, slot, stop, deltas } = deps;
+    const { slot, stop, deltas } = deps;
     // A fallback is the retry of what failed before it: else one chat could make twice as many calls as it has targets.
     const mayRetry = () => (job.attempt ?? 1) === 1 && !deltas?.hasBegun;
     const limits = {
-      budget,
+      budget: circuit.budget.shareOf(job.user),
       slot,
       cooldown: circuit.cooldown,
       deadline: startBy,

@@ -2,9 +2,10 @@ import { Failure } from '../../shared/failures.js';
 import { Breaker, type BreakerState, type BreakerTimes } from './breaker.js';
 import { CallSamples } from './call-samples.js';
 import { Cooldown, isLimit } from './cooldown.js';
+import { RetryBudget } from './retry.js';
 import type { Slot } from './slots.js';
 import { type DescribedBreaker, UserBreaker } from './user-breaker.js';
-import { type CallingJob, type CallKind, NotBegun, WaitingJobs } from './waiting-jobs.js';
+import { type CallingJob, type CallKind, NotBegun, patienceOf, WaitingJobs } from './waiting-jobs.js';
 
 export interface CircuitOptions {
   /** Of the breaker. */
@@ -21,8 +22,6 @@ export interface CircuitOptions {
 
 /** For this many pauses of its breaker a model that is not called is remembered as one that fails. */
 const keptResets = 10;
-/** A job that does not wait until its deadline waits no longer than this for a probe, which may fail, in milliseconds. */
-const probePatienceMs = 500;
 /** After a cooldown the second call may begin once the first has gone this long without a 429. */
 const trialMs = 1000;
 
@@ -32,7 +31,10 @@ const trialMs = 1000;
  * calls begin one at a time: until one is answered when the breaker was open, until one is not limited after a cooldown.
  */
 export class Circuit {
+  /** What the model's retries come out of. */
+  readonly budget = new RetryBudget();
   readonly #options: CircuitOptions;
+  readonly #now: () => number;
   readonly #breaker: Breaker;
   readonly #userBreaker: UserBreaker;
   readonly #cooldown: Cooldown;
@@ -50,8 +52,9 @@ export class Circuit {
   #isClosing = false;
 
   constructor(options: CircuitOptions) {
-    const { times, publishLimit } = options;
+    const { times, publishLimit, now = Date.now } = options;
     this.#options = options;
+    this.#now = now;
     this.#userBreaker = new UserBreaker({
       resetMs: () => times().resetMs,
       onChange: (state, user) => this.#onChange(state, user),
@@ -63,8 +66,8 @@ export class Circuit {
     });
     this.#cooldown = new Cooldown({ onChange: () => this.#onChange(), publishLimit });
     this.#waiting = new WaitingJobs({
-      now: () => this.#now(),
-      patienceOf: (job) => this.#patienceOf(job),
+      now: this.#now,
+      stateFor: (user) => this.#stateFor(user),
       refusal: (job) => this.#refusal(job),
     });
   }
@@ -141,10 +144,6 @@ export class Circuit {
     return this.#stateFor(user) === 'open' ? this.breaker.nextProbeMs : this.#cooldown.leftMs;
   }
 
-  #now(): number {
-    return this.#options.now?.() ?? Date.now();
-  }
-
   get #isOneAtATime(): boolean {
     return this.#wasCoolingDown || this.#breaker.state === 'half-open';
   }
@@ -205,13 +204,9 @@ export class Circuit {
 
   #throwIfTooLate(job: CallingJob): void {
     const blockedMs = this.#blockedMs(job.user);
-    const isTooLong = blockedMs > this.#patienceOf(job) || this.#now() + blockedMs >= job.deadline;
+    const isTooLong =
+      blockedMs > patienceOf(job, this.#stateFor(job.user)) || this.#now() + blockedMs >= job.deadline;
     if (blockedMs > 0 && isTooLong) throw this.#refusal(job);
-  }
-
-  #patienceOf({ patienceMs, user }: CallingJob): number {
-    if (patienceMs === undefined) return Number.POSITIVE_INFINITY;
-    return this.#stateFor(user) === 'closed' ? patienceMs : Math.min(patienceMs, probePatienceMs);
   }
 
   #refusal({ user }: CallingJob): Failure {

@@ -4,7 +4,7 @@ import type { Cooldown } from './cooldown.js';
 import type { Slot } from './slots.js';
 
 interface RetryLimits {
-  budget: Pick<RetryBudget, 'earn' | 'spend'>;
+  budget: RetryShare;
   /** No attempt starts after it, in milliseconds since the epoch. */
   deadline: number;
   /** The clock of the deadline. */
@@ -91,25 +91,49 @@ function pauseBeforeRetry(error: unknown): number | undefined {
   return Math.max(jitteredMs, (error.facts.retryAfterMs ?? 0) + Math.random() * 100);
 }
 
+/** A user's share of a model's retries. */
+export interface RetryShare {
+  /** To be called once for every first attempt. */
+  earn(): void;
+  /** Takes one retry out of the budget; false when there is none for this user. */
+  spend(): boolean;
+}
+
 const attemptsPerRetry = 10;
-const maxSaved = 10 * attemptsPerRetry;
+const maxSaved = 20 * attemptsPerRetry;
 
 /**
- * Keeps retries to a share of the traffic, so that a failing provider does not get twice the calls of a healthy one: one
- * retry for every ten first attempts, and at most ten saved up, which is also what a new worker starts with.
+ * Keeps the retries of a model to a share of its traffic, so that a failing one does not get twice the calls of a healthy
+ * one: one retry for every ten first attempts, and at most twenty saved up, which is also what it starts with. No user may
+ * spend more than is then left for the others: one alone gets half of what was saved.
  */
 export class RetryBudget {
   #earned = maxSaved;
+  /** What users have spent and not earned again. */
+  readonly #spent = new Map<string, number>();
 
-  /** To be called once for every first attempt. */
-  earn(): void {
-    this.#earned = Math.min(maxSaved, this.#earned + 1);
+  /** The share of this user; all who have no name share one. */
+  shareOf(user = ''): RetryShare {
+    return { earn: () => this.#earn(user), spend: () => this.#spend(user) };
   }
 
-  /** Takes one retry out of the budget; false when there is none. */
-  spend(): boolean {
-    if (this.#earned < attemptsPerRetry) return false;
-    this.#earned -= attemptsPerRetry;
+  #earn(user: string): void {
+    this.#earned = Math.min(maxSaved, this.#earned + 1);
+    this.#spent.set(user, this.#spentBy(user) - 1);
+    if (this.#spentBy(user) <= 0) this.#spent.delete(user);
+    if (this.#earned === maxSaved) this.#spent.clear();
+  }
+
+  #spend(user: string): boolean {
+    const spent = this.#spentBy(user) + attemptsPerRetry;
+    const left = this.#earned - attemptsPerRetry;
+    if (left < spent) return false;
+    this.#earned = left;
+    this.#spent.set(user, spent);
     return true;
+  }
+
+  #spentBy(user: string): number {
+    return this.#spent.get(user) ?? 0;
   }
 }

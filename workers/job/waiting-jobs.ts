@@ -1,4 +1,5 @@
 import { Failure } from '../../shared/failures.js';
+import type { BreakerState } from './breaker.js';
 import type { Slot } from './slots.js';
 
 /** Why a job that has made no call goes back to its queue: another worker may make it. */
@@ -32,8 +33,8 @@ export interface Waiter extends CallingJob, CallKind {
 interface WaitingJobsOptions {
   /** The clock of the deadlines, in milliseconds since the epoch. */
   now: () => number;
-  /** How long the job waits at most, in milliseconds. */
-  patienceOf: (job: CallingJob) => number;
+  /** The state of the model's breaker for this user. */
+  stateFor: (user: string | undefined) => BreakerState;
   /** Why a job cannot wait for longer, although its deadline has not come. */
   refusal: (job: CallingJob) => Failure;
 }
@@ -53,7 +54,7 @@ export class WaitingJobs {
 
   /** Resolves once the job may begin; rejects with why it may not, with `timeout`, or with the reason of its signal. */
   async wait(job: CallingJob, kind: CallKind): Promise<void> {
-    const { now, patienceOf, refusal } = this.#options;
+    const { now, stateFor, refusal } = this.#options;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter: Waiter = {
       ...job,
@@ -63,7 +64,7 @@ export class WaitingJobs {
     };
     const onStop = () => waiter.reject(job.stop.reason);
     const leftMs = job.deadline - now();
-    const patienceMs = patienceOf(job);
+    const patienceMs = patienceOf(job, stateFor(job.user));
     const refuse = () => waiter.reject(patienceMs < leftMs ? refusal(job) : new Failure('timeout'));
     const timer = setTimeout(refuse, Math.min(patienceMs, leftMs));
     this.#waiters.add(waiter);
@@ -76,4 +77,13 @@ export class WaitingJobs {
       job.stop.removeEventListener('abort', onStop);
     }
   }
+}
+
+/** A job that does not wait until its deadline waits no longer than this for a probe, which may fail, in milliseconds. */
+const probePatienceMs = 500;
+
+/** How long the job waits at most, in milliseconds, while the breaker is in this state. */
+export function patienceOf({ patienceMs }: CallingJob, breaker: BreakerState): number {
+  if (patienceMs === undefined) return Number.POSITIVE_INFINITY;
+  return breaker === 'closed' ? patienceMs : Math.min(patienceMs, probePatienceMs);
 }

@@ -25,7 +25,6 @@ import type { NextAttempts } from '../job/next-attempt.js';
 import { describeOutcome } from '../job/outcomes.js';
 import type { PoolMetrics } from '../job/pool-metrics.js';
 import { ReplyPublisher } from '../job/reply-publisher.js';
-import { RetryBudget } from '../job/retry.js';
 import type { Slot, Slots } from '../job/slots.js';
 import { StoredResults } from '../job/stored-results.js';
 import { NotBegun } from '../job/waiting-jobs.js';
@@ -90,7 +89,6 @@ export class PoolWorker {
   readonly #jobs = new ActiveJobs();
   /** The jobs whose ends are not stored yet. */
   readonly #unsettled = new Set<string>();
-  readonly #budget = new RetryBudget();
   readonly #requeue: Requeue;
   readonly #storedResults: StoredResults;
   readonly #replies: ReplyPublisher;
@@ -216,7 +214,6 @@ export class PoolWorker {
       settings: settings.current,
       account,
       circuits,
-      budget: this.#budget,
       now: store.now,
       mayRequeue: () => this.#requeue.isFirst(id),
       storedResult: this.#storedResults.of({ id: chatId, expiresAt: chatJob.keptUntil }, signal),

@@ -4,7 +4,6 @@ import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
 import { type ChatJobDeps, runChatJob } from '../../../workers/job/chat-job.js';
 import { DeltaPublisher, type DeltaStream } from '../../../workers/job/delta-publisher.js';
-import { RetryBudget } from '../../../workers/job/retry.js';
 import { NotBegun } from '../../../workers/job/waiting-jobs.js';
 import { ProviderCallError } from '../../../workers/providers/error-classification.js';
 import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
@@ -62,7 +61,6 @@ function run(steps: Run[], own: { job?: Partial<ChatJob>; deps?: Partial<ChatJob
   };
   const ended = runChatJob(job, now - 10_000, {
     ...{ provider, settings, ...circuits, slot: openSlot(), deltas, metrics: poolMetrics },
-    budget: new RetryBudget(),
     mayRequeue: () => true,
     load: { meanJobMs: 0 },
     now: () => now,

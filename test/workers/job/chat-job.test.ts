@@ -6,7 +6,6 @@ import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
 import { Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
 import { runChatJob } from '../../../workers/job/chat-job.js';
-import { RetryBudget } from '../../../workers/job/retry.js';
 import { openCircuits, openSlot } from '../../support/circuits.js';
 import { poolMetrics } from '../../support/metrics.js';
 import { providerSetups } from '../../support/providers.js';
@@ -78,7 +77,6 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       ...circuits,
       slot: openSlot(),
       mayRequeue: () => false,
-      budget: new RetryBudget(),
       load: { meanJobMs },
       metrics: poolMetrics,
       stop: stop.signal,
@@ -387,7 +385,6 @@ describe('runChatJob', () => {
       ...circuits,
       slot: openSlot(),
       mayRequeue: () => false,
-      budget: new RetryBudget(),
       load: { meanJobMs: 0 },
       metrics: poolMetrics,
       stop,

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Failure, failureCodes } from '../../../shared/failures.js';
-import { RetryBudget, withOneRetry } from '../../../workers/job/retry.js';
+import { RetryBudget, type RetryShare, withOneRetry } from '../../../workers/job/retry.js';
 
 interface Limits {
   inMs?: number;
@@ -27,7 +27,7 @@ async function run(
   endings: (unknown | 'done')[],
   {
     inMs = 60_000,
-    budget = new RetryBudget(),
+    budget = new RetryBudget().shareOf(),
     signal = new AbortController().signal,
     cooldown = { leftMs: 0 },
     tookMs,
@@ -210,32 +210,43 @@ describe('withOneRetry', () => {
 });
 
 describe('RetryBudget', () => {
-  const spendAll = (budget: RetryBudget) => {
+  const spendAll = (budget: RetryShare) => {
     let spent = 0;
     while (budget.spend()) spent += 1;
     return spent;
   };
-  const earn = (budget: RetryBudget, times: number) => {
+  const earn = (budget: RetryShare, times: number) => {
     for (let n = 0; n < times; n += 1) budget.earn();
   };
 
   it('starts with ten, and saves up no more', () => {
-    const budget = new RetryBudget();
+    const budget = new RetryBudget().shareOf('M');
     earn(budget, 1000);
     expect(spendAll(budget)).toBe(10);
-    expect(spendAll(new RetryBudget())).toBe(10);
+    expect(spendAll(new RetryBudget().shareOf('M'))).toBe(10);
   });
 
   it('allows no retry for nine attempts', () => {
-    const budget = new RetryBudget();
+    const budget = new RetryBudget().shareOf('M');
     spendAll(budget);
     earn(budget, 9);
     expect(budget.spend()).toBe(false);
   });
 
+  it('keeps what one user leaves for the others', () => {
+    const budget = new RetryBudget();
+    const [one, other] = [budget.shareOf('M'), budget.shareOf('V')];
+    earn(one, 1000);
+    spendAll(one);
+    expect(spendAll(other)).toBe(5);
+    earn(one, 100);
+    expect(spendAll(one)).toBe(7);
+    expect(budget.shareOf('W').spend()).toBe(true);
+  });
+
   // Ten times 0.1 is 0.9999999999999999.
   it('allows one retry for every ten attempts', () => {
-    const budget = new RetryBudget();
+    const budget = new RetryBudget().shareOf('M');
     spendAll(budget);
     earn(budget, 10);
     expect(budget.spend()).toBe(true);
