@@ -146,6 +146,8 @@ interface FailureFacts {
   retryable?: boolean;
   /** How long to wait before trying again, in milliseconds. */
   retryAfterMs?: number;
+  /** The provider's model whose breaker refused the request; a name that has passed the check of models. */
+  model?: string;
   /** Whether the provider refused our own credentials, and not what the caller asked for. */
   credentialsRefused?: boolean;
   /** Whether certainly no provider was called, so that another try cannot be paid twice; absent means that one may have been. */

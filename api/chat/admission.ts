@@ -100,8 +100,8 @@ function targetsOf(
 const isPassing = (refusal: Failure): boolean =>
   ['provider_unavailable', 'provider_rate_limited', 'overloaded'].includes(refusal.code);
 
-function refusalFacts({ code, retryable, facts: { retryAfterMs } }: Failure) {
-  return { code, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+function refusalFacts({ code, retryable, facts: { retryAfterMs, model } }: Failure) {
+  return { code, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }), ...(model && { model }) };
 }
 
 /** Why the chat is not admitted there; undefined when it is. */

@@ -4,7 +4,7 @@ import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { resultTimeoutMs } from '../../shared/protocol/stored-chat.js';
 import type { JobResult } from './jobs/job-results.js';
-import { modelNotAllowed } from './pools/pool-registry.js';
+import { modelFailing, modelNotAllowed } from './pools/pool-registry.js';
 
 /** A finished (`ok`) reply or one cut at the token limit (`truncated`). */
 export type Completion = Extract<Outcome, { text: string }>;
@@ -51,7 +51,11 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       const { code, retryable, retryAfterMs, credentialsRefused } = outcome;
       // Its model is the only thing that a worker finds wrong with a request, usually after the heartbeats did.
       if (code === 'invalid_request') return modelNotAllowed(provider);
+      const model = outcome.failingModel ?? outcome.attempts?.[0]?.model;
+      // Only the breaker of a model says when it will be tried again.
+      const isFailing = code === 'provider_unavailable' && retryAfterMs !== undefined;
       return new Failure(code, {
+        ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
         ...{ provider, retryable, ...attempted },
         ...(retryAfterMs !== undefined && { retryAfterMs }),
         ...(credentialsRefused && { credentialsRefused }),

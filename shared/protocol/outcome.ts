@@ -53,6 +53,8 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     /** Whether the provider refused our own credentials; absent means not, and from the release before. */
     credentialsRefused: z.boolean().optional(),
     providerError: providerErrorSchema,
+    /** The model whose breaker refused the job; absent of other failures, and from the release before. */
+    failingModel: z.string().optional(),
     ...timings,
   }),
 ]);

@@ -59,6 +59,11 @@ fault(
     const model = 'sim-latency-4000@P11';
     const { calls } = await askUntilRefused(books, { model, headers: { Prefer: 'wait=3' } });
     expect(calls).toBeLessThanOrEqual(samplesInRow + concurrency);
+    const refused = await books.chat({ model, headers: { Prefer: 'wait=3' } });
+    expect(refused.body.detail).toMatch(
+      /^openai\/sim-latency-4000@P11 is failing; the next try is in \d+ s\.$/,
+    );
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     // At once, and not after the pause.
     const { lastId } = simulator.calls;
     const called = simulator.waitForCall((call) => call.id > lastId && call.model === model);

@@ -8,6 +8,7 @@ import { type DescribedBreaker, UserBreaker } from './user-breaker.js';
 import { type CallingJob, type CallKind, NotBegun, patienceOf, WaitingJobs } from './waiting-jobs.js';
 
 export interface CircuitOptions {
+  model: string;
   /** Of the breaker. */
   times: () => BreakerTimes;
   /** The clock of the deadlines, in milliseconds since the epoch. */
@@ -210,10 +211,10 @@ export class Circuit {
   }
 
   #refusal({ user }: CallingJob): Failure {
-    const isLimited = this.#stateFor(user) === 'closed';
-    return new Failure(isLimited ? 'provider_rate_limited' : 'provider_unavailable', {
-      retryAfterMs: this.#blockedMs(user) || trialMs,
-    });
+    const retryAfterMs = this.#blockedMs(user) || trialMs;
+    return this.#stateFor(user) === 'closed'
+      ? new Failure('provider_rate_limited', { retryAfterMs })
+      : new Failure('provider_unavailable', { retryAfterMs, model: this.#options.model });
   }
 
   #onChange(state?: BreakerState, user?: string): void {

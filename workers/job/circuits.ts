@@ -2,7 +2,7 @@ import type { ModelBreaker } from '../../shared/protocol/messages.js';
 import type { BreakerState } from './breaker.js';
 import { Circuit, type CircuitOptions } from './circuit.js';
 
-interface CircuitsOptions extends Omit<CircuitOptions, 'onChange' | 'publishLimit'> {
+interface CircuitsOptions extends Omit<CircuitOptions, 'model' | 'onChange' | 'publishLimit'> {
   onChange: (model: string, breaker?: BreakerState, user?: string) => void;
   publishLimit: (model: string, cooldownMs: number) => void;
   /** The model by default, and what callers may name besides, with patterns among them. */
@@ -103,6 +103,7 @@ export class Circuits {
     const { onChange, publishLimit, namedModels: _, ...options } = this.#options;
     const circuit = new Circuit({
       ...options,
+      model,
       onChange: (breaker, user) => onChange(model, breaker, user),
       publishLimit: (cooldownMs) => publishLimit(model, cooldownMs),
     });

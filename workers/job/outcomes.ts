@@ -36,6 +36,7 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
     ...(refusesCredentials(failure) && { credentialsRefused: true }),
     ...(providerError && { providerError }),
+    ...(facts.model !== undefined && { failingModel: facts.model }),
     ...timings,
   };
 }
@@ -58,10 +59,10 @@ export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): Ende
     case 'truncated':
       return { ...attempt, model: own.model, code: 'ok' };
     case 'failed': {
-      const { code, retryable, retryAfterMs, credentialsRefused, providerError } = own;
+      const { code, retryable, retryAfterMs, credentialsRefused, providerError, failingModel = model } = own;
       return {
         ...attempt,
-        ...(model && { model }),
+        ...(failingModel && { model: failingModel }),
         ...{ code, retryable },
         ...(retryAfterMs !== undefined && { retryAfterMs }),
         ...(credentialsRefused && { credentialsRefused }),

@@ -181,7 +181,7 @@ function poolsFor(
   const closed = unpaused.filter(({ openForMs }) => openForMs === 0);
   if (closed.length > 0) return closed;
   const retryAfterMs = Math.min(...unpaused.map(({ openForMs }) => openForMs));
-  throw new Failure('provider_unavailable', { provider, retryAfterMs });
+  throw modelFailing({ provider, model: model ?? unpaused[0]?.defaultModel }, retryAfterMs);
 }
 
 /** What operators have paused goes on with what waits for it. */
@@ -221,4 +221,17 @@ export const modelNotAllowed = (provider: ProviderId): Failure =>
     detail:
       'X-LLM-Model must name a model that may be used here; only a provider with a default model can do without.',
     errors: [{ pointer: 'X-LLM-Model', detail: 'must name a model that may be used here' }],
+  });
+
+/**
+ * For a request whose model has an open breaker, with the time until its next call in milliseconds. The name has passed the
+ * check of models; without one the text says less.
+ */
+export const modelFailing = ({ provider, model }: Target, retryAfterMs: number): Failure =>
+  new Failure('provider_unavailable', {
+    ...{ provider, retryAfterMs },
+    ...(model !== undefined && {
+      model,
+      detail: `${provider}/${model} is failing; the next try is in ${Math.ceil(retryAfterMs / 1000)} s.`,
+    }),
   });

@@ -51,4 +51,24 @@ describe('outcomeToFailure', () => {
       { provider: 'openai', retryable: true, retryAfterMs: 5, credentialsRefused: true },
     ]);
   });
+
+  const refused = {
+    kind: 'failed',
+    code: 'provider_unavailable',
+    retryable: true,
+    retryAfterMs: 7100,
+    queueMs: 0,
+    providerMs: 0,
+  } as const;
+  const unavailable = { provider: 'openai', code: 'provider_unavailable', model: 'm' } as const;
+
+  it.each<[string, Parameters<typeof outcomeToFailure>[0]]>([
+    ['by a worker', { ...refused, failingModel: 'm' }],
+    ['at its first attempt', { ...refused, attempts: [unavailable] }],
+  ])('names the model whose breaker refused the chat, %s', (_, outcome) => {
+    expect(outcomeToFailure(outcome, 'openai').facts).toMatchObject({
+      detail: 'openai/m is failing; the next try is in 8 s.',
+      retryAfterMs: 7100,
+    });
+  });
 });

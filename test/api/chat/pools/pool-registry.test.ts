@@ -218,6 +218,28 @@ describe('admit', () => {
     expect(verdict({ user: 'me' })).toBe('admitted');
   });
 
+  it.each(['m', undefined])('says which model is failing, and when it is tried next (%s)', (model) => {
+    const breakers = [{ model: 'm', state: 'open' as const, nextProbeMs: 7100 }];
+    heartbeat({ breakers, defaultModel: 'm' });
+    expect(() => pools.admit(me, { timeoutMs: 1000, model })).toThrow(
+      expect.objectContaining({
+        facts: expect.objectContaining({
+          detail: 'openai/m is failing; the next try is in 8 s.',
+          retryAfterMs: 7100,
+        }),
+      }),
+    );
+  });
+
+  it('names no model that callers may not use', () => {
+    heartbeat({
+      breakers: [{ model: 'm', state: 'open', nextProbeMs: 2000 }],
+      models: ['other'],
+      defaultModel: 'd',
+    });
+    expect(verdict({ model: 'm' })).toBe('invalid_request');
+  });
+
   it('refuses a model that is limited beyond the deadline, and no other', () => {
     heartbeat({ breakers: [{ model: 'm', state: 'limited', nextProbeMs: 3000 }] });
     expect(verdict({ model: 'm', timeoutMs: 2000 })).toBe('provider_rate_limited');
