@@ -15,6 +15,7 @@ import { openTracing } from '../shared/runtime/open-tracing.js';
 import { explainListenError, type ListenAddress, notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
 import {
+  environmentUsers,
   type OpenAuthentication,
   openAuthentication,
   refuseWithoutCredentials,
@@ -75,7 +76,8 @@ export async function serveApi(config: Config): Promise<void> {
   const { preview, ...blog } = openBlog(config, deps);
   const { sessions, reload: reloadAccounts } = authentication;
   const board = { source: jobClient, readJobs: store.readJobs };
-  const admin = { database, reloadAccounts, fleet, settings, events, history, sessions, preview, board };
+  const accounts = { database, reloadAccounts, environmentUsers: environmentUsers(config) };
+  const admin = { ...accounts, fleet, settings, events, history, sessions, preview, board };
   const seen = { places, models, providerStates, admin };
   const parts = { ...chat, ...blog, authentication, ...seen };
   const app = createApp({ config, ...parts, ...watched, tracing });

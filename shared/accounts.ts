@@ -13,10 +13,13 @@ export interface UserInfo {
   role: UserRole;
   /** Whether the user may chat or, as `admin`, sign in; a user without a secret has only tokens. */
   hasSecret: boolean;
+  /** 1970 where only the environment names the user. */
   createdAt: string;
+  /** Present where the environment names the user; `both` where the database has one of that name, too. */
+  source?: 'environment' | 'both';
 }
 
-/** One page of users, by name. */
+/** One page of users, by name; the first begins with those that the environment names, beyond its limit. */
 export interface UserPage {
   data: UserInfo[];
   /** Pass it as `after` to get the next page; null on the last one. */

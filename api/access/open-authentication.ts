@@ -2,7 +2,7 @@ import { createSessionStore } from '../../db/access/sessions.js';
 import { createTokenStore } from '../../db/access/tokens.js';
 import { createUserStore, firstUserOf, type UserIdentity } from '../../db/access/users.js';
 import type { Database } from '../../db/database/client.js';
-import type { TokenInfo } from '../../shared/accounts.js';
+import type { TokenInfo, UserInfo } from '../../shared/accounts.js';
 import { type Config, defaultOwner } from '../../shared/config/config.js';
 import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import type { Log } from '../../shared/runtime/log.js';
@@ -78,6 +78,16 @@ export function openAuthentication(
 /** The user of the environment's credentials; undefined when it has none. */
 const firstUser = (config: Config): UserIdentity | undefined =>
   hasFirstCredentials(config) ? firstUserOf(defaultOwner(config)) : undefined;
+
+/** The users that the environment names, as operators see them. */
+export const environmentUsers = (config: Config): UserInfo[] => {
+  const [first, admin] = [firstUser(config), adminOf(config)?.user];
+  const toInfo = ({ createdAt, ...user }: UserIdentity) => ({ ...user, createdAt: createdAt.toISOString() });
+  return [
+    ...(admin ? [{ ...toInfo(admin), role: 'admin' as const, hasSecret: true }] : []),
+    ...(first ? [{ ...toInfo(first), role: 'user' as const, hasSecret: Boolean(config.CHAT_PASSWORD) }] : []),
+  ];
+};
 
 /** The user of the environment who may sign in to the console. */
 const adminOf = ({ ADMIN_USERNAME: name, ADMIN_PASSWORD: secret }: Config) =>

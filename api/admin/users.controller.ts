@@ -19,7 +19,7 @@ import {
 import { createUserStore } from '../../db/access/users.js';
 import type { Database } from '../../db/database/client.js';
 import { digestOf, makeUserSecret } from '../../shared/access-token.js';
-import type { UserInput, UserPage, UserSecret } from '../../shared/accounts.js';
+import type { UserInfo, UserInput, UserPage, UserSecret } from '../../shared/accounts.js';
 import type { Problem } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
@@ -38,6 +38,7 @@ import {
 /** What the operations on users, on tokens and on the audit need of the application. */
 export interface AccountsDeps {
   database: Pick<Database, 'run'>;
+  environmentUsers: readonly UserInfo[];
   /** Resolves when this process knows of a change that was made; the others hear of it within moments. Never rejects. */
   reloadAccounts(): Promise<void>;
 }
@@ -62,7 +63,7 @@ export class UsersController extends Controller {
   }
 
   /**
-   * By name, those of the database: the users that the environment names need not be among them.
+   * Those that the environment names come first; after them those of the database by name, page by page.
    *
    * @summary List users
    */
@@ -72,8 +73,20 @@ export class UsersController extends Controller {
   @SuccessResponse('200', 'One page of users', 'application/json')
   async listUsers(@Queries() query: UserQuery): Promise<UserPage> {
     const { limit = defaultLimit, after } = query;
-    const users = await createUserStore(this.deps.database).list({ after, limit: limit + 1 });
-    return toPage(users, limit, ({ name }) => name);
+    const { environmentUsers, database } = this.deps;
+    const store = createUserStore(database);
+    const names = environmentUsers.map(({ name }) => name);
+    const page = toPage(await store.list({ after, limit: limit + 1 }), limit, ({ name }) => name);
+    const data = page.data.filter(({ name }) => !names.includes(name));
+    if (after !== undefined || names.length === 0) return { ...page, data };
+    const stored = await store.list({ names });
+    const named = environmentUsers.map((user) =>
+      withStored(
+        user,
+        stored.find(({ name }) => name === user.name),
+      ),
+    );
+    return { ...page, data: [...named, ...data] };
   }
 
   /**
@@ -139,4 +152,16 @@ export class UsersController extends Controller {
     await this.deps.reloadAccounts();
     return { id, name, secret };
   }
+}
+
+/** A user that the environment names, with what the database knows of the same user: either secret counts. */
+function withStored(user: UserInfo, stored: UserInfo | undefined): UserInfo {
+  if (stored === undefined) return { ...user, source: 'environment' };
+  const { hasSecret, role } = user;
+  return {
+    ...stored,
+    hasSecret: hasSecret || stored.hasSecret,
+    role: role === 'admin' ? role : stored.role,
+    source: 'both',
+  };
 }

@@ -34,9 +34,9 @@ export function UsersView() {
     <>
       <h1>Users</h1>
       <p class="soft">
-        Those of the database. Users with the role admin may sign in here; the ones that the environment names
-        need not be listed. A new secret signs its user out at once, so your own is made by another operator,
-        or by <code>npx quillgate users reset {session.value?.user.name ?? 'NAME'}</code>.
+        Users with the role admin may sign in here. The secrets of those that the environment names are
+        changed there. A new secret signs its user out at once, so your own is made by another operator, or by{' '}
+        <code>npx quillgate users reset {session.value?.user.name ?? 'NAME'}</code>.
       </p>
       <NewUser onCreate={(name, role) => change(() => create(name, role))} />
       <ErrorNotice error={error} />
@@ -121,18 +121,23 @@ function UserTable({ users, onChange }: TableProps) {
           </tr>
         </thead>
         <tbody>
-          {users.map(({ id, name, role, hasSecret, createdAt }) => (
+          {users.map(({ id, name, role, hasSecret, createdAt, source }) => (
             <tr key={id}>
               <td>
                 <a href={`#/audit?${new URLSearchParams({ target: name })}`}>{name}</a>
               </td>
               <td>{role}</td>
-              <td>{hasSecret ? 'yes' : 'only tokens'}</td>
               <td>
-                <time dateTime={createdAt}>{formatTime(createdAt)}</time>
+                {hasSecret ? 'yes' : 'only tokens'}
+                {source && <span class="soft"> environment</span>}
+              </td>
+              <td>
+                {source === 'environment' ? '–' : <time dateTime={createdAt}>{formatTime(createdAt)}</time>}
               </td>
               <td class="row">
-                {name !== session.value?.user.name && <Actions name={name} onChange={onChange} />}
+                {source !== 'environment' && name !== session.value?.user.name && (
+                  <Actions name={name} onChange={onChange} />
+                )}
               </td>
             </tr>
           ))}

@@ -3,7 +3,18 @@ import type { UserInfo } from '../../shared/accounts.js';
 import type { UserRole } from '../../shared/contract.js';
 import { auditOf, unknownActor } from '../audit.js';
 import type { Database } from '../database/client.js';
-import { asc, eq, exists, gt, isNull, type SQL, type SQLWrapper, sql } from '../database/drizzle.js';
+import {
+  and,
+  asc,
+  eq,
+  exists,
+  gt,
+  inArray,
+  isNull,
+  type SQL,
+  type SQLWrapper,
+  sql,
+} from '../database/drizzle.js';
 import { sessions, tokens, users } from '../schema.js';
 
 /** The user of a secret or a token. */
@@ -56,9 +67,16 @@ export interface UserStore {
    * is no such user.
    */
   resetSecret(name: string, secretHash: Buffer): Promise<string | undefined>;
-  /** By name, from the first one after a name; all, unless there is a limit. */
-  list(part?: { after?: string | undefined; limit?: number }): Promise<UserInfo[]>;
+  /** By name, from the first one after a name, or those of these names; all, unless there is a limit. */
+  list(part?: ListPart): Promise<UserInfo[]>;
   digests(): Promise<UserDigest[]>;
+}
+
+/** Which users are wanted. */
+interface ListPart {
+  after?: string | undefined;
+  names?: readonly string[];
+  limit?: number;
 }
 
 /** What runs statements. */
@@ -85,10 +103,11 @@ export function createUserStore(database: Runs, actor = unknownActor): UserStore
   };
 }
 
-async function list(database: Runs, { after, limit }: { after?: string | undefined; limit?: number } = {}) {
+async function list(database: Runs, { after, names, limit }: ListPart = {}) {
   const rows = await database.run((db) => {
     const isAfter = after === undefined ? undefined : gt(users.name, after);
-    const sorted = db.select().from(users).where(isAfter).orderBy(asc(users.name));
+    const isNamed = names && inArray(users.name, [...names]);
+    const sorted = db.select().from(users).where(and(isAfter, isNamed)).orderBy(asc(users.name));
     return limit === undefined ? sorted : sorted.limit(limit);
   });
   return rows.map(({ id, name, role, secretHash, createdAt }) => ({

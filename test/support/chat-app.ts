@@ -1,5 +1,6 @@
 import type { Caller } from '../../api/access/caller.js';
 import { LoginLimiter } from '../../api/access/login-limiter.js';
+import { environmentUsers } from '../../api/access/open-authentication.js';
 import { SessionDirectory } from '../../api/access/session-directory.js';
 import { FleetEvents } from '../../api/admin/fleet-events.js';
 import { type FleetSource, FleetState } from '../../api/admin/fleet-state.js';
@@ -125,6 +126,7 @@ export async function startChatApp({
     admin: {
       database: adminDatabase,
       reloadAccounts,
+      environmentUsers: environmentUsers(config),
       board: { source: () => board, readJobs },
       fleet: fleetState,
       events: new FleetEvents({ fleet: fleetState, history, stopping }),

@@ -101,6 +101,31 @@ describe('GET /admin/users', () => {
     expect((await read('?limit=3')).next).toBeNull();
   });
 
+  it('begins with the users of the environment, who have secrets, as finding N9 asks', async () => {
+    const variables = {
+      ...{ CHAT_USERNAME: 'demo', CHAT_PASSWORD: 'a password for the tests' },
+      ...{ ADMIN_USERNAME: 'ada', ADMIN_PASSWORD: 'another password for the tests' },
+    };
+    const other = await startChatApp({ adminDatabase: database, variables });
+    try {
+      await createTokenStore(database).create({
+        ...{ owner: 'demo', scopes: ['chat'], expiresAt: undefined, secretHash: digestOf('a token') },
+      });
+      await create({ name: 'bob' });
+      const read = async (path: string) =>
+        (await (await asOperator(other, { method: 'GET', path })).json()) as UserPage;
+      const { data, next } = await read('/admin/users?limit=1');
+      expect(data).toMatchObject([
+        { name: 'ada', role: 'admin', hasSecret: true, source: 'environment' },
+        { name: 'demo', role: 'user', hasSecret: true, source: 'both' },
+        { name: 'bob' },
+      ]);
+      expect((await read(`/admin/users?limit=1&after=${next}`)).data).toEqual([]);
+    } finally {
+      await other.close();
+    }
+  });
+
   it.each([
     ['?limit=0', 'limit'],
     ['?limit=201', 'limit'],
