@@ -2,14 +2,16 @@ import { z } from 'zod';
 import { userName } from '../user-name.js';
 import {
   byteCount,
+  choice,
   count,
   httpUrl,
   list,
+  longSecret,
   milliseconds,
   secret,
   targets,
   text,
-  varied,
+  whole,
 } from './variable-types.js';
 
 const imageHost = /^(\*\.)?([a-z0-9-]+\.)+[a-z0-9-]+(:\d{1,5})?$/i;
@@ -25,6 +27,8 @@ function isLanguage(tag: string): boolean {
     return false;
   }
 }
+
+const isVisible = (token: string): boolean => /^[\x21-\x7e]*$/.test(token);
 
 const proxyAddress = z.union(
   [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(['loopback', 'linklocal', 'uniquelocal'])],
@@ -50,24 +54,26 @@ const fallback = (name: string) =>
 export const apiVariables = {
   CHAT_USERNAME: userName.optional().describe('Name of the first chat user.'),
   CHAT_PASSWORD: secret(
-    z.string().min(16).max(512).pipe(varied),
+    longSecret(16),
     'Password of the first chat user; at least 16 characters, 8 of them different.',
   ),
   ADMIN_USERNAME: userName
     .optional()
     .describe('Name of the first user of the console; another than CHAT_USERNAME.'),
   ADMIN_PASSWORD: secret(
-    z.string().min(16).max(512).pipe(varied),
+    longSecret(16),
     'Password of the first user of the console; at least 16 characters, 8 of them different. Another one ends the sessions that this one began.',
   ),
-  BLOG_TITLE: text.max(300).default('Blog').describe('Title of the blog, its pages and its feeds.'),
+  BLOG_TITLE: text
+    .max(300, 'must have at most 300 characters')
+    .default('Blog')
+    .describe('Title of the blog, its pages and its feeds.'),
   BLOG_LANGUAGE: z
     .string()
     .refine(isLanguage, 'must be a language tag such as en, de or pt-BR')
     .default('en')
     .describe('Language of the posts, as a tag such as de or pt-BR: on pages, in dates and in feeds.'),
-  BLOG_READS: z
-    .enum(['public', 'token'])
+  BLOG_READS: choice(['public', 'token'])
     .default('public')
     .describe('Who may read posts and feeds: everyone (public), or tokens that may read or write (token).'),
   BLOG_IMAGES: list
@@ -76,31 +82,17 @@ export const apiVariables = {
     .describe(
       'Where the images on the pages of posts may come from: https (anywhere), none, or a comma list of hosts (images.example.org, *.example.org). Each host sees who reads the post. Those of this server itself are always allowed.',
     ),
-  BLOG_READS_PER_SECOND: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(1_000_000)
+  BLOG_READS_PER_SECOND: whole(0, 1_000_000)
     .default(20)
     .describe(
       'Maximum reads of posts and feeds per second without credentials from one address, averaged over ten seconds, per API process; 0 for no limit, where a proxy in front limits them.',
     ),
   BLOG_TOKEN: secret(
-    z
-      .string()
-      .min(32)
-      .max(512)
-      .regex(/^[\x21-\x7e]*$/, 'must be visible ASCII without spaces')
-      .pipe(varied),
+    longSecret(32).refine(isVisible, 'must be visible ASCII without spaces'),
     'First access token of the blog, with scopes blogs:write and blogs:read; at least 32 characters, 8 of them different.',
   ),
   CHAT_TOKEN: secret(
-    z
-      .string()
-      .min(32)
-      .max(512)
-      .regex(/^[\x21-\x7e]*$/, 'must be visible ASCII without spaces')
-      .pipe(varied),
+    longSecret(32).refine(isVisible, 'must be visible ASCII without spaces'),
     'First access token for chat with OpenAI-compatible clients, with scope chat; at least 32 characters, 8 of them different.',
   ),
   AUDIT_DAYS: count(36_500)
@@ -160,13 +152,7 @@ export const apiVariables = {
     .describe(
       'How long after its deadline a stored chat can be read and its idempotency key is remembered, in seconds.',
     ),
-  MAX_BODY_BYTES: z.coerce
-    .number()
-    .int()
-    .min(1024)
-    .max(67_108_864)
-    .default(1_048_576)
-    .describe('Largest request body, in bytes.'),
+  MAX_BODY_BYTES: whole(1024, 67_108_864).default(1_048_576).describe('Largest request body, in bytes.'),
   MAX_MESSAGES: count(100_000).default(1000).describe('Maximum messages in one conversation.'),
   MAX_JSON_DEPTH: count(1000).default(32).describe('Maximum nesting depth of a JSON body.'),
 };

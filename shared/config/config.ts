@@ -5,7 +5,7 @@ import { addressVariables } from './address-variables.js';
 import { apiVariables } from './api-variables.js';
 import { missingVariables, type Program } from './requirements.js';
 import { tracingVariables } from './tracing-variables.js';
-import { milliseconds } from './variable-types.js';
+import { choice, milliseconds } from './variable-types.js';
 import { workerVariables } from './worker-variables.js';
 
 /**
@@ -23,8 +23,7 @@ export const environmentSchema = z.object({
     .describe(
       'How long streams in flight may go on after SIGTERM, in milliseconds, within SHUTDOWN_GRACE_MS; then they end with a retryable error.',
     ),
-  LOG_LEVEL: z
-    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+  LOG_LEVEL: choice(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')
     .describe('Least severe log lines to write.'),
   ...workerVariables,
@@ -55,7 +54,8 @@ export function readEnvironment(): Environment {
 export function parseConfig(environment: Environment, program: Program): Config {
   const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
   const parsed = environmentSchema.safeParse(present);
-  const invalid = (parsed.error?.issues ?? []).map((issue) => `${String(issue.path[0])}: ${issue.message}`);
+  const issues = parsed.error?.issues ?? [];
+  const invalid = new Set(issues.map(({ path, message }) => `${String(path[0])}: ${message}`));
   const problems = [
     ...invalid,
     ...(parsed.data ? [...clashingPorts(parsed.data), ...clashingNames(parsed.data)] : []),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { httpUrl, milliseconds, secret, text } from './variable-types.js';
+import { choice, httpUrl, milliseconds, secret, text } from './variable-types.js';
 
 const endpoint = httpUrl.refine(
   (value) => !URL.canParse(value) || !/[@?#]/.test(value),
@@ -16,6 +16,9 @@ const samplers = [
 ] as const;
 
 export type SamplerName = (typeof samplers)[number];
+
+const notShare = { error: 'must be a number from 0 to 1' };
+const share = z.coerce.number(notShare).min(0, notShare).max(1, notShare);
 
 const pairsError = 'must be a comma list of key=value, percent-encoded';
 
@@ -52,8 +55,7 @@ export const tracingVariables = {
     z.string().refine(areHeaders, `${pairsError}, of headers`),
     'Headers for the collector, as comma list of key=value, percent-encoded.',
   ),
-  OTEL_EXPORTER_OTLP_PROTOCOL: z
-    .enum(['http/protobuf', 'http/json'])
+  OTEL_EXPORTER_OTLP_PROTOCOL: choice(['http/protobuf', 'http/json'])
     .default('http/protobuf')
     .describe('Format of the traces.'),
   OTEL_EXPORTER_OTLP_TIMEOUT: milliseconds(1)
@@ -75,20 +77,13 @@ export const tracingVariables = {
     })
     .optional()
     .describe('What else traces say of the service, as comma list of key=value, percent-encoded.'),
-  OTEL_TRACES_SAMPLER: z
-    .enum(samplers)
+  OTEL_TRACES_SAMPLER: choice(samplers)
     .default('parentbased_always_on')
     .describe(
       'Which traces are recorded: all, none or a share (traceidratio); with parentbased_ the caller decides who sends a traceparent.',
     ),
-  OTEL_TRACES_SAMPLER_ARG: z.coerce
-    .number()
-    .min(0)
-    .max(1)
-    .default(1)
-    .describe('The share for traceidratio, from 0 to 1.'),
-  OTEL_SDK_DISABLED: z
-    .enum(['true', 'false'])
+  OTEL_TRACES_SAMPLER_ARG: share.default(1).describe('The share for traceidratio, from 0 to 1.'),
+  OTEL_SDK_DISABLED: choice(['true', 'false'])
     .default('false')
     .describe('true switches traces off whatever else is set.'),
 };

@@ -3,10 +3,19 @@ import { providerIds } from '../contract.js';
 import { StoreUrlError } from '../urls/store-url-error.js';
 import { parseTargets } from './targets.js';
 
-export const port = z.coerce.number().int().min(0).max(65535);
-export const milliseconds = (least: number) => z.coerce.number().int().min(least).max(3_600_000);
-export const count = (most: number) => z.coerce.number().int().min(1).max(most);
-export const byteCount = z.coerce.number().int().min(1024).max(1_099_511_627_776);
+/** A number within bounds; the message is the same whatever is wrong. */
+export const whole = (
+  least: number,
+  most: number,
+  error = `must be a whole number from ${least} to ${most}`,
+) => z.coerce.number({ error }).int({ error }).min(least, { error }).max(most, { error });
+export const port = whole(0, 65535, 'must be a whole number from 1 to 65535, or 0 for any free port');
+export const milliseconds = (least: number) => whole(least, 3_600_000);
+export const count = (most: number) => whole(1, most);
+export const byteCount = whole(1024, 1_099_511_627_776);
+/** One of the names. */
+export const choice = <const Names extends readonly string[]>(names: Names) =>
+  z.enum(names, { error: `must be one of: ${names.join(', ')}` });
 export const text = z.string().min(1);
 /** Marks a variable whose value is never shown; the mark must stand outside `optional` to be visible. */
 export const secret = (schema: z.ZodType<string>, description: string) =>
@@ -38,6 +47,14 @@ export const storeUrl = (parse: (url: string) => unknown) =>
 export const varied = z
   .string()
   .refine((value) => new Set(value).size >= 8, 'must have at least 8 different characters');
+
+/** A password or token of at least so many characters. */
+export const longSecret = (least: number) =>
+  z
+    .string()
+    .min(least, `must have at least ${least} characters`)
+    .max(512, 'must have at most 512 characters')
+    .pipe(varied);
 
 /** A comma list, its blank parts dropped. */
 export const list = z.string().transform((text) =>

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { modelPattern } from '../model-names.js';
-import { count, milliseconds, providerList, providerUrl, secret, text } from './variable-types.js';
+import { count, milliseconds, providerList, providerUrl, secret, text, whole } from './variable-types.js';
 
 const pattern = z.string().regex(modelPattern, {
   error: 'must be a comma list of model names, in which * stands for any characters',
@@ -41,11 +41,7 @@ export const workerVariables = {
   BREAKER_RESET_MS: milliseconds(100)
     .default(10_000)
     .describe('How long a breaker stays open before it probes, in milliseconds.'),
-  PROVIDER_MAX_RESPONSE_BYTES: z.coerce
-    .number()
-    .int()
-    .min(65_536)
-    .max(268_435_456)
+  PROVIDER_MAX_RESPONSE_BYTES: whole(65_536, 268_435_456)
     .default(16_777_216)
     .describe(
       'Largest response of a provider that is read, in bytes; a call with a larger one fails with provider_error. A pool may hold one per job in memory.',

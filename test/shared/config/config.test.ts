@@ -91,8 +91,23 @@ describe('parseConfig', () => {
     );
   });
 
-  it.each(['abc', '-1', '1.5', '65536', 'Infinity', '3000x'])('refuses %j as a port', (PORT) => {
-    expect(named(problemsOf({ PORT }))).toEqual(['PORT']);
+  it.each(['abc', '-1', '-1.5', '65536', 'Infinity', '3000x'])('refuses %j as a port', (PORT) => {
+    expect(problemsOf({ PORT }), 'finding N12').toEqual([
+      'PORT: must be a whole number from 1 to 65535, or 0 for any free port',
+    ]);
+  });
+
+  it('says of every type in plain words what it must be', () => {
+    const variables = { ...wrong, OTEL_TRACES_SAMPLER_ARG: '2', BLOG_TITLE: 'x'.repeat(301) };
+    for (const problem of problemsOf(variables)) expect(problem).toMatch(/^\w+: (must|is not|cannot) /);
+    expect(problemsOf({ ...variables, CHAT_PASSWORD: 'short' })).toEqual(
+      expect.arrayContaining([
+        'CHAT_PASSWORD: must have at least 16 characters',
+        'LOG_LEVEL: must be one of: fatal, error, warn, info, debug, trace, silent',
+        'OPENAI_CONCURRENCY: must be a whole number from 1 to 10000',
+        'OTEL_TRACES_SAMPLER_ARG: must be a number from 0 to 1',
+      ]),
+    );
   });
 
   it('refuses one port for two things that the API serves', () => {
