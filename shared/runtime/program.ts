@@ -1,5 +1,6 @@
 import { constants } from 'node:os';
 import { ConfigError, type Environment, readEnvironment } from '../config/config.js';
+import { unknownVariables } from '../config/unknown-variables.js';
 import { stackFrames } from './log.js';
 
 /** Thrown by a program that cannot start; its message gives the reason and is safe to show. */
@@ -9,13 +10,16 @@ export class StartupError extends Error {
 
 /**
  * Runs one of our programs. When it cannot start, the reason goes to stderr and the exit code is 1: configuration problems with
- * their variables, other errors without their messages, because libraries put addresses and passwords into those.
+ * their variables, other errors without their messages, because libraries put addresses and passwords into those. Variables that
+ * look misspelt are named on stderr first.
  */
 export async function runProgram(program: (environment: Environment) => Promise<void> | void): Promise<void> {
   if (process.pid === 1)
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, endUnlessAwaited);
   try {
-    await program(readEnvironment());
+    const environment = readEnvironment();
+    for (const warning of unknownVariables(environment)) process.stderr.write(`${warning}\n`);
+    await program(environment);
   } catch (error) {
     process.stderr.write(`${describe(error)}\n`);
     process.exit(1);

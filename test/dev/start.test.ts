@@ -261,9 +261,10 @@ describe('npm start', { timeout }, () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
-    const { code, stdout, stderr } = await place.start({ WORKER_PORT: String(port) }).ended;
+    const { code, stdout, stderr } = await place.start({ WORKER_PORT: String(port), PROT: '1' }).ended;
     server.close();
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^Unknown variable PROT: did you mean PORT\?\n/);
     expect(stderr).toContain(`WORKER_PORT=${port}: something else listens there`);
     expect(stderr).not.toContain('  PORT=');
   });

@@ -1,0 +1,30 @@
+import leven from 'leven';
+import { type Environment, environmentSchema } from './config.js';
+
+const ours = Object.keys(environmentSchema.shape);
+/** No library reads names that begin so, but for those below. */
+const prefixes = /^(OPENAI|ANTHROPIC|BEDROCK|VERTEXAI|CHAT|BLOG|WORKER|BREAKER)_/;
+/** What the providers' SDKs read themselves, and what Kubernetes sets for each service. */
+const foreign =
+  /^(OPENAI_(ADMIN_KEY|API_VERSION|CUSTOM_HEADERS|ENDPOINT|LOG|ORG_ID|PROJECT_ID|WEBHOOK_SECRET)|ANTHROPIC_(AUTH_TOKEN|CONFIG_DIR|CUSTOM_HEADERS|ENVIRONMENT_\w+|FEDERATION_RULE_ID|IDENTITY_TOKEN(_FILE)?|LOG|OPEN_TELEMETRY\w*|ORGANIZATION_ID|PROFILE|SCOPE|SERVICE_ACCOUNT_ID|WEBHOOK_SIGNING_KEY|WORK\w+)|\w+_(SERVICE_(HOST|PORT\w*)|PORT_\d+_(TCP|UDP)\w*))$/;
+
+/**
+ * A line for each variable that has a value, that nothing reads, and whose name is one of ours misspelt or begins like ours. Values are
+ * never in it.
+ */
+export const unknownVariables = (environment: Environment): string[] =>
+  Object.entries(environment).flatMap(([name, value]) => {
+    if (!value?.trim() || ours.includes(name) || foreign.test(name)) return [];
+    const meant = ours.find((our) => isNear(name, our));
+    if (meant !== undefined) return [`Unknown variable ${name}: did you mean ${meant}?`];
+    return prefixes.test(name) ? [`Unknown variable ${name}: nothing reads it.`] : [];
+  });
+
+/** Two letters of a short name make another word, unless they have changed places: HOME is not HOST. */
+function isNear(name: string, our: string): boolean {
+  if (Math.abs(name.length - our.length) > 2) return false;
+  const distance = leven(name, our);
+  return distance === 1 || (distance === 2 && (our.length > 7 || lettersOf(name) === lettersOf(our)));
+}
+
+const lettersOf = (name: string): string => [...name].sort().join('');
