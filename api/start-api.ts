@@ -29,6 +29,7 @@ import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from '
 import { ChatService } from './chat/chat-service.js';
 import { JobClient } from './chat/jobs/job-client.js';
 import { type PendingJob, PendingReplies } from './chat/jobs/pending-replies.js';
+import { RemovedUsers } from './chat/jobs/removed-users.js';
 import { StoredChats } from './chat/stored-chats.js';
 import { ApiServer } from './http/server.js';
 import { openBlog } from './open-blog.js';
@@ -196,6 +197,10 @@ function connectWhenReady(
     await keeper.start();
     jobClient = opened;
     void history.exchange.connect(opened.relay, signal);
+    const removed = new RemovedUsers({ records: store.records, relay: opened.relay, signal, log });
+    const onLoad = () => void removed.update(authentication.removedUsers());
+    lifecycle.opened('removed users', authentication.onLoad(onLoad), (stop) => stop());
+    onLoad();
     const maxStreamMs = config.CHAT_TIMEOUT_MS + config.CHAT_STREAM_MAX_S * 1000;
     const maxMs = Math.max(maxStreamMs, config.CHAT_MAX_WAIT_S * 1000);
     lifecycle.opened('pruner', startPruner({ store, maxMs, log }), (pruner) => pruner.stop());

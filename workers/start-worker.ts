@@ -23,6 +23,7 @@ import { notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
 import { openHealthServer } from './health-server.js';
+import { ActiveJobs } from './job/active-jobs.js';
 import { DeltaPublisher } from './job/delta-publisher.js';
 import { NextAttempts } from './job/next-attempt.js';
 import { LiveSettings } from './pool/live-settings.js';
@@ -86,10 +87,22 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
     await Promise.all(starting.map(async (pool) => (await pool).stop(grace)));
   });
   const settings = new Map(ids.map((id) => [id, new LiveSettings(poolSettings(config, id))]));
-  await followSettings(settings, { store, relay, log, lifecycle });
+  const jobs = new ActiveJobs();
+  await followSettings(settings, { store, relay, jobs, log, lifecycle });
   for (const provider of providers) {
     const own = settings.get(provider.id) ?? new LiveSettings(poolSettings(config, provider.id));
-    const shared = { config, store, relay, deltas, nextAttempts, workerName, instruments, tracing, log };
+    const shared = {
+      config,
+      store,
+      relay,
+      jobs,
+      deltas,
+      nextAttempts,
+      workerName,
+      instruments,
+      tracing,
+      log,
+    };
     const pool = new Pool({ provider, settings: own, ...shared });
     starting.push(pool.start().then(() => pool));
   }
@@ -99,9 +112,15 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
 /** Resolves once the settings are those that operators have made: a pool that is paused must not take a job. */
 async function followSettings(
   settings: ReadonlyMap<ProviderId, LiveSettings>,
-  { store, relay, log, lifecycle }: Pick<StartDeps, 'store' | 'log' | 'lifecycle'> & { relay: Relay },
+  {
+    store,
+    relay,
+    jobs,
+    log,
+    lifecycle,
+  }: Pick<StartDeps, 'store' | 'log' | 'lifecycle'> & { relay: Relay; jobs: ActiveJobs },
 ): Promise<void> {
-  const follower = new SettingsFollower({ settings, records: store.records, relay, log });
+  const follower = new SettingsFollower({ settings, records: store.records, relay, jobs, log });
   lifecycle.opened('settings', follower, (open) => open.stop());
   await whenReady(() => follower.start(), {
     store,

@@ -1,9 +1,10 @@
 import type { Request } from 'express';
 import type { Scope } from '../../shared/contract.js';
+import type { Failure } from '../../shared/failures.js';
 import type { Authentication, Caller } from './caller.js';
-import { parseBearer } from './credentials.js';
+import { parseBasic, parseBearer } from './credentials.js';
 import { type Accepted, asKnownUser, insufficient, isRefusal, logIn, refuse, unauthorized } from './login.js';
-import { asOperator, asSessionOwner, operatorsBase } from './operators.js';
+import { adminChallenge, asOperator, asSessionOwner, mayStillOperate, operatorsBase } from './operators.js';
 
 /**
  * The generated routes call it before they read anything of the request; the result becomes `request.user`, which is
@@ -26,6 +27,38 @@ export async function expressAuthentication(
   // The scopes come from the controllers.
   if (securityName === 'bearer') return asTokenOwner(request, authentication, scopes as Scope[]);
   throw new TypeError('unknown security scheme');
+}
+
+/**
+ * Calls the listener once the credentials of a chat request are no longer valid: a request may outlive its user, its token or its
+ * session by minutes. Call what is returned when the request has ended. Throws `unauthorized` if they are not valid now.
+ */
+export function onCredentialsEnd(request: Request, listener: (failure: Failure) => void): () => void {
+  const authentication = request.app.locals.authentication as Authentication;
+  const detail = 'The credentials of this request are no longer valid.';
+  const failure = () => unauthorized({ challenge: challengeOf(request), detail });
+  // They may have ended while the body arrived.
+  if (!mayStillChat(request, authentication)) throw failure();
+  const stop = authentication.onLoad(() => {
+    if (mayStillChat(request, authentication)) return;
+    stop();
+    listener(failure());
+  });
+  return stop;
+}
+
+function mayStillChat(request: Request, { checkUser, checkLoadedToken }: Authentication): boolean {
+  if (request.baseUrl === operatorsBase) return mayStillOperate(request);
+  const sent = request.headersDistinct.authorization ?? [];
+  const token = parseBearer(sent);
+  if (token !== undefined) return checkLoadedToken(token)?.scopes.includes('chat') ?? false;
+  const credentials = parseBasic(sent);
+  return credentials !== undefined && checkUser(credentials.name, credentials.secret) !== undefined;
+}
+
+function challengeOf({ baseUrl, headersDistinct: { authorization = [] } }: Request): string {
+  if (baseUrl === operatorsBase) return adminChallenge;
+  return parseBearer(authorization) === undefined ? basicChallenge : chatBearerChallenge;
 }
 
 const basicChallenge = 'Basic realm="chat", charset="UTF-8"';

@@ -27,6 +27,8 @@ export interface OpenAuthentication extends Authentication {
   readonly attempted: Promise<void>;
   /** Resolves when users, tokens and sessions are known here as the database has them by now; never rejects. */
   reload(): Promise<void>;
+  /** Ids of the users who were removed within the time that a chat may take, as far as is known here. */
+  removedUsers(): readonly string[];
   /** For signing in and out. */
   readonly sessions: SessionDirectory;
 }
@@ -60,6 +62,8 @@ export function openAuthentication(
     attempted: users.attempted,
     reload: () => users.reload(),
     sessions,
+    onLoad: (listener) => users.onLoad(listener),
+    removedUsers: () => users.removedIds,
     checkUser: (...credentials) => users.check(...credentials),
     checkOperator: (...credentials) => users.checkOperator(...credentials),
     userExists: (name) => users.has(name),

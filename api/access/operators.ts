@@ -26,7 +26,8 @@ export const operatorsBase = '/admin';
 /** An operator may do all that the console can, below `/admin`. */
 const operatorScopes: readonly Scope[] = ['admin', 'chat', 'blogs:read', 'blogs:write'];
 
-const adminChallenge = 'Bearer realm="admin"';
+/** What a refused request to the operators' addresses is answered with, as `WWW-Authenticate`. */
+export const adminChallenge = 'Bearer realm="admin"';
 
 const operators: Accepted = {
   basic: false,

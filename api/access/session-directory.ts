@@ -67,11 +67,16 @@ export class SessionDirectory {
   async find(key: string): Promise<Caller | undefined> {
     const digests = this.#digestsOf(key);
     if (digests.some((digest) => this.#entries.has(keyOf(digest)))) return this.check(key);
-    const [changes, readAt] = [this.#changes, this.#now()];
-    const session = await this.#deps.sessions.find(digests);
-    const [found] = session ? this.#toEntry(session, readAt) : [];
-    if (found && changes === this.#changes) this.#entries.set(...found);
-    return found?.[1].caller;
+    for (;;) {
+      const [changes, readAt] = [this.#changes, this.#now()];
+      const session = await this.#deps.sessions.find(digests);
+      if (changes !== this.#changes) continue;
+      const [found] = session ? this.#toEntry(session, readAt) : [];
+      if (found === undefined) return undefined;
+      this.#changes++;
+      this.#entries.set(...found);
+      return found[1].caller;
+    }
   }
 
   /** Opens a session, with the hash of the secret that was checked. Throws `Failure('database_unavailable')`. */

@@ -13,7 +13,7 @@ interface DirectoryDeps {
   first: { user: UserIdentity; secret: string | undefined } | undefined;
   /** The user of the environment with the role `admin`, and another name; as `first` otherwise. */
   admin?: { user: UserIdentity; secret: string } | undefined;
-  users: Pick<UserStore, 'digests'>;
+  users: Pick<UserStore, 'digests' | 'removedWithin'>;
   /** Loaded whenever the users are. */
   tokens: Pick<TokenDirectory, 'load'>;
   sessions: Pick<SessionDirectory, 'load'>;
@@ -23,6 +23,8 @@ interface DirectoryDeps {
 
 /** In case a notification is lost: a connection can die unnoticed. */
 const reloadEveryMs = 30_000;
+/** No chat takes longer: the longest wait, or stream, and the time before it are an hour each at most. */
+const removedForMs = 2 * 3_600_000;
 /** After a failure; sooner, because a user who was removed meanwhile must not stay for long. */
 const retryMs = 2_000;
 
@@ -35,6 +37,8 @@ export class UserDirectory {
   readonly #firstDigest: Buffer;
   readonly #adminDigest: Buffer;
   #entries: ReadonlyMap<string, Entry>;
+  #removedIds: readonly string[] = [];
+  readonly #listeners = new Set<() => void>();
   #loaded = false;
   #requested = false;
   #failing = false;
@@ -83,6 +87,17 @@ export class UserDirectory {
     return this.#loaded;
   }
 
+  /** Ids of the users who were removed within the time that a chat may take, as far as was loaded. */
+  get removedIds(): readonly string[] {
+    return this.#removedIds;
+  }
+
+  /** Calls the listener after each load, until what is returned is called. */
+  onLoad(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
   /** Loads once more from now on: a load that is under way may have read too early. Resolves after that, also if it failed; never rejects. */
   reload(): Promise<void> {
     this.#requested = true;
@@ -98,7 +113,11 @@ export class UserDirectory {
 
   async #loadRequested(): Promise<void> {
     clearTimeout(this.#timer);
-    while (this.#requested && !this.#closed) await this.#load();
+    while (this.#requested && !this.#closed) {
+      await this.#load();
+      // Also after a failure: a part may have been loaded.
+      for (const listener of this.#listeners) listener();
+    }
     this.#loading = undefined;
     const pauseMs = this.#failing ? retryMs : reloadEveryMs;
     if (!this.#closed) this.#timer = setTimeout(() => void this.reload(), pauseMs).unref();
@@ -114,6 +133,7 @@ export class UserDirectory {
       this.#entries = this.#entriesOf(rows);
       if (!this.#loaded) log.info({ users: rows.length }, 'users loaded');
       this.#loaded = true;
+      this.#removedIds = await users.removedWithin(removedForMs);
       // Behind what chat needs: where their table is not there yet, the console has to wait, and nobody else.
       await sessions.load();
       this.#failing = false;

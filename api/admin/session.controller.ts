@@ -26,10 +26,12 @@ import { refuseCrossOrigin, signIn } from '../access/operators.js';
 import { type SessionDirectory, sessionLifetimeMs } from '../access/session-directory.js';
 import { readShortJsonBody } from '../http/json-body.js';
 import { checkBody, invalidRequest, text } from '../http/validation.js';
+import type { AccountsDeps } from './users.controller.js';
 
 /** What signing in and out needs of the application. */
 export interface SessionControllerDeps {
   sessions: Pick<SessionDirectory, 'open' | 'close'>;
+  reloadAccounts: AccountsDeps['reloadAccounts'];
 }
 
 /** The body of a sign-in. */
@@ -105,7 +107,7 @@ export class SessionController extends Controller {
   }
 
   /**
-   * Ends the session, at once on every API process, and streams that began with it.
+   * Ends the session, at once on every API process, and the streams and chats that are attached with it; a stored chat goes on.
    *
    * @summary Sign out of the console
    * @param everywhere Whether to end all sessions of the user.
@@ -115,7 +117,9 @@ export class SessionController extends Controller {
   @Middlewares(checkEverywhere)
   @SuccessResponse<{ 'Set-Cookie': string }>('204', 'Signed out')
   async signOut(@Request() request: AuthenticatedRequest, @Query() everywhere?: boolean): Promise<void> {
-    await this.deps.sessions.close(request.user, { everywhere: everywhere ?? false });
+    const { sessions, reloadAccounts } = this.deps;
+    await sessions.close(request.user, { everywhere: everywhere ?? false });
+    await reloadAccounts();
     request.res?.clearCookie(sessionCookie, cookieFor(request));
   }
 }

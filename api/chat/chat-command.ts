@@ -1,5 +1,6 @@
 import type { UserIdentity } from '../../db/access/users.js';
 import type { ChatStatus, ProviderId, Target, Turn } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
@@ -31,7 +32,10 @@ export interface ChatCommand {
   clientTimeoutMs?: number | undefined;
   /** How long the request has taken so far, in milliseconds: it counts against the deadline. Absent means no time. */
   elapsedMs?: number;
-  /** Aborts when the client disconnects: that cancels the job, wherever it is, unless the chat is stored. */
+  /**
+   * Aborts when the client disconnects, or with a `Failure` when its credentials end: that cancels the job, wherever it is, unless the
+   * chat is stored.
+   */
   signal: AbortSignal;
   /** The request's, of which the chat is a part; absent when it is not traced. */
   trace?: TraceSpan | undefined;
@@ -68,6 +72,12 @@ export type StoredChatCommand = ChatCommand & { readonly storeOptions: StoreOpti
 
 export const isStored = (command: ChatCommand): command is StoredChatCommand =>
   command.storeOptions !== undefined;
+
+/** Throws when the signal has aborted: `unauthorized` once the request's credentials have ended, else `timeout`, for no reader is left. */
+export function throwIfLeft({ signal, provider }: Pick<ChatCommand, 'signal' | 'provider'>): void {
+  if (signal.reason instanceof Failure) throw signal.reason;
+  if (signal.aborted) throw new Failure('timeout', { provider });
+}
 
 /** As whose job the command's at this provider is counted. */
 export const jobOwnerOf = (

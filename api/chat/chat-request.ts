@@ -11,6 +11,7 @@ import {
 } from '../../shared/contract.js';
 import { toTurns } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import { onCredentialsEnd } from '../access/authentication.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
@@ -150,21 +151,29 @@ export function readOptions(
     fallback: readFallback(fallback),
     waitMs: waitS && waitS * 1000,
     elapsedMs: elapsedMsOf(response),
-    signal: disconnectSignal(response),
+    signal: attachedSignal(request),
     trace: traceOf(response),
     storeOptions: isAsync || key !== undefined ? storeOptions : undefined,
   };
   return { options, applied };
 }
 
-/** Aborts when the connection closes before the response was written, so that nobody will read it. */
-export function disconnectSignal(response: HttpResponse): AbortSignal {
-  const disconnected = new AbortController();
-  if (response.destroyed) disconnected.abort();
-  response.once('close', () => {
-    if (!response.writableFinished) disconnected.abort();
-  });
-  return disconnected.signal;
+/**
+ * Aborts when the request may no longer be answered: with `unauthorized` once its credentials are no longer valid, and when the
+ * connection closes before the response was written. Throws as `onCredentialsEnd`.
+ */
+export function attachedSignal(request: HttpRequest): AbortSignal {
+  const response = request.res as HttpResponse;
+  const left = new AbortController();
+  if (response.destroyed) left.abort();
+  else {
+    const stop = onCredentialsEnd(request, (failure) => left.abort(failure));
+    response.once('close', () => {
+      stop();
+      if (!response.writableFinished) left.abort();
+    });
+  }
+  return left.signal;
 }
 
 const invalid = (pointer: string, detail: string): Failure => invalidRequest([{ pointer, detail }]);

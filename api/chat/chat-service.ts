@@ -10,6 +10,7 @@ import {
   isStored,
   jobOwnerOf,
   type ResolvedChat,
+  throwIfLeft,
   toNewJob,
 } from './chat-command.js';
 import { type ChatEnding, ChatEndings, type ChatHistory } from './chat-history.js';
@@ -96,7 +97,7 @@ export class ChatService {
   async #resolveChat(command: ChatCommand, admission: Admission): Promise<ResolvedChat> {
     if (isStored(command)) return this.#deps.storedChats.open(command, admission);
     const current = await admission.admit();
-    throwIfDisconnected(command);
+    throwIfLeft(command);
     return { chat: { id: command.requestId, deadline: admission.deadline, current } };
   }
 
@@ -192,7 +193,7 @@ export class ChatService {
           () => jobClient.cancel(job),
           () => undefined,
         );
-      throwIfDisconnected(command);
+      throwIfLeft(command);
       // A chat is accepted once the queue has its job.
       if (storeOptions?.isAsync) await added;
       return undefined;
@@ -238,11 +239,6 @@ async function replayTo(
   const completion = toCompletion({ state: 'settled', outcome }, provider);
   if (stream) await ReplyStream.replay(stream, completion);
   return { kind: 'completed', completion };
-}
-
-/** Nobody reads the reply to a request whose client has disconnected. */
-function throwIfDisconnected({ signal, provider }: ChatCommand): void {
-  if (signal.aborted) throw new Failure('timeout', { provider });
 }
 
 /** No message has brought an outcome in time: the records may have it, if they can be read at once. */

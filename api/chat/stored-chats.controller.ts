@@ -21,7 +21,7 @@ import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { toProblem } from '../http/problem.js';
 import { checkUuidParam } from '../http/uuid-param.js';
-import { disconnectSignal } from './chat-request.js';
+import { attachedSignal } from './chat-request.js';
 import { answeredBy, isCompletion, outcomeToFailure } from './chat-result.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 import type { JobResult } from './jobs/job-results.js';
@@ -77,7 +77,7 @@ export class StoredChatsController extends Controller {
     if (!acceptsEventStream(request)) return represent(chat, result, status);
     const response = request.res as HttpResponse;
     const events = new EventStream(response, chat.provider);
-    const reader = { sink: events, from: readLastEventId(lastEventId), signal: disconnectSignal(response) };
+    const reader = { sink: events, from: readLastEventId(lastEventId), signal: attachedSignal(request) };
     const load = { user: request.user.id, bytes: 0 };
     await events.end(limits.run(load, () => storedChats.follow(chat, result, reader)));
     return represent(chat, result, status);

@@ -5,7 +5,13 @@ import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { ChatReply, ResolvedChat, StoredChatCommand, StreamOptions } from './chat-command.js';
+import {
+  type ChatReply,
+  type ResolvedChat,
+  type StoredChatCommand,
+  type StreamOptions,
+  throwIfLeft,
+} from './chat-command.js';
 import { ChatRecords, isOwnedBy } from './chat-records.js';
 import { statusOf, toCompletion } from './chat-result.js';
 import { type Admission, clockMarginMs, IdempotentEntry } from './idempotent-entry.js';
@@ -87,6 +93,7 @@ export class StoredChats {
     try {
       using stream = this.#connected().openStream(job, { ...reader, isJoined: true });
       const outcome = await Promise.race([wait.outcome, stream.failed]);
+      if (outcome === undefined) throwIfLeft({ signal, provider });
       const completion = toCompletion(outcome ? { state: 'settled', outcome } : result, provider);
       await stream.finish(completion);
       return { kind: 'completed', completion };

@@ -6,6 +6,7 @@ import type { Database } from '../database/client.js';
 import {
   and,
   asc,
+  desc,
   eq,
   exists,
   gt,
@@ -15,7 +16,7 @@ import {
   type SQLWrapper,
   sql,
 } from '../database/drizzle.js';
-import { sessions, tokens, users } from '../schema.js';
+import { audit, sessions, tokens, users } from '../schema.js';
 
 /** The user of a secret or a token. */
 export interface UserIdentity {
@@ -67,6 +68,8 @@ export interface UserStore {
    * is no such user.
    */
   resetSecret(name: string, secretHash: Buffer): Promise<string | undefined>;
+  /** Ids of those who were removed within this time before now, in milliseconds: the last thousand, in their order. */
+  removedWithin(ms: number): Promise<string[]>;
   /** By name, from the first one after a name, or those of these names; all, unless there is a limit. */
   list(part?: ListPart): Promise<UserInfo[]>;
   digests(): Promise<UserDigest[]>;
@@ -94,6 +97,7 @@ export function createUserStore(database: Runs, actor = unknownActor): UserStore
     add: (user) => add(database, actor, user),
     remove: (name) => remove(database, actor, name),
     resetSecret: (name, secretHash) => resetSecret(database, actor, { name, secretHash }),
+    removedWithin: (ms) => removedWithin(database, ms),
     list: (part) => list(database, part),
     digests: () => {
       const { id, name, createdAt, secretHash, role } = users;
@@ -102,6 +106,20 @@ export function createUserStore(database: Runs, actor = unknownActor): UserStore
     },
   };
 }
+
+/** By the audit, which has every removal, whichever program has made it. */
+async function removedWithin(database: Runs, ms: number): Promise<string[]> {
+  const since = sql`${audit.at} > now() - ${ms} * interval '1 millisecond'`;
+  const removed = and(eq(audit.action, 'users.remove'), since);
+  const rows = await database.run(
+    (db) =>
+      db.select({ id: audit.targetId }).from(audit).where(removed).orderBy(desc(audit.at)).limit(maxRemoved),
+    'background',
+  );
+  return rows.map(({ id }) => id).reverse();
+}
+
+const maxRemoved = 1000;
 
 async function list(database: Runs, { after, names, limit }: ListPart = {}) {
   const rows = await database.run((db) => {

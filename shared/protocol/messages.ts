@@ -81,7 +81,12 @@ export const resultMessageSchema = z.object({
 export type ResultMessage = z.output<typeof resultMessageSchema>;
 
 /** Published on `cancel.<provider>` when nobody waits for these chats any more; `jobIds` are theirs, whatever their attempt. */
-export const cancelSchema = z.object({ v: version, jobIds: z.array(z.string()) });
+export const cancelSchema = z.object({
+  v: version,
+  jobIds: z.array(z.string()),
+  /** Ids of users who were removed: their chats end, those that are still queued too. Ignored by 0.3. */
+  users: z.array(z.string()).optional(),
+});
 
 export type Cancel = z.output<typeof cancelSchema>;
 

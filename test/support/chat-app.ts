@@ -143,6 +143,7 @@ export async function startChatApp({
           : undefined,
       checkSession: (key) => sessions.find(key),
       checkLoadedSession: (key) => sessions.check(key),
+      onLoad: () => () => undefined,
       checkToken: async () => undefined,
       checkLoadedToken: (token) => operators.get(token),
       userExists: () => false,

@@ -1,4 +1,6 @@
-/** Why a job is aborted whose caller no longer waits for it. */
+import type { Cancel } from '../../shared/protocol/messages.js';
+
+/** Why a job is aborted whose caller no longer waits for it, or may no longer have it done. */
 export class Cancelled extends Error {
   override readonly name = 'Cancelled';
 }
@@ -14,18 +16,25 @@ interface ActiveJobsOptions {
   now?: () => number;
 }
 
-interface RunningJob {
+/** A job that runs, and who wants it. */
+export interface RunningJob {
   readonly jobId: string;
   /** The chat that it is an attempt at. */
   readonly chatId: string;
+  /** Id of the user who asks. */
+  readonly user?: string | undefined;
+  /** The API process that alone waits for it; undefined for a stored chat, which any of them may be asked for. */
+  readonly api?: string | undefined;
+  /** When it was added to its queue, in milliseconds since the epoch. */
+  readonly addedAt?: number | undefined;
 }
 
-/** Cancelled chats that are remembered at most: a megabyte or two. */
+/** Cancelled chats, and removed users, that are remembered at most: a megabyte or two. */
 const maxRemembered = 10_000;
 
 /**
- * The jobs that run in a pool, each with a signal of its own. Cancelled chats are remembered for a minute: a job of one may still be
- * on its way here from the queue when its cancel arrives, or be taken over from a worker that died.
+ * The jobs that run in this process, each with a signal of its own. Cancelled chats are remembered for a minute: a job of one may still
+ * be on its way here from the queue when its cancel arrives, or be taken over from a worker that died. Removed users stay removed.
  */
 export class ActiveJobs {
   readonly #rememberedMs: number;
@@ -34,6 +43,9 @@ export class ActiveJobs {
   readonly #active = new Set<RunningJob & { controller: AbortController }>();
   /** When chats were cancelled, oldest first. */
   readonly #cancelled = new Map<string, number>();
+  readonly #removedUsers = new Set<string>();
+  /** When API processes were found to be gone, in milliseconds since the epoch. */
+  #goneApis: ReadonlyMap<string, number> = new Map();
   #abortedWith: Error | undefined;
 
   constructor({ rememberedMs = 60_000, now = Date.now }: ActiveJobsOptions = {}) {
@@ -45,19 +57,25 @@ export class ActiveJobs {
   async run<T>(
     chatId: string,
     job: (signal: AbortSignal) => Promise<T>,
-    { jobId = chatId }: { jobId?: string } = {},
+    { jobId = chatId, ...owner }: Partial<Omit<RunningJob, 'chatId'>> = {},
   ): Promise<T> {
     const controller = new AbortController();
     this.#forgetOld();
     if (this.#abortedWith !== undefined) controller.abort(this.#abortedWith);
-    else if (this.#cancelled.has(chatId)) controller.abort(new Cancelled());
-    const entry = { jobId, chatId, controller };
+    const entry = { jobId, chatId, ...owner, controller };
+    if (this.#isUnwanted(entry)) controller.abort(new Cancelled());
     this.#active.add(entry);
     try {
       return await job(controller.signal);
     } finally {
       this.#active.delete(entry);
     }
+  }
+
+  /** Cancels what a message on `cancel.<provider>` names. */
+  onCancel({ jobIds, users = [] }: Pick<Cancel, 'jobIds' | 'users'>): void {
+    this.cancel(jobIds);
+    this.cancelUsers(users);
   }
 
   /** Aborts the jobs of these chats where they run, and those that start within the next minute. */
@@ -68,6 +86,32 @@ export class ActiveJobs {
       this.#cancelled.set(chatId, this.#now());
     }
     this.#forgetOld();
+  }
+
+  /** Aborts the jobs of these users, and all that start from now on. */
+  cancelUsers(ids: readonly string[]): void {
+    const known = this.#removedUsers.size;
+    for (const id of ids) this.#removedUsers.add(id);
+    if (this.#removedUsers.size === known) return;
+    for (const id of this.#removedUsers) {
+      if (this.#removedUsers.size <= maxRemembered) break;
+      this.#removedUsers.delete(id);
+    }
+    this.#abortUnwanted();
+  }
+
+  /** The API processes that alone wait for jobs that run here. */
+  get apis(): Set<string> {
+    return new Set([...this.#active].flatMap(({ api }) => api ?? []));
+  }
+
+  /**
+   * Aborts the jobs for which only these API processes wait, where they run and where they start from now on, unless they were added
+   * after the process was found to be gone: then it has come back.
+   */
+  cancelApis(gone: ReadonlyMap<string, number>): void {
+    this.#goneApis = gone;
+    this.#abortUnwanted();
   }
 
   /**
@@ -91,6 +135,16 @@ export class ActiveJobs {
   abortAll(reason: Error): void {
     this.#abortedWith = reason;
     for (const { controller } of this.#active) controller.abort(reason);
+  }
+
+  #abortUnwanted(): void {
+    for (const entry of this.#active) if (this.#isUnwanted(entry)) entry.controller.abort(new Cancelled());
+  }
+
+  #isUnwanted({ chatId, user = '', api = '', addedAt = 0 }: RunningJob): boolean {
+    const goneAt = this.#goneApis.get(api);
+    const isLost = goneAt !== undefined && addedAt <= goneAt;
+    return isLost || this.#cancelled.has(chatId) || this.#removedUsers.has(user);
   }
 
   #forgetOld(): void {

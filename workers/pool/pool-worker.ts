@@ -16,7 +16,7 @@ import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import { ActiveJobs } from '../job/active-jobs.js';
+import type { ActiveJobs } from '../job/active-jobs.js';
 import { type ChatJobDeps, type JobEnd, runChatJob } from '../job/chat-job.js';
 import type { DeltaPublisher, DeltaStream } from '../job/delta-publisher.js';
 import type { JobTrace } from '../job/job-trace.js';
@@ -31,7 +31,7 @@ import { NotBegun } from '../job/waiting-jobs.js';
 import { describeFailure } from '../providers/error-classification.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
-import { chatIdOf, dropLongConversation, type QueuedJob, userOf } from './queued-job.js';
+import { chatIdOf, describeOwner, dropLongConversation, type QueuedJob, userOf } from './queued-job.js';
 import { Requeue } from './requeue.js';
 
 /** What the worker of a pool works with. */
@@ -42,6 +42,8 @@ export interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account'
   relay: Relay;
   /** Name of this worker process, unique among all of them. */
   workerName: string;
+  /** Those of all pools of this process. */
+  jobs: ActiveJobs;
   slots: Slots;
   load: LoadTracker;
   backlog: Pick<Backlog, 'forget' | 'recordEmpty'>;
@@ -86,7 +88,6 @@ export class PoolWorker {
   /** BullMQ's worker; it takes jobs once this one has started. */
   readonly bullWorker: Worker;
   readonly #deps: PoolWorkerDeps;
-  readonly #jobs = new ActiveJobs();
   /** The jobs whose ends are not stored yet. */
   readonly #unsettled = new Set<string>();
   readonly #requeue: Requeue;
@@ -118,10 +119,10 @@ export class PoolWorker {
   }
 
   async start(): Promise<void> {
-    const { provider, relay, deltas } = this.#deps;
+    const { provider, relay, jobs, deltas } = this.#deps;
     // Before the first job is taken: what is published before the subscription is lost.
     await Promise.all([
-      relay.subscribe(topics.cancel(provider.id), cancelSchema, ({ jobIds }) => this.#jobs.cancel(jobIds)),
+      relay.subscribe(topics.cancel(provider.id), cancelSchema, (cancel) => jobs.onCancel(cancel)),
       relay.subscribe(topics.resend(provider.id), resendSchema, (resend) => deltas.onResend(resend)),
     ]);
     this.bullWorker.run().catch((error) => this.bullWorker.emit('error', error));
@@ -135,8 +136,8 @@ export class PoolWorker {
   async close({ graceMs, streamGraceMs = graceMs }: Grace): Promise<void> {
     const closing = this.bullWorker.close();
     const reason = new Failure('provider_unavailable');
-    const abort = setTimeout(() => this.#jobs.abortAll(reason), graceMs);
-    const endStreams = () => this.#jobs.abort(this.#deps.deltas.jobIds, reason);
+    const abort = setTimeout(() => this.#deps.jobs.abortAll(reason), graceMs);
+    const endStreams = () => this.#deps.jobs.abort(this.#deps.deltas.jobIds, reason);
     const abortStreams = setTimeout(endStreams, streamGraceMs);
     await withTimeout(closingMs, closing)
       .catch(() => withTimeout(this.#unsettled.size > 0 ? graceMs : 0, closing))
@@ -157,12 +158,12 @@ export class PoolWorker {
   }
 
   async #process(job: QueuedJob, token?: string): Promise<string> {
-    const { load, metrics, log } = this.#deps;
+    const { jobs, load, metrics, log } = this.#deps;
     const { id = '' } = job;
     this.#unsettled.add(id);
     const trace = this.#deps.startTrace?.(job);
     const work = (signal: AbortSignal) => this.#runInSlot({ job, token, signal, trace });
-    const running = load.track(() => this.#jobs.run(chatIdOf(job), work, { jobId: id }));
+    const running = load.track(() => jobs.run(chatIdOf(job), work, describeOwner(job)));
     const { own, outcome } = await (trace?.watchEnd(running) ?? running);
     load.recordOutcome(own);
     const next = nextOf(outcome)?.provider;
@@ -254,7 +255,7 @@ export class PoolWorker {
    * lost: the renewal of its lock came after the end that the store had just recorded.
    */
   #onLocksLost(jobIds: string[]): void {
-    const lost = this.#jobs.abortLost(jobIds);
+    const lost = this.#deps.jobs.abortLost(jobIds);
     if (lost.length > 0) this.#deps.log.warn({ jobIds: lost }, 'jobs lost to another worker');
     for (const jobId of jobIds) this.#unsettled.delete(jobId);
   }

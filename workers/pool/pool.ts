@@ -8,6 +8,7 @@ import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { Tracing } from '../../shared/runtime/tracing.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { ActiveJobs } from '../job/active-jobs.js';
 import { Breaker, type BreakerState, type BreakerTimes } from '../job/breaker.js';
 import { AccountSamples } from '../job/call-samples.js';
 import { Circuits } from '../job/circuits.js';
@@ -32,6 +33,8 @@ interface PoolDeps {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   relay: Relay;
+  /** Those of all pools of this process. */
+  jobs: ActiveJobs;
   deltas: DeltaPublisher;
   nextAttempts: NextAttempts;
   /** Name of this worker process, unique among all of them. */

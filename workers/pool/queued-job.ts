@@ -4,6 +4,7 @@ import type { ProviderId } from '../../shared/contract.js';
 import type { ChatJobPayload } from '../../shared/protocol/messages.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { Tracing } from '../../shared/runtime/tracing.js';
+import type { RunningJob } from '../job/active-jobs.js';
 import { JobTrace } from '../job/job-trace.js';
 import type { RequeuableJob } from './requeue.js';
 
@@ -26,6 +27,15 @@ const withChatId = z.object({ chatId: z.string() });
 /** Id of the chat that the job is an attempt at. */
 export const chatIdOf = ({ id = '', data }: QueuedJob): string =>
   withChatId.safeParse(data).data?.chatId ?? id;
+
+const withAddress = z.object({ replyTo: z.string(), keptUntil: z.number().optional() });
+
+/** Who asks, and the API process that alone waits for the job; no process alone does for that of a stored chat. */
+export function describeOwner(job: QueuedJob): Partial<Omit<RunningJob, 'chatId'>> {
+  const { replyTo, keptUntil } = withAddress.safeParse(job.data).data ?? {};
+  const api = keptUntil === undefined ? replyTo : undefined;
+  return { ...(job.id !== undefined && { jobId: job.id }), ...userOf(job), api, addedAt: job.timestamp };
+}
 
 const withTrace = z.object({ traceparent: z.string().optional(), attempt: z.number().optional() });
 

@@ -1,10 +1,16 @@
 import type { ProviderId } from '../../shared/contract.js';
 import { topics } from '../../shared/protocol/messages.js';
-import { type SettingsRecord, settingsRecordSchema } from '../../shared/protocol/settings.js';
+import { decodeRemovedUsers, removedUsersKey } from '../../shared/protocol/removed-users.js';
+import {
+  decodeSettings,
+  type SettingsRecord,
+  settingsKey,
+  settingsRecordSchema,
+} from '../../shared/protocol/settings.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
-import { readSettings } from '../../shared/queue/settings-records.js';
 import type { Log } from '../../shared/runtime/log.js';
+import type { ActiveJobs } from '../job/active-jobs.js';
 import type { LiveSettings } from './live-settings.js';
 
 interface SettingsFollowerDeps {
@@ -12,13 +18,14 @@ interface SettingsFollowerDeps {
   settings: ReadonlyMap<ProviderId, Pick<LiveSettings, 'version' | 'apply'>>;
   records: Pick<RecordStore, 'readAll'>;
   relay: Pick<Relay, 'subscribe'>;
+  jobs: Pick<ActiveJobs, 'cancelUsers'>;
   log: Log;
 }
 
 /** A message may be lost; the record is not. */
-const intervalMs = 30_000;
+const intervalMs = 1000;
 
-/** Keeps the settings of this process's pools as operators have set them. */
+/** Keeps the settings of this process's pools as operators have set them, and ends the jobs of users who were removed. */
 export class SettingsFollower {
   readonly #deps: SettingsFollowerDeps;
   #timer: NodeJS.Timeout | undefined;
@@ -39,8 +46,14 @@ export class SettingsFollower {
 
   /** Applies what the records say; rejects when the store does not answer. */
   async read(): Promise<void> {
-    const { settings, records } = this.#deps;
-    for (const record of await readSettings(records, [...settings.keys()])) if (record) this.#apply(record);
+    const { settings, records, jobs } = this.#deps;
+    const keys = [removedUsersKey, ...[...settings.keys()].map(settingsKey)];
+    const [removed, ...texts] = await records.readAll(keys);
+    jobs.cancelUsers(decodeRemovedUsers(removed));
+    for (const text of texts) {
+      const record = text === undefined ? undefined : decodeSettings(text);
+      if (record) this.#apply(record);
+    }
   }
 
   stop(): void {

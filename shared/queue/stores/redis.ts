@@ -47,7 +47,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
   };
   return {
     kind: 'redis',
-    records: openRecords(producer, keys.record),
+    records: openRecords(producer, keys.record, address.topology === 'cluster'),
     findDefect: () => findRedisMisconfiguration(producer, address, clock),
     createQueue: (name) => new Queue(name, { ...queueSettings, prefix: keys.queuePrefix(name) }),
     createWorker: (name, processor, options) => {
@@ -153,13 +153,16 @@ const replaceScript = `
   if ARGV[3] then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) else redis.call('SET', KEYS[1], ARGV[2]) end
   return 1`;
 
-function openRecords(redis: RedisConnection, named: (key: string) => string): RecordStore {
+function openRecords(redis: RedisConnection, named: (key: string) => string, isSpread: boolean): RecordStore {
   redis.defineCommand('replaceRecord', { numberOfKeys: 1, lua: replaceScript });
   const read = async (key: string) => (await redis.get(named(key))) ?? undefined;
   return {
     read,
-    // One command each, because records are spread over a cluster; they are pipelined.
-    readAll: (keys) => Promise.all(keys.map(read)),
+    // One command each where records are spread over a cluster; they are pipelined.
+    readAll: async (keys) =>
+      isSpread || keys.length === 0
+        ? Promise.all(keys.map(read))
+        : (await redis.mget(...keys.map(named))).map((value) => value ?? undefined),
     create: async (key, { value, ttlMs }) => {
       const created =
         ttlMs === undefined

@@ -2,7 +2,7 @@ import { createConnection } from 'node:net';
 import { text } from 'node:stream/consumers';
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
-import { expressAuthentication } from '../../../api/access/authentication.js';
+import { expressAuthentication, onCredentialsEnd } from '../../../api/access/authentication.js';
 import { type Authentication, type Caller } from '../../../api/access/caller.js';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
 import { problemHandler } from '../../../api/http/problem.js';
@@ -38,6 +38,7 @@ async function start(options: Partial<Authentication> = {}) {
     checkOperator: () => undefined,
     checkSession: async () => undefined,
     checkLoadedSession: () => undefined,
+    onLoad: () => () => undefined,
     checkToken: async (token) => callers.get(token),
     checkLoadedToken: (token) => callers.get(token),
     userExists: (given) => given === name,
@@ -57,6 +58,7 @@ async function start(options: Partial<Authentication> = {}) {
   door('/v1/models', 'chat');
   door('/admin', 'admin');
   door('/write', 'bearer', ['blogs:write']);
+  app.get('/attached', (request, _response, next) => void onCredentialsEnd(request, next));
   door('/read', 'bearer', ['blogs:read']);
   app.use(problemHandler(createRecordingLog().log));
   const server = await serve(app);
@@ -528,5 +530,46 @@ describe('expressAuthentication', () => {
     const response = await askFailing('/write', 'Bearer x');
     expect(response.status).toBe(500);
     expect(await response.json()).toMatchObject({ code: 'internal' });
+  });
+});
+
+// Finding M7.
+describe('onCredentialsEnd', () => {
+  /** A door whose requests stay until their credentials end; `end` takes those of everyone away. */
+  async function startAttached() {
+    let areGood = true;
+    const listeners = new Set<() => void>();
+    const attached = Promise.withResolvers<void>();
+    const door = await start({
+      checkUser: (given) => (areGood ? userNamed(given) : undefined),
+      checkLoadedToken: (token) => (areGood ? callers.get(token) : undefined),
+      onLoad: (listener) => {
+        listeners.add(listener);
+        attached.resolve();
+        return () => void listeners.delete(listener);
+      },
+    });
+    const load = () => {
+      for (const listener of listeners) listener();
+    };
+    return { ...door, load, attached: attached.promise, listeners, end: () => (areGood = false) };
+  }
+
+  it.each([
+    ['a user', `Basic ${good}`, 'Basic realm="chat", charset="UTF-8"'],
+    ['a token', 'Bearer chatter', 'Bearer realm="chat"'],
+  ])('is called once %s is gone, and no sooner', async (_, authorization, challenge) => {
+    const { ask, load, attached, listeners, end } = await startAttached();
+    const asked = ask('/attached', authorization);
+    await attached;
+    load();
+    expect(listeners.size).toBe(1);
+    end();
+    load();
+    const response = await asked;
+    expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, challenge]);
+    expect(listeners.size).toBe(0);
+    // One that begins now, as after a long body, is refused at once.
+    expect((await ask('/attached', authorization)).status).toBe(401);
   });
 });

@@ -34,6 +34,7 @@ async function start(options: Partial<Authentication> = {}) {
     },
     checkSession: async (given) => void lookedUp.push(given),
     checkLoadedSession: (given) => (given === key ? owner : undefined),
+    onLoad: () => () => undefined,
     userExists: () => false,
     usersLoaded: () => true,
     loginLimiter: new LoginLimiter(),

@@ -28,6 +28,7 @@ interface ByHand {
   admin?: NonNullable<First> & { secret: string };
   tokens?: { load: () => Promise<void> };
   sessions?: { load: () => Promise<void> };
+  removed?: string[];
 }
 
 function startByHand(options: ByHand = { first }) {
@@ -41,7 +42,7 @@ function startByHand(options: ByHand = { first }) {
   const recording = createRecordingLog();
   const directory = new UserDirectory({
     first: options.first,
-    users: { digests },
+    users: { digests, removedWithin: async () => options.removed ?? [] },
     tokens: options.tokens ?? { load: async () => {} },
     sessions: options.sessions ?? { load: async () => {} },
     ...(options.admin && { admin: options.admin }),
@@ -78,6 +79,26 @@ describe('UserDirectory, loads by hand', () => {
     expect(check('alice', 'a')).toBeUndefined();
     expect(check(first.user.name, 'a')).toBeUndefined();
     expect(check(first.user.name, first.secret)).toEqual(first.user);
+  });
+
+  // Finding M7.
+  it('says after each load that it has loaded, and who was removed of late', async () => {
+    const { directory, loads, attempted } = startByHand({ first, removed: ['a', 'b'] });
+    const seen: (readonly string[])[] = [];
+    const stop = directory.onLoad(() => void seen.push(directory.removedIds));
+    loads[0]?.resolve([]);
+    await attempted;
+    const [failing] = [directory.reload()];
+    loads[1]?.reject(new Error('away'));
+    await failing;
+    stop();
+    const again = directory.reload();
+    loads[2]?.resolve([]);
+    await again;
+    expect(seen).toEqual([
+      ['a', 'b'],
+      ['a', 'b'],
+    ]);
   });
 
   it('distinguishes users byte for byte', async () => {

@@ -103,6 +103,18 @@ describe('createChat', () => {
     expect(asked).toEqual(['add one']);
   });
 
+  // Finding M7.
+  it('answers as the credentials ended, and cancels the job', async () => {
+    const answer = ask();
+    adding.resolve();
+    await turn();
+    client.abort(new Failure('unauthorized'));
+    await expect(answer).rejects.toMatchObject({ code: 'unauthorized' });
+    await turn();
+    expect(asked).toEqual(['add one', 'cancel one']);
+    nothingIsLeft();
+  });
+
   it('has the job carry the id of the user and what is asked of the model', async () => {
     const parameters = { seed: 1, stop: ['a'] };
     const answer = ask({ user: 'somebody', parameters });

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
 import { ReplyStream } from '../../../api/chat/jobs/reply-stream.js';
 import { StoredChats } from '../../../api/chat/stored-chats.js';
+import { Failure } from '../../../shared/failures.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import type { StoredChat } from '../../../shared/protocol/stored-chat.js';
 
@@ -66,6 +67,14 @@ const receive = (at: number, text: string, callId = 'call') => {
 };
 
 describe('follow', () => {
+  // Finding M7.
+  it('ends as the credentials of its reader do, and leaves the chat alone', async () => {
+    const reply = follow();
+    client.abort(new Failure('unauthorized'));
+    await expect(reply).rejects.toMatchObject({ code: 'unauthorized' });
+    expect(asked).not.toContain('cancel');
+  });
+
   it('asks the worker for the text, from where the reader has got to, and ends with the outcome', async () => {
     const reply = follow({ offset: 1 });
     expect(asked).toEqual([1]);

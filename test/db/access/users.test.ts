@@ -51,6 +51,15 @@ describe('firstUserOf', () => {
 });
 
 describe('createUserStore', () => {
+  // Finding M7.
+  it('lists who was removed of late', async () => {
+    const before = await users.removedWithin(60_000);
+    const id = await add('removed', 'a');
+    await users.remove('removed');
+    expect(await users.removedWithin(60_000)).toEqual([...before, id]);
+    expect(await users.removedWithin(0)).toEqual([]);
+  });
+
   it('keeps users by name, with the digest of their secret', async () => {
     const zoe = await add('Zoë "🎉"; drop table users', 'a');
     expect(zoe).toMatch(/^[0-9a-f-]{36}$/);

@@ -70,6 +70,34 @@ describe('ActiveJobs', () => {
     expect(await jobs.run('job-1', isAborted)).toBe(true);
   });
 
+  // Finding M7.
+  it('aborts the jobs of removed users, those that start later too, and no other', async () => {
+    const jobs = new ActiveJobs();
+    const running = jobs.run('one', untilAborted, { user: 'removed' });
+    const other = jobs.run('two', untilAborted, { user: 'other' });
+    jobs.onCancel({ jobIds: [], users: ['removed'] });
+    expect(await running).toEqual(cancelled);
+    expect(await jobs.run('three', isAborted, { user: 'removed' })).toBe(true);
+    jobs.cancelUsers(Array.from({ length: 10_000 }, (_, n) => `later-${n}`));
+    expect(await jobs.run('four', isAborted, { user: 'removed' })).toBe(false);
+    jobs.cancel(['two']);
+    expect(await other).toEqual(cancelled);
+  });
+
+  // Finding M4.
+  it('aborts the jobs that only a lost API process waits for, but not those that it adds when it is back', async () => {
+    const jobs = new ActiveJobs();
+    const lost = jobs.run('lost', untilAborted, { api: 'gone', addedAt: 10 });
+    const stored = jobs.run('stored', untilAborted, { addedAt: 10 });
+    expect(jobs.apis).toEqual(new Set(['gone']));
+    jobs.cancelApis(new Map([['gone', 20]]));
+    expect(await lost).toEqual(cancelled);
+    const [queued, back] = [20, 21].map((addedAt) => jobs.run('next', isAborted, { api: 'gone', addedAt }));
+    expect(await Promise.all([queued, back])).toEqual([true, false]);
+    jobs.cancel(['stored']);
+    expect(await stored).toEqual(cancelled);
+  });
+
   it('aborts whatever starts after all were aborted', async () => {
     const jobs = new ActiveJobs();
     const reason = new Error('the end');

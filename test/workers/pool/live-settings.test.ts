@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { poolSettings } from '../../../shared/config/pool-settings.js';
 import { encodeSettings, type SettingsRecord } from '../../../shared/protocol/settings.js';
@@ -62,6 +62,7 @@ describe('SettingsFollower', () => {
         readAll: async (keys) => keys.map((key) => (key === 'settings.openai' ? recorded : undefined)),
       },
       relay: { subscribe: async (_topic, _schema, listener) => void listeners.push(listener) },
+      jobs: { cancelUsers: () => {} },
       log: createRecordingLog().log,
     });
     await follower.start();
@@ -78,5 +79,27 @@ describe('SettingsFollower', () => {
     await follower.read();
     expect(settings.current.concurrency).toBe(6);
     follower.stop();
+  });
+
+  // Findings P2 and M7.
+  it('reads the records every second: a message may be lost', async () => {
+    vi.useFakeTimers();
+    const settings = new LiveSettings(environment);
+    const recorded = new Map([['users.removed', '{"v":1,"users":["gone"]}']]);
+    const removed: string[] = [];
+    const follower = new SettingsFollower({
+      settings: new Map([['openai', settings]]),
+      records: { readAll: async (keys) => keys.map((key) => recorded.get(key)) },
+      relay: { subscribe: async () => {} },
+      jobs: { cancelUsers: (ids) => void removed.push(...ids) },
+      log: createRecordingLog().log,
+    });
+    await follower.start();
+    expect(removed.splice(0)).toEqual(['gone']);
+    recorded.set('settings.openai', encodeSettings(record(1, { intake: 'paused' })));
+    await vi.advanceTimersByTimeAsync(1000);
+    expect([settings.current.intake, removed]).toEqual(['paused', ['gone']]);
+    follower.stop();
+    vi.useRealTimers();
   });
 });

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { parseConfig } from '../../../shared/config/config.js';
 import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
+import { ActiveJobs } from '../../../workers/job/active-jobs.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { LoadTracker } from '../../../workers/job/load-tracker.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
@@ -77,6 +78,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
       relay,
       deltas: new DeltaPublisher({ relay, windowMs: 1, log }),
       nextAttempts: new NextAttempts({ store: shared.store, log }),
+      jobs: new ActiveJobs(),
       workerName: 'test',
       ...open,
       slots: new Slots({ size: () => 2, onChange: () => {} }),

@@ -9,6 +9,7 @@ import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { PoolOverrides } from '../../../shared/protocol/settings.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { release } from '../../../shared/runtime/release.js';
+import { ActiveJobs } from '../../../workers/job/active-jobs.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { LiveSettings } from '../../../workers/pool/live-settings.js';
@@ -77,6 +78,7 @@ describe.each(stores)('Pool on $name', (choice) => {
       relay,
       deltas: new DeltaPublisher({ relay, windowMs: 1, log }),
       nextAttempts: new NextAttempts({ store: shared.store, log }),
+      jobs: new ActiveJobs(),
       workerName: 'test',
       instruments: openInstruments(workerMetrics),
       log,

@@ -4,6 +4,7 @@ import { parseConfig } from '../../../shared/config/config.js';
 import { encodeChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { ActiveJobs } from '../../../workers/job/active-jobs.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { LoadTracker } from '../../../workers/job/load-tracker.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
@@ -52,7 +53,16 @@ describe.each(stores)('a job that is run again in $name', (choice) => {
       settings: { current: settings },
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
       store: { ...shared.store, createWorker },
-      ...{ relay, deltas, nextAttempts, workerName: 'test', ...open, metrics: poolMetrics, log },
+      ...{
+        relay,
+        deltas,
+        nextAttempts,
+        jobs: new ActiveJobs(),
+        workerName: 'test',
+        ...open,
+        metrics: poolMetrics,
+        log,
+      },
       slots: new Slots({ size: () => 2, onChange: () => {} }),
       load: new LoadTracker(),
       backlog: { forget: () => {}, recordEmpty: () => {} },

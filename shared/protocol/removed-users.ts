@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import { jsonText } from './json-text.js';
+import { version, writtenVersion } from './version.js';
+
+/** The users who were removed while jobs of theirs may still be queued: a record in the queue's store. */
+const removedUsersSchema = z.object({ v: version, users: z.array(z.string()) });
+
+/** Where it is recorded. */
+export const removedUsersKey = 'users.removed';
+
+/** Ids that are recorded at most; workers remember those that they have read before. */
+const maxRecorded = 1000;
+
+/** The record as text, with the ids that came last; `decodeRemovedUsers` reads it back. */
+export const encodeRemovedUsers = (ids: readonly string[]): string =>
+  JSON.stringify({ v: writtenVersion, users: ids.slice(-maxRecorded) });
+
+/** The ids of the users; none where there is no record, or one that this release cannot read. */
+export const decodeRemovedUsers = (text: string | undefined): string[] =>
+  (text === undefined ? undefined : jsonText(removedUsersSchema).safeParse(text).data)?.users ?? [];
