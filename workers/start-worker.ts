@@ -25,6 +25,7 @@ import type { Tracing } from '../shared/runtime/tracing.js';
 import { openHealthServer } from './health-server.js';
 import { ActiveJobs } from './job/active-jobs.js';
 import { DeltaPublisher } from './job/delta-publisher.js';
+import { LostCallers } from './job/lost-callers.js';
 import { NextAttempts } from './job/next-attempt.js';
 import { LiveSettings } from './pool/live-settings.js';
 import { Pool } from './pool/pool.js';
@@ -89,6 +90,8 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   const settings = new Map(ids.map((id) => [id, new LiveSettings(poolSettings(config, id))]));
   const jobs = new ActiveJobs();
   await followSettings(settings, { store, relay, jobs, log, lifecycle });
+  const lostCallers = new LostCallers({ jobs, relay, now: store.now, log });
+  lifecycle.opened('lost callers', lostCallers, (open) => open.stop()).start();
   for (const provider of providers) {
     const own = settings.get(provider.id) ?? new LiveSettings(poolSettings(config, provider.id));
     const shared = {

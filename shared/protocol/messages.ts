@@ -32,7 +32,7 @@ export const chatJobSchema = z.object({
   parameters: jsonText(modelParametersSchema).optional(),
   /** When the caller stops waiting, in milliseconds since the epoch; set once at the API and binding for everyone. */
   deadline: z.number(),
-  /** The API process that waits for the outcome. */
+  /** The API process that waits for the outcome: the id of its node in the relay. An id of its own in jobs of 0.3. */
   replyTo: z.string(),
   /**
    * When the records of a stored chat end, in milliseconds since the epoch: its caller may come back, so its outcome is

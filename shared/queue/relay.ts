@@ -10,6 +10,8 @@ import type { QueueStore } from './queue-store.js';
  * of it (`docs/decisions/0032-replies-by-publish-subscribe.md`).
  */
 export interface Relay {
+  /** This process among those of `nodes`; the same for as long as it runs. */
+  readonly nodeId: string;
   /** Resolves once the message is on its way to the current subscribers; rejects when the store is down. */
   publish(topic: string, message: object): Promise<void>;
   /**
@@ -21,7 +23,16 @@ export interface Relay {
   send(topic: string, message: object): Promise<void>;
   /** As `subscribe`, to what is sent by either way. One message may overtake another only while its way changes. */
   receive<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
+  /** The processes on the relay; one that has died may be listed for some time. Rejects when the store is down, or waits for it. */
+  nodes(): Promise<RelayNode[]>;
   close(): Promise<void>;
+}
+
+/** A process on the relay. */
+export interface RelayNode {
+  readonly id: string;
+  /** When it last reported, by the store's clock, in milliseconds: every two seconds. Undefined once its lease has expired. */
+  readonly lastHeartbeat?: number | undefined;
 }
 
 /** `publish` rejects larger messages; 512 KiB is the Relay's own limit. */
@@ -59,6 +70,7 @@ export async function openRelay(
   const listen = async (topic: string, onData: (data: unknown) => void) =>
     void (await relay.subscribe(topic, ({ data }) => onData(data)));
   return {
+    nodeId: relay.nodeId,
     publish,
     subscribe: (topic, schema, listener) => listen(topic, reader({ topic, schema, listener, log })),
     send: async (topic, message) => {
@@ -71,6 +83,7 @@ export async function openRelay(
       await listen(topic, onData);
       await pubSub?.subscribe(topic, onText(onData, log));
     },
+    nodes: () => relay.getNodes(),
     close,
   };
 }

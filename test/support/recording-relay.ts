@@ -23,6 +23,8 @@ export function createRecordingRelay(): RecordingRelay {
     events.emit('published');
   };
   return {
+    nodeId: 'node',
+    nodes: async () => [],
     published,
     publishedAtLeast: async (count) => {
       while (published.length < count) await once(events, 'published');

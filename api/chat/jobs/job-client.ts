@@ -69,13 +69,14 @@ export class JobClient {
   readonly #log: Log;
   /** The replies that are read here as they are written, by job. */
   readonly #streams = new Map<string, Map<string | undefined, ReplyStream>>();
-  /** Where workers send the results of the jobs that are added here. */
-  readonly #replyTo = randomUUID().replaceAll('-', '');
+  /** Where workers send the results of the jobs that are added here, as long as the relay knows this process. */
+  readonly #replyTo: string;
 
   private constructor({ store, pendingReplies, metrics, log }: JobClientDeps, channels: Channels) {
     this.#store = store;
     this.#pendingReplies = pendingReplies;
     this.#channels = channels;
+    this.#replyTo = channels.relay.nodeId;
     this.#log = log;
     pendingReplies.onMove((jobId, provider) => this.pools.recordMoved(jobId, provider));
     const queueOf = (provider: ProviderId) => this.queueOf(provider);

@@ -1,0 +1,111 @@
+import type { Relay, RelayNode } from '../../shared/queue/relay.js';
+import type { Log } from '../../shared/runtime/log.js';
+import type { ActiveJobs } from './active-jobs.js';
+
+interface LostCallersDeps {
+  jobs: Pick<ActiveJobs, 'apis' | 'cancelApis'>;
+  relay: Pick<Relay, 'nodeId' | 'nodes'>;
+  /** The clock of jobs, in milliseconds since the epoch. */
+  now: () => number;
+  log: Log;
+  /** A clock that never jumps, in milliseconds. */
+  clock?: () => number;
+}
+
+/** How often the relay's nodes are listed while jobs run for which an API process waits. */
+const askEveryMs = 5000;
+/** The same while one of those processes is unknown, or was last known to live so long ago. A node reports every two seconds. */
+const askLateEveryMs = 1000;
+const lateAfterMs = 8000;
+const goneAfterMs = 15_000;
+/** A slower answer, or one so long after the last, ends an interruption: the others may just be coming back, too. */
+const slowAnswerMs = 2000;
+const interruptedAfterMs = askEveryMs + 2 * slowAnswerMs;
+/** For this long after an interruption no process counts as gone. */
+const comebackMs = 10_000;
+/** Processes that are remembered: each start of one is another. */
+const maxRemembered = 1000;
+
+/**
+ * Ends calls whose API process has died: no other process has the request that waits for their replies. A process counts as gone when
+ * the relay has not heard of it for `goneAfterMs`, and only one that was seen before; never while the store could not be asked.
+ */
+export class LostCallers {
+  readonly #deps: LostCallersDeps;
+  readonly #clock: () => number;
+  /** When each process was last known to live, by `clock`; the last to be heard of comes last. */
+  readonly #aliveAt = new Map<string, number>();
+  /** When each was found to be gone, by the clock of jobs. */
+  readonly #goneAt = new Map<string, number>();
+  #answeredAt = Number.NEGATIVE_INFINITY;
+  #interruptedAt = Number.NEGATIVE_INFINITY;
+  #isAsking = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ clock = () => performance.now(), ...deps }: LostCallersDeps) {
+    this.#deps = deps;
+    this.#clock = clock;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.check(), askLateEveryMs);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Asks which processes there are, if it is time to, and cancels the jobs of those that are gone. Never throws. */
+  async check(): Promise<void> {
+    const { jobs, relay, log } = this.#deps;
+    const askedAt = this.#clock();
+    const awaited = [...jobs.apis];
+    const isAnyLate = awaited.some(
+      (api) => askedAt - (this.#aliveAt.get(api) ?? Number.NEGATIVE_INFINITY) > lateAfterMs,
+    );
+    const isDue = isAnyLate || askedAt - this.#answeredAt >= askEveryMs;
+    if (this.#isAsking || awaited.length === 0 || !isDue) return;
+    this.#isAsking = true;
+    try {
+      this.#onAnswer(await relay.nodes(), askedAt);
+    } catch (err) {
+      this.#interruptedAt = this.#clock();
+      log.debug({ err }, 'API processes not listed');
+    } finally {
+      this.#isAsking = false;
+    }
+  }
+
+  #onAnswer(nodes: readonly RelayNode[], askedAt: number): void {
+    const { jobs, relay, now, log } = this.#deps;
+    const answeredAt = this.#clock();
+    const gapMs = answeredAt - this.#answeredAt;
+    this.#answeredAt = answeredAt;
+    const own = nodes.find(({ id }) => id === relay.nodeId)?.lastHeartbeat;
+    // A store that has lost this process has lost the others as well.
+    if (own === undefined || answeredAt - askedAt > slowAnswerMs || gapMs > interruptedAfterMs)
+      this.#interruptedAt = answeredAt;
+    for (const { id, lastHeartbeat } of nodes)
+      if (own !== undefined && lastHeartbeat !== undefined)
+        this.#recordAlive(id, answeredAt - Math.max(0, own - lastHeartbeat));
+    if (answeredAt - this.#interruptedAt < comebackMs) return;
+    for (const api of jobs.apis) {
+      const aliveAt = this.#aliveAt.get(api);
+      const isGone = aliveAt !== undefined && answeredAt - aliveAt >= goneAfterMs;
+      if (!isGone || this.#goneAt.has(api)) continue;
+      this.#goneAt.set(api, now());
+      log.warn({ api }, 'API process gone: the calls that only it waits for are cancelled');
+    }
+    jobs.cancelApis(this.#goneAt);
+  }
+
+  #recordAlive(api: string, at: number): void {
+    this.#aliveAt.delete(api);
+    this.#aliveAt.set(api, at);
+    if (this.#clock() - at < goneAfterMs) this.#goneAt.delete(api);
+    const [oldest] = this.#aliveAt.keys();
+    if (this.#aliveAt.size <= maxRemembered || oldest === undefined) return;
+    this.#aliveAt.delete(oldest);
+    this.#goneAt.delete(oldest);
+  }
+}
