@@ -7,7 +7,8 @@ import { suggestConcurrency } from '../api/chat/pools/suggestion.js';
 import type { Config } from '../shared/config/config.js';
 import { type ProviderId, providerIds } from '../shared/contract.js';
 import type { ConcurrencySuggestion } from '../shared/fleet.js';
-import { poolHeartbeatSchema, queueName, topics } from '../shared/protocol/messages.js';
+import { queueName } from '../shared/protocol/messages.js';
+import { subscribeToPools } from '../shared/queue/heartbeats.js';
 import type { QueueDepth, QueueStore } from '../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../shared/queue/relay.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
@@ -94,7 +95,7 @@ class HeartbeatSource implements FleetSource {
     // In PostgreSQL a queue whose first connection fails never recovers.
     await Promise.all([...this.#queues.values()].map((queue) => queue.waitUntilReady()));
     this.#relay = await openRelay(this.#store, { name: 'quillgate', log });
-    await this.#relay.subscribe(topics.allPools, poolHeartbeatSchema, (heartbeat) => {
+    await subscribeToPools(this.#relay, (heartbeat) => {
       this.fleet.onHeartbeat(heartbeat);
       this.pools.onHeartbeat(heartbeat);
     });

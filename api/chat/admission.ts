@@ -66,7 +66,8 @@ export async function admit(command: ChatCommand, options: AdmissionOptions): Pr
   for (const [n, target] of targets.entries()) {
     const refusal = await refusalOf(target, command, options);
     if (refusal === undefined) {
-      const remaining = targets.slice(n + 1).filter((next) => pools.isServed(next));
+      const following = { hasParameters: hasParameters(command) };
+      const remaining = targets.slice(n + 1).filter((next) => pools.isServed(next, following));
       const attempt = {
         ...target,
         ...(remaining.length > 0 && { fallback: remaining }),
@@ -97,6 +98,8 @@ function targetsOf(
   return [...byModel.values()].flatMap(([first]) => first ?? []);
 }
 
+const hasParameters = ({ parameters = {} }: ChatCommand): boolean => Object.keys(parameters).length > 0;
+
 const isPassing = (refusal: Failure): boolean =>
   ['provider_unavailable', 'provider_rate_limited', 'overloaded'].includes(refusal.code);
 
@@ -112,7 +115,10 @@ async function refusalOf(
 ): Promise<Failure | undefined> {
   try {
     const isStream = command.stream !== undefined;
-    jobClient.pools.admit(jobOwnerOf(command, provider), { timeoutMs, model, isStream });
+    jobClient.pools.admit(jobOwnerOf(command, provider), {
+      ...{ timeoutMs, model, isStream },
+      hasParameters: hasParameters(command),
+    });
     return undefined;
   } catch (error) {
     if (!(error instanceof Failure)) throw error;

@@ -224,6 +224,18 @@ export const poolHeartbeatSchema = z.object({
 
 export type PoolHeartbeat = z.output<typeof poolHeartbeatSchema>;
 
+/** The pools of one process in its heartbeat. One that cannot be read costs only itself. */
+const pools = z
+  .array(z.unknown())
+  .max(100)
+  .transform((all) => all.flatMap((pool) => poolHeartbeatSchema.safeParse(pool).data ?? []));
+
+/**
+ * Published on `processes` by workers of 0.5, instead of their pools' own heartbeats: those of all pools of a process, each as on
+ * `pool.<provider>.<worker>`. This release reads it, and does not write it yet.
+ */
+export const processHeartbeatSchema = z.object({ v: version, worker: shortText, pools });
+
 /** The record of a finished job is kept this long, in milliseconds, for an API process that missed the message. */
 export const jobRecordTtlMs = 60_000;
 
@@ -242,4 +254,6 @@ export const topics = {
   allSettings: 'settings.*',
   pool: (id: (typeof providerIds)[number], worker: string): string => `pool.${id}.${worker}`,
   allPools: 'pool.>',
+  /** Of all workers, so that it can go by Redis' publish and subscribe, which has no patterns here. */
+  processes: 'processes',
 } as const;

@@ -27,6 +27,7 @@ export async function listenToAll(store: QueueStore, log: Log): Promise<MessageR
   const patterns = [
     'reply.*',
     'pool.>',
+    topics.processes,
     ...providerIds.flatMap((id) => [topics.cancel(id), topics.limit(id)]),
   ];
   for (const topic of patterns)

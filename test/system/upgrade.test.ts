@@ -141,9 +141,36 @@ describe('two releases at once', () => {
     await Promise.all(Object.values(apis).map((api) => untilRefused(api, 'vertexai')));
   });
 
-  it('chat where an older worker knows nothing of what is asked of the model', async () => {
-    const { status, text } = await completionOf(apis.newer, { model: 'openai/sim-stream-9-0', stop: ' 5' });
-    expect({ status, text }).toEqual({ status: 200, text: '1 2 3 4 5 6 7 8 9' });
+  // Finding P6: an older worker would ignore it without a word.
+  it('refuse what is asked of the model where an older worker may take the job', async () => {
+    const stopped = { status: 200, text: '1 2 3 4' };
+    const refused = { status: 503, text: '' };
+    const expected = { openai: refused, vertexai: refused, anthropic: stopped };
+    for (const [provider, answer] of Object.entries(expected)) {
+      const asked = { model: `${provider}/sim-stream-9-0`, stop: ' 5' };
+      expect(await completionOf(apis.newer, asked), provider).toMatchObject(answer);
+    }
+    const fallback = { 'X-LLM-Fallback': 'anthropic/sim-stream-9-0' };
+    const asked = { model: 'openai/sim-stream-9-0', stop: ' 5' };
+    expect(await completionOf(apis.newer, asked, fallback)).toMatchObject(stopped);
+  });
+
+  // Finding M7: the message that names a user cancels nothing there, and harms nothing.
+  it('end what a removed user has attached at an older worker, which goes on', async () => {
+    const environment = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '' };
+    const { stdout } = await quillgate(['users', 'add', 'leaving'], environment);
+    const headers = { Authorization: `Basic ${btoa(`leaving:${stdout.trim()}`)}` };
+    const model = 'sim-hang@removed';
+    const leaving = eventually(async () => {
+      const reply = await apis.newer.chat({ provider: 'openai', model, headers });
+      expect(reply.body.detail).not.toMatch(/missing or wrong/);
+      return reply;
+    });
+    const call = await callOf(model);
+    await quillgate(['users', 'remove', 'leaving'], environment);
+    expect(await leaving).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+    await call.closed;
+    expect((await apis.newer.chat({ provider: 'openai' })).status).toBe(200);
   });
 
   it('show operators the workers of both, each with what it tells', async () => {

@@ -8,13 +8,13 @@ import {
   type ChatJob,
   type ChatJobPayload,
   encodeChatJob,
-  poolHeartbeatSchema,
   type ResultMessage,
   resultMessageSchema,
   topics,
 } from '../../../shared/protocol/messages.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
 import { addJob, retryBriefly } from '../../../shared/queue/add-attempt.js';
+import { subscribeToPools } from '../../../shared/queue/heartbeats.js';
 import { startSend } from '../../../shared/queue/job-spans.js';
 import { priorityOf, type ShareLevel } from '../../../shared/queue/priority.js';
 import type { QueueDepth, QueueStore } from '../../../shared/queue/queue-store.js';
@@ -188,7 +188,7 @@ export class JobClient {
   async #subscribe(): Promise<void> {
     const { relay } = this.#channels;
     const onResult = (message: ResultMessage) => this.#onResult(message);
-    await relay.subscribe(topics.allPools, poolHeartbeatSchema, (heartbeat) => {
+    await subscribeToPools(relay, (heartbeat) => {
       this.pools.onHeartbeat(heartbeat);
       this.fleet.onHeartbeat(heartbeat);
     });

@@ -14,6 +14,8 @@ interface JobRequirements {
   model: string | undefined;
   /** Whether it only has to begin by then. */
   isStream?: boolean;
+  /** Whether anything is asked of the model beside the conversation. */
+  hasParameters?: boolean;
 }
 
 interface LastHeartbeat {
@@ -101,17 +103,20 @@ export class PoolRegistry {
   /**
    * Throws unless a new job would be done in time, or begun in time if it is a stream:
    * - `provider_unavailable` when no live worker would take it or call its model for this user, or operators drain the provider. Pools that
-   *   operators have paused count as if they went on now: nobody knows when they will;
+   *   operators have paused count as if they went on now: nobody knows when they will. Also when a worker is of 0.3 and would
+   *   ignore what is asked of the model;
    * - `invalid_request` when no pool may call the model it names, or has a default one if it names none;
    * - `overloaded` when the wait estimated from the backlog is longer than `timeoutMs`. Asynchronous jobs come after all others,
    *   and a user's after those that the user has outstanding;
    * - `provider_rate_limited` when it is only so because every pool holds the model back for its provider's limits.
    */
-  admit(owner: JobOwner, { timeoutMs, model, isStream }: JobRequirements): void {
+  admit(owner: JobOwner, { timeoutMs, model, isStream, hasParameters }: JobRequirements): void {
     const { provider, user, isAsync } = owner;
     const { intake, ...limits } = this.settings.of(provider);
     if (intake === 'draining') throw new Failure('provider_unavailable', { provider });
     const live = this.#livePools(provider, model, user);
+    if (hasParameters && live.some(ignoresParameters))
+      throw new Failure('provider_unavailable', { provider, detail: duringUpgrade });
     if (live.length === 0 && this.#now() - this.#since < heartbeatTtlMs) return;
     const able = poolsFor(model, { provider, live });
     const own = this.#outstanding.of(provider);
@@ -126,9 +131,10 @@ export class PoolRegistry {
   }
 
   /** Whether a live pool takes jobs of the provider for the model, or may, as long as nothing is known of its pools. */
-  isServed({ provider, model }: Target): boolean {
+  isServed({ provider, model }: Target, { hasParameters = false } = {}): boolean {
     if (this.settings.of(provider).intake === 'draining') return false;
     const live = this.#livePools(provider, model);
+    if (hasParameters && live.some(ignoresParameters)) return false;
     if (live.length === 0) return this.#now() - this.#since < heartbeatTtlMs;
     return live.some((pool) => pool.state !== 'paused' && serves(pool, model));
   }
@@ -187,6 +193,12 @@ function poolsFor(
 /** What operators have paused goes on with what waits for it. */
 const refusesJobs = ({ state, pausedBy }: PoolHeartbeat): boolean =>
   state === 'paused' && pausedBy !== 'operator';
+
+/** A worker of 0.3, which does not say whether it is simulated: any worker of the provider may take a job. */
+const ignoresParameters = ({ simulated }: PoolHeartbeat): boolean => simulated === undefined;
+
+const duringUpgrade =
+  'A worker of this provider runs an older release, which ignores what is asked of the model beside the conversation. Try again when it was replaced.';
 
 /** The previous release does not send the name of its default model: then the worker decides. */
 function serves(heartbeat: PoolHeartbeat, model: string | undefined): boolean {

@@ -72,6 +72,33 @@ describe('JobClient', () => {
     await relay.close();
   });
 
+  it('reads the heartbeats of all pools of a process from one message, as 0.5 will send it', async () => {
+    const pool = {
+      ...{ v: 1, worker: 'newer', state: 'serving', concurrency: 3, inFlight: 0, waiting: 0 },
+      ...{ meanJobMs: 1, hasDefaultModel: true },
+    };
+    const pools = [
+      { ...pool, provider: 'bedrock' },
+      { ...pool, provider: 'unheard of' },
+      { ...pool, provider: 'vertexai' },
+    ];
+    const relay = await openRelay(store, { name: 'test', log });
+    await relay.send(topics.processes, { v: 1, worker: 'newer', pools });
+    const heard = () =>
+      (['bedrock', 'vertexai'] as const).map((id) =>
+        client.pools.heartbeatsOf(id)?.map(({ worker }) => worker),
+      );
+    await vi.waitFor(() => expect(heard()).toEqual([['newer'], ['newer']]), patience);
+    const shown = client.fleet.providers().map(({ workers }) => workers.length);
+    expect(shown).toEqual([0, 0, 1, 1]);
+    await relay.send(topics.processes, {
+      ...{ v: 1, worker: 'newer' },
+      pools: pools.map((each) => ({ ...each, state: 'stopped' })),
+    });
+    await vi.waitFor(() => expect(client.fleet.providers()[2]?.workers).toEqual([]), patience);
+    await relay.close();
+  });
+
   it('counts a job at the provider that its chat was passed on to', () => {
     const me = { user: 'me', isAsync: false };
     const counted = client.pools.recordAdded('moving', { ...me, provider: 'openai' });
