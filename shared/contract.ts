@@ -206,6 +206,7 @@ export type ProblemCode =
   | 'provider_rate_limited'
   | 'provider_timeout'
   | 'content_blocked'
+  | 'context_length_exceeded'
   | 'provider_unavailable'
   | 'overloaded'
   | 'timeout'

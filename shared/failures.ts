@@ -102,6 +102,10 @@ export const failureKinds = {
     title: 'Content blocked',
     detail: "The provider's content filter blocked the conversation or the reply.",
   }),
+  context_length_exceeded: kind(500, {
+    title: 'Context length exceeded',
+    detail: 'The conversation, with the reply that it asks for, is too long for the model.',
+  }),
   provider_unavailable: kind(500, {
     title: 'Provider unavailable',
     detail: 'No worker can reach this provider at the moment.',

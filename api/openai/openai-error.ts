@@ -34,6 +34,7 @@ const errorKinds: Partial<Record<FailureCode, ErrorKind>> = {
   unknown_provider: { status: 404, shouldRetry: false },
   provider_rejected: { status: 400, shouldRetry: false },
   content_blocked: { status: 400, shouldRetry: false },
+  context_length_exceeded: { status: 400, shouldRetry: false },
   rate_limited: rateLimited,
   provider_rate_limited: rateLimited,
   overloaded: unavailable,

@@ -32,6 +32,8 @@ export async function answer(exchange: Exchange, behaviour: Behaviour): Promise<
       return refuseEndlessly(exchange, format.errors.status(behaviour.status));
     case 'not-ready':
       return refuse(exchange, format.errors.notReady());
+    case 'context':
+      return replyWithin(exchange, behaviour.maxTokens);
     case 'hang':
       return isSpared(exchange, behaviour) ? reply(exchange, echoBehaviour) : undefined;
     case 'reset':
@@ -88,6 +90,13 @@ async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<voi
     reply: composeReply(exchange, behaviour),
     stream: call.facts.stream,
   });
+}
+
+/** An echo, or the provider's error when the conversation is longer than its model takes. */
+function replyWithin(exchange: Exchange, maxTokens: number): Promise<void> | void {
+  const { inputTokens } = composeReply(exchange, echoBehaviour);
+  if (inputTokens <= maxTokens) return reply(exchange, echoBehaviour);
+  refuse(exchange, exchange.format.errors.tooLong(inputTokens, maxTokens));
 }
 
 /** Whether this call comes before or after those that fail. */

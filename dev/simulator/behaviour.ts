@@ -55,6 +55,7 @@ export type Behaviour =
   | ErrorBehaviour
   | HangBehaviour
   | { readonly kind: 'endless-error'; readonly status: number }
+  | { readonly kind: 'context'; readonly maxTokens: number }
   | { readonly kind: 'stream-error'; readonly reply: ReplyBehaviour }
   | { readonly kind: 'not-ready' | 'reset' | 'html' | 'garbage' };
 

@@ -83,6 +83,11 @@ const rows: Row[] = [
     summary: "the provider's error for a model that is being loaded",
     behave: () => ({ kind: 'not-ready' }),
   },
+  {
+    name: 'sim-context-<n>',
+    summary: "echo; the provider's error for a conversation of more than n tokens",
+    behave: (n) => ({ kind: 'context', maxTokens: Number(n) }),
+  },
   { name: 'sim-hang', summary: 'never answers', behave: () => ({ kind: 'hang', times: Infinity }) },
   {
     name: 'sim-hang-<n>-<key>',

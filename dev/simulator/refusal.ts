@@ -20,6 +20,8 @@ export interface ErrorBodies {
   model(model: string | undefined, path: string): Refusal;
   /** The provider's usual error for a status (400 to 599). */
   status(status: number): Refusal;
+  /** The conversation is too long for the model. */
+  tooLong(tokens: number, maxTokens: number): Refusal;
   /** The model exists but is still being loaded. */
   notReady(): Refusal;
 }

@@ -30,6 +30,7 @@ export const workCodes = [
   'ok',
   'cancelled',
   'content_blocked',
+  'context_length_exceeded',
   'invalid_request',
   'provider_error',
   'provider_rejected',

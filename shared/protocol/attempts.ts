@@ -69,12 +69,14 @@ export const jobIdOf = (chatId: string, attempt = 1): string =>
   attempt === 1 ? chatId : `${chatId}-${attempt}`;
 
 const mendable: ReadonlySet<string> = new Set([
+  'context_length_exceeded',
   'provider_error',
   'provider_rate_limited',
   'provider_timeout',
   'provider_unavailable',
 ]);
 
-/** Whether another provider may do what this one has failed to; not what was blocked, nor what is wrong with the request. */
+/** Whether another provider may do what this one has failed to; another model may
+ * take a longer conversation; not what was blocked, nor what else is wrong with the request. */
 export const isMendable = ({ code, credentialsRefused = false }: EndedAttempt): boolean =>
   mendable.has(code) || credentialsRefused;

@@ -16,6 +16,7 @@ const promised: [number, FailureCode[]][] = [
   [422, ['idempotency_key_reused']],
   [429, ['rate_limited']],
   [500, ['provider_error', 'provider_rejected', 'provider_rate_limited', 'provider_timeout']],
+  [500, ['context_length_exceeded']],
   [
     500,
     ['content_blocked', 'provider_unavailable', 'overloaded', 'timeout', 'queue_unavailable', 'internal'],

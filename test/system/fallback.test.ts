@@ -55,6 +55,7 @@ describe('a chat with a fallback', () => {
     ['sim-hang', 'provider_timeout'],
     ['sim-reset', 'provider_error'],
     ['sim-status-401', 'provider_rejected'],
+    ['sim-context-1', 'context_length_exceeded'],
   ])('is answered by the next provider when %s', async (behaviour, code) => {
     const named = models(behaviour);
     const { status, headers, body } = await deployment.chat(ask(named));

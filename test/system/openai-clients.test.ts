@@ -235,6 +235,7 @@ describe.each(clients)('%s', (name, client) => {
     ['a token of another scope', 403, { apiKey: blogToken }],
     ['a model of nobody', 404, { model: 'gpt' }],
     ['a refusal by the provider', 400, { model: 'vertexai/sim-status-400' }],
+    ['a conversation that is too long', 400, { model: 'bedrock/sim-context-1' }],
     ['a rate limit of the provider', 429, { model: 'bedrock/sim-retry-after-600' }],
     ['a failure of the provider', 502, { model: 'openai/sim-garbage' }],
   ])('throws an error with its status for %s', async (_, status, call) => {

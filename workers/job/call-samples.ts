@@ -130,7 +130,9 @@ const isProviderFault = (error: unknown): boolean =>
 /** Whether the provider answered, though not with a reply. */
 const isAnswer = (error: unknown): boolean =>
   error instanceof Failure &&
-  ['provider_rejected', 'provider_rate_limited', 'provider_error'].includes(error.code);
+  ['provider_rate_limited', 'provider_error', ...refusalCodes].includes(error.code);
+
+const refusalCodes = ['provider_rejected', 'context_length_exceeded', 'content_blocked'];
 
 /**
  * Samples all calls of a provider for what concerns the account: refused credentials, and connections that cannot be made.

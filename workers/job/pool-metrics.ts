@@ -140,7 +140,9 @@ function callResultOf(code: WorkCode): CallResult {
 
 /** A call that its caller cancelled is no error, nor is a request that was refused for what is in it. */
 const errorCodeOf = (code: WorkCode): WorkCode | undefined =>
-  ['ok', 'content_blocked', 'cancelled', 'invalid_request'].includes(code) ? undefined : code;
+  ['ok', 'content_blocked', 'context_length_exceeded', 'cancelled', 'invalid_request'].includes(code)
+    ? undefined
+    : code;
 
 /** The code of what a call or a job was ended by. */
 export function codeOfError(error: unknown): WorkCode {

@@ -144,5 +144,6 @@ function readError(error: unknown): ErrorFacts {
     status: error.status,
     words: [error.errorCode, error.type],
     header: (name) => error.headers?.get(name),
+    text: error.message,
   };
 }

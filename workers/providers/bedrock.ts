@@ -169,6 +169,7 @@ const streamEvent = z.object({
 // The SDK's own exceptions carry `$metadata`; its parser's errors (HTML, truncated JSON) only the raw `$response`.
 const sdkError = z.object({
   name: z.string(),
+  message: z.string().optional().catch(undefined),
   $metadata: z.object({ httpStatusCode: z.number().optional() }).optional().catch(undefined),
   $response: z
     .object({ statusCode: z.number().optional(), headers: z.record(z.string(), z.string()).optional() })
@@ -182,5 +183,6 @@ function readError(error: unknown): ErrorFacts {
     status: data?.$metadata?.httpStatusCode ?? data?.$response?.statusCode,
     words: [data?.name],
     header: (name) => data?.$response?.headers?.[name],
+    text: data?.message,
   };
 }

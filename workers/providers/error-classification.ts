@@ -9,6 +9,8 @@ export interface ErrorFacts {
   words?: readonly unknown[];
   /** Looks up a header of the answer by its lower-case name. */
   header?: ((name: string) => string | null | undefined) | undefined;
+  /** The provider's own text, where no word tells one refusal from another; it is compared, and kept nowhere. */
+  text?: string | undefined;
 }
 
 const unreachable: ReadonlySet<string> = new Set([
@@ -69,7 +71,11 @@ export const refusesCredentials = ({ code, cause }: Failure): boolean =>
 
 type ProviderFailureCode = Extract<
   FailureCode,
-  'provider_error' | 'provider_rejected' | 'provider_rate_limited'
+  | 'provider_error'
+  | 'provider_rejected'
+  | 'provider_rate_limited'
+  | 'context_length_exceeded'
+  | 'content_blocked'
 >;
 
 /**
@@ -81,10 +87,12 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   if (own) return own;
   const name = nameOf(error);
   const words = [...(facts.words ?? []), systemCode(error)].filter(isWord);
-  const code =
+  const known =
     codeByWord(words, overStatus) ?? codeByStatus(facts.status) ?? codeByWord(words, withoutStatus);
-  const retryAfterMs = code === 'provider_rejected' ? undefined : readRetryAfter(facts, nowMs);
-  return new Failure(code ?? 'provider_error', {
+  const code = (known === 'provider_rejected' ? codeByText(facts.text) : known) ?? known ?? 'provider_error';
+  const isPassing = code === 'provider_error' || code === 'provider_rate_limited';
+  const retryAfterMs = isPassing ? readRetryAfter(facts, nowMs) : undefined;
+  return new Failure(code, {
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     cause: new ProviderCallError(
       name,
@@ -115,6 +123,11 @@ const overStatus: ReadonlyMap<string, ProviderFailureCode> = new Map([
   ['ModelTimeoutException', 'provider_error'],
   ['ServiceQuotaExceededException', 'provider_rate_limited'],
   ['ThrottlingException', 'provider_rate_limited'],
+  // OpenAI's codes of a 400: https://platform.openai.com/docs/guides/error-codes
+  ['context_length_exceeded', 'context_length_exceeded'],
+  ['content_filter', 'content_blocked'],
+  ['content_policy_violation', 'content_blocked'],
+  ['invalid_prompt', 'content_blocked'],
 ]);
 
 // Errors inside a stream come after the 200, so that only their word tells them apart.
@@ -134,6 +147,19 @@ const withoutStatus: ReadonlyMap<string, ProviderFailureCode> = new Map([
 function codeByWord(words: readonly string[], codes: ReadonlyMap<string, ProviderFailureCode>) {
   return words.map((word) => codes.get(word)).find((code) => code !== undefined);
 }
+
+/**
+ * Anthropic, Bedrock and Vertex AI have no field that tells these refusals from any other 400, so here, and nowhere else, a provider's
+ * text decides. Should it change, or quote a prompt, the failure has another code, and nothing of it is passed on.
+ */
+const byText: readonly (readonly [RegExp, ProviderFailureCode])[] = [
+  [/\b(prompt|input) is too long\b/i, 'context_length_exceeded'],
+  [/\bexceeds? (context limit|the maximum number of tokens)\b/i, 'context_length_exceeded'],
+  [/\bblocked by content filtering policy\b/i, 'content_blocked'],
+];
+
+const codeByText = (text = ''): ProviderFailureCode | undefined =>
+  byText.find(([pattern]) => pattern.test(text))?.[1];
 
 function codeByStatus(status: number | undefined): ProviderFailureCode | undefined {
   if (status === undefined || status < 400) return undefined;

@@ -164,5 +164,6 @@ function readError(error: unknown, answer: Response | undefined): ErrorFacts {
     // An error inside a stream has a status of its own, after the answer's 200.
     status: error instanceof ApiError ? error.status : answer?.status,
     header: (name) => answer?.headers.get(name),
+    text: error instanceof ApiError ? error.message : undefined,
   };
 }

@@ -38,5 +38,7 @@ export const anthropicErrors: ErrorBodies = {
   json: () => anthropicError(400, 'The request body is not valid JSON'),
   model: (model) => anthropicError(404, `model: ${model}`),
   status: (status) => anthropicError(status, kinds[status]?.[1] ?? 'The simulator failed as asked.'),
+  tooLong: (tokens, maxTokens) =>
+    anthropicError(400, `prompt is too long: ${tokens} tokens > ${maxTokens} maximum`),
   notReady: () => anthropicError(529, 'Overloaded'),
 };

@@ -53,6 +53,7 @@ export const bedrockErrors: ErrorBodies = {
     const [exception, message] = exceptions[status] ?? (status < 500 ? otherClientError : otherServerError);
     return bedrockError(status, exception, message);
   },
+  tooLong: () => validationException('Input is too long for requested model.'),
   notReady: () =>
     bedrockError(
       429,

@@ -64,6 +64,12 @@ export const openAiErrors: ErrorBodies = {
       byStatus[status < 500 ? 400 : 500] ?? ['Unknown error.', serverError];
     return openAiError(status, message, fields);
   },
+  tooLong: (tokens, maxTokens) =>
+    openAiError(
+      400,
+      `This model's maximum context length is ${maxTokens} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`,
+      { param: 'messages', code: 'context_length_exceeded' },
+    ),
   notReady: () =>
     openAiError(
       503,

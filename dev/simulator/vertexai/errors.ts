@@ -63,5 +63,10 @@ export const vertexErrors: ErrorBodies = {
     );
   },
   status: (status) => vertexError(status, messages[status] ?? 'The simulator failed as asked.'),
+  tooLong: (tokens, maxTokens) =>
+    vertexError(
+      400,
+      `The input token count (${tokens}) exceeds the maximum number of tokens allowed (${maxTokens}).`,
+    ),
   notReady: () => vertexError(503, 'The model is overloaded. Please try again later.'),
 };

@@ -44,6 +44,7 @@ const table: Record<FailureCode, readonly [number, string, string, seconds?: str
   empty_conversation: invalid,
   provider_rejected: invalid,
   content_blocked: invalid,
+  context_length_exceeded: invalid,
   unauthorized: [401, 'invalid_request_error', 'false'],
   insufficient_scope: [403, 'invalid_request_error', 'false'],
   cross_origin: [403, 'invalid_request_error', 'false'],

@@ -38,6 +38,31 @@ describe('classifyError', () => {
     expect(code(400, 'ThrottlingException')).toBe('provider_rate_limited');
   });
 
+  it.each([
+    ['prompt is too long: 210 tokens > 200 maximum', 'context_length_exceeded'],
+    ['input length and `max_tokens` exceed context limit: 178 + 64 > 200', 'context_length_exceeded'],
+    ['Input is too long for requested model.', 'context_length_exceeded'],
+    [
+      'The input token count (12) exceeds the maximum number of tokens allowed (4).',
+      'context_length_exceeded',
+    ],
+    ['Output blocked by content filtering policy', 'content_blocked'],
+    ['max_tokens: Field required', 'provider_rejected'],
+  ])('tells refusals apart where only the text does: %s', (text, expected) => {
+    expect(classifyError(new Error('x'), { status: 400, text }).code).toBe(expected);
+    expect(classifyError(new Error('x'), { status: 500, text }).code).toBe('provider_error');
+  });
+
+  it.each([
+    ['context_length_exceeded', 'context_length_exceeded'],
+    ['content_filter', 'content_blocked'],
+    ['content_policy_violation', 'content_blocked'],
+    ['invalid_prompt', 'content_blocked'],
+  ])('takes a 400 with the code %s for %s, which is not retried', (word, expected) => {
+    const failure = classifyError(new Error('x'), { status: 400, words: [word, 'invalid_request_error'] });
+    expect([failure.code, failure.retryable]).toEqual([expected, false]);
+  });
+
   it('goes by the word where there is no status to go by', () => {
     expect(code(undefined, 'rate_limit_error')).toBe('provider_rate_limited');
     expect(code(200, 'invalid_request_error')).toBe('provider_rejected');

@@ -17,6 +17,7 @@ const failures = [
   fault('sim-retry-after-1', 'provider_rate_limited', 1000),
   fault('sim-retry-after-3600', 'provider_rate_limited', 3_600_000),
   fault('sim-not-ready', 'provider_error'),
+  fault('sim-context-1', 'context_length_exceeded'),
   fault('sim-reset', 'provider_error'),
   fault('sim-reset-body', 'provider_error'),
   fault('sim-truncated', 'provider_error'),
@@ -38,7 +39,7 @@ describe.each(providerSetups)('$name', async ({ load }) => {
       const since = simulator.calls.lastId;
       const failure = await failureOf(ask(provider, { model, stream }));
       expect(failure.code).toBe(code);
-      expect(failure.retryable).toBe(code !== 'provider_rejected');
+      expect(failure.retryable).toBe(!['provider_rejected', 'context_length_exceeded'].includes(code));
       expect(failure.facts.retryAfterMs).toBe(retryAfterMs);
       expect(simulator.calls.list({ since })).toHaveLength(1);
     });
