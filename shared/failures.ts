@@ -154,6 +154,10 @@ interface FailureFacts {
   model?: string;
   /** Whether the provider refused our own credentials, and not what the caller asked for. */
   credentialsRefused?: boolean;
+  /** Whether the provider does not know the model that it was asked for. */
+  modelUnknown?: boolean;
+  /** What a call cost that failed all the same. */
+  usage?: { inputTokens: number; outputTokens: number };
   /** Whether certainly no provider was called, so that another try cannot be paid twice; absent means that one may have been. */
   neverCalled?: boolean;
   /** Extra response headers that the HTTP status requires (`Allow`, `WWW-Authenticate`). */

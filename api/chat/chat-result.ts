@@ -59,10 +59,16 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
         ...{ provider, retryable, ...attempted },
         ...(retryAfterMs !== undefined && { retryAfterMs }),
         ...(credentialsRefused && { credentialsRefused }),
+        ...(refusesModel(outcome) && { modelUnknown: true }),
       });
     }
   }
 }
+
+/** Whether the provider knows no such model: nothing else of the address that it was asked at comes from the caller. */
+const refusesModel = ({ code, providerError }: Extract<Outcome, { kind: 'failed' }>): boolean =>
+  code === 'provider_rejected' &&
+  (providerError?.status === 404 || providerError?.type === 'not_found_error');
 
 /** The status of a stored chat; `deadline` and `now` are milliseconds since the epoch. */
 export function statusOf(

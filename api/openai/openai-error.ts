@@ -53,15 +53,15 @@ const errorKinds: Partial<Record<FailureCode, ErrorKind>> = {
 const usualRetryAfterMs = 1000;
 
 /** For a model that does not exist, or that callers may not use. */
-export const modelNotFound = (): Failure =>
+export const modelNotFound = (detail = mustBeUsable): Failure =>
   new Failure('not_found', { errors: [{ pointer: '/model', detail }] });
 
-const detail =
+const mustBeUsable =
   'must name a model that may be used here, as provider/model or with X-LLM: openai, anthropic, bedrock or vertexai; GET /v1/models lists models';
 
 /** The body that describes the failure. */
-export function toOpenAiError(failure: Failure): OpenAiError {
-  if (isModelNotAllowed(failure)) return toOpenAiError(modelNotFound());
+export function toOpenAiError(raised: Failure): OpenAiError {
+  const failure = inOpenAiTerms(raised);
   const { code, facts } = failure;
   const [first] = facts.errors ?? [];
   const param = first && toParam(first.pointer);
@@ -86,9 +86,10 @@ export const useOpenAiErrors: RequestHandler = (_request, response, next) => {
   next();
 };
 
-function sendOpenAiError(response: HttpResponse, failure: Failure): void {
+function sendOpenAiError(response: HttpResponse, raised: Failure): void {
+  const failure = inOpenAiTerms(raised);
   const status = statusOf(failure);
-  const kind = isModelNotAllowed(failure) ? undefined : errorKinds[failure.code];
+  const kind = errorKinds[failure.code];
   const shouldRetry = kind ? (failure.facts.neverCalled ?? kind.shouldRetry ?? failure.retryable) : false;
   const usualMs = shouldRetry || status === 503 ? usualRetryAfterMs : undefined;
   const { retryAfterMs = failureKinds[failure.code].retryAfterMs ?? usualMs } = failure.facts;
@@ -101,14 +102,19 @@ function sendOpenAiError(response: HttpResponse, failure: Failure): void {
 }
 
 function statusOf(failure: Failure): number {
-  if (isModelNotAllowed(failure)) return modelNotFound().status;
   if (failure.facts.credentialsRefused) return 502;
   return failure.facts.status ?? errorKinds[failure.code]?.status ?? failure.status;
 }
 
-/** The chat service says so of a header that is not read here: the model comes from the body. */
-const isModelNotAllowed = ({ code, facts }: Failure): boolean =>
-  code === 'invalid_request' && facts.errors?.[0]?.pointer === 'X-LLM-Model';
+/** The model comes from the body here, whatever the chat service and the provider say of it. */
+function inOpenAiTerms(failure: Failure): Failure {
+  const { code, facts } = failure;
+  if (facts.modelUnknown)
+    return modelNotFound('names a model that its provider does not know; GET /v1/models lists models');
+  return code === 'invalid_request' && facts.errors?.[0]?.pointer === 'X-LLM-Model'
+    ? modelNotFound()
+    : failure;
+}
 
 const typeOf = (status: number): string => {
   if (status === 429) return 'rate_limit_error';

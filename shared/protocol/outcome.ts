@@ -55,6 +55,8 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     providerError: providerErrorSchema,
     /** The model whose breaker refused the job; absent of other failures, and from the release before. */
     failingModel: z.string().optional(),
+    /** Of a reply without text, which fails and is billed; absent from the release before. */
+    usage,
     ...timings,
   }),
 ]);

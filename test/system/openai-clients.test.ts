@@ -234,6 +234,7 @@ describe.each(clients)('%s', (name, client) => {
     ['a key that is none', 401, { apiKey: 'wrong' }],
     ['a token of another scope', 403, { apiKey: blogToken }],
     ['a model of nobody', 404, { model: 'gpt' }],
+    ['a model that its provider does not know', 404, { model: 'openai/sim-status-404' }],
     ['a refusal by the provider', 400, { model: 'vertexai/sim-status-400' }],
     ['a conversation that is too long', 400, { model: 'bedrock/sim-context-1' }],
     ['a rate limit of the provider', 429, { model: 'bedrock/sim-retry-after-600' }],

@@ -37,6 +37,7 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     ...(refusesCredentials(failure) && { credentialsRefused: true }),
     ...(providerError && { providerError }),
     ...(facts.model !== undefined && { failingModel: facts.model }),
+    ...(facts.usage && { usage: facts.usage }),
     ...timings,
   };
 }

@@ -1,5 +1,6 @@
 import type { FailureCode } from '../../shared/failures.js';
 import { Failure } from '../../shared/failures.js';
+import type { Usage } from './provider.js';
 
 /** What an SDK's error says, read by the adapter that knows the SDK. */
 export interface ErrorFacts {
@@ -108,9 +109,9 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
  * with nothing to say is well and would charge for the next blank as well, and one that says too much has no reason to
  * say less the next time: neither is retried, nor says anything to the breaker.
  */
-export function unusableAnswer(what: 'unfinished' | 'blank' | 'oversized'): Failure {
+export function unusableAnswer(what: 'unfinished' | 'blank' | 'oversized', usage?: Usage): Failure {
   const cause = new ProviderCallError('UnusableAnswer', undefined, what);
-  return new Failure('provider_error', { retryable: what === 'unfinished', cause });
+  return new Failure('provider_error', { retryable: what === 'unfinished', ...(usage && { usage }), cause });
 }
 
 // Exceptions of Bedrock whose HTTP status misleads: 429 for a model that is still loading, 424 for one that broke,

@@ -90,16 +90,16 @@ async function collect(
     hasBegun = true;
   }
   if (end.reason === undefined) throw unusableAnswer('unfinished');
-  if (end.reason !== 'blocked' && !hasBegun) takeBlank(text, end.reason, { mayBeBlankAt, onDelta });
-  return { text, reason: end.reason, model: end.model ?? model, ...completeUsage(end.usage) };
+  const reply = { text, reason: end.reason, model: end.model ?? model, ...completeUsage(end.usage) };
+  if (reply.reason !== 'blocked' && !hasBegun) takeBlank(reply, { mayBeBlankAt, onDelta });
+  return reply;
 }
 
 function takeBlank(
-  text: string,
-  reason: FinishReason,
+  { text, reason, usage }: ProviderReply,
   { mayBeBlankAt, onDelta }: Pick<CollectOptions, 'mayBeBlankAt' | 'onDelta'>,
 ): void {
-  if (!mayBeBlankAt.includes(reason)) throw unusableAnswer('blank');
+  if (!mayBeBlankAt.includes(reason)) throw unusableAnswer('blank', usage);
   if (text !== '') onDelta(text);
 }
 
@@ -110,8 +110,7 @@ function mergeUsage(before: ReplyPart['usage'], now: ReplyPart['usage']): ReplyP
   };
 }
 
-function completeUsage(usage: ReplyPart['usage']): { usage?: Usage } {
-  const { inputTokens, outputTokens } = usage ?? {};
+function completeUsage({ inputTokens, outputTokens }: ReplyPart['usage'] = {}): { usage?: Usage } {
   return inputTokens === undefined || outputTokens === undefined
     ? {}
     : { usage: { inputTokens, outputTokens } };

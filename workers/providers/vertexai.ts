@@ -152,10 +152,12 @@ const answer = z.object({
 });
 
 function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
-  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount = 0 } = counts ?? {};
-  // The other providers count what was thought as output, so it is added here.
+  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = counts ?? {};
+  // The other providers count what was thought as output, so it is added here; where no text came there is nothing else.
   const outputTokens =
-    candidatesTokenCount === undefined ? undefined : candidatesTokenCount + thoughtsTokenCount;
+    candidatesTokenCount === undefined && thoughtsTokenCount === undefined
+      ? undefined
+      : (candidatesTokenCount ?? 0) + (thoughtsTokenCount ?? 0);
   return { inputTokens: promptTokenCount, outputTokens };
 }
 

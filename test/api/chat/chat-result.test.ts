@@ -71,4 +71,19 @@ describe('outcomeToFailure', () => {
       retryAfterMs: 7100,
     });
   });
+
+  it.each([
+    ['provider_rejected', { status: 404, type: 'NotFoundError' }, true],
+    ['provider_rejected', { type: 'not_found_error' }, true],
+    ['provider_rejected', { status: 400, type: 'invalid_request_error' }, undefined],
+    ['provider_error', { status: 404, type: 'UnusableAnswer' }, undefined],
+    ['provider_rejected', undefined, undefined],
+  ] as const)(
+    'knows of a %s with %j whether the model is unknown (finding C6)',
+    (code, providerError, expected) => {
+      const times = { queueMs: 0, providerMs: 0 };
+      const outcome = { kind: 'failed', code, retryable: false, providerError, ...times } as const;
+      expect(outcomeToFailure(outcome, 'openai').facts.modelUnknown).toBe(expected);
+    },
+  );
 });

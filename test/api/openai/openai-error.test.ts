@@ -143,6 +143,14 @@ describe('an error', () => {
     },
   );
 
+  it('for a model that its provider does not know is the same, but says so (finding C6)', async () => {
+    const failure = new Failure('provider_rejected', { modelUnknown: true });
+    expect(await answerTo(failure)).toMatchObject({
+      ...{ status: 404, type: 'invalid_request_error', param: 'model', code: 'model_not_found' },
+      ...{ shouldRetry: 'false', message: expect.stringContaining('its provider does not know') },
+    });
+  });
+
   it('has the headers that its status requires', async () => {
     const headers = { 'WWW-Authenticate': 'Bearer, Basic' };
     const answer = await answerTo(new Failure('unauthorized', { headers }));
