@@ -108,7 +108,7 @@ async function asTokenOwner(
   }
   if (isOpen || scopes.every((scope) => allows(caller, scope))) return caller;
   return refuse(request, authentication, {
-    failure: insufficient(bearerChallenge, scopes),
+    failure: insufficient(bearerChallenge, scopes, caller.scopes),
     user: caller.name,
   });
 }

@@ -36,7 +36,7 @@ export async function asKnownUser(
   });
   const { scope, tokenChallenge } = accepted;
   if (caller.scopes.includes(scope)) return caller;
-  const failure = insufficient(tokenChallenge, [scope]);
+  const failure = insufficient(tokenChallenge, [scope], caller.scopes);
   return refuse(request, authentication, { failure, user: caller.name });
 }
 
@@ -109,8 +109,10 @@ export const isRefusal = (error: unknown): error is Failure =>
 export const unauthorized = ({ challenge, detail }: Pick<Accepted, 'challenge' | 'detail'>): Failure =>
   new Failure('unauthorized', { detail, headers: { 'WWW-Authenticate': challenge } });
 
-export const insufficient = (challenge: string, scopes: readonly Scope[]): Failure =>
+/** For a token that is good, but has other scopes. */
+export const insufficient = (challenge: string, scopes: readonly Scope[], has: readonly Scope[]): Failure =>
   new Failure('insufficient_scope', {
+    detail: `This address needs an access token with the scope ${scopes.join(', ')}; the scope of this one is ${has.join(', ')}.`,
     headers: {
       'WWW-Authenticate': `${challenge}, error="insufficient_scope", scope="${scopes.join(' ')}"`,
     },

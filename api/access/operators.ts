@@ -104,7 +104,7 @@ export async function signIn(
     authentication.log.info({ requestId, address: request.ip, user: user.name }, 'signed in');
     return signedIn;
   }
-  const { headers = {} } = insufficient(adminChallenge, ['admin']).facts;
+  const { headers = {} } = insufficient(adminChallenge, ['admin'], []).facts;
   const failure = new Failure('insufficient_scope', { detail: withoutRole, headers });
   return refuse(request, authentication, { failure, user: user.name });
 }

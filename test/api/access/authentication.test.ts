@@ -221,7 +221,12 @@ describe('expressAuthentication, bearer', () => {
     expect(response.headers.get('www-authenticate')).toBe(
       'Bearer realm="blogs", error="insufficient_scope", scope="blogs:write"',
     );
-    expect(await response.json()).toMatchObject({ code: 'insufficient_scope' });
+    const has = token === 'reader' ? 'blogs:read' : 'chat';
+    expect(await response.json()).toMatchObject({
+      code: 'insufficient_scope',
+      // Finding N10.
+      detail: `This address needs an access token with the scope blogs:write; the scope of this one is ${has}.`,
+    });
   });
 
   it('lets everybody read in public, and knows those who say who they are', async () => {
@@ -282,7 +287,12 @@ describe('expressAuthentication, chat', () => {
     expect(response.headers.get('www-authenticate')).toBe(
       'Bearer realm="chat", error="insufficient_scope", scope="chat"',
     );
-    expect(await response.json()).toMatchObject({ code: 'insufficient_scope' });
+    expect(await response.json()).toMatchObject({
+      code: 'insufficient_scope',
+      detail: `This address needs an access token with the scope chat; the scope of this one is ${
+        token === 'writer' ? 'blogs:write' : 'blogs:read'
+      }.`,
+    });
   });
 
   it('knows no token where only users may chat', async () => {
