@@ -1,5 +1,6 @@
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import type { Config } from '../shared/config/config.js';
+import { Failure } from '../shared/failures.js';
 import { operatorsBase } from './access/operators.js';
 import { RegisterRoutes } from './generated/routes.js';
 import { methodNotAllowed, sendFailuresBy } from './http/problem.js';
@@ -81,8 +82,35 @@ export function openAiOperations(urls: BaseUrls, before: readonly RequestHandler
   // Where a stored chat can be read: preferably beside this.
   const basePath = others.find((path) => path === openAiPath) ?? main;
   const routes = operations(openAiMethods, [setBasePath(basePath), escapeSlashes, ...before]);
-  return (request, response, next) => (isOpenAiPath(request.path) ? routes(request, response, next) : next());
+  const hints = openAiHints(urls);
+  return (request, response, next) => (isOpenAiPath(request.path) ? routes : hints)(request, response, next);
 }
+
+/**
+ * Tells OpenAI's clients what is wrong where their base address is, or where they ask for another of its APIs. None of these addresses is
+ * of anything else.
+ */
+function openAiHints(urls: BaseUrls): RequestHandler {
+  const bases = ['', ...chatPaths(urls).map((path) => path.replace(/\/$/, ''))];
+  const wrong = bases.filter((base) => base !== openAiPath);
+  const details = new Map<string, string>([
+    ...otherApis.map((path) => [`POST ${openAiPath}${path}`, chatCompletionsAlone] as const),
+    ...wrong.map((base) => [`GET ${base}/models`, baseEndsWithV1] as const),
+    ...wrong.flatMap((base) =>
+      ['/chat/completions', ...otherApis].map((path) => [`POST ${base}${path}`, baseEndsWithV1] as const),
+    ),
+  ]);
+  return (request, response, next) => {
+    const detail = details.get(`${request.method} ${request.path}`);
+    if (detail === undefined) return next();
+    useOpenAiErrors(request, response, () => next(new Failure('not_found', { detail })));
+  };
+}
+
+const otherApis = ['/completions', '/responses', '/embeddings'];
+const baseEndsWithV1 = 'The base address of OpenAI’s API ends with /v1 here.';
+const chatCompletionsAlone =
+  'Of OpenAI’s API this server has chat completions and models: in the AI SDK, use openai.chat(…).';
 
 /**
  * Has what fails below `/v1` answered as OpenAI's API would, but for the addresses of chat and blog there. To be used before anything

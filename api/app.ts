@@ -47,7 +47,7 @@ import { StoredChatsController } from './chat/stored-chats.controller.js';
 import type { StoredChats } from './chat/stored-chats.js';
 import { UserLimits } from './chat/user-limits.js';
 import { Controllers } from './http/controllers.js';
-import { allowOrigins } from './http/cors.js';
+import { allowOrigins, allowReaders } from './http/cors.js';
 import { jsonBody } from './http/json-body.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { logRequest, nameRequest } from './http/request-log.js';
@@ -113,6 +113,7 @@ export function createApp(deps: AppDeps): Express {
   if (deps.tracing) app.use(traceRequests(deps.tracing));
   const counts = createRequestCounts(instruments.metrics);
   const cors = config.CORS_ORIGINS ? [allowOrigins(config.CORS_ORIGINS)] : [];
+  const readers = allowReaders(config.CORS_ORIGINS ?? [], deps.authentication);
   const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
   app.use(consoleRouter());
   app.use(queueBoard(deps.admin.board));
@@ -121,7 +122,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(openAiOperations(config, [...cors, counts.openai]));
   app.use(chatOperations(config, [...cors, counts.chat]));
   const blog = blogOf(config);
-  app.use(blogOperations(config, [counts.blog, failuresAsPages(blog), limitReads]));
+  app.use(blogOperations(config, [readers, counts.blog, failuresAsPages(blog), limitReads]));
   app.use(sitemapRouter(blog.basePath, deps.sitemap, [counts.blog, limitReads]));
   app.use(siteRouter(deps));
   app.use(helmet(pageHeaders), docsRouter(describeApi(config)));

@@ -6,6 +6,8 @@ const allowedHeaders = [
   'Authorization',
   'Content-Type',
   'Idempotency-Key',
+  'If-Match',
+  'If-None-Match',
   'Last-Event-ID',
   'Prefer',
   'traceparent',
@@ -29,7 +31,9 @@ const allowedHeaders = [
 /** What it may read of an answer, besides the few headers that it always may. */
 const exposedHeaders = [
   'Content-Location',
+  'ETag',
   'Idempotency-Replayed',
+  'Link',
   'Location',
   'Preference-Applied',
   'Retry-After',
@@ -49,11 +53,45 @@ const exposedHeaders = [
 /** How long a browser may remember what a preflight said, in seconds; browsers take two hours at most. */
 const maxAge = 7200;
 
+/** No browser adds credentials by itself to what any of these allows. */
+const common = { exposedHeaders, maxAge };
+
 /**
  * Lets the scripts of pages of these origins (`*` for all) send requests (https://fetch.spec.whatwg.org/#http-cors-protocol), and
  * answers their preflights. Cookies and other credentials that a browser adds by itself are not allowed.
  */
-export function allowOrigins(origins: readonly string[]): RequestHandler {
+export function allowOrigins(
+  origins: readonly string[],
+  methods: readonly string[] = ['GET', 'POST', 'DELETE'],
+): RequestHandler {
   const origin = origins.includes('*') ? '*' : [...origins];
-  return corsPolicy({ origin, methods: ['GET', 'POST', 'DELETE'], allowedHeaders, exposedHeaders, maxAge });
+  return corsPolicy({ ...common, origin, methods: [...methods], allowedHeaders });
+}
+
+/**
+ * As `allowOrigins`, for the blog. Where reading is public, pages of all other origins may read as well, but send no token: what
+ * everybody may read is no secret from them.
+ */
+export function allowReaders(
+  origins: readonly string[],
+  { publicReads }: { publicReads: boolean },
+): RequestHandler {
+  const listed = allowOrigins(origins, ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
+  const readMethods = ['GET', 'HEAD'];
+  const anybody = corsPolicy({
+    ...common,
+    origin: '*',
+    methods: readMethods,
+    allowedHeaders: 'If-None-Match',
+  });
+  const isListed = (origin = '') => origins.includes('*') || origins.includes(origin);
+  return (request, response, next) => {
+    const isPreflight = request.method === 'OPTIONS';
+    const method = isPreflight ? request.get('Access-Control-Request-Method') : request.method;
+    const isRead = readMethods.includes(method ?? '');
+    if (publicReads && isRead && !(isPreflight && isListed(request.headers.origin)))
+      anybody(request, response, next);
+    else if (origins.length > 0) listed(request, response, next);
+    else next();
+  };
 }

@@ -102,7 +102,7 @@ export const apiVariables = {
     .pipe(z.array(origin).min(1))
     .optional()
     .describe(
-      'Comma list of the origins (https://app.example.org, or * for any) whose pages may send chat requests from a browser; none unless set. Such a page has to know credentials, which its users can read.',
+      'Comma list of the origins (https://app.example.org, or * for any) whose pages may use the chat, and write to the blog, from a browser; none unless set. Such a page has to know credentials, which its users can read.',
     ),
   TRUSTED_PROXIES: list
     .pipe(z.array(proxyAddress).min(1))

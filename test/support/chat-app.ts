@@ -151,7 +151,7 @@ export async function startChatApp({
       loginLimiter: new LoginLimiter(),
       earlyLimiter: new LoginLimiter(),
       log: recording.log,
-      publicReads: true,
+      publicReads: config.BLOG_READS === 'public',
     },
     store,
     database,

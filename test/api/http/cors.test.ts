@@ -1,7 +1,7 @@
 import express from 'express';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { allowOrigins } from '../../../api/http/cors.js';
-import { parseConfig } from '../../../shared/config/config.js';
+import { type Environment, parseConfig } from '../../../shared/config/config.js';
 import { startChatApp } from '../../support/chat-app.js';
 import { type Served, serve } from '../../support/serve.js';
 
@@ -60,16 +60,83 @@ describe('allowOrigins', () => {
   });
 });
 
+describe('the blog (finding N1)', () => {
+  const other = 'https://other.example';
+  /** What a page of an origin may do: with a preflight, or with the request itself. */
+  const openBlog = async (variables: Environment) => {
+    const app = await startChatApp({ variables });
+    onTestFinished(() => app.close());
+    const allowed = async (method: string, origin: string, path = '/blogs', preflight = true) => {
+      const asks = { Origin: origin, 'Access-Control-Request-Method': method };
+      const options = preflight
+        ? { method: 'OPTIONS', headers: asks }
+        : { method, headers: { Origin: origin } };
+      const { headers } = await fetch(app.url + path, options);
+      return headers.get('access-control-allow-origin') && Object.fromEntries(headers);
+    };
+    return allowed;
+  };
+  const readable = ['/blogs', '/blogs/a-post', '/feed.json', '/feed.xml'];
+
+  it.each(readable)('lets pages of all origins read %s, also its errors', async (path) => {
+    for (const variables of [{}, { CORS_ORIGINS: page }]) {
+      const allowed = await openBlog(variables);
+      // There is no database here.
+      for (const method of ['GET', 'HEAD'])
+        expect(await allowed(method, other, path, false)).toMatchObject({
+          'access-control-allow-origin': '*',
+          'access-control-expose-headers': expect.stringMatching(/ETag.*Link/),
+        });
+      const preflight = await allowed('GET', other, path);
+      expect(preflight).toMatchObject({ 'access-control-allow-origin': '*' });
+      expect(preflight).toMatchObject({
+        'access-control-allow-headers': expect.stringContaining('If-None-Match'),
+      });
+      expect(JSON.stringify(preflight)).not.toContain('Authorization');
+    }
+  });
+
+  it('lets those of CORS_ORIGINS alone write, or send a token', async () => {
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'GET']) {
+      const closed = await openBlog({});
+      if (method !== 'GET') expect(await closed(method, page), method).toBeNull();
+      const open = await openBlog({ CORS_ORIGINS: page });
+      expect(await open(method, page, '/blogs/a-post'), method).toMatchObject({
+        'access-control-allow-origin': page,
+        'access-control-allow-headers': expect.stringMatching(/Authorization.*If-Match/),
+        'access-control-allow-methods': expect.stringMatching(/PUT.*PATCH/),
+      });
+      if (method !== 'GET') expect(await open(method, other), method).toBeNull();
+    }
+    const open = await openBlog({ CORS_ORIGINS: page });
+    expect(await open('POST', page, '/blogs', false)).toMatchObject({ 'access-control-allow-origin': page });
+    expect(await open('POST', other, '/blogs', false)).toBeNull();
+  });
+
+  it('lets nobody else read where reading takes a token', async () => {
+    const allowed = await openBlog({ BLOG_READS: 'token', CORS_ORIGINS: page });
+    for (const preflight of [true, false])
+      for (const path of readable) {
+        expect(await allowed('GET', other, path, preflight)).toBeNull();
+        expect(await allowed('GET', page, path, preflight)).toMatchObject({
+          'access-control-allow-origin': page,
+        });
+      }
+  });
+});
+
 describe('CORS_ORIGINS', () => {
-  it('opens the chat, and nothing else', async () => {
+  it('opens chat and blog, and nothing else', async () => {
     const app = await startChatApp({ variables: { CORS_ORIGINS: page } });
     const preflight = async (path: string) => {
       const server = { ...some, url: `${app.url}${path}` };
       return (await send(server, page, 'OPTIONS')).headers['access-control-allow-origin'];
     };
-    expect(await Promise.all(['/chat', '/v1/chat', '/chat/x'].map(preflight))).toEqual([page, page, page]);
-    expect(await Promise.all(['/blogs', '/readyz', '/metrics', '/docs'].map(preflight))).toEqual(
-      new Array(4).fill(undefined),
+    expect(await Promise.all(['/chat', '/v1/chat', '/chat/x', '/blogs'].map(preflight))).toEqual(
+      new Array(4).fill(page),
+    );
+    expect(await Promise.all(['/readyz', '/metrics', '/docs'].map(preflight))).toEqual(
+      new Array(3).fill(undefined),
     );
     expect((await app.post({ headers: { Origin: page } })).headers.get('access-control-allow-origin')).toBe(
       page,

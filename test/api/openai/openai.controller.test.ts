@@ -430,6 +430,27 @@ describe('what goes wrong', () => {
     },
   );
 
+  const wrongBase = 'The base address of OpenAI’s API ends with /v1 here.';
+  it.each([
+    ...['/chat/completions', '/completions', '/responses', '/embeddings'].map((at) => [
+      'POST',
+      at,
+      wrongBase,
+    ]),
+    ['GET', '/models', wrongBase],
+    ...['/v1/responses', '/v1/completions', '/v1/embeddings'].map((at) => [
+      ...['POST', at],
+      'Of OpenAI’s API this server has chat completions and models: in the AI SDK, use openai.chat(…).',
+    ]),
+  ])('is the base address, or another API: %s %s (finding N3)', async (method = '', at, message) => {
+    const sent =
+      method === 'POST' ? { body: '{"model":"m"}', headers: { 'Content-Type': 'application/json' } } : {};
+    expect(await errorOf(await fetch(app.url + at, { method, ...sent }))).toEqual({
+      ...{ status: 404, type: 'invalid_request_error', code: 'not_found', param: null },
+      message,
+    });
+  });
+
   it('is an error of OpenAI’s also before any operation is chosen', async () => {
     const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
     socket.write('GET /v1/models HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n');
@@ -472,6 +493,13 @@ describe('other addresses below /v1', () => {
     expect(await errorOf(await fetch(`${mounted.url}/v1/chat`, options))).toMatchObject({ status: 404 });
     expect(await errorOf(await fetch(`${mounted.url}/v1/chat/completions`))).toMatchObject({ status: 405 });
     expect((await fetch(`${mounted.url}/v1/a/models`, options)).status).toBe(404);
+    for (const at of ['/chat/completions', '/b/chat/completions', '/b/responses']) {
+      const response = await fetch(mounted.url + at, { method: 'POST' });
+      expect(await errorOf(response)).toMatchObject({ message: expect.stringContaining('ends with /v1') });
+    }
+    // A stored chat, or a post, may be called so.
+    for (const at of ['/b/chat/completions', '/v1/blogs/models'])
+      expect((await fetch(mounted.url + at)).headers.get('content-type')).toMatch(/^application\/problem/);
   });
 });
 
