@@ -32,7 +32,7 @@ export const firstName = ({ CHAT_USERNAME, ...config }: FirstNames): string | un
   CHAT_USERNAME ?? generatedName(config, 'chat-credentials');
 
 /** The same of ADMIN_USERNAME. */
-const adminName = ({ ADMIN_USERNAME, ...config }: FirstNames): string | undefined =>
+export const adminName = ({ ADMIN_USERNAME, ...config }: FirstNames): string | undefined =>
   ADMIN_USERNAME ?? generatedName(config, 'admin-credentials');
 
 type FirstNames = Pick<Config, 'CHAT_USERNAME' | 'ADMIN_USERNAME' | 'DATABASE_URL' | 'DATA_DIR'>;

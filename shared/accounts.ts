@@ -65,7 +65,7 @@ export interface TokenPage {
 
 /** Body of `POST /admin/tokens`. */
 export interface TokenInput {
-  /** Name of the user whose it is; a user that there is not is created, without a secret. */
+  /** Name of its user, who is created without a secret when there is none; with the scope `admin` it has to be an operator. */
   owner: string;
   /** What it allows. */
   scopes: Scope[];

@@ -17,6 +17,7 @@ import {
   Tags,
 } from '@tsoa/runtime';
 import { createTokenStore } from '../../db/access/tokens.js';
+import { createUserStore } from '../../db/access/users.js';
 import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { NewToken, TokenInput, TokenPage } from '../../shared/accounts.js';
 import { type Problem, scopes } from '../../shared/contract.js';
@@ -25,13 +26,15 @@ import type { AuthenticatedRequest } from '../access/caller.js';
 import { readJsonBody } from '../http/json-body.js';
 import { checkQuery } from '../http/query.js';
 import { checkUuidParam } from '../http/uuid-param.js';
-import { checkBody } from '../http/validation.js';
+import { checkBody, invalidRequest } from '../http/validation.js';
 import { defaultLimit, type TokenQuery, tokenInput, tokenQuery, toPage } from './account-input.js';
 import type { AccountsDeps } from './users.controller.js';
 
 /** As on the command line. */
 const defaultDays = 90;
 const dayMs = 86_400_000;
+
+const needsOperator = 'must be a user with the role admin, because the token has the scope admin';
 
 @Route('admin/tokens')
 @Tags('admin')
@@ -68,7 +71,7 @@ export class TokensController extends Controller {
   }
 
   /**
-   * The token is in this answer and nowhere else.
+   * The token is in this answer and nowhere else. One with the scope `admin` needs an owner with the role `admin`.
    *
    * @summary Make an access token
    */
@@ -80,6 +83,8 @@ export class TokensController extends Controller {
   @Response<Problem>('415', 'Not JSON')
   async createToken(@Request() request: AuthenticatedRequest, @Body() body: TokenInput): Promise<NewToken> {
     const { owner, expiresInDays = defaultDays } = body;
+    if (body.scopes.includes('admin') && !(await this.#isOperator(owner)))
+      throw invalidRequest([{ pointer: '/owner', detail: needsOperator }]);
     const token = makeAccessToken();
     const info = await createTokenStore(this.deps.database, request.user.name).create({
       owner,
@@ -106,5 +111,11 @@ export class TokensController extends Controller {
     const isKnown = await createTokenStore(this.deps.database, request.user.name).revoke(id);
     if (!isKnown) throw new Failure('not_found');
     await this.deps.reloadAccounts();
+  }
+
+  async #isOperator(name: string): Promise<boolean> {
+    const { database, environmentUsers } = this.deps;
+    const stored = await createUserStore(database).list({ names: [name] });
+    return [...environmentUsers, ...stored].some((user) => user.name === name && user.role === 'admin');
   }
 }

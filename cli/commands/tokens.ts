@@ -1,10 +1,11 @@
 import { createTokenStore } from '../../db/access/tokens.js';
+import { createUserStore } from '../../db/access/users.js';
 import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { Environment } from '../../shared/config/config.js';
 import { type Scope, scopes } from '../../shared/contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
-import { actor, checkName, ownerByDefault } from '../identities.js';
+import { actor, adminName, checkName, ownerByDefault } from '../identities.js';
 import { renderTable } from '../output/table.js';
 import { parseTime } from '../output/time.js';
 
@@ -21,14 +22,15 @@ export async function createToken(environment: Environment, options: CreateOptio
   const granted = readScopes(options.scope ?? ['blogs:write']);
   const expiresAt = readExpiry(options.expires);
   const secret = makeAccessToken();
-  const { id, owner, createdAt, ...info } = await withDatabase(environment, (database, config) =>
-    createTokenStore(database, actor()).create({
-      owner: checkName(options.owner ?? ownerByDefault(config)),
-      scopes: granted,
-      expiresAt,
-      secretHash: digestOf(secret),
-    }),
-  );
+  const { id, owner, createdAt, ...info } = await withDatabase(environment, async (database, config) => {
+    const asOperator = granted.includes('admin');
+    const operator = asOperator ? adminName(config) : undefined;
+    const name = checkName(options.owner ?? operator ?? ownerByDefault(config));
+    const [stored] = asOperator ? await createUserStore(database).list({ names: [name] }) : [];
+    if (asOperator && name !== operator && stored?.role !== 'admin') throw new StartupError(needsOperator);
+    const token = { scopes: granted, expiresAt, secretHash: digestOf(secret) };
+    return createTokenStore(database, actor()).create({ owner: name, ...token });
+  });
   const facts = { owner, scopes: info.scopes, createdAt, expiresAt: info.expiresAt };
   process.stderr.write(
     `Access token ${id} of ${owner} for ${info.scopes.join(', ')}, ${
@@ -37,6 +39,9 @@ export async function createToken(environment: Environment, options: CreateOptio
   );
   process.stdout.write(options.json ? `${JSON.stringify({ id, token: secret, ...facts })}\n` : `${secret}\n`);
 }
+
+const needsOperator =
+  'A token with the scope admin needs an operator: --owner must name a user with the role admin, such as one of\n  npx quillgate users add NAME --role admin';
 
 /** `quillgate tokens list`, including revoked and expired ones. */
 export async function listTokens(environment: Environment, { json }: { json?: boolean }): Promise<void> {

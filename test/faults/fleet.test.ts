@@ -14,7 +14,8 @@ const shownMs = 3000;
 /** What an operator reads of a deployment: one look, and the events that have changed it since. */
 async function openView({ stores, url }: Deployment) {
   const command = ['tokens', 'create', '--scope', 'admin'];
-  const { stdout } = await quillgate(command, { DATABASE_URL: stores.DATABASE_URL ?? '' });
+  const database = { DATABASE_URL: stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
+  const { stdout } = await quillgate(command, database);
   const headers = { Authorization: `Bearer ${stdout.trim()}` };
   const ask = (path: string) => fetch(`${url}${path}`, { headers });
   await vi.waitFor(async () => expect((await ask('/admin/pools')).status).toBe(200), patience);

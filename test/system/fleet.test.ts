@@ -15,7 +15,7 @@ let deployment: Deployment;
 let databaseOnly: Record<string, string>;
 beforeAll(async () => {
   deployment = await startDeployment({ store: inject('store'), workers: 1 });
-  databaseOnly = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '' };
+  databaseOnly = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
 });
 afterAll(() => deployment?.stop());
 

@@ -12,7 +12,7 @@ let token: string;
 beforeAll(async () => {
   deployment = await startDeployment({ store: inject('store'), workers: 1 });
   other = await deployment.startApi();
-  const database = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '' };
+  const database = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
   const { stdout } = await quillgate(['tokens', 'create', '--scope', 'admin', '--json'], database);
   ({ token } = JSON.parse(stdout));
   await vi.waitFor(async () => expect((await ask('/admin/pools')).status).toBe(200), patience);

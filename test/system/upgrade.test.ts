@@ -175,7 +175,8 @@ describe('two releases at once', () => {
 
   it('show operators the workers of both, each with what it tells', async () => {
     const command = ['tokens', 'create', '--scope', 'admin'];
-    const { stdout } = await quillgate(command, { DATABASE_URL: deployment.stores.DATABASE_URL ?? '' });
+    const database = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
+    const { stdout } = await quillgate(command, database);
     await eventually(async () => {
       const headers = { Authorization: `Bearer ${stdout.trim()}` };
       const response = await fetch(`${apis.newer.url}/admin/pools`, { headers });

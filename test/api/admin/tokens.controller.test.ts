@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTokenStore } from '../../../db/access/tokens.js';
+import { createUserStore } from '../../../db/access/users.js';
 import { listAudit } from '../../../db/audit.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { digestOf, isAccessToken } from '../../../shared/access-token.js';
@@ -15,7 +16,8 @@ let app: ChatApp;
 let reloaded: number[];
 beforeAll(async () => {
   const reloadAccounts = async () => void reloaded.push((await tokens.listActive()).length);
-  app = await startChatApp({ adminDatabase: database, reloadAccounts });
+  const variables = { ADMIN_USERNAME: 'root', ADMIN_PASSWORD: 'canary-of-the-secret' };
+  app = await startChatApp({ adminDatabase: database, reloadAccounts, variables });
 });
 afterAll(async () => {
   await app.close();
@@ -83,6 +85,25 @@ describe('POST /admin/tokens', () => {
     const response = await ask('POST', '', body);
     expect([response.status, await response.json()]).toMatchObject([400, { errors: [{ pointer }] }]);
     expect(await tokens.list()).toEqual([]);
+  });
+});
+
+describe('a token with the scope admin (finding N9)', () => {
+  const asked = (owner: string) => ask('POST', '', { owner, scopes: ['chat', 'admin'] });
+
+  it('needs an operator, of the database or of the environment', async () => {
+    const users = createUserStore(database);
+    await users.add({ name: 'ann', role: 'admin', secretHash: digestOf('x') });
+    await users.add({ name: 'demo', secretHash: digestOf('y') });
+    for (const owner of ['ann', 'root']) expect((await asked(owner)).status, owner).toBe(201);
+    for (const owner of ['demo', 'nobody']) {
+      const response = await asked(owner);
+      expect([response.status, await response.json()]).toMatchObject([
+        400,
+        { errors: [{ pointer: '/owner', detail: expect.stringContaining('role admin') }] },
+      ]);
+    }
+    expect((await users.list()).map(({ name }) => name)).toEqual(['ann', 'demo', 'root']);
   });
 });
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createToken, listTokens, revokeToken } from '../../../cli/commands/tokens.js';
 import { createTokenStore } from '../../../db/access/tokens.js';
+import { createUserStore } from '../../../db/access/users.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { digestOf, isAccessToken } from '../../../shared/access-token.js';
 import type { Environment } from '../../../shared/config/config.js';
@@ -67,6 +68,19 @@ describe('createToken', () => {
     expect(await created({}, { ...here, DATABASE_URL: url })).toMatchObject({ owner: 'blog' });
   });
 
+  it('belongs to an operator when it has the scope admin (finding N9)', async () => {
+    const scope = ['admin'];
+    const refused =
+      /^A token with the scope admin needs an operator: --owner must name a user with the role admin/;
+    for (const more of [{}, { CHAT_USERNAME: 'demo' }])
+      await expect(create({ scope }, more)).rejects.toThrow(refused);
+    await expect(create({ scope, owner: 'demo' }, { ADMIN_USERNAME: 'root' })).rejects.toThrow(refused);
+    expect(await store.list()).toEqual([]);
+    expect(await created({ scope }, { ADMIN_USERNAME: 'root' })).toMatchObject({ owner: 'root' });
+    await createUserStore(database).add({ name: 'ann', role: 'admin', secretHash: digestOf('x') });
+    expect(await created({ scope, owner: 'ann' })).toMatchObject({ owner: 'ann', scopes: ['admin'] });
+  });
+
   it('can be without an end', async () => {
     expect(await created({ expires: 'never' })).toMatchObject({ expiresAt: null });
     expect((await create({ expires: 'never' })).stderr).toContain('without an end');
@@ -94,11 +108,11 @@ describe('listTokens', () => {
   };
 
   it('prints every token, never a secret or its digest', async () => {
-    const { token, id } = await created({ scope: ['chat,admin'], expires: 'never' });
+    const { token, id } = await created({ scope: ['chat,blogs:read'], expires: 'never' });
     const { stdout } = await list();
     const { stdout: json } = await list({ json: true });
     expect(stdout).toMatch(/^ID +OWNER +SCOPES +CREATED +EXPIRES +LAST USED +REVOKED\n/);
-    expect(stdout.split('\n')[1]).toMatch(new RegExp(`^${id} +blog +chat,admin +\\S+Z +never +- +-$`));
+    expect(stdout.split('\n')[1]).toMatch(new RegExp(`^${id} +blog +blogs:read,chat +\\S+Z +never +- +-$`));
     expect(JSON.parse(json)).toEqual(await store.list());
     const digest = digestOf(token);
     for (const secret of [token, digest.toString('hex'), digest.toString('base64'), digest.toString()])
