@@ -1,10 +1,9 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { ProviderId } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
 import type { ChatCommand } from '../chat/chat-command.js';
 import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
 import { prefersStrict } from '../http/prefer.js';
-import { invalidRequest, maxErrorsListed } from '../http/validation.js';
+import { invalidRequest } from '../http/validation.js';
 import { knownFields } from './completion-body.js';
 import { ignoredFieldsOf } from './completion-request.js';
 
@@ -37,19 +36,16 @@ export function markIgnoredFields(request: HttpRequest, asked: Asked): (writer: 
 
 /** Throws `invalid_request` when a field would be ignored. */
 function refuse(unknown: readonly UnknownField[], { provider, parameters, fallback = [] }: Asked): void {
-  const detail = 'is not a field of a chat completion';
-  if (unknown.length > 0)
-    throw new Failure('invalid_request', {
-      detail: 'The request has a field that this server does not know.',
-      errors: unknown.slice(0, maxErrorsListed).map(({ pointer }) => ({ pointer, detail })),
-    });
-  const ignored = [provider, ...fallback.map((target) => target.provider)].flatMap((each) =>
-    ignoredFieldsOf(each, parameters).map((field) => ({
-      pointer: `/${field}`,
+  const providers = [provider, ...fallback.map((target) => target.provider)];
+  const untaken = providers.flatMap((each) =>
+    ignoredFieldsOf(each, parameters).map((name) => ({
+      pointer: `/${name}`,
       detail: `is not taken by ${each}`,
     })),
   );
-  if (ignored.length > 0) throw invalidRequest(ignored);
+  const detail = 'is not a field of a chat completion that this server knows';
+  const errors = [...unknown.map(({ pointer }) => ({ pointer, detail })), ...untaken];
+  if (errors.length > 0) throw invalidRequest(errors);
 }
 
 /** All of them; the limit on a body's values bounds them. */

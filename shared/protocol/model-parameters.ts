@@ -48,16 +48,6 @@ const accepted: Record<ProviderId, Partial<Record<ParameterName, z.ZodType>>> = 
   },
 };
 
-const namesOf = (id: ProviderId) => new Set(Object.keys(accepted[id]) as ParameterName[]);
-
-/** What each provider's models can be asked for; some only within limits, see `findUnsupportedParameter`. */
-export const supportedParameters: Readonly<Record<ProviderId, ReadonlySet<ParameterName>>> = {
-  openai: namesOf('openai'),
-  anthropic: namesOf('anthropic'),
-  bedrock: namesOf('bedrock'),
-  vertexai: namesOf('vertexai'),
-};
-
 /** The values that change nothing, at any provider. */
 const neutralValues: ModelParameters = { temperature: 1, topP: 1, frequencyPenalty: 0, presencePenalty: 0 };
 

@@ -7,8 +7,8 @@ import {
   type ModelParameters,
   modelParametersSchema,
   parametersFor,
-  supportedParameters,
 } from '../../../shared/protocol/model-parameters.js';
+import { supportedParameters } from '../../support/model-parameters.js';
 
 const all: Required<ModelParameters> = {
   maxOutputTokens: 5,

@@ -6,8 +6,8 @@ import {
   findUnsupportedParameter,
   ignoredHints,
   type ModelParameters,
-  supportedParameters,
 } from '../../../shared/protocol/model-parameters.js';
+import { supportedParameters } from '../../support/model-parameters.js';
 import { providerSetups } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';
 
