@@ -7,11 +7,12 @@ import {
   jobIdOf,
 } from '../../shared/protocol/attempts.js';
 import { type ChatJob, encodeChatJob, queueName } from '../../shared/protocol/messages.js';
-import { addNextAttempt, retryBriefly } from '../../shared/queue/add-attempt.js';
+import { addNextAttempt } from '../../shared/queue/add-attempt.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { Cancelled, LockLost } from './active-jobs.js';
 
 type Queue = ReturnType<QueueStore['createQueue']>;
 
@@ -25,12 +26,15 @@ interface FailingJob {
   readonly chatId: string;
   readonly chatJob: ChatJob;
   readonly priority: number;
+  /** Aborts as the signal of `ActiveJobs`. */
+  readonly signal: AbortSignal;
 }
 
 /** Less time than this to the deadline is not worth another call. */
 const minTimeLeftMs = 250;
-/** A store that has not answered by then counts as down: the chat then ends with what it has failed with. */
+/** A store that has not answered by then is asked again, which does nothing when it has taken the job. */
 const storeTimeoutMs = 2500;
+const pauses = { pauseMs: 50, maxPauseMs: 1000 };
 
 /** How long the store may take to let go, in milliseconds. */
 const closingMs = 1000;
@@ -39,6 +43,7 @@ const closingMs = 1000;
 export class NextAttempts {
   readonly #deps: NextAttemptsDeps;
   readonly #queues = new Map<ProviderId, Promise<Queue>>();
+  #isClosing = false;
 
   constructor(deps: NextAttemptsDeps) {
     this.#deps = deps;
@@ -47,10 +52,12 @@ export class NextAttempts {
   /** What may follow this job; undefined for one without a fallback. */
   of(job: FailingJob): NextAttempt | undefined {
     if (!job.chatJob.fallback?.length) return undefined;
-    return new NextAttempt(job, { ...this.#deps, queueOf: (provider) => this.#queueOf(provider) });
+    const queueOf = (provider: ProviderId) => this.#queueOf(provider);
+    return new NextAttempt(job, { ...this.#deps, queueOf, isClosing: () => this.#isClosing });
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true;
     const queues = await Promise.allSettled(this.#queues.values());
     const closing = queues.map((queue) => queue.status === 'fulfilled' && queue.value.close());
     await withTimeout(closingMs, Promise.all(closing)).catch(() => undefined);
@@ -78,6 +85,7 @@ export class NextAttempts {
 
 interface NextAttemptDeps extends Pick<NextAttemptsDeps, 'store' | 'log'> {
   queueOf: (provider: ProviderId) => Promise<Queue>;
+  isClosing: () => boolean;
 }
 
 /** What may follow one job with a fallback. */
@@ -90,36 +98,55 @@ export class NextAttempt {
     this.#deps = deps;
   }
 
-  /** The attempt that another worker has begun, which died before it had finished this job; undefined when there is none. */
+  /**
+   * The attempt that another worker has begun, which died before it had finished this job; undefined when there is none. The store is asked
+   * until it answers, or no call may begin any more: to call this provider again while the next one is called would be paid twice.
+   */
   async find(): Promise<Attempt | undefined> {
     const { chatId, chatJob } = this.#job;
     const next = attemptAfter(chatJob, { provider: chatJob.provider, code: 'internal' });
     if (next === undefined) return undefined;
-    const reading = this.#deps
-      .queueOf(next.provider)
-      .then((queue) => this.#deps.store.readJobs(queue, [jobIdOf(chatId, next.attempt)]));
-    const [found] = await withTimeout(storeTimeoutMs, reading).catch(() => []);
+    const { queueOf, store } = this.#deps;
+    const read = async () => store.readJobs(await queueOf(next.provider), [jobIdOf(chatId, next.attempt)]);
+    const [found] = await this.#untilAnswered(read).catch(() => []);
     return found === undefined || found.state === 'unknown' ? undefined : next;
   }
 
   /**
    * Begins the attempt that follows one that has ended so, and returns it. Undefined when another provider could do nothing about it, when
-   * there is no time left, or when the store does not take the job.
+   * there is no time left, or when the store does not say until then that it has taken the job. One that it takes later makes no
+   * call, so a chat that has ended with its failure is not paid for elsewhere.
    */
   async begin(ended: EndedAttempt): Promise<Attempt | undefined> {
     const { chatId, chatJob, priority } = this.#job;
     const { store, log, queueOf } = this.#deps;
-    const startBy = Math.min(chatJob.deadline, chatJob.firstDeltaBy ?? chatJob.deadline);
     const next = attemptAfter(chatJob, ended);
-    if (next === undefined || !isMendable(ended) || store.now() + minTimeLeftMs > startBy) return undefined;
+    if (next === undefined || !isMendable(ended) || this.#leftMs < minTimeLeftMs) return undefined;
     const followed = { chatId, payload: encodeChatJob(chatJob), priority, next };
     const add = async () => addNextAttempt(await queueOf(next.provider), store, followed);
     try {
-      await withTimeout(storeTimeoutMs, retry(add, retryBriefly));
+      await this.#untilAnswered(add);
       return next;
     } catch (err) {
       log.warn({ err, jobId: chatId, next: next.provider }, 'fallback not begun');
       return undefined;
     }
+  }
+
+  /** How long a call may still begin, in milliseconds. */
+  get #leftMs(): number {
+    const { deadline, firstDeltaBy = deadline } = this.#job.chatJob;
+    return Math.max(1, Math.min(deadline, firstDeltaBy) - this.#deps.store.now());
+  }
+
+  /** Repeats the work while the store does not answer, unless this job is not ours any more, or its caller has gone. */
+  #untilAnswered<T>(work: () => Promise<T>): Promise<T> {
+    const isOver = () => {
+      const { aborted, reason } = this.#job.signal;
+      const isLeft = aborted && (reason instanceof Cancelled || reason instanceof LockLost);
+      return isLeft || this.#deps.isClosing();
+    };
+    const once = () => withTimeout(Math.min(storeTimeoutMs, this.#leftMs), work());
+    return retry(once, { ...pauses, maxMs: this.#leftMs, shouldRetry: () => !isOver(), unref: true });
   }
 }

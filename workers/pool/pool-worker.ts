@@ -205,7 +205,7 @@ export class PoolWorker {
     const chatJob = trace ? { ...parsed, traceparent: trace.traceparent } : parsed;
     const isRestarted = job.attemptsStarted > 1;
     await slot.take();
-    const nextAttempt = this.#deps.nextAttempts.of({ chatId, chatJob, priority });
+    const nextAttempt = this.#deps.nextAttempts.of({ chatId, chatJob, priority, signal });
     const begunNext = isRestarted ? await nextAttempt?.find() : undefined;
     // The reply of a chat is one attempt's to write.
     using deltas = begunNext ? undefined : this.#openDeltas(chatJob, chatId);

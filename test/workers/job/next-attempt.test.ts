@@ -4,6 +4,7 @@ import { jobIdOf } from '../../../shared/protocol/attempts.js';
 import { type ChatJob, chatJobSchema, queueName } from '../../../shared/protocol/messages.js';
 import { chatKey, decodeStoredChat, encodeStoredChat } from '../../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
@@ -34,7 +35,9 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
     fallback: [{ provider: 'anthropic' }, { provider: 'bedrock', model: 'third' }],
     ...own,
   });
-  const next = (chatId: string, chatJob = job()) => attempts.of({ chatId, chatJob, priority: 7 });
+  const { signal } = new AbortController();
+  const next = (chatId: string, chatJob = job(), through = attempts) =>
+    through.of({ chatId, chatJob, priority: 7, signal });
   const readJob = async (provider: 'anthropic' | 'bedrock', id: string) => {
     const queue = shared.store.createQueue(queueName(provider));
     const found = await queue.getJob(id);
@@ -72,7 +75,7 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
     };
     const unlucky = new NextAttempts({ store: { ...shared.store, createQueue }, log });
     const chatId = randomUUID();
-    const begun = await unlucky.of({ chatId, chatJob: job(), priority: 7 })?.begin(failed);
+    const begun = await next(chatId, job(), unlucky)?.begin(failed);
     await unlucky.close();
     expect(begun).toMatchObject({ provider: 'anthropic', attempt: 2 });
     expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
@@ -83,6 +86,60 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
     expect(await next(chatId)?.find()).toBeUndefined();
     await next(chatId)?.begin(failed);
     expect(await next(chatId)?.find()).toMatchObject({ provider: 'anthropic', attempt: 2 });
+  });
+
+  it('asks again whether there is one while the store does not answer', async () => {
+    const chatId = randomUUID();
+    await next(chatId)?.begin(failed);
+    const readJobs = vi.fn(shared.store.readJobs).mockRejectedValueOnce(new Error('connection lost'));
+    const unlucky = new NextAttempts({ store: { ...shared.store, readJobs }, log });
+    expect(await next(chatId, job(), unlucky)?.find()).toMatchObject({ provider: 'anthropic', attempt: 2 });
+    await unlucky.close();
+  });
+
+  /** Adds through it are not acknowledged: the first is executed only when `release` is called. */
+  const openSlow = () => {
+    const added = Promise.withResolvers<void>();
+    const createQueue: QueueStore['createQueue'] = (name) => {
+      const queue = shared.store.createQueue(name);
+      const add = queue.add.bind(queue);
+      vi.spyOn(queue, 'add').mockImplementationOnce(async (...job) => {
+        await added.promise;
+        return add(...job);
+      });
+      return queue;
+    };
+    const slow = new NextAttempts({ store: { ...shared.store, createQueue }, log });
+    return { slow, release: added.resolve };
+  };
+
+  it('does not give up an add that is executed later', async () => {
+    const { slow, release } = openSlow();
+    const chatId = randomUUID();
+    expect(await next(chatId, job(), slow)?.begin(failed)).toMatchObject({ provider: 'anthropic' });
+    release();
+    await slow.close();
+    expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
+  });
+
+  it('gives it up once the job could make no call any more', async () => {
+    const { slow, release } = openSlow();
+    const deadline = shared.store.now() + 600;
+    expect(await next(randomUUID(), job({ deadline }), slow)?.begin(failed)).toBeUndefined();
+    expect(shared.store.now()).toBeGreaterThanOrEqual(deadline - 1);
+    release();
+    await slow.close();
+  });
+
+  it('gives it up when another worker has the job, or nobody waits for it', async () => {
+    for (const reason of [new LockLost(), new Cancelled()]) {
+      const createQueue = () => {
+        throw new Error('down');
+      };
+      const down = new NextAttempts({ store: { ...shared.store, createQueue }, log });
+      const left = { chatId: randomUUID(), chatJob: job(), priority: 7, signal: AbortSignal.abort(reason) };
+      expect(await down.of(left)?.begin(failed)).toBeUndefined();
+    }
   });
 
   it('records of a stored chat who is asked now', async () => {

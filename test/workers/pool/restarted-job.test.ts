@@ -75,7 +75,7 @@ describe.each(stores)('a job that is run again in $name', (choice) => {
       fallback: [{ provider: 'anthropic' as const }],
     };
     await nextAttempts
-      .of({ chatId: id, chatJob, priority: 0 })
+      .of({ chatId: id, chatJob, priority: 0, signal: new AbortController().signal })
       ?.begin({ provider: 'openai', code: 'provider_error' });
     using running = deltas.open(id, 'node', { provider: 'anthropic' });
     running.append('Hel');
