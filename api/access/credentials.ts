@@ -32,14 +32,15 @@ export const sessionCookie = 'quillgate_session';
 /** 32 random bytes in base64url. */
 const sessionKey = /^[\w-]{43}$/;
 
-/** The key of a session of the console. Of several that differ none counts: another host of the domain may have set one of them. */
-export function parseSession({ headersDistinct: { cookie = [] } }: Pick<Request, 'headersDistinct'>) {
+/** The keys of sessions of the console that a request shows: another host of the domain may have set cookies of the same name. */
+export function parseSessions({
+  headersDistinct: { cookie = [] },
+}: Pick<Request, 'headersDistinct'>): string[] {
   const sent = cookie
     .flatMap((header) => header.split(';'))
     .flatMap((pair) => {
       const [name = '', ...value] = pair.split('=');
       return name.trim() === sessionCookie ? [value.join('=').trim()] : [];
     });
-  const [key, ...others] = new Set(sent);
-  return key !== undefined && others.length === 0 && sessionKey.test(key) ? key : undefined;
+  return [...new Set(sent)].filter((key) => sessionKey.test(key));
 }

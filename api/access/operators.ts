@@ -3,7 +3,7 @@ import type { Scope } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { requestIdOf } from '../http/problem.js';
 import type { Authentication, Caller, SignedIn } from './caller.js';
-import { parseBearer, parseSession } from './credentials.js';
+import { parseBearer, parseSessions } from './credentials.js';
 import {
   type Accepted,
   asKnownUser,
@@ -42,7 +42,7 @@ const operators: Accepted = {
 /** Throws `unauthorized`, `insufficient_scope`, `cross_origin`, `rate_limited` or `database_unavailable`. */
 export async function asOperator(request: Request, authentication: Authentication): Promise<Caller> {
   const hasToken = request.headersDistinct.authorization !== undefined;
-  const hasSession = parseSession(request) !== undefined;
+  const hasSession = parseSessions(request).length > 0;
   if (hasSession && !hasToken) return asSessionOwner(request, authentication);
   return { ...(await asKnownUser(request, authentication, operators)), scopes: operatorScopes };
 }
@@ -50,18 +50,30 @@ export async function asOperator(request: Request, authentication: Authenticatio
 /** The owner of the session of the console, whatever else the request has. Throws as `asOperator`. */
 export async function asSessionOwner(request: Request, authentication: Authentication): Promise<Caller> {
   const { checkSession, checkLoadedSession, loginLimiter } = authentication;
-  const key = parseSession(request);
-  if (key === undefined) throw unauthorized(sessionsAlone);
+  const keys = parseSessions(request);
+  if (keys.length === 0) throw unauthorized(sessionsAlone);
   if (!readMethods.has(request.method)) requireSameOrigin(request);
-  const login = { address: request.ip, secret: key };
+  const login = { address: request.ip, secret: keys.join() };
+  const known = keys.map(checkLoadedSession).filter((each) => each !== undefined);
+  const lookUp = async () => oneUserOf(await Promise.all(keys.slice(0, maxLookups).map(checkSession)));
   const owner =
-    checkLoadedSession(key) ??
-    (await logIn(login, { limiter: loginLimiter, check: () => checkSession(key) }).catch((error) => {
-      if (!isRefusal(error)) throw error;
-      return refuse(request, authentication, { failure: error });
-    }));
+    known.length > 0
+      ? oneUserOf(known)
+      : await logIn(login, { limiter: loginLimiter, check: lookUp }).catch((error) => {
+          if (!isRefusal(error)) throw error;
+          return refuse(request, authentication, { failure: error });
+        });
   if (owner === undefined) return refuse(request, authentication, { failure: unauthorized(sessionsAlone) });
   return { ...owner, scopes: operatorScopes };
+}
+
+/** Sessions of one request that the database is asked for. */
+const maxLookups = 8;
+
+/** The owner of the sessions that are good. Where they are of several users, another host may have set one: then nobody's. */
+function oneUserOf(owners: readonly (Caller | undefined)[]): Caller | undefined {
+  const [first, ...others] = owners.filter((owner) => owner !== undefined);
+  return others.every(({ id }) => id === first?.id) ? first : undefined;
 }
 
 const sessionsAlone = {
@@ -78,10 +90,7 @@ const readMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 export function mayStillOperate(request: Request): boolean {
   const { checkLoadedToken, checkLoadedSession } = request.app.locals.authentication as Authentication;
   const sent = request.headersDistinct.authorization;
-  if (sent === undefined) {
-    const key = parseSession(request);
-    return key !== undefined && checkLoadedSession(key) !== undefined;
-  }
+  if (sent === undefined) return oneUserOf(parseSessions(request).map(checkLoadedSession)) !== undefined;
   const token = parseBearer(sent);
   return token !== undefined && (checkLoadedToken(token)?.scopes.includes('admin') ?? false);
 }

@@ -4,35 +4,44 @@ import { elapsedMsOf, failureCodeOf, requestIdOf } from './problem.js';
 
 /**
  * Traces each request, from its headers to the end of its response, as OpenTelemetry's conventions for HTTP have it, but for the address, which
- * may have text of the caller's: of that only the route's pattern is recorded. The request must have its id.
+ * may have text of the caller's: of that only the route's pattern is recorded. The request must have its id. Its `traceparent` counts only
+ * with valid credentials, so the span is started when it is first asked for, which is after they were checked.
  */
 export function traceRequests(tracing: Tracing): RequestHandler {
   return (request, response, next) => {
-    const span = tracing.start(request.method, request.get('traceparent'), {
-      kind: 'server',
-      startedAt: Date.now() - elapsedMsOf(response),
-      attributes: {
-        'http.request.method': request.method,
-        'url.scheme': request.protocol,
-        'network.protocol.version': request.httpVersion,
-        'quillgate.request.id': requestIdOf(response),
-      },
-    });
-    response.locals.trace = span;
-    response.once('close', () => end(span, request, response));
+    const start = () =>
+      tracing.start(request.method, parentOf(request), {
+        kind: 'server',
+        startedAt: Date.now() - elapsedMsOf(response),
+        attributes: {
+          'http.request.method': request.method,
+          'url.scheme': request.protocol,
+          'network.protocol.version': request.httpVersion,
+          'quillgate.request.id': requestIdOf(response),
+        },
+      });
+    response.locals.startTrace = start;
+    response.once('close', () => end(traceOf(response), request, response));
     next();
   };
 }
 
 /** The span of the request; undefined when it is not traced. */
-export const traceOf = (response: Response): TraceSpan | undefined => response.locals.trace;
+export function traceOf({ locals }: Response): TraceSpan | undefined {
+  locals.trace ??= locals.startTrace?.();
+  return locals.trace;
+}
 
-function end(span: TraceSpan, request: Request, response: Response): void {
+/** A stranger must not decide what is recorded. */
+const parentOf = (request: Request & { user?: unknown }): string | undefined =>
+  request.user === undefined ? undefined : request.get('traceparent');
+
+function end(span: TraceSpan | undefined, request: Request, response: Response): void {
   const route: string | undefined = request.route?.path;
   const { statusCode, writableFinished } = response;
   const code = writableFinished ? (failureCodeOf(response) ?? 'ok') : 'client_closed';
-  if (route !== undefined) span.rename(`${request.method} ${route}`);
-  span.set({
+  if (route !== undefined) span?.rename(`${request.method} ${route}`);
+  span?.set({
     'http.route': route,
     'http.response.status_code': response.headersSent ? statusCode : undefined,
     'quillgate.code': code,
@@ -40,5 +49,5 @@ function end(span: TraceSpan, request: Request, response: Response): void {
   });
   // A stream that fails after it has begun has status 200. What is the client's doing is no error of ours.
   const hasFailed = code !== 'ok' && code !== 'client_closed' && (statusCode >= 500 || statusCode < 300);
-  span.end(hasFailed ? { error: code } : {});
+  span?.end(hasFailed ? { error: code } : {});
 }

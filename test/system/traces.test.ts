@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { providerIds } from '../../shared/contract.js';
 import { promptCanary, providerKeys } from '../support/canaries.js';
 import {
@@ -16,6 +16,7 @@ import {
   username,
 } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';
+import { patience } from '../support/patience.js';
 import { type CollectedSpan, startTraceCollector, type TraceCollector } from '../support/trace-collector.js';
 
 const collectorKey = 'canary-of-the-collector-key-1202056903';
@@ -245,8 +246,13 @@ describe('a traced installation', () => {
     const posted = newTrace();
     const blog = { json: { title: secret, content: secret }, headers: posted.headers };
     expect((await deployment.blog('/blogs', blog)).status).toBe(201);
-    await fetch(`${deployment.url}/nowhere/${secret}`, { headers });
-    await collector.trace(traceId, ['POST /v1/chat/completions', 'chat sim-echo', 'GET']);
+    const nowhere = await fetch(`${deployment.url}/nowhere/${secret}`, { headers });
+    await collector.trace(traceId, ['POST /v1/chat/completions', 'chat sim-echo']);
+    const isStrangers = ({ attributes }: CollectedSpan) =>
+      attributes['quillgate.request.id'] === nowhere.headers.get('x-request-id');
+    const strangers = await vi.waitUntil(() => collector.spans().find(isStrangers), patience);
+    // Without valid credentials a traceparent does not count (finding O5).
+    expect(strangers.traceId).not.toBe(traceId);
     await collector.trace(posted.traceId, ['POST /blogs']);
     const sent = collector.requests.map(({ body }) => body).join();
     const canaries = [

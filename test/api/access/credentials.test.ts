@@ -1,19 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import { parseSession } from '../../../api/access/credentials.js';
+import { parseSessions } from '../../../api/access/credentials.js';
 
 const key = 'k'.repeat(43);
 const other = 'o'.repeat(43);
-const parse = (...cookie: string[]) => parseSession({ headersDistinct: { cookie } });
+const parse = (...cookie: string[]) => parseSessions({ headersDistinct: { cookie } });
 
-describe('parseSession', () => {
+describe('parseSessions', () => {
   it.each([
     [`quillgate_session=${key}`],
     [`a=b; quillgate_session=${key}; c="d;e"`],
     [`a=b;quillgate_session=${key}`],
     [`quillgate_session=${key}`, 'a=b'],
     [`quillgate_session=${key}; quillgate_session=${key}`],
+    [`quillgate_session=x; quillgate_session=${key}`],
   ])('finds the key in %j', (...cookie) => {
-    expect(parse(...cookie)).toBe(key);
+    expect(parse(...cookie)).toEqual([key]);
   });
 
   it.each([
@@ -28,11 +29,14 @@ describe('parseSession', () => {
     ['quotes', `quillgate_session="${key}"`],
     ['other characters', `quillgate_session=${key.slice(1)}+`],
     ['a key and more', `quillgate_session=${key}=`],
-    ['two that differ', `quillgate_session=${key}; quillgate_session=${other}`],
-    ['two that differ, in two headers', `quillgate_session=${key}`, `quillgate_session=${other}`],
-    ['a good one and a bad one', `quillgate_session=${key}; quillgate_session=x`],
     ['16 KB of nonsense', '=;'.repeat(8000)],
   ])('finds none in %s', (_what, ...cookie) => {
-    expect(parse(...cookie)).toBeUndefined();
+    expect(parse(...cookie)).toEqual([]);
+  });
+
+  it('finds all that differ, in one header or in several (finding O5)', () => {
+    const [mine, another] = [`quillgate_session=${key}`, `quillgate_session=${other}`];
+    expect(parse(`${another}; ${mine}`)).toEqual([other, key]);
+    expect(parse(mine, another)).toEqual([key, other]);
   });
 });

@@ -33,7 +33,10 @@ async function start(options: Partial<Authentication> = {}) {
       return token === 'writer' ? { ...bot, scopes: ['blogs:write'] } : undefined;
     },
     checkSession: async (given) => void lookedUp.push(given),
-    checkLoadedSession: (given) => (given === key ? owner : undefined),
+    checkLoadedSession: (given) => {
+      if (given === 'b'.repeat(43)) return bot;
+      return given === key ? owner : undefined;
+    },
     onLoad: () => () => undefined,
     userExists: () => false,
     usersLoaded: () => true,
@@ -67,6 +70,11 @@ describe('an operator', () => {
   it.each([
     ['a session', { Cookie }, 'ann'],
     ['a token', { Authorization: 'Bearer bot' }, 'bot'],
+    [
+      "a session beside a cookie of another host's",
+      { Cookie: `quillgate_session=${unknown}; ${Cookie}; quillgate_session=x` },
+      'ann',
+    ],
     ['a token beside a session', { Authorization: 'Bearer bot', Cookie }, 'bot'],
     [
       'a token beside a session that is over',
@@ -87,6 +95,7 @@ describe('an operator', () => {
     ['nothing', {}, 401],
     ['an unknown session', { Cookie: `quillgate_session=${unknown}` }, 401],
     ['a malformed one', { Cookie: 'quillgate_session=x' }, 401],
+    ['sessions of two users', { Cookie: `${Cookie}; quillgate_session=${'b'.repeat(43)}` }, 401],
     ['a session beside a bad token', { Cookie, Authorization: 'Bearer bad' }, 401],
     ['a session beside an empty header', { Cookie, Authorization: '' }, 401],
     ['a session beside Basic', { Cookie, Authorization: `Basic ${btoa('a:b')}` }, 401],
