@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { type Database, openDatabase } from '../db/database/client.js';
 import type { Config } from '../shared/config/config.js';
+import { poolSettings } from '../shared/config/pool-settings.js';
 import type { ProviderId } from '../shared/contract.js';
 import { type ApiInstruments, openInstruments } from '../shared/metrics/instruments.js';
 import { apiMetrics } from '../shared/metrics/metrics.js';
@@ -156,6 +157,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     jobClient,
     pendingReplies,
     resultTtlMs,
+    maxOutputTokens: (provider) => poolSettings(config, provider).maxOutputTokens,
     now,
   });
   const chatService = new ChatService({

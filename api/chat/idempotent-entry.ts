@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
@@ -9,6 +10,7 @@ import type { ChatCommand, ResolvedChat, StoredChatCommand } from './chat-comman
 import { type ChatRecords, type IdempotencyKey, isOwnedBy } from './chat-records.js';
 import { statusOf } from './chat-result.js';
 import type { JobResult } from './jobs/job-results.js';
+import { StoredAnswers } from './stored-answers.js';
 
 /** How a new chat is admitted. */
 export interface Admission {
@@ -24,9 +26,13 @@ interface IdempotentEntryDeps {
   readResult: (chat: StoredChat) => Promise<JobResult>;
   /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
+  /** The longest answer of a provider, in its tokens. */
+  maxOutputTokens: (provider: ProviderId) => number;
   now: () => number;
 }
 
+/** A token is about four bytes. */
+const bytesPerToken = 4;
 /** Attempts to claim a key whose chat keeps failing concurrently, before giving up. */
 const maxAttempts = 5;
 /** A store that has not answered by then counts as down. */
@@ -37,14 +43,17 @@ export const clockMarginMs = 5000;
 /** Creates the stored chats of commands, and joins them with those that send the same `Idempotency-Key`. */
 export class IdempotentEntry {
   readonly #deps: IdempotentEntryDeps;
+  readonly #answers: StoredAnswers;
 
   constructor(deps: IdempotentEntryDeps) {
     this.#deps = deps;
+    this.#answers = new StoredAnswers(deps.now);
   }
 
   /**
    * A new chat, once it was admitted, or the one that the command's key stands for. Throws `idempotency_key_reused` when that
-   * one is of another request, what `admit` throws, and `timeout` when the deadline passes first.
+   * one is of another request, what `admit` throws, `rate_limited` when there is no room for another answer, and `timeout` when the
+   * deadline passes first.
    */
   open(command: StoredChatCommand, admission: Admission): Promise<ResolvedChat> {
     const { provider, storeOptions } = command;
@@ -109,8 +118,19 @@ export class IdempotentEntry {
     const { records, resultTtlMs, now } = this.#deps;
     const times = { createdAt: now(), deadline, keptUntil: deadline + resultTtlMs };
     const chat = describe(command, current, times);
-    await records.writeChat(chat);
+    const release = this.#reserveAnswer(command, times.keptUntil);
+    // A record whose add was not answered may be there nevertheless: it ends by itself.
+    await records.writeChat(chat).catch((error: unknown) => {
+      release();
+      throw error;
+    });
     return chat;
+  }
+
+  #reserveAnswer({ provider, parameters, storeOptions }: StoredChatCommand, keptUntil: number): () => void {
+    const ofProvider = this.#deps.maxOutputTokens(provider);
+    const tokens = Math.min(parameters?.maxOutputTokens ?? ofProvider, ofProvider);
+    return this.#answers.reserve({ user: storeOptions.owner.id, bytes: tokens * bytesPerToken, keptUntil });
   }
 }
 

@@ -1,5 +1,5 @@
 import type { UserIdentity } from '../../db/access/users.js';
-import type { ChatStatus } from '../../shared/contract.js';
+import type { ChatStatus, ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
@@ -35,6 +35,8 @@ interface StoredChatsDeps {
   pendingReplies: Pick<PendingReplies, 'wait'>;
   /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
+  /** The longest answer of a provider, in its tokens. */
+  maxOutputTokens: (provider: ProviderId) => number;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
 }
@@ -52,13 +54,16 @@ export class StoredChats {
   readonly #entry: IdempotentEntry;
   readonly #now: () => number;
 
-  constructor({ records, jobClient, pendingReplies, resultTtlMs, now = Date.now }: StoredChatsDeps) {
+  constructor(deps: StoredChatsDeps) {
+    const { records, jobClient, pendingReplies, resultTtlMs, maxOutputTokens, now = Date.now } = deps;
     this.#jobClient = jobClient;
     this.#pendingReplies = pendingReplies;
     this.#records = new ChatRecords(records, now);
     this.#now = now;
     const readResult = (chat: StoredChat) => this.#readResult(chat);
-    this.#entry = new IdempotentEntry({ records: this.#records, readResult, resultTtlMs, now });
+    this.#entry = new IdempotentEntry({
+      ...{ records: this.#records, readResult, resultTtlMs, maxOutputTokens, now },
+    });
   }
 
   /** The command's chat, new or joined; see `IdempotentEntry.open`. */

@@ -119,6 +119,7 @@ export async function startChatApp({
       jobClient: () => undefined,
       pendingReplies: new PendingReplies(),
       resultTtlMs: 1,
+      maxOutputTokens: () => 4096,
     }),
     blogs: { posts, blog: blogOf(config), pages: noPages },
     feeds: { feeds: createFeeds({ blog: blogOf(config), render: noContent, posts }) },

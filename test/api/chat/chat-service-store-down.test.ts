@@ -39,7 +39,13 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
       log,
     });
     const { records } = shared.store;
-    storedChats = new StoredChats({ records, jobClient: () => jobs, pendingReplies, resultTtlMs: 60_000 });
+    storedChats = new StoredChats({
+      records,
+      jobClient: () => jobs,
+      pendingReplies,
+      resultTtlMs: 60_000,
+      maxOutputTokens: () => 4096,
+    });
     const add = jobs.add.bind(jobs);
     vi.spyOn(jobs, 'add').mockImplementation((...job) => {
       beforeAdd?.();

@@ -54,7 +54,7 @@ function follow({ offset = 0, outcome }: { offset?: number; outcome?: Outcome } 
   };
   const chats = new StoredChats({
     records: {} as never,
-    ...{ jobClient: () => jobs, pendingReplies, resultTtlMs: 60_000 },
+    ...{ jobClient: () => jobs, pendingReplies, resultTtlMs: 60_000, maxOutputTokens: () => 4096 },
   });
   const result = outcome ? ({ state: 'settled', outcome } as const) : ({ state: 'running' } as const);
   const from = offset > 0 ? { callId: 'call', offset } : undefined;

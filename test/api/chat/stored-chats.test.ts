@@ -43,6 +43,8 @@ let chats: StoredChats;
 /** Milliseconds since the epoch, for the rules alone. */
 let now: number;
 let admissions: number;
+/** The longest answer, in tokens. */
+let maxOutputTokens: number;
 
 beforeAll(async () => {
   database = await startEmptyDatabase();
@@ -67,11 +69,13 @@ afterAll(async () => {
 beforeEach(() => {
   now = Date.now();
   admissions = 0;
+  maxOutputTokens = 4096;
   chats = new StoredChats({
     records: store.records,
     jobClient: () => jobs,
     pendingReplies: new PendingReplies(),
     resultTtlMs: 60_000,
+    maxOutputTokens: () => maxOutputTokens,
     now: () => now,
   });
 });
@@ -223,6 +227,20 @@ describe('open', () => {
     expect(await open(command(key, { storeOptions }))).toMatchObject({ isNew: true });
   });
 
+  it('is refused when the answers of the user would have no room, until their records end (finding S6)', async () => {
+    maxOutputTokens = 16_777_216;
+    const key = randomUUID();
+    await open(command(key));
+    await expect(open(command(undefined))).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
+    expect(await open(command(key))).toMatchObject({ isNew: false });
+    const storeOptions = { ...command(undefined).storeOptions, owner: userNamed('you') };
+    expect(
+      await open(command(undefined, { storeOptions, parameters: { maxOutputTokens: 10 } })),
+    ).toMatchObject({ isNew: true });
+    now += 10_000 + 60_000 + 10_000;
+    expect(await open(command(undefined))).toMatchObject({ isNew: true });
+  });
+
   it.each([
     ok,
     failed(false),
@@ -324,6 +342,7 @@ describe('open', () => {
       jobClient: () => jobs,
       pendingReplies: new PendingReplies(),
       resultTtlMs: 60_000,
+      maxOutputTokens: () => 4096,
     });
     await expect(open(command(randomUUID()))).rejects.toMatchObject({ code: 'queue_unavailable' });
   });

@@ -1,0 +1,71 @@
+import { Failure } from '../../shared/failures.js';
+
+/** Room for the answer of one stored chat. */
+interface Answer {
+  /** Id of the chat's owner. */
+  user: string;
+  /** The longest that the answer may become. */
+  bytes: number;
+  /** When its record ends, in milliseconds since the epoch. */
+  keptUntil: number;
+}
+
+/** For one user, and for all, at each API process: what Redis holds beside the queue is bounded. */
+const maxBytesPerUser = 67_108_864;
+const maxBytesInAll = 536_870_912;
+/** A record takes about this much without its answer. */
+const minBytes = 1024;
+/** Records that end within this time count as one, and until its end. */
+const sliceMs = 10_000;
+
+/** Reserves room for the answers of stored chats until their records end. */
+export class StoredAnswers {
+  readonly #now: () => number;
+  readonly #byUser = new Map<string, number>();
+  /** The bytes of each user, by the end of the slice of time in which their records end. */
+  readonly #byEnd = new Map<number, Map<string, number>>();
+  #inAll = 0;
+
+  /** `now` is the clock of `keptUntil`. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Reserves room; call the result for a chat that is not stored after all. Throws `rate_limited` when there is none. */
+  reserve({ user, bytes: asked, keptUntil }: Answer): () => void {
+    this.#releaseEnded();
+    const bytes = Math.max(asked, minBytes);
+    const ofUser = this.#byUser.get(user) ?? 0;
+    if (ofUser + bytes > maxBytesPerUser || this.#inAll + bytes > maxBytesInAll)
+      throw new Failure('rate_limited', { detail });
+    const end = Math.ceil(keptUntil / sliceMs) * sliceMs;
+    const ending = this.#byEnd.get(end) ?? new Map<string, number>();
+    this.#byEnd.set(end, ending);
+    const count = (change: number) => {
+      ending.set(user, (ending.get(user) ?? 0) + change);
+      this.#count(user, change);
+    };
+    count(bytes);
+    return () => count(-bytes);
+  }
+
+  #releaseEnded(): void {
+    const now = this.#now();
+    for (const [end, ending] of this.#byEnd) {
+      if (end > now) continue;
+      this.#byEnd.delete(end);
+      for (const [user, bytes] of ending) this.#count(user, -bytes);
+    }
+  }
+
+  #count(user: string, change: number): void {
+    const ofUser = (this.#byUser.get(user) ?? 0) + change;
+    // A user without stored chats takes up no memory.
+    if (ofUser === 0) this.#byUser.delete(user);
+    else this.#byUser.set(user, ofUser);
+    this.#inAll += change;
+  }
+}
+
+const detail =
+  'There is no room to store another answer; there will be when the records of earlier chats end.';
