@@ -38,14 +38,17 @@ interface Look {
 
 /** What a reader may see. */
 interface Reading {
+  /** Id of the user. */
+  readonly user: string;
   /** Whether the reader may still see anything. */
   readonly isAllowed: () => boolean;
   /** What of the recent past is wanted besides. */
   readonly include: Parameters<History['feed']>[0];
 }
 
-/** Streams at once in this process; a console has one for each page. */
+/** Streams at once in this process, of all and of one user; a console has one for each page. */
 const maxReaders = 200;
+const maxReadersPerUser = 20;
 /** Two looks, less what timers vary: about a second. One look takes that long by itself while the store does not answer. */
 const defaultAliveAfterMs = 900;
 
@@ -68,14 +71,16 @@ export class FleetEvents {
 
   /**
    * Writes events until the client leaves, `isAllowed` says no more, or the process stops; resolves then. Throws `rate_limited` when
-   * there are too many readers.
+   * there are too many readers, of the user or in all.
    */
-  async follow(response: HttpResponse, { isAllowed, include }: Reading): Promise<void> {
+  async follow(response: HttpResponse, { user, isAllowed, include }: Reading): Promise<void> {
     const { stopping, history, aliveAfterMs = defaultAliveAfterMs } = this.#deps;
-    if (this.#readers.size >= maxReaders) throw new Failure('rate_limited', { retryAfterMs: 5000 });
+    const ofUser = [...this.#readers].filter((reader) => reader.user === user).length;
+    if (this.#readers.size >= maxReaders || ofUser >= maxReadersPerUser)
+      throw new Failure('rate_limited', { retryAfterMs: 5000 });
     if (stopping.aborted) throw new Failure('internal', { retryable: true, retryAfterMs: 1000 });
     if (response.destroyed) return;
-    const reader = new Reader(response, { isAllowed, feed: history.feed(include), aliveAfterMs });
+    const reader = new Reader(response, { user, isAllowed, feed: history.feed(include), aliveAfterMs });
     const closed = once(response, 'close');
     this.#readers.add(reader);
     try {
@@ -107,6 +112,7 @@ export class FleetEvents {
 
 /** One stream. What its client has not read is never more than one look's events. */
 class Reader {
+  readonly user: string;
   readonly #response: HttpResponse;
   readonly #events: EventResponse;
   readonly #isAllowed: () => boolean;
@@ -121,13 +127,15 @@ class Reader {
   constructor(
     response: HttpResponse,
     {
+      user,
       isAllowed,
       feed,
       aliveAfterMs,
-    }: Pick<Reading, 'isAllowed'> & { feed: HistoryFeed; aliveAfterMs: number },
+    }: Omit<Reading, 'include'> & { feed: HistoryFeed; aliveAfterMs: number },
   ) {
     this.#response = response;
     this.#events = new EventResponse(response);
+    this.user = user;
     this.#isAllowed = isAllowed;
     this.#feed = feed;
     this.#aliveAfterMs = aliveAfterMs;

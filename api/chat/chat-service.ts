@@ -115,17 +115,17 @@ export class ChatService {
     { waitUntil, ...begun }: Pick<SubmittedJob, 'jobClient' | 'chat' | 'ending' | 'waitUntil' | 'startBy'>,
   ): SubmittedJob {
     const { jobClient, chat, startBy } = begun;
-    const { current } = chat;
-    const job = { ...current, jobId: chat.id, isStored: isStored(command) };
-    const counted = jobClient.pools.recordAdded(job.jobId, jobOwnerOf(command, current.provider));
+    const job = { ...chat.current, jobId: chat.id, isStored: isStored(command) };
+    const isJoined = chat.id !== command.requestId;
+    const stream =
+      command.stream && jobClient.openStream(job, { ...command.stream, user: command.user, isJoined });
+    const counted = jobClient.pools.recordAdded(job.jobId, jobOwnerOf(command, job.provider));
     const newJob = {
       ...toNewJob(command, chat),
       ...(command.stream && { stream: true, firstDeltaBy: startBy }),
     };
-    const jobId = jobIdOf(chat.id, current.attempt);
+    const jobId = jobIdOf(chat.id, job.attempt);
     const add = () => jobClient.add(jobId, { ...newJob, level: counted.level });
-    const isJoined = chat.id !== command.requestId;
-    const stream = command.stream && jobClient.openStream(job, { ...command.stream, isJoined });
     const submitted: SubmittedJob = {
       ...{ ...begun, command, job, stream, counted, add, added: add() },
       // A joined chat ends at its own deadline, which another process's clock has set.

@@ -96,7 +96,11 @@ export class StoredChats {
     if (signal.aborted) wait.leave();
     signal.addEventListener('abort', wait.leave);
     try {
-      using stream = this.#connected().openStream(job, { ...reader, isJoined: true });
+      using stream = this.#connected().openStream(job, {
+        ...reader,
+        user: chat.ownerId ?? chat.owner,
+        isJoined: true,
+      });
       const outcome = await Promise.race([wait.outcome, stream.failed]);
       if (outcome === undefined) throwIfLeft({ signal, provider });
       const completion = toCompletion(outcome ? { state: 'settled', outcome } : result, provider);

@@ -42,6 +42,8 @@ export const resendSchema = z.object({
   from: z.int().nonnegative(),
   /** How many UTF-16 units it takes before it asks again; absent means all there is, and what follows. */
   max: z.int().positive().optional(),
+  /** The reader has left, and nothing more is to be sent; the release before sends one character more (0.4). */
+  left: z.literal(true).optional(),
 });
 
 export type Resend = z.output<typeof resendSchema>;

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { providerIds } from '../../shared/contract.js';
 import { type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
-import { openStream, readStream, type StreamCall } from '../support/event-streams.js';
+import { type OpenStream, openStream, readStream, type StreamCall } from '../support/event-streams.js';
+import { patience } from '../support/patience.js';
 
 let deployment: Deployment;
 let other: StartedApi;
@@ -100,6 +101,27 @@ describe('a stream', () => {
     expect(again.response.headers.get('idempotency-replayed')).toBe('true');
     expect(`${middle?.data.delta}${again.text}`).toBe(first.text);
     expect(calls(model)).toBe(1);
+  });
+
+  it('of stored chats has 20 readers of a user at an API process (finding S7)', async () => {
+    const model = `sim-latency-5000@${randomUUID()}`;
+    const accepted = await deployment.chat({ model, headers: { Prefer: 'respond-async' } });
+    const leaving = new AbortController();
+    const call = { url: other.url, chatId: String(accepted.body.id), signal: leaving.signal };
+    const refused: OpenStream[] = [];
+    const reading = Array.from({ length: 25 }, () => openStream(call).then((asked) => refused.push(asked)));
+    await vi.waitFor(() => expect(refused).toHaveLength(5), patience);
+    for (const { response } of refused) {
+      expect(response.status).toBe(429);
+      expect(await response.json()).toMatchObject({ code: 'rate_limited' });
+    }
+    leaving.abort();
+    await Promise.allSettled(reading);
+    await vi.waitFor(async () => {
+      const again = await openStream({ url: other.url, chatId: call.chatId });
+      expect(again.response.status).toBe(200);
+      expect((await readStream(again)).end?.event).toBe('done');
+    }, patience);
   });
 
   it('never continues the text of another call', async () => {

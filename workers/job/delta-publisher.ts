@@ -35,9 +35,11 @@ export class DeltaPublisher {
     return stream;
   }
 
-  /** Sends the text from there on to the reader who asks; does nothing for a job that does not run here. */
-  onResend({ jobId, api, ...place }: Resend): void {
-    this.#streams.get(jobId)?.place(this.#linkTo(api), place).report();
+  /** Sends the text from there on to the reader who asks, or no more to one who has left; does nothing for a job that does not run here. */
+  onResend({ jobId, api, left, ...place }: Resend): void {
+    const stream = this.#streams.get(jobId);
+    if (left) stream?.remove(api, place.reader);
+    else stream?.place(this.#linkTo(api), place).report();
   }
 
   #linkTo(api: string): ApiLink {
@@ -85,11 +87,18 @@ export class DeltaStream {
 
   /** Has the reader at this API process get the text from there on, `max` characters of it. */
   place(link: ApiLink, { reader, from, max }: Pick<Resend, 'reader' | 'from' | 'max'>): Cursor {
-    const key = `${link.api} ${reader ?? ''}`;
+    const key = keyOf(link.api, reader);
     const cursor = this.#cursors.get(key) ?? new Cursor({ stream: this, link, reader });
     this.#cursors.set(key, cursor);
     cursor.move(from, max);
     return cursor;
+  }
+
+  /** Sends no more to this reader. */
+  remove(api: string, reader: string | undefined): void {
+    const key = keyOf(api, reader);
+    this.#cursors.get(key)?.close();
+    this.#cursors.delete(key);
   }
 
   /** What a reader has not been sent it finds in the outcome. */
@@ -99,6 +108,8 @@ export class DeltaStream {
     this.#cursors.clear();
   }
 }
+
+const keyOf = (api: string, reader: string | undefined): string => `${api} ${reader ?? ''}`;
 
 interface CursorOptions {
   stream: DeltaStream;

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import type { ProviderId } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
@@ -30,7 +29,8 @@ import { Cancellation } from './cancellation.js';
 import { type Channels, closeAll, openChannels } from './channels.js';
 import { decodeResult, type JobResult, JobResults } from './job-results.js';
 import type { PendingJob, PendingReplies } from './pending-replies.js';
-import { ReplyStream, type ReplyStreamOptions, resendLength } from './reply-stream.js';
+import { type ReplyReader, ReplyReaders } from './reply-readers.js';
+import type { ReplyStream } from './reply-stream.js';
 import { StrandedJobs } from './stranded-jobs.js';
 
 /**
@@ -67,8 +67,7 @@ export class JobClient {
   readonly #results: JobResults;
   readonly #cancellation: Cancellation;
   readonly #log: Log;
-  /** The replies that are read here as they are written, by job. */
-  readonly #streams = new Map<string, Map<string | undefined, ReplyStream>>();
+  readonly #readers = new ReplyReaders((job, asked) => this.#requestResend(job, asked));
   /** Where workers send the results of the jobs that are added here, as long as the relay knows this process. */
   readonly #replyTo: string;
 
@@ -82,7 +81,7 @@ export class JobClient {
     const queueOf = (provider: ProviderId) => this.queueOf(provider);
     const isAbandoned = (job: PendingJob) =>
       this.pools.isAbandoned(job) && (job.fallback ?? []).some((next) => this.pools.isServed(next));
-    const isRead = (jobId: string) => this.#isRead(jobId);
+    const isRead = (jobId: string) => this.#readers.haveRead(jobId);
     const stranded = new StrandedJobs({ queueOf, store, pendingReplies, isAbandoned, isRead, log });
     this.#results = new JobResults({ queueOf, store, pendingReplies, stranded, log });
     this.#cancellation = new Cancellation({ queueOf, store, relay: channels.relay, metrics, log });
@@ -117,28 +116,14 @@ export class JobClient {
     span?.end();
   }
 
-  /** Has the job's reply written to the sink as it arrives; to be disposed of when nobody reads it any more. */
-  openStream(job: PendingJob, options: Omit<ReplyStreamOptions, 'requestResend' | 'onDispose'>): ReplyStream {
-    const { jobId } = job;
-    // The one who adds the job need not introduce itself.
-    const reader = options.isJoined ? randomUUID().slice(0, 8) : undefined;
-    const streams = this.#streams.get(jobId) ?? new Map<string | undefined, ReplyStream>();
-    this.#streams.set(jobId, streams);
-    const stream = new ReplyStream({
-      ...options,
-      requestResend: (from) => this.#requestResend(job, { reader, from }),
-      onDispose: () => {
-        streams.delete(reader);
-        if (streams.size === 0) this.#streams.delete(jobId);
-      },
-    });
-    streams.set(reader, stream);
-    return stream;
+  /** Has the job's reply written to the sink as it arrives; see `ReplyReaders.open`. */
+  openStream(job: PendingJob, reader: ReplyReader): ReplyStream {
+    return this.#readers.open(job, reader);
   }
 
   /** The jobs whose replies are read here as they are written. */
   get streamedJobIds(): string[] {
-    return [...this.#streams.keys()];
+    return this.#readers.jobIds;
   }
 
   /** What the records say of the job; throws within three seconds when the store does not answer. */
@@ -210,21 +195,16 @@ export class JobClient {
   }
 
   #onDeltas({ deltas }: DeltasMessage): void {
-    for (const delta of deltas) this.#streams.get(delta.jobId)?.get(delta.reader)?.receive(delta);
+    for (const delta of deltas) this.#readers.receive(delta);
   }
 
   /** One that is lost is asked for again, at the latest when the next delta comes. */
-  #requestResend(job: PendingJob, place: { reader: string | undefined; from: number }): void {
+  #requestResend(job: PendingJob, place: Pick<Resend, 'reader' | 'from' | 'max' | 'left'>): void {
     const { jobId, provider } = this.#pendingReplies.find(job.jobId) ?? job;
-    const asking = { api: this.#replyTo, ...place, max: resendLength };
-    const message: Resend = { v: writtenVersion, jobId, ...asking };
+    const message: Resend = { v: writtenVersion, jobId, api: this.#replyTo, ...place };
     this.#channels.relay
       .publish(topics.resend(provider), message)
       .catch((err) => this.#log.debug({ err, jobId }, 'resend not requested'));
-  }
-
-  #isRead(jobId: string): boolean {
-    return [...(this.#streams.get(jobId)?.values() ?? [])].some(({ hasText }) => hasText);
   }
 
   queueOf(provider: ProviderId): Queue<ChatJobPayload> {

@@ -34,7 +34,8 @@ export interface ReplyStreamOptions {
   requestResend: (offset: number) => void;
   /** Whether the worker has to be asked for the beginning, because it sends the text elsewhere. */
   isJoined: boolean;
-  onDispose?: () => void;
+  /** Called when it is disposed of, and whether it was given the whole text before. */
+  onDispose?: (how: { isFinished: boolean }) => void;
 }
 
 /** How long a request for a resend may take before it counts as lost, in milliseconds. */
@@ -70,6 +71,7 @@ export class ReplyStream {
   #resendRequestedAt = Number.NEGATIVE_INFINITY;
   /** Nothing is received any more. */
   #isOver = false;
+  #isFinished = false;
   /** Where the worker pauses, because no more was asked for. */
   #askedUpTo = Number.POSITIVE_INFINITY;
   #asking: NodeJS.Timeout | undefined;
@@ -131,6 +133,7 @@ export class ReplyStream {
   /** Writes what the reader lacks of the whole text; resolves when the sink has taken it. */
   async finish({ text, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
     this.#stopReceiving();
+    this.#isFinished = true;
     if (!this.#adopt(callId, writerOf(reply))) throw this.#interrupt();
     if (this.#sent > text.length) throw beyondText();
     while (this.#sent < text.length) {
@@ -142,7 +145,7 @@ export class ReplyStream {
   /** Nothing is received after that. */
   [Symbol.dispose](): void {
     this.#stopReceiving();
-    this.#options.onDispose?.();
+    this.#options.onDispose?.({ isFinished: this.#isFinished });
   }
 
   #stopReceiving(): void {

@@ -22,6 +22,8 @@ let aliveAfterMs: number;
 let fleet: Fleet;
 let looks: number;
 let isAllowed: boolean;
+/** Whose the next stream is; absent means that each has a user of its own. */
+let user: string | undefined;
 let stopping: AbortController;
 let history: History;
 let include: { requests: boolean; samples: boolean };
@@ -40,6 +42,7 @@ beforeEach(async () => {
   history = new History({ log: createRecordingLog().log });
   include = { requests: false, samples: false };
   isAllowed = true;
+  user = undefined;
   stopping = new AbortController();
   refused = [];
   responses = [];
@@ -55,11 +58,17 @@ beforeEach(async () => {
     response.locals = {};
     response.setHeader('X-Request-Id', 'the-id');
     responses.push(response);
-    events.follow(response, { isAllowed: () => isAllowed, include }).catch((failure) => {
-      refused.push(failure);
-      response.statusCode = failure.status;
-      response.end();
-    });
+    events
+      .follow(response, {
+        user: user ?? `user ${responses.length}`,
+        isAllowed: () => isAllowed,
+        include,
+      })
+      .catch((failure) => {
+        refused.push(failure);
+        response.statusCode = failure.status;
+        response.end();
+      });
   };
   server = await serve(handler);
 });
@@ -160,6 +169,17 @@ describe('FleetEvents', () => {
     expect((await events.next()).done).toBe(true);
     expect((await fetch(server.url)).status).toBe(500);
     expect(refused).toMatchObject([{ code: 'internal', retryable: true }]);
+  });
+
+  it('takes 20 streams of one user, who locks nobody out (finding S7)', async () => {
+    user = 'one';
+    const readers = await Promise.all(Array.from({ length: 20 }, open));
+    await Promise.all(readers.map((events) => events.next()));
+    expect((await fetch(server.url)).status).toBe(429);
+    user = 'another';
+    const events = await open();
+    expect((await events.next()).value?.event).toBe('snapshot');
+    await Promise.all([...readers, events].map((each) => each.return(undefined)));
   });
 
   it('takes 200 streams at once', async () => {

@@ -339,4 +339,25 @@ describe('a stream that ends', () => {
     expect(deltasTo('y')).toMatchObject([{ callId: after.callId, at: 0, text: 'a' }]);
     expect(publisher.jobIds).toEqual(['job']);
   });
+
+  it('sends no more to a reader who has left (finding S7)', async () => {
+    const stream = publisher.open('job', 'x');
+    stream.append('one');
+    await turn();
+    publisher.onResend({ v: 1, jobId: 'job', api: 'x', reader: 'r', from: 0 });
+    await windowEnds();
+    publisher.onResend({ v: 1, jobId: 'job', api: 'x', reader: 'r', from: 0, max: 1, left: true });
+    stream.append('two');
+    await windowEnds();
+    expect(deltasTo('x').map(({ reader, text }) => [reader, text])).toEqual([
+      [undefined, 'one'],
+      ['r', 'one'],
+      [undefined, 'two'],
+    ]);
+    publisher.onResend({ v: 1, jobId: 'job', api: 'x', from: 0, max: 1, left: true });
+    stream.append('three');
+    await windowEnds();
+    expect(deltasTo('x')).toHaveLength(3);
+    stream[Symbol.dispose]();
+  });
 });

@@ -184,7 +184,7 @@ describe('JobClient', () => {
     });
     const [begun, other] = await Promise.all(waiting);
     const sink = { begin: () => {}, write: () => true, drained: async () => {} };
-    using stream = client.openStream(begun ?? expect.unreachable(), { sink, isJoined: false });
+    using stream = client.openStream(begun ?? expect.unreachable(), { sink, user: 'me', isJoined: false });
     stream.receive({ jobId: 'begun', callId: 'call', at: 0, text: 'Hel' });
     await vi.waitUntil(() => pendingReplies.find('queued anew')?.attempt === 2, patience);
     expect(pendingReplies.find('begun')).toMatchObject({ provider: 'vertexai', fallback });

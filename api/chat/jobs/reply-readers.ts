@@ -1,0 +1,82 @@
+import { randomUUID } from 'node:crypto';
+import { Failure } from '../../../shared/failures.js';
+import type { Delta, Resend } from '../../../shared/protocol/deltas.js';
+import type { PendingJob } from './pending-replies.js';
+import { ReplyStream, type ReplyStreamOptions, resendLength } from './reply-stream.js';
+
+/** Who reads a reply as it is written. */
+export type ReplyReader = Omit<ReplyStreamOptions, 'requestResend' | 'onDispose'> & {
+  /** Id of the user. */
+  user: string;
+};
+
+/** What a worker is asked about a job's text. */
+type Ask = (job: PendingJob, asked: Pick<Resend, 'reader' | 'from' | 'max' | 'left'>) => void;
+
+/** Streams of one user that join stored chats, at once in this process. */
+const maxJoined = 20;
+const tooManyReaders = { detail: 'This user reads too many stored chats at once.', retryAfterMs: 1000 };
+
+/** The replies that are read in this process as they are written. */
+export class ReplyReaders {
+  readonly #ask: Ask;
+  /** By job, and by the name of the reader. */
+  readonly #streams = new Map<string, Map<string | undefined, ReplyStream>>();
+  /** How many streams each user has joined. */
+  readonly #joined = new Map<string, number>();
+
+  constructor(ask: Ask) {
+    this.#ask = ask;
+  }
+
+  /**
+   * Has the job's reply written to the sink as it arrives; to be disposed of when nobody reads it any more. Throws `rate_limited` when the
+   * user joins too many: each that waits for its beginning asks all workers of the provider once a second.
+   */
+  open(job: PendingJob, { user, ...options }: ReplyReader): ReplyStream {
+    const { jobId, isStored } = job;
+    // The one who adds the job need not introduce itself.
+    const reader = options.isJoined ? randomUUID().slice(0, 8) : undefined;
+    const leave = options.isJoined ? this.#joinAs(user) : undefined;
+    const streams = this.#streams.get(jobId) ?? new Map<string | undefined, ReplyStream>();
+    this.#streams.set(jobId, streams);
+    const stream = new ReplyStream({
+      ...options,
+      requestResend: (from) => this.#ask(job, { reader, from, max: resendLength }),
+      onDispose: ({ isFinished }) => {
+        leave?.();
+        streams.delete(reader);
+        if (streams.size === 0) this.#streams.delete(jobId);
+        // The chat goes on without its reader.
+        if (isStored && !isFinished) this.#ask(job, { reader, from: 0, max: 1, left: true });
+      },
+    });
+    streams.set(reader, stream);
+    return stream;
+  }
+
+  /** The jobs whose replies are read. */
+  get jobIds(): string[] {
+    return [...this.#streams.keys()];
+  }
+
+  /** Whether somebody has read a part of the job's text. */
+  haveRead(jobId: string): boolean {
+    return [...(this.#streams.get(jobId)?.values() ?? [])].some(({ hasText }) => hasText);
+  }
+
+  receive(delta: Delta): void {
+    this.#streams.get(delta.jobId)?.get(delta.reader)?.receive(delta);
+  }
+
+  /** Counts a stream of the user's, until the result is called. */
+  #joinAs(user: string): () => void {
+    const count = (change: number) => this.#joined.set(user, (this.#joined.get(user) ?? 0) + change);
+    if ((this.#joined.get(user) ?? 0) >= maxJoined) throw new Failure('rate_limited', tooManyReaders);
+    count(1);
+    return () => {
+      count(-1);
+      if (this.#joined.get(user) === 0) this.#joined.delete(user);
+    };
+  }
+}
