@@ -21,6 +21,8 @@ export interface FleetBreaker {
   state: 'open' | 'half-open' | 'limited';
   /** Code of the failures that opened it; of the account `credentials`, `unreachable`, or `operator` who holds it open. */
   reason?: string;
+  /** Id of the user whose calls alone it refuses; absent where it refuses everyone's. */
+  user?: string;
   /** When the next call may be made. */
   nextProbeAt?: string;
   /** Since when it is in this state, as far as the process that answers has heard; one that stays `half-open` has had no call since. */

@@ -169,7 +169,7 @@ function describe(
 }
 
 function describeBreaker(
-  { model, state, nextProbeMs, reason }: NonNullable<PoolHeartbeat['breakers']>[number],
+  { model, state, nextProbeMs, reason, user }: NonNullable<PoolHeartbeat['breakers']>[number],
   moment: Moment,
 ): FleetBreaker {
   const before = moment.before?.breakers.find((breaker) => breaker.model === model);
@@ -177,6 +177,7 @@ function describeBreaker(
     model,
     state,
     ...(reason !== undefined && { reason }),
+    ...(user !== undefined && { user }),
     ...(nextProbeMs > 0 && { nextProbeAt: timeOf(nextProbeMs, moment, before?.nextProbeAt) }),
     since: (before?.state === state && before.since) || timeOf(0, moment, undefined),
   };

@@ -61,6 +61,7 @@ describe('FleetView', () => {
       breakers: [
         { model: null, state: 'half-open', nextProbeMs: 0, reason: 'credentials' },
         { model: 'm', state: 'limited', nextProbeMs: 3000, reason: 'provider_rate_limited' },
+        { model: 'n', state: 'half-open', nextProbeMs: 0, reason: 'timeout', user: 'id' },
       ],
     });
     expect(worker()).toEqual({
@@ -79,6 +80,7 @@ describe('FleetView', () => {
           ...{ model: 'm', state: 'limited', reason: 'provider_rate_limited' },
           ...{ nextProbeAt: at(103_000), since: at(100_000) },
         },
+        { model: 'n', state: 'half-open', reason: 'timeout', user: 'id', since: at(100_000) },
       ],
       simulated: false,
     });
