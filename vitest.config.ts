@@ -43,7 +43,7 @@ const releaseOnStore = [
 /** What these check is a tenth of a second, and they do little else: no more run at once than there are processors. */
 const faultsToTheTenth = ['test/faults/{deadlines,cancel}.test.ts'];
 /** What takes a whole machine: nothing else runs beside it. */
-const faultsAlone = ['test/faults/{fairness,many-leave,slow-readers,wave}.test.ts'];
+const faultsAlone = ['test/faults/{fairness,many-leave,one-user,slow-readers,wave}.test.ts'];
 const scaling = 'test/deployment/scaling.test.ts';
 
 /** Starts programs, or changes what all code in a process sees: gets a process of its own. */

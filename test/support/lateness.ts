@@ -27,3 +27,32 @@ export async function withLag<T>(work: () => Promise<T>): Promise<{ result: T; l
     delays.disable();
   }
 }
+
+interface Stall {
+  readonly at: number;
+  readonly ms: number;
+}
+
+/** Watches for timers that are late, until `stop`, to say what a single request owes to this process. */
+export function watchLag(): {
+  allowanceFor(request: { tookMs: number; endedAt: number }): number;
+  stop(): void;
+} {
+  const stalls: Stall[] = [];
+  let lastAt = performance.now();
+  const timer = setInterval(() => {
+    const at = performance.now();
+    const ms = at - lastAt - watchEveryMs;
+    if (ms > usualLagMs) stalls.push({ at, ms });
+    lastAt = at;
+  }, watchEveryMs);
+  return {
+    allowanceFor: ({ tookMs, endedAt }) => {
+      const within = stalls.filter(({ at, ms }) => at > endedAt - tookMs && at - ms < endedAt);
+      return processesInARow * Math.max(0, ...within.map(({ ms }) => ms));
+    },
+    stop: () => clearInterval(timer),
+  };
+}
+
+const watchEveryMs = 20;
