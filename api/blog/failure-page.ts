@@ -1,9 +1,9 @@
 import type { RequestHandler, Response } from 'express';
-import { type Failure, failureKinds } from '../../shared/failures.js';
+import { Failure, failureKinds } from '../../shared/failures.js';
 import { prefersHtml } from '../http/accept.js';
-import { requestIdOf, sendFailuresBy, setRetryAfter } from '../http/problem.js';
+import { recordFailure, requestIdOf, sendFailuresBy, setRetryAfter } from '../http/problem.js';
 import { type Blog, inEnglish, layOutBlogPage, noIndex } from './blog-layout.js';
-import { policyOf } from './page-layout.js';
+import { layOut, policyOf } from './page-layout.js';
 import { pageHeaders } from './page-response.js';
 import { escapeHtml } from './rendering/markdown.js';
 
@@ -19,27 +19,45 @@ export function failuresAsPages(blog: Blog): RequestHandler {
   };
 }
 
+/** Answers an address that nothing serves with a page, for those who ask for one; all others go on. */
+export const notFoundPage: RequestHandler = (request, response, next) => {
+  if (!readMethods.has(request.method) || !prefersHtml(request)) return next();
+  const failure = new Failure('not_found');
+  recordFailure(response, failure);
+  const main = failureText(failure, requestIdOf(response));
+  const header = '<a href="/">Quillgate</a>';
+  sendHtml(
+    response,
+    failure,
+    layOut({ ...{ title: 'Not found', language: 'en', head: [noIndex] }, header, main }),
+  );
+};
+
 function sendFailurePage(response: Response, failure: Failure, blog: Blog): void {
+  sendHtml(response, failure, failurePage(blog, failure, requestIdOf(response)));
+}
+
+function sendHtml(response: Response, failure: Failure, html: string): void {
   setRetryAfter(response, failure);
   response.status(failure.status).set({ ...pageHeaders(policyOf(['none'])), Vary: 'Accept' });
-  response.send(failurePage(blog, failure, requestIdOf(response)));
+  response.send(html);
+}
+
+function failurePage(blog: Blog, failure: Failure, requestId: string): string {
+  const { title } = failureKinds[failure.code];
+  const main = `<div${inEnglish(blog)}>\n${failureText(failure, requestId)}</div>\n`;
+  return layOutBlogPage(blog, { title, head: [noIndex], main });
 }
 
 /** Like the problem, it repeats nothing of the request. */
-function failurePage(blog: Blog, { code, status, facts }: Failure, requestId: string): string {
+function failureText({ code, status, facts }: Failure, requestId: string): string {
   const { title, detail } = failureKinds[code];
   const errors = facts.errors ?? [];
   const items = errors.map(
     ({ pointer, detail }) => `<li><code>${escapeHtml(pointer)}</code> ${escapeHtml(detail)}</li>\n`,
   );
-  return layOutBlogPage(blog, {
-    title,
-    head: [noIndex],
-    main: `<div${inEnglish(blog)}>
-<h1>${escapeHtml(title)}</h1>
+  return `<h1>${escapeHtml(title)}</h1>
 <p>${escapeHtml(facts.detail ?? detail)}</p>
 ${items.length === 0 ? '' : `<ul>\n${items.join('')}</ul>\n`}<p class="about">${status} · Request ${escapeHtml(requestId)}</p>
-</div>
-`,
-  });
+`;
 }

@@ -16,6 +16,8 @@ export function docsRouter(document: object): Router {
     '/openapi.json': sendText('json', JSON.stringify(document)),
     '/docs': sendText('html', page),
     '/docs/start.js': sendText('js', start),
+    '/docs/scheme.js': sendText('js', scheme),
+    '/docs/contrast.css': sendText('css', contrast),
   };
   for (const name of assets) pages[`/docs/${name}`] = sendAsset(name, readFileSync(join(folder, name)));
   const router = Router({ caseSensitive: true, strict: true });
@@ -50,9 +52,33 @@ const page = `<!doctype html>
 <title>Quillgate API</title>
 <link rel="icon" href="/docs/favicon-32x32.png">
 <link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="stylesheet" href="/docs/contrast.css">
+<script src="/docs/scheme.js"></script>
 <main id="api"></main>
 <script src="/docs/swagger-ui-bundle.js"></script>
 <script src="/docs/start.js"></script>
+`;
+
+/** Swagger UI has a dark mode, and leaves it to the page to choose it. */
+const scheme = `const dark = matchMedia('(prefers-color-scheme: dark)');
+const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+dark.addEventListener('change', follow);
+follow();
+`;
+
+/** Colours of Swagger UI that are hard to read (WCAG 2.2, 1.4.3), as axe finds them in each mode. */
+const contrast = `.swagger-ui .opblock .opblock-summary-method { color: #fff; text-shadow: none; }
+.swagger-ui .opblock.opblock-get .opblock-summary-method { background: #0b57d0; }
+.swagger-ui .opblock.opblock-post .opblock-summary-method { background: #126b35; }
+.swagger-ui .opblock.opblock-put .opblock-summary-method { background: #8a4b00; }
+.swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0b6158; }
+.swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #b3261e; }
+.swagger-ui .info .title small, .swagger-ui .info .title small.version-stamp { background: #4a4a52; }
+.swagger-ui .info .title small pre { color: #fff; }
+html:not(.dark-mode) .swagger-ui .info a, html:not(.dark-mode) .swagger-ui .info .link .url { color: #0b57d0; }
+html:not(.dark-mode) .swagger-ui .btn.authorize, html:not(.dark-mode) .swagger-ui .btn.authorize span { color: #126b35; }
+html.dark-mode .swagger-ui .info a, html.dark-mode .swagger-ui .info .link .url { color: #8ab4f8; }
+html.dark-mode .swagger-ui .btn.authorize, html.dark-mode .swagger-ui .btn.authorize span { color: #7bd59a; }
 `;
 
 /** Swagger UI mistakes optional credentials for authorized ones and would show a closed lock on public operations. */

@@ -1,6 +1,7 @@
 import type { FleetWorker } from '../../shared/fleet.ts';
 import { Age } from '../parts/connection.tsx';
 import { formatDuration, formatShare } from '../parts/format.ts';
+import { Table } from '../parts/table.tsx';
 import { describeBreaker, describeWorker, toneOfBreaker } from './describe.ts';
 import { Badge } from './pool-badge.tsx';
 
@@ -8,27 +9,22 @@ import { Badge } from './pool-badge.tsx';
 export function WorkerTable({ workers }: { workers: readonly FleetWorker[] }) {
   if (workers.length === 0) return <p class="soft">No worker has been heard of.</p>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be within reach of the keyboard.
-    <section class="scroll" aria-label="Table of workers" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th>Worker</th>
-            <th>State</th>
-            <th class="number">Jobs</th>
-            <th>Last minute</th>
-            <th>Last error</th>
-            <th>Breakers</th>
-            <th class="number">Settings</th>
-          </tr>
-        </thead>
-        <tbody>
-          {workers.map((worker) => (
-            <Row key={worker.worker} worker={worker} />
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table
+      label="Table of workers"
+      titles={[
+        'Worker',
+        'State',
+        ['Jobs', 'number'],
+        'Last minute',
+        'Last error',
+        'Breakers',
+        ['Settings', 'number'],
+      ]}
+    >
+      {workers.map((worker) => (
+        <Row key={worker.worker} worker={worker} />
+      ))}
+    </Table>
   );
 }
 

@@ -82,14 +82,16 @@ function Filters({ filter }: { filter: PostListFilter }) {
         maxLength={500}
         onInput={onInput}
       />
-      <label for="post-status">Show</label>
-      <select id="post-status" ref={status} value={filter.status} onChange={show}>
-        {statuses.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
+      <span class="field">
+        <label for="post-status">Show</label>
+        <select id="post-status" ref={status} value={filter.status} onChange={show}>
+          {statuses.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </span>
     </search>
   );
 }

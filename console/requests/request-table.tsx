@@ -1,6 +1,7 @@
 import type { RecentRequest } from '../../shared/history.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { describeProviderError, formatNumber, formatTime } from '../parts/format.ts';
+import { Table } from '../parts/table.tsx';
 import { nameOf } from '../pools/describe.ts';
 import { type RequestTarget, targetsOf } from './targets.ts';
 import { Timeline } from './timeline.tsx';
@@ -16,26 +17,21 @@ const toneOf = (code: string): string => {
 export function RequestTable({ requests }: { requests: readonly RecentRequest[] }) {
   const longestMs = Math.max(1, ...requests.map(({ endedMs }) => endedMs));
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be within reach of the keyboard.
-    <section class="scroll" aria-label="Table of requests" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th>Received</th>
-            <th>User</th>
-            <th>Provider and model</th>
-            <th>Result</th>
-            <th class="wide">Times after receipt</th>
-            <th class="number">Tokens</th>
-          </tr>
-        </thead>
-        <tbody>
-          {requests.map((request) => (
-            <Row key={request.id} request={request} longestMs={longestMs} />
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table
+      label="Table of requests"
+      titles={[
+        'Received',
+        'User',
+        'Provider and model',
+        'Result',
+        ['Times after receipt', 'wide'],
+        ['Tokens', 'number'],
+      ]}
+    >
+      {requests.map((request) => (
+        <Row key={request.id} request={request} longestMs={longestMs} />
+      ))}
+    </Table>
   );
 }
 

@@ -5,6 +5,7 @@ import { ListState } from '../accounts/list-state.tsx';
 import { addressOf, PagedList } from '../accounts/paged-list.ts';
 import { diffSettings } from '../accounts/settings-diff.ts';
 import { formatTime } from '../parts/format.ts';
+import { Table } from '../parts/table.tsx';
 import type { ViewProps } from '../router.ts';
 
 const actions: Readonly<Record<AuditAction, string>> = {
@@ -50,25 +51,31 @@ function Filter({ query }: { query: URLSearchParams }) {
   };
   return (
     <form class="row" onSubmit={submit}>
-      <label for={`${id}-actor`}>By</label>
-      <input id={`${id}-actor`} name="actor" defaultValue={query.get('actor') ?? ''} spellcheck={false} />
-      <label for={`${id}-target`}>To</label>
-      <input
-        id={`${id}-target`}
-        name="target"
-        placeholder="user or provider"
-        defaultValue={query.get('target') ?? ''}
-        spellcheck={false}
-      />
-      <label for={`${id}-action`}>What</label>
-      <select id={`${id}-action`} name="action" value={query.get('action') ?? ''}>
-        <option value="">anything</option>
-        {Object.entries(actions).map(([action, text]) => (
-          <option key={action} value={action}>
-            {text}
-          </option>
-        ))}
-      </select>
+      <span class="field">
+        <label for={`${id}-actor`}>By</label>
+        <input id={`${id}-actor`} name="actor" defaultValue={query.get('actor') ?? ''} spellcheck={false} />
+      </span>
+      <span class="field">
+        <label for={`${id}-target`}>To</label>
+        <input
+          id={`${id}-target`}
+          name="target"
+          placeholder="user or provider"
+          defaultValue={query.get('target') ?? ''}
+          spellcheck={false}
+        />
+      </span>
+      <span class="field">
+        <label for={`${id}-action`}>What</label>
+        <select id={`${id}-action`} name="action" value={query.get('action') ?? ''}>
+          <option value="">anything</option>
+          {Object.entries(actions).map(([action, text]) => (
+            <option key={action} value={action}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </span>
       <button type="submit">Filter</button>
       {query.size > 0 && <a href="#/audit">Show all</a>}
     </form>
@@ -78,33 +85,19 @@ function Filter({ query }: { query: URLSearchParams }) {
 function AuditTable({ entries }: { entries: readonly AuditEntry[] }) {
   if (entries.length === 0) return null;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
-    <section class="scroll" aria-label="What was done" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            {['When', 'Who', 'What', 'To', 'Change'].map((title) => (
-              <th key={title} scope="col">
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {entries.map(({ id, at, actor, action, targetName, before, after }) => (
-            <tr key={id}>
-              <td>
-                <time dateTime={at}>{formatTime(at)}</time>
-              </td>
-              <td>{actor}</td>
-              <td>{actions[action] ?? action}</td>
-              <td>{targetName}</td>
-              <td>{after !== undefined && <Changes before={before} after={after} />}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table label="What was done" titles={['When', 'Who', 'What', 'To', 'Change']}>
+      {entries.map(({ id, at, actor, action, targetName, before, after }) => (
+        <tr key={id}>
+          <td>
+            <time dateTime={at}>{formatTime(at)}</time>
+          </td>
+          <td>{actor}</td>
+          <td>{actions[action] ?? action}</td>
+          <td>{targetName}</td>
+          <td>{after !== undefined && <Changes before={before} after={after} />}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

@@ -8,6 +8,7 @@ import { call } from '../api.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { formatTime } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
+import { Table } from '../parts/table.tsx';
 import { session } from '../session/session.ts';
 
 /** What each scope allows, in the order of the form. */
@@ -85,33 +86,37 @@ function NewTokenForm({ onCreate }: { onCreate(input: TokenInput): Promise<void>
       }}
     >
       <div class="row">
-        <label for={`${id}-owner`}>User</label>
-        <input
-          id={`${id}-owner`}
-          value={owner}
-          required
-          maxLength={128}
-          autocomplete="off"
-          spellcheck={false}
-          onInput={({ currentTarget }) => setOwner(currentTarget.value)}
-        />
-        <label for={`${id}-expires`}>Expires after</label>
-        <select
-          id={`${id}-expires`}
-          value={String(expiresInDays)}
-          onChange={({ currentTarget: { value } }) => setExpires(value === 'null' ? null : Number(value))}
-        >
-          {lifetimes.map(([days, text]) => (
-            <option key={text} value={String(days)}>
-              {text}
-            </option>
-          ))}
-        </select>
+        <span class="field">
+          <label for={`${id}-owner`}>User</label>
+          <input
+            id={`${id}-owner`}
+            value={owner}
+            required
+            maxLength={128}
+            autocomplete="off"
+            spellcheck={false}
+            onInput={({ currentTarget }) => setOwner(currentTarget.value)}
+          />
+        </span>
+        <span class="field">
+          <label for={`${id}-expires`}>Expires after</label>
+          <select
+            id={`${id}-expires`}
+            value={String(expiresInDays)}
+            onChange={({ currentTarget: { value } }) => setExpires(value === 'null' ? null : Number(value))}
+          >
+            {lifetimes.map(([days, text]) => (
+              <option key={text} value={String(days)}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </span>
       </div>
       <fieldset>
         <legend>What it allows</legend>
         {(Object.keys(scopes) as Scope[]).map((scope) => (
-          <label key={scope} class="row">
+          <label key={scope} class="field">
             <input type="checkbox" checked={chosen.includes(scope)} onChange={() => toggle(scope)} />
             <span>
               <code>{scope}</code> {scopes[scope]}
@@ -136,25 +141,11 @@ interface TableProps {
 function TokenTable({ tokens, onRevoke }: TableProps) {
   if (tokens.length === 0) return null;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
-    <section class="scroll" aria-label="Access tokens" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            {['User', 'Scopes', 'Created', 'Expires', 'Last used', 'Actions'].map((title) => (
-              <th key={title} scope="col">
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {tokens.map((token) => (
-            <TokenRow key={token.id} token={token} onRevoke={onRevoke} />
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table label="Access tokens" titles={['User', 'Scopes', 'Created', 'Expires', 'Last used', 'Actions']}>
+      {tokens.map((token) => (
+        <TokenRow key={token.id} token={token} onRevoke={onRevoke} />
+      ))}
+    </Table>
   );
 }
 

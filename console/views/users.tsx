@@ -8,6 +8,7 @@ import { call } from '../api.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { formatTime } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
+import { Table } from '../parts/table.tsx';
 import { session } from '../session/session.ts';
 
 /** The users of the database: added, given new secrets, removed. */
@@ -74,25 +75,29 @@ function NewUser({ onCreate }: { onCreate(name: string, role: UserRole): Promise
   };
   return (
     <form class="row" onSubmit={(event) => void submit(event)}>
-      <label for={`${id}-name`}>New user</label>
-      <input
-        id={`${id}-name`}
-        value={name}
-        required
-        maxLength={128}
-        autocomplete="off"
-        spellcheck={false}
-        onInput={({ currentTarget }) => setName(currentTarget.value)}
-      />
-      <label for={`${id}-role`}>Role</label>
-      <select
-        id={`${id}-role`}
-        value={role}
-        onChange={({ currentTarget }) => setRole(currentTarget.value as UserRole)}
-      >
-        <option value="user">user</option>
-        <option value="admin">admin</option>
-      </select>
+      <span class="field">
+        <label for={`${id}-name`}>New user</label>
+        <input
+          id={`${id}-name`}
+          value={name}
+          required
+          maxLength={128}
+          autocomplete="off"
+          spellcheck={false}
+          onInput={({ currentTarget }) => setName(currentTarget.value)}
+        />
+      </span>
+      <span class="field">
+        <label for={`${id}-role`}>Role</label>
+        <select
+          id={`${id}-role`}
+          value={role}
+          onChange={({ currentTarget }) => setRole(currentTarget.value as UserRole)}
+        >
+          <option value="user">user</option>
+          <option value="admin">admin</option>
+        </select>
+      </span>
       <button type="submit" class="primary">
         Add user
       </button>
@@ -108,42 +113,28 @@ interface TableProps {
 function UserTable({ users, onChange }: TableProps) {
   if (users.length === 0) return null;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
-    <section class="scroll" aria-label="Users" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            {['Name', 'Role', 'Secret', 'Created', 'Actions'].map((title) => (
-              <th key={title} scope="col">
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {users.map(({ id, name, role, hasSecret, createdAt, source }) => (
-            <tr key={id}>
-              <td>
-                <a href={`#/audit?${new URLSearchParams({ target: name })}`}>{name}</a>
-              </td>
-              <td>{role}</td>
-              <td>
-                {hasSecret ? 'yes' : 'only tokens'}
-                {source && <span class="soft"> environment</span>}
-              </td>
-              <td>
-                {source === 'environment' ? '–' : <time dateTime={createdAt}>{formatTime(createdAt)}</time>}
-              </td>
-              <td class="row">
-                {source !== 'environment' && name !== session.value?.user.name && (
-                  <Actions name={name} onChange={onChange} />
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table label="Users" titles={['Name', 'Role', 'Secret', 'Created', 'Actions']}>
+      {users.map(({ id, name, role, hasSecret, createdAt, source }) => (
+        <tr key={id}>
+          <td>
+            <a href={`#/audit?${new URLSearchParams({ target: name })}`}>{name}</a>
+          </td>
+          <td>{role}</td>
+          <td>
+            {hasSecret ? 'yes' : 'only tokens'}
+            {source && <span class="soft"> environment</span>}
+          </td>
+          <td>
+            {source === 'environment' ? '–' : <time dateTime={createdAt}>{formatTime(createdAt)}</time>}
+          </td>
+          <td class="row">
+            {source !== 'environment' && name !== session.value?.user.name && (
+              <Actions name={name} onChange={onChange} />
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

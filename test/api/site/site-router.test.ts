@@ -18,6 +18,23 @@ afterAll(() => app.close());
 const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 const get = (path: string, headers: Record<string, string> = {}) => fetch(app.url + path, { headers });
 
+describe('an address that nothing serves', () => {
+  it('is a page for browsers, and a problem for programs', async () => {
+    const page = await get('/zanzibar', { Accept: browser });
+    expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    const text = await page.text();
+    expect(text).toContain('<h1>Not found</h1>');
+    expect(text).not.toContain('zanzibar');
+    for (const accept of ['*/*', 'application/json']) {
+      const problem = await get('/nothing', { Accept: accept });
+      expect([problem.status, await problem.json()]).toMatchObject([404, { code: 'not_found' }]);
+    }
+    const post = await fetch(`${app.url}/nothing`, { method: 'POST', headers: { Accept: browser } });
+    expect(post.headers.get('content-type')).toContain('application/problem+json');
+  });
+});
+
 describe('GET /', () => {
   it('is a page for browsers: what this is, who answers, where to go, which release', async () => {
     const { status, headers, text } = await getPage();

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openBrowser, takePicture, type Visit, visit } from './support/browser.js';
+import { findFaults, openBrowser, takePicture, type Visit, visit } from './support/browser.js';
 import { findChromium } from './support/chromium.js';
 import { admin, type ConsoleDeployment, openView, startConsole } from './support/console.js';
 
@@ -113,6 +113,10 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     await row.waitFor();
     expect(await page.locator('tbody tr').count()).toBe(1);
     await page.getByText('All times are in').waitFor();
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await findFaults(page)).toEqual([]);
+    await takePicture(page, 'requests-narrow');
+    await page.setViewportSize({ width: 1280, height: 900 });
     // The browser complains about the answer that failed.
     expect(visited.complaints.splice(0)).toEqual([expect.stringContaining('500')]);
   });

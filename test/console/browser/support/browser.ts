@@ -68,8 +68,28 @@ export async function findFaults(page: Page): Promise<string[]> {
   const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
   const excess = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   return [
+    ...(await page.evaluate(findMisplaced)),
     ...grave.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target} ${node.failureSummary}`)),
     ...(excess > 0 ? [`the page is ${excess} pixels too wide`] : []),
+  ];
+}
+
+/** Labels that are neither beside their field nor right above it, and cells of tables that a narrow page cuts; runs in the page. */
+function findMisplaced(): string[] {
+  const place = (element: Element) => element.getBoundingClientRect();
+  const areBeside = (a: Element, b: Element) =>
+    place(a).top < place(b).bottom && place(b).top < place(a).bottom;
+  const labels = [...document.querySelectorAll('label')].filter((label) => {
+    const { control } = label;
+    if (control === null || place(label).width <= 1) return false;
+    const text = control.nextElementSibling;
+    if (label.contains(control)) return text !== null && !areBeside(control, text);
+    return !areBeside(label, control) && Math.abs(place(label).left - place(control).left) > 2;
+  });
+  const cells = [...document.querySelectorAll('.scroll td')].filter((cell) => place(cell).right > innerWidth);
+  return [
+    ...labels.map(({ innerText }) => `the label ${innerText} is away from its field`),
+    ...(innerWidth < 500 ? cells.map(({ textContent }) => `the cell ${textContent} is cut`) : []),
   ];
 }
 
