@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
-import type { Position } from '../../db/posts/post-lists.js';
 import type { MappedPost, PostMap } from '../../db/posts/post-map.js';
 import { postPath } from '../blog/post-address.js';
 import { escapeHtml } from '../blog/rendering/markdown.js';
@@ -15,53 +13,50 @@ interface SitemapDeps {
   posts: PostMap;
   /** Public base address of the blog, without a trailing slash. */
   baseUrl: string;
-  /** How long a document is used before the posts are read again, in milliseconds. */
-  maxAgeMs?: number;
 }
 
-/** In bytes: a part takes about 1.2 MB. */
-const maxCacheBytes = 33_554_432;
-
 /**
- * The sitemap of the published posts (https://www.sitemaps.org/protocol.html): an index, and parts that are numbered from 1, oldest posts first. Each document is read at most
- * once in ten minutes.
+ * The sitemap of the published posts (https://www.sitemaps.org/protocol.html): an index, and parts that are numbered from 1, oldest posts
+ * first. Requests for the same document at the same time share one look at the posts; each later one looks again, because a post that was
+ * withdrawn must not be listed any more.
  */
 export class Sitemap {
+  readonly #posts: PostMap;
   readonly #baseUrl: string;
-  readonly #starts: LRUCache<'starts', Position[]>;
-  readonly #parts: LRUCache<number, SiteDocument, Position>;
+  /** By the number of the part; 0 is the index. */
+  readonly #underWay = new Map<number, Promise<SiteDocument | undefined>>();
 
-  constructor({ posts, baseUrl, maxAgeMs = 600_000 }: SitemapDeps) {
+  constructor({ posts, baseUrl }: SitemapDeps) {
+    this.#posts = posts;
     this.#baseUrl = baseUrl;
-    this.#starts = new LRUCache({ ttl: maxAgeMs, max: 1, fetchMethod: () => posts.starts() });
-    this.#parts = new LRUCache({
-      ttl: maxAgeMs,
-      maxSize: maxCacheBytes,
-      sizeCalculation: ({ body }) => body.length,
-      // A part that is evicted while it is read still answers those who wait for it.
-      ignoreFetchAbort: true,
-      fetchMethod: async (_number, _stale, { context: start }) =>
-        toDocument(this.#writePart(await posts.part(start))),
-    });
   }
 
   /** Throws `Failure('database_unavailable')`, as `part` does. */
-  async index(): Promise<SiteDocument> {
-    const starts = await this.#findStarts();
-    const parts = starts.map(
-      (_, index) => `<sitemap><loc>${this.#address(`/sitemap.xml?part=${index + 1}`)}</loc></sitemap>\n`,
-    );
-    return toDocument(`<sitemapindex xmlns="${namespace}">\n${parts.join('')}</sitemapindex>\n`);
+  async index(): Promise<SiteDocument | undefined> {
+    return this.#share(0, async () => this.#writeIndex(await this.#posts.countParts()));
   }
 
   /** Undefined when there is no part of that number. */
   async part(number: number): Promise<SiteDocument | undefined> {
-    const start = (await this.#findStarts())[number - 1];
-    return start && this.#parts.fetch(number, { context: start });
+    if (!(number >= 1)) return undefined;
+    return this.#share(number, async () => {
+      const posts = await this.#posts.part(number);
+      return posts.length > 0 || number === 1 ? toDocument(this.#writePart(posts)) : undefined;
+    });
   }
 
-  async #findStarts(): Promise<Position[]> {
-    return (await this.#starts.fetch('starts')) ?? [];
+  #share(key: number, read: () => Promise<SiteDocument | undefined>): Promise<SiteDocument | undefined> {
+    const reading = this.#underWay.get(key) ?? read().finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, reading);
+    return reading;
+  }
+
+  #writeIndex(parts: number): SiteDocument {
+    const addresses = Array.from({ length: parts }, (_, index) =>
+      this.#address(`/sitemap.xml?part=${index + 1}`),
+    );
+    const items = addresses.map((address) => `<sitemap><loc>${address}</loc></sitemap>\n`);
+    return toDocument(`<sitemapindex xmlns="${namespace}">\n${items.join('')}</sitemapindex>\n`);
   }
 
   #writePart(posts: readonly MappedPost[]): string {

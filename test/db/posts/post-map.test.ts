@@ -14,7 +14,8 @@ beforeAll(async () => {
 });
 afterAll(() => opened.stop());
 
-const parts = async () => Promise.all((await map.starts()).map((start) => map.part(start)));
+const parts = async () =>
+  Promise.all(Array.from({ length: await map.countParts() }, (_, index) => map.part(index + 1)));
 const slugs = async () => (await parts()).map((part) => part.map(({ slug }) => slug));
 
 describe('createPostMap', () => {
@@ -31,6 +32,8 @@ describe('createPostMap', () => {
     expect(await slugs()).toEqual([['n-1', 'n-2', 'n-3'], ['n-4', 'n-5', 'n-6'], ['n-7']]);
     const [[first] = []] = await parts();
     expect(first).toEqual({ id: expect.any(String), slug: 'n-1', updatedAt: expect.any(Date) });
+    expect(await map.part(4)).toEqual([]);
+    expect(await map.part(999_999)).toEqual([]);
   });
 
   it('goes on where posts of the same moment lie on both sides of an end', async () => {
