@@ -79,7 +79,7 @@ export class StoredChatsController extends Controller {
     const events = new EventStream(response, chat.provider);
     const reader = { sink: events, from: readLastEventId(lastEventId), signal: attachedSignal(request) };
     const load = { user: request.user.id, bytes: 0 };
-    await events.end(limits.run(load, () => storedChats.follow(chat, result, reader)));
+    await events.end(limits.runUncounted(load, () => storedChats.follow(chat, result, reader)));
     return represent(chat, result, status);
   }
 

@@ -41,13 +41,20 @@ export class UserLimits {
       this.#rate = new RateLimiterMemory({ points: maxPerWindow, duration: windowSeconds });
   }
 
-  /** Runs the work for the user. Throws `rate_limited` when the user is over a limit. */
-  async run<T>({ user }: Pick<UserLoad, 'user'>, work: () => Promise<T>): Promise<T> {
+  /** Runs the work of a request for the user. Throws `rate_limited` when the user is over a limit. */
+  run<T>({ user }: Pick<UserLoad, 'user'>, work: () => Promise<T>): Promise<T> {
+    return this.runUncounted({ user }, async () => {
+      if (this.#rate) await consume(this.#rate, user);
+      return work();
+    });
+  }
+
+  /** The same for what is in flight but is no request of its own: reading a stream again does not count towards the rate. */
+  async runUncounted<T>({ user }: Pick<UserLoad, 'user'>, work: () => Promise<T>): Promise<T> {
     const maxInFlight = this.#options.maxInFlight?.() ?? Number.POSITIVE_INFINITY;
     if (this.#inFlightOf(user) >= maxInFlight) throw new Failure('rate_limited', { retryAfterMs });
     this.#enter(user);
     try {
-      if (this.#rate) await consume(this.#rate, user);
       return await work();
     } finally {
       this.#leave(user);

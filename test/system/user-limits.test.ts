@@ -22,13 +22,18 @@ type Ask = (call?: ChatCall) => Promise<ChatReply>;
 
 /** Makes a user and gives how this user asks, once the API knows of the user; that is the user's first request. */
 async function newUser(name: string): Promise<Ask> {
+  return (await newCaller(name)).ask;
+}
+
+/** The same with the credentials. */
+async function newCaller(name: string): Promise<{ ask: Ask; Authorization: string }> {
   const { stdout: secret } = await quillgate(['users', 'add', name], deployment.stores);
   const Authorization = `Basic ${Buffer.from(`${name}:${secret.trim()}`).toString('base64')}`;
   const ask: Ask = (call = {}) => deployment.chat({ ...call, headers: { ...call.headers, Authorization } });
   // Rarely: thirty failures a minute make whoever comes from the same address wait.
   const isKnown = async () => expect((await ask()).status).toBe(200);
   await vi.waitFor(isKnown, { ...patience, interval: 300 });
-  return ask;
+  return { ask, Authorization };
 }
 
 const called = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
@@ -70,6 +75,18 @@ describe('a user who has asked as often in a minute as allowed', () => {
     expect(retryAfterS).toBeGreaterThan(30);
     expect(retryAfterS).toBeLessThanOrEqual(60);
     expect((await other()).status).toBe(200);
+  });
+
+  it('is not charged for reading the stream of a stored chat (finding P5)', async () => {
+    const { ask, Authorization } = await newCaller('reader');
+    const { headers, status } = await ask({ headers: { 'Idempotency-Key': 'read-again' } });
+    expect(status).toBe(200);
+    const address = deployment.url + headers.get('content-location');
+    for (let count = 0; count < 2 * maxPerMinute; count += 1) {
+      const again = await fetch(address, { headers: { Authorization, Accept: 'text/event-stream' } });
+      expect(await again.text()).toContain('event: done');
+    }
+    expect((await ask()).status).toBe(200);
   });
 
   it('is not charged for requests that are no chats', async () => {

@@ -72,6 +72,17 @@ describe('UserLimits', () => {
     await limits.run(another, nothing);
   });
 
+  it('does not count reading a stream again towards the window, but as in flight (finding P5)', async () => {
+    const limits = new UserLimits({ maxPerWindow: 1, maxInFlight: () => 1 });
+    for (let count = 0; count < 5; count += 1) await limits.runUncounted(one, nothing);
+    const running = occupy(limits);
+    await expect(limits.runUncounted(one, nothing)).rejects.toEqual(limited);
+    running.answer();
+    await running.ended;
+    await limits.runUncounted(one, nothing);
+    await expect(limits.run(one, nothing)).rejects.toEqual(limited);
+  });
+
   it('begins again when the window is over, however often the user came in it', async () => {
     const limits = new UserLimits({ maxPerWindow: 1, windowSeconds: 0.05 });
     await limits.run(one, nothing);
