@@ -189,6 +189,8 @@ export const poolHeartbeatSchema = z.object({
   /** Both by level of fair share, from 0 up to the last that is not empty; absent when only the first level has any. */
   waitingByLevel: z.array(z.number()).optional(),
   waitingAsyncByLevel: z.array(z.number()).optional(),
+  /** Until the operators' rate lets another job begin, in milliseconds; absent when one may, and from the release before. */
+  rateLeftMs: z.number().optional(),
   /** Moving mean of the time one job takes here, in milliseconds; 0 before the first was answered. */
   meanJobMs: z.number(),
   /** Age of the oldest running job, in milliseconds; absent when none is running. */

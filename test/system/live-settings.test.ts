@@ -105,6 +105,15 @@ describe('the rate', () => {
     await untilInFlight(10);
   });
 
+  it('whose window is used up has refused what cannot begin in time', async () => {
+    await set({ rate: '2/60s' });
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ settingsVersion: 1 })), patience);
+    await Promise.all(ask(2, 'sim-echo'));
+    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ rateLeftMs: expect.any(Number) })), patience);
+    const { status, body } = await deployment.chat({ model: 'sim-echo', headers: { Prefer: 'wait=5' } });
+    expect([status, body.code]).toEqual([500, 'overloaded']);
+  });
+
   it('begins as many jobs in each of its windows, and no more', async () => {
     await set({ rate: '2/2s' });
     await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ settingsVersion: 1 })), patience);

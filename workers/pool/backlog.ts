@@ -1,7 +1,7 @@
 import { countAll, countWaiting, type WaitingByLevel } from '../../shared/queue/priority.js';
 
 interface BacklogOptions {
-  queue: Parameters<typeof countWaiting>[0];
+  queue: Parameters<typeof countWaiting>[0] & { getRateLimitTtl(max: number): Promise<number> };
   /** A monotonic clock, in milliseconds. */
   now?: () => number;
 }
@@ -46,6 +46,11 @@ export class Backlog {
     const isEmpty = countAll(waiting.waitedFor) + countAll(waiting.async) === 0;
     if (hasRoom && isEmpty) this.#foundEmptyAt = askedAt;
     return waiting;
+  }
+
+  /** Until another job may begin by a rate of so many, in milliseconds; 0 when one may. Rejects when the store is unavailable. */
+  async rateLeftMs(max: number): Promise<number> {
+    return Math.max(0, await this.#queue.getRateLimitTtl(max));
   }
 
   #isKnownEmpty(): boolean {

@@ -25,7 +25,7 @@ interface DescribedPool {
   clock: Pick<ClockGuard, 'isOff'>;
   throttle: Pick<PoolThrottle, 'concurrency' | 'isTaking'>;
   load: Pick<LoadTracker, 'inFlight' | 'meanJobMs' | 'oldestJobMs'>;
-  backlog: Pick<Backlog, 'count'>;
+  backlog: Pick<Backlog, 'count' | 'rateLeftMs'>;
   metrics: Pick<PoolMetrics, 'callStats' | 'lastError' | 'serviceStats' | 'recordWaiting'>;
 }
 
@@ -49,7 +49,11 @@ export async function describePool({
   // Parked jobs do not make the others wait longer.
   const inFlight = () => load.inFlight - slots.parked;
   const hasRoom = throttle.isTaking && !isLimited(settings.current) && inFlight() < throttle.concurrency;
-  const waiting = await backlog.count({ hasRoom });
+  const { rate } = settings.current;
+  const [waiting, rateLeftMs] = await Promise.all([
+    backlog.count({ hasRoom }),
+    rate ? backlog.rateLeftMs(rate.max) : 0,
+  ]);
   metrics.recordWaiting(countAll(waiting.waitedFor) + countAll(waiting.async));
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
   const { model: defaultModel, models, environment, isSimulated } = settings.current;
@@ -63,6 +67,7 @@ export async function describePool({
     concurrency: throttle.concurrency,
     inFlight: inFlight(),
     ...describeWaiting(waiting),
+    ...(rateLeftMs > 0 && { rateLeftMs }),
     meanJobMs: load.meanJobMs,
     hasDefaultModel: defaultModel !== undefined,
     ...(defaultModel !== undefined && { defaultModel }),

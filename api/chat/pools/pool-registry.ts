@@ -222,6 +222,7 @@ function toLivePool(
       leftMs(heartbeat.heldForMs),
       breaker?.state === 'limited' ? leftMs(breaker.nextProbeMs) : 0,
     ),
+    rateLeftMs: leftMs(heartbeat.rateLeftMs),
     openForMs: isOpen ? leftMs(breaker.nextProbeMs) : 0,
   };
 }

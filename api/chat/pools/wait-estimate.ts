@@ -39,7 +39,7 @@ const safetyFactor = 1.1;
 /**
  * 0 while there is room; else the time in which the pools, at their pace, do the jobs before a new one and the new one itself: a
  * job that only starts before its deadline costs a call that helps nobody, unless it is a stream. With a rate it is at least the
- * time in which the jobs before it may begin.
+ * time in which the jobs before it may begin, after the window that is used up.
  */
 function estimateBacklogMs(
   heartbeats: PoolHeartbeat[],
@@ -51,7 +51,9 @@ function estimateBacklogMs(
   const ahead = countAhead(heartbeats, newcomer, concurrency);
   const jobsPerMs = paceOf(heartbeats) * (concurrency / places);
   const queued = Math.max(0, ahead - sumOf(heartbeats, ({ inFlight }) => inFlight));
-  const beginMs = rate ? (queued / rate.max) * rate.durationMs : 0;
+  const leftMs = Math.max(...heartbeats.map(({ rateLeftMs = 0 }) => rateLeftMs));
+  const windows = queued / (rate?.max ?? Infinity);
+  const beginMs = leftMs + (leftMs > 0 ? Math.floor(windows) : windows) * (rate?.durationMs ?? 0);
   const lastJobs = newcomer.isStream ? 0 : concurrency;
   const rateMs = beginMs > 0 && jobsPerMs > 0 ? beginMs + lastJobs / jobsPerMs : beginMs;
   const jobsToWaitFor = newcomer.isStream ? ahead - concurrency + 1 : ahead + 1;

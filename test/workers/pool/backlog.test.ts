@@ -18,7 +18,10 @@ beforeEach(() => {
     whileCounting();
     return waiting;
   };
-  backlog = new Backlog({ queue: { getCountsPerPriority }, now: () => nowMs });
+  backlog = new Backlog({
+    queue: { getCountsPerPriority, getRateLimitTtl: async () => -2 },
+    now: () => nowMs,
+  });
 });
 
 /** How many jobs a heartbeat a second later would count. */

@@ -432,6 +432,16 @@ describe('what operators have set', () => {
     expect(pools.isAbandoned({ provider: 'openai' })).toBe(true);
   });
 
+  it('admits what can begin after a window of the rate that is used up', () => {
+    set({ rate: { max: 10, durationMs: 60_000 } });
+    heartbeat({ rateLeftMs: 30_000, concurrency: 20, meanJobMs: 100 });
+    expect(verdict({ timeoutMs: 30_000 })).toBe('overloaded');
+    expect(verdict({ timeoutMs: 34_000 })).toBe('admitted');
+    heartbeat({ rateLeftMs: 30_000, concurrency: 20, meanJobMs: 100, waiting: 10 });
+    expect(verdict({ timeoutMs: 90_000 })).toBe('overloaded');
+    expect(verdict({ timeoutMs: 100_000 })).toBe('admitted');
+  });
+
   it('has no more jobs at once than all pools together may have', () => {
     heartbeat({ inFlight: 5, waiting: 4 });
     expect(verdict({ timeoutMs: 0 })).toBe('admitted');
