@@ -181,7 +181,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
       hostname: expect.anything(),
       msg: 'job failed',
       jobId,
-      code: 'provider_rejected',
+      code: 'context_length_exceeded',
       error: 'TypeError',
       status: 400,
       word: 'context_length_exceeded',
