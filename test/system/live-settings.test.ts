@@ -247,7 +247,8 @@ async function createOperatorToken(): Promise<string> {
     return true;
   });
   vi.spyOn(process.stderr, 'write').mockReturnValue(true);
-  await createToken(deployment.stores, { scope: ['admin'], expires: '1h', json: true });
+  const environment = { ...deployment.stores, ADMIN_USERNAME: 'operator' };
+  await createToken(environment, { scope: ['admin'], expires: '1h', json: true });
   return JSON.parse(printed).token;
 }
 

@@ -112,6 +112,7 @@ describe('createChat', () => {
     await expect(answer).rejects.toMatchObject({ code: 'unauthorized' });
     await turn();
     expect(asked).toEqual(['add one', 'cancel one']);
+    pendingReplies.settle('one', { kind: 'cancelled', queueMs: 1, providerMs: 1 });
     nothingIsLeft();
   });
 
