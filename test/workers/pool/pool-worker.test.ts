@@ -167,7 +167,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     const refusing: Provider = {
       ...provider,
       run: async () => {
-        throw classifyError(new TypeError('secret'), { status: 400, words: ['string_above_max_length'] });
+        throw classifyError(new TypeError('secret'), { status: 400, words: ['context_length_exceeded'] });
       },
     };
     await start(refusing);
@@ -184,7 +184,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
       code: 'context_length_exceeded',
       error: 'TypeError',
       status: 400,
-      word: 'string_above_max_length',
+      word: 'context_length_exceeded',
     });
   });
 
