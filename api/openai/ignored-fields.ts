@@ -1,9 +1,10 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { ProviderId } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
 import type { ChatCommand } from '../chat/chat-command.js';
 import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
 import { prefersStrict } from '../http/prefer.js';
-import { invalidRequest } from '../http/validation.js';
+import { maxErrorsListed } from '../http/validation.js';
 import { knownFields } from './completion-body.js';
 import { ignoredFieldsOf } from './completion-request.js';
 
@@ -43,9 +44,14 @@ function refuse(unknown: readonly UnknownField[], { provider, parameters, fallba
       detail: `is not taken by ${each}`,
     })),
   );
-  const detail = 'is not a field of a chat completion that this server knows';
-  const errors = [...unknown.map(({ pointer }) => ({ pointer, detail })), ...untaken];
-  if (errors.length > 0) throw invalidRequest(errors);
+  const detail = 'is not a field of a chat completion';
+  const errors = [...unknown.map(({ pointer }) => ({ pointer, detail })), ...untaken].slice(
+    0,
+    maxErrorsListed,
+  );
+  // Without the names that the caller has chosen.
+  const summary = unknown.length > 0 && { detail: 'The request has a field that this server does not know.' };
+  if (errors.length > 0) throw new Failure('invalid_request', { ...summary, errors });
 }
 
 /** All of them; the limit on a body's values bounds them. */

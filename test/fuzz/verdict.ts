@@ -56,7 +56,13 @@ const isPage = ({ method, target, own = [] }: SentPlan, mediaType: string): bool
 /** Of those below `/v1`. */
 function judgeOpenAiError({ method, target }: SentPlan, { headers, body }: Answer): void {
   // The target may be a whole URL.
-  must(/^(https?:\/\/[^/?]*)?\/v1([/?#]|$)/.test(target), 'an error elsewhere is OpenAI’s');
+  // Those without /v1 are where a wrong base address leads to.
+  must(
+    /^(https?:\/\/[^/?]*)?\/(v1([/?#]|$)|(.*\/)?(chat\/completions|completions|responses|embeddings|models)(\?|$))/.test(
+      target,
+    ),
+    'an error elsewhere is OpenAI’s',
+  );
   must(/^(true|false)$/.test(String(headers['x-should-retry'])), 'the error does not say whether to retry');
   if (method === 'HEAD') return;
   const { error, ...more } = JSON.parse(body) as { error: Record<string, unknown> };

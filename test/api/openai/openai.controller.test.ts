@@ -160,7 +160,7 @@ describe('a chat completion', () => {
     expect(response.headers.get('preference-applied')).toBe('handling=strict');
     expect(await errorOf(response)).toEqual({
       status: 400,
-      message: 'chat_id is not a field of a chat completion that this server knows.',
+      message: 'The request has a field that this server does not know.',
       type: 'invalid_request_error',
       param: 'chat_id',
       code: 'invalid_request',
