@@ -24,6 +24,7 @@ export class Heartbeat {
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
   #hasChanged = false;
+  #begunAt = performance.now();
   #last: PoolHeartbeat | undefined;
   #publishing: Promise<void> | undefined;
 
@@ -41,6 +42,11 @@ export class Heartbeat {
   publish(): void {
     this.#hasChanged = true;
     void this.#beat();
+  }
+
+  /** To be called in turns of the event loop that may take long: publishes now if the timer is late. */
+  publishIfLate(): void {
+    if (performance.now() - this.#begunAt > intervalMs) void this.#beat();
   }
 
   /** Publishes that the pool is `stopped`, and nothing after that. */
@@ -68,6 +74,7 @@ export class Heartbeat {
   async #publishChanges(): Promise<void> {
     do {
       this.#hasChanged = false;
+      this.#begunAt = performance.now();
       this.#last = await this.#deps.describe();
       if (!this.#isStopped) await this.#send(this.#last);
     } while (this.#hasChanged && !this.#isStopped);

@@ -31,6 +31,7 @@ import { NotBegun } from '../job/waiting-jobs.js';
 import { describeFailure } from '../providers/error-classification.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
+import { LockRenewal } from './lock-renewal.js';
 import { chatIdOf, describeOwner, dropLongConversation, type QueuedJob, userOf } from './queued-job.js';
 import { Requeue } from './requeue.js';
 
@@ -88,8 +89,7 @@ export class PoolWorker {
   /** BullMQ's worker; it takes jobs once this one has started. */
   readonly bullWorker: Worker;
   readonly #deps: PoolWorkerDeps;
-  /** The jobs whose ends are not stored yet. */
-  readonly #unsettled = new Set<string>();
+  readonly #locks: LockRenewal;
   readonly #requeue: Requeue;
   readonly #storedResults: StoredResults;
   readonly #replies: ReplyPublisher;
@@ -106,16 +106,19 @@ export class PoolWorker {
       autorun: false,
       concurrency: settings.current.concurrency,
       lockDuration: config.WORKER_LOCK_MS,
+      skipLockRenewal: true,
       stalledInterval: config.WORKER_STALLED_CHECK_MS,
       // Not by starts in all: a job that was requeued has taken no worker down.
       maxStalledCount: maxStarts - 1,
     });
+    const onLost = (jobIds: string[]) => deps.jobs.abortLost(jobIds);
+    this.#locks = new LockRenewal({ worker: this.bullWorker, lockMs: config.WORKER_LOCK_MS, onLost, log });
     this.#listen();
   }
 
-  /** The jobs that `close` waits for also while the store is unavailable. */
-  get unsettledJobs(): ReadonlySet<string> {
-    return this.#unsettled;
+  /** The locks of the jobs whose ends are not stored yet: `close` waits for those also while the store is unavailable. */
+  get locks(): Pick<LockRenewal, 'jobIds'> {
+    return this.#locks;
   }
 
   async start(): Promise<void> {
@@ -125,6 +128,7 @@ export class PoolWorker {
       relay.subscribe(topics.cancel(provider.id), cancelSchema, (cancel) => jobs.onCancel(cancel)),
       relay.subscribe(topics.resend(provider.id), resendSchema, (resend) => deltas.onResend(resend)),
     ]);
+    this.#locks.start();
     this.bullWorker.run().catch((error) => this.bullWorker.emit('error', error));
   }
 
@@ -140,10 +144,11 @@ export class PoolWorker {
     const endStreams = () => this.#deps.jobs.abort(this.#deps.deltas.jobIds, reason);
     const abortStreams = setTimeout(endStreams, streamGraceMs);
     await withTimeout(closingMs, closing)
-      .catch(() => withTimeout(this.#unsettled.size > 0 ? graceMs : 0, closing))
+      .catch(() => withTimeout(this.#locks.jobIds.size > 0 ? graceMs : 0, closing))
       .catch(() => this.#deps.log.warn('stopped without the queue store'));
     clearTimeout(abort);
     clearTimeout(abortStreams);
+    this.#locks.stop();
     await withTimeout(closingMs, this.#replies.flush()).catch(() => undefined);
   }
 
@@ -153,18 +158,18 @@ export class PoolWorker {
       .on('active', () => backlog.forget())
       .on('drained', () => backlog.recordEmpty())
       .on('completed', (job: Job<ChatJobPayload>, outcome: string) => this.#onCompleted(job, outcome))
-      .on('failed', (job, error) => this.#onFailed(job, error))
-      .on('lockRenewalFailed', (jobIds) => this.#onLocksLost(jobIds));
+      .on('failed', (job, error) => this.#onFailed(job, error));
   }
 
-  async #process(job: QueuedJob, token?: string): Promise<string> {
+  async #process(job: QueuedJob, token = ''): Promise<string> {
     const { jobs, load, metrics, log } = this.#deps;
     const { id = '' } = job;
-    this.#unsettled.add(id);
+    this.#locks.hold(id, token);
     const trace = this.#deps.startTrace?.(job);
     const work = (signal: AbortSignal) => this.#runInSlot({ job, token, signal, trace });
     const running = load.track(() => jobs.run(chatIdOf(job), work, describeOwner(job)));
     const { own, outcome } = await (trace?.watchEnd(running) ?? running);
+    this.#locks.renewIfLate();
     load.recordOutcome(own);
     const next = nextOf(outcome)?.provider;
     metrics.recordOutcome(own, next);
@@ -179,17 +184,17 @@ export class PoolWorker {
   /** Throws `HandedBack` when the job has gone back to its queue. */
   async #runInSlot(active: ActiveJob): Promise<JobEnd> {
     const { job, token } = active;
-    const { id = '', timestamp: enqueuedAt, priority = 0 } = job;
-    const slot = this.#deps.slots.open({ priority, addedAt: enqueuedAt });
+    const { id = '', timestamp: addedAt, priority = 0 } = job;
+    const slot = this.#deps.slots.open({ priority, addedAt });
     try {
       if (isNewer(job.data)) {
-        this.#unsettled.delete(id);
+        this.#locks.release(id, token);
         return await this.#requeue.deferToNewerRelease(job, token);
       }
       return await this.#runChatJob(active, slot);
     } catch (error) {
       if (!(error instanceof NotBegun)) throw error;
-      this.#unsettled.delete(id);
+      this.#locks.release(id, token);
       return await this.#requeue.requeue(job, token);
     } finally {
       slot.close();
@@ -246,17 +251,7 @@ export class PoolWorker {
   }
 
   #onEnded(job: Job<ChatJobPayload>): void {
-    this.#unsettled.delete(job.id ?? '');
+    this.#locks.release(job.id ?? '', job.token);
     dropLongConversation(job, this.#deps.log);
-  }
-
-  /**
-   * The store refuses the outcomes of such jobs: BullMQ then emits neither `completed` nor `failed`. One that has ended meanwhile is not
-   * lost: the renewal of its lock came after the end that the store had just recorded.
-   */
-  #onLocksLost(jobIds: string[]): void {
-    const lost = this.#deps.jobs.abortLost(jobIds);
-    if (lost.length > 0) this.#deps.log.warn({ jobIds: lost }, 'jobs lost to another worker');
-    for (const jobId of jobIds) this.#unsettled.delete(jobId);
   }
 }

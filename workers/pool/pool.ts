@@ -195,8 +195,12 @@ export class Pool {
     this.#circuits.force(breaker === 'closed' ? 'closed' : undefined);
   }
 
-  /** While the account's breaker probes, the end of a job makes room for another. */
+  /**
+   * While the account's breaker probes, the end of a job makes room for another. When thousands end in one turn of the
+   * event loop, no timer fires in it: a heartbeat that is due is published between two of them.
+   */
   #onJobEnded(): void {
+    this.#heartbeat.publishIfLate();
     if (this.#account.state === 'half-open') this.#throttle.apply();
   }
 

@@ -19,6 +19,7 @@ import { priorityOf, type ShareLevel } from '../../../shared/queue/priority.js';
 import type { QueueDepth, QueueStore } from '../../../shared/queue/queue-store.js';
 import type { Relay } from '../../../shared/queue/relay.js';
 import { type SettingsChannel, syncLimits } from '../../../shared/queue/settings-records.js';
+import { LagFreeClock } from '../../../shared/runtime/lag-free-clock.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { retry } from '../../../shared/runtime/retry.js';
 import type { TraceSpan } from '../../../shared/runtime/tracing.js';
@@ -57,10 +58,12 @@ const closeTimeoutMs = 1000;
 
 /** This API process's end of the queue: it adds jobs, reads their records, and receives results and heartbeats. */
 export class JobClient {
+  /** Of heartbeats, whose ages must not grow with the lateness of this process. */
+  readonly #clock = new LagFreeClock();
   /** The pools as their heartbeats describe them. */
-  readonly pools = new PoolRegistry({ since: performance.now() });
+  readonly pools = new PoolRegistry({ since: this.#clock.now(), now: this.#clock.now });
   /** The same for operators. */
-  readonly fleet = new FleetView();
+  readonly fleet = new FleetView({ now: this.#clock.now });
   readonly #store: QueueStore;
   readonly #pendingReplies: PendingReplies;
   readonly #channels: Channels;
@@ -164,6 +167,7 @@ export class JobClient {
   }
 
   async close(): Promise<void> {
+    this.#clock.close();
     this.#results.stop();
     await withTimeout(closeTimeoutMs, this.#cancellation.flush()).catch(() => undefined);
     await this.#channels.relay.close();

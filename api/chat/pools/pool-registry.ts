@@ -61,7 +61,7 @@ export class PoolRegistry {
   onHeartbeat(heartbeat: PoolHeartbeat): void {
     this.models.record(heartbeat);
     // Expired ones are dropped here as well: workers come and go under new names although nobody asks for anything.
-    const workers = this.#workersOf(heartbeat.provider);
+    const workers = this.#knownOf(heartbeat.provider);
     this.#heartbeats.set(heartbeat.provider, workers);
     this.#heardAt.set(heartbeat.provider, this.#now());
     if (heartbeat.state === 'stopped') workers.delete(heartbeat.worker);
@@ -83,10 +83,10 @@ export class PoolRegistry {
     this.#outstanding.move(jobId, provider);
   }
 
-  /** How many jobs all live pools can run at once, over all providers; undefined while none is known. */
+  /** How many jobs all pools that are not abandoned can run at once, over all providers; undefined while none is known. */
   totalConcurrency(): number | undefined {
     const totals = [...this.#heartbeats.keys()].flatMap((provider) => {
-      const pools = [...this.#workersOf(provider).values()];
+      const pools = [...this.#knownOf(provider).values()];
       if (pools.length === 0) return [];
       const places = pools.reduce((total, { heartbeat }) => total + heartbeat.concurrency, 0);
       return Math.min(places, this.settings.of(provider).globalConcurrency ?? places);
@@ -96,7 +96,7 @@ export class PoolRegistry {
 
   /** The last heartbeats of a provider's live workers; undefined as long as nothing is known of them. */
   heartbeatsOf(provider: ProviderId): PoolHeartbeat[] | undefined {
-    const live = [...this.#workersOf(provider).values()].map(({ heartbeat }) => heartbeat);
+    const live = this.#liveOf(provider).map(({ heartbeat }) => heartbeat);
     return live.length === 0 && this.#now() - this.#since < heartbeatTtlMs ? undefined : live;
   }
 
@@ -106,7 +106,8 @@ export class PoolRegistry {
    *   operators have paused count as if they went on now: nobody knows when they will. Also when a worker is of 0.3 and would
    *   ignore what is asked of the model;
    * - `invalid_request` when no pool may call the model it names, or has a default one if it names none;
-   * - `overloaded` when the wait estimated from the backlog is longer than `timeoutMs`. Asynchronous jobs come after all others,
+   * - `overloaded` when the wait estimated from the backlog is longer than `timeoutMs`, and for seven seconds when the last
+   *   live worker falls silent while it is full. Asynchronous jobs come after all others,
    *   and a user's after those that the user has outstanding;
    * - `provider_rate_limited` when it is only so because every pool holds the model back for its provider's limits.
    */
@@ -118,6 +119,8 @@ export class PoolRegistry {
     if (hasParameters && live.some(ignoresParameters))
       throw new Failure('provider_unavailable', { provider, detail: duringUpgrade });
     if (live.length === 0 && this.#now() - this.#since < heartbeatTtlMs) return;
+    if (live.length === 0 && this.#wasFull(provider))
+      throw new Failure('overloaded', { provider, retryAfterMs: heartbeatTtlMs });
     const able = poolsFor(model, { provider, live });
     const own = this.#outstanding.of(provider);
     const level = this.#outstanding.nextLevel(owner);
@@ -156,22 +159,33 @@ export class PoolRegistry {
    */
   isAbandoned(target: Target): boolean {
     const { provider } = target;
-    if (this.#workersOf(provider).size > 0) return this.isPaused(target);
+    if (this.#liveOf(provider).length > 0) return this.isPaused(target);
     const heardAt = Math.max(this.#heardAt.get(provider) ?? this.#since, this.#since);
     return this.#now() - heardAt > abandonedAfterMs;
   }
 
   /** As they are for this user, whom alone a breaker may refuse. */
   #livePools(provider: ProviderId, model: string | undefined, user?: string): LivePool[] {
-    return [...this.#workersOf(provider).values()].map(({ heartbeat, at }) =>
+    return this.#liveOf(provider).map(({ heartbeat, at }) =>
       toLivePool(heartbeat, { model, user, ageMs: this.#now() - at }),
     );
   }
 
+  /** Whether a worker that has just fallen silent was full: it is more likely late than gone. */
+  #wasFull(provider: ProviderId): boolean {
+    const known = [...this.#knownOf(provider).values()];
+    return known.some(({ heartbeat: { inFlight, concurrency } }) => inFlight >= concurrency);
+  }
+
   /** The workers whose last heartbeat has not expired. */
-  #workersOf(provider: ProviderId): Map<string, LastHeartbeat> {
+  #liveOf(provider: ProviderId): LastHeartbeat[] {
+    return [...this.#knownOf(provider).values()].filter(({ at }) => this.#now() - at <= heartbeatTtlMs);
+  }
+
+  /** The workers that were heard before they count as gone, by name. */
+  #knownOf(provider: ProviderId): Map<string, LastHeartbeat> {
     const workers = this.#heartbeats.get(provider) ?? new Map<string, LastHeartbeat>();
-    for (const [name, { at }] of workers) if (this.#now() - at > heartbeatTtlMs) workers.delete(name);
+    for (const [name, { at }] of workers) if (this.#now() - at > abandonedAfterMs) workers.delete(name);
     return workers;
   }
 }

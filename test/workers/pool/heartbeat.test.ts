@@ -45,6 +45,18 @@ describe('Heartbeat', () => {
     expect(states()).toEqual(['serving', 'paused']);
   });
 
+  it('is published between two jobs when the timer is late', async () => {
+    await heartbeat.start();
+    heartbeat.publishIfLate();
+    expect(states()).toHaveLength(1);
+    for (const until = performance.now() + 1100; performance.now() < until; );
+    heartbeat.publishIfLate();
+    // Before any timer could fire.
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(states()).toHaveLength(2);
+  });
+
   it('goes on after a heartbeat that could not be published', async () => {
     describePool = () => Promise.reject(new Error('x'));
     await heartbeat.start();

@@ -59,12 +59,15 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     for (const close of closing.splice(0)) await close();
   });
 
-  const start = async (ownProvider = provider) => {
+  const start = async (
+    ownProvider = provider,
+    { concurrency = 2, lockMs = 15_000, store = shared.store } = {},
+  ) => {
     const worker = new PoolWorker({
       provider: ownProvider,
       settings: {
         current: {
-          concurrency: 2,
+          concurrency,
           timeoutMs: 5000,
           firstTokenTimeoutMs: 40_000,
           idleTimeoutMs: 20_000,
@@ -73,15 +76,18 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
           breakerResetMs: 60_000,
         },
       },
-      config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
-      store: shared.store,
+      config: parseConfig(
+        { DATABASE_URL: 'postgres://127.0.0.1/none', WORKER_LOCK_MS: String(lockMs) },
+        'config',
+      ),
+      store,
       relay,
       deltas: new DeltaPublisher({ relay, windowMs: 1, log }),
       nextAttempts: new NextAttempts({ store: shared.store, log }),
       jobs: new ActiveJobs(),
       workerName: 'test',
       ...open,
-      slots: new Slots({ size: () => 2, onChange: () => {} }),
+      slots: new Slots({ size: () => concurrency, onChange: () => {} }),
       load: new LoadTracker(),
       backlog: { forget: () => {}, recordEmpty: () => {} },
       metrics: poolMetrics,
@@ -108,14 +114,14 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
       open = openCircuits();
       open.circuits.of('m').cooldown.extend(50_000);
       const worker = await start();
-      await vi.waitFor(() => expect(worker.unsettledJobs).toEqual(new Set([jobId])), patience);
+      await vi.waitFor(() => expect(worker.locks.jobIds).toEqual(new Set([jobId])), patience);
       open.circuits.close();
       const startedAt = performance.now();
       await worker.close({ graceMs: 60_000 });
       // And not when the cooldown is over.
       expect(performance.now() - startedAt).toBeLessThan(40_000);
       expect(await queue.getJobState(jobId)).toBe('waiting');
-      expect(worker.unsettledJobs.size).toBe(0);
+      expect(worker.locks.jobIds.size).toBe(0);
     }
     open = openCircuits();
     await start();
@@ -152,7 +158,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     const timesTaken = () => taken.filter((id) => id === newer).length;
     // More often than a job may be started that takes its workers down.
     await vi.waitFor(() => expect(timesTaken()).toBeGreaterThan(2), patience);
-    await vi.waitFor(() => expect(worker.unsettledJobs.size).toBe(0), patience);
+    await vi.waitFor(() => expect(worker.locks.jobIds.size).toBe(0), patience);
     await worker.close({ graceMs: 60_000 });
     expect(await queue.getJobState(newer)).toBe('delayed');
     expect(logged.text()).not.toContain('not requeued');
@@ -191,12 +197,12 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
   it('counts a job until its outcome is stored, and publishes the outcome once', async () => {
     const worker = await start();
     const during: boolean[] = [];
-    worker.bullWorker.on('active', () => during.push(worker.unsettledJobs.size === 0));
+    worker.bullWorker.on('active', () => during.push(worker.locks.jobIds.size === 0));
     const ended = once(worker.bullWorker, 'completed');
     const jobId = await add();
     await ended;
     expect(during).toEqual([true]);
-    expect(worker.unsettledJobs.has(jobId)).toBe(false);
+    expect(worker.locks.jobIds.has(jobId)).toBe(false);
     await worker.close({ graceMs: 60_000 });
     expect(await queue.getJobState(jobId)).toBe('completed');
     const outcome = (await queue.getJob(jobId))?.returnvalue;
@@ -218,13 +224,49 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
         });
       },
     };
-    const worker = await start(hanging);
+    const worker = await start(hanging, { lockMs: 1000 });
     const running = await add();
     await reached.promise;
-    worker.bullWorker.emit('lockRenewalFailed', ['ended']);
-    expect(lost()).toEqual([]);
-    worker.bullWorker.emit('lockRenewalFailed', ['ended', running]);
-    expect(lost()).toMatchObject([{ jobIds: [running] }]);
+    const failed = [['ended'], ['ended', running]];
+    worker.bullWorker.extendJobLocks = async () => {
+      if (failed.length === 1) expect(lost()).toEqual([]);
+      return failed.shift() ?? [];
+    };
+    await vi.waitFor(() => expect(lost()).toMatchObject([{ jobIds: [running] }]), patience);
+  });
+
+  it('keeps the locks of its jobs in a turn of the event loop that outlasts them', async () => {
+    const before = logged.lines.length;
+    const jobs = 30;
+    const lockMs = 1000;
+    let calls = 0;
+    const together = Promise.withResolvers<void>();
+    const busy: Provider = {
+      ...provider,
+      // All replies come in one turn, and each takes a while to be read.
+      run: async () => {
+        calls += 1;
+        if (calls === 1) return { text: 'Hello', reason: 'stop', model: 'm' };
+        if (calls === jobs) together.resolve();
+        await together.promise;
+        await new Promise<void>((resolve) => setImmediate(resolve));
+        for (const until = performance.now() + (3 * lockMs) / jobs; performance.now() < until; );
+        return { text: 'Hello', reason: 'stop', model: 'm' };
+      },
+    };
+    // Not through the wire, which turns in this process.
+    await start(busy, { concurrency: jobs, lockMs, store: shared.another });
+    const isCompleted = (ids: string[]) =>
+      vi.waitFor(async () => {
+        const states = await Promise.all(ids.map((id) => queue.getJobState(id)));
+        expect(new Set(states)).toEqual(new Set(['completed']));
+      }, patience);
+    // After it the store has learnt all scripts.
+    await isCompleted([await add()]);
+    await isCompleted(await Promise.all(Array.from({ length: jobs - 1 }, add)));
+    expect(calls).toBe(jobs);
+    const lost = logged.lines.slice(before).filter(({ msg }) => msg === 'jobs lost to another worker');
+    expect(lost).toEqual([]);
   });
 
   it('logs a job that fails unexpectedly, and publishes that where somebody waits for it', async () => {
@@ -251,7 +293,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     // BullMQ knows no more of a job that stalled too often and was removed.
     worker.bullWorker.emit('failed', undefined, canary, 'active');
     expect(failed()).toHaveLength(3);
-    expect(worker.unsettledJobs.size).toBe(0);
+    expect(worker.locks.jobIds.size).toBe(0);
     expect(relay.published).toHaveLength(1);
   });
 });

@@ -135,6 +135,18 @@ describe('admit', () => {
     expect(verdict()).toBe('admitted');
   });
 
+  it('takes a full worker that falls silent for late, until it counts as gone', () => {
+    afterGrace();
+    heartbeat({ inFlight: 10 });
+    expect(pools.totalConcurrency()).toBe(10);
+    nowMs += 4000;
+    expect(verdict()).toBe('overloaded');
+    expect(pools.totalConcurrency()).toBe(10);
+    nowMs += 4000;
+    expect(verdict()).toBe('provider_unavailable');
+    expect(pools.totalConcurrency()).toBeUndefined();
+  });
+
   it('goes by the newest heartbeat of each worker', () => {
     afterGrace();
     heartbeat({ state: 'paused' });
