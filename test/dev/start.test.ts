@@ -7,11 +7,12 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
 import { startSimulator } from '../../dev/simulator/server.js';
 import { credentialVariables } from '../../shared/config/provider-credentials.js';
 import { providerIds } from '../../shared/contract.js';
+import { patience } from '../support/patience.js';
 import { findStores, freshStore } from '../support/stores.js';
 import type { StartProcess } from './npm-start.js';
 import { run, serverPid, serverProcesses } from './postgres/server-facts.js';
@@ -105,10 +106,12 @@ describe('npm start', { timeout }, () => {
       expect(line).toMatch(new RegExp(`^ +${id} +simulated; to make it real set `));
       expect(line).toContain(credentialVariables[id]);
     }
-    const front = await (await fetch(`http://localhost:${PORT}/`)).json();
-    expect(front).toMatchObject({
-      providers: Object.fromEntries(providerIds.map((id) => [id, 'simulated'])),
-    });
+    const simulated = Object.fromEntries(providerIds.map((id) => [id, 'simulated']));
+    // The first heartbeat may come after the start has ended.
+    await vi.waitFor(async () => {
+      const front = await (await fetch(`http://localhost:${PORT}/`)).json();
+      expect(front).toMatchObject({ providers: simulated });
+    }, patience);
     const credentials = readFileSync(join(place.dataDir, 'chat-credentials'), 'utf8');
     const [name, secret] = credentials.trim().split(':');
     expect(banner).toMatch(new RegExp(`Chat +\\S+\n +Name +${name}\n +Password +${secret} `));
