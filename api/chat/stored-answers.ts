@@ -37,7 +37,7 @@ export class StoredAnswers {
     const bytes = Math.max(asked, minBytes);
     const ofUser = this.#byUser.get(user) ?? 0;
     if (ofUser + bytes > maxBytesPerUser || this.#inAll + bytes > maxBytesInAll)
-      throw new Failure('rate_limited', { detail });
+      throw new Failure('rate_limited', { detail, retryAfterMs: this.#untilNextEndMs() });
     const end = Math.ceil(keptUntil / sliceMs) * sliceMs;
     const ending = this.#byEnd.get(end) ?? new Map<string, number>();
     this.#byEnd.set(end, ending);
@@ -47,6 +47,12 @@ export class StoredAnswers {
     };
     count(bytes);
     return () => count(-bytes);
+  }
+
+  /** Slices are added in about the order of their ends. */
+  #untilNextEndMs(): number {
+    const [next = this.#now()] = this.#byEnd.keys();
+    return Math.max(sliceMs, next - this.#now());
   }
 
   #releaseEnded(): void {

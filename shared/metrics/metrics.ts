@@ -199,7 +199,7 @@ export const workerMetrics = {
   failing: {
     name: 'quillgate_pool_failing',
     type: 'gauge',
-    help: "1 while the provider failed, or limited, at least half of this pool's calls of the last minute, of three or more; else 0.",
+    help: "Is 1 while the provider failed, or limited, at least half of this pool's calls of the last minute, of three or more; else 0.",
     labels: { provider },
   },
   breakerState: {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { StoredAnswers } from '../../../api/chat/stored-answers.js';
 
-const limited = expect.objectContaining({ code: 'rate_limited', status: 429 });
+const retryAfter = expect.objectContaining({ retryAfterMs: expect.any(Number) });
+const limited = expect.objectContaining({ code: 'rate_limited', status: 429, facts: retryAfter });
 const megabyte = 1_048_576;
 const hourMs = 3_600_000;
 
