@@ -35,7 +35,7 @@ import { TokensController } from './admin/tokens.controller.js';
 import { type AccountsDeps, UsersController } from './admin/users.controller.js';
 import { blogOf } from './blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
-import { failuresAsPages, notFoundPage } from './blog/failure-page.js';
+import { failuresAsPages, notFoundAsPage } from './blog/failure-page.js';
 import { FeedsController, type FeedsControllerDeps } from './blog/feeds.controller.js';
 import { postInput, postPatch } from './blog/post-body.js';
 import { postQuery } from './blog/post-query.js';
@@ -126,7 +126,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(sitemapRouter(blog.basePath, deps.sitemap, [counts.blog, limitReads]));
   app.use(siteRouter(deps));
   app.use(helmet(pageHeaders), docsRouter(describeApi(config)));
-  app.use(notFoundPage, notFound);
+  app.use(notFoundAsPage, notFound);
   app.use(problemHandler(log));
   return app;
 }

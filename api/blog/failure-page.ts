@@ -1,7 +1,7 @@
 import type { RequestHandler, Response } from 'express';
-import { Failure, failureKinds } from '../../shared/failures.js';
+import { type Failure, failureKinds } from '../../shared/failures.js';
 import { prefersHtml } from '../http/accept.js';
-import { recordFailure, requestIdOf, sendFailuresBy, setRetryAfter } from '../http/problem.js';
+import { areFailuresSentBy, requestIdOf, sendFailuresBy, setRetryAfter } from '../http/problem.js';
 import { type Blog, inEnglish, layOutBlogPage, noIndex } from './blog-layout.js';
 import { layOut, policyOf } from './page-layout.js';
 import { pageHeaders } from './page-response.js';
@@ -19,19 +19,19 @@ export function failuresAsPages(blog: Blog): RequestHandler {
   };
 }
 
-/** Answers an address that nothing serves with a page, for those who ask for one; all others go on. */
-export const notFoundPage: RequestHandler = (request, response, next) => {
-  if (!readMethods.has(request.method) || !prefersHtml(request)) return next();
-  const failure = new Failure('not_found');
-  recordFailure(response, failure);
+/** Has an address that nothing serves answered with a page, for those who ask for one; OpenAI's clients get their own errors. */
+export const notFoundAsPage: RequestHandler = (request, response, next) => {
+  if (readMethods.has(request.method) && prefersHtml(request) && !areFailuresSentBy(response))
+    sendFailuresBy(response, sendNotFoundPage);
+  next();
+};
+
+function sendNotFoundPage(response: Response, failure: Failure): void {
   const main = failureText(failure, requestIdOf(response));
   const header = '<a href="/">Quillgate</a>';
-  sendHtml(
-    response,
-    failure,
-    layOut({ ...{ title: 'Not found', language: 'en', head: [noIndex] }, header, main }),
-  );
-};
+  const page = { title: 'Not found', language: 'en', head: [noIndex], header, main };
+  sendHtml(response, failure, layOut(page));
+}
 
 function sendFailurePage(response: Response, failure: Failure, blog: Blog): void {
   sendHtml(response, failure, failurePage(blog, failure, requestIdOf(response)));

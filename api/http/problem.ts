@@ -17,6 +17,9 @@ export function sendFailuresBy(response: Response, send: SendFailure | undefined
   response.locals.sendFailure = send;
 }
 
+/** Whether the failures of this request are sent by another function. */
+export const areFailuresSentBy = (response: Response): boolean => response.locals.sendFailure !== undefined;
+
 /** Answers every error as a problem; an error that is not a `Failure` becomes `internal` and is logged. */
 export function problemHandler(log: Log): ErrorRequestHandler {
   // biome-ignore lint/complexity/useMaxParams: Express recognizes an error handler by its four parameters.

@@ -35,7 +35,7 @@ function judgeProblem(sent: SentPlan, answer: Answer): void {
     judgeOpenAiError(sent, answer);
     return;
   }
-  if (isPage(sent, type)) return;
+  if (isPage(sent, answer)) return;
   must(/^application\/problem\+json(;|$)/.test(type), `the ${status} is not problem+json`);
   if (sent.method === 'HEAD') return;
   const problem = JSON.parse(body) as Record<string, unknown>;
@@ -46,11 +46,18 @@ function judgeProblem(sent: SentPlan, answer: Answer): void {
   must(!words.includes(nameMark), 'the error repeats a name of the request beside a pointer');
 }
 
-/** Who asks for pages gets them, also of what went wrong; the document has the API alone. */
-const isPage = ({ method, target, own = [] }: SentPlan, mediaType: string): boolean =>
-  /^text\/html(;|$)/.test(mediaType) &&
+/**
+ * Who asks for pages gets them, also of what went wrong in the blog and of addresses that nothing serves; the document has the API
+ * alone. Below `/v1` there are none.
+ */
+const isPage = (
+  { method, target, own = [] }: SentPlan,
+  { status, headers }: Pick<Answer, 'status' | 'headers'>,
+): boolean =>
+  /^text\/html(;|$)/.test(headers['content-type'] ?? '') &&
   ['GET', 'HEAD'].includes(method) &&
-  /^(https?:\/\/[^/?]*)?\/blogs([/?#]|$)/.test(target) &&
+  (/^(https?:\/\/[^/?]*)?\/blogs([/?#]|$)/.test(target) ||
+    (status === 404 && !/^(https?:\/\/[^/?]*)?\/v1([/?#]|$)/.test(target))) &&
   own.some(([name, value]) => name === 'Accept' && value.includes('text/html'));
 
 /** Of those below `/v1`. */
@@ -109,7 +116,7 @@ function judgeBody(
   { status, headers, body }: Answer,
 ): void {
   const { method } = sent;
-  if (isPage(sent, headers['content-type'] ?? '')) return;
+  if (isPage(sent, { status, headers })) return;
   const content = responses[status]?.content;
   const [mediaType = ''] = (headers['content-type'] ?? '').split(';');
   if (content) must(mediaType in content, `the document has no ${mediaType} for ${status}`);

@@ -30,7 +30,7 @@ let leaving: AbortController;
 beforeEach(async () => {
   vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   leaving = new AbortController();
-  const variables = { OPENAI_CONCURRENCY: '2', CHAT_TIMEOUT_MS: '60000', WORKER_PROVIDERS: 'openai' };
+  const variables = { OPENAI_CONCURRENCY: '2', CHAT_TIMEOUT_MS: '240000', WORKER_PROVIDERS: 'openai' };
   deployment = await startDeployment({ store: inject('store'), workers, variables });
   fleet = await hearFleet();
   await vi.waitFor(() => expect(fleet.pools()).toHaveLength(workers), patience);
