@@ -87,8 +87,8 @@ export function openAiOperations(urls: BaseUrls, before: readonly RequestHandler
 }
 
 /**
- * Tells OpenAI's clients what is wrong where their base address is, or where they ask for another of its APIs. None of these addresses is
- * of anything else.
+ * Answers OpenAI's clients whose base address is wrong, or that ask for another of its APIs, with an error that says
+ * what to change. These addresses serve nothing else.
  */
 function openAiHints(urls: BaseUrls): RequestHandler {
   const bases = ['', ...chatPaths(urls).map((path) => path.replace(/\/$/, ''))];

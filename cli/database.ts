@@ -81,6 +81,6 @@ function readDatabaseFile(DATA_DIR: string): string {
 
 const databaseFile = (dataDir: string): string => join(dataDir, 'database-url');
 
-/** What to say where no address of a database is given, and `npm start` does not run. */
+/** The message when no database is configured and `npm start` does not run. */
 export const nothingRuns = ({ DATA_DIR }: Pick<Config, 'DATA_DIR'>): string =>
   `Nothing runs here: run npm start, which writes the address of its database to ${databaseFile(DATA_DIR)}, or set DATABASE_URL.`;

@@ -20,7 +20,7 @@ import { findDatabase } from './database.js';
 /** A command that hears the fleet itself: an API process may be what is broken. */
 export interface OpenFleet {
   readonly state: FleetState;
-  /** Hears the workers' heartbeats for so many milliseconds. Ends before at the signal, or when the store does not answer. */
+  /** Listens to the workers' heartbeats for this many milliseconds, or until the signal, or until the store fails. */
   listen(ms: number, signal?: AbortSignal): Promise<void>;
   /** By the heartbeats that have come so far; each worker sends one a second. */
   suggestionOf(provider: ProviderId): ConcurrencySuggestion | undefined;

@@ -25,7 +25,7 @@ export function originOf({ HOST, PORT }: Pick<Config, 'HOST' | 'PORT'>): string 
   return `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
 }
 
-/** The text of `npm start` once everything runs: what a newcomer needs, in at most 20 lines; all of it with `--verbose`. */
+/** The text of `npm start` once everything runs: at most 20 lines for a newcomer, or everything with `--verbose`. */
 export function banner(facts: Facts, { isVerbose }: { isVerbose: boolean }): string {
   const { config, credentials, admin } = facts;
   const origin = originOf(config);

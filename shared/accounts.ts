@@ -65,7 +65,7 @@ export interface TokenPage {
 
 /** Body of `POST /admin/tokens`. */
 export interface TokenInput {
-  /** Name of its user, who is created without a secret when there is none; with the scope `admin` it has to be an operator. */
+  /** Name of its user, who is created without a secret if missing; the scope `admin` needs an existing operator. */
   owner: string;
   /** What it allows. */
   scopes: Scope[];

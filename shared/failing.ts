@@ -5,10 +5,10 @@ interface CallShares {
   readonly rateLimitRate: number;
 }
 
-/** With fewer calls one that fails by chance would speak for the provider. */
+/** With fewer calls, one that fails by chance would count for the provider. */
 const minCalls = 3;
 
-/** Whether a provider is failing: it failed, or limited, at least half of the calls of the last minute, of three or more. */
+/** Whether a provider is failing: of three or more calls in the last minute at least half failed or were limited. */
 export function isFailing(workers: readonly CallShares[]): boolean {
   const count = workers.reduce((sum, calls) => sum + calls.count, 0);
   const bad = workers.reduce(

@@ -156,9 +156,9 @@ interface FailureFacts {
   credentialsRefused?: boolean;
   /** Whether the provider does not know the model that it was asked for. */
   modelUnknown?: boolean;
-  /** What a call cost that failed all the same. */
+  /** The tokens of a call that failed but is billed. */
   usage?: { inputTokens: number; outputTokens: number };
-  /** Whether certainly no provider was called, so that another try cannot be paid twice; absent means that one may have been. */
+  /** True if certainly no provider was called, so a retry cannot be charged twice; absent if one may have been. */
   neverCalled?: boolean;
   /** Extra response headers that the HTTP status requires (`Allow`, `WWW-Authenticate`). */
   headers?: Record<string, string>;

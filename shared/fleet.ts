@@ -25,7 +25,7 @@ export interface FleetBreaker {
   user?: string;
   /** When the next call may be made. */
   nextProbeAt?: string;
-  /** Since when it is in this state, as far as the process that answers has heard; one that stays `half-open` has had no call since. */
+  /** Since when it has this state, as far as the answering process knows; `half-open`: no call since. */
   since?: string;
 }
 
@@ -48,7 +48,7 @@ export interface FleetError {
   since: string;
 }
 
-/** What the calls of a provider fail with that is failing. */
+/** How the calls of a failing provider fail. */
 export interface FleetFailing {
   /** Code of the last failure. */
   code: string;
@@ -108,8 +108,8 @@ export interface FleetProvider {
    */
   state: 'serving' | 'probing' | 'paused' | 'silent' | 'absent' | 'unknown';
   /**
-   * Present while workers take jobs, and at least half of the last minute's calls, of three or more over all workers but silent ones, failed
-   * or were limited. `state` stays what it is for readers that know no other.
+   * Present while workers take jobs, but of three or more calls in the last minute, over all workers but silent ones,
+   * at least half failed or were limited. `state` stays what it is for older readers.
    */
   failing?: FleetFailing;
   /** Whether its workers call the provider or the simulator; `unknown` where no worker says so. */

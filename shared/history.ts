@@ -21,7 +21,7 @@ export interface RequestAttempt {
 export interface ProviderError {
   /** The HTTP status; absent where it answered nothing. */
   status?: number | undefined;
-  /** In the words of the provider or its SDK, such as `invalid_request_error`. */
+  /** As the provider or its SDK names it, such as `invalid_request_error`. */
   type?: string | undefined;
 }
 

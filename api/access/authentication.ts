@@ -30,8 +30,9 @@ export async function expressAuthentication(
 }
 
 /**
- * Calls the listener once the credentials of a chat request are no longer valid: a request may outlive its user, its token or its
- * session by minutes. Call what is returned when the request has ended. Throws `unauthorized` if they are not valid now.
+ * Calls the listener once the credentials of a chat request are no longer valid: a request may outlive its user, its
+ * token or its session by minutes. Returns a function to call when the request has ended. Throws `unauthorized` if the
+ * credentials are not valid now.
  */
 export function onCredentialsEnd(request: Request, listener: (failure: Failure) => void): () => void {
   const authentication = request.app.locals.authentication as Authentication;

@@ -52,7 +52,7 @@ export interface Authentication {
   checkSession(key: string): Promise<Caller | undefined>;
   /** As `checkSession`, but without the database. */
   checkLoadedSession(key: string): Caller | undefined;
-  /** Calls the listener whenever what is in memory may have changed, until what is returned is called. */
+  /** Calls the listener whenever users, tokens or sessions may have changed; returns a function that ends that. */
   onLoad(listener: () => void): () => void;
   loginLimiter: LoginLimiter;
   /** For Basic until the users are loaded: credentials that fail by then may be right, and must not count later. */

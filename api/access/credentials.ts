@@ -32,7 +32,10 @@ export const sessionCookie = 'quillgate_session';
 /** 32 random bytes in base64url. */
 const sessionKey = /^[\w-]{43}$/;
 
-/** The keys of sessions of the console that a request shows: another host of the domain may have set cookies of the same name. */
+/**
+ * The keys of all console sessions in a request's cookies; another host of the domain may have set cookies of the same
+ * name.
+ */
 export function parseSessions({
   headersDistinct: { cookie = [] },
 }: Pick<Request, 'headersDistinct'>): string[] {

@@ -10,7 +10,7 @@ export interface Login {
   address: string | undefined;
   /** Absent for credentials that have none, such as access tokens. */
   name?: string | undefined;
-  /** As it was understood, so that another spelling of the same header is the same login. */
+  /** As parsed, so that another spelling of the same header is the same login. */
   secret: string;
 }
 
@@ -25,7 +25,7 @@ interface LimiterOptions {
 
 /** The longest wait, in intervals: eight seconds. */
 const maxWaitIntervals = 8;
-/** Attempts from one address that may wait for admission: with one name, and in all. They bound the guesses to 9 and 125 a second. */
+/** Attempts that may wait from one address, with one name and in all. They bound guesses to 9 and 125 a second. */
 const maxWaitingPerName = 64;
 const maxWaitingPerAddress = 1000;
 /** Accepted logins that are remembered, 150 bytes each. Forgetting one only means that it may have to wait. */
@@ -33,9 +33,9 @@ const maxAccepted = 10_000;
 const acceptedForMs = 3_600_000;
 
 /**
- * Slows down password guessing in this process: after 30 failures a minute from an address, or with a name, one attempt per second is
- * checked. It locks nobody out. Attempts beyond that wait for eight seconds, each name from an address in places of its own, so that
- * guesses at other names leave room for the right credentials of this one.
+ * Slows down password guessing in this process: after 30 failures a minute from an address, or with a name, one attempt
+ * per second is checked. No attempt waits for more than eight seconds, so right credentials are not locked out. Each
+ * name from an address has waiting places of its own, so that guesses at other names leave room for it.
  */
 export class LoginLimiter {
   readonly #maxFailures: number;
@@ -47,7 +47,7 @@ export class LoginLimiter {
   readonly #counterOf = createCounters();
   /** When the last waiting attempt will be admitted, by the counter of its address. */
   readonly #lastAdmissions = new Float64Array(counters);
-  /** Attempts that wait, by address and by address and name. */
+  /** How many attempts wait, by address and by address with name. */
   readonly #waiting = new Map<string, number>();
 
   constructor({ maxFailures = 30, windowSeconds = 60, intervalMs = 1000 }: LimiterOptions = {}) {
@@ -57,9 +57,9 @@ export class LoginLimiter {
   }
 
   /**
-   * Call before the credentials are checked. Where the address or the name has too many failures it takes one to eight seconds, so that
-   * right credentials take as long as wrong ones; throws `Failure('rate_limited')` when too many attempts wait already.
-   * Credentials that were accepted from the address within the hour pass at once.
+   * Call before the credentials are checked. If the address or the name has too many failures, it takes one to eight
+   * seconds, so that right credentials take as long as wrong ones; throws `Failure('rate_limited')` when too many
+   * attempts wait already. Credentials that were accepted from the address within the hour pass at once.
    */
   async admit(login: Login): Promise<void> {
     if (this.#accepted.has(this.#digestOf(login))) return;
@@ -110,7 +110,7 @@ export class LoginLimiter {
     else this.#waiting.set(place, left);
   }
 
-  /** That of the address comes first. */
+  /** The counter of the address, then that of the name. */
   #countersOf({ address, name }: Login): string[] {
     const ofAddress = `address ${this.#counterOf(clientOf(address))}`;
     return name === undefined ? [ofAddress] : [ofAddress, `name ${this.#counterOf(name)}`];

@@ -26,7 +26,7 @@ export const operatorsBase = '/admin';
 /** An operator may do all that the console can, below `/admin`. */
 const operatorScopes: readonly Scope[] = ['admin', 'chat', 'blogs:read', 'blogs:write'];
 
-/** What a refused request to the operators' addresses is answered with, as `WWW-Authenticate`. */
+/** The `WWW-Authenticate` of a refused request to the operators' addresses. */
 export const adminChallenge = 'Bearer realm="admin"';
 
 const operators: Accepted = {
@@ -67,10 +67,10 @@ export async function asSessionOwner(request: Request, authentication: Authentic
   return { ...owner, scopes: operatorScopes };
 }
 
-/** Sessions of one request that the database is asked for. */
+/** At most this many sessions of one request are looked up in the database. */
 const maxLookups = 8;
 
-/** The owner of the sessions that are good. Where they are of several users, another host may have set one: then nobody's. */
+/** The owner of the valid sessions; undefined if they belong to several users, since another host may have set one. */
 function oneUserOf(owners: readonly (Caller | undefined)[]): Caller | undefined {
   const [first, ...others] = owners.filter((owner) => owner !== undefined);
   return others.every(({ id }) => id === first?.id) ? first : undefined;

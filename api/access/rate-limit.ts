@@ -39,15 +39,17 @@ export async function consume(rate: RateLimiterAbstract, key: string | number): 
  */
 export const counters = 16_384;
 
-/** Gives the number of a text's counter. A salt keeps clients from choosing texts that share a counter with another's. */
+/**
+ * Gives the number of a text's counter. A salt keeps clients from choosing texts that share a counter with another's.
+ */
 export function createCounters(): (text: string) => number {
   const salt = randomUUID();
   return (text) => hash('sha256', salt + text, 'buffer').readUInt32LE() % counters;
 }
 
 /**
- * An IPv4 address, also one written as IPv6, or the first 64 bits of an IPv6 address: a subscriber owns all of them. All that is no
- * address, as an odd proxy may send it, is one client.
+ * An IPv4 address, also one written as IPv6, or the first 64 bits of an IPv6 address: one subscriber owns all addresses
+ * below them. Texts that are no address, as an odd proxy may send them, count as one client.
  */
 export function clientOf(address = ''): string {
   const version = isIP(address);

@@ -46,7 +46,7 @@ export class EventsController extends Controller {
    * about a second, an `alive` (`{"at": …}`, the time of the look that found nothing new) is: a stream that sends nothing for longer than 2.5 s hangs, and is to be opened anew. With `include=requests` each chat that ends from now on is a `request`, as in `GET /admin/requests`; when there are more than a
    * hundred since the last event, or the client has not read for so long, `missed` (`{"requests": 130}`) says that the list is to be read again.
    * With `include=samples` each new measurement is a `sample`, as in `GET /admin/samples`. It ends with an `error` (a problem) when the token or the session is good no more, and without one when the
-   * server stops; whoever comes back gets a snapshot. A user may have 20 streams at each API process.
+   * server stops; a client that comes back gets a snapshot. A user may have 20 streams at each API process.
    *
    * @summary Follow the state of the fleet
    */

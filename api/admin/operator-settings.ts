@@ -59,7 +59,7 @@ export class OperatorSettings {
     return source;
   }
 
-  /** As the live workers say; while none is known, by the environment of this process. */
+  /** What the live workers allow; while none is known, what the environment of this process allows. */
   #rulesOf(provider: ProviderId, { pools }: SettingsSource): readonly ModelRules[] {
     const heartbeats = pools.heartbeatsOf(provider) ?? [];
     if (heartbeats.length > 0) return heartbeats.map((heartbeat) => heartbeat.environment ?? heartbeat);

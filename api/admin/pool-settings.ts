@@ -75,7 +75,9 @@ export async function changePoolSettings(wanted: WantedSettings, deps: ChangeDep
 }
 
 interface ModelCheck extends Pick<ChangeDeps, 'rulesOf'> {
-  /** What was set before may stay, so that a pool can always be paused; workers ignore what they do not allow. */
+  /**
+   * Models that were set before may stay, so that a pool can always be paused; workers ignore those they do not allow.
+   */
   readonly before: PoolOverrides;
 }
 

@@ -19,7 +19,7 @@ export function failuresAsPages(blog: Blog): RequestHandler {
   };
 }
 
-/** Has an address that nothing serves answered with a page, for those who ask for one; OpenAI's clients get their own errors. */
+/** Answers an address that nothing serves with a page if `Accept` asks for HTML; OpenAI's clients get their own errors. */
 export const notFoundAsPage: RequestHandler = (request, response, next) => {
   if (readMethods.has(request.method) && prefersHtml(request) && !areFailuresSentBy(response))
     sendFailuresBy(response, sendNotFoundPage);

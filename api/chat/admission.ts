@@ -52,10 +52,11 @@ interface AdmissionOptions {
 }
 
 /**
- * The first attempt at a chat: at its provider, or at the first of its fallback that would do it within `timeoutMs`. A provider that
- * operators have paused comes after all others, and the chat waits there. Throws what `PoolRegistry.admit` throws for the provider
- * when none would, and `queue_unavailable` when it is the store that is down. Of the fallback remains what a live pool serves, and
- * can be asked for the command's parameters.
+ * The first attempt at a chat: at its provider, or at the first one of its fallback that would do it within
+ * `timeoutMs`. A provider that operators have paused is taken only if no other one is left, and the chat waits there.
+ * The attempt keeps those targets of the fallback that a live pool serves and that can be asked for the command's
+ * parameters. Throws what `PoolRegistry.admit` throws for the provider when none would do it, and `queue_unavailable`
+ * when the store is down.
  */
 export async function admit(command: ChatCommand, options: AdmissionOptions): Promise<Attempt> {
   const { pools } = options.jobClient;
@@ -85,7 +86,7 @@ export async function admit(command: ChatCommand, options: AdmissionOptions): Pr
   throw failure;
 }
 
-/** Whom to ask, in this order, each model once: to ask it again is the worker's, whose retries have a budget. */
+/** The targets to ask, in this order, each model once: retries are the worker's task, and have a budget. */
 function targetsOf(
   { provider, model, parameters = {} }: ChatCommand,
   { jobClient: { pools }, fallback = [] }: AdmissionOptions,

@@ -33,8 +33,8 @@ export interface ChatCommand {
   /** How long the request has taken so far, in milliseconds: it counts against the deadline. Absent means no time. */
   elapsedMs?: number;
   /**
-   * Aborts when the client disconnects, or with a `Failure` when its credentials end: that cancels the job, wherever it is, unless the
-   * chat is stored.
+   * Aborts when the client disconnects, or with a `Failure` when its credentials end. That cancels the job, wherever it
+   * is, unless the chat is stored.
    */
   signal: AbortSignal;
   /** The request's, of which the chat is a part; absent when it is not traced. */
@@ -73,7 +73,7 @@ export type StoredChatCommand = ChatCommand & { readonly storeOptions: StoreOpti
 export const isStored = (command: ChatCommand): command is StoredChatCommand =>
   command.storeOptions !== undefined;
 
-/** Throws when the signal has aborted: `unauthorized` once the request's credentials have ended, else `timeout`, for no reader is left. */
+/** Throws when the signal has aborted: `unauthorized` if the request's credentials have ended, otherwise `timeout`. */
 export function throwIfLeft({ signal, provider }: Pick<ChatCommand, 'signal' | 'provider'>): void {
   if (signal.reason instanceof Failure) throw signal.reason;
   if (signal.aborted) throw new Failure('timeout', { provider });

@@ -45,7 +45,7 @@ interface EndingDeps {
   underWay: Map<string, ChatEnding>;
 }
 
-/** How a chat ended, as far as it is known, and when. */
+/** How a chat ended, as far as this process knows, and when. */
 interface End {
   readonly outcome?: Outcome | undefined;
   readonly endedMs?: number;
@@ -109,7 +109,7 @@ export class ChatEnding {
     }
   }
 
-  /** The job is being cut because its request fails: what it ends with has the worker's times. */
+  /** The job is being cut because its request fails: its outcome has the worker's times. */
   awaitCut(outcome: Promise<Outcome | 'joined' | undefined>): void {
     this.#cut = outcome.catch(() => undefined);
   }

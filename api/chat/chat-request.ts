@@ -159,8 +159,8 @@ export function readOptions(
 }
 
 /**
- * Aborts when the request may no longer be answered: with `unauthorized` once its credentials are no longer valid, and when the
- * connection closes before the response was written. Throws as `onCredentialsEnd`.
+ * Aborts when the request may no longer be answered: with `unauthorized` once its credentials are no longer valid, and
+ * when the connection closes before the response was written. Throws as `onCredentialsEnd` does.
  */
 export function attachedSignal(request: HttpRequest): AbortSignal {
   const response = request.res as HttpResponse;

@@ -52,7 +52,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       // Its model is the only thing that a worker finds wrong with a request, usually after the heartbeats did.
       if (code === 'invalid_request') return modelNotAllowed(provider);
       const model = outcome.failingModel ?? outcome.attempts?.[0]?.model;
-      // Only the breaker of a model says when it will be tried again.
+      // Only failures of a model's breaker carry the time of the next try.
       const isFailing = code === 'provider_unavailable' && retryAfterMs !== undefined;
       return new Failure(code, {
         ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
@@ -65,7 +65,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
   }
 }
 
-/** Whether the provider knows no such model: nothing else of the address that it was asked at comes from the caller. */
+/** Whether the provider does not know the model: no other part of the address of a call comes from the caller. */
 const refusesModel = ({ code, providerError }: Extract<Outcome, { kind: 'failed' }>): boolean =>
   code === 'provider_rejected' &&
   (providerError?.status === 404 || providerError?.type === 'not_found_error');

@@ -29,7 +29,7 @@ type Client = Pick<
 >;
 
 interface ChatServiceDeps extends TimeLimits {
-  /** Undefined until the queue's store was reached. */
+  /** Undefined until the queue's store has been reached. */
   jobClient: () => Client | undefined;
   pendingReplies: PendingReplies;
   storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'>;

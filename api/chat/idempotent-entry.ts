@@ -51,9 +51,9 @@ export class IdempotentEntry {
   }
 
   /**
-   * A new chat, once it was admitted, or the one that the command's key stands for. Throws `idempotency_key_reused` when that
-   * one is of another request, what `admit` throws, `rate_limited` when there is no room for another answer, and `timeout` when the
-   * deadline passes first.
+   * A new chat, once it was admitted, or the one that the command's key stands for. Throws `idempotency_key_reused`
+   * when that one is of another request, what `admit` throws, `rate_limited` when there is no room for another answer,
+   * and `timeout` when the deadline passes first.
    */
   open(command: StoredChatCommand, admission: Admission): Promise<ResolvedChat> {
     const { provider, storeOptions } = command;
@@ -119,7 +119,7 @@ export class IdempotentEntry {
     const times = { createdAt: now(), deadline, keptUntil: deadline + resultTtlMs };
     const chat = describe(command, current, times);
     const release = this.#reserveAnswer(command, times.keptUntil);
-    // A record whose add was not answered may be there nevertheless: it ends by itself.
+    // If the add of the record was not answered, the record may exist nevertheless; it expires by itself.
     await records.writeChat(chat).catch((error: unknown) => {
       release();
       throw error;

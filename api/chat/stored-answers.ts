@@ -4,18 +4,18 @@ import { Failure } from '../../shared/failures.js';
 interface Answer {
   /** Id of the chat's owner. */
   user: string;
-  /** The longest that the answer may become. */
+  /** Of the longest answer possible. */
   bytes: number;
   /** When its record ends, in milliseconds since the epoch. */
   keptUntil: number;
 }
 
-/** For one user, and for all, at each API process: what Redis holds beside the queue is bounded. */
+/** For one user and in all, at each API process: this bounds what Redis holds beside the queue. */
 const maxBytesPerUser = 67_108_864;
 const maxBytesInAll = 536_870_912;
 /** A record takes about this much without its answer. */
 const minBytes = 1024;
-/** Records that end within this time count as one, and until its end. */
+/** Records that end within the same slice of this length are released together, at its end. */
 const sliceMs = 10_000;
 
 /** Reserves room for the answers of stored chats until their records end. */
@@ -31,7 +31,7 @@ export class StoredAnswers {
     this.#now = now;
   }
 
-  /** Reserves room; call the result for a chat that is not stored after all. Throws `rate_limited` when there is none. */
+  /** Reserves room, or throws `rate_limited`. Call the returned function if the chat is not stored after all. */
   reserve({ user, bytes: asked, keptUntil }: Answer): () => void {
     this.#releaseEnded();
     const bytes = Math.max(asked, minBytes);

@@ -18,7 +18,7 @@ interface UserLimitOptions {
   maxPerWindow?: number | undefined;
   /** How long a window lasts, in seconds; it begins with a request. */
   windowSeconds?: number;
-  /** Has counted the bytes of each request since they arrived. */
+  /** Counts the bytes of each request from their arrival. */
   bytesInFlight?: Pick<BytesInFlight, 'countUntil'>;
 }
 
@@ -49,7 +49,7 @@ export class UserLimits {
     });
   }
 
-  /** The same for what is in flight but is no request of its own: reading a stream again does not count towards the rate. */
+  /** As `run`, for reading a stream again: it counts as in flight, but not towards the rate. */
   async runUncounted<T>({ user }: Pick<UserLoad, 'user'>, work: () => Promise<T>): Promise<T> {
     const maxInFlight = this.#options.maxInFlight?.() ?? Number.POSITIVE_INFINITY;
     if (this.#inFlightOf(user) >= maxInFlight) throw new Failure('rate_limited', { retryAfterMs });

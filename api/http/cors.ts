@@ -53,7 +53,7 @@ const exposedHeaders = [
 /** How long a browser may remember what a preflight said, in seconds; browsers take two hours at most. */
 const maxAge = 7200;
 
-/** No browser adds credentials by itself to what any of these allows. */
+/** Browsers add no credentials by themselves to the requests that these allow. */
 const common = { exposedHeaders, maxAge };
 
 /**
@@ -69,8 +69,8 @@ export function allowOrigins(
 }
 
 /**
- * As `allowOrigins`, for the blog. Where reading is public, pages of all other origins may read as well, but send no token: what
- * everybody may read is no secret from them.
+ * As `allowOrigins`, for the blog. Where reading is public, pages of all other origins may read as well, without a
+ * token.
  */
 export function allowReaders(
   origins: readonly string[],

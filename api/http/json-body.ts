@@ -10,7 +10,7 @@ type BodyReader = (request: Request, response: Response, next: NextFunction) => 
 export interface HeldBytes {
   /** Counts more bytes. Throws `rate_limited` when the user holds too many, `overloaded` when all users do. */
   add(bytes: number): void;
-  /** Counts none of them any more; further calls do nothing. */
+  /** Counts them no longer; further calls do nothing. */
   release(): void;
 }
 
@@ -27,17 +27,18 @@ export interface BodyLimits {
 }
 
 /**
- * Reads a JSON body into `request.body`. Its bytes count as held until the response has ended. Throws `unsupported_media_type` unless it
- * is application/json in UTF-8, or for PATCH application/merge-patch+json (RFC 7396); `payload_too_large`; what `holdBytes` throws;
- * `invalid_json` when it is malformed (RFC 8259; a byte order mark, too); `invalid_request` when it nests too deeply, has too many
- * values, or contains text that is not well-formed Unicode.
+ * Reads a JSON body into `request.body`. Its bytes count as held until the response has ended. Throws
+ * `unsupported_media_type` unless it is application/json in UTF-8, or for PATCH application/merge-patch+json (RFC
+ * 7396); `payload_too_large`; what `holdBytes` throws; `invalid_json` when it is malformed (RFC 8259; a byte order
+ * mark, too); `invalid_request` when it nests too deeply, has too many values, or contains text that is not well-formed
+ * Unicode.
  */
 export function jsonBody({ maxBytes, holdBytes, ...treeLimits }: BodyLimits): BodyReader {
   const largeBodies = new TurnQueue(1);
   return async (request, response, next) => {
     checkMediaType(request);
     if (Number(request.headers['content-length']) > maxBytes) throw new Failure('payload_too_large');
-    // A client that has left meanwhile: its response closes no more.
+    // If the client has left meanwhile, the response has closed before.
     if (response.destroyed) throw new Failure('invalid_json');
     const held = holdBytes?.(request);
     if (held) response.once('close', held.release);
@@ -61,7 +62,7 @@ const largeBytes = 65_536;
 export const readChatBody: BodyReader = (request, response, next) =>
   (request.app.locals.jsonBody as BodyReader)(request, response, next);
 
-/** As `readChatBody`, for other operations: where an overloaded server answers a chat with 500, it answers these with 503. */
+/** As `readChatBody`, for other operations: an overloaded server answers them with 503 instead of 500. */
 export const readJsonBody: BodyReader = (request, response, next) =>
   readChatBody(request, response, next).catch(asServiceUnavailable);
 

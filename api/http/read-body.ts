@@ -12,9 +12,10 @@ const decoders = new Map<string, () => Transform>([
 ]);
 
 /**
- * Reads the body of a request and decodes its Content-Encoding. `onBytes` gets the number of decoded bytes as they arrive, and may throw
- * to refuse the rest: nothing of the body is then kept, and the request is left to be drained. Throws what `onBytes` throws,
- * `unsupported_media_type` for an unknown encoding, and `invalid_json` for a body that cannot be decoded or breaks off.
+ * Reads the body of a request and decodes its Content-Encoding. `onBytes` gets the number of decoded bytes as they
+ * arrive, and may throw to refuse the rest: then nothing of the body is kept, and the request is left to be drained.
+ * Throws what `onBytes` throws, `unsupported_media_type` for an unknown encoding, and `invalid_json` for a body that
+ * cannot be decoded or breaks off.
  */
 export function readBody(request: Request, onBytes: (bytes: number) => void): Promise<Buffer> {
   const decoder = decoderOf(request);
@@ -68,7 +69,7 @@ function decoderOf({
 }
 
 /**
- * Joins chunks as they come, at twice the bytes at most. A list of chunks would cost a client's one-byte chunks hundreds of bytes each.
+ * Joins chunks in at most twice their bytes. In a list each one-byte chunk of a client would take hundreds of bytes.
  */
 class GrowingBuffer {
   #bytes: Buffer = Buffer.alloc(0);

@@ -3,9 +3,10 @@ import type { TraceSpan, Tracing } from '../../shared/runtime/tracing.js';
 import { elapsedMsOf, failureCodeOf, requestIdOf } from './problem.js';
 
 /**
- * Traces each request, from its headers to the end of its response, as OpenTelemetry's conventions for HTTP have it, but for the address, which
- * may have text of the caller's: of that only the route's pattern is recorded. The request must have its id. Its `traceparent` counts only
- * with valid credentials, so the span is started when it is first asked for, which is after they were checked.
+ * Traces each request, from its headers to the end of its response, as OpenTelemetry's conventions for HTTP have it,
+ * but for the address, which may have text of the caller's: of that only the route's pattern is recorded. The request
+ * must have its id. Its `traceparent` counts only with valid credentials, so the span is started when it is first asked
+ * for, which is after they were checked.
  */
 export function traceRequests(tracing: Tracing): RequestHandler {
   return (request, response, next) => {
@@ -32,7 +33,7 @@ export function traceOf({ locals }: Response): TraceSpan | undefined {
   return locals.trace;
 }
 
-/** A stranger must not decide what is recorded. */
+/** Clients without valid credentials must not decide what is recorded. */
 const parentOf = (request: Request & { user?: unknown }): string | undefined =>
   request.user === undefined ? undefined : request.get('traceparent');
 

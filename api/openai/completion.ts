@@ -57,7 +57,7 @@ export const headOf = <T extends string>(object: T, { id, created, model, isFlex
   ...(isFlex && { service_tier: 'flex' as const }),
 });
 
-/** The whole reply; the model of the head is that of the request. */
+/** The whole reply; `head.model` is the model of the request. */
 export function toChatCompletion(head: CompletionHead, completion: Completion): ChatCompletion {
   const { text } = completion;
   const usage = usageOf(completion);
@@ -75,7 +75,9 @@ export function toChatCompletion(head: CompletionHead, completion: Completion): 
   };
 }
 
-/** The name that this server takes of a fallback's model; undefined without one, and where its worker has not said which it is. */
+/**
+ * This server's name of the fallback's model; undefined without a fallback, or if its worker does not name the model.
+ */
 export const nameOf = (writer: Target | undefined): string | undefined =>
   writer?.model === undefined ? undefined : `${writer.provider}/${writer.model}`;
 

@@ -18,9 +18,9 @@ interface UnknownField {
 type Asked = Pick<ChatCommand, 'provider' | 'parameters' | 'fallback'>;
 
 /**
- * Returns what names in `X-Ignored-Fields` the fields that an answer of a provider ignores: those that this server does not know, and hints
- * that the provider does not take. With `Prefer: handling=strict` it refuses both, and hints that a fallback would be asked without. The
- * body has been parsed.
+ * Returns a function that names in `X-Ignored-Fields` what a provider's answer ignores: fields that this server does
+ * not know, and hints that the provider does not take. With `Prefer: handling=strict` it throws for both, and for hints
+ * that a fallback would be asked without. The body has been parsed.
  */
 export function markIgnoredFields(request: HttpRequest, asked: Asked): (writer: ProviderId) => void {
   const response = request.res as HttpResponse;
@@ -49,7 +49,7 @@ function refuse(unknown: readonly UnknownField[], { provider, parameters, fallba
     0,
     maxErrorsListed,
   );
-  // Without the names that the caller has chosen.
+  // The message must not repeat names that the caller has chosen.
   const summary = unknown.length > 0 && { detail: 'The request has a field that this server does not know.' };
   if (errors.length > 0) throw new Failure('invalid_request', { ...summary, errors });
 }

@@ -43,7 +43,7 @@ const errorKinds: Partial<Record<FailureCode, ErrorKind>> = {
   // Its breaker is open on every worker, or there is none: a second is not enough.
   provider_unavailable: { status: 503, shouldRetry: false },
   provider_error: { status: 502 },
-  // The call that timed out may be paid, and three of them cost three times as much.
+  // A call that timed out may be charged, and each retry of the client would be charged again.
   provider_timeout: { status: 504, shouldRetry: false },
   timeout: { status: 504, shouldRetry: false },
   internal: { status: 500 },
@@ -106,7 +106,7 @@ function statusOf(failure: Failure): number {
   return failure.facts.status ?? errorKinds[failure.code]?.status ?? failure.status;
 }
 
-/** The model comes from the body here, whatever the chat service and the provider say of it. */
+/** Here the model comes from the body, so errors about it point there. */
 function inOpenAiTerms(failure: Failure): Failure {
   const { code, facts } = failure;
   if (facts.modelUnknown)

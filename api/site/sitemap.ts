@@ -16,9 +16,9 @@ interface SitemapDeps {
 }
 
 /**
- * The sitemap of the published posts (https://www.sitemaps.org/protocol.html): an index, and parts that are numbered from 1, oldest posts
- * first. Requests for the same document at the same time share one look at the posts; each later one looks again, because a post that was
- * withdrawn must not be listed any more.
+ * The sitemap of the published posts (https://www.sitemaps.org/protocol.html): an index, and parts numbered from 1,
+ * oldest posts first. Simultaneous requests for the same document share one query; each later request queries again,
+ * because a post that was withdrawn must not be listed any longer.
  */
 export class Sitemap {
   readonly #posts: PostMap;

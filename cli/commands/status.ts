@@ -26,9 +26,9 @@ interface DatabaseStatus {
 const listenMs = 2500;
 
 /**
- * `quillgate status`: one look at the database, the queue's store and every worker, without an API process. The exit code is 0 when
- * every configured provider has a worker that takes jobs, else 1. Throws `StartupError` for bad options, and where nothing runs: without a
- * configured store, and when the database of `npm start` does not answer.
+ * `quillgate status`: one look at the database, the queue's store and every worker, without an API process. The exit
+ * code is 0 when every configured provider has a worker that takes jobs, else 1. Throws `StartupError` for bad options,
+ * and where nothing runs: without a configured store, and when the database of `npm start` does not answer.
  */
 export async function printStatus(environment: Environment, options: StatusOptions): Promise<void> {
   const config = parseConfig(environment, 'command');

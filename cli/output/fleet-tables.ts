@@ -1,7 +1,7 @@
 import type { Fleet, FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet.js';
 import { printable, renderTable } from './table.js';
 
-/** The providers, those that are failing first, then their workers, as tables; `now` is the time in milliseconds since the epoch. */
+/** Tables of the providers, failing ones first, and of their workers; `now` is in milliseconds since the epoch. */
 export function renderFleet(fleet: Fleet, now: number): string {
   const isFailing = ({ failing }: FleetProvider) => Number(failing !== undefined);
   const providers = fleet.providers.toSorted((a, b) => isFailing(b) - isFailing(a));
@@ -32,7 +32,7 @@ export function fleetLines({ queue, providers }: Fleet, now: number): ReadonlyMa
   return new Map([...lines].map(([key, line]) => [key, printable(line)]));
 }
 
-/** Workers that take jobs may have all their calls fail. */
+/** Workers may take jobs although all their calls fail. */
 const describeState = ({ state, failing }: Pick<FleetProvider, 'state' | 'failing'>): string =>
   failing ? `failing (${failing.code})` : state;
 

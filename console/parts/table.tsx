@@ -10,7 +10,7 @@ interface TableProps {
   children: ComponentChildren;
 }
 
-/** A table that scrolls by itself. On a phone each row becomes a list of its cells, beside the titles that this gives them. */
+/** A table that scrolls by itself. On a phone each row becomes a list of its cells with the titles of their columns. */
 export function Table({ label, titles, children }: TableProps) {
   const body = useRef<HTMLTableSectionElement>(null);
   const columns = titles.map((title) => (typeof title === 'string' ? ([title, ''] as const) : title));

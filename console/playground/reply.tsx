@@ -31,12 +31,12 @@ export function Reply({ progress }: { progress: ChatProgress }) {
   );
 }
 
-/** What the providers answered with; callers are not told. */
+/** The providers' own errors, which callers do not see. */
 function FailureReason({ id }: { id: string | undefined }) {
   const [attempts, setAttempts] = useState<readonly RequestAttempt[]>([]);
   useEffect(() => {
     if (id === undefined) return;
-    // Without it the code alone has to do.
+    // Without it only the code is shown.
     call<RecentRequests>(`/admin/requests?id=${encodeURIComponent(id)}`).then(
       ({ body }) => setAttempts(body.requests[0]?.attempts ?? []),
       () => undefined,

@@ -12,11 +12,11 @@ export interface OpenBreaker {
   readonly workers: number;
   /** The earliest of theirs. */
   readonly nextProbeAt: string | undefined;
-  /** Of one that waits for a call: since when, at the worker where it has been longest. */
+  /** For one that waits for a call: since when, at the worker that has waited longest. */
   readonly idleSince: string | undefined;
 }
 
-/** Breakers and cooldowns of live workers, one for each model and state; the account's first, those that wait for a call last. */
+/** Breakers and cooldowns of live workers by model and state; the account's first, those that wait for a call last. */
 export function openBreakersOf(workers: readonly FleetWorker[]): OpenBreaker[] {
   const all = workers.flatMap(({ state, breakers }) => (state === 'silent' ? [] : breakers));
   const groups = new Map<string, FleetBreaker[]>();

@@ -6,7 +6,7 @@ export interface RequestTarget {
   readonly model?: string | undefined;
 }
 
-/** Who was asked, and who answered where that was the fallback. */
+/** The target that was asked and, if a fallback answered, the one that answered. */
 export function targetsOf({ provider, model, code, attempts }: RecentRequest): {
   asked: RequestTarget;
   answered?: RequestTarget;

@@ -68,7 +68,7 @@ export interface UserStore {
    * is no such user.
    */
   resetSecret(name: string, secretHash: Buffer): Promise<string | undefined>;
-  /** Ids of those who were removed within this time before now, in milliseconds: the last thousand, in their order. */
+  /** Ids of the users removed in the last `ms` milliseconds, in order of removal, the last thousand at most. */
   removedWithin(ms: number): Promise<string[]>;
   /** By name, from the first one after a name, or those of these names; all, unless there is a limit. */
   list(part?: ListPart): Promise<UserInfo[]>;
@@ -107,7 +107,7 @@ export function createUserStore(database: Runs, actor = unknownActor): UserStore
   };
 }
 
-/** By the audit, which has every removal, whichever program has made it. */
+/** From the audit, which has every removal, by the API or the command line. */
 async function removedWithin(database: Runs, ms: number): Promise<string[]> {
   const since = sql`${audit.at} > now() - ${ms} * interval '1 millisecond'`;
   const removed = and(eq(audit.action, 'users.remove'), since);

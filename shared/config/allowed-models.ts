@@ -9,7 +9,7 @@ export interface ModelRules {
   defaultModel?: string | undefined;
   /** Names, in which `*` stands for any characters; without it, any plain name is allowed. */
   models?: readonly string[] | undefined;
-  /** What the environment allows, where operators have set other models: they can narrow it, and not widen it. */
+  /** What the environment allows, if operators have set other models: they can narrow it, but not widen it. */
   environment?: Omit<ModelRules, 'environment'> | undefined;
 }
 
@@ -21,8 +21,8 @@ export function isModelAllowed(model: string, { defaultModel, models, environmen
 }
 
 /**
- * Whether operators may set this name, or pattern of names. A pattern has to stand for names of the environment's own list: of a pattern there
- * only `*` matches `*`. Without a list the plain names among those that it stands for are meant.
+ * Whether operators may set this name, or pattern of names. A pattern must match only names that the environment's list
+ * allows: a `*` in it is matched only by a `*` in the list. Without a list a pattern stands for plain names only.
  */
 export function isSettable(pattern: string, environment: Omit<ModelRules, 'environment'>): boolean {
   return isModelAllowed(environment.models ? pattern : pattern.replaceAll('*', 'x'), environment);

@@ -17,7 +17,7 @@ export interface PoolSettings {
   model: string | undefined;
   /** What callers may name besides, as in `isModelAllowed`. */
   models?: readonly string[];
-  /** Both as in the environment, where operators have set others; as in `isModelAllowed`. */
+  /** Both as in the environment, if operators have set others; see `isModelAllowed`. */
   environment?: ModelRules['environment'];
   maxOutputTokens: number;
   /** Pause between the opening of a breaker and its probe, in milliseconds. */

@@ -15,7 +15,7 @@ const target = z.object({ provider, model: z.string().optional() });
 /** Tokens as the provider counted them; absent where it did not. */
 export const usage = z.object({ inputTokens: z.number(), outputTokens: z.number() }).optional();
 
-/** What a provider's error says beside its text, which may quote the prompt: its HTTP status and its type. Absent from the release before. */
+/** HTTP status and type of a provider's error, without its text, which may quote the prompt. Absent before 0.4. */
 export const providerErrorSchema = z
   .object({
     status: z.int().optional(),
@@ -76,7 +76,9 @@ const mendable: ReadonlySet<string> = new Set([
   'provider_unavailable',
 ]);
 
-/** Whether another provider may do what this one has failed to; another model may
- * take a longer conversation; not what was blocked, nor what else is wrong with the request. */
+/**
+ * Whether another provider may do what this one has failed to do. Another model may take a longer conversation. False
+ * for blocked content, and for anything else that is wrong with the request.
+ */
 export const isMendable = ({ code, credentialsRefused = false }: EndedAttempt): boolean =>
   mendable.has(code) || credentialsRefused;

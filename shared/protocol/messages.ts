@@ -84,7 +84,7 @@ export type ResultMessage = z.output<typeof resultMessageSchema>;
 export const cancelSchema = z.object({
   v: version,
   jobIds: z.array(z.string()),
-  /** Ids of users who were removed: their chats end, those that are still queued too. Ignored by 0.3. */
+  /** Ids of removed users: all their chats end, also those that are still queued. Ignored by 0.3. */
   users: z.array(z.string()).optional(),
 });
 
@@ -119,7 +119,7 @@ const modelBreakerSchema = z.object({
    * before.
    */
   reason: shortText.optional(),
-  /** Id of the user whose calls alone it refuses; absent where it refuses everyone's. The release before takes it for everyone's. */
+  /** Id of the only user whose calls it refuses; absent if it refuses all calls. 0.3 reads it as refusing all. */
   user: shortText.optional(),
 });
 
@@ -189,7 +189,7 @@ export const poolHeartbeatSchema = z.object({
   /** Both by level of fair share, from 0 up to the last that is not empty; absent when only the first level has any. */
   waitingByLevel: z.array(z.number()).optional(),
   waitingAsyncByLevel: z.array(z.number()).optional(),
-  /** Until the operators' rate lets another job begin, in milliseconds; absent when one may, and from the release before. */
+  /** Time until the operators' rate lets another job begin, in milliseconds; absent if one may, and before 0.4. */
   rateLeftMs: z.number().optional(),
   /** Moving mean of the time one job takes here, in milliseconds; 0 before the first was answered. */
   meanJobMs: z.number(),
@@ -201,7 +201,7 @@ export const poolHeartbeatSchema = z.object({
   defaultModel: z.string().optional(),
   /** What callers may name besides, as in `isModelAllowed`; absent where any plain name is allowed. */
   models: z.array(z.string()).optional(),
-  /** Both as the worker's environment has them, where operators have set others; absent from the release before. */
+  /** Both as in the worker's environment, if operators have set others; absent before 0.4. */
   environment: z
     .object({ defaultModel: z.string().optional(), models: z.array(z.string()).optional() })
     .optional(),
@@ -233,8 +233,8 @@ const pools = z
   .transform((all) => all.flatMap((pool) => poolHeartbeatSchema.safeParse(pool).data ?? []));
 
 /**
- * Published on `processes` by workers of 0.5, instead of their pools' own heartbeats: those of all pools of a process, each as on
- * `pool.<provider>.<worker>`. This release reads it, and does not write it yet.
+ * Published on `processes` by workers of 0.5 in place of the heartbeats of single pools: the heartbeats of all pools of
+ * a process, each as on `pool.<provider>.<worker>`. This release reads it and does not write it yet.
  */
 export const processHeartbeatSchema = z.object({ v: version, worker: shortText, pools });
 
@@ -256,6 +256,6 @@ export const topics = {
   allSettings: 'settings.*',
   pool: (id: (typeof providerIds)[number], worker: string): string => `pool.${id}.${worker}`,
   allPools: 'pool.>',
-  /** Of all workers, so that it can go by Redis' publish and subscribe, which has no patterns here. */
+  /** One topic for all workers, so that it can go by Redis' publish and subscribe, which is used without patterns. */
   processes: 'processes',
 } as const;

@@ -56,13 +56,13 @@ const hints: ReadonlySet<ParameterName> = new Set([
   ...(['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty'] as const),
 ]);
 
-/** The first parameter but for hints that the provider's models cannot be asked for, or not with this value; undefined without one. */
+/** The first parameter, hints aside, that the provider does not take, or not with this value; undefined without one. */
 export const findUnsupportedParameter = (
   provider: ProviderId,
   parameters: ModelParameters,
 ): ParameterName | undefined => untaken(provider, parameters).find((name) => !hints.has(name));
 
-/** The hints that the provider's models cannot be asked for, or not with this value. */
+/** The hints that the provider does not take, or not with this value. */
 export const ignoredHints = (provider: ProviderId, parameters: ModelParameters): ParameterName[] =>
   untaken(provider, parameters).filter((name) => hints.has(name));
 

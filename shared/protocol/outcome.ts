@@ -9,7 +9,7 @@ const completion = {
   text: z.string(),
   /** The model that answered, in the provider's words. */
   model: z.string(),
-  /** The name that it was asked by, default models included; absent where the request names it, and from the release before. */
+  /** The model that the provider was asked for, defaults included; absent without a fallback, and before 0.4. */
   askedModel: z.string().optional(),
   usage,
   /** The call whose text it is, as in its deltas; absent when nobody has read it as it was written. */
@@ -53,9 +53,9 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     /** Whether the provider refused our own credentials; absent means not, and from the release before. */
     credentialsRefused: z.boolean().optional(),
     providerError: providerErrorSchema,
-    /** The model whose breaker refused the job; absent of other failures, and from the release before. */
+    /** The model whose breaker refused the job; absent for other failures, and before 0.4. */
     failingModel: z.string().optional(),
-    /** Of a reply without text, which fails and is billed; absent from the release before. */
+    /** Of a reply without text, which fails and is billed; absent before 0.4. */
     usage,
     ...timings,
   }),
@@ -67,7 +67,7 @@ export type Outcome = z.output<typeof outcomeSchema>;
 export const nextOf = (outcome: Outcome): Attempt | undefined =>
   outcome.kind === 'failed' ? outcome.next : undefined;
 
-/** Who has written a reply, if that is not whom the request names. */
+/** The provider and model that wrote a reply, if the request names others. */
 export function writerOf({
   attempts,
   model,

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { jsonText } from './json-text.js';
 import { version, writtenVersion } from './version.js';
 
-/** The users who were removed while jobs of theirs may still be queued: a record in the queue's store. */
+/** The users who were removed lately, whose jobs may still be queued: a record in the queue's store. */
 const removedUsersSchema = z.object({ v: version, users: z.array(z.string()) });
 
-/** Where it is recorded. */
+/** The key of the record. */
 export const removedUsersKey = 'users.removed';
 
-/** Ids that are recorded at most; workers remember those that they have read before. */
+/** At most this many ids are recorded; workers remember those that they have read before. */
 const maxRecorded = 1000;
 
 /** The record as text, with the ids that came last; `decodeRemovedUsers` reads it back. */

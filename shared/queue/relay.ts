@@ -10,7 +10,7 @@ import type { QueueStore } from './queue-store.js';
  * of it (`docs/decisions/0032-replies-by-publish-subscribe.md`).
  */
 export interface Relay {
-  /** This process among those of `nodes`; the same for as long as it runs. */
+  /** The id of this process in `nodes`; it stays the same while the process runs. */
   readonly nodeId: string;
   /** Resolves once the message is on its way to the current subscribers; rejects when the store is down. */
   publish(topic: string, message: object): Promise<void>;
@@ -23,7 +23,7 @@ export interface Relay {
   send(topic: string, message: object): Promise<void>;
   /** As `subscribe`, to what is sent by either way. One message may overtake another only while its way changes. */
   receive<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
-  /** The processes on the relay; one that has died may be listed for some time. Rejects when the store is down, or waits for it. */
+  /** The processes on the relay; a dead one may be listed for a while. Waits for a store that is down, or rejects. */
   nodes(): Promise<RelayNode[]>;
   close(): Promise<void>;
 }
@@ -31,7 +31,7 @@ export interface Relay {
 /** A process on the relay. */
 export interface RelayNode {
   readonly id: string;
-  /** When it last reported, by the store's clock, in milliseconds: every two seconds. Undefined once its lease has expired. */
+  /** When it last reported, by the store's clock in ms; it does every two seconds. Undefined once its lease expired. */
   readonly lastHeartbeat?: number | undefined;
 }
 

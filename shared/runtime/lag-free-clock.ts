@@ -1,4 +1,4 @@
-/** How often the clock looks at the time, and how much of it counts at most between two looks, both in milliseconds. */
+/** How often the clock looks at the time, and the most that counts between two looks, in milliseconds. */
 const everyMs = 100;
 const maxStepMs = 250;
 
@@ -11,7 +11,7 @@ export class LagFreeClock {
   #passedMs = 0;
   #lookedAt = performance.now();
 
-  /** Milliseconds since the clock was made, but for those by which the event loop was late. */
+  /** Milliseconds since the clock was made, without those by which the event loop was late. */
   readonly now = (): number => this.#passedMs + Math.min(performance.now() - this.#lookedAt, maxStepMs);
 
   close(): void {

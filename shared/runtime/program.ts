@@ -9,9 +9,9 @@ export class StartupError extends Error {
 }
 
 /**
- * Runs one of our programs. When it cannot start, the reason goes to stderr and the exit code is 1: configuration problems with
- * their variables, other errors without their messages, because libraries put addresses and passwords into those. Variables that
- * look misspelt are named on stderr first.
+ * Runs one of our programs. When it cannot start, the reason goes to stderr and the exit code is 1: configuration
+ * problems with their variables, other errors without their messages, because libraries put addresses and passwords
+ * into those. Variables that look misspelt are named on stderr first.
  */
 export async function runProgram(program: (environment: Environment) => Promise<void> | void): Promise<void> {
   if (process.pid === 1)

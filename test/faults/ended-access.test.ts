@@ -73,7 +73,10 @@ interface Call {
   isStored?: boolean;
 }
 
-/** Opens a stream and queues chats behind it, ends the access, and gives how long what is attached took to end, in milliseconds. */
+/**
+ * Opens a stream and queues chats behind it, ends the access, and gives how long what is attached took to end, in
+ * milliseconds.
+ */
 async function endAccess(books: Books, start: Start) {
   const variables = {
     ...{ OPENAI_CONCURRENCY: '1', CHAT_TIMEOUT_MS: '30000' },

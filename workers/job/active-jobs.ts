@@ -1,6 +1,6 @@
 import type { Cancel } from '../../shared/protocol/messages.js';
 
-/** Why a job is aborted whose caller no longer waits for it, or may no longer have it done. */
+/** The reason for aborting a job whose caller no longer waits for it, or may no longer have it done. */
 export class Cancelled extends Error {
   override readonly name = 'Cancelled';
 }
@@ -16,7 +16,7 @@ interface ActiveJobsOptions {
   now?: () => number;
 }
 
-/** A job that runs, and who wants it. */
+/** A running job, with its user and the process that waits for it. */
 export interface RunningJob {
   readonly jobId: string;
   /** The chat that it is an attempt at. */
@@ -29,12 +29,13 @@ export interface RunningJob {
   readonly addedAt?: number | undefined;
 }
 
-/** Cancelled chats, and removed users, that are remembered at most: a megabyte or two. */
+/** At most this many cancelled chats, and removed users, are remembered: a megabyte or two. */
 const maxRemembered = 10_000;
 
 /**
- * The jobs that run in this process, each with a signal of its own. Cancelled chats are remembered for a minute: a job of one may still
- * be on its way here from the queue when its cancel arrives, or be taken over from a worker that died. Removed users stay removed.
+ * The jobs that run in this process, each with a signal of its own. Cancelled chats are remembered for a minute: a job
+ * of one may still be on its way from the queue when its cancel arrives, or may be taken over from a worker that died.
+ * Removed users are not forgotten after a minute.
  */
 export class ActiveJobs {
   readonly #rememberedMs: number;
@@ -106,8 +107,8 @@ export class ActiveJobs {
   }
 
   /**
-   * Aborts the jobs for which only these API processes wait, where they run and where they start from now on, unless they were added
-   * after the process was found to be gone: then it has come back.
+   * Aborts the jobs that only these API processes wait for, whether they run or start later. Jobs that a process added
+   * after it was found to be gone go on: it has come back.
    */
   cancelApis(gone: ReadonlyMap<string, number>): void {
     this.#goneApis = gone;

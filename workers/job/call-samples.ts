@@ -6,7 +6,7 @@ import type { UserBreaker } from './user-breaker.js';
 /** What a call shows of the health of what it called; `down` means that nothing is answered, as the calls before it show as well. */
 export type Sample = 'good' | 'bad' | 'down';
 
-/** Who makes a call. */
+/** The user who makes a call. */
 export interface Caller {
   /** Id of the user who asks; absent in jobs of the release before. */
   readonly user?: string | undefined;
@@ -31,16 +31,16 @@ const minTimesUsual = 3;
 const minCallMs = 900;
 /** This many bad samples without a good one between them are enough, whatever came before. */
 const maxBadInRow = 10;
-/** This many calls without an answer in between are enough, where each of them shows little. */
+/** This many calls that each show little are enough, if no call was answered in between. */
 const maxUnansweredInRow = 10;
 /** The usual time follows the last few dozen calls. */
 const weight = 1 / 20;
 
 /**
- * Samples the calls of one model. Retryable errors are bad, and so are calls that got no answer in time from the provider,
- * or from which the callers of several users turned away after an unusually long time: callers often wait less than the
- * call's own time-out. Those of one user alone concern that user's own breaker. Rejected requests, our own aborts, rate
- * limits and unusable answers are no samples: they must neither open a breaker nor close one.
+ * Samples the calls of one model. Retryable errors are bad. So are calls of several users that got no answer in time,
+ * or that their callers cut after an unusually long time: callers often wait less than the call's own time-out. Such
+ * calls of one user alone concern that user's own breaker. Rejected requests, our own aborts, rate limits and unusable
+ * answers are no samples: they must neither open a breaker nor close one.
  */
 export class CallSamples {
   readonly #userBreaker: Pick<UserBreaker, 'record' | 'close'>;
@@ -48,7 +48,7 @@ export class CallSamples {
   /** Calls without an answer that show little, since the provider last answered. */
   #unansweredInRow = 0;
   #badInRow = 0;
-  /** When the call began that is the latest of those that were answered. */
+  /** When the latest of the answered calls began. */
   #answeredSince = 0;
 
   constructor(userBreaker: Pick<UserBreaker, 'record' | 'close'>) {
@@ -93,10 +93,10 @@ export class CallSamples {
     return !isReplying && tookMs >= minCallMs && tookMs > minTimesUsual * (this.#usualMs ?? 0);
   }
 
-  /** A call shows little that was cut before any was answered, or that lasts while later ones are: it may just be long. */
+  /** A call shows little if it was cut before any was answered, or if later ones were answered: it may just be long. */
   #takeUnanswered({ error, isProbe, isUsersProbe = false, user, tookMs }: EndedCall): Sample | undefined {
     const isCut = isEndedByCaller(error);
-    // A caller without patience says nothing of the provider, which others wait for.
+    // An impatient caller says nothing about the provider, and others wait for this probe.
     if (isProbe) return isCut ? undefined : 'bad';
     const isLater = performance.now() - tookMs >= this.#answeredSince;
     const showsMuch = isLater && (!isCut || this.#usualMs !== undefined);
@@ -121,7 +121,7 @@ export const isUnreachable = (error: unknown): boolean => callErrorOf(error)?.is
 const callErrorOf = (error: unknown): ProviderCallError | undefined =>
   error instanceof Failure && error.cause instanceof ProviderCallError ? error.cause : undefined;
 
-/** Whether the provider had all the time that there is for a call. */
+/** Whether the provider had the full time of a call. */
 const isTimeout = (error: unknown): boolean => error instanceof Failure && error.code === 'provider_timeout';
 
 const isProviderFault = (error: unknown): boolean =>

@@ -119,7 +119,7 @@ async function answer(job: ChatJob, times: JobTimes, deps: ChatJobDeps): Promise
     const circuit = deps.circuits.of(request.model);
     const attempt = (kind: CallKind) => attemptOnce(circuit, { job, request, kind, times }, deps);
     const { slot, stop, deltas } = deps;
-    // A fallback is the retry of what failed before it: else one chat could make twice as many calls as it has targets.
+    // Later attempts are not retried: otherwise one chat could make twice as many calls as it has targets.
     const mayRetry = () => (job.attempt ?? 1) === 1 && !deltas?.hasBegun;
     const limits = {
       budget: circuit.budget.shareOf(job.user),

@@ -15,24 +15,25 @@ export interface CircuitOptions {
   now?: () => number;
   /** Whether one more job may wait here for its model. */
   hasRoom: () => boolean;
-  /** Called when the breaker, of all or of this user, or the cooldown has changed. */
+  /** Called when the breaker (of all, or of this user) or the cooldown has changed. */
   onChange: (breaker?: BreakerState, user?: string) => void;
   /** Called with the length of a cooldown that a 429 to this pool began or extended, in milliseconds. */
   publishLimit: (cooldownMs: number) => void;
 }
 
-/** For this many pauses of its breaker a model that is not called is remembered as one that fails. */
+/** A model without calls is remembered as failing for this many pauses of its breaker. */
 const keptResets = 10;
 /** After a cooldown the second call may begin once the first has gone this long without a 429. */
 const trialMs = 1000;
 
 /**
- * Decides when the calls of one model may begin: holds its breakers and its cooldown. While one of them forbids calls, jobs wait here in
- * order, their slots parked; a job whose deadline comes first is refused at once, and all are when a probe fails. Afterwards
- * calls begin one at a time: until one is answered when the breaker was open, until one is not limited after a cooldown.
+ * Decides when the calls of one model may begin: holds its breakers and its cooldown. While one of them forbids calls,
+ * jobs wait here in order, their slots parked; a job whose deadline comes first is refused at once, and all are when a
+ * probe fails. Afterwards calls begin one at a time: until one is answered when the breaker was open, until one is not
+ * limited after a cooldown.
  */
 export class Circuit {
-  /** What the model's retries come out of. */
+  /** The budget of the model's retries. */
   readonly budget = new RetryBudget();
   readonly #options: CircuitOptions;
   readonly #now: () => number;
@@ -45,7 +46,7 @@ export class Circuit {
   #wasCoolingDown = false;
   /** The slot of the job whose call is the one at a time. */
   #trial: Slot | undefined;
-  /** The slot of the job whose call is the one at a time of the user that a breaker refuses. */
+  /** The slot of the job whose call probes for the user that a breaker refuses. */
   #userProbe: Slot | undefined;
   /** Who made the last call. */
   #lastCaller: string | undefined;
@@ -73,7 +74,7 @@ export class Circuit {
     });
   }
 
-  /** That of all users; while it is closed, that of one. */
+  /** The breaker of all users; while that is closed, the breaker of one user. */
   get breaker(): DescribedBreaker {
     return this.#breaker.state === 'closed' ? this.#userBreaker : this.#breaker;
   }
@@ -82,7 +83,7 @@ export class Circuit {
     return this.#cooldown;
   }
 
-  /** Whether it can be dropped: only the memory of good calls would be lost, or of a model that is not called any more. */
+  /** Whether it can be dropped: it only remembers good calls, or its model is no longer called. */
   get isIdle(): boolean {
     if (this.#calling.size > 0) return false;
     if (performance.now() - this.#lastUsedAt > keptResets * this.#options.times().resetMs) return true;
@@ -134,7 +135,7 @@ export class Circuit {
     this.#userBreaker.dispose();
   }
 
-  /** As the breakers have it for this user. */
+  /** The state of the breakers for this user. */
   #stateFor(user: string | undefined): BreakerState {
     const { state } = this.#breaker;
     return state === 'closed' ? this.#userBreaker.stateFor(user) : state;
@@ -180,7 +181,7 @@ export class Circuit {
     await this.#waiting.wait(job, kind);
   }
 
-  /** Whether others wait before it; what one user alone waits for delays nobody else. */
+  /** Whether others wait before it. Jobs that wait for one user's breaker delay no other user. */
   #isBehind({ user }: CallingJob): boolean {
     return this.#waiting.all.some(
       (other) => other.user === user || this.#userBreaker.stateFor(other.user) === 'closed',
@@ -231,7 +232,7 @@ export class Circuit {
     for (const job of this.#calling) if (concerns(job)) job.slot.park();
   }
 
-  /** Lets the calls begin that may, and refuses those that cannot in time. A user who has probed comes after others. */
+  /** Starts the calls that may begin, and refuses those that cannot in time. The user of the last probe comes last. */
   #wake(): void {
     const wasLast = ({ user }: CallingJob) =>
       Number(this.#breaker.state === 'half-open' && user === this.#lastCaller);

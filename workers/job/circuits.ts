@@ -9,9 +9,9 @@ interface CircuitsOptions extends Omit<CircuitOptions, 'model' | 'onChange' | 'p
   namedModels: () => readonly string[];
 }
 
-/** Models that operators name, and that so have a circuit of their own always: the one by default and 64 more. */
+/** Up to this many models that operators name always have their own circuit: the default one and 64 more. */
 const maxNamed = 65;
-/** Other models with a circuit of their own at most: callers choose the names. */
+/** Up to this many other models have their own circuit: callers choose the names. */
 const maxModels = 32;
 /** The name of the circuit that the others share, which never forbids a call; no model's name is empty. */
 const shared = '';
@@ -107,7 +107,7 @@ export class Circuits {
       onChange: (breaker, user) => onChange(model, breaker, user),
       publishLimit: (cooldownMs) => publishLimit(model, cooldownMs),
     });
-    // What fails, or is limited, of the models without a circuit of their own says nothing of the others.
+    // Failures and limits of one of the models that share it say nothing about the others.
     if (model === shared) circuit.dispose();
     circuit.force(model === shared ? 'closed' : this.#forced);
     if (this.#isClosing) circuit.close();

@@ -23,7 +23,7 @@ export class DeltaPublisher {
 
   /**
    * The stream of a chat whose job a worker has taken, read at the API process `replyTo`; to be disposed of when the job has ended.
-   * `writer` writes it, if that is not whom the request names.
+   * `writer` is the model that writes it, if the request names another one.
    */
   open(jobId: string, replyTo: string, writer?: Target): DeltaStream {
     const onClose = () => {
@@ -35,7 +35,7 @@ export class DeltaPublisher {
     return stream;
   }
 
-  /** Sends the text from there on to the reader who asks, or no more to one who has left; does nothing for a job that does not run here. */
+  /** Sends the text from `from` on to the reader, or nothing more if it has left. Ignores jobs that do not run here. */
   onResend({ jobId, api, left, ...place }: Resend): void {
     const stream = this.#streams.get(jobId);
     if (left) stream?.remove(api, place.reader);

@@ -14,11 +14,11 @@ interface LostCallersDeps {
 
 /** How often the relay's nodes are listed while jobs run for which an API process waits. */
 const askEveryMs = 5000;
-/** The same while one of those processes is unknown, or was last known to live so long ago. A node reports every two seconds. */
+/** The same while one of those processes is unknown or late. A node reports every two seconds. */
 const askLateEveryMs = 1000;
 const lateAfterMs = 8000;
 const goneAfterMs = 15_000;
-/** A slower answer, or one so long after the last, ends an interruption: the others may just be coming back, too. */
+/** A slower answer, or a longer gap between answers, ends an interruption: other processes may be coming back, too. */
 const slowAnswerMs = 2000;
 const interruptedAfterMs = askEveryMs + 2 * slowAnswerMs;
 /** For this long after an interruption no process counts as gone. */
@@ -27,8 +27,9 @@ const comebackMs = 10_000;
 const maxRemembered = 1000;
 
 /**
- * Ends calls whose API process has died: no other process has the request that waits for their replies. A process counts as gone when
- * the relay has not heard of it for `goneAfterMs`, and only one that was seen before; never while the store could not be asked.
+ * Ends calls whose API process has died: no other process has the request that waits for their replies. A process
+ * counts as gone if it was seen before and the relay has not heard of it for `goneAfterMs`. None does while, or soon
+ * after, the store cannot be asked.
  */
 export class LostCallers {
   readonly #deps: LostCallersDeps;

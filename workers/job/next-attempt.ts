@@ -99,8 +99,8 @@ export class NextAttempt {
   }
 
   /**
-   * The attempt that another worker has begun, which died before it had finished this job; undefined when there is none. The store is asked
-   * until it answers, or no call may begin any more: to call this provider again while the next one is called would be paid twice.
+   * The next attempt, if a worker that died during this job had begun it; else undefined. Asks the store until it
+   * answers, or until no call may begin any longer: a call here while the next provider is called would be paid twice.
    */
   async find(): Promise<Attempt | undefined> {
     const { chatId, chatJob } = this.#job;
@@ -113,9 +113,9 @@ export class NextAttempt {
   }
 
   /**
-   * Begins the attempt that follows one that has ended so, and returns it. Undefined when another provider could do nothing about it, when
-   * there is no time left, or when the store does not say until then that it has taken the job. One that it takes later makes no
-   * call, so a chat that has ended with its failure is not paid for elsewhere.
+   * Begins the attempt that follows the ended one, and returns it. Undefined when another provider cannot help, when
+   * there is no time left, or when the store has not confirmed the job by then. A job that the store adds later makes
+   * no call, so a chat that has ended with its failure is not paid for elsewhere.
    */
   async begin(ended: EndedAttempt): Promise<Attempt | undefined> {
     const { chatId, chatJob, priority } = this.#job;
@@ -139,7 +139,7 @@ export class NextAttempt {
     return Math.max(1, Math.min(deadline, firstDeltaBy) - this.#deps.store.now());
   }
 
-  /** Repeats the work while the store does not answer, unless this job is not ours any more, or its caller has gone. */
+  /** Repeats the work until the store answers, or this job's lock is lost, or its caller has gone. */
   #untilAnswered<T>(work: () => Promise<T>): Promise<T> {
     const isOver = () => {
       const { aborted, reason } = this.#job.signal;

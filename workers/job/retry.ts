@@ -33,8 +33,8 @@ const minTimeLeftMs = 250;
  * budget allows it. The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After` or
  * the model's cooldown. A call that timed out is not retried: it has already cost the most a call can.
  *
- * With a fallback the pause is one of `patienceFor`, and a retry that takes as long as the first attempt has to leave half
- * of the time for the next provider.
+ * With a fallback the pause is bounded by `patienceFor`, and a retry that takes as long as the first attempt must leave
+ * half of the remaining time for the next provider.
  */
 export async function withOneRetry<T>(
   attempt: (kind: { isRetry: boolean }) => Promise<T>,
@@ -63,7 +63,7 @@ export async function withOneRetry<T>(
   }
 }
 
-/** When the retry of an attempt that took so long has to begin, in milliseconds since the epoch. */
+/** The latest time at which the retry of an attempt that took this long may begin, in milliseconds since the epoch. */
 function latestRetry(tookMs: number, { deadline, now = Date.now, hasFallback }: RetryLimits): number {
   const startBy = deadline - minTimeLeftMs;
   return hasFallback
@@ -74,8 +74,8 @@ function latestRetry(tookMs: number, { deadline, now = Date.now, hasFallback }: 
 const maxPatienceMs = 3000;
 
 /**
- * How long a job with a fallback waits for a model that its provider limits, in milliseconds: its caller chose this provider.
- * A third of the time that is left remains for the next one.
+ * How long a job with a fallback waits for a limited model, in milliseconds: its caller chose this provider. A third of
+ * the remaining time is left for the next one.
  */
 export const patienceFor = (leftMs: number): number => Math.min(maxPatienceMs, (leftMs * 2) / 3);
 
@@ -103,13 +103,13 @@ const attemptsPerRetry = 10;
 const maxSaved = 20 * attemptsPerRetry;
 
 /**
- * Keeps the retries of a model to a share of its traffic, so that a failing one does not get twice the calls of a healthy
- * one: one retry for every ten first attempts, and at most twenty saved up, which is also what it starts with. No user may
- * spend more than is then left for the others: one alone gets half of what was saved.
+ * Keeps the retries of a model to a share of its traffic, so that a failing model does not get twice the calls of a
+ * healthy one: one retry for every ten first attempts. It starts with 20, and saves at most 20. No user may spend more
+ * than is then left for the others, so one user alone gets half.
  */
 export class RetryBudget {
   #earned = maxSaved;
-  /** What users have spent and not earned again. */
+  /** What each user has spent and not earned back. */
   readonly #spent = new Map<string, number>();
 
   /** The share of this user; all who have no name share one. */

@@ -1,6 +1,6 @@
 import type { Breaker, BreakerState } from './breaker.js';
 
-/** What is told of a breaker, and of the user whom alone it refuses. */
+/** What others may know of a breaker; `user` is the only user that it refuses. */
 export interface DescribedBreaker extends Pick<Breaker, 'state' | 'nextProbeMs' | 'reason'> {
   readonly user?: string | undefined;
 }
@@ -24,16 +24,16 @@ export interface UnansweredCall {
 const maxWeight = 10;
 
 /**
- * A breaker for the one user to whom a model has not answered in time while it has answered nobody else. What this user
- * asks may be too long, or the user too impatient: others are not kept from the model, and the first answer to anyone
- * closes the breaker. Until then it refuses the user's calls, and lets one at a time through after each pause.
+ * A breaker for a single user whose calls of a model get no answer in time while no other call is answered either. The
+ * user may ask too much, or be too impatient, so others may still call the model. The first answer to any user closes
+ * the breaker. Until then it refuses this user's calls, and lets one at a time through after each pause.
  */
 export class UserBreaker {
   readonly #options: UserBreakerOptions;
   #state: BreakerState = 'closed';
-  /** Whose calls are counted, or refused. */
+  /** The user whose calls are counted, or refused. */
   #user: string | undefined;
-  /** Who had the last call without an answer. */
+  /** The user of the last call without an answer. */
   #lastUser: string | undefined;
   #weight = 0;
   #nextProbeAt = 0;
@@ -48,7 +48,7 @@ export class UserBreaker {
     return this.#state;
   }
 
-  /** Whom it refuses; undefined while it is closed. */
+  /** The user that it refuses; undefined while it is closed. */
   get user(): string | undefined {
     return this.#state === 'closed' ? undefined : this.#user;
   }
@@ -66,7 +66,7 @@ export class UserBreaker {
     return user === this.#user ? this.#state : 'closed';
   }
 
-  /** Counts the call; gives whether others had none either, so that it shows something of the provider. */
+  /** Counts the call. True if the unanswered call before was another user's: then it says something about the model. */
   record({ user, weight, isFailedProbe }: UnansweredCall): boolean {
     if (user === undefined) return true;
     const isOfSeveral = this.#lastUser !== undefined && this.#lastUser !== user;
@@ -82,7 +82,7 @@ export class UserBreaker {
     return isOfSeveral;
   }
 
-  /** To be called when the model has answered anyone. */
+  /** Call it when the model has answered any user. */
   close(): void {
     const { user } = this;
     this.dispose();

@@ -2,14 +2,14 @@ import { Failure } from '../../shared/failures.js';
 import type { BreakerState } from './breaker.js';
 import type { Slot } from './slots.js';
 
-/** Why a job that has made no call goes back to its queue: another worker may make it. */
+/** A job that has made no call goes back to its queue with this: another worker may make the call. */
 export class NotBegun extends Error {
   override readonly name = 'NotBegun';
 }
 
 /** A job that wants to call a model. */
 export interface CallingJob {
-  /** When whoever asked stops waiting, in milliseconds since the epoch. */
+  /** When the caller stops waiting, in milliseconds since the epoch. */
   readonly deadline: number;
   /** How long it waits at most for a model that is limited, in milliseconds; absent means until the deadline. */
   readonly patienceMs?: number;
@@ -24,7 +24,7 @@ export interface CallKind {
   readonly isRetry: boolean;
 }
 
-/** A job whose wait either ends. */
+/** A job that waits; either function ends its wait. */
 export interface Waiter extends CallingJob, CallKind {
   begin(): void;
   reject(reason: unknown): void;
@@ -35,7 +35,7 @@ interface WaitingJobsOptions {
   now: () => number;
   /** The state of the model's breaker for this user. */
   stateFor: (user: string | undefined) => BreakerState;
-  /** Why a job cannot wait for longer, although its deadline has not come. */
+  /** The failure of a job that may not wait until its deadline. */
   refusal: (job: CallingJob) => Failure;
 }
 
@@ -79,7 +79,7 @@ export class WaitingJobs {
   }
 }
 
-/** A job that does not wait until its deadline waits no longer than this for a probe, which may fail, in milliseconds. */
+/** A job with a `patienceMs` waits no longer than this for a probe, which may fail, in milliseconds. */
 const probePatienceMs = 500;
 
 /** How long the job waits at most, in milliseconds, while the breaker is in this state. */

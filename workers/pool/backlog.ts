@@ -48,7 +48,7 @@ export class Backlog {
     return waiting;
   }
 
-  /** Until another job may begin by a rate of so many, in milliseconds; 0 when one may. Rejects when the store is unavailable. */
+  /** Time until the rate lets another job begin, in milliseconds; 0 if one may. Rejects if the store is unavailable. */
   async rateLeftMs(max: number): Promise<number> {
     return Math.max(0, await this.#queue.getRateLimitTtl(max));
   }

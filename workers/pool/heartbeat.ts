@@ -44,7 +44,7 @@ export class Heartbeat {
     void this.#beat();
   }
 
-  /** To be called in turns of the event loop that may take long: publishes now if the timer is late. */
+  /** Publishes now if the timer is late; for turns of the event loop that may take long. */
   publishIfLate(): void {
     if (performance.now() - this.#begunAt > intervalMs) void this.#beat();
   }

@@ -6,8 +6,9 @@ interface LockRenewalDeps {
   /** How long a lock lasts unless it is renewed, in milliseconds. */
   lockMs: number;
   /**
-   * Aborts those of these jobs that still run, and gives their ids: their locks could not be renewed. The store refuses
-   * the outcomes of such jobs; BullMQ then emits neither `completed` nor `failed`. The others have ended meanwhile.
+   * Called with jobs whose locks could not be renewed: aborts those that still run, and returns their ids. The store
+   * refuses their outcomes, and BullMQ emits neither `completed` nor `failed` for them. The others have ended
+   * meanwhile.
    */
   onLost: (jobIds: string[]) => string[];
   log: Log;
@@ -15,13 +16,13 @@ interface LockRenewalDeps {
 
 /** Three passes may come too late, or fail, before a lock ends. */
 const passesPerLock = 4;
-/** Passes that wait for an answer at most: while the store is away, or in a turn of the event loop that lasts for minutes. */
+/** At most this many passes wait for an answer: in an outage of the store, or in a turn that lasts for minutes. */
 const maxUnanswered = 20;
 
 /**
  * Renews the locks of the jobs that a worker holds. BullMQ's own renewal waits for a timer. When thousands of replies
- * arrive at once, one turn of the event loop can last longer than a lock, and no timer fires in it. Therefore a pass that
- * is late is also made between two jobs.
+ * arrive at once, one turn of the event loop can last longer than a lock, and no timer fires in it. Therefore a pass
+ * that is late is also made between two jobs.
  */
 export class LockRenewal {
   readonly #deps: LockRenewalDeps;
@@ -43,7 +44,7 @@ export class LockRenewal {
     return new Set(this.#tokens.keys());
   }
 
-  /** Has the store learn the script as well: in a turn that lasts long, the answer that it is missing would come too late. */
+  /** Also loads the script into the store: in a long turn, the answer that it is missing would be read too late. */
   start(): void {
     const { worker, lockMs, log } = this.#deps;
     worker.extendJobLocks([], [], lockMs).catch((err) => log.debug({ err }, 'renewal of locks not prepared'));
@@ -60,7 +61,7 @@ export class LockRenewal {
     this.#tokens.set(jobId, token);
   }
 
-  /** Renews the job's lock no longer. With a token only that lock: the same job may run here again under another one. */
+  /** Stops renewing the job's lock; with a token only that lock, since the job may run here again under another one. */
   release(jobId: string, token = this.#tokens.get(jobId)): void {
     if (this.#tokens.get(jobId) === token) this.#tokens.delete(jobId);
   }

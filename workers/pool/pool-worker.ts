@@ -116,7 +116,9 @@ export class PoolWorker {
     this.#listen();
   }
 
-  /** The locks of the jobs whose ends are not stored yet: `close` waits for those also while the store is unavailable. */
+  /**
+   * The locks of jobs whose outcomes are not stored yet: `close` waits for those jobs even in an outage of the store.
+   */
   get locks(): Pick<LockRenewal, 'jobIds'> {
     return this.#locks;
   }

@@ -30,7 +30,7 @@ export const chatIdOf = ({ id = '', data }: QueuedJob): string =>
 
 const withAddress = z.object({ replyTo: z.string(), keptUntil: z.number().optional() });
 
-/** Who asks, and the API process that alone waits for the job; no process alone does for that of a stored chat. */
+/** The user, and the API process that alone waits for the job; any process may be asked for a stored chat. */
 export function describeOwner(job: QueuedJob): Partial<Omit<RunningJob, 'chatId'>> {
   const { replyTo, keptUntil } = withAddress.safeParse(job.data).data ?? {};
   const api = keptUntil === undefined ? replyTo : undefined;

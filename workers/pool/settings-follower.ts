@@ -25,7 +25,7 @@ interface SettingsFollowerDeps {
 /** A message may be lost; the record is not. */
 const intervalMs = 1000;
 
-/** Keeps the settings of this process's pools as operators have set them, and ends the jobs of users who were removed. */
+/** Keeps the pools of this process at the operators' settings, and ends the jobs of removed users. */
 export class SettingsFollower {
   readonly #deps: SettingsFollowerDeps;
   #timer: NodeJS.Timeout | undefined;

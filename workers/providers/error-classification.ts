@@ -10,7 +10,7 @@ export interface ErrorFacts {
   words?: readonly unknown[];
   /** Looks up a header of the answer by its lower-case name. */
   header?: ((name: string) => string | null | undefined) | undefined;
-  /** The provider's own text, where no word tells one refusal from another; it is compared, and kept nowhere. */
+  /** The provider's own text, for refusals that have no code of their own; it is compared, and kept nowhere. */
   text?: string | undefined;
 }
 
@@ -150,8 +150,9 @@ function codeByWord(words: readonly string[], codes: ReadonlyMap<string, Provide
 }
 
 /**
- * Anthropic, Bedrock and Vertex AI have no field that tells these refusals from any other 400, so here, and nowhere else, a provider's
- * text decides. Should it change, or quote a prompt, the failure has another code, and nothing of it is passed on.
+ * Anthropic, Bedrock and Vertex AI have no field that tells these refusals from any other 400. So here, and nowhere
+ * else, a provider's text decides. If it changes, or quotes a prompt, the failure gets another code; no text is passed
+ * on.
  */
 const byText: readonly (readonly [RegExp, ProviderFailureCode])[] = [
   [/\b(prompt|input) is too long\b/i, 'context_length_exceeded'],
@@ -210,7 +211,7 @@ function systemCode(error: unknown): unknown {
   return systemCode(error.cause) ?? (error as NodeJS.ErrnoException).code;
 }
 
-/** What the provider answered with, for operators; undefined where no call has failed. */
+/** The provider's status and error type, for operators; undefined if no call has failed. */
 export function providerErrorOf({ cause }: Failure): { status?: number; type: string } | undefined {
   if (!(cause instanceof ProviderCallError)) return undefined;
   const { name, status, word = name } = cause;

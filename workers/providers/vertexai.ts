@@ -153,7 +153,7 @@ const answer = z.object({
 
 function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
   const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = counts ?? {};
-  // The other providers count what was thought as output, so it is added here; where no text came there is nothing else.
+  // The other providers count thinking tokens as output, so they are added here, also if no text came.
   const outputTokens =
     candidatesTokenCount === undefined && thoughtsTokenCount === undefined
       ? undefined

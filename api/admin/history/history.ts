@@ -92,7 +92,7 @@ export class History {
 const latest = <T>(samples: readonly T[]): readonly T[] => samples.slice(-4 * providerIds.length);
 
 const unfailed: ReadonlySet<RequestCode> = new Set(['ok', 'truncated', 'cancelled']);
-/** Refusals of a model that was checked before; else anything that a caller sent may stand for its name. */
+/** Only in these refusals was the model checked before; in others its name may be any text of the caller's. */
 const afterCheck: ReadonlySet<RequestCode> = new Set(['overloaded', 'provider_rate_limited']);
 
 function describeFailure(

@@ -58,7 +58,7 @@ const closeTimeoutMs = 1000;
 
 /** This API process's end of the queue: it adds jobs, reads their records, and receives results and heartbeats. */
 export class JobClient {
-  /** Of heartbeats, whose ages must not grow with the lateness of this process. */
+  /** For heartbeats, whose ages must not grow when this process is late. */
   readonly #clock = new LagFreeClock();
   /** The pools as their heartbeats describe them. */
   readonly pools = new PoolRegistry({ since: this.#clock.now(), now: this.#clock.now });

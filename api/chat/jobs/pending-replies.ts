@@ -35,7 +35,7 @@ interface Waiter {
 
 /** The record of a job that has ended still exists after this time: a little less than its lifetime. */
 const recordAliveMs = jobRecordTtlMs - 10_000;
-/** A worker has ended a job that was cancelled, and said so, within this time. */
+/** Within this time a worker has ended a cancelled job and published its outcome, in milliseconds. */
 const cutMs = 1000;
 /** A background wait is polled once in this many polls; the waits are spread over them, so that none is a burst. */
 const backgroundSlots = 15;
@@ -67,7 +67,7 @@ export class PendingReplies {
     return this.#wait(job, deadline, this.#backgroundWaits++ % backgroundSlots).outcome;
   }
 
-  /** As `waitInBackground`, for a job that is being cancelled, or whose own deadline has passed: it ends soon, if a worker has it. */
+  /** As `waitInBackground`, for a job that is cancelled or past its deadline: it ends soon, if a worker has it. */
   waitForCut(job: PendingJob): Promise<Outcome | 'joined' | undefined> {
     return this.waitInBackground(job, this.#now() + cutMs);
   }

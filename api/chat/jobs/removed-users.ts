@@ -14,7 +14,7 @@ import { retry } from '../../../shared/runtime/retry.js';
 interface RemovedUsersDeps {
   records: Pick<RecordStore, 'read' | 'create' | 'replace'>;
   relay: Pick<Relay, 'publish'>;
-  /** Ends the tries to record while the store is down. */
+  /** Ends the attempts to write the record while the store is down. */
   signal: AbortSignal;
   log: Log;
 }
@@ -24,8 +24,8 @@ const recordTtlMs = 2 * 3_600_000;
 const retryWhileDown = { pauseMs: 500, unref: true };
 
 /**
- * Has the pools end the chats of users who were removed: by a message those that run, by a record, which they read every second, those
- * that are queued and start later. Every API process does it, so that one of them is enough.
+ * Makes the pools end the chats of removed users. A message ends those that run. A record, which workers read every
+ * second, ends those that are queued and start later. Every API process does this, so one that lives is enough.
  */
 export class RemovedUsers {
   readonly #deps: RemovedUsersDeps;
@@ -35,7 +35,7 @@ export class RemovedUsers {
     this.#deps = deps;
   }
 
-  /** Takes the ids of all who were removed of late; resolves once the new ones are recorded, and never rejects. */
+  /** Takes the ids of all users who were removed lately; resolves once the new ones are recorded, never rejects. */
   async update(ids: readonly string[]): Promise<void> {
     const users = ids.filter((id) => !this.#known.has(id));
     this.#known = new Set(ids);

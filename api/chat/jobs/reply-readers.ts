@@ -4,16 +4,16 @@ import type { Delta, Resend } from '../../../shared/protocol/deltas.js';
 import type { PendingJob } from './pending-replies.js';
 import { ReplyStream, type ReplyStreamOptions, resendLength } from './reply-stream.js';
 
-/** Who reads a reply as it is written. */
+/** One reader of a reply that is being written. */
 export type ReplyReader = Omit<ReplyStreamOptions, 'requestResend' | 'onDispose'> & {
   /** Id of the user. */
   user: string;
 };
 
-/** What a worker is asked about a job's text. */
+/** Asks the worker about a job's text. */
 type Ask = (job: PendingJob, asked: Pick<Resend, 'reader' | 'from' | 'max' | 'left'>) => void;
 
-/** Streams of one user that join stored chats, at once in this process. */
+/** A user may join this many streams of stored chats at once in this process. */
 const maxJoined = 20;
 const tooManyReaders = { detail: 'This user reads too many stored chats at once.', retryAfterMs: 1000 };
 
@@ -30,12 +30,13 @@ export class ReplyReaders {
   }
 
   /**
-   * Has the job's reply written to the sink as it arrives; to be disposed of when nobody reads it any more. Throws `rate_limited` when the
-   * user joins too many: each that waits for its beginning asks all workers of the provider once a second.
+   * Writes the job's reply to the sink as it arrives. Dispose of the result when its reader has gone. Throws
+   * `rate_limited` when the user has joined too many streams: each one that has not begun asks all workers of the
+   * provider once a second.
    */
   open(job: PendingJob, { user, ...options }: ReplyReader): ReplyStream {
     const { jobId, isStored } = job;
-    // The one who adds the job need not introduce itself.
+    // The reader that adds the job needs no name of its own.
     const reader = options.isJoined ? randomUUID().slice(0, 8) : undefined;
     const leave = options.isJoined ? this.#joinAs(user) : undefined;
     const streams = this.#streams.get(jobId) ?? new Map<string | undefined, ReplyStream>();
@@ -60,7 +61,7 @@ export class ReplyReaders {
     return [...this.#streams.keys()];
   }
 
-  /** Whether somebody has read a part of the job's text. */
+  /** Whether any reader has got a part of the job's text. */
   haveRead(jobId: string): boolean {
     return [...(this.#streams.get(jobId)?.values() ?? [])].some(({ hasText }) => hasText);
   }
@@ -69,7 +70,7 @@ export class ReplyReaders {
     this.#streams.get(delta.jobId)?.get(delta.reader)?.receive(delta);
   }
 
-  /** Counts a stream of the user's, until the result is called. */
+  /** Counts a stream of the user until the returned function is called. */
   #joinAs(user: string): () => void {
     const count = (change: number) => this.#joined.set(user, (this.#joined.get(user) ?? 0) + change);
     if ((this.#joined.get(user) ?? 0) >= maxJoined) throw new Failure('rate_limited', tooManyReaders);

@@ -10,7 +10,7 @@ export interface TextPosition {
   readonly offset: number;
 }
 
-/** A reply that is whole, and who has written it. */
+/** A complete reply, and the model that wrote it. */
 type WholeText = Parameters<typeof writerOf>[0] & {
   readonly text: string;
   /** Absent when nobody has read it as it was written. */
@@ -19,7 +19,7 @@ type WholeText = Parameters<typeof writerOf>[0] & {
 
 /** Where the pieces of a reply go. */
 export interface DeltaSink {
-  /** Shows the reader that there is an answer, before its first piece; `writer` writes it, if that is not whom the request names. */
+  /** Called before the first piece; `writer` is the model that writes it, if the request names another one. */
   begin(writer?: Target): void;
   /** Takes the next piece; the position is that behind it. False when it wants no more until `drained` resolves. */
   write(text: string, position: TextPosition): boolean;
@@ -34,7 +34,7 @@ export interface ReplyStreamOptions {
   requestResend: (offset: number) => void;
   /** Whether the worker has to be asked for the beginning, because it sends the text elsewhere. */
   isJoined: boolean;
-  /** Called when it is disposed of, and whether it was given the whole text before. */
+  /** Called when it is disposed of; `isFinished` says whether it had the whole text by then. */
   onDispose?: (how: { isFinished: boolean }) => void;
 }
 

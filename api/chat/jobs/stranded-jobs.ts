@@ -13,7 +13,7 @@ interface StrandedJobsDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
   store: Pick<QueueStore, 'now' | 'records'>;
   pendingReplies: Pick<PendingReplies, 'moveOn'>;
-  /** Whether no pool takes it, and one takes jobs for its fallback. */
+  /** Whether no pool takes the job, but one takes jobs for its fallback. */
   isAbandoned: (job: PendingJob) => boolean;
   /** Whether somebody here has read a part of the chat's reply, which nobody else can go on with. */
   isRead: (jobId: string) => boolean;
@@ -26,8 +26,9 @@ const maxConcurrent = 10;
 const retryWhileDown = { pauseMs: 250, maxMs: 30_000, unref: true };
 
 /**
- * Passes chats on to the next provider of their fallback whose jobs nobody does any more. Workers do that with jobs that they have taken
- * and failed; here are those that no worker takes, because all have died or are paused, and those of a worker that has died.
+ * Passes chats on to the next provider of their fallback whose jobs nobody does any more. Workers do that with jobs
+ * that they have taken and failed; this class has those that no worker takes, because all have died or are paused, and
+ * those of dead workers.
  */
 export class StrandedJobs {
   readonly #deps: StrandedJobsDeps;

@@ -83,7 +83,7 @@ export class PoolRegistry {
     this.#outstanding.move(jobId, provider);
   }
 
-  /** How many jobs all pools that are not abandoned can run at once, over all providers; undefined while none is known. */
+  /** How many jobs all pools can run at once, but for abandoned ones; undefined while none is known. */
   totalConcurrency(): number | undefined {
     const totals = [...this.#heartbeats.keys()].flatMap((provider) => {
       const pools = [...this.#knownOf(provider).values()];
@@ -102,13 +102,13 @@ export class PoolRegistry {
 
   /**
    * Throws unless a new job would be done in time, or begun in time if it is a stream:
-   * - `provider_unavailable` when no live worker would take it or call its model for this user, or operators drain the provider. Pools that
-   *   operators have paused count as if they went on now: nobody knows when they will. Also when a worker is of 0.3 and would
-   *   ignore what is asked of the model;
+   * - `provider_unavailable` when no live worker would take it or call its model for this user, when operators drain
+   *   the provider, or when a worker of 0.3 would ignore what is asked of the model. Pools that operators have paused
+   *   count as if they went on now, because it is not known when they will;
    * - `invalid_request` when no pool may call the model it names, or has a default one if it names none;
-   * - `overloaded` when the wait estimated from the backlog is longer than `timeoutMs`, and for seven seconds when the last
-   *   live worker falls silent while it is full. Asynchronous jobs come after all others,
-   *   and a user's after those that the user has outstanding;
+   * - `overloaded` when the wait estimated from the backlog is longer than `timeoutMs`, and for seven seconds after the
+   *   last live worker fell silent while it was full. Asynchronous jobs come after all others, and a user's after those
+   *   that the user has outstanding;
    * - `provider_rate_limited` when it is only so because every pool holds the model back for its provider's limits.
    */
   admit(owner: JobOwner, { timeoutMs, model, isStream, hasParameters }: JobRequirements): void {
@@ -154,8 +154,8 @@ export class PoolRegistry {
   }
 
   /**
-   * Whether no pool takes the jobs that wait for it: all its pools are paused, or have been silent for so long that the next
-   * heartbeats after an outage of the store would have come.
+   * Whether no pool takes the jobs that wait for it: all its pools are paused, or have been silent for so long that the
+   * next heartbeats after an outage of the store would have come.
    */
   isAbandoned(target: Target): boolean {
     const { provider } = target;
@@ -164,14 +164,14 @@ export class PoolRegistry {
     return this.#now() - heardAt > abandonedAfterMs;
   }
 
-  /** As they are for this user, whom alone a breaker may refuse. */
+  /** As this user sees them: a breaker may refuse one user alone. */
   #livePools(provider: ProviderId, model: string | undefined, user?: string): LivePool[] {
     return this.#liveOf(provider).map(({ heartbeat, at }) =>
       toLivePool(heartbeat, { model, user, ageMs: this.#now() - at }),
     );
   }
 
-  /** Whether a worker that has just fallen silent was full: it is more likely late than gone. */
+  /** Whether a worker that has just fallen silent was full: then it is more likely late than gone. */
   #wasFull(provider: ProviderId): boolean {
     const known = [...this.#knownOf(provider).values()];
     return known.some(({ heartbeat: { inFlight, concurrency } }) => inFlight >= concurrency);
@@ -182,7 +182,7 @@ export class PoolRegistry {
     return [...this.#knownOf(provider).values()].filter(({ at }) => this.#now() - at <= heartbeatTtlMs);
   }
 
-  /** The workers that were heard before they count as gone, by name. */
+  /** The workers that do not count as gone yet, by name. */
   #knownOf(provider: ProviderId): Map<string, LastHeartbeat> {
     const workers = this.#heartbeats.get(provider) ?? new Map<string, LastHeartbeat>();
     for (const [name, { at }] of workers) if (this.#now() - at > abandonedAfterMs) workers.delete(name);
@@ -251,8 +251,8 @@ export const modelNotAllowed = (provider: ProviderId): Failure =>
   });
 
 /**
- * For a request whose model has an open breaker, with the time until its next call in milliseconds. The name has passed the
- * check of models; without one the text says less.
+ * For a request whose model has an open breaker, with the time until its next call in milliseconds. The name has passed
+ * the check of models; without one the text says less.
  */
 export const modelFailing = ({ provider, model }: Target, retryAfterMs: number): Failure =>
   new Failure('provider_unavailable', {

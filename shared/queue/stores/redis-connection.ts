@@ -31,13 +31,13 @@ function prepareSockets(redis: Redis): void {
 /** ioredis adds a listener to the socket for each command that `reconnectOnError` retries: Node would warn of a leak. */
 const allowManyRefusals = (socket: Socket): void => void socket.setMaxListeners(0);
 
-/** Commands wait for this long at most, in milliseconds, for the others of their turn. */
+/** A command waits for the others of its turn for at most this long, in milliseconds. */
 const maxCorkedMs = 5;
 
 /**
- * Sends the commands of one turn of the event loop in one write, at its end: a write costs this process, and a read Redis,
- * about as much as a short command. A turn that takes long sends in between. BullMQ's blocking reads have connections of
- * their own, which send one command at a time.
+ * Sends the commands of one turn of the event loop in one write, at its end: a write costs this process, and a read
+ * Redis, about as much as a short command. A turn that takes long sends in between. BullMQ's blocking reads have
+ * connections of their own, which send one command at a time.
  */
 function writeOncePerTurn(socket: Socket): void {
   const { write } = socket;
@@ -52,7 +52,7 @@ function writeOncePerTurn(socket: Socket): void {
     }
     const isWritten = Reflect.apply(write, socket, data);
     if (now - corkedAt <= maxCorkedMs) return isWritten;
-    // The turn goes on: what it writes from now on waits again.
+    // The turn goes on: later commands of it are gathered again.
     socket.uncork();
     socket.cork();
     corkedAt = now;

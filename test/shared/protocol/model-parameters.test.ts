@@ -85,7 +85,10 @@ describe('modelParametersSchema', () => {
   });
 });
 
-/** What the provider is not asked for: the parameter that it makes the request fail with, or the hints that it is asked without. */
+/**
+ * What the provider is not asked for: the parameter that it makes the request fail with, or the hints that it is asked
+ * without.
+ */
 const untaken = (id: ProviderId, parameters: ModelParameters) => [
   findUnsupportedParameter(id, parameters) ?? [],
   ...ignoredHints(id, parameters),

@@ -74,7 +74,10 @@ export async function findFaults(page: Page): Promise<string[]> {
   ];
 }
 
-/** Labels that are neither beside their field nor right above it, and cells of tables that a narrow page cuts; runs in the page. */
+/**
+ * Labels that are neither beside their field nor right above it, and cells of tables that a narrow page cuts; runs in
+ * the page.
+ */
 function findMisplaced(): string[] {
   const place = (element: Element) => element.getBoundingClientRect();
   const areBeside = (a: Element, b: Element) =>
