@@ -25,7 +25,7 @@ export interface FleetBreaker {
   user?: string;
   /** When the next call may be made. */
   nextProbeAt?: string;
-  /** Since when it has this state, as far as the answering process knows; `half-open`: no call since. */
+  /** Since when it has this state, as far as the answering process knows. A `half-open` one has had no call since. */
   since?: string;
 }
 
