@@ -19,6 +19,8 @@ interface ActiveJobsOptions {
 /** A running job, with its user and the process that waits for it. */
 export interface RunningJob {
   readonly jobId: string;
+  /** Of its lock. */
+  readonly token?: string | undefined;
   /** The chat that it is an attempt at. */
   readonly chatId: string;
   /** Id of the user who asks. */
@@ -119,9 +121,8 @@ export class ActiveJobs {
    * Aborts these jobs where they run, because their locks were lost, and returns those that do; one that starts again here is not
    * aborted.
    */
-  abortLost(jobIds: readonly string[]): string[] {
-    const ids = new Set(jobIds);
-    const running = [...this.#active].filter(({ jobId }) => ids.has(jobId));
+  abortLost(locks: ReadonlyMap<string, string>): string[] {
+    const running = [...this.#active].filter(({ jobId, token }) => token && locks.get(jobId) === token);
     for (const { controller } of running) controller.abort(new LockLost());
     return [...new Set(running.map(({ jobId }) => jobId))];
   }

@@ -13,6 +13,8 @@ interface HeartbeatDeps {
 const intervalMs = 1000;
 /** How long `stopped` waits for a heartbeat that is being published, so that it is not overtaken. */
 const stopTimeoutMs = 200;
+/** A turn that lasts for longer is not worth more messages. */
+const maxUnanswered = 30;
 
 /**
  * Publishes the state of the pool to every API process, once a second and after changes, so that each knows at once where a
@@ -24,7 +26,9 @@ export class Heartbeat {
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
   #hasChanged = false;
-  #begunAt = performance.now();
+  #sentAt = performance.now();
+  /** Late ones that the store has not answered. */
+  #unanswered = 0;
   #last: PoolHeartbeat | undefined;
   #publishing: Promise<void> | undefined;
 
@@ -44,9 +48,19 @@ export class Heartbeat {
     void this.#beat();
   }
 
-  /** Publishes now if the timer is late; for turns of the event loop that may take long. */
+  /**
+   * Publishes the last state again if the timer is late; for turns of the event loop that may take long. A new state, and
+   * the answer to the message before, need answers of the store, which are read in the next turn.
+   */
   publishIfLate(): void {
-    if (performance.now() - this.#begunAt > intervalMs) void this.#beat();
+    const isLate = performance.now() - this.#sentAt > intervalMs;
+    if (!isLate || this.#isStopped || this.#last === undefined || this.#unanswered >= maxUnanswered) return;
+    this.#unanswered += 1;
+    void this.#send(this.#last)
+      .catch((error) => this.#logFailure(error))
+      .finally(() => {
+        this.#unanswered -= 1;
+      });
   }
 
   /** Publishes that the pool is `stopped`, and nothing after that. */
@@ -74,13 +88,13 @@ export class Heartbeat {
   async #publishChanges(): Promise<void> {
     do {
       this.#hasChanged = false;
-      this.#begunAt = performance.now();
       this.#last = await this.#deps.describe();
       if (!this.#isStopped) await this.#send(this.#last);
     } while (this.#hasChanged && !this.#isStopped);
   }
 
   #send(heartbeat: PoolHeartbeat): Promise<void> {
+    this.#sentAt = performance.now();
     return this.#deps.relay.publish(topics.pool(heartbeat.provider, heartbeat.worker), heartbeat);
   }
 

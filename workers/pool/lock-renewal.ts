@@ -2,15 +2,16 @@ import type { Worker } from 'bullmq';
 import type { Log } from '../../shared/runtime/log.js';
 
 interface LockRenewalDeps {
-  worker: Pick<Worker, 'extendJobLocks'>;
+  worker: Pick<Worker, 'extendJobLocks' | 'processJob'>;
   /** How long a lock lasts unless it is renewed, in milliseconds. */
   lockMs: number;
   /**
-   * Called with jobs whose locks could not be renewed: aborts those that still run, and returns their ids. The store
+   * Called with the locks that could not be renewed, as tokens by job: aborts the jobs that still run under them, and
+   * returns their ids. The store
    * refuses their outcomes, and BullMQ emits neither `completed` nor `failed` for them. The others have ended
    * meanwhile.
    */
-  onLost: (jobIds: string[]) => string[];
+  onLost: (locks: ReadonlyMap<string, string>) => string[];
   log: Log;
 }
 
@@ -37,6 +38,7 @@ export class LockRenewal {
   constructor(deps: LockRenewalDeps) {
     this.#deps = deps;
     this.#everyMs = deps.lockMs / passesPerLock;
+    this.#holdWhileProcessed(deps.worker);
   }
 
   /** The jobs whose locks are held. */
@@ -55,20 +57,39 @@ export class LockRenewal {
     clearInterval(this.#timer);
   }
 
-  /** Renews the job's lock from now on, and the others if the timer is late. */
-  hold(jobId: string, token: string): void {
-    this.renewIfLate();
-    this.#tokens.set(jobId, token);
-  }
-
-  /** Stops renewing the job's lock; with a token only that lock, since the job may run here again under another one. */
-  release(jobId: string, token = this.#tokens.get(jobId)): void {
+  /** Stops renewing this lock: the job has gone back to its queue. It may run here again under another token. */
+  release(jobId: string, token: string): void {
     if (this.#tokens.get(jobId) === token) this.#tokens.delete(jobId);
   }
 
   /** To be called between jobs: renews the locks now if the timer is late. */
   renewIfLate(): void {
     if (performance.now() - this.#passedAt > this.#everyMs) void this.#pass();
+  }
+
+  /**
+   * Until BullMQ has done all that it does with a job: an end that the store refuses emits neither `completed` nor
+   * `failed`, and its lock must run out, so that another worker takes the job over.
+   */
+  #holdWhileProcessed(worker: LockRenewalDeps['worker']): void {
+    const processJob = worker.processJob.bind(worker);
+    worker.processJob = async (job, token, ...others) => {
+      const { id = '' } = job;
+      this.#hold(id, token);
+      try {
+        return await processJob(job, token, ...others);
+      } finally {
+        this.release(id, token);
+      }
+    };
+  }
+
+  /** A job that is taken again has lost its lock before. */
+  #hold(jobId: string, token: string): void {
+    const before = this.#tokens.get(jobId);
+    this.#tokens.set(jobId, token);
+    if (before !== undefined) this.#reportLost(new Map([[jobId, before]]));
+    this.renewIfLate();
   }
 
   async #pass(): Promise<void> {
@@ -86,12 +107,16 @@ export class LockRenewal {
 
   async #renew(locks: [jobId: string, token: string][]): Promise<void> {
     if (locks.length === 0) return;
-    const { worker, lockMs, onLost, log } = this.#deps;
-    const jobIds = locks.map(([jobId]) => jobId);
-    const tokens = new Map(locks);
-    const failed = await worker.extendJobLocks(jobIds, [...tokens.values()], lockMs);
-    for (const jobId of failed) this.release(jobId, tokens.get(jobId));
-    const lost = onLost(failed);
-    if (lost.length > 0) log.warn({ jobIds: lost }, 'jobs lost to another worker');
+    const { worker, lockMs } = this.#deps;
+    const [jobIds, tokens] = [locks.map(([jobId]) => jobId), locks.map(([, token]) => token)];
+    const failed = new Set(await worker.extendJobLocks(jobIds, tokens, lockMs));
+    const lost = new Map(locks.filter(([jobId]) => failed.has(jobId)));
+    for (const [jobId, token] of lost) this.release(jobId, token);
+    this.#reportLost(lost);
+  }
+
+  #reportLost(locks: ReadonlyMap<string, string>): void {
+    const jobIds = this.#deps.onLost(locks);
+    if (jobIds.length > 0) this.#deps.log.warn({ jobIds }, 'jobs lost to another worker');
   }
 }

@@ -51,6 +51,8 @@ export interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account'
   deltas: DeltaPublisher;
   nextAttempts: NextAttempts;
   metrics: PoolMetrics;
+  /** Called when a job begins and ends, also in a turn of the event loop that takes long. */
+  onBetweenJobs?: () => void;
   /** Absent when no traces are wanted. */
   startTrace?: ((job: QueuedJob) => JobTrace) | undefined;
   log: Log;
@@ -59,7 +61,7 @@ export interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account'
 /** A job that runs; its token proves that this worker holds its lock. */
 interface ActiveJob {
   job: QueuedJob;
-  token: string | undefined;
+  token: string;
   signal: AbortSignal;
   trace: JobTrace | undefined;
 }
@@ -111,7 +113,7 @@ export class PoolWorker {
       // Not by starts in all: a job that was requeued has taken no worker down.
       maxStalledCount: maxStarts - 1,
     });
-    const onLost = (jobIds: string[]) => deps.jobs.abortLost(jobIds);
+    const onLost = (locks: ReadonlyMap<string, string>) => deps.jobs.abortLost(locks);
     this.#locks = new LockRenewal({ worker: this.bullWorker, lockMs: config.WORKER_LOCK_MS, onLost, log });
     this.#listen();
   }
@@ -166,12 +168,13 @@ export class PoolWorker {
   async #process(job: QueuedJob, token = ''): Promise<string> {
     const { jobs, load, metrics, log } = this.#deps;
     const { id = '' } = job;
-    this.#locks.hold(id, token);
+    this.#deps.onBetweenJobs?.();
     const trace = this.#deps.startTrace?.(job);
     const work = (signal: AbortSignal) => this.#runInSlot({ job, token, signal, trace });
-    const running = load.track(() => jobs.run(chatIdOf(job), work, describeOwner(job)));
+    const running = load.track(() => jobs.run(chatIdOf(job), work, { ...describeOwner(job), token }));
     const { own, outcome } = await (trace?.watchEnd(running) ?? running);
     this.#locks.renewIfLate();
+    this.#deps.onBetweenJobs?.();
     load.recordOutcome(own);
     const next = nextOf(outcome)?.provider;
     metrics.recordOutcome(own, next);
@@ -253,7 +256,6 @@ export class PoolWorker {
   }
 
   #onEnded(job: Job<ChatJobPayload>): void {
-    this.#locks.release(job.id ?? '', job.token);
     dropLongConversation(job, this.#deps.log);
   }
 }

@@ -88,7 +88,9 @@ export class Pool {
     const load = new LoadTracker({ onEnd: () => this.#onJobEnded() });
     metrics.observe({ settings, load, account, circuits });
     const trace = this.#createTrace();
-    this.#worker = new PoolWorker({ ...deps, ...trace, account, circuits, slots, load, backlog, metrics });
+    const onBetweenJobs = () => this.#heartbeat.publishIfLate();
+    const own = { account, circuits, slots, load, backlog, metrics, onBetweenJobs };
+    this.#worker = new PoolWorker({ ...deps, ...trace, ...own });
     const clock = new ClockGuard({ check: () => store.check(), onChange: () => this.#apply(), log });
     this.#clock = clock;
     const worker = this.#worker.bullWorker;
@@ -195,12 +197,8 @@ export class Pool {
     this.#circuits.force(breaker === 'closed' ? 'closed' : undefined);
   }
 
-  /**
-   * While the account's breaker probes, the end of a job makes room for another. When thousands end in one turn of the
-   * event loop, no timer fires in it: a heartbeat that is due is published between two of them.
-   */
+  /** While the account's breaker probes, the end of a job makes room for another. */
   #onJobEnded(): void {
-    this.#heartbeat.publishIfLate();
     if (this.#account.state === 'half-open') this.#throttle.apply();
   }
 

@@ -37,12 +37,18 @@ describe('ActiveJobs', () => {
 
   it('aborts a job whose lock was lost, and lets it start again', async () => {
     const jobs = new ActiveJobs();
-    const [lost, other] = ['lost', 'other'].map((id) => jobs.run(id, untilAborted));
-    expect(jobs.abortLost(['lost', 'unknown'])).toEqual(['lost']);
+    const [lost, other] = ['lost', 'other'].map((id) => jobs.run(id, untilAborted, { token: 'one' }));
+    // The run under another token is a later one.
+    const again = jobs.run('lost', untilAborted, { token: 'two' });
+    const locks = new Map([
+      ['lost', 'one'],
+      ['unknown', 'one'],
+    ]);
+    expect(jobs.abortLost(locks)).toEqual(['lost']);
     expect(await lost).toEqual(expect.any(LockLost));
     expect(await jobs.run('lost', isAborted)).toBe(false);
-    jobs.cancel(['other']);
-    expect(await other).toEqual(cancelled);
+    jobs.cancel(['other', 'lost']);
+    expect(await Promise.all([other, again])).toEqual([cancelled, cancelled]);
   });
 
   // A message overtakes what lies on the queue.

@@ -45,16 +45,18 @@ describe('Heartbeat', () => {
     expect(states()).toEqual(['serving', 'paused']);
   });
 
-  it('is published between two jobs when the timer is late', async () => {
+  it('is published between two jobs when the timer is late, while the store cannot be asked anything', async () => {
     await heartbeat.start();
     heartbeat.publishIfLate();
     expect(states()).toHaveLength(1);
+    const answered = Promise.withResolvers<PoolHeartbeat>();
+    describePool = () => answered.promise;
+    heartbeat.publish();
     for (const until = performance.now() + 1100; performance.now() < until; );
     heartbeat.publishIfLate();
     // Before any timer could fire.
-    await Promise.resolve();
-    await Promise.resolve();
     expect(states()).toHaveLength(2);
+    answered.resolve(message);
   });
 
   it('goes on after a heartbeat that could not be published', async () => {

@@ -202,7 +202,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     const jobId = await add();
     await ended;
     expect(during).toEqual([true]);
-    expect(worker.locks.jobIds.has(jobId)).toBe(false);
+    await vi.waitFor(() => expect(worker.locks.jobIds.has(jobId)).toBe(false), patience);
     await worker.close({ graceMs: 60_000 });
     expect(await queue.getJobState(jobId)).toBe('completed');
     const outcome = (await queue.getJob(jobId))?.returnvalue;
@@ -293,7 +293,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     // BullMQ knows no more of a job that stalled too often and was removed.
     worker.bullWorker.emit('failed', undefined, canary, 'active');
     expect(failed()).toHaveLength(3);
-    expect(worker.locks.jobIds.size).toBe(0);
+    await vi.waitFor(() => expect(worker.locks.jobIds.size).toBe(0), patience);
     expect(relay.published).toHaveLength(1);
   });
 });
