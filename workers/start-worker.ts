@@ -82,16 +82,17 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   const providers = await Promise.all(ids.map((id) => openProvider(id, config)));
   const deltas = new DeltaPublisher({ relay, windowMs: deltaWindowMs[store.kind], log });
   const nextAttempts = lifecycle.opened('fallback', new NextAttempts({ store, log }), (open) => open.close());
+  const settings = new Map(ids.map((id) => [id, new LiveSettings(poolSettings(config, id))]));
+  const jobs = new ActiveJobs();
+  // Both go on until the pools have stopped.
+  await followSettings(settings, { store, relay, jobs, log, lifecycle });
+  const lostCallers = new LostCallers({ jobs, relay, now: store.now, log });
+  lifecycle.opened('lost callers', lostCallers, (open) => open.stop()).start();
   const starting: Promise<Pool>[] = [];
   const grace = { graceMs: config.SHUTDOWN_GRACE_MS, streamGraceMs: config.STREAM_GRACE_MS };
   lifecycle.opened('pools', starting, async () => {
     await Promise.all(starting.map(async (pool) => (await pool).stop(grace)));
   });
-  const settings = new Map(ids.map((id) => [id, new LiveSettings(poolSettings(config, id))]));
-  const jobs = new ActiveJobs();
-  await followSettings(settings, { store, relay, jobs, log, lifecycle });
-  const lostCallers = new LostCallers({ jobs, relay, now: store.now, log });
-  lifecycle.opened('lost callers', lostCallers, (open) => open.stop()).start();
   for (const provider of providers) {
     const own = settings.get(provider.id) ?? new LiveSettings(poolSettings(config, provider.id));
     const shared = {

@@ -164,7 +164,7 @@ const serviceStatsSchema = z.object({
 export type ServiceStats = z.output<typeof serviceStatsSchema>;
 
 /** A pool has circuits for the 65 models that operators name and for 32 others, and the account's. */
-const maxBreakers = 100;
+export const maxBreakers = 100;
 
 /**
  * Published on `pool.<provider>.<worker>` once a second, at every change of a breaker, when a cooldown begins and ends, and

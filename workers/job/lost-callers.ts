@@ -12,7 +12,7 @@ interface LostCallersDeps {
   clock?: () => number;
 }
 
-/** How often the relay's nodes are listed while jobs run for which an API process waits. */
+/** How often the relay's nodes are listed, also while no job runs: a job may be taken over whose process has died by then. */
 const askEveryMs = 5000;
 /** The same while one of those processes is unknown or late. A node reports every two seconds. */
 const askLateEveryMs = 1000;
@@ -65,7 +65,7 @@ export class LostCallers {
       (api) => askedAt - (this.#aliveAt.get(api) ?? Number.NEGATIVE_INFINITY) > lateAfterMs,
     );
     const isDue = isAnyLate || askedAt - this.#answeredAt >= askEveryMs;
-    if (this.#isAsking || awaited.length === 0 || !isDue) return;
+    if (this.#isAsking || !isDue) return;
     this.#isAsking = true;
     try {
       this.#onAnswer(await relay.nodes(), askedAt);
@@ -93,9 +93,11 @@ export class LostCallers {
     for (const api of jobs.apis) {
       const aliveAt = this.#aliveAt.get(api);
       const isGone = aliveAt !== undefined && answeredAt - aliveAt >= goneAfterMs;
-      if (!isGone || this.#goneAt.has(api)) continue;
+      if (!isGone) continue;
+      if (!this.#goneAt.has(api))
+        log.warn({ api }, 'API process gone: the calls that only it waits for are cancelled');
+      // What another worker has added for it since, as the next attempt, is as unwanted.
       this.#goneAt.set(api, now());
-      log.warn({ api }, 'API process gone: the calls that only it waits for are cancelled');
     }
     jobs.cancelApis(this.#goneAt);
   }

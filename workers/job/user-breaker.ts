@@ -69,7 +69,8 @@ export class UserBreaker {
   /** Counts the call. True if the unanswered call before was another user's: then it says something about the model. */
   record({ user, weight, isFailedProbe }: UnansweredCall): boolean {
     if (user === undefined) return true;
-    const isOfSeveral = this.#lastUser !== undefined && this.#lastUser !== user;
+    const isAnother = this.#state !== 'closed' && user !== this.#user;
+    const isOfSeveral = isAnother || (this.#lastUser !== undefined && this.#lastUser !== user);
     this.#lastUser = user;
     if (this.#isHeldClosed) return isOfSeveral;
     if (this.#state !== 'closed') {

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import type { ModelRules } from '../../shared/config/allowed-models.js';
-import type { ModelBreaker, PoolHeartbeat } from '../../shared/protocol/messages.js';
+import { type ModelBreaker, maxBreakers, type PoolHeartbeat } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { countAll, type WaitingByLevel } from '../../shared/queue/priority.js';
 import { release } from '../../shared/runtime/release.js';
@@ -57,7 +57,7 @@ export async function describePool({
   metrics.recordWaiting(countAll(waiting.waitedFor) + countAll(waiting.async));
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
   const { model: defaultModel, models, environment, isSimulated } = settings.current;
-  const breakers = [...describeAccount(account), ...circuits.describe()];
+  const breakers = [...describeAccount(account), ...circuits.describe()].slice(0, maxBreakers);
   return {
     v: writtenVersion,
     provider: provider.id,

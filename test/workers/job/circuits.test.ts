@@ -311,6 +311,14 @@ describe("one user's calls without an answer in time", () => {
     expect(await start({ user: 'V', inMs: 50 }).ended).toMatchObject(unavailable);
   });
 
+  it('close it for all as well when another user has none while the one is refused', async () => {
+    await end({ user: 'M', count: 20, reason: timeout });
+    expect(circuits.describe()).toMatchObject([{ state: 'open', user: 'M' }]);
+    for (let n = 0; n < 5; n += 1) await end({ user: 'V', reason: timeout });
+    expect(circuits.describe()).toMatchObject([{ state: 'open', reason: 'provider_timeout' }]);
+    expect(circuits.describe()).not.toMatchObject([{ user: expect.anything() }]);
+  });
+
   it('have another user probe next, whoever waits for longer', async () => {
     for (let n = 0; n < 6; n += 1) await end({ user: `user-${n % 3}`, reason: timeout });
     await vi.advanceTimersByTimeAsync(100);
