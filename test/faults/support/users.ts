@@ -7,9 +7,9 @@ import type { Books } from './books.js';
 export type Chat = (call?: ChatCall) => Promise<ChatReply>;
 
 /** Makes a user, and gives how this one asks, once the API knows of it. */
-export async function newUser(books: Books): Promise<Chat & { authorization: string }> {
-  const { stdout: secret } = await quillgate(['users', 'add', 'other'], books.deployment.stores);
-  const Authorization = `Basic ${Buffer.from(`other:${secret.trim()}`).toString('base64')}`;
+export async function newUser(books: Books, name = 'other'): Promise<Chat & { authorization: string }> {
+  const { stdout: secret } = await quillgate(['users', 'add', name], books.deployment.stores);
+  const Authorization = `Basic ${Buffer.from(`${name}:${secret.trim()}`).toString('base64')}`;
   const chat: Chat = (call = {}) => books.chat({ ...call, headers: { ...call.headers, Authorization } });
   await vi.waitFor(async () => expect((await chat()).status).toBe(200), { timeout: 10_000, interval: 300 });
   return Object.assign(chat, { authorization: Authorization });
