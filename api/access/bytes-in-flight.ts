@@ -28,16 +28,22 @@ export class BytesInFlight {
   open({ user: caller, ip }: Pick<Request, 'ip'> & { user?: Caller }): HeldBytes {
     const user = caller?.id ?? `address ${clientOf(ip)}`;
     let held = 0;
+    let isReleased = false;
     const count = (bytes: number) => {
       held += bytes;
       this.#count(user, bytes);
     };
     return {
       add: (bytes) => {
+        // The client has left, but a decoder may still go on with what it had sent.
+        if (isReleased) throw new Failure('invalid_json');
         this.#refuseIfOver(user, { held, bytes });
         count(bytes);
       },
-      release: () => count(-held),
+      release: () => {
+        isReleased = true;
+        count(-held);
+      },
     };
   }
 

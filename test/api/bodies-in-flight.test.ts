@@ -71,6 +71,23 @@ describe('bytes in flight (finding S2)', () => {
     await vi.waitFor(async () => expect((await ask(basic('m'))).status).toBe(200), patience);
   });
 
+  it('are given back when the client leaves as soon as it has sent its body, which is then still decoded', async () => {
+    app = await startChatApp({ variables: { CHAT_USER_MAX_QUEUED_BYTES: '100000' } });
+    const body = gzipSync(Buffer.alloc(1_000_000, ' '));
+    const headers = [
+      `Authorization: ${basic('m')}`,
+      'Content-Encoding: gzip',
+      `Content-Length: ${body.length}`,
+    ];
+    for (let n = 0; n < 20; n += 1) {
+      const socket = begin('/chat', headers, body);
+      socket.end(() => socket.destroy());
+      await once(socket, 'close');
+      await ask(basic('m'));
+    }
+    await vi.waitFor(async () => expect((await ask(basic('m'))).status).toBe(200), patience);
+  });
+
   it('are refused at once when they are too many, though the body has not ended', async () => {
     app = await startChatApp({ variables: { CHAT_USER_MAX_QUEUED_BYTES: '100000' } });
     hold('m', 90_000);

@@ -32,6 +32,17 @@ describe('BytesInFlight', () => {
     expect(() => bytes.open(by('one')).add(1)).toThrow(limited);
   });
 
+  it('counts nothing more for a request that has released its bytes (finding S2)', () => {
+    const bytes = new BytesInFlight({ perUser: 100 });
+    const gone = bytes.open(by('one'));
+    gone.add(60);
+    gone.release();
+    expect(() => gone.add(1)).toThrow(expect.objectContaining({ code: 'invalid_json' }));
+    const next = bytes.open(by('one'));
+    next.add(60);
+    next.add(40);
+  });
+
   it('lets one request in that alone is larger', () => {
     const bytes = new BytesInFlight({ perUser: 100, inAll: 100 });
     const large = bytes.open(by('one'));
