@@ -1,4 +1,4 @@
-import express, { type Express, type Request, type RequestHandler } from 'express';
+import express, { type Express, type RequestHandler } from 'express';
 import helmet from 'helmet';
 import type { Database } from '../db/database/client.js';
 import type { Config } from '../shared/config/config.js';
@@ -162,14 +162,16 @@ function addControllers(app: Express, deps: AppDeps): void {
     .add(AuditController, () => new AuditController(admin))
     .add(PreviewController, () => new PreviewController(admin));
   app.locals.authentication = authentication;
-  const holdBytes = (request: Request) => bytesInFlight.open(request);
+  // Strangers may send short bodies: those must not take the room of chats.
+  const shortBytes = new BytesInFlight({ perUser: 1_048_576, inAll: 16_777_216 });
   app.locals.jsonBody = jsonBody({
-    holdBytes,
+    holdBytes: (request) => bytesInFlight.open(request),
     maxBytes: config.MAX_BODY_BYTES,
     maxDepth: config.MAX_JSON_DEPTH,
     maxValues: Math.max(minMaxValues, valuesPerMessage * maxMessages),
   });
-  app.locals.shortJsonBody = jsonBody({ holdBytes, maxBytes: 16_384, maxDepth: 8, maxValues: 200 });
+  const short = { maxBytes: 16_384, maxDepth: 8, maxValues: 200 };
+  app.locals.shortJsonBody = jsonBody({ ...short, holdBytes: (request) => shortBytes.open(request) });
   app.locals.checkConversation = checkConversation({ maxMessages });
 }
 

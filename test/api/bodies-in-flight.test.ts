@@ -116,6 +116,15 @@ describe('bytes in flight (finding S2)', () => {
     expect(await ask(operator, '/admin/chat')).toMatchObject({ status: 500, body: { code: 'overloaded' } });
   });
 
+  it('of strangers who sign in have limits of their own, and take no room of chats', async () => {
+    app = await startChatApp({ variables: { CHAT_MAX_QUEUED_BYTES: '100000' } });
+    const strangers = Array.from({ length: 70 }, () =>
+      begin('/admin/session', ['Sec-Fetch-Site: same-origin', 'Content-Length: 16000'], Buffer.alloc(15_990)),
+    );
+    expect(await Promise.race(strangers.map(answerOf))).toMatch(/^HTTP\/1\.1 429 /);
+    expect((await ask(basic('v'))).status).toBe(200);
+  });
+
   it.each(['/chat', '/v1/chat/completions', '/blogs', '/admin/chat', '/admin/blogs', '/admin/users'])(
     'are none without right credentials at %s: the answer comes before the body',
     async (path) => {
