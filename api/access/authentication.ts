@@ -3,7 +3,16 @@ import type { Scope } from '../../shared/contract.js';
 import type { Failure } from '../../shared/failures.js';
 import type { Authentication, Caller } from './caller.js';
 import { parseBasic, parseBearer } from './credentials.js';
-import { type Accepted, asKnownUser, insufficient, isRefusal, logIn, refuse, unauthorized } from './login.js';
+import {
+  type Accepted,
+  asKnownUser,
+  insufficient,
+  isRefusal,
+  logIn,
+  refuse,
+  senderOf,
+  unauthorized,
+} from './login.js';
 import { adminChallenge, asOperator, asSessionOwner, mayStillOperate, operatorsBase } from './operators.js';
 
 /**
@@ -97,7 +106,7 @@ async function asTokenOwner(
   if (sent === undefined) throw unauthorized({ challenge: bearerChallenge, detail: needsToken });
   const token = parseBearer(sent);
   const caller = await logIn(
-    { address: request.ip, secret: token ?? '' },
+    { ...senderOf(request), secret: token ?? '' },
     { limiter: loginLimiter, check: async () => (token === undefined ? undefined : checkToken(token)) },
   ).catch((error) => {
     if (!isRefusal(error)) throw error;

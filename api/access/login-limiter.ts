@@ -1,4 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
@@ -12,6 +13,8 @@ export interface Login {
   name?: string | undefined;
   /** As parsed, so that another spelling of the same header is the same login. */
   secret: string;
+  /** Where it is answered: once that has closed, the attempt waits no longer. */
+  response?: Pick<ServerResponse, 'destroyed' | 'once' | 'off'> | undefined;
 }
 
 interface LimiterOptions {
@@ -33,9 +36,11 @@ const maxAccepted = 10_000;
 const acceptedForMs = 3_600_000;
 
 /**
- * Slows down password guessing in this process: after 30 failures a minute from an address, or with a name, one attempt
- * per second is checked. No attempt waits for more than eight seconds, so right credentials are not locked out. Each
- * name from an address has waiting places of its own, so that guesses at other names leave room for it.
+ * Slows down password guessing in this process: after 30 failures a minute from an address, or with a name, attempts
+ * wait in turn, one second for each. No attempt waits for more than eight seconds, so right credentials are not locked
+ * out; a flood from one address is therefore checked at up to 9 a second with one name, and 125 in all. Each name from
+ * an address has waiting places of its own, so that guesses at other names leave room for it. A client that leaves
+ * frees its places at once.
  */
 export class LoginLimiter {
   readonly #maxFailures: number;
@@ -59,7 +64,7 @@ export class LoginLimiter {
   /**
    * Call before the credentials are checked. If the address or the name has too many failures, it takes one to eight
    * seconds, so that right credentials take as long as wrong ones; throws `Failure('rate_limited')` when too many
-   * attempts wait already. Credentials that were accepted from the address within the hour pass at once.
+   * attempts wait already, or the client leaves. Credentials that were accepted from the address within the hour pass at once.
    */
   async admit(login: Login): Promise<void> {
     if (this.#accepted.has(this.#digestOf(login))) return;
@@ -85,19 +90,34 @@ export class LoginLimiter {
       throw new Failure('rate_limited', { retryAfterMs: Math.max(ofAddress.msBeforeNext, 1) });
   }
 
-  async #wait(login: Login, retryAfterMs: number): Promise<void> {
-    const client = clientOf(login.address);
-    const named = this.#digest([client, login.name ?? login.secret]);
-    if (this.#waitingAt(client) >= maxWaitingPerAddress || this.#waitingAt(named) >= maxWaitingPerName)
-      throw new Failure('rate_limited', { retryAfterMs });
+  async #wait({ address, name, secret, response }: Login, retryAfterMs: number): Promise<void> {
+    const client = clientOf(address);
+    const named = this.#digest([client, name ?? secret]);
+    const isFull =
+      this.#waitingAt(client) >= maxWaitingPerAddress || this.#waitingAt(named) >= maxWaitingPerName;
+    if (isFull || response?.destroyed) throw new Failure('rate_limited', { retryAfterMs });
+    const left = new AbortController();
+    const leave = () => left.abort(new Failure('rate_limited', { retryAfterMs }));
+    response?.once('close', leave);
+    for (const place of [client, named]) this.#waiting.set(place, this.#waitingAt(place) + 1);
+    try {
+      await delay(this.#nextDelayMs(client), undefined, { ref: false, signal: left.signal });
+    } catch {
+      throw left.signal.reason;
+    } finally {
+      response?.off('close', leave);
+      for (const place of [client, named]) this.#leave(place);
+    }
+  }
+
+  /** Until the turn of the next attempt from there. */
+  #nextDelayMs(client: string): number {
     const counter = this.#counterOf(client);
     const now = performance.now();
     const inTurn = Math.max(now, this.#lastAdmissions[counter] ?? 0) + this.#intervalMs;
     const at = Math.min(inTurn, now + maxWaitIntervals * this.#intervalMs);
     this.#lastAdmissions[counter] = at;
-    for (const place of [client, named]) this.#waiting.set(place, this.#waitingAt(place) + 1);
-    await delay(at - now, undefined, { ref: false });
-    for (const place of [client, named]) this.#leave(place);
+    return at - now;
   }
 
   #waitingAt(place: string): number {

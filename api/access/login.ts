@@ -40,7 +40,7 @@ export async function asKnownUser(
   return refuse(request, authentication, { failure, user: caller.name });
 }
 
-interface LoginFromMemory<T> extends Omit<Login, 'address'> {
+interface LoginFromMemory<T> extends Omit<Login, 'address' | 'response'> {
   check: () => T | undefined;
   /** What it throws when the check finds nobody. */
   refusal: Failure;
@@ -61,7 +61,7 @@ export async function logInFromMemory<T>(
     return refuse(request, authentication, { failure: answer, user });
   };
   const limiter = isLoaded ? loginLimiter : earlyLimiter;
-  const found = await logIn({ address: request.ip, name, secret }, { limiter, check }).catch(refused);
+  const found = await logIn({ ...senderOf(request), name, secret }, { limiter, check }).catch(refused);
   return found ?? refused(refusal);
 }
 
@@ -74,6 +74,12 @@ function checkBasic(
   const user = credentials && checkUser(credentials.name, credentials.secret);
   return user && { ...user, scopes: ['chat'] };
 }
+
+/** Who sends the credentials of a request, and whether they are still there. */
+export const senderOf = ({ ip, res }: Request): Pick<Login, 'address' | 'response'> => ({
+  address: ip,
+  response: res,
+});
 
 interface CredentialCheck<T> {
   limiter: LoginLimiter;

@@ -12,6 +12,7 @@ import {
   logIn,
   logInFromMemory,
   refuse,
+  senderOf,
   unauthorized,
 } from './login.js';
 
@@ -53,7 +54,7 @@ export async function asSessionOwner(request: Request, authentication: Authentic
   const keys = parseSessions(request);
   if (keys.length === 0) throw unauthorized(sessionsAlone);
   if (!readMethods.has(request.method)) requireSameOrigin(request);
-  const login = { address: request.ip, secret: keys.join() };
+  const login = { ...senderOf(request), secret: keys.join() };
   const known = keys.map(checkLoadedSession).filter((each) => each !== undefined);
   const lookUp = async () => oneUserOf(await Promise.all(keys.slice(0, maxLookups).map(checkSession)));
   const owner =

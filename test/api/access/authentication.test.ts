@@ -1,12 +1,13 @@
 import { createConnection } from 'node:net';
 import { text } from 'node:stream/consumers';
 import express from 'express';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { expressAuthentication, onCredentialsEnd } from '../../../api/access/authentication.js';
 import { type Authentication, type Caller } from '../../../api/access/caller.js';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
 import { problemHandler } from '../../../api/http/problem.js';
 import { userNamed } from '../../support/identities.js';
+import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { type Served, serve } from '../../support/serve.js';
 
@@ -57,6 +58,7 @@ async function start(options: Partial<Authentication> = {}) {
   door('/chat', 'basic');
   door('/v1/models', 'chat');
   door('/admin', 'admin');
+  door('/session', 'session');
   door('/write', 'bearer', ['blogs:write']);
   app.get('/attached', (request, _response, next) => void onCredentialsEnd(request, next));
   door('/read', 'bearer', ['blogs:read']);
@@ -66,8 +68,14 @@ async function start(options: Partial<Authentication> = {}) {
   return {
     recording,
     port: server.port,
-    ask: (path: string, authorization?: string, headers: Record<string, string> = {}) =>
+    ask: (
+      path: string,
+      authorization?: string,
+      headers: Record<string, string> = {},
+      signal: AbortSignal | null = null,
+    ) =>
       fetch(server.url + path, {
+        signal,
         headers: authorization === undefined ? headers : { ...headers, Authorization: authorization },
       }),
   };
@@ -113,6 +121,29 @@ const bodyOf = async (response: Response) => ({
 
 const nobodyKnows = await bodyOf(await ask('/chat'));
 const wrongToken = await bodyOf(await ask('/write'));
+
+describe('a client that leaves while its attempt waits', () => {
+  it.each([
+    ['/chat', `Basic ${encode('someone:else')}`],
+    ['/write', 'Bearer unknown'],
+    ['/session', undefined],
+  ])('is refused at %s, and holds no place any more (finding S5)', async (path, authorization) => {
+    const loginLimiter = new LoginLimiter({ maxFailures: 0, intervalMs: 60_000 });
+    const isRefused = { code: 'rate_limited' };
+    await expect(loginLimiter.recordFailure({ address: '127.0.0.1', secret: '' })).rejects.toMatchObject(
+      isRefused,
+    );
+    const admit = vi.spyOn(loginLimiter, 'admit');
+    const { ask: askLimited, recording } = await start({ loginLimiter });
+    const left = new AbortController();
+    const headers = { Cookie: `quillgate_session=${'x'.repeat(43)}` };
+    const answer = askLimited(path, authorization, headers, left.signal);
+    await vi.waitFor(() => expect(admit).toHaveBeenCalled(), patience);
+    left.abort();
+    await expect(answer).rejects.toThrow();
+    await vi.waitFor(() => expect(recording.text()).toContain('rate_limited'), patience);
+  });
+});
 
 describe('expressAuthentication, basic', () => {
   it.each([`Basic ${good}`, `basic ${good}`, `BASIC   ${good}`, `Basic ${good.replace(/=+$/, '')}`])(

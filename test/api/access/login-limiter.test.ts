@@ -1,3 +1,5 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
@@ -69,6 +71,20 @@ describe('LoginLimiter', () => {
     await limiter.admit(from('192.0.2.1', 'secret', 'right'));
     await limiter.admit({ address: '192.0.2.1', secret: 'a token' });
     await Promise.allSettled(guesses);
+  });
+
+  it('gives the place of a client that has left to the next at once (finding S5)', async () => {
+    const limiter = new LoginLimiter({ maxFailures: 1, intervalMs: 60_000 });
+    await failUntilLimited(limiter, '192.0.2.1');
+    const responses = Array.from({ length: 64 }, () => new ServerResponse(new IncomingMessage(new Socket())));
+    const admit = (response: ServerResponse) => limiter.admit({ ...from('192.0.2.1', 'wrong'), response });
+    for (let round = 0; round < 3; round += 1) {
+      const guesses = responses.map(admit);
+      await expect(limiter.admit(from('192.0.2.1'))).rejects.toEqual(limited);
+      for (const response of responses) response.emit('close');
+      for (const guess of guesses) await expect(guess).rejects.toEqual(limited);
+      expect(responses.map((response) => response.listenerCount('close'))).not.toContain(1);
+    }
   });
 
   it('slows guesses at a name down, from whichever addresses they come', async () => {
