@@ -20,6 +20,12 @@ export interface Admission {
   admit: () => Promise<Attempt>;
 }
 
+interface CreatedChat {
+  readonly chat: StoredChat;
+  /** Gives the room for its answer back. */
+  readonly release: () => void;
+}
+
 interface IdempotentEntryDeps {
   records: ChatRecords;
   /** What has become of the chat's job; throws `queue_unavailable` without a store. */
@@ -61,7 +67,7 @@ export class IdempotentEntry {
     const leftMs = admission.deadline - this.#deps.now();
     const resolving =
       key === undefined
-        ? this.#create(command, admission).then(toResolvedChat)
+        ? this.#create(command, admission).then(({ chat }) => toResolvedChat(chat))
         : this.#claimKey(command, { owner: owner.name, key }, admission);
     const tooLate = () => new Failure(leftMs > openTimeoutMs ? 'queue_unavailable' : 'timeout', { provider });
     return withTimeout(Math.min(leftMs, openTimeoutMs), resolving, tooLate);
@@ -75,20 +81,21 @@ export class IdempotentEntry {
   ): Promise<ResolvedChat> {
     const { records } = this.#deps;
     /** Created, but not what the key stands for. */
-    let unclaimed: StoredChat | undefined;
+    let unclaimed: CreatedChat | undefined;
     try {
       for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
         const previousId = await records.readKeyIndex(key);
         const joined = previousId === undefined ? undefined : await this.#join(command, previousId);
         if (joined) return joined;
-        const chat: StoredChat = unclaimed ?? (await this.#create(command, admission));
+        const created: CreatedChat = unclaimed ?? (await this.#create(command, admission));
         unclaimed = undefined;
-        if (await records.writeKeyIndex(key, chat, previousId)) return toResolvedChat(chat);
-        unclaimed = chat;
+        if (await records.writeKeyIndex(key, created.chat, previousId)) return toResolvedChat(created.chat);
+        unclaimed = created;
       }
       throw new Failure('internal', { retryable: true });
     } finally {
-      if (unclaimed) await records.deleteChat(unclaimed).catch(() => undefined);
+      unclaimed?.release();
+      if (unclaimed) await records.deleteChat(unclaimed.chat).catch(() => undefined);
     }
   }
 
@@ -113,23 +120,27 @@ export class IdempotentEntry {
   }
 
   /** Recorded before its key, so that a key always leads to a chat. */
-  async #create(command: StoredChatCommand, { deadline, admit }: Admission): Promise<StoredChat> {
+  async #create(command: StoredChatCommand, { deadline, admit }: Admission): Promise<CreatedChat> {
     const current = await admit();
     const { records, resultTtlMs, now } = this.#deps;
     const times = { createdAt: now(), deadline, keptUntil: deadline + resultTtlMs };
     const chat = describe(command, current, times);
-    const release = this.#reserveAnswer(command, times.keptUntil);
+    const release = this.#reserveAnswer(command, chat);
     // If the add of the record was not answered, the record may exist nevertheless; it expires by itself.
     await records.writeChat(chat).catch((error: unknown) => {
       release();
       throw error;
     });
-    return chat;
+    return { chat, release };
   }
 
-  #reserveAnswer({ provider, parameters, storeOptions }: StoredChatCommand, keptUntil: number): () => void {
-    const ofProvider = this.#deps.maxOutputTokens(provider);
-    const tokens = Math.min(parameters?.maxOutputTokens ?? ofProvider, ofProvider);
+  /** Room for the longest answer of those who may be asked. */
+  #reserveAnswer({ parameters, storeOptions }: StoredChatCommand, chat: StoredChat): () => void {
+    const { keptUntil } = chat;
+    const { provider, fallback = [] } = currentOf(chat);
+    const asked = [provider, ...fallback.map((target) => target.provider)];
+    const longest = Math.max(...asked.map(this.#deps.maxOutputTokens));
+    const tokens = Math.min(parameters?.maxOutputTokens ?? longest, longest);
     return this.#answers.reserve({ user: storeOptions.owner.id, bytes: tokens * bytesPerToken, keptUntil });
   }
 }

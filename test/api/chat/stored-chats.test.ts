@@ -6,6 +6,7 @@ import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
 import { StoredChats } from '../../../api/chat/stored-chats.js';
 import { parseConfig } from '../../../shared/config/config.js';
+import type { Attempt } from '../../../shared/protocol/attempts.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import { encodeOutcome, givenUpOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import {
@@ -43,7 +44,7 @@ let chats: StoredChats;
 /** Milliseconds since the epoch, for the rules alone. */
 let now: number;
 let admissions: number;
-/** The longest answer, in tokens. */
+/** The longest answer, in tokens; a tenth of that of anthropic. */
 let maxOutputTokens: number;
 
 beforeAll(async () => {
@@ -75,7 +76,7 @@ beforeEach(() => {
     jobClient: () => jobs,
     pendingReplies: new PendingReplies(),
     resultTtlMs: 60_000,
-    maxOutputTokens: () => maxOutputTokens,
+    maxOutputTokens: (provider) => (provider === 'anthropic' ? 10 : 1) * maxOutputTokens,
     now: () => now,
   });
 });
@@ -239,6 +240,23 @@ describe('open', () => {
     ).toMatchObject({ isNew: true });
     now += 10_000 + 60_000 + 10_000;
     expect(await open(command(undefined))).toMatchObject({ isNew: true });
+  });
+
+  it.each<Attempt>([
+    { provider: 'anthropic', earlier: [{ provider: 'openai', code: 'overloaded', retryable: true }] },
+    { provider: 'openai', fallback: [{ provider: 'bedrock' }, { provider: 'anthropic' }] },
+  ])('reserves room for the longest answer of those who may be asked: %o (finding S6)', async (attempt) => {
+    maxOutputTokens = 1_677_721;
+    await chats.open(command(undefined), { deadline: now + 10_000, admit: async () => attempt });
+    await expect(open(command(undefined))).rejects.toMatchObject({ code: 'rate_limited' });
+  });
+
+  it('keeps no room for the chats of commands that have joined another (finding S6)', async () => {
+    maxOutputTokens = Math.floor(16_777_216 / 20);
+    const key = randomUUID();
+    await Promise.all(Array.from({ length: 20 }, () => open(command(key))));
+    const others = await Promise.all(Array.from({ length: 19 }, () => open(command(undefined))));
+    expect(others.map(({ isNew }) => isNew)).not.toContain(false);
   });
 
   it.each([
