@@ -80,7 +80,7 @@ export async function admit(command: ChatCommand, options: AdmissionOptions): Pr
     failure ??= refusal;
     // Nobody else mends what is wrong with the request.
     if (n === 0 && refusal && !isPassing(refusal)) break;
-    earlier.push({ ...target, ...refusalFacts(refusal ?? new Failure('provider_unavailable')) });
+    earlier.push(toEnded(target, refusal ?? passedOver(target)));
   }
   if (paused) return paused;
   throw failure;
@@ -101,11 +101,23 @@ function targetsOf(
 
 const hasParameters = ({ parameters = {} }: ChatCommand): boolean => Object.keys(parameters).length > 0;
 
+/** Operators have paused it: its model has passed the check. */
+const passedOver = ({ model }: Target): Failure =>
+  new Failure('provider_unavailable', model === undefined ? {} : { model });
+
 const isPassing = (refusal: Failure): boolean =>
   ['provider_unavailable', 'provider_rate_limited', 'overloaded'].includes(refusal.code);
 
-function refusalFacts({ code, retryable, facts: { retryAfterMs, model } }: Failure) {
-  return { code, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }), ...(model && { model }) };
+/** Refusals that come after the check of models; before it, a name may be anything that a caller sent. */
+const afterCheck: ReadonlySet<string> = new Set(['overloaded', 'provider_rate_limited']);
+
+function toEnded({ provider, model: asked }: Target, { code, retryable, facts }: Failure): EndedAttempt {
+  const { retryAfterMs, model = afterCheck.has(code) ? asked : undefined } = facts;
+  return {
+    ...{ provider, code, retryable },
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(model !== undefined && { model }),
+  };
 }
 
 /** Why the chat is not admitted there; undefined when it is. */

@@ -99,6 +99,11 @@ function describeFailure(
   { id, user: userName, provider, model, code, attempts }: RecentRequest,
   user: string,
 ) {
-  const isChecked = attempts.length > 0 || afterCheck.has(code);
-  return { requestId: id, user, userName, provider, ...(isChecked && { model, attempts }), code };
+  const checked = attempts.map(({ model: asked, ...attempt }) => ({
+    ...attempt,
+    // A worker may refuse a name that no API process could check.
+    ...(attempt.code !== 'invalid_request' && asked !== undefined && { model: asked }),
+  }));
+  const isChecked = afterCheck.has(code) || checked.some((attempt) => attempt.model === model);
+  return { requestId: id, user, userName, provider, ...(isChecked && { model }), attempts: checked, code };
 }

@@ -119,7 +119,7 @@ export class PoolRegistry {
     if (hasParameters && live.some(ignoresParameters))
       throw new Failure('provider_unavailable', { provider, detail: duringUpgrade });
     if (live.length === 0 && this.#now() - this.#since < heartbeatTtlMs) return;
-    if (live.length === 0 && this.#wasFull(provider))
+    if (live.length === 0 && this.#wasFull({ provider, model }))
       throw new Failure('overloaded', { provider, retryAfterMs: heartbeatTtlMs });
     const able = poolsFor(model, { provider, live });
     const own = this.#outstanding.of(provider);
@@ -171,10 +171,12 @@ export class PoolRegistry {
     );
   }
 
-  /** Whether a worker that has just fallen silent was full: then it is more likely late than gone. */
-  #wasFull(provider: ProviderId): boolean {
+  /** Whether a worker for the model that has just fallen silent was full: then it is more likely late than gone. */
+  #wasFull({ provider, model }: { provider: ProviderId; model: string | undefined }): boolean {
     const known = [...this.#knownOf(provider).values()];
-    return known.some(({ heartbeat: { inFlight, concurrency } }) => inFlight >= concurrency);
+    return known.some(
+      ({ heartbeat }) => heartbeat.inFlight >= heartbeat.concurrency && serves(heartbeat, model),
+    );
   }
 
   /** The workers whose last heartbeat has not expired. */
@@ -212,7 +214,7 @@ const refusesJobs = ({ state, pausedBy }: PoolHeartbeat): boolean =>
 const ignoresParameters = ({ simulated }: PoolHeartbeat): boolean => simulated === undefined;
 
 const duringUpgrade =
-  'A worker of this provider runs an older release, which ignores what is asked of the model beside the conversation. Try again when it was replaced.';
+  'A worker of this provider runs an older release, which ignores what is asked of the model beside the conversation. Try again once it has been replaced.';
 
 /** The previous release does not send the name of its default model: then the worker decides. */
 function serves(heartbeat: PoolHeartbeat, model: string | undefined): boolean {

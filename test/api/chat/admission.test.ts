@@ -97,10 +97,24 @@ describe('admit with a fallback', () => {
     expect(await ask({ provider: 'anthropic' }, vertexai)).toEqual({
       ...vertexai,
       earlier: [
-        { provider: 'openai', model: 'm', code: 'provider_unavailable', retryable: true },
+        { provider: 'openai', code: 'provider_unavailable', retryable: true },
         { provider: 'anthropic', code: 'overloaded', retryable: true, retryAfterMs: expect.any(Number) },
       ],
     });
+  });
+
+  it('names only models that were checked among those it has passed over (finding N17)', async () => {
+    const canary = 'sk-canary';
+    beat('openai', { inFlight: 2, waiting: 100 });
+    beat('anthropic', { state: 'paused' });
+    beat('bedrock', { models: ['m'] });
+    beat('vertexai');
+    const { earlier } = await ask(
+      ...(['anthropic', 'bedrock'] as const).map((provider) => ({ provider, model: canary })),
+      { provider: 'vertexai' },
+    );
+    expect(earlier).toMatchObject([{ model: 'm', code: 'overloaded' }, {}, { code: 'invalid_request' }]);
+    expect(JSON.stringify(earlier)).not.toContain(canary);
   });
 
   it('asks nobody a second time who is its own fallback', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { History } from '../../../../api/admin/history/history.js';
-import type { RecentRequest } from '../../../../shared/history.js';
+import type { RecentRequest, RequestCode } from '../../../../shared/history.js';
 import { promptCanary as canary } from '../../../support/canaries.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 
@@ -15,7 +15,9 @@ describe('History', () => {
     const history = new History({ log });
     history.recordEnd(request, 'id of anna');
     const providerError = { status: 400, type: 'invalid_request_error' };
-    const attempts = [{ provider: 'openai', code: 'provider_rejected', providerError }] as const;
+    const attempts = [
+      { provider: 'openai', model: 'gpt', code: 'provider_rejected', providerError },
+    ] as const;
     history.recordEnd(
       { ...request, id: 'b', code: 'provider_rejected', attempts: [...attempts] },
       'id of anna',
@@ -28,10 +30,22 @@ describe('History', () => {
     ]);
   });
 
-  it('logs no model that was not checked', () => {
+  const provider = 'openai';
+  it.each<[string, RequestCode, RecentRequest['attempts']]>([
+    ['a refusal of the API', 'invalid_request', []],
+    ['a refusal of a worker', 'invalid_request', [{ provider, model: canary, code: 'invalid_request' }]],
+    [
+      'a provider that was passed over before the check',
+      'provider_error',
+      [
+        { provider, code: 'provider_unavailable' },
+        { provider: 'anthropic', model: 'm', code: 'provider_error' },
+      ],
+    ],
+  ])('logs no model that was not checked: %s (finding N17)', (_, code, attempts) => {
     const { log, text } = createRecordingLog();
-    new History({ log }).recordEnd({ ...request, model: canary, code: 'invalid_request' }, 'id');
-    expect(text()).toContain('invalid_request');
+    new History({ log }).recordEnd({ ...request, model: canary, code, attempts }, 'id');
+    expect(text()).toContain(code);
     expect(text()).not.toContain(canary);
   });
 });

@@ -147,6 +147,13 @@ describe('admit', () => {
     expect(pools.totalConcurrency()).toBeUndefined();
   });
 
+  it('takes none for late that would not call the model (finding N17)', () => {
+    afterGrace();
+    heartbeat({ inFlight: 10, models: ['another'], defaultModel: 'another' });
+    nowMs += 4000;
+    expect(verdict()).toBe('provider_unavailable');
+  });
+
   it('goes by the newest heartbeat of each worker', () => {
     afterGrace();
     heartbeat({ state: 'paused' });
