@@ -1,7 +1,7 @@
 import type { Target } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
-import { findUnsupportedParameter } from '../../shared/protocol/model-parameters.js';
+import { findUnsupportedParameter, ignoredHints } from '../../shared/protocol/model-parameters.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { type ChatCommand, jobOwnerOf } from './chat-command.js';
 import type { JobClient } from './jobs/job-client.js';
@@ -88,11 +88,13 @@ export async function admit(command: ChatCommand, options: AdmissionOptions): Pr
 
 /** The targets to ask, in this order, each model once: retries are the worker's task, and have a budget. */
 function targetsOf(
-  { provider, model, parameters = {} }: ChatCommand,
+  { provider, model, parameters = {}, isStrict }: ChatCommand,
   { jobClient: { pools }, fallback = [] }: AdmissionOptions,
 ): Target[] {
   const able = fallback.filter(
-    (target) => findUnsupportedParameter(target.provider, parameters) === undefined,
+    (target) =>
+      findUnsupportedParameter(target.provider, parameters) === undefined &&
+      !(isStrict && ignoredHints(target.provider, parameters).length > 0),
   );
   const targets = [{ provider, ...(model && { model }) }, ...able];
   const byModel = Map.groupBy(targets, (target) => `${target.provider}/${pools.modelOf(target)}`);

@@ -26,6 +26,8 @@ export interface ChatCommand {
   turns: Turn[];
   /** What is asked of the model beside the conversation: only what the provider's models can do. */
   parameters?: ModelParameters | undefined;
+  /** Whether no provider may be asked that would ignore a parameter, as one of the operators' fallback may. */
+  isStrict?: boolean;
   /** How long the caller waits, in milliseconds; absent means the configured time. */
   waitMs?: number | undefined;
   /** How long the client itself waits for an answer to begin, in milliseconds; absent means for as long as it takes. */

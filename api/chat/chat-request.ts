@@ -124,7 +124,7 @@ interface ReadOptions extends Pick<StoreOptions, 'onDetached'> {
 /** What a command says beside whom it asks, and what. */
 type CommandOptions = Pick<
   ChatCommand,
-  'requestId' | 'user' | 'fallback' | 'waitMs' | 'elapsedMs' | 'signal' | 'storeOptions'
+  'requestId' | 'user' | 'fallback' | 'isStrict' | 'waitMs' | 'elapsedMs' | 'signal' | 'storeOptions'
 >;
 
 /**
@@ -149,6 +149,7 @@ export function readOptions(
     user: request.user.id,
     userName: request.user.name,
     fallback: readFallback(fallback),
+    isStrict: applied.isStrict,
     waitMs: waitS && waitS * 1000,
     elapsedMs: elapsedMsOf(response),
     signal: attachedSignal(request),

@@ -117,6 +117,15 @@ describe('admit with a fallback', () => {
     expect(JSON.stringify(earlier)).not.toContain(canary);
   });
 
+  it('strictly asks nobody who would ignore a parameter (finding C1)', async () => {
+    for (const provider of ['openai', 'anthropic', 'vertexai'] as const) beat(provider, { simulated: true });
+    const fallback = [{ provider: 'anthropic' }, { provider: 'vertexai' }] as const;
+    const options = { jobClient: { pools, check: async () => {} }, timeoutMs: 1000, fallback };
+    const asked = command({ parameters: { seed: 1 } });
+    expect(await admit(asked, options)).toMatchObject({ fallback });
+    expect(await admit({ ...asked, isStrict: true }, options)).toMatchObject({ fallback: [fallback[1]] });
+  });
+
   it('asks nobody a second time who is its own fallback', async () => {
     beat('openai');
     const self = { provider: 'openai', model: 'm' } as const;

@@ -210,6 +210,8 @@ describe('a chat completion', () => {
     const fallback = { 'X-LLM-Fallback': 'bedrock, anthropic/m' };
     expect(await errorOf(await strictly({}, fallback))).toMatchObject(refused);
     expect((await strictly({}, { 'X-LLM-Fallback': 'bedrock' })).status).toBe(200);
+    // For the fallback of the operators, which is known later.
+    expect(app.commands.at(-1)).toMatchObject({ isStrict: true });
   });
 
   it('bounds its deadline with Prefer: wait', async () => {
