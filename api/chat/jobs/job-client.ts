@@ -204,11 +204,14 @@ export class JobClient {
 
   /** One that is lost is asked for again, at the latest when the next delta comes. */
   #requestResend(job: PendingJob, place: Pick<Resend, 'reader' | 'from' | 'max' | 'left'>): void {
-    const { jobId, provider } = this.#pendingReplies.find(job.jobId) ?? job;
+    const { jobId, provider, fallback = [] } = this.#pendingReplies.find(job.jobId) ?? job;
     const message: Resend = { v: writtenVersion, jobId, api: this.#replyTo, ...place };
-    this.#channels.relay
-      .publish(topics.resend(provider), message)
-      .catch((err) => this.#log.debug({ err, jobId }, 'resend not requested'));
+    // A reader who leaves may be the last who knew where the chat has been passed on to.
+    const others = place.left ? fallback.map((target) => target.provider) : [];
+    for (const asked of new Set([provider, ...others]))
+      this.#channels.relay
+        .publish(topics.resend(asked), message)
+        .catch((err) => this.#log.debug({ err, jobId }, 'resend not requested'));
   }
 
   queueOf(provider: ProviderId): Queue<ChatJobPayload> {

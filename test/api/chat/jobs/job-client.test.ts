@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { JobClient } from '../../../../api/chat/jobs/job-client.js';
 import { JobResults } from '../../../../api/chat/jobs/job-results.js';
-import { PendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
+import { type PendingJob, PendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
 import { parseConfig } from '../../../../shared/config/config.js';
+import { resendSchema } from '../../../../shared/protocol/deltas.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../../../shared/protocol/outcome.js';
 import {
@@ -96,6 +97,23 @@ describe('JobClient', () => {
       pools: pools.map((each) => ({ ...each, state: 'stopped' })),
     });
     await vi.waitFor(() => expect(client.fleet.providers()[2]?.workers).toEqual([]), patience);
+    await relay.close();
+  });
+
+  it('tells every provider that may have the chat of a reader who leaves it (finding S7)', async () => {
+    const relay = await openRelay(store, { name: 'test', log });
+    const told: string[] = [];
+    for (const provider of ['openai', 'anthropic'] as const)
+      await relay.subscribe(topics.resend(provider), resendSchema, ({ jobId, left }) => {
+        if (jobId === 'read' && left) told.push(provider);
+      });
+    const read: PendingJob = {
+      ...{ jobId: 'read', provider: 'openai', isStored: true },
+      fallback: [{ provider: 'anthropic' }, { provider: 'openai', model: 'm' }],
+    };
+    const sink = { begin: () => undefined, write: () => true, drained: async () => undefined };
+    client.openStream(read, { sink, user: 'me', isJoined: false })[Symbol.dispose]();
+    await vi.waitFor(() => expect(told.toSorted()).toEqual(['anthropic', 'openai']), patience);
     await relay.close();
   });
 
