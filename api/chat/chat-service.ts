@@ -115,10 +115,10 @@ export class ChatService {
     { waitUntil, ...begun }: Pick<SubmittedJob, 'jobClient' | 'chat' | 'ending' | 'waitUntil' | 'startBy'>,
   ): SubmittedJob {
     const { jobClient, chat, startBy } = begun;
+    const { user, signal } = command;
     const job = { ...chat.current, jobId: chat.id, isStored: isStored(command) };
     const isJoined = chat.id !== command.requestId;
-    const stream =
-      command.stream && jobClient.openStream(job, { ...command.stream, user: command.user, isJoined });
+    const stream = command.stream && jobClient.openStream(job, { ...command.stream, user, signal, isJoined });
     const counted = jobClient.pools.recordAdded(job.jobId, jobOwnerOf(command, job.provider));
     const newJob = {
       ...toNewJob(command, chat),
@@ -231,13 +231,13 @@ export class ChatService {
 
 /** The reply of a chat that has ended before. */
 async function replayTo(
-  { provider, stream }: ChatCommand,
+  { provider, stream, signal }: ChatCommand,
   outcome: Outcome,
   ending: ChatEnding,
 ): Promise<ChatReply> {
   ending.forget();
   const completion = toCompletion({ state: 'settled', outcome }, provider);
-  if (stream) await ReplyStream.replay(stream, completion);
+  if (stream) await ReplyStream.replay({ ...stream, signal }, completion);
   return { kind: 'completed', completion };
 }
 

@@ -88,7 +88,7 @@ export class StoredChats {
     const { provider, deadline } = chat;
     if (result.state === 'settled') {
       const completion = toCompletion(result, provider);
-      await ReplyStream.replay(reader, completion);
+      await ReplyStream.replay({ ...reader, signal }, completion);
       return { kind: 'completed', completion };
     }
     const job = toPendingJob(chat);
@@ -97,7 +97,7 @@ export class StoredChats {
     signal.addEventListener('abort', wait.leave);
     try {
       using stream = this.#connected().openStream(job, {
-        ...reader,
+        ...{ ...reader, signal },
         user: chat.ownerId ?? chat.owner,
         isJoined: true,
       });

@@ -30,6 +30,8 @@ export interface ReplyStreamOptions {
   sink: DeltaSink;
   /** Where the reader has got to before; absent means nowhere. */
   from?: TextPosition | undefined;
+  /** Aborts with a `Failure` when the reader may read no more; absent means that this does not happen. */
+  signal?: AbortSignal;
   /** Asks the worker to send the text from this offset on. */
   requestResend: (offset: number) => void;
   /** Whether the worker has to be asked for the beginning, because it sends the text elsewhere. */
@@ -91,7 +93,10 @@ export class ReplyStream {
   }
 
   /** Writes what the reader lacks of a reply that is whole already. */
-  static async replay(reader: Pick<ReplyStreamOptions, 'sink' | 'from'>, reply: WholeText): Promise<void> {
+  static async replay(
+    reader: Pick<ReplyStreamOptions, 'sink' | 'from' | 'signal'>,
+    reply: WholeText,
+  ): Promise<void> {
     await new ReplyStream({ ...reader, isJoined: false, requestResend: () => undefined }).finish(reply);
   }
 
@@ -130,15 +135,18 @@ export class ReplyStream {
     }
   }
 
-  /** Writes what the reader lacks of the whole text; resolves when the sink has taken it. */
+  /** Writes what the reader lacks of the whole text; resolves when the sink has taken it. Throws what the signal aborts with. */
   async finish({ text, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
     this.#stopReceiving();
     this.#isFinished = true;
     if (!this.#adopt(callId, writerOf(reply))) throw this.#interrupt();
     if (this.#sent > text.length) throw beyondText();
-    while (this.#sent < text.length) {
+    const { signal, sink } = this.#options;
+    for (;;) {
+      if (signal?.reason instanceof Failure) throw signal.reason;
+      if (this.#sent === text.length) return;
       const piece = sliceText(text, this.#sent, maxEventLength) || text.slice(this.#sent);
-      if (!this.#take(piece)) await this.#options.sink.drained();
+      if (!this.#take(piece)) await sink.drained();
     }
   }
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Completion } from '../../../../api/chat/chat-result.js';
 import { type DeltaSink, ReplyStream, type TextPosition } from '../../../../api/chat/jobs/reply-stream.js';
+import { Failure } from '../../../../shared/failures.js';
 import type { Delta } from '../../../../shared/protocol/deltas.js';
 
 beforeEach(() => {
@@ -343,4 +344,19 @@ describe('a place beyond the text', () => {
     stream.receive(delta(1, ''));
     expect(stream.hasFailed).toBe(false);
   });
+});
+
+it('gives the rest of a whole reply to nobody whose credentials have ended meanwhile (finding M7)', async () => {
+  const reader = new Reader();
+  reader.mayRead = () => false;
+  const credentials = new AbortController();
+  const options = { sink: reader, from: undefined, signal: credentials.signal };
+  const replaying = ReplyStream.replay(options, { text: 'x'.repeat(100_000), model: 'm' });
+  const refused = expect(replaying).rejects.toMatchObject({ code: 'unauthorized' });
+  credentials.abort(new Failure('unauthorized'));
+  await reader.drain();
+  reader.mayRead = () => true;
+  await reader.drain();
+  await refused;
+  expect(reader.pieces).toHaveLength(1);
 });
