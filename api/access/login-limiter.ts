@@ -64,7 +64,8 @@ export class LoginLimiter {
   /**
    * Call before the credentials are checked. If the address or the name has too many failures, it takes one to eight
    * seconds, so that right credentials take as long as wrong ones; throws `Failure('rate_limited')` when too many
-   * attempts wait already, or the client leaves. Credentials that were accepted from the address within the hour pass at once.
+   * attempts wait already, or the client leaves. Credentials that were accepted from the address within the hour pass
+   * at once.
    */
   async admit(login: Login): Promise<void> {
     if (this.#accepted.has(this.#digestOf(login))) return;

@@ -8,7 +8,10 @@ type BodyReader = (request: Request, response: Response, next: NextFunction) => 
 
 /** The bytes of one request, which count from the first of them. */
 export interface HeldBytes {
-  /** Counts more bytes. Throws `rate_limited` when the user holds too many, `overloaded` when all users do, `invalid_json` after release. */
+  /**
+   * Counts more bytes. Throws `rate_limited` when the user holds too many, `overloaded` when all users do, and
+   * `invalid_json` after release.
+   */
   add(bytes: number): void;
   /** Counts them no longer; further calls do nothing. */
   release(): void;

@@ -135,7 +135,7 @@ export class ReplyStream {
     }
   }
 
-  /** Writes what the reader lacks of the whole text; resolves when the sink has taken it. Throws what the signal aborts with. */
+  /** Writes what the reader lacks of the whole text, until the sink has taken it. Throws what the signal aborts with. */
   async finish({ text, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
     this.#stopReceiving();
     this.#isFinished = true;
