@@ -11,6 +11,8 @@ interface HeartbeatDeps {
 }
 
 const intervalMs = 1000;
+/** Longer than a timer that is on time and the answers of the store take: the same state is not sent twice a second. */
+const lateAfterMs = 1500;
 /** How long `stopped` waits for a heartbeat that is being published, so that it is not overtaken. */
 const stopTimeoutMs = 200;
 /** A turn that lasts for longer is not worth more messages. */
@@ -53,7 +55,7 @@ export class Heartbeat {
    * the answer to the message before, need answers of the store, which are read in the next turn.
    */
   publishIfLate(): void {
-    const isLate = performance.now() - this.#sentAt > intervalMs;
+    const isLate = performance.now() - this.#sentAt > lateAfterMs;
     if (!isLate || this.#isStopped || this.#last === undefined || this.#unanswered >= maxUnanswered) return;
     this.#unanswered += 1;
     void this.#send(this.#last)
