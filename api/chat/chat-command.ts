@@ -102,6 +102,8 @@ export interface ResolvedChat {
     /** The attempt that is under way, or is to be made. */
     readonly current: Attempt;
   };
+  /** Call it with the bytes of the answer when the chat has ended; present when the command has stored it. */
+  readonly onAnswer?: (bytes: number) => void;
   /** Present when the chat had ended before the command came. */
   readonly outcome?: Outcome;
 }

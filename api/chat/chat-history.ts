@@ -63,10 +63,11 @@ export class ChatEnding {
   /** Of the first: requests that have not left the chat. */
   #followers = 1;
   #chat: ResolvedChat['chat'] | undefined;
+  #onAnswer: ResolvedChat['onAnswer'];
   #queuedMs: number | undefined;
   #isDetached = false;
   #cut: Promise<Outcome | 'joined' | undefined> | undefined;
-  #isOver: boolean;
+  #isOver = false;
 
   constructor(command: ChatCommand, deps: EndingDeps) {
     const { elapsedMs = 0 } = command;
@@ -74,11 +75,10 @@ export class ChatEnding {
     this.#command = command;
     this.#startedAt = performance.now() - elapsedMs;
     this.#receivedAt = Date.now() - elapsedMs;
-    this.#isOver = deps.history === undefined;
   }
 
   /** The chat's job is given to the queue, by this request or, if it joins the chat, once more. */
-  recordQueued(chat: ResolvedChat['chat']): void {
+  recordQueued(chat: ResolvedChat['chat'], onAnswer?: ResolvedChat['onAnswer']): void {
     if (this.#isOver) return;
     const { history, underWay } = this.#deps;
     const first = underWay.get(chat.id);
@@ -88,6 +88,7 @@ export class ChatEnding {
       return;
     }
     this.#chat = chat;
+    this.#onAnswer = onAnswer;
     this.#queuedMs = this.#elapsedMs;
     underWay.set(chat.id, this);
     history?.recordArrival(this.#command.provider);
@@ -150,6 +151,7 @@ export class ChatEnding {
     if (this.#isOver) return;
     this.#isOver = true;
     const { history, underWay } = this.#deps;
+    if (outcome) this.#onAnswer?.(isCompletion(outcome) ? Buffer.byteLength(outcome.text) : 0);
     if (this.#chat) underWay.delete(this.#chat.id);
     else history?.recordArrival(this.#command.provider);
     const { requestId, user, userName = user, provider, stream } = this.#command;

@@ -79,13 +79,13 @@ export class ChatService {
     const jobClient = this.#deps.jobClient();
     if (jobClient === undefined) throw new Failure('queue_unavailable');
     const deadlines = resolveDeadlines(command, this.#deps, this.#now());
-    const { chat, outcome } = await this.#resolveChat(command, {
+    const { chat, onAnswer, outcome } = await this.#resolveChat(command, {
       deadline: deadlines.deadline,
       admit: () => this.#admit(command, { jobClient, startBy: deadlines.startBy }),
     });
     command.storeOptions?.onResolved(chat.id, { isReplayed: outcome !== undefined });
     if (outcome) return replayTo(command, outcome, ending);
-    ending.recordQueued(chat);
+    ending.recordQueued(chat, onAnswer);
     const submitted = this.#addJob(command, { jobClient, chat, ending, ...deadlines });
     using stream = submitted.stream;
     const reply = this.#toReply(submitted, await this.#awaitResult(submitted));

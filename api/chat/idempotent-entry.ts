@@ -10,7 +10,7 @@ import type { ChatCommand, ResolvedChat, StoredChatCommand } from './chat-comman
 import { type ChatRecords, type IdempotencyKey, isOwnedBy } from './chat-records.js';
 import { statusOf } from './chat-result.js';
 import type { JobResult } from './jobs/job-results.js';
-import { StoredAnswers } from './stored-answers.js';
+import { type Reservation, StoredAnswers } from './stored-answers.js';
 
 /** How a new chat is admitted. */
 export interface Admission {
@@ -22,8 +22,7 @@ export interface Admission {
 
 interface CreatedChat {
   readonly chat: StoredChat;
-  /** Gives the room for its answer back. */
-  readonly release: () => void;
+  readonly answer: Reservation;
 }
 
 interface IdempotentEntryDeps {
@@ -67,7 +66,7 @@ export class IdempotentEntry {
     const leftMs = admission.deadline - this.#deps.now();
     const resolving =
       key === undefined
-        ? this.#create(command, admission).then(({ chat }) => toResolvedChat(chat))
+        ? this.#create(command, admission).then(toResolvedChat)
         : this.#claimKey(command, { owner: owner.name, key }, admission);
     const tooLate = () => new Failure(leftMs > openTimeoutMs ? 'queue_unavailable' : 'timeout', { provider });
     return withTimeout(Math.min(leftMs, openTimeoutMs), resolving, tooLate);
@@ -89,12 +88,12 @@ export class IdempotentEntry {
         if (joined) return joined;
         const created: CreatedChat = unclaimed ?? (await this.#create(command, admission));
         unclaimed = undefined;
-        if (await records.writeKeyIndex(key, created.chat, previousId)) return toResolvedChat(created.chat);
+        if (await records.writeKeyIndex(key, created.chat, previousId)) return toResolvedChat(created);
         unclaimed = created;
       }
       throw new Failure('internal', { retryable: true });
     } finally {
-      unclaimed?.release();
+      unclaimed?.answer.release();
       if (unclaimed) await records.deleteChat(unclaimed.chat).catch(() => undefined);
     }
   }
@@ -106,10 +105,11 @@ export class IdempotentEntry {
     if (chat === undefined || !isOwnedBy(chat, command.storeOptions.owner)) return undefined;
     if (chat.requestHash !== hashOf(command)) throw new Failure('idempotency_key_reused');
     const result = await readResult(chat);
-    if (result.state !== 'settled') return this.#isUnderWay(chat, result) ? toResolvedChat(chat) : undefined;
+    if (result.state !== 'settled')
+      return this.#isUnderWay(chat, result) ? toResolvedChat({ chat }) : undefined;
     const { outcome } = result;
     const isTransient = outcome.kind === 'failed' && outcome.retryable;
-    return isTransient ? undefined : { ...toResolvedChat(chat), outcome };
+    return isTransient ? undefined : { ...toResolvedChat({ chat }), outcome };
   }
 
   #isUnderWay(chat: StoredChat, result: JobResult): boolean {
@@ -125,17 +125,17 @@ export class IdempotentEntry {
     const { records, resultTtlMs, now } = this.#deps;
     const times = { createdAt: now(), deadline, keptUntil: deadline + resultTtlMs };
     const chat = describe(command, current, times);
-    const release = this.#reserveAnswer(command, chat);
+    const answer = this.#reserveAnswer(command, chat);
     // If the add of the record was not answered, the record may exist nevertheless; it expires by itself.
     await records.writeChat(chat).catch((error: unknown) => {
-      release();
+      answer.release();
       throw error;
     });
-    return { chat, release };
+    return { chat, answer };
   }
 
   /** Room for the longest answer of those who may be asked. */
-  #reserveAnswer({ parameters, storeOptions }: StoredChatCommand, chat: StoredChat): () => void {
+  #reserveAnswer({ parameters, storeOptions }: StoredChatCommand, chat: StoredChat): Reservation {
     const { keptUntil } = chat;
     const { provider, fallback = [] } = currentOf(chat);
     const asked = [provider, ...fallback.map((target) => target.provider)];
@@ -145,8 +145,10 @@ export class IdempotentEntry {
   }
 }
 
-const toResolvedChat = (chat: StoredChat): ResolvedChat => ({
+/** A chat that another request has created, perhaps at another process, has its room there. */
+const toResolvedChat = ({ chat, answer }: { chat: StoredChat; answer?: Reservation }): ResolvedChat => ({
   chat: { id: chat.id, deadline: chat.deadline, expiresAt: chat.keptUntil, current: currentOf(chat) },
+  ...(answer && { onAnswer: answer.shrink }),
 });
 
 function describe(

@@ -10,6 +10,14 @@ interface Answer {
   keptUntil: number;
 }
 
+/** What was reserved for one answer. */
+export interface Reservation {
+  /** Call it with the bytes of the answer once they are known. */
+  shrink: (bytes: number) => void;
+  /** Call it if the chat is not stored after all. */
+  release: () => void;
+}
+
 /** For one user and in all, at each API process: this bounds what Redis holds beside the queue. */
 const maxBytesPerUser = 67_108_864;
 const maxBytesInAll = 536_870_912;
@@ -18,7 +26,10 @@ const minBytes = 1024;
 /** Records that end within the same slice of this length are released together, at its end. */
 const sliceMs = 10_000;
 
-/** Reserves room for the answers of stored chats until their records end. */
+/**
+ * Room for the answers of stored chats until their records end: for the longest answer possible until the chat ends,
+ * then for the answer that it has got.
+ */
 export class StoredAnswers {
   readonly #now: () => number;
   readonly #byUser = new Map<string, number>();
@@ -31,10 +42,10 @@ export class StoredAnswers {
     this.#now = now;
   }
 
-  /** Reserves room, or throws `rate_limited`. Call the returned function if the chat is not stored after all. */
-  reserve({ user, bytes: asked, keptUntil }: Answer): () => void {
+  /** Reserves room, or throws `rate_limited`. */
+  reserve({ user, bytes: asked, keptUntil }: Answer): Reservation {
     this.#releaseEnded();
-    const bytes = Math.max(asked, minBytes);
+    let bytes = Math.max(asked, minBytes);
     const ofUser = this.#byUser.get(user) ?? 0;
     if (ofUser + bytes > maxBytesPerUser || this.#inAll + bytes > maxBytesInAll)
       throw new Failure('rate_limited', { detail, retryAfterMs: this.#untilNextEndMs() });
@@ -42,11 +53,17 @@ export class StoredAnswers {
     const ending = this.#byEnd.get(end) ?? new Map<string, number>();
     this.#byEnd.set(end, ending);
     const count = (change: number) => {
+      // All of the slice was released when its records ended.
+      if (this.#byEnd.get(end) !== ending) return;
       ending.set(user, (ending.get(user) ?? 0) + change);
       this.#count(user, change);
     };
+    const resize = (to: number) => {
+      count(to - bytes);
+      bytes = to;
+    };
     count(bytes);
-    return () => count(-bytes);
+    return { shrink: (answer) => resize(Math.max(answer, minBytes)), release: () => resize(0) };
   }
 
   /** Slices are added in about the order of their ends. */

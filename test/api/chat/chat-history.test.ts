@@ -35,10 +35,10 @@ afterEach(() => {
 });
 
 /** Queued 150 ms after its request came, and over after three seconds more. */
-const watch = (outcome: Outcome | undefined, own: Partial<ChatCommand> = {}) =>
+const watch = (outcome: Outcome | undefined, own: Partial<ChatCommand> = {}, onAnswer = (_: number) => {}) =>
   endings.watch(command(own), async (ending) => {
     vi.advanceTimersByTime(50);
-    ending.recordQueued(chat);
+    ending.recordQueued(chat, onAnswer);
     vi.advanceTimersByTime(3000);
     if (outcome) ending.settle(outcome);
     else await ending.follow(Promise.resolve(undefined));
@@ -75,6 +75,16 @@ function request(own: Partial<ChatCommand> = {}) {
 }
 
 describe('ChatEndings', () => {
+  it.each<[Outcome | undefined, number[]]>([
+    [{ ...ok, text: 'Grüße' }, [7]],
+    [{ kind: 'failed', code: 'internal', retryable: true, ...times }, [0]],
+    [undefined, []],
+  ])('says how many bytes the answer of %o has, once it is known (finding S6)', async (outcome, bytes) => {
+    const answers: number[] = [];
+    await watch(outcome, {}, (size) => void answers.push(size));
+    expect(answers).toEqual(bytes);
+  });
+
   it('records when a chat came, was queued, begun, answered and ended, and none of its texts', async () => {
     const usage = { inputTokens: 3, outputTokens: 4 };
     const sink = {} as NonNullable<ChatCommand['stream']>;

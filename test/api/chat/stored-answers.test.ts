@@ -48,14 +48,27 @@ describe('StoredAnswers', () => {
 
   it('give room back at once for a chat that is not stored after all', () => {
     const { reserve } = startAnswers();
-    const release = reserve('one', 64);
-    release();
+    reserve('one', 64).release();
     reserve('one', 64);
+  });
+
+  it('keep room for the answer alone once the chat has ended, and none of it after the record', () => {
+    const { reserve, pass } = startAnswers();
+    const early = reserve('one', 64);
+    expect(() => reserve('one', 1)).toThrow(limited);
+    early.shrink(megabyte);
+    const late = reserve('one', 63, 2 * hourMs);
+    pass(hourMs + 10_000);
+    reserve('one', 1, 2 * hourMs);
+    early.shrink(0);
+    expect(() => reserve('one', 1)).toThrow(limited);
+    late.shrink(0);
+    reserve('one', 62);
   });
 
   it('count a kilobyte for each record, however short its answer', () => {
     const { reserve } = startAnswers();
-    for (let n = 0; n < 65_536; n += 1) reserve('one', 0);
+    for (let n = 0; n < 65_536; n += 1) reserve('one', 0.0005).shrink(0);
     expect(() => reserve('one', 0)).toThrow(limited);
   });
 });
