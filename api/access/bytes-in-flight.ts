@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { Failure } from '../../shared/failures.js';
+import { Tally } from '../../shared/runtime/tally.js';
 import type { HeldBytes } from '../http/json-body.js';
 import type { Caller } from './caller.js';
 import { clientOf } from './rate-limit.js';
@@ -17,8 +18,7 @@ const retryAfterMs = 1000;
 /** Counts the bytes of requests that this process holds, by user and in all. */
 export class BytesInFlight {
   readonly #limits: Required<ByteLimits>;
-  readonly #byUser = new Map<string, number>();
-  #inAll = 0;
+  readonly #held = new Tally();
 
   constructor({ perUser = Number.POSITIVE_INFINITY, inAll = Number.POSITIVE_INFINITY }: ByteLimits = {}) {
     this.#limits = { perUser, inAll };
@@ -31,7 +31,7 @@ export class BytesInFlight {
     let isReleased = false;
     const count = (bytes: number) => {
       held += bytes;
-      this.#count(user, bytes);
+      this.#held.add(user, bytes);
     };
     return {
       add: (bytes) => {
@@ -49,25 +49,16 @@ export class BytesInFlight {
 
   /** Counts the bytes of work that goes on without its request until it has ended; refuses nothing and never throws. */
   countUntil(user: string, bytes: number, ended: Promise<unknown>): void {
-    this.#count(user, bytes);
-    void ended.catch(() => undefined).then(() => this.#count(user, -bytes));
+    this.#held.addUntil(user, bytes, ended);
   }
 
   /** A request that alone is larger than a limit may go on: the size of a body has its own limit. */
   #refuseIfOver(user: string, { held, bytes }: { held: number; bytes: number }): void {
-    const ofUser = this.#byUser.get(user) ?? 0;
+    const ofUser = this.#held.of(user);
     if (ofUser > held && ofUser + bytes > this.#limits.perUser)
       throw new Failure('rate_limited', overUsersLimit);
-    if (this.#inAll > held && this.#inAll + bytes > this.#limits.inAll)
+    if (this.#held.total > held && this.#held.total + bytes > this.#limits.inAll)
       throw new Failure('overloaded', overLimit);
-  }
-
-  #count(user: string, bytes: number): void {
-    const ofUser = (this.#byUser.get(user) ?? 0) + bytes;
-    // A user who holds nothing takes up no memory.
-    if (ofUser === 0) this.#byUser.delete(user);
-    else this.#byUser.set(user, ofUser);
-    this.#inAll += bytes;
   }
 }
 

@@ -4,7 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { Failure } from '../../shared/failures.js';
-import { clientOf, counters, createCounters } from './rate-limit.js';
+import { Tally } from '../../shared/runtime/tally.js';
+import { clientOf, createCounters } from './rate-limit.js';
 
 /** One attempt to log in. */
 export interface Login {
@@ -50,10 +51,8 @@ export class LoginLimiter {
   readonly #accepted = new LRUCache<string, true>({ max: maxAccepted, ttl: acceptedForMs });
   readonly #salt = randomUUID();
   readonly #counterOf = createCounters();
-  /** When the last waiting attempt will be admitted, by the counter of its address. */
-  readonly #lastAdmissions = new Float64Array(counters);
   /** How many attempts wait, by address and by address with name. */
-  readonly #waiting = new Map<string, number>();
+  readonly #waiting = new Tally();
 
   constructor({ maxFailures = 30, windowSeconds = 60, intervalMs = 1000 }: LimiterOptions = {}) {
     this.#maxFailures = maxFailures;
@@ -95,40 +94,22 @@ export class LoginLimiter {
     const client = clientOf(address);
     const named = this.#digest([client, name ?? secret]);
     const isFull =
-      this.#waitingAt(client) >= maxWaitingPerAddress || this.#waitingAt(named) >= maxWaitingPerName;
+      this.#waiting.of(client) >= maxWaitingPerAddress || this.#waiting.of(named) >= maxWaitingPerName;
     if (isFull || response?.destroyed) throw new Failure('rate_limited', { retryAfterMs });
     const left = new AbortController();
     const leave = () => left.abort(new Failure('rate_limited', { retryAfterMs }));
     response?.once('close', leave);
-    for (const place of [client, named]) this.#waiting.set(place, this.#waitingAt(place) + 1);
+    for (const place of [client, named]) this.#waiting.add(place, 1);
+    // One attempt is admitted each interval: with n others before it, this one comes after n + 1.
+    const intervals = Math.min(this.#waiting.of(client), maxWaitIntervals);
     try {
-      await delay(this.#nextDelayMs(client), undefined, { ref: false, signal: left.signal });
+      await delay(intervals * this.#intervalMs, undefined, { ref: false, signal: left.signal });
     } catch {
       throw left.signal.reason;
     } finally {
       response?.off('close', leave);
-      for (const place of [client, named]) this.#leave(place);
+      for (const place of [client, named]) this.#waiting.add(place, -1);
     }
-  }
-
-  /** Until the turn of the next attempt from there. */
-  #nextDelayMs(client: string): number {
-    const counter = this.#counterOf(client);
-    const now = performance.now();
-    const inTurn = Math.max(now, this.#lastAdmissions[counter] ?? 0) + this.#intervalMs;
-    const at = Math.min(inTurn, now + maxWaitIntervals * this.#intervalMs);
-    this.#lastAdmissions[counter] = at;
-    return at - now;
-  }
-
-  #waitingAt(place: string): number {
-    return this.#waiting.get(place) ?? 0;
-  }
-
-  #leave(place: string): void {
-    const left = this.#waitingAt(place) - 1;
-    if (left === 0) this.#waiting.delete(place);
-    else this.#waiting.set(place, left);
   }
 
   /** The counter of the address, then that of the name. */

@@ -37,7 +37,7 @@ export async function consume(rate: RateLimiterAbstract, key: string | number): 
  * A counter takes about 500 bytes until its window ends, and an IPv6 network has practically endless addresses: a fixed
  * number of counters takes at most 8 MB. Clients that share one are all failing, so little is lost.
  */
-export const counters = 16_384;
+const counters = 16_384;
 
 /**
  * Gives the number of a text's counter. A salt keeps clients from choosing texts that share a counter with another's.

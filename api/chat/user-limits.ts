@@ -1,5 +1,6 @@
 import { type RateLimiterAbstract, RateLimiterMemory } from 'rate-limiter-flexible';
 import { Failure } from '../../shared/failures.js';
+import { Tally } from '../../shared/runtime/tally.js';
 import type { BytesInFlight } from '../access/bytes-in-flight.js';
 import { consume } from '../access/rate-limit.js';
 
@@ -32,7 +33,7 @@ const retryAfterMs = 1000;
 export class UserLimits {
   readonly #options: UserLimitOptions;
   readonly #rate: RateLimiterAbstract | undefined;
-  readonly #inFlight = new Map<string, number>();
+  readonly #inFlight = new Tally();
 
   constructor(options: UserLimitOptions) {
     this.#options = options;
@@ -52,34 +53,18 @@ export class UserLimits {
   /** As `run`, for reading a stream again: it counts as in flight, but not towards the rate. */
   async runUncounted<T>({ user }: Pick<UserLoad, 'user'>, work: () => Promise<T>): Promise<T> {
     const maxInFlight = this.#options.maxInFlight?.() ?? Number.POSITIVE_INFINITY;
-    if (this.#inFlightOf(user) >= maxInFlight) throw new Failure('rate_limited', { retryAfterMs });
-    this.#enter(user);
+    if (this.#inFlight.of(user) >= maxInFlight) throw new Failure('rate_limited', { retryAfterMs });
+    this.#inFlight.add(user, 1);
     try {
       return await work();
     } finally {
-      this.#leave(user);
+      this.#inFlight.add(user, -1);
     }
   }
 
   /** Counts a chat that goes on after its request as in flight until it has ended; never throws. */
   countUntil({ user, bytes }: UserLoad, ended: Promise<unknown>): void {
-    this.#enter(user);
-    void ended.catch(() => undefined).then(() => this.#leave(user));
+    this.#inFlight.addUntil(user, 1, ended);
     this.#options.bytesInFlight?.countUntil(user, bytes, ended);
-  }
-
-  #inFlightOf(user: string): number {
-    return this.#inFlight.get(user) ?? 0;
-  }
-
-  #enter(user: string): void {
-    this.#inFlight.set(user, this.#inFlightOf(user) + 1);
-  }
-
-  #leave(user: string): void {
-    const left = this.#inFlightOf(user) - 1;
-    // A user without requests takes up no memory.
-    if (left === 0) this.#inFlight.delete(user);
-    else this.#inFlight.set(user, left);
   }
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Failure } from '../../../shared/failures.js';
 import type { Delta, Resend } from '../../../shared/protocol/deltas.js';
+import { Tally } from '../../../shared/runtime/tally.js';
 import type { PendingJob } from './pending-replies.js';
 import { ReplyStream, type ReplyStreamOptions, resendLength } from './reply-stream.js';
 
@@ -23,7 +24,7 @@ export class ReplyReaders {
   /** By job, and by the name of the reader. */
   readonly #streams = new Map<string, Map<string | undefined, ReplyStream>>();
   /** How many streams each user has joined. */
-  readonly #joined = new Map<string, number>();
+  readonly #joined = new Tally();
 
   constructor(ask: Ask) {
     this.#ask = ask;
@@ -38,14 +39,14 @@ export class ReplyReaders {
     const { jobId, isStored } = job;
     // The reader that adds the job needs no name of its own.
     const reader = options.isJoined ? randomUUID().slice(0, 8) : undefined;
-    const leave = options.isJoined ? this.#joinAs(user) : undefined;
+    if (options.isJoined) this.#join(user);
     const streams = this.#streams.get(jobId) ?? new Map<string | undefined, ReplyStream>();
     this.#streams.set(jobId, streams);
     const stream = new ReplyStream({
       ...options,
       requestResend: (from) => this.#ask(job, { reader, from, max: resendLength }),
       onDispose: ({ isFinished }) => {
-        leave?.();
+        if (options.isJoined) this.#joined.add(user, -1);
         streams.delete(reader);
         if (streams.size === 0) this.#streams.delete(jobId);
         // The chat goes on without its reader.
@@ -70,14 +71,8 @@ export class ReplyReaders {
     this.#streams.get(delta.jobId)?.get(delta.reader)?.receive(delta);
   }
 
-  /** Counts a stream of the user until the returned function is called. */
-  #joinAs(user: string): () => void {
-    const count = (change: number) => this.#joined.set(user, (this.#joined.get(user) ?? 0) + change);
-    if ((this.#joined.get(user) ?? 0) >= maxJoined) throw new Failure('rate_limited', tooManyReaders);
-    count(1);
-    return () => {
-      count(-1);
-      if (this.#joined.get(user) === 0) this.#joined.delete(user);
-    };
+  #join(user: string): void {
+    if (this.#joined.of(user) >= maxJoined) throw new Failure('rate_limited', tooManyReaders);
+    this.#joined.add(user, 1);
   }
 }

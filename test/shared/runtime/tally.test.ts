@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+import { Tally } from '../../../shared/runtime/tally.js';
+
+describe('Tally', () => {
+  it('adds up by key and in all', () => {
+    const tally = new Tally();
+    tally.add('one', 3);
+    tally.add('one', -1);
+    tally.add('two', 5);
+    expect([tally.of('one'), tally.of('two'), tally.of('three'), tally.total]).toEqual([2, 5, 0, 7]);
+  });
+
+  it.each([
+    ['done', Promise.resolve()],
+    ['failed', Promise.reject(new Error('x'))],
+  ])('counts an amount until its work is %s', async (_, ended) => {
+    const tally = new Tally();
+    tally.addUntil('one', 3, ended);
+    expect(tally.of('one')).toBe(3);
+    await Promise.allSettled([ended]);
+    await Promise.resolve();
+    expect([tally.of('one'), tally.total]).toEqual([0, 0]);
+  });
+});
