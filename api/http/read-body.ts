@@ -1,4 +1,4 @@
-import type { Transform } from 'node:stream';
+import { finished, type Readable, type Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
 import type { Request } from 'express';
 import { Failure } from '../../shared/failures.js';
@@ -17,45 +17,42 @@ const decoders = new Map<string, () => Transform>([
  * Throws what `onBytes` throws, `unsupported_media_type` for an unknown encoding, and `invalid_json` for a body that
  * cannot be decoded or breaks off.
  */
-export function readBody(request: Request, onBytes: (bytes: number) => void): Promise<Buffer> {
+export async function readBody(request: Request, onBytes: (bytes: number) => void): Promise<Buffer> {
   const decoder = decoderOf(request);
-  const source = decoder ?? request;
-  const body = new GrowingBuffer();
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  const onData = (chunk: Buffer) => {
-    try {
+  if (decoder) {
+    request.pipe(decoder);
+    finished(request, (error) => error && decoder.destroy(error));
+  }
+  let bytes: Buffer = Buffer.alloc(0);
+  let length = 0;
+  try {
+    for await (const chunk of chunksOf(decoder ?? request)) {
       onBytes(chunk.length);
-      body.append(chunk);
-    } catch (error) {
-      end();
-      reject(error);
+      const end = length + chunk.length;
+      // Not a list of chunks: each one-byte chunk of a client would take hundreds of bytes.
+      if (end > bytes.length) bytes = length === 0 ? chunk : enlarge(bytes, 2 * end);
+      bytes.set(chunk, length);
+      length = end;
     }
-  };
-  const onEnd = () => {
-    end();
-    resolve(body.bytes);
-  };
-  const onBreak = (cause?: unknown) => {
-    end();
-    reject(new Failure('invalid_json', { cause }));
-  };
-  // A request that has arrived whole closes before its decoder has ended.
-  const onClose = () => {
-    if (!request.complete) onBreak();
-  };
-  const end = () => {
-    source.off('data', onData).off('end', onEnd);
-    request.off('close', onClose);
-    if (decoder === undefined) return;
-    // What follows the end of the encoded text has to be read, or the connection could not be used again.
-    request.unpipe(decoder).resume();
-    decoder.destroy();
-  };
-  source.on('data', onData).on('end', onEnd).on('error', onBreak);
-  request.once('close', onClose);
-  if (decoder) request.on('error', onBreak).pipe(decoder);
-  return promise;
+  } catch (error) {
+    throw error instanceof Failure ? error : new Failure('invalid_json', { cause: error });
+  } finally {
+    // The rest, and what follows the end of an encoded text, has to be read: else the connection could not be used again.
+    request.unpipe().resume();
+    decoder?.destroy();
+  }
+  return bytes.subarray(0, length);
 }
+
+/** Memory that is not written yet, and so is not filled with zeros either, costs nothing. */
+function enlarge(bytes: Buffer, size: number): Buffer {
+  const larger = Buffer.allocUnsafe(size);
+  larger.set(bytes);
+  return larger;
+}
+
+/** The request itself is not destroyed when its rest is refused: its answer would be lost. */
+const chunksOf = (source: Readable): AsyncIterable<Buffer> => source.iterator({ destroyOnReturn: false });
 
 /** Undefined for a body that is not encoded. */
 function decoderOf({
@@ -66,33 +63,4 @@ function decoderOf({
   const create = decoders.get(name);
   if (create === undefined) throw new Failure('unsupported_media_type');
   return create();
-}
-
-/**
- * Joins chunks in at most twice their bytes. In a list each one-byte chunk of a client would take hundreds of bytes.
- */
-class GrowingBuffer {
-  #bytes: Buffer = Buffer.alloc(0);
-  #length = 0;
-
-  get bytes(): Buffer {
-    return this.#bytes.subarray(0, this.#length);
-  }
-
-  append(chunk: Buffer): void {
-    const length = this.#length + chunk.length;
-    // Most bodies are one chunk, which is not copied.
-    if (this.#length === 0) this.#bytes = chunk;
-    else {
-      if (length > this.#bytes.length) this.#grow(2 * length);
-      this.#bytes.set(chunk, this.#length);
-    }
-    this.#length = length;
-  }
-
-  #grow(size: number): void {
-    const larger = Buffer.allocUnsafe(size);
-    larger.set(this.bytes);
-    this.#bytes = larger;
-  }
 }
