@@ -116,6 +116,7 @@ const libraries: [name: RegExp, ...places: string[]][] = [
     'api/blog/rendering/rendered-posts.ts',
     'api/access/login-limiter.ts',
     'api/site/sitemap.ts',
+    'workers/job',
   ],
   [/^feedsmith$/, 'api/blog'],
   [/^rate-limiter-flexible$/, 'api/access', 'api/chat'],

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Cancel } from '../../shared/protocol/messages.js';
 
 /** The reason for aborting a job whose caller no longer waits for it, or may no longer have it done. */
@@ -8,12 +9,6 @@ export class Cancelled extends Error {
 /** Why a job is aborted whose lock could not be renewed: another worker has it now, or will have it. */
 export class LockLost extends Error {
   override readonly name = 'LockLost';
-}
-
-interface ActiveJobsOptions {
-  /** How long cancelled jobs are remembered, in milliseconds. */
-  rememberedMs?: number;
-  now?: () => number;
 }
 
 /** A running job, with its user and the process that waits for it. */
@@ -33,6 +28,7 @@ export interface RunningJob {
 
 /** At most this many cancelled chats, and removed users, are remembered: a megabyte or two. */
 const maxRemembered = 10_000;
+const rememberedMs = 60_000;
 
 /**
  * The jobs that run in this process, each with a signal of its own. Cancelled chats are remembered for a minute: a job
@@ -40,20 +36,16 @@ const maxRemembered = 10_000;
  * Removed users are not forgotten after a minute.
  */
 export class ActiveJobs {
-  readonly #rememberedMs: number;
-  readonly #now: () => number;
   /** Not by id: a job whose lock was lost can run here twice. */
   readonly #active = new Set<RunningJob & { controller: AbortController }>();
-  /** When chats were cancelled, oldest first. */
-  readonly #cancelled = new Map<string, number>();
-  readonly #removedUsers = new Set<string>();
+  readonly #cancelled: LRUCache<string, true>;
+  readonly #removedUsers = new LRUCache<string, true>({ max: maxRemembered });
   /** When API processes were found to be gone, in milliseconds since the epoch. */
   #goneApis: ReadonlyMap<string, number> = new Map();
   #abortedWith: Error | undefined;
 
-  constructor({ rememberedMs = 60_000, now = Date.now }: ActiveJobsOptions = {}) {
-    this.#rememberedMs = rememberedMs;
-    this.#now = now;
+  constructor(clock: { now(): number } = performance) {
+    this.#cancelled = new LRUCache({ max: maxRemembered, ttl: rememberedMs, ttlResolution: 0, perf: clock });
   }
 
   /** Runs a job of this chat, under an id of its own unless it is the first; its signal aborts with `Cancelled`, with `LockLost`, or with the reason given to `abortAll`. */
@@ -63,7 +55,6 @@ export class ActiveJobs {
     { jobId = chatId, ...owner }: Partial<Omit<RunningJob, 'chatId'>> = {},
   ): Promise<T> {
     const controller = new AbortController();
-    this.#forgetOld();
     if (this.#abortedWith !== undefined) controller.abort(this.#abortedWith);
     const entry = { jobId, chatId, ...owner, controller };
     if (this.#isUnwanted(entry)) controller.abort(new Cancelled());
@@ -84,23 +75,14 @@ export class ActiveJobs {
   /** Aborts the jobs of these chats where they run, and those that start within the next minute. */
   cancel(chatIds: readonly string[]): void {
     this.abort(chatIds, new Cancelled());
-    for (const chatId of chatIds) {
-      this.#cancelled.delete(chatId);
-      this.#cancelled.set(chatId, this.#now());
-    }
-    this.#forgetOld();
+    for (const chatId of chatIds) this.#cancelled.set(chatId, true);
   }
 
   /** Aborts the jobs of these users, and all that start from now on. */
   cancelUsers(ids: readonly string[]): void {
-    const known = this.#removedUsers.size;
-    for (const id of ids) this.#removedUsers.add(id);
-    if (this.#removedUsers.size === known) return;
-    for (const id of this.#removedUsers) {
-      if (this.#removedUsers.size <= maxRemembered) break;
-      this.#removedUsers.delete(id);
-    }
-    this.#abortUnwanted();
+    const added = ids.filter((id) => !this.#removedUsers.has(id));
+    for (const id of added) this.#removedUsers.set(id, true);
+    if (added.length > 0) this.#abortUnwanted();
   }
 
   /** The API processes that alone wait for jobs that run here. */
@@ -147,12 +129,5 @@ export class ActiveJobs {
     const goneAt = this.#goneApis.get(api);
     const isLost = goneAt !== undefined && addedAt <= goneAt;
     return isLost || this.#cancelled.has(chatId) || this.#removedUsers.has(user);
-  }
-
-  #forgetOld(): void {
-    for (const [chatId, at] of this.#cancelled) {
-      if (this.#cancelled.size <= maxRemembered && this.#now() - at < this.#rememberedMs) return;
-      this.#cancelled.delete(chatId);
-    }
   }
 }

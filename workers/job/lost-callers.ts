@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Relay, RelayNode } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { ActiveJobs } from './active-jobs.js';
@@ -34,10 +35,10 @@ const maxRemembered = 1000;
 export class LostCallers {
   readonly #deps: LostCallersDeps;
   readonly #clock: () => number;
-  /** When each process was last known to live, by `clock`; the last to be heard of comes last. */
-  readonly #aliveAt = new Map<string, number>();
+  /** When each process was last known to live, by `clock`. */
+  readonly #aliveAt = new LRUCache<string, number>({ max: maxRemembered });
   /** When each was found to be gone, by the clock of jobs. */
-  readonly #goneAt = new Map<string, number>();
+  readonly #goneAt = new LRUCache<string, number>({ max: maxRemembered });
   #answeredAt = Number.NEGATIVE_INFINITY;
   #interruptedAt = Number.NEGATIVE_INFINITY;
   #isAsking = false;
@@ -99,16 +100,11 @@ export class LostCallers {
       // What another worker has added for it since, as the next attempt, is as unwanted.
       this.#goneAt.set(api, now());
     }
-    jobs.cancelApis(this.#goneAt);
+    jobs.cancelApis(new Map(this.#goneAt.entries()));
   }
 
   #recordAlive(api: string, at: number): void {
-    this.#aliveAt.delete(api);
     this.#aliveAt.set(api, at);
     if (this.#clock() - at < goneAfterMs) this.#goneAt.delete(api);
-    const [oldest] = this.#aliveAt.keys();
-    if (this.#aliveAt.size <= maxRemembered || oldest === undefined) return;
-    this.#aliveAt.delete(oldest);
-    this.#goneAt.delete(oldest);
   }
 }

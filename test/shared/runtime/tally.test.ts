@@ -11,9 +11,10 @@ describe('Tally', () => {
   });
 
   it.each([
-    ['done', Promise.resolve()],
-    ['failed', Promise.reject(new Error('x'))],
-  ])('counts an amount until its work is %s', async (_, ended) => {
+    ['done', () => Promise.resolve()],
+    ['failed', () => Promise.reject(new Error('x'))],
+  ])('counts an amount until its work is %s', async (_, work) => {
+    const ended = work();
     const tally = new Tally();
     tally.addUntil('one', 3, ended);
     expect(tally.of('one')).toBe(3);
