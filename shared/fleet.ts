@@ -56,7 +56,7 @@ export interface FleetFailing {
   since: string;
 }
 
-/** A pool: the worker of one provider in one process. What an older release does not tell is absent. */
+/** A pool: the worker of one provider in one process. */
 export interface FleetWorker {
   /** Unique among all processes, and the same for the pools of one. */
   worker: string;
@@ -82,11 +82,12 @@ export interface FleetWorker {
   /** Absent when there were none. */
   calls?: FleetCalls;
   lastError?: FleetError;
+  /** Absent from 0.3. */
   simulated?: boolean;
   /** By which settings of the operators it works; 0 without any. */
-  settingsVersion?: number;
-  release?: string;
-  host?: string;
+  settingsVersion: number;
+  release: string;
+  host: string;
 }
 
 /** How much there is to do. */

@@ -85,7 +85,7 @@ export class OperatorSettings {
       },
       workers: {
         live: heartbeats.length,
-        current: heartbeats.filter(({ settingsVersion = 0 }) => settingsVersion >= version).length,
+        current: heartbeats.filter(({ settingsVersion }) => settingsVersion >= version).length,
       },
       ...(suggestion && { suggestion }),
     };

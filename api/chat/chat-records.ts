@@ -20,12 +20,8 @@ export interface IdempotencyKey {
   readonly key: string;
 }
 
-/**
- * Whether the chat is the user's, and not that of an earlier user of the same name. One that the previous release has recorded
- * has no owner's id: it belongs to whoever had the name at that time.
- */
-export const isOwnedBy = ({ owner, ownerId, createdAt }: StoredChat, user: UserIdentity): boolean =>
-  ownerId === undefined ? owner === user.name && createdAt >= user.createdAt.getTime() : ownerId === user.id;
+/** Whether the chat is the user's, and not that of an earlier user of the same name. */
+export const isOwnedBy = ({ ownerId }: StoredChat, user: UserIdentity): boolean => ownerId === user.id;
 
 /**
  * The records of stored chats as the API writes them; those of one chat expire together, at its `keptUntil`. Every method throws

@@ -98,7 +98,7 @@ export class StoredChats {
     try {
       using stream = this.#connected().openStream(job, {
         ...{ ...reader, signal },
-        user: chat.ownerId ?? chat.owner,
+        user: chat.ownerId,
         isJoined: true,
       });
       const outcome = await Promise.race([wait.outcome, stream.failed]);

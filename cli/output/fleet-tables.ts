@@ -56,7 +56,7 @@ const workerColumns = [
 ];
 
 function workerCells(worker: FleetWorker, now: number): Cells {
-  const { calls, lastError, settingsVersion, release = null } = worker;
+  const { calls, lastError, settingsVersion, release } = worker;
   return [
     worker.worker,
     stateOf(worker, now),
@@ -67,7 +67,7 @@ function workerCells(worker: FleetWorker, now: number): Cells {
     calls ? percent(calls.rateLimitRate) : null,
     worker.breakers.map((breaker) => describeBreaker(breaker, now)).join('; ') || null,
     lastError ? `${lastError.code} ${ageOf(lastError.at, now)} ago` : null,
-    settingsVersion === undefined ? null : String(settingsVersion),
+    String(settingsVersion),
     release,
   ];
 }

@@ -106,6 +106,6 @@ export function sumCalls(workers: readonly FleetWorker[]): RecentCalls {
 /** How many of the live workers work by these settings, as their heartbeats say. */
 export function reachOf(workers: readonly FleetWorker[], version: number): { live: number; current: number } {
   const live = workers.filter(({ state }) => state !== 'silent');
-  const current = live.filter(({ settingsVersion = 0 }) => settingsVersion >= version);
+  const current = live.filter(({ settingsVersion }) => settingsVersion >= version);
   return { live: live.length, current: current.length };
 }

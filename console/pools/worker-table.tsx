@@ -86,7 +86,7 @@ function Row({ worker }: { worker: FleetWorker }) {
         ))}
         {breakers.length === 0 && <span class="soft">closed</span>}
       </td>
-      <td class="number">{worker.settingsVersion ?? '–'}</td>
+      <td class="number">{worker.settingsVersion}</td>
     </tr>
   );
 }

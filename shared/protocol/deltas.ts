@@ -17,7 +17,7 @@ const deltaSchema = z.object({
   callId: z.string(),
   /** Who writes it, where that is not whom the request names. */
   provider: z.enum(providerIds).optional(),
-  /** The model that the provider of a fallback was asked for; absent before 0.4. */
+  /** The model that the provider of a fallback was asked for. */
   model: z.string().optional(),
   /** The length of the text before it, in UTF-16 units. */
   at: z.int().nonnegative(),
@@ -42,7 +42,7 @@ export const resendSchema = z.object({
   from: z.int().nonnegative(),
   /** How many UTF-16 units it takes before it asks again; absent means all there is, and what follows. */
   max: z.int().positive().optional(),
-  /** The reader has left: send it nothing more. A worker that does not know the field sends one character. */
+  /** The reader has left: send it nothing more. */
   left: z.literal(true).optional(),
 });
 

@@ -28,7 +28,7 @@ export const chatJobSchema = z.object({
   /** Id of the chat; absent means the job's, as in a first attempt. */
   chatId: z.string().optional(),
   turns: jsonText(z.array(z.object({ role: z.enum(['system', 'user', 'assistant']), content })).min(1)),
-  /** What the caller asks of the model beside the conversation; absent means nothing, and in jobs of the release before. */
+  /** What the caller asks of the model beside the conversation; absent means nothing, and in jobs of 0.3. */
   parameters: jsonText(modelParametersSchema).optional(),
   /** When the caller stops waiting, in milliseconds since the epoch; set once at the API and binding for everyone. */
   deadline: z.number(),
@@ -39,8 +39,8 @@ export const chatJobSchema = z.object({
    * recorded. Absent in an ordinary job.
    */
   keptUntil: z.number().optional(),
-  /** Id of the user who asks; absent from the release before. */
-  user: z.string().optional(),
+  /** Id of the user who asks. */
+  user: z.string(),
   /** Whether the caller reads the reply piece by piece; absent means not. */
   stream: z.boolean().optional(),
   /**
@@ -98,8 +98,7 @@ export const rateLimitSchema = z.object({
   worker: z.string(),
   /** How long, in milliseconds; not until when, because the clocks of two machines differ. */
   holdMs: z.number(),
-  /** Of which model; absent from the release before, which holds back all of them. */
-  model: z.string().optional(),
+  model: z.string(),
 });
 
 export type RateLimitMessage = z.output<typeof rateLimitSchema>;
@@ -115,8 +114,8 @@ const modelBreakerSchema = z.object({
   /** Time until the next call, in milliseconds. */
   nextProbeMs: z.number(),
   /**
-   * Why: a failure's code, or of the account `credentials`, `unreachable` or `operator`. A later release may give others. Absent from the release
-   * before.
+   * Why: a failure's code, or of the account `credentials`, `unreachable` or `operator`. A later release may give
+   * others. Absent from 0.3.
    */
   reason: shortText.optional(),
   /** Id of the only user whose calls it refuses; absent if it refuses all calls. 0.3 reads it as refusing all. */
@@ -189,39 +188,37 @@ export const poolHeartbeatSchema = z.object({
   /** Both by level of fair share, from 0 up to the last that is not empty; absent when only the first level has any. */
   waitingByLevel: z.array(z.number()).optional(),
   waitingAsyncByLevel: z.array(z.number()).optional(),
-  /** Time until the operators' rate lets another job begin, in milliseconds; absent if one may, and before 0.4. */
+  /** Time until the operators' rate lets another job begin, in milliseconds; absent if one may, and from 0.3. */
   rateLeftMs: z.number().optional(),
   /** Moving mean of the time one job takes here, in milliseconds; 0 before the first was answered. */
   meanJobMs: z.number(),
   /** Age of the oldest running job, in milliseconds; absent when none is running. */
   oldestJobMs: z.number().optional(),
-  /** Whether the pool has a model for requests that name none. */
+  /** Whether there is a `defaultModel`; 0.3 demands it. */
   hasDefaultModel: z.boolean(),
-  /** That model; absent where there is none, and from the release before. */
+  /** The model for requests that name none; absent where there is none. */
   defaultModel: z.string().optional(),
   /** What callers may name besides, as in `isModelAllowed`; absent where any plain name is allowed. */
   models: z.array(z.string()).optional(),
-  /** Both as in the worker's environment, if operators have set others; absent before 0.4. */
+  /** Both as in the worker's environment, if operators have set others; absent from 0.3. */
   environment: z
     .object({ defaultModel: z.string().optional(), models: z.array(z.string()).optional() })
     .optional(),
-  /** Only from the release before: how much longer the pool takes no jobs because its provider limits it, in milliseconds. */
-  heldForMs: z.number().optional(),
   /** What it does not call freely; absent when there is nothing. */
   breakers: z.array(modelBreakerSchema).max(maxBreakers).optional(),
-  /** The calls of the last minute; absent when there were none, and from the release before. */
+  /** The calls of the last minute; absent when there were none. */
   calls: callStatsSchema.optional(),
-  /** Absent when none has ended, and from the release before. */
+  /** Absent when none has ended, and from 0.3. */
   service: serviceStatsSchema.optional(),
-  /** Absent before the first, and from the release before. */
+  /** Absent before the first, and from 0.3. */
   lastError: lastErrorSchema.optional(),
-  /** Whether the simulator plays the provider; absent from the release before. */
+  /** Whether the simulator plays the provider; absent from 0.3. */
   simulated: z.boolean().optional(),
-  /** Which settings of the operators the pool works by, as in their record; 0 without one, absent from the release before. */
-  settingsVersion: z.int().optional(),
-  /** The release that the worker runs, and its machine's name; absent from the release before. */
-  release: shortText.optional(),
-  host: shortText.optional(),
+  /** Which settings of the operators the pool works by, as in their record; 0 without one. */
+  settingsVersion: z.int(),
+  /** The release that the worker runs, and its machine's name. */
+  release: shortText,
+  host: shortText,
 });
 
 export type PoolHeartbeat = z.output<typeof poolHeartbeatSchema>;

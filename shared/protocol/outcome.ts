@@ -9,7 +9,7 @@ const completion = {
   text: z.string(),
   /** The model that answered, in the provider's words. */
   model: z.string(),
-  /** The model that the provider was asked for, defaults included; absent without a fallback, and before 0.4. */
+  /** The model that the provider was asked for, defaults included; absent without a fallback, and from 0.3. */
   askedModel: z.string().optional(),
   usage,
   /** The call whose text it is, as in its deltas; absent when nobody has read it as it was written. */
@@ -24,8 +24,8 @@ const timings = {
   /** Milliseconds spent at the provider, all attempts and the pause between them included. */
   providerMs: z.number(),
   /**
-   * Milliseconds from the first call of the last attempt to the first delta of its reply; absent of what nobody has read as it was
-   * written, before the first delta, and from the release before.
+   * Milliseconds from the first call of the last attempt to the first delta of its reply; absent for replies that were not
+   * streamed, for failures before the first delta, and from 0.3.
    */
   firstTokenMs: z.number().optional(),
   /** All attempts in their order, the last of which gave the outcome; absent when there was only one, which is the outcome itself. */
@@ -50,12 +50,12 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     retryAfterMs: z.number().optional(),
     /** The attempt that follows: then this is the end of a job, and not of the chat. */
     next: attemptSchema.optional(),
-    /** Whether the provider refused our own credentials; absent means not, and from the release before. */
+    /** Whether the provider refused our own credentials; absent means not, and from 0.3. */
     credentialsRefused: z.boolean().optional(),
     providerError: providerErrorSchema,
-    /** The model whose breaker refused the job; absent for other failures, and before 0.4. */
+    /** The model whose breaker refused the job; absent for other failures, and from 0.3. */
     failingModel: z.string().optional(),
-    /** Of a reply without text, which fails and is billed; absent before 0.4. */
+    /** Of a reply without text, which fails and is billed; absent from 0.3. */
     usage,
     ...timings,
   }),

@@ -18,8 +18,8 @@ const storedChatSchema = z.object({
   id: z.string(),
   /** Name of the user. */
   owner: z.string(),
-  /** Id of the user; absent in what the release before has written, which went by the name. */
-  ownerId: z.string().optional(),
+  /** Id of the user. */
+  ownerId: z.string(),
   /** As the request names them. */
   provider: z.enum(providerIds),
   model: z.string().optional(),

@@ -75,7 +75,7 @@ export async function openRelay(
     subscribe: (topic, schema, listener) => listen(topic, reader({ topic, schema, listener, log })),
     send: async (topic, message) => {
       const subscribers = await pubSub?.publish(topic, JSON.stringify(message));
-      // A process of the release before, and one that is just connecting again, finds it in its inbox.
+      // A process of 0.3, and one that is just connecting again, finds it in its inbox.
       if (!subscribers) await publish(topic, message);
     },
     receive: async (topic, schema, listener) => {

@@ -223,7 +223,7 @@ async function addJobs(options: JobsOptions[]): Promise<void> {
     provider: 'openai',
     turns: [{ role: 'user', content: 'Hello' }],
     deadline: Date.now() + 60_000,
-    replyTo: 'nobody',
+    ...{ replyTo: 'nobody', user: 'me' },
   });
   for (const own of options)
     await queue.add('chat', job, { jobId: randomUUID(), timestamp: Date.now() - 30_000, ...own });

@@ -62,7 +62,7 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
       model,
       turns: [{ role: 'user', content: 'Hello' }],
       deadline: Date.now() + inMs,
-      replyTo: 'node',
+      ...{ replyTo: 'node', user: 'me' },
       keptUntil,
     };
     const ended = runChatJob(job, Date.now(), {

@@ -33,7 +33,7 @@ export class JobTimes {
     const now = this.#now();
     const startedAt = this.#startedAt ?? now;
     const firstDeltaAt = this.#firstDeltaAt;
-    // The release before has enqueued it by the clock of its own machine.
+    // Two processes know the store's time to within a few milliseconds.
     return {
       queueMs: Math.max(0, startedAt - this.enqueuedAt),
       providerMs: now - startedAt,

@@ -225,11 +225,10 @@ export class Pool {
       .catch((err) => log.debug({ err }, 'limit not published'));
   }
 
-  /** A message of the release before names no model: this pool's own first call meets the 429. */
   async #subscribeToLimits(): Promise<void> {
     const { relay, provider, workerName } = this.#deps;
     await relay.subscribe(topics.limit(provider.id), rateLimitSchema, ({ worker, holdMs, model }) => {
-      if (worker !== workerName && model !== undefined) this.#circuits.of(model).cooldown.extend(holdMs);
+      if (worker !== workerName) this.#circuits.of(model).cooldown.extend(holdMs);
     });
   }
 }

@@ -19,7 +19,7 @@ export interface QueuedJob extends RequeuableJob {
 
 const withUser = z.object({ user: z.string() });
 
-/** Id of the user whose job it is, which a job of the release before does not name. */
+/** Id of the user whose job it is; the data of a failed job may be anything. */
 export const userOf = ({ data }: QueuedJob): { user?: string } => withUser.safeParse(data).data ?? {};
 
 const withChatId = z.object({ chatId: z.string() });

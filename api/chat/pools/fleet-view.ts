@@ -162,9 +162,7 @@ function describe(
     ...(calls && { calls: describeCalls(calls) }),
     ...(lastError && { lastError: describeError(lastError, moment) }),
     ...(simulated !== undefined && { simulated }),
-    ...(settingsVersion !== undefined && { settingsVersion }),
-    ...(release !== undefined && { release }),
-    ...(host !== undefined && { host }),
+    ...{ settingsVersion, release, host },
   };
 }
 

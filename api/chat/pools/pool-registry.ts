@@ -216,13 +216,8 @@ const ignoresParameters = ({ simulated }: PoolHeartbeat): boolean => simulated =
 const duringUpgrade =
   'A worker of this provider runs an older release, which ignores what is asked of the model beside the conversation. Try again once it has been replaced.';
 
-/** The previous release does not send the name of its default model: then the worker decides. */
-function serves(heartbeat: PoolHeartbeat, model: string | undefined): boolean {
-  if (model === undefined) return heartbeat.hasDefaultModel;
-  return (
-    (heartbeat.hasDefaultModel && heartbeat.defaultModel === undefined) || isModelAllowed(model, heartbeat)
-  );
-}
+const serves = (heartbeat: PoolHeartbeat, model: string | undefined): boolean =>
+  model === undefined ? heartbeat.defaultModel !== undefined : isModelAllowed(model, heartbeat);
 
 function toLivePool(
   heartbeat: PoolHeartbeat,
@@ -234,10 +229,7 @@ function toLivePool(
   const leftMs = (ms = 0) => Math.max(0, ms - ageMs);
   return {
     ...heartbeat,
-    heldMs: Math.max(
-      leftMs(heartbeat.heldForMs),
-      breaker?.state === 'limited' ? leftMs(breaker.nextProbeMs) : 0,
-    ),
+    heldMs: breaker?.state === 'limited' ? leftMs(breaker.nextProbeMs) : 0,
     rateLeftMs: leftMs(heartbeat.rateLeftMs),
     openForMs: isOpen ? leftMs(breaker.nextProbeMs) : 0,
   };

@@ -90,7 +90,7 @@ function countBefore({ waitedFor, async }: WaitingByLevel, { isAsync, level }: N
   return isAsync ? countAll(waitedFor) + countUpTo(async, level) : countUpTo(waitedFor, level);
 }
 
-/** A worker of the previous release does not report levels: all its jobs count. */
+/** Without levels, all jobs have the first. */
 const waitingOf = ({
   waiting,
   waitingAsync,

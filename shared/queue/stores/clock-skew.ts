@@ -7,10 +7,7 @@ interface ClockReading {
   storeAt: number;
 }
 
-/**
- * Processes of the previous release compare deadlines by their own clocks, and BullMQ does so with locks in PostgreSQL: with more
- * skew, jobs are given up or kept wrongly.
- */
+/** BullMQ compares locks in PostgreSQL by the clock of its machine: with more skew, jobs are given up or kept wrongly. */
 const maxApartMs = 2000;
 
 /** Describes the clock skew when it is certainly too large: the store may have read its clock at any time in between. */

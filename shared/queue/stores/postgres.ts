@@ -152,8 +152,8 @@ const removeFutureCheck = `
   delete from ${schema}.meta where queue = $1 and field = 'stalled-check' and value::bigint > ${serverMs}`;
 
 /**
- * Those from before the migration that silenced them. BullMQ of an older release trims this table while it completes a job, which
- * must never wait for us: locked rows are skipped.
+ * Those that were written on the schema of 0.3. Its processes trim this table while they complete a job, which must
+ * never wait for us: locked rows are skipped.
  */
 const removeEvents = `
   delete from ${schema}.event where (queue, id) in

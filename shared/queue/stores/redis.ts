@@ -118,7 +118,7 @@ const drainDelay = 1;
 const workerDelays = { runRetryDelay, drainDelay, maximumRateLimitDelay };
 
 /**
- * Processes of the release before write events. Now every job that they add trims the stream to nothing, instead of to BullMQ's
+ * Processes of 0.3 write events. Now every job that they add trims the stream to nothing, instead of to BullMQ's
  * 10,000 events. Those after the last trim stay until the next call. BullMQ's own `trimEvents` is approximate.
  */
 async function forgetEvents(redis: RedisConnection, queue: Queue): Promise<void> {

@@ -28,6 +28,7 @@ const hear = () =>
   source?.fleet.onHeartbeat({
     ...{ v: 1, provider: 'openai', worker: 'one', state: 'serving', concurrency: 2, inFlight: 1 },
     ...{ waiting: 0, meanJobMs: 1, hasDefaultModel: true, simulated: true },
+    ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
   });
 
 describe('FleetState', () => {

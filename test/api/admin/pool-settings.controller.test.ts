@@ -67,7 +67,7 @@ const service = { count: 60, overMs: 60_000, meanMs: 4000, p50Ms: 3000, p99Ms: 9
 const heartbeat = (worker: string, settingsVersion: number, facts: Partial<PoolHeartbeat> = {}) =>
   pools.onHeartbeat({
     ...{ v: 1, provider: 'openai', worker, state: 'serving', concurrency: 20, inFlight: 0, waiting: 0 },
-    ...{ meanJobMs: 0, hasDefaultModel: true, settingsVersion, service },
+    ...{ meanJobMs: 0, hasDefaultModel: true, settingsVersion, service, release: '0.4.0', host: 'h' },
     ...facts,
   });
 

@@ -8,7 +8,7 @@ const fleet = new FleetView();
 beforeAll(async () => {
   fleet.onHeartbeat({
     ...{ v: 1, provider: 'bedrock', worker: 'one', state: 'paused', concurrency: 2, inFlight: 1 },
-    ...{ waiting: 0, meanJobMs: 1, hasDefaultModel: true },
+    ...{ waiting: 0, meanJobMs: 1, hasDefaultModel: true, settingsVersion: 0, release: '0.4.0', host: 'h' },
     breakers: [{ model: null, state: 'open', nextProbeMs: 60_000, reason: 'credentials' }],
   });
   app = await startChatApp({

@@ -74,6 +74,7 @@ describe('admit with a fallback', () => {
     pools.onHeartbeat({
       ...{ v: 1, provider, worker: 'w', state: 'serving', concurrency: 2, inFlight: 0, waiting: 0 },
       ...{ meanJobMs: 100, hasDefaultModel: true, defaultModel: 'm' },
+      ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
       ...own,
     });
   const ask = (...fallback: Target[]) =>

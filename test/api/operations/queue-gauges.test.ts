@@ -115,7 +115,7 @@ describe.each(stores)('createQueueGauges on $name', (choice) => {
   it('answers quickly while the store says nothing, and is right again once it does', async () => {
     gauge(() => link);
     await link.add(randomUUID(), {
-      provider: 'openai',
+      ...{ user: 'me', provider: 'openai' },
       turns: [{ role: 'user', content: 'Hello' }],
       deadline: Date.now() + 60_000,
     });

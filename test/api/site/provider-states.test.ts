@@ -13,6 +13,7 @@ const worker = (simulated?: boolean): PoolHeartbeat => ({
   waiting: 0,
   meanJobMs: 0,
   hasDefaultModel: true,
+  ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
   ...(simulated !== undefined && { simulated }),
 });
 

@@ -72,7 +72,15 @@ describe('quillgate pools', () => {
     const service = { count: 600, overMs: 300_000, meanMs: 2000, p50Ms: 1500, p99Ms: 9000 };
     const heartbeat: PoolHeartbeat = {
       ...{ v: 1, provider: 'openai', worker: 'w', state: 'serving', concurrency: 7, inFlight: 0 },
-      ...{ waiting: 0, meanJobMs: 0, hasDefaultModel: true, service },
+      ...{
+        waiting: 0,
+        meanJobMs: 0,
+        hasDefaultModel: true,
+        service,
+        settingsVersion: 0,
+        release: '0.4.0',
+        host: 'h',
+      },
     };
     const publishing = setInterval(() => void relay.publish(topics.pool('openai', 'w'), heartbeat), 100);
     try {

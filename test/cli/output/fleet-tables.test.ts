@@ -12,11 +12,11 @@ const busy: FleetWorker = {
     { model: 'm'.repeat(100), state: 'limited', reason: 'provider_rate_limited', nextProbeAt: ago(-12_000) },
   ],
   lastError: { code: 'provider_timeout', at: ago(300_000), since: ago(400_000) },
-  release: '0.4.0',
+  ...{ release: '0.4.0', host: 'h' },
 };
 const lost: FleetWorker = {
   ...{ worker: 'two', state: 'silent', silentSince: ago(4000), concurrency: 1, inFlight: 0, meanJobMs: 0 },
-  breakers: [],
+  ...{ breakers: [], settingsVersion: 0, release: '0.4.0', host: 'h' },
 };
 const fleetOf = (...workers: FleetWorker[]): Fleet => ({
   ...{ at: ago(0), release: '1', queue: { store: 'redis', status: 'ok' } },

@@ -4,6 +4,7 @@ import type { FleetProvider, FleetWorker } from '../../../shared/fleet.ts';
 
 const worker = (facts: Partial<FleetWorker> = {}): FleetWorker => ({
   ...{ worker: 'w', state: 'serving', concurrency: 1, inFlight: 0, meanJobMs: 0, breakers: [] },
+  ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
   ...facts,
 });
 const provider = (workers: FleetWorker[], state: FleetProvider['state']): FleetProvider => ({

@@ -15,6 +15,7 @@ const chat: StoredChat = {
   v: 1,
   id: 'id',
   owner: 'ann',
+  ownerId: 'id of ann',
   provider: 'bedrock',
   model: 'm',
   requestHash: 'abc',

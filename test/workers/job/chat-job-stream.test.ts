@@ -46,7 +46,7 @@ afterEach(() => {
 /** Runs a job that was enqueued ten seconds ago; each call of the provider is the next of these, and then the last one again. */
 function run(steps: Run[], own: { job?: Partial<ChatJob>; deps?: Partial<ChatJobDeps> } = {}) {
   const job: ChatJob = {
-    ...{ v: 1, provider: 'openai', model: 'm', replyTo: 'x', stream: true },
+    ...{ v: 1, provider: 'openai', model: 'm', replyTo: 'x', user: 'me', stream: true },
     turns: [{ role: 'user', content: 'Hello' }],
     deadline: now + 60_000,
     ...own.job,

@@ -57,7 +57,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       provider: id,
       turns: [{ role: 'user', content: 'Hello' }],
       deadline: Date.now() + inMs,
-      replyTo: 'node',
+      ...{ replyTo: 'node', user: 'me' },
       ...(model !== undefined && { model }),
       parameters,
     };
@@ -367,7 +367,7 @@ describe('runChatJob', () => {
       model: 'm',
       turns,
       deadline: Date.now() + 1000,
-      replyTo: 'n',
+      ...{ replyTo: 'n', user: 'me' },
     };
     const settings = {
       concurrency: 1,

@@ -27,7 +27,7 @@ describe('toFailedOutcome', () => {
     const providerError = { status: 400, type: 'invalid_request_error' };
     expect(outcome).toMatchObject({ code: 'provider_rejected', providerError });
     expect(decodeOutcome(encodeOutcome(outcome))).toEqual(outcome);
-    const job = { v: 1, provider: 'openai', turns: [], deadline: 0, replyTo: 'api' } as const;
+    const job = { v: 1, provider: 'openai', turns: [], deadline: 0, replyTo: 'api', user: 'me' } as const;
     expect(toEndedAttempt(outcome, { ...job, turns: [] })).toMatchObject({ providerError });
     expect(JSON.stringify(outcome)).not.toContain('a text');
     expect(toFailedOutcome(new Failure('timeout'), times(1, 2))).not.toHaveProperty('providerError');

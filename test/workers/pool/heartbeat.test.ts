@@ -18,6 +18,7 @@ const message: PoolHeartbeat = {
   waiting: 0,
   meanJobMs: 0,
   hasDefaultModel: true,
+  ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
 };
 const states = () => relay.published.map(({ message }) => (message as PoolHeartbeat).state);
 

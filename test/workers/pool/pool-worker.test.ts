@@ -101,9 +101,8 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     const jobId = randomUUID();
     const turns = [{ role: 'user', content: 'Hello' } as const];
     const deadline = Date.now() + 60_000;
-    await queue.add('chat', encodeChatJob({ v: 1, provider: 'openai', turns, deadline, replyTo: 'node' }), {
-      jobId,
-    });
+    const job = { v: 1, provider: 'openai', user: 'me', turns, deadline, replyTo: 'node' } as const;
+    await queue.add('chat', encodeChatJob(job), { jobId });
     return jobId;
   };
 
@@ -186,7 +185,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
       pid: expect.anything(),
       hostname: expect.anything(),
       msg: 'job failed',
-      jobId,
+      ...{ jobId, user: 'me' },
       code: 'context_length_exceeded',
       error: 'TypeError',
       status: 400,

@@ -108,6 +108,7 @@ describe.each(stores)('Pool on $name', (choice) => {
       turns,
       deadline,
       replyTo: 'node',
+      user: 'me',
       ...(model && { model }),
     } as const;
     return queue.add('chat', encodeChatJob(job), { jobId: randomUUID() });

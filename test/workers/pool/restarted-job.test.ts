@@ -69,7 +69,7 @@ describe.each(stores)('a job that is run again in $name', (choice) => {
     });
     const id = randomUUID();
     const chatJob = {
-      ...{ v: 1 as const, provider: 'openai' as const, replyTo: 'node', stream: true },
+      ...{ v: 1 as const, provider: 'openai' as const, replyTo: 'node', user: 'me', stream: true },
       turns: [{ role: 'user' as const, content: 'Hello' }],
       deadline: shared.store.now() + 60_000,
       fallback: [{ provider: 'anthropic' as const }],

@@ -46,7 +46,7 @@ afterAll(async () => {
   await postgres.stop();
 });
 
-const job = { provider: 'openai', turns: [{ role: 'user', content: 'Hi' }] } as const;
+const job = { user: 'me', provider: 'openai', turns: [{ role: 'user', content: 'Hi' }] } as const;
 const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 };
 const later = () => Date.now() + 10_000;
 const add = (jobId: string) => client.add(jobId, { ...job, turns: [...job.turns], deadline: later() });
@@ -76,7 +76,7 @@ describe('JobClient', () => {
   it('reads the heartbeats of all pools of a process from one message, as 0.5 will send it', async () => {
     const pool = {
       ...{ v: 1, worker: 'newer', state: 'serving', concurrency: 3, inFlight: 0, waiting: 0 },
-      ...{ meanJobMs: 1, hasDefaultModel: true },
+      ...{ meanJobMs: 1, hasDefaultModel: true, settingsVersion: 0, release: '0.4.0', host: 'h' },
     };
     const pools = [
       { ...pool, provider: 'bedrock' },
@@ -158,7 +158,7 @@ describe('JobClient', () => {
   it('waits for the attempt that another process has passed a stored chat on to', async () => {
     const named = { jobId: 'passed-on', provider: 'openai', isStored: true } as const;
     const chat = encodeStoredChat({
-      ...{ v: 1, id: 'passed-on', owner: 'me', provider: 'openai', requestHash: 'h' },
+      ...{ v: 1, id: 'passed-on', owner: 'me', ownerId: 'me', provider: 'openai', requestHash: 'h' },
       ...{ createdAt: 0, deadline: later(), keptUntil: later() },
       current: { provider: 'bedrock', attempt: 2 },
     });
@@ -197,7 +197,7 @@ describe('JobClient', () => {
     const fallback = [{ provider: 'bedrock' } as const];
     const waiting = ['begun', 'queued anew'].map(async (jobId) => {
       const named = { provider: 'vertexai', fallback } as const;
-      await client.add(jobId, { ...named, turns: [...job.turns], deadline: later() });
+      await client.add(jobId, { ...job, ...named, turns: [...job.turns], deadline: later() });
       return { wait: pendingReplies.wait({ jobId, ...named }, later()), jobId, ...named };
     });
     const [begun, other] = await Promise.all(waiting);

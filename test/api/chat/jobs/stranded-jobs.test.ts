@@ -39,7 +39,7 @@ describe.each(stores)('StrandedJobs in $name', (choice) => {
     const deadline = store.now() + 60_000;
     const turns = [{ role: 'user', content: 'Hello' } as const];
     const named = { provider: 'openai', model: 'm', fallback } as const;
-    const payload = encodeChatJob({ v: 1, ...named, turns, deadline, replyTo: 'x' });
+    const payload = encodeChatJob({ v: 1, ...named, user: 'me', turns, deadline, replyTo: 'x' });
     await addJob(queueOf('openai'), store, { jobId, payload, priority: 3 });
     return { jobId, ...named };
   };

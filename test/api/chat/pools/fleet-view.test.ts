@@ -21,6 +21,7 @@ const base: PoolHeartbeat = {
   meanJobMs: 1000.4,
   hasDefaultModel: true,
   simulated: false,
+  ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
 };
 const hear = (changes: Partial<PoolHeartbeat> = {}) => view.onHeartbeat({ ...base, ...changes });
 const openai = () => view.providers()[0];

@@ -13,6 +13,7 @@ const heartbeat = (changes: Partial<PoolHeartbeat> = {}) =>
   list.record({
     ...{ v: 1, provider: 'openai', worker: 'one', state: 'serving', concurrency: 1, inFlight: 0, waiting: 0 },
     ...{ meanJobMs: 0, hasDefaultModel: true, defaultModel: 'gpt' },
+    ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
     ...changes,
   });
 const listed = () => list.list().map(({ provider, model }) => `${provider}/${model}`);
@@ -35,10 +36,17 @@ describe('ModelList', () => {
     ]);
   });
 
-  it('has nothing of a pool without a default model, or from a release that does not tell', () => {
+  it('has nothing of a pool without a default model', () => {
     list.record({
       ...{ v: 1, provider: 'bedrock', worker: 'one', state: 'serving', concurrency: 1, inFlight: 0 },
-      ...{ waiting: 0, meanJobMs: 0, hasDefaultModel: false },
+      ...{
+        waiting: 0,
+        meanJobMs: 0,
+        hasDefaultModel: false,
+        settingsVersion: 0,
+        release: '0.4.0',
+        host: 'h',
+      },
     });
     expect(listed()).toEqual([]);
   });
