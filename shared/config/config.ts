@@ -10,7 +10,8 @@ import { workerVariables } from './worker-variables.js';
 
 /**
  * The configuration: one schema, every variable with its unit, default and one sentence. This file is the only
- * reader of the environment; `.env.example` and the table in the docs are generated from the schema, in its order.
+ * reader of the environment, but for OpenTelemetry's exporters and detectors, which read some `OTEL_*` themselves.
+ * `.env.example` and the table in the docs are generated from the schema, in its order.
  */
 export const environmentSchema = z.object({
   ...addressVariables,

@@ -6,45 +6,19 @@ const endpoint = httpUrl.refine(
   'must have no credentials, query or fragment; credentials belong in OTEL_EXPORTER_OTLP_HEADERS',
 );
 
-const samplers = [
-  'always_on',
-  'always_off',
-  'traceidratio',
-  'parentbased_always_on',
-  'parentbased_always_off',
-  'parentbased_traceidratio',
-] as const;
-
-export type SamplerName = (typeof samplers)[number];
-
 const notShare = { error: 'must be a number from 0 to 1' };
 const share = z.coerce.number(notShare).min(0, notShare).max(1, notShare);
 
 const pairsError = 'must be a comma list of key=value, percent-encoded';
+const pairs = /^(\s*([^\s=,%]|%[\da-f]{2})+\s*=([^=,%]|%[\da-f]{2})*(,|$))+$/i;
+/** Pairs that a request can carry as headers (RFC 9110, 5.5). */
+const headers = /^(\s*[\w!#$\&'*+.^`\|~\-]+\s*=([[\t\x20-\x7e]--[,;%]]|%[2-7][\da-f])*(,|$))+$/iv;
 
-/** Reads `key=value,key=value`, percent-encoded, as in https://www.w3.org/TR/baggage/; undefined when it is none. */
-export function parsePairs(list: string): Record<string, string> | undefined {
-  const pairs = list.split(',').map((pair) => /^\s*([^\s=,;]+)\s*=\s*([^,;]*?)\s*$/.exec(pair));
-  try {
-    const decoded = pairs.map((pair) => {
-      if (pair === null) throw new URIError(pairsError);
-      const [, key = '', value = ''] = pair;
-      return [decodeURIComponent(key), decodeURIComponent(value)] as const;
-    });
-    return Object.fromEntries(decoded);
-  } catch (error) {
-    if (error instanceof URIError) return undefined;
-    throw error;
-  }
-}
-
-/** What a header may be named, and hold (RFC 9110, 5.5). */
-const areHeaders = (list: string): boolean =>
-  Object.entries(parsePairs(list) ?? { ' ': '' }).every(
-    ([name, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && /^[\t\x20-\x7e]*$/.test(value),
-  );
-
-/** Where traces go, and which: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/. */
+/**
+ * Where traces go, and which: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/.
+ * OpenTelemetry's exporters and detectors read address, headers, timeout, name and attributes from the environment
+ * themselves; here these are described and checked.
+ */
 export const tracingVariables = {
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint
     .optional()
@@ -52,7 +26,7 @@ export const tracingVariables = {
       'Base address of the OpenTelemetry collector that gets the traces, by OTLP over HTTP at /v1/traces below it (http://collector:4318); without it there are none, and nothing of them is loaded.',
     ),
   OTEL_EXPORTER_OTLP_HEADERS: secret(
-    z.string().refine(areHeaders, `${pairsError}, of headers`),
+    z.string().regex(headers, `${pairsError}, of headers`),
     'Headers for the collector, as comma list of key=value, percent-encoded.',
   ),
   OTEL_EXPORTER_OTLP_PROTOCOL: choice(['http/protobuf', 'http/json'])
@@ -69,15 +43,17 @@ export const tracingVariables = {
     .describe('Name of the service in traces; quillgate-api and quillgate-worker when it is not set.'),
   OTEL_RESOURCE_ATTRIBUTES: z
     .string()
-    .transform((list, context) => {
-      const pairs = parsePairs(list);
-      if (pairs) return pairs;
-      context.addIssue(pairsError);
-      return z.NEVER;
-    })
+    .regex(pairs, pairsError)
     .optional()
     .describe('What else traces say of the service, as comma list of key=value, percent-encoded.'),
-  OTEL_TRACES_SAMPLER: choice(samplers)
+  OTEL_TRACES_SAMPLER: choice([
+    'always_on',
+    'always_off',
+    'traceidratio',
+    'parentbased_always_on',
+    'parentbased_always_off',
+    'parentbased_traceidratio',
+  ])
     .default('parentbased_always_on')
     .describe(
       'Which traces are recorded: all, none or a share (traceidratio); with parentbased_ the caller decides who sends a traceparent.',

@@ -2,7 +2,8 @@ import type { Config } from '../config/config.js';
 import type { Log } from './log.js';
 import type { Tracing } from './tracing.js';
 
-interface TracingDeps {
+/** What the program's traces are recorded with. */
+export interface TracingDeps {
   config: Config;
   program: 'api' | 'worker';
   log: Log;
@@ -12,6 +13,6 @@ interface TracingDeps {
 export async function openTracing(deps: TracingDeps): Promise<Tracing | undefined> {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SDK_DISABLED: disabled } = deps.config;
   if (endpoint === undefined || disabled === 'true') return undefined;
-  const { OtlpTracing } = await import('./otlp-tracing.js');
-  return new OtlpTracing({ ...deps, endpoint });
+  const { openOtlpTracing } = await import('./otlp-tracing.js');
+  return openOtlpTracing(deps);
 }

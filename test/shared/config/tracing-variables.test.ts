@@ -1,28 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../../../shared/config/config.js';
-import { parsePairs } from '../../../shared/config/tracing-variables.js';
 
 const parse = (name: string, value: string) => parseConfig({ [name]: value }, 'config');
-
-describe('parsePairs', () => {
-  it.each([
-    ['a=1', { a: '1' }],
-    [' a = 1 , b=2=3 ', { a: '1', b: '2=3' }],
-    ['authorization=Basic%20dXNlcjpwYXNz,empty=', { authorization: 'Basic dXNlcjpwYXNz', empty: '' }],
-    ['team=caf%C3%A9', { team: 'café' }],
-  ])('reads %s', (list, pairs) => {
-    expect(parsePairs(list)).toEqual(pairs);
-  });
-
-  it.each(['', 'a', '=1', 'a=1,', 'a=%', 'a b=1', 'a=1;p=2'])('refuses %j', (list) => {
-    expect(parsePairs(list)).toBeUndefined();
-  });
-});
 
 describe('the variables of traces', () => {
   it('ask for none by default', () => {
     const { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SDK_DISABLED } = parse('LOG_LEVEL', 'info');
     expect([OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SDK_DISABLED]).toEqual([undefined, 'false']);
+  });
+
+  it.each([
+    ['OTEL_EXPORTER_OTLP_HEADERS', ' authorization = Basic%20dXNlcjpwYXNz== , x-empty=,'],
+    ['OTEL_RESOURCE_ATTRIBUTES', 'team=caf%C3%A9, a%2Cb = 1;2 '],
+  ])('are taken as they are: %s=%s', (name, value) => {
+    expect(parse(name, value)).toMatchObject({ [name]: value });
   });
 
   it.each([
@@ -36,6 +27,10 @@ describe('the variables of traces', () => {
     ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
     ['OTEL_EXPORTER_OTLP_TIMEOUT', '10s canary'],
     ['OTEL_RESOURCE_ATTRIBUTES', 'canary'],
+    ['OTEL_RESOURCE_ATTRIBUTES', '=canary'],
+    ['OTEL_RESOURCE_ATTRIBUTES', 'a=canary,b=%'],
+    ['OTEL_RESOURCE_ATTRIBUTES', 'a=canary,b c=1'],
+    ['OTEL_RESOURCE_ATTRIBUTES', 'a=canary,b=1=2'],
     ['OTEL_TRACES_SAMPLER', 'canary'],
     ['OTEL_TRACES_SAMPLER_ARG', '1.1'],
     ['OTEL_SDK_DISABLED', 'canary'],

@@ -8,8 +8,14 @@ import { startTraceCollector, type TraceCollector } from '../../support/trace-co
 
 const logged = createRecordingLog();
 
-const open = (environment: Environment) =>
-  openTracing({ config: parseConfig(environment, 'config'), program: 'api', log: logged.log });
+/** As a program has it: OpenTelemetry's parts read the environment themselves. */
+const open = (environment: Environment) => {
+  for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+  return openTracing({ config: parseConfig(environment, 'config'), program: 'api', log: logged.log });
+};
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
 
 describe('openTracing', () => {
   it.each([
@@ -48,13 +54,13 @@ describe('traces', () => {
   it('say what the service is', async () => {
     const tracing = await record({
       OTEL_SERVICE_NAME: 'mine',
-      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test,service.name=theirs',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=t%C3%A9st,service.name=theirs',
     });
     const recorded = span(tracing);
     recorded.end();
     await tracing.close();
     const [{ resource } = { resource: {} }] = await collector.trace(recorded.traceId, ['step']);
-    expect(resource).toMatchObject({ 'service.name': 'mine', 'deployment.environment.name': 'test' });
+    expect(resource).toMatchObject({ 'service.name': 'mine', 'deployment.environment.name': 'tést' });
   });
 
   it('are protobuf unless JSON is asked for, and go below the path of the address', async () => {
@@ -105,21 +111,28 @@ describe('traces', () => {
     expect(attributes).toEqual({ 'gen_ai.request.model': 'm'.repeat(256) });
   });
 
-  it('are dropped while the collector refuses them, which the log says once, without its words', async () => {
-    const refusing = await startTraceCollector({ answer: 403 });
-    const tracing = await record({
-      OTEL_EXPORTER_OTLP_ENDPOINT: refusing.url,
-      OTEL_BSP_SCHEDULE_DELAY: '10',
-    });
-    for (const count of [1, 2]) {
-      span(tracing).end();
-      await vi.waitFor(() => expect(refusing.requests).toHaveLength(count), patience);
-    }
-    await vi.waitFor(() => expect(logged.lines).toHaveLength(1), patience);
-    expect(logged.lines[0]).toMatchObject({ msg: 'traces not exported', spans: 1 });
-    await tracing.close();
-    await refusing.close();
-  });
+  it.each([
+    ['refuses them', 403, '10000'],
+    ['is silent for longer than the timeout', 'never', '50'],
+  ] as const)(
+    'are dropped while the collector %s, which the log says once, without its words',
+    async (_, answer, timeout) => {
+      const before = logged.lines.length;
+      const failing = await startTraceCollector({ answer });
+      const tracing = await record({
+        OTEL_EXPORTER_OTLP_ENDPOINT: failing.url,
+        OTEL_EXPORTER_OTLP_TIMEOUT: timeout,
+        OTEL_BSP_SCHEDULE_DELAY: '10',
+      });
+      for (const count of [1, 2]) {
+        span(tracing).end();
+        await vi.waitFor(() => expect(failing.requests).toHaveLength(count), patience);
+      }
+      await tracing.close();
+      expect(logged.lines.slice(before)).toMatchObject([{ msg: 'traces not exported', spans: 1 }]);
+      await failing.close();
+    },
+  );
 
   it('wait for a silent collector in bounded numbers, and not at the end', async () => {
     const silent = await startTraceCollector({ answer: 'never' });
