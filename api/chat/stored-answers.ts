@@ -1,4 +1,5 @@
 import { Failure } from '../../shared/failures.js';
+import { Tally } from '../../shared/runtime/tally.js';
 
 /** Room for the answer of one stored chat. */
 interface Answer {
@@ -32,10 +33,9 @@ const sliceMs = 10_000;
  */
 export class StoredAnswers {
   readonly #now: () => number;
-  readonly #byUser = new Map<string, number>();
+  readonly #reserved = new Tally();
   /** The bytes of each user, by the end of the slice of time in which their records end. */
   readonly #byEnd = new Map<number, Map<string, number>>();
-  #inAll = 0;
 
   /** `now` is the clock of `keptUntil`. */
   constructor(now: () => number) {
@@ -46,8 +46,8 @@ export class StoredAnswers {
   reserve({ user, bytes: asked, keptUntil }: Answer): Reservation {
     this.#releaseEnded();
     let bytes = Math.max(asked, minBytes);
-    const ofUser = this.#byUser.get(user) ?? 0;
-    if (ofUser + bytes > maxBytesPerUser || this.#inAll + bytes > maxBytesInAll)
+    const reserved = this.#reserved;
+    if (reserved.of(user) + bytes > maxBytesPerUser || reserved.total + bytes > maxBytesInAll)
       throw new Failure('rate_limited', { detail, retryAfterMs: this.#untilNextEndMs() });
     const end = Math.ceil(keptUntil / sliceMs) * sliceMs;
     const ending = this.#byEnd.get(end) ?? new Map<string, number>();
@@ -56,7 +56,7 @@ export class StoredAnswers {
       // All of the slice was released when its records ended.
       if (this.#byEnd.get(end) !== ending) return;
       ending.set(user, (ending.get(user) ?? 0) + change);
-      this.#count(user, change);
+      reserved.add(user, change);
     };
     const resize = (to: number) => {
       count(to - bytes);
@@ -77,16 +77,8 @@ export class StoredAnswers {
     for (const [end, ending] of this.#byEnd) {
       if (end > now) continue;
       this.#byEnd.delete(end);
-      for (const [user, bytes] of ending) this.#count(user, -bytes);
+      for (const [user, bytes] of ending) this.#reserved.add(user, -bytes);
     }
-  }
-
-  #count(user: string, change: number): void {
-    const ofUser = (this.#byUser.get(user) ?? 0) + change;
-    // A user without stored chats takes up no memory.
-    if (ofUser === 0) this.#byUser.delete(user);
-    else this.#byUser.set(user, ofUser);
-    this.#inAll += change;
   }
 }
 
