@@ -6,7 +6,7 @@ import type { PostChanges } from '../../db/posts/post-changes.js';
 import type { PostFields, PostRequest } from '../../db/posts/post-creation.js';
 import type { ProblemError } from '../../shared/contract.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';
-import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
+import { listFields, type UnknownField, unknownFieldsOf } from '../http/ignored-fields.js';
 import { markApplied, prefersStrict } from '../http/prefer.js';
 import { invalidRequest, maxErrorsListed, text } from '../http/validation.js';
 
@@ -80,7 +80,7 @@ export function checkPost(schema: typeof postInput | typeof postPatch): RequestH
       ...(isStrict ? ignored.slice(0, maxErrorsListed).map(refuse) : []),
     ];
     if (errors.length > 0) throw invalidRequest(errors);
-    if (ignored.length > 0) response.set('X-Ignored-Fields', listFields(ignored.map(fieldName)));
+    if (ignored.length > 0) response.set('X-Ignored-Fields', listFields(ignored.map(({ name }) => name)));
     request.body = parsed.data;
     next();
   };
@@ -94,13 +94,11 @@ const toError = ({ path, message }: z.core.$ZodIssue): ProblemError => ({
 const writable = new Set(Object.keys(postInput.shape));
 const readOnly = new Set(['id', 'publishedAt', 'createdAt', 'updatedAt', 'version']);
 
-const unknownFields = (body: unknown): string[] =>
-  typeof body === 'object' && body !== null && !Array.isArray(body)
-    ? Object.keys(body).filter((name) => !writable.has(name))
-    : [];
+const unknownFields = (body: unknown): UnknownField[] =>
+  typeof body === 'object' && body !== null && !Array.isArray(body) ? unknownFieldsOf(body, writable) : [];
 
-const refuse = (name: string): ProblemError => ({
-  pointer: `/${pointerStep(name)}`,
+const refuse = ({ name, pointer }: UnknownField): ProblemError => ({
+  pointer,
   detail: readOnly.has(name) ? 'is read-only' : 'is not a field of a post',
 });
 

@@ -14,7 +14,7 @@ import { Failure } from '../../shared/failures.js';
 import { onCredentialsEnd } from '../access/authentication.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';
-import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
+import { listFields, unknownFieldsOf } from '../http/ignored-fields.js';
 import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
 import { elapsedMsOf, requestIdOf } from '../http/problem.js';
 import { traceOf } from '../http/request-trace.js';
@@ -80,31 +80,17 @@ function errorsOf(message: unknown, pointer: string): ProblemError[] {
   ];
 }
 
-interface UnknownField extends ProblemError {
-  /** As in `X-Ignored-Fields`. */
-  name: string;
-}
+const chatFields = new Set(['messages']);
+const messageFields = new Set(['role', 'content']);
 
-/** All unknown fields; the limit on a body's values bounds them. */
-function unknownFields(body: object, messages: readonly unknown[]): UnknownField[] {
-  const unknown: UnknownField[] = [];
-  for (const name of Object.keys(body)) {
-    if (name === 'messages') continue;
-    unknown.push({
-      name: fieldName(name),
-      pointer: `/${pointerStep(name)}`,
-      detail: 'is not a field of a chat',
-    });
-  }
-  for (const [place, message] of messages.entries()) {
-    if (!isObject(message)) continue;
-    for (const name of Object.keys(message)) {
-      if (name === 'role' || name === 'content') continue;
-      const pointer = `/messages/${place}/${pointerStep(name)}`;
-      unknown.push({ name: `messages/*/${fieldName(name)}`, pointer, detail: 'is not a field of a message' });
-    }
-  }
-  return unknown;
+function unknownFields(body: object, messages: readonly unknown[]): (ProblemError & { name: string })[] {
+  const ofMessages = messages.flatMap((message, place) =>
+    isObject(message) ? unknownFieldsOf(message, messageFields, ['messages', place]) : [],
+  );
+  return [
+    ...unknownFieldsOf(body, chatFields).map((field) => ({ ...field, detail: 'is not a field of a chat' })),
+    ...ofMessages.map((field) => ({ ...field, detail: 'is not a field of a message' })),
+  ];
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

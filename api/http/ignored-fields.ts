@@ -1,9 +1,27 @@
-/** Names of ignored fields, which the caller has chosen: shortened and escaped for headers and JSON pointers. */
+/** A field of a body that is not known. Its caller has chosen the name, which is shortened and escaped. */
+export interface UnknownField {
+  /** As in `X-Ignored-Fields`. */
+  readonly name: string;
+  readonly pointer: string;
+}
+
+/** The unknown fields of the object at this path of the body; the limit on a body's values bounds them. */
+export const unknownFieldsOf = (
+  value: object,
+  known: ReadonlySet<string>,
+  path: readonly (string | number)[] = [],
+): UnknownField[] =>
+  Object.keys(value)
+    .filter((name) => !known.has(name))
+    .map((name) => ({
+      name: [...path.map((step) => (typeof step === 'number' ? '*' : step)), fieldName(name)].join('/'),
+      pointer: ['', ...path, pointerStep(name)].join('/'),
+    }));
 
 /** Fields that one answer lists. */
 const maxFieldsListed = 20;
 
-/** The value of `X-Ignored-Fields`: names from `fieldName`, each once; three dots stand for those left out. */
+/** The value of `X-Ignored-Fields`: each name once; three dots stand for those left out. */
 export function listFields(names: Iterable<string>): string {
   const listed = new Set<string>();
   for (const name of names) {
@@ -14,10 +32,10 @@ export function listFields(names: Iterable<string>): string {
 }
 
 /** A name, percent-encoded, for a header. */
-export const fieldName = (name: string): string => shorten(name, encodeURIComponent) || '""';
+const fieldName = (name: string): string => shorten(name, encodeURIComponent) || '""';
 
 /** A name as a reference token of a JSON pointer (RFC 6901). */
-export const pointerStep = (name: string): string =>
+const pointerStep = (name: string): string =>
   shorten(name, (character) => pointerEscapes.get(character) ?? character);
 
 const pointerEscapes = new Map([

@@ -2,17 +2,11 @@ import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { ChatCommand } from '../chat/chat-command.js';
-import { fieldName, listFields, pointerStep } from '../http/ignored-fields.js';
+import { listFields, type UnknownField, unknownFieldsOf } from '../http/ignored-fields.js';
 import { prefersStrict } from '../http/prefer.js';
 import { maxErrorsListed } from '../http/validation.js';
 import { knownFields } from './completion-body.js';
 import { ignoredFieldsOf } from './completion-request.js';
-
-interface UnknownField {
-  /** As in `X-Ignored-Fields`. */
-  readonly name: string;
-  readonly pointer: string;
-}
 
 /** What a chat asks of its model, and at which providers. */
 type Asked = Pick<ChatCommand, 'provider' | 'parameters' | 'fallback'>;
@@ -54,41 +48,20 @@ function refuse(unknown: readonly UnknownField[], { provider, parameters, fallba
   if (errors.length > 0) throw new Failure('invalid_request', { ...summary, errors });
 }
 
-/** All of them; the limit on a body's values bounds them. */
 function findUnknown(body: object): UnknownField[] {
   const { stream_options: streamOptions, messages } = body as { stream_options?: object; messages: object[] };
   return [
-    ...unknownIn(body, knownFields.body),
-    ...unknownIn(streamOptions ?? {}, knownFields.streamOptions, {
-      name: 'stream_options/',
-      pointer: '/stream_options',
-    }),
-    ...messages.flatMap((message, place) => unknownInMessage(message, `/messages/${place}`)),
+    ...unknownFieldsOf(body, knownFields.body),
+    ...unknownFieldsOf(streamOptions ?? {}, knownFields.streamOptions, ['stream_options']),
+    ...messages.flatMap((message, place) => unknownInMessage(message, ['messages', place])),
   ];
 }
 
-function unknownInMessage(message: object, pointer: string): UnknownField[] {
+function unknownInMessage(message: object, path: readonly (string | number)[]): UnknownField[] {
   const { content } = message as { content: string | object[] };
   const parts = typeof content === 'string' ? [] : content;
   return [
-    ...unknownIn(message, knownFields.message, { name: 'messages/*/', pointer }),
-    ...parts.flatMap((part, place) =>
-      unknownIn(part, knownFields.part, {
-        name: 'messages/*/content/*/',
-        pointer: `${pointer}/content/${place}`,
-      }),
-    ),
+    ...unknownFieldsOf(message, knownFields.message, path),
+    ...parts.flatMap((part, place) => unknownFieldsOf(part, knownFields.part, [...path, 'content', place])),
   ];
 }
-
-const unknownIn = (
-  value: object,
-  known: ReadonlySet<string>,
-  prefix: UnknownField = { name: '', pointer: '' },
-): UnknownField[] =>
-  Object.keys(value)
-    .filter((name) => !known.has(name))
-    .map((name) => ({
-      name: `${prefix.name}${fieldName(name)}`,
-      pointer: `${prefix.pointer}/${pointerStep(name)}`,
-    }));
