@@ -30,31 +30,24 @@ export async function retry<T>(
   work: (attempt: number) => T | Promise<T>,
   options: RetryOptions,
 ): Promise<Awaited<T>> {
-  const tried: { last?: Try<Awaited<T>> } = {};
+  const tried: { result?: () => Awaited<T> } = {};
   const tryOnce = async (attempt: number) => {
-    tried.last = await attemptOf(work, attempt);
-    if ('error' in tried.last) throw new FailedTry(tried.last.error);
+    try {
+      const value = await work(attempt);
+      tried.result = () => value;
+    } catch (error) {
+      const failed = new FailedTry(error);
+      tried.result = () => {
+        throw failed.error;
+      };
+      throw failed;
+    }
   };
   await pRetry(tryOnce, optionsOfPRetry(options)).catch((error: unknown) => {
-    const isExpected = error instanceof FailedTry || (options.signal?.aborted && tried.last !== undefined);
-    if (!isExpected) throw error;
+    if (!(error instanceof FailedTry || options.signal?.aborted)) throw error;
   });
-  if (tried.last === undefined) throw new TypeError('the work was not tried');
-  if ('error' in tried.last) throw tried.last.error;
-  return tried.last.value;
-}
-
-type Try<T> = { readonly value: T } | { readonly error: unknown };
-
-async function attemptOf<T>(
-  work: (attempt: number) => T | Promise<T>,
-  attempt: number,
-): Promise<Try<Awaited<T>>> {
-  try {
-    return { value: await work(attempt) };
-  } catch (error) {
-    return { error };
-  }
+  if (tried.result === undefined) throw new TypeError('the work was not tried');
+  return tried.result();
 }
 
 /** p-retry tries again only after an `Error`, and after hardly any `TypeError`: it sees this one in the place of all. */
