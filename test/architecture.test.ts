@@ -117,6 +117,7 @@ const libraries: [name: RegExp, ...places: string[]][] = [
     'api/access/login-limiter.ts',
     'api/site/sitemap.ts',
     'workers/job',
+    'workers/pool/requeue.ts',
   ],
   [/^feedsmith$/, 'api/blog'],
   [/^rate-limiter-flexible$/, 'api/access', 'api/chat'],

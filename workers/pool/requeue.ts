@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { HandedBack } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 
@@ -23,7 +24,7 @@ const maxRemembered = 1000;
 export class Requeue {
   readonly #log: Log;
   readonly #now: () => number;
-  readonly #requeued = new Set<string>();
+  readonly #requeued = new LRUCache<string, true>({ max: maxRemembered });
   #hasWarned = false;
 
   constructor(log: Log, now: () => number = Date.now) {
@@ -34,9 +35,7 @@ export class Requeue {
   /** Whether this has not been called for the job lately: a job goes back for the same reason only once. */
   isFirst(jobId: string): boolean {
     if (this.#requeued.has(jobId)) return false;
-    this.#requeued.add(jobId);
-    for (const oldest of this.#requeued)
-      if (this.#requeued.size > maxRemembered) this.#requeued.delete(oldest);
+    this.#requeued.set(jobId, true);
     return true;
   }
 
