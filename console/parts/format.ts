@@ -18,10 +18,6 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(ms / 86_400_000)} d`;
 }
 
-/** How long ago a time of RFC 3339 was, in whole seconds: clocks of server and browser differ. */
-export const formatAge = (at: string, nowMs: number): string =>
-  formatDuration(Math.max(0, Math.round((nowMs - Date.parse(at)) / 1000) * 1000)).replace('0 ms', '0 s');
-
 /** A time of RFC 3339 as the browser's user writes it, with the date unless it is today. */
 export function formatTime(at: string, nowMs = Date.now()): string {
   const time = new Date(at);
