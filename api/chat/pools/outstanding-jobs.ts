@@ -5,6 +5,7 @@ import {
   type ShareLevel,
   type WaitingByLevel,
 } from '../../../shared/queue/priority.js';
+import { Tally } from '../../../shared/runtime/tally.js';
 
 /** Whose job it is, and of which kind: each provider has its own shares of users, and its asynchronous chats others. */
 export interface JobOwner {
@@ -29,13 +30,10 @@ interface OutstandingJob {
 }
 
 interface Share {
-  /** How many of the user's jobs are outstanding. */
   jobs: number;
   /** Of the user's latest job. */
   level: ShareLevel;
 }
-
-type Levels = { -readonly [Kind in keyof WaitingByLevel]: number[] };
 
 /**
  * A user's level falls only when a quarter of the jobs is left: if it fell with each job that ends, the user's new jobs would
@@ -47,9 +45,9 @@ const levelsBeforeReturn = 2;
 export class OutstandingJobs {
   readonly #jobs = new Map<string, OutstandingJob>();
   readonly #shares = new Map<string, Share>();
-  readonly #levels = new Map<ProviderId, Levels>();
+  /** How many jobs are outstanding, by provider, kind and level. */
+  readonly #counts = new Tally();
 
-  /** The level of the owner's next job. */
   nextLevel(owner: JobOwner): ShareLevel {
     const share = this.#shares.get(keyOf(owner));
     if (share === undefined) return 0;
@@ -76,7 +74,7 @@ export class OutstandingJobs {
 
   /** How many jobs of a provider are outstanding, by their level. */
   of(provider: ProviderId): WaitingByLevel {
-    return this.#levels.get(provider) ?? none;
+    return { waitedFor: this.#levelsOf(provider, false), async: this.#levelsOf(provider, true) };
   }
 
   #begin(jobId: string, owner: JobOwner): OutstandingJob {
@@ -110,15 +108,15 @@ export class OutstandingJobs {
   }
 
   #count({ provider, isAsync }: JobOwner, level: ShareLevel, change: number): void {
-    const levels = this.#levels.get(provider) ?? { waitedFor: noJobs(), async: noJobs() };
-    this.#levels.set(provider, levels);
-    const kind = levels[isAsync ? 'async' : 'waitedFor'];
-    kind[level] = (kind[level] ?? 0) + change;
+    this.#counts.add(`${provider} ${isAsync} ${level}`, change);
+  }
+
+  #levelsOf(provider: ProviderId, isAsync: boolean): number[] {
+    return levels.map((level) => this.#counts.of(`${provider} ${isAsync} ${level}`));
   }
 }
 
-const noJobs = (): number[] => Array<number>(maxShareLevel + 1).fill(0);
-const none: WaitingByLevel = { waitedFor: noJobs(), async: noJobs() };
+const levels = Array.from({ length: maxShareLevel + 1 }, (_, level) => level);
 
 /** A user's id may be any text, and stands last. */
 const keyOf = ({ provider, user, isAsync }: JobOwner): string => `${provider} ${isAsync} ${user}`;
