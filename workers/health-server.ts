@@ -12,7 +12,6 @@ interface HealthServerDeps {
   store: QueueStore;
   instruments: Pick<WorkerInstruments, 'scrape'>;
   lifecycle: Lifecycle;
-  /** Whether the pools take jobs. */
   isWorking: () => boolean;
 }
 

@@ -7,7 +7,6 @@ import type { LoginLimiter } from './login-limiter.js';
 /** The authenticated user of a request: the same one by Basic, by any of their tokens, and by a session of the console. */
 export interface Caller extends UserIdentity {
   readonly scopes: readonly Scope[];
-  /** The session that the request was made with. */
   readonly session?: CallerSession;
 }
 
@@ -39,7 +38,6 @@ export interface SignedIn {
 export interface Authentication {
   /** Takes the same time whichever of the two is wrong. */
   checkUser(name: string, secret: string): UserIdentity | undefined;
-  /** As `checkUser`, for the console. */
   checkOperator(name: string, secret: string): SignedIn | undefined;
   /** Whether a user has this name, so that it is safe to log. */
   userExists(name: string): boolean;

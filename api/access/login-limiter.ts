@@ -75,7 +75,6 @@ export class LoginLimiter {
     if (waitsMs.length > 0) await this.#wait(login, Math.max(...waitsMs, 1));
   }
 
-  /** Records that the credentials were right. */
   recordSuccess(login: Login): void {
     this.#accepted.set(this.#digestOf(login), true);
   }

@@ -29,7 +29,6 @@ export interface OpenAuthentication extends Authentication {
   reload(): Promise<void>;
   /** Ids of the users who were removed within the time that a chat may take, as far as is known here. */
   removedUsers(): readonly string[];
-  /** For signing in and out. */
   readonly sessions: SessionDirectory;
 }
 

@@ -77,7 +77,6 @@ export class UserDirectory {
     return { user: entry.user, isOperator, secretHash: isStored ? given : undefined };
   }
 
-  /** Whether a user of this name is known. */
   has(name: string): boolean {
     return this.#entries.has(name);
   }
@@ -105,7 +104,6 @@ export class UserDirectory {
     return this.#loading;
   }
 
-  /** Stops loading. */
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);

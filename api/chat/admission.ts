@@ -8,9 +8,7 @@ import type { JobClient } from './jobs/job-client.js';
 
 /** Until when a chat has to happen, in milliseconds since the epoch. */
 export interface Deadlines {
-  /** Until when the caller waits. */
   readonly waitUntil: number;
-  /** Until when the job may take. */
   readonly deadline: number;
   /** Until when a reply that is read as it is written has to begin; for any other the deadline. */
   readonly startBy: number;

@@ -59,7 +59,6 @@ export interface StreamOptions {
 /** How a chat is stored. */
 export interface StoreOptions {
   readonly owner: UserIdentity;
-  /** The `Idempotency-Key`. */
   readonly key: string | undefined;
   /** Whether the caller wants an answer before the reply is there. */
   readonly isAsync: boolean;
@@ -97,7 +96,6 @@ export interface ResolvedChat {
     readonly id: string;
     /** Milliseconds since the epoch, as is `expiresAt`. */
     readonly deadline: number;
-    /** When the records of a stored chat expire. */
     readonly expiresAt?: number;
     /** The attempt that is under way, or is to be made. */
     readonly current: Attempt;

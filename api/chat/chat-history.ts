@@ -120,7 +120,6 @@ export class ChatEnding {
     this.#isOver = true;
   }
 
-  /** The chat has ended, for all who follow it. */
   settle(outcome: Outcome): void {
     this.#first.#record(outcome.kind === 'failed' ? outcome.code : outcome.kind, { outcome });
   }
@@ -220,7 +219,6 @@ function timesOf(outcome: Outcome | undefined, queuedMs: number | undefined, end
   };
 }
 
-/** Whether a worker has called a provider for it. */
 const hasBegun = (outcome: Outcome): boolean => isCompletion(outcome) || outcome.providerMs > 0;
 
 function tokensOf(outcome: Outcome): Pick<RecentRequest, 'inputTokens' | 'outputTokens'> {

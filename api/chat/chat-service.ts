@@ -52,7 +52,6 @@ interface SubmittedJob extends Pick<Deadlines, 'waitUntil' | 'startBy'> {
   readonly ending: ChatEnding;
   /** Adds the job, once more if need be: a job whose id is there already is not added. */
   readonly add: () => Promise<void>;
-  /** The first add. */
   readonly added: Promise<void>;
 }
 
@@ -229,7 +228,6 @@ export class ChatService {
   }
 }
 
-/** The reply of a chat that has ended before. */
 async function replayTo(
   { provider, stream, signal }: ChatCommand,
   outcome: Outcome,

@@ -1,7 +1,6 @@
 import { Failure } from '../../shared/failures.js';
 import { Tally } from '../../shared/runtime/tally.js';
 
-/** Room for the answer of one stored chat. */
 interface Answer {
   /** Id of the chat's owner. */
   user: string;
@@ -42,7 +41,6 @@ export class StoredAnswers {
     this.#now = now;
   }
 
-  /** Reserves room, or throws `rate_limited`. */
   reserve({ user, bytes: asked, keptUntil }: Answer): Reservation {
     this.#releaseEnded();
     let bytes = Math.max(asked, minBytes);

@@ -66,7 +66,6 @@ export class ActiveJobs {
     }
   }
 
-  /** Cancels what a message on `cancel.<provider>` names. */
   onCancel({ jobIds, users = [] }: Pick<Cancel, 'jobIds' | 'users'>): void {
     this.cancel(jobIds);
     this.cancelUsers(users);

@@ -96,7 +96,6 @@ export class Breaker {
     if (this.state !== before) this.#options.onChange(this.state);
   }
 
-  /** Ends its timers. */
   dispose(): void {
     this.#windows?.long.shutdown();
     this.#windows?.short.shutdown();

@@ -10,15 +10,12 @@ export type Sample = 'good' | 'bad' | 'down';
 export interface Caller {
   /** Id of the user who asks; absent in jobs of the release before. */
   readonly user?: string | undefined;
-  /** Whether the call probes for this user alone. */
   readonly isUsersProbe?: boolean;
 }
 
 /** How a call ended. */
 export interface EndedCall extends Caller {
-  /** What it threw, if it did. */
   readonly error?: unknown;
-  /** Whether part of a reply had arrived by then. */
   readonly isReplying: boolean;
   /** Whether it is the one call that a half-open breaker lets through. */
   readonly isProbe: boolean;

@@ -5,9 +5,7 @@ export interface CallLimits {
   timeoutMs: number;
   /** When the caller stops waiting, in milliseconds since the epoch. */
   deadline: number;
-  /** The clock of the deadline. */
   now?: (() => number) | undefined;
-  /** The job's own signal. */
   stop: AbortSignal;
   /** Of a call whose reply is read as it is written. */
   stream?: StreamLimits | undefined;

@@ -41,13 +41,10 @@ export interface ChatJobDeps {
   stop: AbortSignal;
   /** Called with what a job failed with: the operators' way to see why. */
   onFailure: (error: Failure) => void;
-  /** Of a stored chat. */
   storedResult?: StoredResult | undefined;
   /** Of a job whose reply is read as it is written. */
   deltas?: DeltaStream | undefined;
-  /** Of a job with a fallback. */
   nextAttempt?: Pick<NextAttempt, 'begin'> | undefined;
-  /** Whether a worker has taken the job before. */
   isRestarted?: boolean;
   /** The attempt that follows it already, begun by a worker that died before this one had ended. */
   begunNext?: Attempt | undefined;
@@ -55,7 +52,6 @@ export interface ChatJobDeps {
 
 /** How a job ended. */
 export interface JobEnd {
-  /** What came of this attempt. */
   readonly own: Outcome;
   /** What came of the chat, with all attempts; or that another attempt follows. */
   readonly outcome: Outcome;

@@ -9,7 +9,6 @@ import { type CallingJob, type CallKind, NotBegun, patienceOf, WaitingJobs } fro
 
 export interface CircuitOptions {
   model: string;
-  /** Of the breaker. */
   times: () => BreakerTimes;
   /** The clock of the deadlines, in milliseconds since the epoch. */
   now?: () => number;
@@ -33,7 +32,6 @@ const trialMs = 1000;
  * limited after a cooldown.
  */
 export class Circuit {
-  /** The budget of the model's retries. */
   readonly budget = new RetryBudget();
   readonly #options: CircuitOptions;
   readonly #now: () => number;
@@ -48,7 +46,6 @@ export class Circuit {
   #trial: Slot | undefined;
   /** The slot of the job whose call probes for the user that a breaker refuses. */
   #userProbe: Slot | undefined;
-  /** Who made the last call. */
   #lastCaller: string | undefined;
   #lastUsedAt = performance.now();
   #isClosing = false;
@@ -128,14 +125,12 @@ export class Circuit {
     this.#userBreaker.holdClosed(state !== undefined);
   }
 
-  /** Ends its timers. */
   dispose(): void {
     this.#cooldown.dispose();
     this.#breaker.dispose();
     this.#userBreaker.dispose();
   }
 
-  /** The state of the breakers for this user. */
   #stateFor(user: string | undefined): BreakerState {
     const { state } = this.#breaker;
     return state === 'closed' ? this.#userBreaker.stateFor(user) : state;

@@ -28,7 +28,6 @@ export class Circuits {
     this.#options = options;
   }
 
-  /** The circuit of this model. */
   of(model: string): Circuit {
     const name = this.#circuits.has(model) || this.#makeRoomFor(model) ? model : shared;
     const circuit = this.#circuits.get(name) ?? this.#open(name);
@@ -42,7 +41,6 @@ export class Circuits {
     return Math.max(0, ...this.#all().map(({ cooldown }) => cooldown.leftMs));
   }
 
-  /** The worst state of their breakers. */
   get worstState(): BreakerState {
     const states = this.#all().map(({ breaker }) => breaker.state);
     return (['open', 'half-open'] as const).find((state) => states.includes(state)) ?? 'closed';

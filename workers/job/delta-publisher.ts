@@ -94,7 +94,6 @@ export class DeltaStream {
     return cursor;
   }
 
-  /** Sends no more to this reader. */
   remove(api: string, reader: string | undefined): void {
     const key = keyOf(api, reader);
     this.#cursors.get(key)?.close();

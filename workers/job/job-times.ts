@@ -24,7 +24,6 @@ export class JobTimes {
     this.deps.metrics.recordBegun(this.timings.queueMs);
   }
 
-  /** The reply has begun. */
   recordFirstDelta(): void {
     this.#firstDeltaAt ??= this.#now();
   }

@@ -8,7 +8,6 @@ import type { OnDelta, Provider, ProviderReply, ProviderRequest } from '../provi
 import type { JobEnd } from './chat-job.js';
 import { codeOfError, codeOfOutcome } from './pool-metrics.js';
 
-/** A job that a worker has taken. */
 interface TracedJob extends SpannedJob {
   /** Whose step the job is; absent means nobody's. */
   readonly traceparent?: string | undefined;
@@ -57,7 +56,6 @@ export class JobTrace {
     return this.#span.traceparent;
   }
 
-  /** What the log says of it. */
   get logFields(): { traceId: string } {
     return { traceId: this.#span.traceId };
   }

@@ -3,7 +3,6 @@ import type { Outcome } from '../../shared/protocol/outcome.js';
 interface LoadOptions {
   /** A monotonic clock, in milliseconds. */
   now?: () => number;
-  /** Called when a job is no longer in flight. */
   onEnd?: () => void;
 }
 
@@ -23,7 +22,6 @@ export class LoadTracker {
     this.#onEnd = onEnd;
   }
 
-  /** Jobs that run. */
   get inFlight(): number {
     return this.#startedAt.size;
   }
@@ -39,7 +37,6 @@ export class LoadTracker {
     return this.#meanJobMs;
   }
 
-  /** Counts the job as in flight while it runs. */
   async track<T>(job: () => Promise<T>): Promise<T> {
     const key = Symbol('job');
     this.#startedAt.set(key, this.#now());

@@ -75,7 +75,6 @@ export class PoolMetrics {
     return this.#recentCalls.stats;
   }
 
-  /** The last call that failed; undefined before the first. */
   get lastError(): LastError | undefined {
     return this.#recentCalls.lastError;
   }
@@ -112,7 +111,6 @@ export class PoolMetrics {
     this.#instruments.metrics.breakerChanges.inc({ provider: this.#provider, state });
   }
 
-  /** Has every scrape read the state of the pool. */
   observe({ settings, load, account, circuits }: ObservedPool): void {
     const { metrics, onScrape } = this.#instruments;
     const provider = this.#provider;

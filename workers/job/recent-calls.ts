@@ -14,7 +14,6 @@ interface FailureRun {
   readonly code: string;
   readonly beganAt: number;
   lastAt: number;
-  /** Whether a call has ended otherwise since. */
   isOver: boolean;
 }
 

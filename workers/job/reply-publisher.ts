@@ -11,7 +11,6 @@ interface ReplyPublisherDeps {
   log: Log;
 }
 
-/** A job of BullMQ that has ended. */
 interface EndedJob {
   id?: string | undefined;
   data: unknown;
@@ -34,9 +33,7 @@ const maxMessageChars = maxOutcomeChars;
  */
 export class ReplyPublisher {
   readonly #deps: ReplyPublisherDeps;
-  /** By topic. */
   readonly #unpublished = new Map<string, SettledJob[]>();
-  /** What `flush` waits for. */
   readonly #recording = new Set<Promise<void>>();
   readonly #publishing = new Set<Promise<void>>();
   /** Jobs whose outcomes were published before they were stored. */

@@ -7,9 +7,7 @@ interface RetryLimits {
   budget: RetryShare;
   /** No attempt starts after it, in milliseconds since the epoch. */
   deadline: number;
-  /** The clock of the deadline. */
   now?: () => number;
-  /** Ends the pause between the attempts. */
   signal: AbortSignal;
   /** The retry waits until it is over, like the model's other calls. */
   cooldown: Pick<Cooldown, 'leftMs'>;
@@ -17,7 +15,6 @@ interface RetryLimits {
   mayRetry?: () => boolean;
   /** Whether another provider may be asked instead, for which time has to remain. */
   hasFallback?: boolean;
-  /** Parked during a long pause. */
   slot: Pick<Slot, 'park'>;
 }
 

@@ -15,9 +15,7 @@ export interface Urgency {
 }
 
 interface SlotsOptions {
-  /** Jobs that may have a slot at once. */
   size: () => number;
-  /** Called when `parked` has changed. */
   onChange: () => void;
 }
 
@@ -54,7 +52,6 @@ export class Slots {
     });
   }
 
-  /** To be called when the size has changed. */
   resize(): void {
     this.#grantFree();
   }

@@ -20,10 +20,8 @@ interface StoredResultsDeps {
   timeoutMs?: number;
 }
 
-/** Between two tries. */
 const pauseMs = 250;
 
-/** A job, as far as its result goes. */
 interface JobReference {
   id?: string | undefined;
   /** When its result is removed, in milliseconds since the epoch; undefined for an ordinary job. */
@@ -124,7 +122,6 @@ export class StoredResult {
   }
 }
 
-/** The value of the work; undefined when that fails. */
 async function attempt<T>(work: () => Promise<T>): Promise<{ value: Awaited<T> } | undefined> {
   try {
     return { value: await work() };

@@ -31,9 +31,7 @@ const maxWeight = 10;
 export class UserBreaker {
   readonly #options: UserBreakerOptions;
   #state: BreakerState = 'closed';
-  /** The user whose calls are counted, or refused. */
   #user: string | undefined;
-  /** The user of the last call without an answer. */
   #lastUser: string | undefined;
   #weight = 0;
   #nextProbeAt = 0;
@@ -90,7 +88,6 @@ export class UserBreaker {
     if (user !== undefined) this.#options.onChange('closed', user);
   }
 
-  /** Keeps it closed until this is called with false. */
   holdClosed(isHeld: boolean): void {
     this.#isHeldClosed = isHeld;
     if (isHeld) this.close();

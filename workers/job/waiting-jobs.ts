@@ -13,7 +13,6 @@ export interface CallingJob {
   readonly deadline: number;
   /** How long it waits at most for a model that is limited, in milliseconds; absent means until the deadline. */
   readonly patienceMs?: number;
-  /** Ends the job's wait. */
   readonly stop: AbortSignal;
   readonly slot: Slot;
   /** Id of the user who asks; absent in jobs of the release before. */

@@ -5,7 +5,6 @@ import { withTimeout } from '../../shared/runtime/with-timeout.js';
 
 interface HeartbeatDeps {
   relay: Pick<Relay, 'publish'>;
-  /** The state of the pool at this moment. */
   describe: () => Promise<PoolHeartbeat>;
   log: Log;
 }

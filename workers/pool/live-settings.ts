@@ -48,7 +48,6 @@ export class LiveSettings {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Has the listener called after every change. */
   onChange(listener: () => void): void {
     this.#listeners.push(listener);
   }

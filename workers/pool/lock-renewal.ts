@@ -32,7 +32,6 @@ export class LockRenewal {
   readonly #tokens = new Map<string, string>();
   #timer: NodeJS.Timeout | undefined;
   #passedAt = performance.now();
-  /** Passes that the store has not answered. */
   #unanswered = 0;
 
   constructor(deps: LockRenewalDeps) {
@@ -41,7 +40,6 @@ export class LockRenewal {
     this.#holdWhileProcessed(deps.worker);
   }
 
-  /** The jobs whose locks are held. */
   get jobIds(): ReadonlySet<string> {
     return new Set(this.#tokens.keys());
   }

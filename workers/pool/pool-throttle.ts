@@ -13,7 +13,6 @@ interface PoolThrottleDeps {
   clock: Pick<ClockGuard, 'isOff'>;
 }
 
-/** The part of BullMQ's worker that the throttle sets. */
 interface ThrottledWorker {
   concurrency: number;
   readonly opts: { limiter?: { max: number; duration: number } };
@@ -35,7 +34,6 @@ export class PoolThrottle {
     this.#deps = deps;
   }
 
-  /** Whether the pool takes jobs at this moment. */
   get isTaking(): boolean {
     const { settings, breaker, clock } = this.#deps;
     return settings.current.intake !== 'paused' && breaker.state !== 'open' && !clock.isOff;

@@ -53,7 +53,6 @@ export interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account'
   metrics: PoolMetrics;
   /** Called when a job begins and ends, also in a turn of the event loop that takes long. */
   onBetweenJobs?: () => void;
-  /** Absent when no traces are wanted. */
   startTrace?: ((job: QueuedJob) => JobTrace) | undefined;
   log: Log;
 }

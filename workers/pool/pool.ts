@@ -40,7 +40,6 @@ interface PoolDeps {
   /** Name of this worker process, unique among all of them. */
   workerName: string;
   instruments: WorkerInstruments;
-  /** Absent when no traces are wanted. */
   tracing?: Tracing | undefined;
   log: Log;
 }
@@ -202,7 +201,6 @@ export class Pool {
     if (this.#account.state === 'half-open') this.#throttle.apply();
   }
 
-  /** Puts a change into effect and publishes it. */
   #apply(): void {
     this.#throttle.apply();
     this.#backlog.forget();

@@ -4,7 +4,6 @@ import type { Usage } from './provider.js';
 
 /** What an SDK's error says, read by the adapter that knows the SDK. */
 export interface ErrorFacts {
-  /** HTTP status of the answer, if there was one. */
   status?: number | undefined;
   /** Machine-readable words for what went wrong: exception names, error codes, error types. */
   words?: readonly unknown[];

@@ -19,7 +19,6 @@ export interface ResponseLimits {
 export interface CallHooks {
   /** Destroys the connection when it aborts, also while the body is on its way. */
   signal?: AbortSignal | undefined;
-  /** Sent as the header of that name. */
   traceparent?: string | undefined;
   /** Called for every line of an answer that is a stream of events. */
   onActivity?: (() => void) | undefined;
@@ -27,7 +26,6 @@ export interface CallHooks {
 
 /** A request with the whole of its body. */
 export interface HttpRequest extends CallHooks {
-  /** Such as `https://api.openai.com`. */
   origin: string;
   /** With its query. */
   path: string;
@@ -73,7 +71,6 @@ export class HttpClient {
     return exchange.answer;
   }
 
-  /** Closes all connections. */
   close(): void {
     void this.#agent.destroy();
   }
@@ -82,7 +79,6 @@ export class HttpClient {
 /** Longer than a provider keeps an idle connection: it says for how long, or closes it. */
 const keepAliveMs = 600_000;
 
-/** One request and its answer. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #hooks: CallHooks;
   readonly #maxBytes: number;

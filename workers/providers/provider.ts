@@ -56,6 +56,5 @@ export type OnDelta = (text: string) => void;
 export interface Provider {
   readonly id: ProviderId;
   run(request: ProviderRequest, onDelta?: OnDelta): Promise<ProviderReply>;
-  /** Closes idle connections. */
   close(): void;
 }

@@ -62,7 +62,6 @@ export class JobClient {
   readonly #clock = new LagFreeClock();
   /** The pools as their heartbeats describe them. */
   readonly pools = new PoolRegistry({ since: this.#clock.now(), now: this.#clock.now });
-  /** The same for operators. */
   readonly fleet = new FleetView({ now: this.#clock.now });
   readonly #store: QueueStore;
   readonly #pendingReplies: PendingReplies;
@@ -152,12 +151,10 @@ export class JobClient {
     this.#cancellation.cancelUnconfirmed(job);
   }
 
-  /** The way to the other processes. */
   get relay(): Relay {
     return this.#channels.relay;
   }
 
-  /** The way of operators' settings to the workers. */
   get settingsChannel(): SettingsChannel {
     return {
       records: this.#store.records,

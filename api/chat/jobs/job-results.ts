@@ -182,7 +182,6 @@ async function toJobResult(
   return recordResult(store, { jobId, outcome, settledAt: job.finishedOn, expiresAt });
 }
 
-/** Undefined when there is no record. */
 function decodeResultRecord(text: string | undefined): JobResult | undefined {
   if (text === undefined) return undefined;
   refuseNewer(text);

@@ -12,7 +12,6 @@ interface LostJobsDeps {
   log: Log;
 }
 
-/** Records read in one command. */
 const batch = 250;
 
 /** Another process may have passed the chat on: then it runs under another id. */

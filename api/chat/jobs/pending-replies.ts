@@ -15,7 +15,6 @@ export interface PendingJob extends Pick<Attempt, 'provider' | 'model' | 'attemp
 export interface Wait {
   /** The outcome, or `undefined` when the deadline passes or the caller leaves first. */
   readonly outcome: Promise<Outcome | undefined>;
-  /** Stops waiting, as if the deadline had passed. */
   leave(): void;
   /** Registers what to do, at most once, when the store does not know the job; to be called once its add was confirmed. */
   onLost(reEnqueue: () => void): void;

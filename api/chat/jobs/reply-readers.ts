@@ -11,7 +11,6 @@ export type ReplyReader = Omit<ReplyStreamOptions, 'requestResend' | 'onDispose'
   user: string;
 };
 
-/** Asks the worker about a job's text. */
 type Ask = (job: PendingJob, asked: Pick<Resend, 'reader' | 'from' | 'max' | 'left'>) => void;
 
 /** A user may join this many streams of stored chats at once in this process. */
@@ -23,7 +22,6 @@ export class ReplyReaders {
   readonly #ask: Ask;
   /** By job, and by the name of the reader. */
   readonly #streams = new Map<string, Map<string | undefined, ReplyStream>>();
-  /** How many streams each user has joined. */
   readonly #joined = new Tally();
 
   constructor(ask: Ask) {
@@ -57,7 +55,6 @@ export class ReplyReaders {
     return stream;
   }
 
-  /** The jobs whose replies are read. */
   get jobIds(): string[] {
     return [...this.#streams.keys()];
   }

@@ -71,7 +71,6 @@ export class ReplyStream {
   #sent: number;
   #isPaused = false;
   #resendRequestedAt = Number.NEGATIVE_INFINITY;
-  /** Nothing is received any more. */
   #isOver = false;
   #isFinished = false;
   /** Where the worker pauses, because no more was asked for. */
@@ -109,7 +108,6 @@ export class ReplyStream {
     return this.#hasFailed;
   }
 
-  /** Whether the reader has been sent anything. */
   get hasBegun(): boolean {
     return this.#sent > (this.#options.from?.offset ?? 0);
   }

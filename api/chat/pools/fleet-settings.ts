@@ -29,7 +29,6 @@ export class FleetSettings {
     return this.#records.get(provider)?.overrides ?? none;
   }
 
-  /** The newest record of the provider. */
   recordOf(provider: ProviderId): SettingsRecord | undefined {
     return this.#records.get(provider);
   }

@@ -46,7 +46,6 @@ export class ModelList {
     for (const model of all) this.#recordFirst(`${provider}/${model}`);
   }
 
-  /** Each model once, by provider. */
   list(): ListedModel[] {
     return providerIds.flatMap((provider) =>
       [...this.#modelsOf(provider)].map((model) => ({
