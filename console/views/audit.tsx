@@ -1,10 +1,10 @@
 import { useEffect, useId, useMemo } from 'preact/hooks';
 import type { AuditEntry } from '../../shared/accounts.ts';
 import type { AuditAction } from '../../shared/contract.ts';
-import { ListState } from '../accounts/list-state.tsx';
-import { addressOf, PagedList } from '../accounts/paged-list.ts';
 import { diffSettings } from '../accounts/settings-diff.ts';
 import { formatTime } from '../parts/format.ts';
+import { ListState } from '../parts/list-state.tsx';
+import { addressOf, PagedList } from '../parts/paged-list.ts';
 import { Table } from '../parts/table.tsx';
 import type { ViewProps } from '../router.ts';
 

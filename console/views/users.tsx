@@ -1,13 +1,13 @@
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
 import type { UserInfo, UserSecret } from '../../shared/accounts.ts';
 import type { UserRole } from '../../shared/contract.ts';
-import { ListState } from '../accounts/list-state.tsx';
-import { addressOf, PagedList } from '../accounts/paged-list.ts';
 import { SecretNotice, type Told } from '../accounts/secret-notice.tsx';
 import { call } from '../api.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { formatTime } from '../parts/format.ts';
+import { ListState } from '../parts/list-state.tsx';
 import { ErrorNotice } from '../parts/notice.tsx';
+import { addressOf, PagedList } from '../parts/paged-list.ts';
 import { Table } from '../parts/table.tsx';
 import { session } from '../session/session.ts';
 

@@ -1,4 +1,4 @@
-import { ErrorNotice } from '../parts/notice.tsx';
+import { ErrorNotice } from './notice.tsx';
 import type { PagedList } from './paged-list.ts';
 
 /** What is below a list: why it could not be read, that there is nothing, or the way to more. */
