@@ -30,7 +30,6 @@ COPY bin bin
 COPY --from=build /app/dist/.inputs.sha256 dist/
 COPY --from=build /app/dist/programs dist/programs
 COPY --from=build /app/dist/console dist/console
-COPY --from=build /app/dist/queue-board dist/queue-board
 COPY --from=build /app/dist/db/migrations dist/db/migrations
 # By number: a cluster that refuses root cannot look up names. Nothing here belongs to this user, nothing is ever written.
 USER 1000:1000

@@ -34,6 +34,7 @@ const adminMethods: Methods = {
   '/admin/preview': 'POST',
   '/admin/pools': 'GET, HEAD',
   '/admin/pools/:provider': 'GET, HEAD, PUT',
+  '/admin/pools/:provider/jobs': 'GET, HEAD',
   '/admin/events': 'GET, HEAD',
   '/admin/requests': 'GET, HEAD',
   '/admin/samples': 'GET, HEAD',

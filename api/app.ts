@@ -23,11 +23,10 @@ import { auditQuery, tokenInput, tokenQuery, userInput, userQuery } from './admi
 import { AuditController } from './admin/audit.controller.js';
 import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
 import { eventsQuery, requestQuery, sampleQuery } from './admin/history/history-query.js';
+import { jobQuery } from './admin/pool-jobs.js';
 import { PoolSettingsController, type PoolSettingsControllerDeps } from './admin/pool-settings.controller.js';
 import { PoolsController, type PoolsControllerDeps } from './admin/pools.controller.js';
 import { PreviewController, type PreviewControllerDeps, previewBody } from './admin/preview.controller.js';
-import { queueBoard } from './admin/queue-board/queue-board.js';
-import type { BoardQueues } from './admin/queue-board/textless-queue.js';
 import { type HistoryControllerDeps, RequestsController } from './admin/requests.controller.js';
 import { SamplesController } from './admin/samples.controller.js';
 import { SessionController, type SessionControllerDeps, signInBody } from './admin/session.controller.js';
@@ -80,7 +79,7 @@ export interface AppDeps {
     PoolSettingsControllerDeps &
     SessionControllerDeps &
     AccountsDeps &
-    PreviewControllerDeps & { board: BoardQueues };
+    PreviewControllerDeps;
   authentication: Authentication;
   store: QueueStore;
   database: Pick<Database, 'check'>;
@@ -116,7 +115,6 @@ export function createApp(deps: AppDeps): Express {
   const readers = allowReaders(config.CORS_ORIGINS ?? [], deps.authentication);
   const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
   app.use(consoleRouter());
-  app.use(queueBoard(deps.admin.board));
   app.use(adminOperations());
   app.use(operatorsChatAndBlog(counts));
   app.use(openAiOperations(config, [...cors, counts.openai]));
@@ -214,7 +212,7 @@ export const describeApi = (facts: DocumentFacts): object =>
       ...{ SignInInput: signInBody, UserInput: userInput, TokenInput: tokenInput },
       PreviewInput: previewBody,
     },
-    queries: [postQuery, userQuery, tokenQuery, auditQuery, requestQuery, sampleQuery, eventsQuery],
+    queries: [postQuery, userQuery, tokenQuery, auditQuery, requestQuery, sampleQuery, eventsQuery, jobQuery],
     completion: completionBody,
   });
 

@@ -77,9 +77,9 @@ export async function serveApi(config: Config): Promise<void> {
   const events = new FleetEvents({ fleet, history, stopping: lifecycle.stopping });
   const { preview, ...blog } = openBlog(config, deps);
   const { sessions, reload: reloadAccounts } = authentication;
-  const board = { source: jobClient, readJobs: store.readJobs };
+  const queues = { source: jobClient, readTimes: store.readTimes };
   const accounts = { database, reloadAccounts, environmentUsers: environmentUsers(config) };
-  const admin = { ...accounts, fleet, settings, events, history, sessions, preview, board };
+  const admin = { ...accounts, fleet, settings, events, history, sessions, preview, queues };
   const seen = { places, models, providerStates, admin };
   const parts = { ...chat, ...blog, authentication, ...seen };
   const app = createApp({ config, ...parts, ...watched, tracing });

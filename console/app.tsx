@@ -3,7 +3,7 @@ import { ConnectionBanner, ConnectionState } from './parts/connection.tsx';
 import { formatZone } from './parts/format.ts';
 import { UserMenu } from './parts/user-menu.tsx';
 import { place } from './router.ts';
-import { links, routes } from './routes.ts';
+import { routes } from './routes.ts';
 import { session } from './session/session.ts';
 import { followFleet } from './store.ts';
 import { SignInView } from './views/sign-in.tsx';
@@ -57,11 +57,6 @@ function Navigation({ current }: { current: string | undefined }) {
             <a href={`#/${view}`} aria-current={view === current ? 'page' : undefined}>
               {title}
             </a>
-          </li>
-        ))}
-        {links.map(({ href, title }) => (
-          <li key={href}>
-            <a href={href}>{title}</a>
           </li>
         ))}
       </ul>

@@ -29,8 +29,3 @@ export const routes: readonly Route[] = [
   { view: 'tokens', title: 'Tokens', component: TokensView },
   { view: 'audit', title: 'Audit', component: AuditView },
 ];
-
-/** Pages of this server outside the console, in the same navigation. */
-export const links: readonly { readonly href: string; readonly title: string }[] = [
-  { href: '/admin/queues', title: 'Queues' },
-];

@@ -82,9 +82,6 @@ async function build(digest) {
   await bundlePrograms(unfinished);
   const { buildConsole } = await import('./console.mjs');
   await buildConsole(root, unfinished);
-  // Bull Board's pages, for api/admin/queue-board.
-  const pages = join(root, 'node_modules', '@bull-board', 'ui', 'dist');
-  cpSync(pages, join(unfinished, 'queue-board'), { recursive: true });
   cpSync(join(root, 'db', 'migrations'), join(unfinished, 'db', 'migrations'), { recursive: true });
   writeFileSync(join(unfinished, stampName), digest);
 }

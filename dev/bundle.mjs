@@ -35,8 +35,6 @@ export async function bundlePrograms(compiled) {
     external,
     platform: 'node',
     logLevel: 'warn',
-    // Bull Board looks for its pages by an `eval` that is not reached, because it is told where they are.
-    onLog: (level, log, report) => log.code !== 'EVAL' && report(level, log),
     plugins: [keepPlaces(compiled)],
   });
   await bundle.write({

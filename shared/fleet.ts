@@ -226,3 +226,26 @@ export interface PoolSettings {
   /** True when the queue's store did not take the change; the API copies it as soon as it does. */
   isPending?: boolean;
 }
+
+/** `waiting` has a priority or not. A job that failed for good is `failed`; a chat that failed has a `completed` job. */
+export type PoolJobState = 'active' | 'waiting' | 'delayed' | 'failed' | 'completed';
+
+/** A job of a provider's queue, without its texts. */
+export interface PoolJob {
+  /** Id of the chat, with the number of the attempt from the second one on. */
+  id: string;
+  state: PoolJobState;
+  addedAt: string;
+  /** When a worker took it last; null if none has. */
+  startedAt: string | null;
+  endedAt: string | null;
+  /** How often a worker has taken it: more than once if a worker died or handed it back. */
+  attempts: number;
+}
+
+/** One page of jobs. */
+export interface PoolJobPage {
+  data: PoolJob[];
+  /** What to ask for as `offset`; null at the end, and after 10,000 jobs. */
+  next: string | null;
+}

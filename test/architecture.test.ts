@@ -50,14 +50,6 @@ const rooms: Record<string, string[]> = {
     ...['api/http', 'api/access', 'api/chat/pools', 'api/admin/history'],
   ],
   'api/admin/history': ['shared/**', 'api/http'],
-  'api/admin/queue-board': [
-    'shared',
-    'shared/protocol',
-    'shared/queue',
-    'shared/runtime',
-    'api/http',
-    'api/access',
-  ],
   'api/operations': ['shared/**', 'db/database', 'api/http'],
   'api/openapi': ['shared/**', 'api/http'],
   workers: ['shared/**', 'workers/**'],
@@ -94,7 +86,6 @@ const rooms: Record<string, string[]> = {
 const libraries: [name: RegExp, ...places: string[]][] = [
   [/^(express|cors|helmet|tsoa|@tsoa\/|swagger-ui-dist)/, 'api'],
   [/^(bullmq|ioredis)$/, 'shared/queue', 'api/chat/jobs', 'workers/pool'],
-  [/^@bull-board\//, 'api/admin/queue-board'],
   [/^pg$/, 'shared/queue/stores', 'dev/postgres'],
   [/^drizzle-orm/, 'db/database/drizzle.ts'],
   [/^postgres$/, 'db/database'],

@@ -31,8 +31,8 @@ export interface PoolSettingsControllerDeps {
   settings: Pick<OperatorSettings, 'read' | 'replace'>;
 }
 
-/** Before the body is read. */
-const checkProvider: RequestHandler = ({ params }, _response, next) => {
+/** Before the body or the query is read. Throws `not_found`. */
+export const checkProvider: RequestHandler = ({ params }, _response, next) => {
   providerOf(String(params.provider));
   next();
 };
@@ -106,7 +106,8 @@ export class PoolSettingsController extends Controller {
   }
 }
 
-function providerOf(name: string): ProviderId {
+/** Throws `not_found`. */
+export function providerOf(name: string): ProviderId {
   const provider = providerIds.find((id) => id === name);
   if (provider === undefined) throw new Failure('not_found');
   return provider;

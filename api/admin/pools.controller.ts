@@ -1,8 +1,11 @@
 import {
   Controller,
   Get,
+  Middlewares,
   OperationId,
+  Path,
   Produces,
+  Queries,
   Response,
   Route,
   Security,
@@ -10,12 +13,16 @@ import {
   Tags,
 } from '@tsoa/runtime';
 import type { Problem } from '../../shared/contract.js';
-import type { Fleet } from '../../shared/fleet.js';
+import type { Fleet, PoolJobPage } from '../../shared/fleet.js';
+import { checkQuery } from '../http/query.js';
 import type { FleetState } from './fleet-state.js';
+import { type JobQuery, jobQuery, listJobs, type PoolQueues } from './pool-jobs.js';
+import { checkProvider, providerOf } from './pool-settings.controller.js';
 
 /** What the operations on pools need of the application. */
 export interface PoolsControllerDeps {
   fleet: Pick<FleetState, 'read'>;
+  queues: PoolQueues;
 }
 
 @Route('admin/pools')
@@ -44,5 +51,21 @@ export class PoolsController extends Controller {
   @SuccessResponse('200', 'The fleet', 'application/json')
   async getFleet(): Promise<Fleet> {
     return this.deps.fleet.read();
+  }
+
+  /**
+   * Ids, times and attempts of the jobs in one state, the newest first, and none of their texts. Of the waiting ones
+   * those with a priority come first. Jobs go on while you read: the next page may repeat some, or miss some.
+   *
+   * @summary List the jobs of a provider's queue
+   * @param provider Id of the provider.
+   */
+  @Get('{provider}/jobs')
+  @OperationId('listJobs')
+  @Middlewares(checkProvider, checkQuery(jobQuery))
+  @SuccessResponse('200', 'One page of jobs', 'application/json')
+  @Response<Problem>('404', 'No such provider')
+  async listJobs(@Path() provider: string, @Queries() query: JobQuery): Promise<PoolJobPage> {
+    return listJobs(this.deps.queues, providerOf(provider), query);
   }
 }

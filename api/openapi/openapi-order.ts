@@ -5,8 +5,8 @@ export const inOrder = <T>(paths: Readonly<Record<string, T>>): [path: string, T
 const firstPaths = [
   ...['/chat', '/chat/{id}', '/v1/chat/completions', '/v1/models', '/v1/models/{id}'],
   ...['/blogs', '/blogs/{id}', '/feed.json', '/feed.xml'],
-  ...['/admin/session', '/admin/pools', '/admin/pools/{provider}', '/admin/events'],
-  ...['/admin/requests', '/admin/samples'],
+  ...['/admin/session', '/admin/pools', '/admin/pools/{provider}', '/admin/pools/{provider}/jobs'],
+  ...['/admin/events', '/admin/requests', '/admin/samples'],
   ...[
     '/admin/users',
     '/admin/users/{name}',

@@ -175,6 +175,7 @@ function describeSecurity(operation: Operation, { BLOG_READS }: DocumentFacts): 
 const namedOtherwise: ReadonlySet<string> = new Set([
   'getModel',
   'getPoolSettings',
+  'listJobs',
   'replacePoolSettings',
   'removeUser',
   'resetSecret',

@@ -4,6 +4,7 @@ import { BreakerControl, IntakeControl } from '../pools/choice-control.tsx';
 import { ConcurrencyControl } from '../pools/concurrency-control.tsx';
 import { nameOf } from '../pools/describe.ts';
 import { FieldControl } from '../pools/field-control.tsx';
+import { JobTable } from '../pools/job-table.tsx';
 import { PoolBadges } from '../pools/pool-badge.tsx';
 import { PoolNumbers } from '../pools/pool-numbers.tsx';
 import { PoolTroubles } from '../pools/pool-troubles.tsx';
@@ -48,6 +49,10 @@ export function PoolView({ pool }: { pool: FleetProvider }) {
       <section aria-labelledby="workers">
         <h2 id="workers">Workers</h2>
         <WorkerTable workers={pool.workers} />
+      </section>
+      <section aria-labelledby="jobs">
+        <h2 id="jobs">Jobs</h2>
+        <JobTable provider={pool.provider} />
       </section>
     </>
   );

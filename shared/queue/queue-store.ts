@@ -31,6 +31,8 @@ export interface QueueStore {
    * jobs. At most some hundreds at a time.
    */
   readJobs(queue: Queue, jobIds: readonly string[]): Promise<StoredJob[]>;
+  /** Reads the times of those of these jobs that exist, in their order, and no text. At most some hundreds at a time. */
+  readTimes(queue: Queue, jobIds: readonly string[]): Promise<JobTimes[]>;
   /** Counts the jobs in one short command; throws while the store is unreachable. */
   measure(queue: Queue): Promise<QueueDepth>;
   /** Has workers that wait for a job look for one now: limits of the queue may have been lifted. */
@@ -57,6 +59,17 @@ export type StoredJob =
   /** It failed or was given up; `finishedOn` is in milliseconds since the epoch. */
   | { readonly state: 'failed'; readonly finishedOn: number }
   | { readonly state: 'completed'; readonly finishedOn: number; readonly returnValue: unknown };
+
+/** When a job was added, taken and ended, in milliseconds since the epoch; null if it was not. */
+export interface JobTimes {
+  readonly id: string;
+  readonly addedAt: number;
+  /** When a worker took it last. */
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+  /** How often a worker has taken it. */
+  readonly attempts: number;
+}
 
 /** The unfinished jobs of one queue. */
 export interface QueueDepth {

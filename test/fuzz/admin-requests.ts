@@ -46,9 +46,10 @@ const queried = (
   path: string,
   method: fc.Arbitrary<string>,
   query: fc.Arbitrary<string | undefined>,
+  ...twists: fc.Arbitrary<Twist>[]
 ): fc.Arbitrary<Plan> =>
   fc
-    .tuple(reading(path, method), query)
+    .tuple(reading(path, method, ...twists), query)
     .map(([plan, asked]) => (plan.odd ? plan : { ...plan, query: asked }));
 
 /** `GET /admin/requests`. */
@@ -88,6 +89,17 @@ export const getPoolSettings: fc.Arbitrary<Plan> = fc.oneof(
   ...providerIds.map((id) =>
     reading(`/admin/pools/${id}`, fc.constantFrom('GET', 'GET', 'GET', 'HEAD'), oddId('/admin/pools')),
   ),
+);
+
+/** `GET /admin/pools/{provider}/jobs`. */
+export const listJobs = queried(
+  '/admin/pools/openai/jobs',
+  fc.constantFrom('GET', 'GET', 'GET', 'HEAD'),
+  asking(
+    ...['state=active', 'state=waiting', 'state=completed', 'state=prioritized', 'state=', 'limit=1'],
+    ...['limit=200', 'limit=201', 'offset=1', 'offset=9999', 'offset=0', 'offset=10000', 'offset=x'],
+  ),
+  oddId('/admin/pools').map((twist) => ({ ...twist, path: `${twist.path}/jobs` })),
 );
 
 const milliseconds = fc.integer({ min: 100, max: 3_600_000 });

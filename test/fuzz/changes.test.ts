@@ -10,6 +10,7 @@ describe('any request', () =>
       'getFleet',
       'getPoolSettings',
       'replacePoolSettings',
+      'listJobs',
       'followFleet',
       'listRequests',
       'getSamples',

@@ -10,6 +10,7 @@ import {
   getFleet,
   getPoolSettings,
   getSamples,
+  listJobs,
   listRequests,
   replacePoolSettings,
 } from './admin-requests.js';
@@ -50,6 +51,7 @@ const plans: Record<OperationId, fc.Arbitrary<Plan>> = {
   getFleet,
   getPoolSettings,
   replacePoolSettings,
+  listJobs,
   followFleet,
   listRequests,
   getSamples,
@@ -75,6 +77,7 @@ const expectedStatuses: Record<OperationId, number[]> = {
   getFleet: [200, 401, 403, 405, 429],
   getPoolSettings: [200, 401, 403, 404, 405, 429],
   replacePoolSettings: [200, 400, 401, 403, 404, 405, 412, 413, 415, 429],
+  listJobs: [200, 400, 401, 403, 404, 405, 429],
   followFleet: [200, 400, 401, 403, 405, 429],
   listRequests: [200, 400, 401, 403, 405, 429],
   getSamples: [200, 400, 401, 403, 405, 429],

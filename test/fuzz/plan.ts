@@ -19,6 +19,7 @@ export const operationIds = [
   'getFleet',
   'getPoolSettings',
   'replacePoolSettings',
+  'listJobs',
   'followFleet',
   'listRequests',
   'getSamples',

@@ -155,6 +155,7 @@ const listed: ReadonlySet<string> = new Set([
     '/admin/requests',
     '/admin/samples',
     '/admin/events',
+    '/admin/pools/{provider}/jobs',
   ],
 ]);
 

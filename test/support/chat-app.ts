@@ -6,7 +6,7 @@ import { FleetEvents } from '../../api/admin/fleet-events.js';
 import { type FleetSource, FleetState } from '../../api/admin/fleet-state.js';
 import { History } from '../../api/admin/history/history.js';
 import { OperatorSettings, type SettingsSource } from '../../api/admin/operator-settings.js';
-import type { BoardQueues } from '../../api/admin/queue-board/textless-queue.js';
+import type { PoolQueues } from '../../api/admin/pool-jobs.js';
 import { createApp } from '../../api/app.js';
 import { blogOf } from '../../api/blog/blog-layout.js';
 import { createFeeds } from '../../api/blog/feeds.js';
@@ -71,8 +71,7 @@ export async function startChatApp({
   }),
   fleet,
   settings,
-  board,
-  readJobs = async () => [],
+  queues = { source: () => undefined, readTimes: async () => [] },
   sessions = new SessionDirectory({ admin: undefined, first: undefined, sessions: new MemorySessions() }),
   postsDatabase,
   adminDatabase = { run: () => Promise.reject(new Failure('database_unavailable')) },
@@ -86,9 +85,8 @@ export async function startChatApp({
   fleet?: FleetSource;
   /** What knows the settings of the pools; nothing, as long as the queue has not been reached. */
   settings?: SettingsSource;
-  /** The queues that operators look into; none, as long as the queue has not been reached. */
-  board?: ReturnType<BoardQueues['source']>;
-  readJobs?: BoardQueues['readJobs'];
+  /** The queues whose jobs operators list; none, as long as the queue has not been reached. */
+  queues?: PoolQueues;
   /** What operators change. */
   adminDatabase?: Pick<Database, 'run'>;
   reloadAccounts?: () => Promise<void>;
@@ -128,7 +126,7 @@ export async function startChatApp({
       database: adminDatabase,
       reloadAccounts,
       environmentUsers: environmentUsers(config),
-      board: { source: () => board, readJobs },
+      queues,
       fleet: fleetState,
       events: new FleetEvents({ fleet: fleetState, history, stopping }),
       history,

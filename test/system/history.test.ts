@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import type { PoolJobPage } from '../../shared/fleet.js';
 import type { RecentRequests, Samples } from '../../shared/history.js';
 import { promptCanary } from '../support/canaries.js';
 import { quillgate } from '../support/command-line.js';
@@ -26,13 +27,15 @@ const requests = async (query = '') =>
   (await (await ask(`/admin/requests${query}`)).json()) as RecentRequests;
 
 describe('the recent past', () => {
-  it('of one API process is seen at the other: chats, as they end, and measurements, without a text', async () => {
+  it('of one API process is seen at the other: chats, as they end, measurements, and jobs, without a text', async () => {
     const events = readEvents(await ask('/admin/events?include=requests,samples'));
     expect((await events.next()).value?.event).toBe('snapshot');
     const messages = [{ content: promptCanary }];
     const headers = { 'X-LLM-Fallback': 'none' };
-    await deployment.chat({ model: 'sim-echo', messages, headers });
-    await deployment.chat({ model: 'sim-status-400', messages, headers });
+    const answers = [
+      await deployment.chat({ model: 'sim-echo', messages, headers }),
+      await deployment.chat({ model: 'sim-status-400', messages, headers }),
+    ];
     const seen: unknown[] = [];
     for (const wanted of ['request', 'sample'])
       for (;;) {
@@ -60,6 +63,11 @@ describe('the recent past', () => {
       expect(samples.at(-1)).toMatchObject({ waiting: 0, concurrency: expect.any(Number) });
       seen.push(samples);
     }, patience);
+    const jobs = (await (await ask('/admin/pools/openai/jobs?state=completed')).json()) as PoolJobPage;
+    expect(jobs.data.map(({ id, attempts }) => [id, attempts]).reverse()).toEqual(
+      answers.map(({ headers: sent }) => [sent.get('x-request-id'), 1]),
+    );
+    seen.push(jobs);
     expect(JSON.stringify(seen)).not.toContain('canary');
   });
 });

@@ -1,6 +1,6 @@
 import type { Queue } from 'bullmq';
 import type pg from 'pg';
-import type { StoredJob } from '../queue-store.js';
+import type { JobTimes, StoredJob } from '../queue-store.js';
 
 interface Row {
   id: string;
@@ -10,16 +10,29 @@ interface Row {
   return_value: unknown;
 }
 
-/** As `QueueStore.readJobs`; `schema` is BullMQ's. */
-export async function readJobs(
-  pool: pg.Pool,
-  { schema, queue, jobIds }: { schema: string; queue: Queue; jobIds: readonly string[] },
-): Promise<StoredJob[]> {
+/** Jobs of a queue; `schema` is BullMQ's. */
+interface Asked {
+  readonly schema: string;
+  readonly queue: Queue;
+  readonly jobIds: readonly string[];
+}
+
+/** As `QueueStore.readJobs`. */
+export async function readJobs(pool: pg.Pool, { schema, queue, jobIds }: Asked): Promise<StoredJob[]> {
   if (jobIds.length === 0) return [];
   const text = `select id, state, attempts_started, finished_at_ms, return_value from ${schema}.job where queue = $1 and id = any($2)`;
   const { rows } = await pool.query<Row>(text, [queue.name, jobIds]);
   const byId = new Map(rows.map((row) => [row.id, row]));
   return jobIds.map((id) => toStoredJob(byId.get(id)));
+}
+
+/** As `QueueStore.readTimes`. */
+export async function readTimes(pool: pg.Pool, { schema, queue, jobIds }: Asked): Promise<JobTimes[]> {
+  // pg gives a bigint as a text.
+  const text = `select id, added_at_ms::float8 as "addedAt", processed_at_ms::float8 as "startedAt",
+    finished_at_ms::float8 as "endedAt", attempts_started as attempts
+    from ${schema}.job where queue = $1 and id = any($2) order by array_position($2, id)`;
+  return (await pool.query<JobTimes>(text, [queue.name, jobIds])).rows;
 }
 
 function toStoredJob(row: Row | undefined): StoredJob {

@@ -20,7 +20,7 @@ import { Misconfiguration, type QueueDepth, type RecordStore, type StoreParts } 
 import type { StoreClock } from './clock-skew.js';
 import { maximumRateLimitDelay } from './main-loop.js';
 import { recoveringBackends } from './postgres-backend.js';
-import { readJobs } from './postgres-jobs.js';
+import { readJobs, readTimes } from './postgres-jobs.js';
 import { openPostgresPool } from './postgres-pool.js';
 
 /** Opens the queue's store in PostgreSQL; `migratePostgresStore` creates its schema. */
@@ -62,6 +62,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
       }) as unknown as Relay,
     createPubSub: () => undefined,
     readJobs: (queue, jobIds) => withTimeout(recordTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
+    readTimes: (queue, jobIds) => withTimeout(recordTimeoutMs, readTimes(pool, { schema, queue, jobIds })),
     measure: ({ name }) => measure(pool, name),
     wake: async ({ name }) => void (await pool.query(`select pg_notify('bullmq_jobs', $1)`, [name])),
     forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),

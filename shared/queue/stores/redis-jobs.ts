@@ -1,6 +1,6 @@
 import type { Queue } from 'bullmq';
 import type { Result } from 'ioredis';
-import type { StoredJob } from '../queue-store.js';
+import type { JobTimes, StoredJob } from '../queue-store.js';
 import type { RedisConnection } from './redis-connection.js';
 
 declare module 'ioredis' {
@@ -45,6 +45,20 @@ export async function readJobs(
   if (jobIds.length === 0) return [];
   const found = await redis.readJobs(queue.toKey(''), ...jobIds);
   return found.map(toStoredJob);
+}
+
+/** As `QueueStore.readTimes`. */
+export async function readTimes(
+  redis: RedisConnection,
+  queue: Queue,
+  jobIds: readonly string[],
+): Promise<JobTimes[]> {
+  const fields = ['timestamp', 'processedOn', 'finishedOn', 'ats'];
+  const found = await Promise.all(jobIds.map((id) => redis.hmget(queue.toKey(id), ...fields)));
+  const jobs = found.map((texts) => texts.map((text) => (text ? Number(text) : null)));
+  return jobs.flatMap(([addedAt = null, startedAt = null, endedAt = null, attempts], n) =>
+    addedAt ? { id: jobIds[n] ?? '', addedAt, startedAt, endedAt, attempts: attempts ?? 0 } : [],
+  );
 }
 
 function toStoredJob(found: Found): StoredJob {

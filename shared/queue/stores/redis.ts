@@ -8,7 +8,7 @@ import { maximumRateLimitDelay } from './main-loop.js';
 import { connectRedis, maxBlockMs, type OutageMode, type RedisConnection } from './redis-connection.js';
 import { findRedisMisconfiguration } from './redis-defects.js';
 import { writeNoEvents } from './redis-events.js';
-import { defineReadJobs, readJobs } from './redis-jobs.js';
+import { defineReadJobs, readJobs, readTimes } from './redis-jobs.js';
 import { type PubSubConnections, RedisPubSub } from './redis-pub-sub.js';
 import { defineTakeJobs, RedisWorker } from './redis-worker.js';
 
@@ -58,6 +58,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
       new Relay({ ...options, prefix: keys.relayPrefix, connection: blocking, blockTimeout: maxBlockMs }),
     createPubSub: () => openPubSub(address, { publisher: blocking, connect, log }),
     readJobs: (queue, jobIds) => readJobs(producer, queue, jobIds),
+    readTimes: (queue, jobIds) => readTimes(producer, queue, jobIds),
     measure: (queue) => measure(producer, queue),
     wake: async (queue) => void (await producer.zadd(queue.toKey('marker'), 0, '0')),
     forgetEvents: (queue) => forgetEvents(producer, queue),

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { links, routes } from '../../../console/routes.ts';
+import { routes } from '../../../console/routes.ts';
 import type { Samples } from '../../../shared/history.ts';
 import { withLag } from '../../support/lateness.js';
 import { patience } from '../../support/patience.js';
@@ -144,20 +144,6 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
         expect(complaints).toEqual([]);
         await context.close();
       }
-    },
-  );
-
-  it.each(links.map(({ href, title }) => [href, title]))(
-    'the page %s is one click away, and whole',
-    async (href, title) => {
-      const { page, context, complaints } = await visit(browser);
-      await openView(page, started.deployment.url);
-      await page.getByRole('link', { name: title, exact: true }).click();
-      await page.waitForURL(`**${href}`);
-      await page.getByText('openai').first().waitFor();
-      await takePicture(page, href.replaceAll('/', '-').slice(1));
-      expect(complaints).toEqual([]);
-      await context.close();
     },
   );
 

@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import type { ProviderId } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import type { PoolJobPage, PoolJobState } from '../../shared/fleet.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { pageLimit } from '../http/query.js';
+
+/** The queues whose jobs operators list. */
+export interface PoolQueues {
+  /** Undefined until the queue's store was reached. */
+  source: () => { queueOf(provider: ProviderId): ReturnType<QueueStore['createQueue']> } | undefined;
+  readTimes: QueueStore['readTimes'];
+}
+
+/** Query of `GET /admin/pools/{provider}/jobs`. */
+export interface JobQuery {
+  /** Only jobs in this state, `active` unless it is given. */
+  state?: PoolJobState;
+  /**
+   * Maximum number of jobs in the answer.
+   * @isInt
+   * @minimum 1
+   * @maximum 200
+   * @default 100
+   */
+  limit?: number;
+  /** Where to continue: `next` of the previous page. */
+  offset?: string;
+}
+
+/** BullMQ's lists of each state. Between priorities the stores differ in their order. */
+const listsOf = {
+  active: ['active'],
+  waiting: ['prioritized', 'waiting'],
+  delayed: ['delayed'],
+  failed: ['failed'],
+  completed: ['completed'],
+} as const satisfies Record<PoolJobState, readonly string[]>;
+const states = Object.keys(listsOf) as PoolJobState[];
+
+export const jobQuery = z
+  .object({
+    state: z.enum(states, { error: `must be one of: ${states.join(', ')}` }),
+    limit: pageLimit,
+    offset: z.string().regex(/^[1-9]\d{0,3}$/, { error: 'must be the next of a page' }),
+  })
+  .partial();
+
+const defaultLimit = 100;
+/** The ids of all pages up to the one asked for are read, because a state can have two lists. */
+const maxListed = 10_000;
+const timeoutMs = 2500;
+
+/** Lists the jobs of a provider in one state, the newest first. Throws `queue_unavailable`. */
+export async function listJobs(
+  { source, readTimes }: PoolQueues,
+  provider: ProviderId,
+  { state = 'active', limit = defaultLimit, offset = '0' }: JobQuery,
+): Promise<PoolJobPage> {
+  const end = Math.min(Number(offset) + limit, maxListed);
+  const read = async () => {
+    const queue = source()?.queueOf(provider);
+    if (queue === undefined) throw new TypeError('not connected yet');
+    const ids = await queue.getRanges([...listsOf[state]], 0, end);
+    const jobs = await readTimes(queue, ids.slice(Number(offset), end));
+    const data = jobs.map(({ id, attempts, addedAt, startedAt, endedAt }) => ({
+      ...{ id, state, attempts, addedAt: timeOf(addedAt) },
+      startedAt: startedAt === null ? null : timeOf(startedAt),
+      endedAt: endedAt === null ? null : timeOf(endedAt),
+    }));
+    return { data, next: ids.length > end && end < maxListed ? String(end) : null };
+  };
+  return withTimeout(timeoutMs, read()).catch((cause) => {
+    throw new Failure('queue_unavailable', { cause });
+  });
+}
+
+const timeOf = (ms: number): string => new Date(ms).toISOString();

@@ -1,0 +1,163 @@
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listJobs } from '../../../api/admin/pool-jobs.js';
+import { parseConfig } from '../../../shared/config/config.js';
+import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import type { PoolJobPage } from '../../../shared/fleet.js';
+import { queueName } from '../../../shared/protocol/messages.js';
+import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
+import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { asOperator } from '../../support/operator-client.js';
+import { patienceMs } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { findStores, freshStore } from '../../support/stores.js';
+
+/** Part of everything that a job holds, says or fails with. */
+const canary = 'canary-of-a-job-2718281828';
+const removal = { removeOnComplete: false, removeOnFail: false };
+
+type Queue = ReturnType<QueueStore['createQueue']>;
+
+describe.each(await findStores())('GET /admin/pools/{provider}/jobs, with $name', (choice) => {
+  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
+  let app: ChatApp;
+  let store: QueueStore;
+  let queues: Map<ProviderId, Queue>;
+  let stop: () => Promise<void>;
+
+  beforeAll(async () => {
+    const started = await choice.start();
+    const variables = await freshStore(started.server);
+    await migrateQueueStore(parseConfig(variables, 'config'));
+    const opened = openQueueStore(parseConfig(variables, 'config'), createRecordingLog().log);
+    await opened.whenReady(AbortSignal.timeout(60_000));
+    store = opened;
+    queues = new Map(providerIds.map((id) => [id, opened.createQueue(queueName(id))]));
+    await Promise.all([...queues.values()].map((queue) => queue.waitUntilReady()));
+    app = await startChatApp({ queues: { source: () => ({ queueOf }), readTimes: opened.readTimes } });
+    stop = async () => {
+      await app.close();
+      await Promise.all([...queues.values()].map((queue) => queue.close()));
+      await opened.close();
+      await started.stop();
+    };
+    await addJobs();
+  });
+  afterAll(() => stop?.());
+
+  const queueOf = (id: ProviderId): Queue => {
+    const queue = queues.get(id);
+    if (queue === undefined) throw new TypeError('no such queue');
+    return queue;
+  };
+
+  /** Of openai one job that was answered and one that failed; of bedrock seven that wait and one that sleeps. */
+  async function addJobs(): Promise<void> {
+    const data = { messages: [{ role: 'user', content: canary }], user: canary };
+    const worker = store.createWorker(
+      queueName('openai'),
+      async (job) => {
+        await job.updateProgress({ text: canary });
+        await job.log(canary);
+        if (job.data.fails) throw new Error(canary);
+        return { text: canary };
+      },
+      { autorun: false },
+    );
+    await queueOf('openai').add(canary, { ...data, fails: true }, { jobId: 'failed-1', ...removal });
+    await queueOf('openai').add(canary, data, { jobId: 'completed-1', timestamp: 1000, ...removal });
+    const failed = once(worker, 'failed', { signal: AbortSignal.timeout(patienceMs) });
+    const completed = once(worker, 'completed', { signal: AbortSignal.timeout(patienceMs) });
+    void worker.run();
+    await Promise.all([failed, completed]);
+    await worker.close();
+    for (const n of [1, 2, 3])
+      await queueOf('bedrock').add(canary, data, { jobId: `plain-${n}`, ...removal });
+    for (const n of [1, 2, 3, 4])
+      await queueOf('bedrock').add(canary, data, { jobId: `later-${n}`, priority: n, ...removal });
+    await queueOf('bedrock').add(canary, data, { jobId: 'asleep', delay: 3_600_000, ...removal });
+  }
+
+  const ask = (provider: string, query = '') =>
+    asOperator(app, { path: `/admin/pools/${provider}/jobs${query}` });
+  const read = async (provider: ProviderId, query = ''): Promise<PoolJobPage> => {
+    const response = await ask(provider, query);
+    expect(response.status).toBe(200);
+    return (await response.json()) as PoolJobPage;
+  };
+
+  it('has when a job was added, taken and ended, and how often it was taken', async () => {
+    const { data, next } = await read('openai', '?state=completed');
+    expect(data).toEqual([
+      {
+        ...{ id: 'completed-1', state: 'completed', attempts: 1, addedAt: '1970-01-01T00:00:01.000Z' },
+        ...{ startedAt: expect.stringMatching(/^20.+Z$/), endedAt: expect.stringMatching(/^20.+Z$/) },
+      },
+    ]);
+    expect(next).toBeNull();
+    expect((await read('openai', '?state=failed')).data).toMatchObject([{ id: 'failed-1', state: 'failed' }]);
+    expect((await read('bedrock', '?state=delayed')).data).toMatchObject([
+      { id: 'asleep', state: 'delayed', attempts: 0, startedAt: null, endedAt: null },
+    ]);
+    expect(await read('openai')).toEqual({ data: [], next: null });
+  });
+
+  it('lists what waits page by page, with a priority before without, the newest first', async () => {
+    const ids: string[] = [];
+    let offset = '';
+    for (const expected of ['3', '6', null]) {
+      const { data, next } = await read('bedrock', `?state=waiting&limit=3${offset}`);
+      ids.push(...data.map(({ id }) => id));
+      expect(next).toBe(expected);
+      offset = `&offset=${next}`;
+    }
+    // In Redis those of the last priority come first, in PostgreSQL those of the first.
+    expect(ids.slice(0, 4).sort()).toEqual(['later-1', 'later-2', 'later-3', 'later-4']);
+    expect(ids.slice(4)).toEqual(['plain-3', 'plain-2', 'plain-1']);
+    expect((await read('bedrock', '?state=waiting&offset=9999')).data).toEqual([]);
+  });
+
+  it('has no text of any job', async () => {
+    for (const provider of ['openai', 'bedrock'])
+      for (const state of ['active', 'waiting', 'delayed', 'failed', 'completed'])
+        expect(await (await ask(provider, `?state=${state}`)).text()).not.toContain(canary);
+    expect(app.logs()).not.toContain(canary);
+  });
+
+  it('leaves out a job that was removed since its id was read', async () => {
+    const times = await store.readTimes(queueOf('bedrock'), ['plain-2', 'gone', 'asleep']);
+    expect(times.map(({ id }) => id)).toEqual(['plain-2', 'asleep']);
+    expect(await store.readTimes(queueOf('bedrock'), [])).toEqual([]);
+  });
+
+  it('says that the queue is unavailable when its store fails', async () => {
+    const away = { source: () => ({ queueOf }), readTimes: () => Promise.reject(new Error('away')) };
+    await expect(listJobs(away, 'openai', {})).rejects.toMatchObject({ code: 'queue_unavailable' });
+  });
+});
+
+describe('GET /admin/pools/{provider}/jobs', () => {
+  let app: ChatApp;
+  beforeAll(async () => {
+    app = await startChatApp();
+  });
+  afterAll(() => app.close());
+  const ask = (path: string, token?: string) =>
+    asOperator(app, { path: `/admin/pools/${path}`, ...(token && { token }) });
+
+  it.each([
+    [401, 'openai/jobs', 'unauthorized', 'nobody'],
+    [403, 'openai/jobs', 'insufficient_scope', 'reader'],
+    [404, 'nobody/jobs', 'not_found'],
+    [400, 'openai/jobs?state=prioritized', 'invalid_request'],
+    [400, 'openai/jobs?offset=10000', 'invalid_request'],
+    [400, 'openai/jobs?limit=201', 'invalid_request'],
+    [500, 'openai/jobs', 'queue_unavailable'],
+  ])('is a problem with status %i for %s', async (status, path, code, token = 'operator') => {
+    const response = await ask(path, token);
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+    expect(await response.json()).toMatchObject({ code });
+  });
+});
