@@ -4,7 +4,6 @@ import { isFailing } from '../../shared/failing.js';
 import { Failure } from '../../shared/failures.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import { workCodes } from '../../shared/metrics/metrics.js';
-import type { CallStats, LastError, ServiceStats } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { FinishReason } from '../providers/provider.js';
 import { Cancelled, LockLost } from './active-jobs.js';
@@ -27,8 +26,8 @@ type WorkCode = (typeof workCodes)[number];
 export class PoolMetrics {
   readonly #instruments: Omit<WorkerInstruments, 'scrape'>;
   readonly #provider: ProviderId;
-  readonly #recentCalls = new RecentCalls();
-  readonly #serviceTimes = new ServiceTimes();
+  readonly recentCalls = new RecentCalls();
+  readonly serviceTimes = new ServiceTimes();
 
   constructor(instruments: Omit<WorkerInstruments, 'scrape'>, provider: ProviderId) {
     this.#instruments = instruments;
@@ -55,7 +54,7 @@ export class PoolMetrics {
     const startedAt = performance.now();
     const record = (code: WorkCode) => {
       const tookMs = performance.now() - startedAt;
-      this.#recentCalls.record(callResultOf(code), { tookMs, code: errorCodeOf(code) });
+      this.recentCalls.record(callResultOf(code), { tookMs, code: errorCodeOf(code) });
       callDuration.observe({ provider }, tookMs / 1000);
       calls.inc({ provider, kind: isRetry ? 'retry' : 'first', code });
     };
@@ -70,31 +69,12 @@ export class PoolMetrics {
     }
   }
 
-  /** The calls of the last minute; undefined when there were none. */
-  get callStats(): CallStats | undefined {
-    return this.#recentCalls.stats;
-  }
-
-  get lastError(): LastError | undefined {
-    return this.#recentCalls.lastError;
-  }
-
-  /** The jobs of the last five minutes; undefined when there were none. */
-  get serviceStats(): ServiceStats | undefined {
-    return this.#serviceTimes.stats;
-  }
-
-  /** Records how many jobs of the provider wait, over all workers. */
-  recordWaiting(count: number): void {
-    this.#serviceTimes.recordWaiting(count);
-  }
-
   /** Records what came of a job, what it cost, and to whom its chat was passed on, if it was. */
   recordOutcome(outcome: Outcome, next?: ProviderId): void {
     const provider = this.#provider;
     const { fallbacks, tokens } = this.#instruments.metrics;
     this.#countJob(codeOfOutcome(outcome));
-    this.#serviceTimes.record(outcome.providerMs);
+    this.serviceTimes.record(outcome.providerMs);
     if (next) fallbacks.inc({ provider, next });
     const usage = 'usage' in outcome ? outcome.usage : undefined;
     if (usage === undefined) return;
@@ -118,7 +98,8 @@ export class PoolMetrics {
       metrics.inFlight.set({ provider }, load.inFlight);
       metrics.concurrency.set({ provider }, settings.current.concurrency);
       metrics.hold.set({ provider }, circuits.maxCooldownMs / 1000);
-      metrics.failing.set({ provider }, isFailing(this.callStats ? [this.callStats] : []) ? 1 : 0);
+      const { stats } = this.recentCalls;
+      metrics.failing.set({ provider }, isFailing(stats ? [stats] : []) ? 1 : 0);
       const breaker = account.state === 'closed' ? circuits.worstState : account.state;
       for (const state of ['closed', 'open', 'half-open'] as const)
         metrics.breakerState.set({ provider, state }, breaker === state ? 1 : 0);

@@ -26,7 +26,7 @@ interface DescribedPool {
   throttle: Pick<PoolThrottle, 'concurrency' | 'isTaking'>;
   load: Pick<LoadTracker, 'inFlight' | 'meanJobMs' | 'oldestJobMs'>;
   backlog: Pick<Backlog, 'count' | 'rateLeftMs'>;
-  metrics: Pick<PoolMetrics, 'callStats' | 'lastError' | 'serviceStats' | 'recordWaiting'>;
+  metrics: Pick<PoolMetrics, 'recentCalls' | 'serviceTimes'>;
 }
 
 const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' } as const;
@@ -54,7 +54,7 @@ export async function describePool({
     backlog.count({ hasRoom }),
     rate ? backlog.rateLeftMs(rate.max) : 0,
   ]);
-  metrics.recordWaiting(countAll(waiting.waitedFor) + countAll(waiting.async));
+  metrics.serviceTimes.recordWaiting(countAll(waiting.waitedFor) + countAll(waiting.async));
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
   const { model: defaultModel, models, environment, isSimulated } = settings.current;
   const breakers = [...describeAccount(account), ...circuits.describe()].slice(0, maxBreakers);
@@ -108,10 +108,12 @@ function describeAccount({ state, nextProbeMs, reason }: DescribedPool['account'
   return [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs), ...(reason && { reason }) }];
 }
 
-function describeCalls({ callStats, lastError, serviceStats }: DescribedPool['metrics']) {
+function describeCalls({ recentCalls, serviceTimes }: DescribedPool['metrics']) {
+  const { stats: calls, lastError } = recentCalls;
+  const { stats: service } = serviceTimes;
   return {
-    ...(callStats && { calls: callStats }),
-    ...(serviceStats && { service: serviceStats }),
+    ...(calls && { calls }),
+    ...(service && { service }),
     ...(lastError && { lastError }),
   };
 }

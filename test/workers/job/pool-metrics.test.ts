@@ -62,9 +62,9 @@ describe('PoolMetrics', () => {
     await metrics.watchCall(end('blocked'), first);
     await fail(new Cancelled());
     await fail(new Failure('invalid_request'));
-    expect(metrics.lastError).toBeUndefined();
+    expect(metrics.recentCalls.lastError).toBeUndefined();
     await fail(new Failure('provider_rejected'));
-    expect(metrics.lastError).toMatchObject({ code: 'provider_rejected' });
+    expect(metrics.recentCalls.lastError).toMatchObject({ code: 'provider_rejected' });
   });
 
   it('records the time to the first delta of the calls that have one', async () => {
