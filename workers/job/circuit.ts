@@ -38,7 +38,7 @@ export class Circuit {
   readonly #breaker: Breaker;
   readonly #userBreaker: UserBreaker;
   readonly #cooldown: Cooldown;
-  readonly #waiting: WaitingJobs;
+  readonly #waiting = new WaitingJobs();
   /** The jobs that call, or are about to. */
   readonly #calling = new Set<CallingJob>();
   #wasCoolingDown = false;
@@ -64,11 +64,6 @@ export class Circuit {
       onChange: (state) => this.#onChange(state),
     });
     this.#cooldown = new Cooldown({ onChange: () => this.#onChange(), publishLimit });
-    this.#waiting = new WaitingJobs({
-      now: this.#now,
-      stateFor: (user) => this.#stateFor(user),
-      refusal: (job) => this.#refusal(job),
-    });
   }
 
   /** The breaker of all users; while that is closed, the breaker of one user. */
@@ -173,7 +168,10 @@ export class Circuit {
     this.#throwIfTooLate(job);
     if (!kind.isRetry && !this.#options.hasRoom()) throw this.#refusal(job);
     job.slot.park();
-    await this.#waiting.wait(job, kind);
+    const leftMs = job.deadline - this.#now();
+    const patienceMs = patienceOf(job, this.#stateFor(job.user));
+    const failure = () => (patienceMs < leftMs ? this.#refusal(job) : new Failure('timeout'));
+    await this.#waiting.wait({ ...job, ...kind }, { ms: Math.min(patienceMs, leftMs), failure });
   }
 
   /** Whether others wait before it. Jobs that wait for one user's breaker delay no other user. */

@@ -67,17 +67,13 @@ export class UserBreaker {
   /** Counts the call. True if the unanswered call before was another user's: then it says something about the model. */
   record({ user, weight, isFailedProbe }: UnansweredCall): boolean {
     if (user === undefined) return true;
-    const isAnother = this.#state !== 'closed' && user !== this.#user;
-    const isOfSeveral = isAnother || (this.#lastUser !== undefined && this.#lastUser !== user);
+    const isOfSeveral = [this.user, this.#lastUser].some((other) => other !== undefined && other !== user);
     this.#lastUser = user;
-    if (this.#isHeldClosed) return isOfSeveral;
-    if (this.#state !== 'closed') {
-      if (isFailedProbe && user === this.#user) this.#open(user);
-      return isOfSeveral;
-    }
-    this.#weight = weight + (user === this.#user ? this.#weight : 0);
-    this.#user = user;
-    if (this.#weight >= maxWeight) this.#open(user);
+    if (this.#state === 'closed' && !this.#isHeldClosed) {
+      this.#weight = weight + (user === this.#user ? this.#weight : 0);
+      this.#user = user;
+      if (this.#weight >= maxWeight) this.#open(user);
+    } else if (isFailedProbe && user === this.user) this.#open(user);
     return isOfSeveral;
   }
 

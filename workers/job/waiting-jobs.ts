@@ -1,4 +1,4 @@
-import { Failure } from '../../shared/failures.js';
+import type { Failure } from '../../shared/failures.js';
 import type { BreakerState } from './breaker.js';
 import type { Slot } from './slots.js';
 
@@ -29,43 +29,29 @@ export interface Waiter extends CallingJob, CallKind {
   reject(reason: unknown): void;
 }
 
-interface WaitingJobsOptions {
-  /** The clock of the deadlines, in milliseconds since the epoch. */
-  now: () => number;
-  /** The state of the model's breaker for this user. */
-  stateFor: (user: string | undefined) => BreakerState;
-  /** The failure of a job that may not wait until its deadline. */
-  refusal: (job: CallingJob) => Failure;
+interface WaitLimit {
+  readonly ms: number;
+  readonly failure: () => Failure;
 }
 
 /** The jobs that wait for one model, in order. */
 export class WaitingJobs {
-  readonly #options: WaitingJobsOptions;
   readonly #waiters = new Set<Waiter>();
-
-  constructor(options: WaitingJobsOptions) {
-    this.#options = options;
-  }
 
   get all(): Waiter[] {
     return [...this.#waiters];
   }
 
-  /** Resolves once the job may begin; rejects with why it may not, with `timeout`, or with the reason of its signal. */
-  async wait(job: CallingJob, kind: CallKind): Promise<void> {
-    const { now, stateFor, refusal } = this.#options;
+  /** Resolves once the job may begin; rejects with why it may not, at its limit, or with the reason of its signal. */
+  async wait(job: CallingJob & CallKind, limit: WaitLimit): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter: Waiter = {
       ...job,
-      ...kind,
       begin: () => this.#waiters.delete(waiter) && resolve(),
       reject: (reason) => this.#waiters.delete(waiter) && reject(reason),
     };
     const onStop = () => waiter.reject(job.stop.reason);
-    const leftMs = job.deadline - now();
-    const patienceMs = patienceOf(job, stateFor(job.user));
-    const refuse = () => waiter.reject(patienceMs < leftMs ? refusal(job) : new Failure('timeout'));
-    const timer = setTimeout(refuse, Math.min(patienceMs, leftMs));
+    const timer = setTimeout(() => waiter.reject(limit.failure()), limit.ms);
     this.#waiters.add(waiter);
     job.stop.addEventListener('abort', onStop);
     if (job.stop.aborted) onStop();

@@ -240,7 +240,7 @@ export class PoolWorker {
   }
 
   #onCompleted(job: Job<ChatJobPayload>, outcome: string): void {
-    this.#onEnded(job);
+    dropLongConversation(job, this.#deps.log);
     this.#replies.publishStored(job, outcome);
   }
 
@@ -250,11 +250,7 @@ export class PoolWorker {
     metrics.recordBroken();
     log.error({ err, jobId: job?.id }, 'job broke');
     if (job === undefined) return;
-    this.#onEnded(job);
+    dropLongConversation(job, log);
     this.#replies.publishFailure(job);
-  }
-
-  #onEnded(job: Job<ChatJobPayload>): void {
-    dropLongConversation(job, this.#deps.log);
   }
 }
