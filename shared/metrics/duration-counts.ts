@@ -1,19 +1,15 @@
-/** Each upper bound is this much above the one before: so a percentile is at most a tenth too high. */
-const growth = 1.1;
-/** Up to an hour, the longest time that a call may take. */
-const bounds = Array.from(
-  { length: Math.ceil(Math.log(3_600_000) / Math.log(growth)) + 1 },
-  (_, n) => growth ** n,
-);
+import { createHistogram } from 'node:perf_hooks';
 
-/** Durations, counted by their length: memory does not grow with their number. */
+/** Up to an hour, the longest time that a call may take. One significant digit makes a percentile at most a tenth too high. */
+const range = { lowest: 1, highest: 3_600_000, figures: 1 };
+
+/** Durations, counted by their length in a histogram of Node's: memory does not grow with their number. */
 export class DurationCounts {
-  readonly #counts = new Uint32Array(bounds.length);
-  #count = 0;
+  readonly #histogram = createHistogram(range);
   #sumMs = 0;
 
   get count(): number {
-    return this.#count;
+    return this.#histogram.count;
   }
 
   get sumMs(): number {
@@ -23,24 +19,14 @@ export class DurationCounts {
   /** One below 0, by a clock that was set back, counts as 0. */
   record(ms: number): void {
     const duration = Math.max(0, ms);
-    const index = indexOf(duration);
-    this.#counts[index] = (this.#counts[index] ?? 0) + 1;
-    this.#count += 1;
+    this.#histogram.record(Math.min(Math.max(range.lowest, Math.round(duration)), range.highest));
     this.#sumMs += duration;
   }
 
   /** The duration that this share of all does not exceed, in whole milliseconds; 0 without any. */
   static percentile(all: readonly DurationCounts[], share: number): number {
-    const total = all.reduce((sum, { count }) => sum + count, 0);
-    const rank = Math.ceil(share * total);
-    let seen = 0;
-    for (const [n, bound] of bounds.entries()) {
-      for (const counts of all) seen += counts.#counts[n] ?? 0;
-      if (seen >= rank) return total === 0 ? 0 : Math.round(bound);
-    }
-    return Math.round(bounds.at(-1) ?? 0);
+    const merged = createHistogram(range);
+    for (const counts of all) merged.add(counts.#histogram);
+    return merged.count === 0 ? 0 : merged.percentile(100 * share);
   }
 }
-
-const indexOf = (ms: number): number =>
-  ms <= 1 ? 0 : Math.min(bounds.length - 1, Math.ceil(Math.log(ms) / Math.log(growth)));
