@@ -68,6 +68,7 @@ function addStatusCommand(quillgate: Command, environment: Environment): void {
 }
 
 function addUserCommands(quillgate: Command, environment: Environment): void {
+  const commands = () => import('./commands/users.js');
   const users = quillgate.command('users').description('manage users, of chat and of the console');
   users
     .command('add <name>')
@@ -75,28 +76,25 @@ function addUserCommands(quillgate: Command, environment: Environment): void {
     .description('add a user and print the secret, which is not shown again')
     .option('--role <role>', 'user, or admin, who may sign in to the console (default: user)')
     .option('--json', 'print JSON: id, name and secret')
-    .action(async (name, options) =>
-      (await import('./commands/users.js')).addUser(environment, name, options),
-    );
+    .action(async (name, options) => (await commands()).addUser(environment, name, options));
   users
     .command('list')
     .description('list the users of the database; the one of CHAT_USERNAME need not be among them')
     .option('--json', 'print JSON')
-    .action(async (options) => (await import('./commands/users.js')).listUsers(environment, options));
+    .action(async (options) => (await commands()).listUsers(environment, options));
   users
     .command('reset <name>')
     .description('give a user a new secret and print it, which is not shown again; ends their sessions')
     .option('--json', 'print JSON: id, name and secret')
-    .action(async (name, options) =>
-      (await import('./commands/users.js')).resetUser(environment, name, options),
-    );
+    .action(async (name, options) => (await commands()).resetUser(environment, name, options));
   users
     .command('remove <name>')
     .description('remove a user and revoke the access tokens; the name may be given again, to another user')
-    .action(async (name) => (await import('./commands/users.js')).removeUser(environment, name));
+    .action(async (name) => (await commands()).removeUser(environment, name));
 }
 
 function addTokenCommands(quillgate: Command, environment: Environment): void {
+  const commands = () => import('./commands/tokens.js');
   const tokens = quillgate.command('tokens').description('manage access tokens');
   tokens
     .command('create')
@@ -116,16 +114,16 @@ function addTokenCommands(quillgate: Command, environment: Environment): void {
       '90d',
     )
     .option('--json', 'print JSON: id, token, owner, scopes, createdAt, expiresAt')
-    .action(async (options) => (await import('./commands/tokens.js')).createToken(environment, options));
+    .action(async (options) => (await commands()).createToken(environment, options));
   tokens
     .command('list')
     .description('list the access tokens, expired and revoked ones too')
     .option('--json', 'print JSON')
-    .action(async (options) => (await import('./commands/tokens.js')).listTokens(environment, options));
+    .action(async (options) => (await commands()).listTokens(environment, options));
   tokens
     .command('revoke <id>')
     .description('revoke an access token, at once and for good')
-    .action(async (id) => (await import('./commands/tokens.js')).revokeToken(environment, id));
+    .action(async (id) => (await commands()).revokeToken(environment, id));
 }
 
 function collect(value: string, before: string[] = []): string[] {
@@ -191,14 +189,13 @@ function addPoolSet(pools: Command, environment: Environment): void {
 }
 
 function addPostCommands(quillgate: Command, environment: Environment): void {
+  const commands = () => import('./commands/posts.js');
   const posts = quillgate.command('posts').description('import and export posts');
   posts
     .command('import <path>')
     .description('import posts from a folder of Markdown files or from a JSON file; can be repeated')
     .option('--force', 'overwrite posts that were changed since their files were read')
-    .action(async (path, options) =>
-      (await import('./commands/posts.js')).importPosts(environment, path, options),
-    );
+    .action(async (path, options) => (await commands()).importPosts(environment, path, options));
   posts
     .command('export <path>')
     .description(
@@ -210,7 +207,5 @@ function addPostCommands(quillgate: Command, environment: Environment): void {
       '--full',
       'write every field of every post, even if the imported file could be written back unchanged',
     )
-    .action(async (path, options) =>
-      (await import('./commands/posts.js')).exportPosts(environment, path, options),
-    );
+    .action(async (path, options) => (await commands()).exportPosts(environment, path, options));
 }

@@ -12,17 +12,15 @@ import { earliestTime, parseTime } from '../output/time.js';
 export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform((value) => value ?? undefined);
 
-/** A time, in UTC. */
-export const time = z
+const timeText = z
   .string({ error: 'must be a time' })
-  .refine((text) => parseTime(text) !== undefined, 'must be a time (RFC 3339) or a day (2030-12-31)')
-  .transform((text) => parseTime(text));
+  .refine((text) => parseTime(text) !== undefined, 'must be a time (RFC 3339) or a day (2030-12-31)');
+
+/** A time, in UTC. */
+export const time = timeText.transform(parseTime);
 
 /** A time, and the earliest moment that it can mean. */
-const moment = z
-  .string({ error: 'must be a time' })
-  .refine((text) => parseTime(text) !== undefined, 'must be a time (RFC 3339) or a day (2030-12-31)')
-  .transform((text) => ({ time: parseTime(text), earliest: earliestTime(text) }));
+const moment = timeText.transform((text) => ({ time: parseTime(text), earliest: earliestTime(text) }));
 
 const yesOrNo = z
   .preprocess(

@@ -1,7 +1,9 @@
-const day = String.raw`(?<day>\d{4}-\d{2}-\d{2})`;
+import { z } from 'zod';
+
+const day = z.iso.date();
 const clock = String.raw`(?<clock>\d{2}:\d{2})(?<seconds>:\d{2})?(?<fraction>\.\d+)?`;
 const zone = String.raw`(?<zone>Z|(?<hours>[+-]\d{2})(?::?(?<minutes>\d{2}))?)`;
-const pattern = new RegExp(`^${day}(?:(?:T|[ \\t]+)${clock}[ \\t]*${zone}?)?$`, 'i');
+const pattern = new RegExp(`^(?<day>[\\d-]+)(?:(?:T|[ \\t]+)${clock}[ \\t]*${zone}?)?$`, 'i');
 
 /**
  * Converts a time in the format of RFC 3339 or YAML (`2026-01-31`, `2026-01-31 10:00:00 +0100`) to RFC 3339 in UTC, with
@@ -9,18 +11,13 @@ const pattern = new RegExp(`^${day}(?:(?:T|[ \\t]+)${clock}[ \\t]*${zone}?)?$`, 
  */
 export function parseTime(text: string): string | undefined {
   const parts = pattern.exec(text.trim())?.groups;
-  if (parts === undefined || !isDay(parts.day ?? '')) return undefined;
+  // `new Date` would read the 30th of February as a day in March.
+  if (parts === undefined || !day.safeParse(parts.day).success) return undefined;
   const { clock = '00:00', seconds = ':00', fraction = '', hours = '+00', minutes = '00' } = parts;
   const time = new Date(`${parts.day}T${clock}${seconds}${fraction.slice(0, 4)}${hours}:${minutes}`);
   if (Number.isNaN(time.getTime())) return undefined;
   // Of what PostgreSQL returns, years below 100 would be read as recent ones, and years above 9999 not at all.
   return /^(?!00)\d{4}-/.test(time.toISOString()) ? time.toISOString() : undefined;
-}
-
-/** `new Date` would read the 30th of February as a day in March. */
-function isDay(text: string): boolean {
-  const time = new Date(`${text}T00:00:00Z`);
-  return !Number.isNaN(time.getTime()) && time.toISOString().startsWith(text);
 }
 
 /**
