@@ -19,11 +19,9 @@ export interface OpenBreaker {
 /** Breakers and cooldowns of live workers by model and state; the account's first, those that wait for a call last. */
 export function openBreakersOf(workers: readonly FleetWorker[]): OpenBreaker[] {
   const all = workers.flatMap(({ state, breakers }) => (state === 'silent' ? [] : breakers));
-  const groups = new Map<string, FleetBreaker[]>();
-  for (const breaker of all.toSorted(worstFirst)) {
-    const key = JSON.stringify([breaker.model, describeBreaker(breaker)]);
-    groups.set(key, [...(groups.get(key) ?? []), breaker]);
-  }
+  const groups = Map.groupBy(all.toSorted(worstFirst), (breaker) =>
+    JSON.stringify([breaker.model, describeBreaker(breaker)]),
+  );
   return [...groups.values()].flatMap((same) => {
     const [first] = same;
     if (first === undefined) return [];
