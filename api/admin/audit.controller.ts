@@ -22,12 +22,6 @@ import type { AccountsDeps } from './users.controller.js';
 @Tags('admin')
 @Security('admin')
 @Produces('application/problem+json')
-@Response<Problem>('400', 'Bad request')
-@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
-@Response<Problem, { 'WWW-Authenticate': string }>('403', 'The token lacks the scope admin')
-@Response<Problem, { Allow: string }>('405', 'Another method')
-@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
-@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
 @Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
 export class AuditController extends Controller {
   constructor(private readonly deps: Pick<AccountsDeps, 'database'>) {

@@ -29,12 +29,7 @@ export interface EventsControllerDeps {
 @Tags('admin')
 @Security('admin')
 @Produces('application/problem+json')
-@Response<Problem>('400', 'Bad request')
-@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
-@Response<Problem, { 'WWW-Authenticate': string }>('403', 'The token lacks the scope admin')
-@Response<Problem, { Allow: string }>('405', 'Another method')
 @Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or too many streams')
-@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
 export class EventsController extends Controller {
   constructor(private readonly deps: EventsControllerDeps) {
     super();

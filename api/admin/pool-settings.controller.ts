@@ -41,13 +41,7 @@ export const checkProvider: RequestHandler = ({ params }, _response, next) => {
 @Tags('admin')
 @Security('admin')
 @Produces('application/problem+json')
-@Response<Problem>('400', 'Bad request')
-@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
-@Response<Problem, { 'WWW-Authenticate': string }>('403', 'The token lacks the scope admin')
 @Response<Problem>('404', 'No such provider')
-@Response<Problem, { Allow: string }>('405', 'Another method')
-@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
-@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
 export class PoolSettingsController extends Controller {
   constructor(private readonly deps: PoolSettingsControllerDeps) {
     super();
@@ -79,12 +73,7 @@ export class PoolSettingsController extends Controller {
   @Middlewares(checkProvider, readJsonBody, checkBody(newOverridesSchema))
   @SuccessResponse<{ ETag: string }>('200', 'The settings', 'application/json')
   @Response<Problem, { ETag: string }>('412', 'Somebody else has changed the settings')
-  @Response<Problem>('413', 'Body too large')
-  @Response<Problem>('415', 'Not JSON')
-  @Response<Problem, { 'Retry-After': string }>(
-    '503',
-    'The database is unavailable, or the server is overloaded',
-  )
+  @Response<Problem, { 'Retry-After': string }>('503', 'Overloaded, or the database is unavailable')
   async replacePoolSettings(
     @Request() request: AuthenticatedRequest,
     @Path() provider: string,

@@ -29,17 +29,11 @@ export const previewBody = z.strictObject({ content: text({ max: 262_144 }) });
 @Tags('admin')
 @Security('admin')
 @Produces('application/problem+json')
-@Response<Problem>('400', 'Bad request')
-@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
 @Response<Problem, { 'WWW-Authenticate': string }>(
   '403',
   'The token lacks the scope admin, or a page of another origin asks',
 )
-@Response<Problem, { Allow: string }>('405', 'Another method')
-@Response<Problem>('413', 'Body too large')
-@Response<Problem>('415', 'Not JSON')
 @Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or previews or bytes at once')
-@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
 @Response<Problem, { 'Retry-After': string }>('503', 'The server is overloaded')
 export class PreviewController extends Controller {
   constructor(private readonly deps: PreviewControllerDeps) {

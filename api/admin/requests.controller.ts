@@ -3,15 +3,12 @@ import {
   Get,
   Middlewares,
   OperationId,
-  Produces,
   Queries,
-  Response,
   Route,
   Security,
   SuccessResponse,
   Tags,
 } from '@tsoa/runtime';
-import type { Problem } from '../../shared/contract.js';
 import type { RecentRequests } from '../../shared/history.js';
 import { checkQuery } from '../http/query.js';
 import type { History } from './history/history.js';
@@ -25,13 +22,6 @@ export interface HistoryControllerDeps {
 @Route('admin/requests')
 @Tags('admin')
 @Security('admin')
-@Produces('application/problem+json')
-@Response<Problem>('400', 'Bad request')
-@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
-@Response<Problem, { 'WWW-Authenticate': string }>('403', 'The token lacks the scope admin')
-@Response<Problem, { Allow: string }>('405', 'Another method')
-@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
-@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
 export class RequestsController extends Controller {
   constructor(private readonly deps: HistoryControllerDeps) {
     super();

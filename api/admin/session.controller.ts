@@ -54,19 +54,12 @@ const cookieFor = ({ secure }: ServedRequest): CookieOptions => ({
 @Tags('admin')
 @Security('session')
 @Produces('application/problem+json')
-@Response<Problem>('400', 'Bad request')
 @Response<Problem, { 'WWW-Authenticate': string }>('401', 'Nobody is signed in, or name or secret are wrong')
 @Response<Problem, { 'WWW-Authenticate': string }>(
   '403',
   'A page of another origin asks, or the user has not the role admin',
 )
-@Response<Problem, { Allow: string }>('405', 'Another method')
-@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
-@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
-@Response<Problem, { 'Retry-After': string }>(
-  '503',
-  'The database is unavailable, or the server is overloaded',
-)
+@Response<Problem, { 'Retry-After': string }>('503', 'Overloaded, or the database is unavailable')
 export class SessionController extends Controller {
   constructor(private readonly deps: SessionControllerDeps) {
     super();
@@ -83,8 +76,6 @@ export class SessionController extends Controller {
   @NoSecurity()
   @Middlewares(refuseCrossOrigin, readShortJsonBody, checkBody(signInBody))
   @SuccessResponse<{ 'Set-Cookie': string }>('200', 'Signed in', 'application/json')
-  @Response<Problem>('413', 'Body too large')
-  @Response<Problem>('415', 'Not JSON')
   async signIn(@Request() request: ServedRequest, @Body() body: SignInInput): Promise<ConsoleSession> {
     const { user, secretHash } = await signIn(request, body);
     const { key, expiresAt } = await this.deps.sessions.open({ user, secretHash });

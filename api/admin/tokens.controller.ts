@@ -40,16 +40,7 @@ const needsOperator = 'must be a user with the role admin, because the token has
 @Tags('admin')
 @Security('admin')
 @Produces('application/problem+json')
-@Response<Problem>('400', 'Bad request')
-@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
-@Response<Problem, { 'WWW-Authenticate': string }>('403', 'The token lacks the scope admin')
-@Response<Problem, { Allow: string }>('405', 'Another method')
-@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
-@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
-@Response<Problem, { 'Retry-After': string }>(
-  '503',
-  'The database is unavailable, or the server is overloaded',
-)
+@Response<Problem, { 'Retry-After': string }>('503', 'Overloaded, or the database is unavailable')
 export class TokensController extends Controller {
   constructor(private readonly deps: AccountsDeps) {
     super();
@@ -79,8 +70,6 @@ export class TokensController extends Controller {
   @OperationId('createToken')
   @Middlewares(readJsonBody, checkBody(tokenInput))
   @SuccessResponse('201', 'The token', 'application/json')
-  @Response<Problem>('413', 'Body too large')
-  @Response<Problem>('415', 'Not JSON')
   async createToken(@Request() request: AuthenticatedRequest, @Body() body: TokenInput): Promise<NewToken> {
     const { owner, expiresInDays = defaultDays } = body;
     if (body.scopes.includes('admin') && !(await this.#isOperator(owner)))

@@ -47,16 +47,7 @@ export interface AccountsDeps {
 @Tags('admin')
 @Security('admin')
 @Produces('application/problem+json')
-@Response<Problem>('400', 'Bad request')
-@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
-@Response<Problem, { 'WWW-Authenticate': string }>('403', 'The token lacks the scope admin')
-@Response<Problem, { Allow: string }>('405', 'Another method')
-@Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins')
-@Response<Problem, { 'Retry-After': string }>('500', 'Server error')
-@Response<Problem, { 'Retry-After': string }>(
-  '503',
-  'The database is unavailable, or the server is overloaded',
-)
+@Response<Problem, { 'Retry-After': string }>('503', 'Overloaded, or the database is unavailable')
 export class UsersController extends Controller {
   constructor(private readonly deps: AccountsDeps) {
     super();
@@ -99,8 +90,6 @@ export class UsersController extends Controller {
   @Middlewares(readJsonBody, checkBody(userInput))
   @SuccessResponse('201', 'The user, with the secret', 'application/json')
   @Response<Problem>('409', 'There is a user of this name who has a secret')
-  @Response<Problem>('413', 'Body too large')
-  @Response<Problem>('415', 'Not JSON')
   async createUser(@Request() request: AuthenticatedRequest, @Body() body: UserInput): Promise<UserSecret> {
     const { name, role = 'user' } = body;
     const secret = makeUserSecret();

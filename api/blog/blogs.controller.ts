@@ -46,16 +46,8 @@ export interface BlogsDeps {
 @Route('blogs')
 @Tags('blogs')
 @Produces('application/problem+json')
-@Response<Problem>('400', 'Bad request')
-@Response<Problem, { 'WWW-Authenticate': string }>('401', 'Credentials missing or wrong')
-@Response<Problem, { 'WWW-Authenticate': string }>('403', 'Insufficient scope')
-@Response<Problem, { Allow: string }>('405', 'Method not allowed')
 @Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or too many anonymous reads')
-@Response<Problem>('500', 'Server error')
-@Response<Problem, { 'Retry-After': string }>(
-  '503',
-  'The database is unavailable, or the server is overloaded',
-)
+@Response<Problem, { 'Retry-After': string }>('503', 'Overloaded, or the database is unavailable')
 export class BlogsController extends Controller {
   constructor(private readonly deps: BlogsDeps) {
     super();
@@ -88,8 +80,6 @@ export class BlogsController extends Controller {
     'Idempotency-Replayed': string;
   }>('201', 'The post', 'application/json')
   @Response<Problem>('409', 'The slug is taken')
-  @Response<Problem>('413', 'Body too large')
-  @Response<Problem>('415', 'Not JSON')
   @Response<Problem>('422', 'The key was already used for a different request')
   async createPost(
     @Request() request: AuthenticatedRequest,
@@ -187,8 +177,6 @@ export class BlogsController extends Controller {
   @Response<Problem>('404', 'No such post')
   @Response<Problem>('409', 'The slug is taken')
   @Response<Problem, { ETag: string }>('412', 'The post has changed')
-  @Response<Problem>('413', 'Body too large')
-  @Response<Problem>('415', 'Not JSON')
   async replacePost(
     @Request() request: AuthenticatedRequest,
     @Path() id: string,
@@ -222,7 +210,6 @@ export class BlogsController extends Controller {
   @Response<Problem>('404', 'No such post')
   @Response<Problem>('409', 'The slug is taken')
   @Response<Problem, { ETag: string }>('412', 'The post has changed')
-  @Response<Problem>('413', 'Body too large')
   @Response<Problem, { 'Accept-Patch': string }>('415', 'Not a merge patch')
   async patchPost(
     @Request() request: AuthenticatedRequest,

@@ -26,11 +26,7 @@ export interface FeedsControllerDeps {
 @Route()
 @Tags('feeds')
 @Produces('application/problem+json')
-@Response<Problem, { 'WWW-Authenticate': string }>('401', 'Credentials missing or wrong')
-@Response<Problem, { 'WWW-Authenticate': string }>('403', 'Insufficient scope')
-@Response<Problem, { Allow: string }>('405', 'Method not allowed')
 @Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or too many anonymous reads')
-@Response<Problem>('500', 'Server error')
 @Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
 export class FeedsController extends Controller {
   constructor(private readonly deps: FeedsControllerDeps) {

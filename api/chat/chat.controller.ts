@@ -5,6 +5,7 @@ import {
   Middlewares,
   OperationId,
   Post,
+  Produces,
   Request,
   Response,
   Route,
@@ -32,6 +33,7 @@ export interface ChatControllerDeps {
 
 @Route('chat')
 @Tags('chat')
+@Produces('application/problem+json')
 export class ChatController extends Controller {
   constructor(private readonly deps: ChatControllerDeps) {
     super();
@@ -106,61 +108,19 @@ export class ChatController extends Controller {
       'X-Ignored-Fields': string;
     }
   >('202', 'Accepted; the reply will be at Location', undefined, 'application/json')
-  @Response<Problem, { 'X-Request-Id': string; 'Preference-Applied': string; 'X-Ignored-Fields': string }>(
-    '400',
-    'Bad request',
-    undefined,
-    'application/problem+json',
-  )
-  @Response<Problem, { 'X-Request-Id': string; 'WWW-Authenticate': string }>(
-    '401',
-    'No or wrong credentials',
-    undefined,
-    'application/problem+json',
-  )
-  @Response<Problem, { 'X-Request-Id': string }>(
-    '404',
-    'No such address',
-    undefined,
-    'application/problem+json',
-  )
-  @Response<Problem, { 'X-Request-Id': string; Allow: string }>(
-    '405',
-    'Another method',
-    undefined,
-    'application/problem+json',
-  )
-  @Response<Problem, { 'X-Request-Id': string }>(
-    '413',
-    'Body too large',
-    undefined,
-    'application/problem+json',
-  )
-  @Response<Problem, { 'X-Request-Id': string }>('415', 'Not JSON', undefined, 'application/problem+json')
-  @Response<Problem, { 'X-Request-Id': string; 'Preference-Applied': string; 'X-Ignored-Fields': string }>(
+  @Response<Problem, { 'Preference-Applied': string; 'X-Ignored-Fields': string }>('400', 'Bad request')
+  @Response<Problem>('404', 'No such address')
+  @Response<Problem, { 'Preference-Applied': string; 'X-Ignored-Fields': string }>(
     '422',
     'The key was used with another request',
-    undefined,
-    'application/problem+json',
   )
-  @Response<
-    Problem,
-    {
-      'X-Request-Id': string;
-      'Retry-After': string;
-      'Preference-Applied': string;
-      'X-Ignored-Fields': string;
-    }
-  >(
+  @Response<Problem, { 'Retry-After': string; 'Preference-Applied': string; 'X-Ignored-Fields': string }>(
     '429',
     'Too many failed logins, or more requests or bytes than one user may have at once or in a minute',
-    undefined,
-    'application/problem+json',
   )
   @Response<
     Problem,
     {
-      'X-Request-Id': string;
       'Retry-After': string;
       'X-LLM-Attempts': string;
       'Preference-Applied': string;
@@ -168,7 +128,7 @@ export class ChatController extends Controller {
       'Idempotency-Replayed': string;
       'Content-Location': string;
     }
-  >('500', 'Server error; Retry-After is sent where waiting helps', undefined, 'application/problem+json')
+  >('500', 'Server error; Retry-After is sent where waiting helps')
   async chat(
     @Request() request: AuthenticatedRequest,
     @Header('X-LLM') provider: ProviderId,

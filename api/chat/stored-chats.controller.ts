@@ -37,12 +37,7 @@ export interface StoredChatsControllerDeps {
 @Route('chat')
 @Tags('chat')
 @Produces('application/problem+json')
-@Response<Problem, { 'X-Request-Id': string }>('400', 'Bad request')
-@Response<Problem, { 'X-Request-Id': string; 'WWW-Authenticate': string }>('401', 'No or wrong credentials')
-@Response<Problem, { 'X-Request-Id': string }>('404', 'No such chat of yours, or no longer')
-@Response<Problem, { 'X-Request-Id': string; Allow: string }>('405', 'Another method')
-@Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>('429', 'Too many failed logins')
-@Response<Problem, { 'X-Request-Id': string; 'Retry-After': string }>('500', 'Server error')
+@Response<Problem>('404', 'No such chat of yours, or no longer')
 export class StoredChatsController extends Controller {
   constructor(private readonly deps: StoredChatsControllerDeps) {
     super();

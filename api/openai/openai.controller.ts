@@ -42,12 +42,6 @@ export interface OpenAiControllerDeps extends ChatControllerDeps {
 @Route('v1')
 @Tags('openai')
 @Produces('application/json')
-@Response<OpenAiError>('400', 'Bad request')
-@Response<OpenAiError>('401', 'No or wrong credentials')
-@Response<OpenAiError>('403', 'The token lacks the scope chat')
-@Response<OpenAiError>('405', 'Another method')
-@Response<OpenAiError>('429', 'Too many failed logins')
-@Response<OpenAiError>('500', 'Server error')
 export class OpenAiController extends Controller {
   constructor(private readonly deps: OpenAiControllerDeps) {
     super();
@@ -70,38 +64,14 @@ export class OpenAiController extends Controller {
   @OperationId('createChatCompletion')
   @Security('chat')
   @Middlewares(readChatBody)
-  @SuccessResponse<{
-    'X-Request-Id': string;
-    'X-LLM-Provider': string;
-    'X-LLM-Model': string;
-    'X-LLM-Finish-Reason': string;
-    'X-LLM-Input-Tokens': string;
-    'X-LLM-Output-Tokens': string;
-    'X-LLM-Attempts': string;
-    'Server-Timing': string;
-    'Preference-Applied': string;
-    'X-Ignored-Fields': string;
-    'Idempotency-Replayed': string;
-    'Content-Location': string;
-    'X-Accel-Buffering': string;
-  }>('200', 'The reply', ['application/json', 'text/event-stream'])
-  @Response<
-    AcceptedChat,
-    {
-      'X-Request-Id': string;
-      Location: string;
-      'Content-Location': string;
-      'Preference-Applied': string;
-      'X-Ignored-Fields': string;
-    }
-  >('202', 'Accepted, with Prefer: respond-async; the reply will be at Location')
+  @SuccessResponse('200', 'The reply', ['application/json', 'text/event-stream'])
+  @Response<AcceptedChat>('202', 'Accepted, with Prefer: respond-async; the reply will be at Location')
   @Response<OpenAiError>('400', 'Bad request, or one that the provider refused')
   @Response<OpenAiError>('404', 'No such model or provider')
   @Response<OpenAiError>('413', 'Body too large')
   @Response<OpenAiError>('415', 'Not JSON')
   @Response<OpenAiError>('422', 'The key was used with another request')
   @Response<OpenAiError>('429', 'Over a limit, of this server or of the provider')
-  @Response<OpenAiError>('500', 'Server error')
   @Response<OpenAiError>('502', 'The provider failed, or refused our credentials')
   @Response<OpenAiError>('503', 'Overloaded, or the provider or the queue is unavailable')
   @Response<OpenAiError>('504', 'Not in time')
@@ -155,7 +125,7 @@ export class OpenAiController extends Controller {
   @Get('models')
   @OperationId('listModels')
   @Security('chat')
-  @SuccessResponse<{ 'X-Request-Id': string }>('200', 'The models')
+  @SuccessResponse('200', 'The models')
   async listModels(): Promise<ModelPage> {
     return { object: 'list', data: this.deps.models().map(toModel) };
   }
@@ -169,7 +139,7 @@ export class OpenAiController extends Controller {
   @Get('models/{id}')
   @OperationId('getModel')
   @Security('chat')
-  @SuccessResponse<{ 'X-Request-Id': string }>('200', 'The model')
+  @SuccessResponse('200', 'The model')
   @Response<OpenAiError>('404', 'No such model')
   async getModel(@Path() id: string): Promise<Model> {
     const model = this.deps

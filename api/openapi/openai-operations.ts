@@ -18,7 +18,7 @@ interface Described {
 /** Below this path is OpenAI's API. */
 export const openAiPath = '/v1/';
 
-/** Adds to the operations of OpenAI's API the body, which another schema than the generated one checks, and the headers of errors. */
+/** Adds to the operations of OpenAI's API the body, which another schema than the generated one checks, and headers. */
 export function describeOpenAi({ paths, components }: Described, completion: z.ZodObject): void {
   const schema = z.toJSONSchema(completion, { target: 'openapi-3.0', io: 'input' });
   components.schemas.ChatCompletionRequest = spellNull(schema) as object;
@@ -27,7 +27,13 @@ export function describeOpenAi({ paths, components }: Described, completion: z.Z
     if (!path.startsWith(openAiPath)) continue;
     for (const [method, operation] of Object.entries(operations))
       describeErrors(operation, { isChat: method === 'post' });
-    if (operations.post) operations.post.requestBody = { required: true, content };
+    if (operations.post === undefined) continue;
+    operations.post.requestBody = { required: true, content };
+    // Of a chat: only its text is written differently.
+    for (const status of ['200', '202'])
+      Object.assign(operations.post.responses[status] ?? {}, {
+        headers: paths['/chat']?.post?.responses[status]?.headers,
+      });
   }
 }
 

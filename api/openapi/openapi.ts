@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Config } from '../../shared/config/config.js';
 import { release } from '../../shared/runtime/release.js';
 import generated from '../generated/openapi.json' with { type: 'json' };
+import { addCommonAnswers } from './common-answers.js';
 import { describeOpenAi, openAiPath } from './openai-operations.js';
 import { schemaExamples } from './openapi-examples.js';
 import { inOrder, tags } from './openapi-order.js';
@@ -81,6 +82,8 @@ export function createDocument(
   { bodies, queries, completion }: RequestSchemas,
 ): object {
   const document = structuredClone(generated) as unknown as Document;
+  for (const [path, operations] of Object.entries(document.paths))
+    for (const operation of Object.values(operations)) addCommonAnswers(path, operation);
   describeOpenAi(document, completion);
   const parameters = Object.assign({}, ...queries.map(limitsOf)) as Record<string, Schema>;
   const operations = Object.values(document.paths).flatMap((path) => Object.values(path));

@@ -1,0 +1,51 @@
+import { openAiPath } from './openai-operations.js';
+
+/** The parts of an operation that decide which answers it may give. */
+interface Operation {
+  security?: Record<string, string[]>[];
+  requestBody?: object;
+  responses: Record<string, object>;
+}
+
+/** The description of an answer, and its own header if it has one. */
+type Answer = readonly [description: string, header?: string];
+
+const ofAll: Record<string, Answer> = {
+  400: ['Bad request'],
+  401: ['No or wrong credentials', 'WWW-Authenticate'],
+  405: ['Another method', 'Allow'],
+  429: ['Too many failed logins', 'Retry-After'],
+  500: ['Server error', 'Retry-After'],
+};
+const ofScopes: Record<string, Answer> = {
+  403: ['The token lacks the scope', 'WWW-Authenticate'],
+};
+const ofBodies: Record<string, Answer> = {
+  413: ['Body too large'],
+  415: ['Not JSON'],
+};
+
+/** Adds the errors that any such operation may answer with, but for those that its controller describes. */
+export function addCommonAnswers(path: string, { security = [], requestBody, responses }: Operation): void {
+  const takesTokens = security.some((schemes) => !('basic' in schemes));
+  const answers = { ...ofAll, ...(takesTokens && ofScopes), ...(requestBody && ofBodies) };
+  const isOpenAi = path.startsWith(openAiPath);
+  for (const [status, answer] of Object.entries(answers))
+    responses[status] ??= isOpenAi ? toOpenAiError(answer) : toProblem(answer);
+}
+
+const toProblem = ([description, header]: Answer): object => ({
+  description,
+  content: contentOf('application/problem+json', 'Problem'),
+  ...(header !== undefined && { headers: { [header]: { schema: { type: 'string' } } } }),
+});
+
+/** Its headers are described with all others of OpenAI's API. */
+const toOpenAiError = ([description]: Answer): object => ({
+  description,
+  content: contentOf('application/json', 'OpenAiError'),
+});
+
+const contentOf = (type: string, schema: string) => ({
+  [type]: { schema: { $ref: `#/components/schemas/${schema}` } },
+});
