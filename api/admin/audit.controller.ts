@@ -2,14 +2,11 @@ import {
   Controller,
   Get,
   Middlewares,
-  OperationId,
-  Produces,
   Queries,
   Response,
   Route,
   Security,
   SuccessResponse,
-  Tags,
 } from '@tsoa/runtime';
 import { listAudit } from '../../db/audit.js';
 import type { AuditPage } from '../../shared/accounts.js';
@@ -19,9 +16,7 @@ import { type AuditQuery, auditQuery, defaultLimit, toPage } from './account-inp
 import type { AccountsDeps } from './users.controller.js';
 
 @Route('admin/audit')
-@Tags('admin')
 @Security('admin')
-@Produces('application/problem+json')
 @Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
 export class AuditController extends Controller {
   constructor(private readonly deps: Pick<AccountsDeps, 'database'>) {
@@ -35,7 +30,6 @@ export class AuditController extends Controller {
    * @summary List what operators have done
    */
   @Get()
-  @OperationId('listAudit')
   @Middlewares(checkQuery(auditQuery))
   @SuccessResponse('200', 'One page of the audit', 'application/json')
   async listAudit(@Queries() query: AuditQuery): Promise<AuditPage> {

@@ -2,15 +2,12 @@ import {
   Controller,
   Get,
   Middlewares,
-  OperationId,
-  Produces,
   Queries,
   Request,
   Response,
   Route,
   Security,
   SuccessResponse,
-  Tags,
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import type { Problem } from '../../shared/contract.js';
@@ -26,9 +23,7 @@ export interface EventsControllerDeps {
 }
 
 @Route('admin/events')
-@Tags('admin')
 @Security('admin')
-@Produces('application/problem+json')
 @Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or too many streams')
 export class EventsController extends Controller {
   constructor(private readonly deps: EventsControllerDeps) {
@@ -46,7 +41,6 @@ export class EventsController extends Controller {
    * @summary Follow the state of the fleet
    */
   @Get()
-  @OperationId('followFleet')
   @Middlewares(checkQuery(eventsQuery))
   @SuccessResponse<{ 'X-Accel-Buffering': string }>(
     '200',

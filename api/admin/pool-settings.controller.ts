@@ -4,16 +4,13 @@ import {
   Get,
   Header,
   Middlewares,
-  OperationId,
   Path,
-  Produces,
   Put,
   Request,
   Response,
   Route,
   Security,
   SuccessResponse,
-  Tags,
 } from '@tsoa/runtime';
 import type { RequestHandler } from 'express';
 import { type Problem, type ProviderId, providerIds } from '../../shared/contract.js';
@@ -38,9 +35,7 @@ export const checkProvider: RequestHandler = ({ params }, _response, next) => {
 };
 
 @Route('admin/pools/{provider}')
-@Tags('admin')
 @Security('admin')
-@Produces('application/problem+json')
 @Response<Problem>('404', 'No such provider')
 export class PoolSettingsController extends Controller {
   constructor(private readonly deps: PoolSettingsControllerDeps) {
@@ -54,7 +49,6 @@ export class PoolSettingsController extends Controller {
    * @param provider Id of the provider.
    */
   @Get()
-  @OperationId('getPoolSettings')
   @Middlewares(checkProvider)
   @SuccessResponse<{ ETag: string }>('200', 'The settings', 'application/json')
   async getPoolSettings(@Path() provider: string): Promise<PoolSettings> {
@@ -69,7 +63,6 @@ export class PoolSettingsController extends Controller {
    * @param ifMatch The `ETag` of the settings that the change is based on: 412, with who has changed them, unless it is current.
    */
   @Put()
-  @OperationId('replacePoolSettings')
   @Middlewares(checkProvider, readJsonBody, checkBody(newOverridesSchema))
   @SuccessResponse<{ ETag: string }>('200', 'The settings', 'application/json')
   @Response<Problem, { ETag: string }>('412', 'Somebody else has changed the settings')

@@ -2,15 +2,12 @@ import {
   Controller,
   Get,
   Middlewares,
-  OperationId,
   Path,
-  Produces,
   Queries,
   Response,
   Route,
   Security,
   SuccessResponse,
-  Tags,
 } from '@tsoa/runtime';
 import type { Problem } from '../../shared/contract.js';
 import type { Fleet, PoolJobPage } from '../../shared/fleet.js';
@@ -26,7 +23,6 @@ export interface PoolsControllerDeps {
 }
 
 @Route('admin/pools')
-@Tags('admin')
 @Security('admin')
 export class PoolsController extends Controller {
   constructor(private readonly deps: PoolsControllerDeps) {
@@ -40,7 +36,6 @@ export class PoolsController extends Controller {
    * @summary Get the state of the fleet
    */
   @Get()
-  @OperationId('getFleet')
   @SuccessResponse('200', 'The fleet', 'application/json')
   async getFleet(): Promise<Fleet> {
     return this.deps.fleet.read();
@@ -54,7 +49,6 @@ export class PoolsController extends Controller {
    * @param provider Id of the provider.
    */
   @Get('{provider}/jobs')
-  @OperationId('listJobs')
   @Middlewares(checkProvider, checkQuery(jobQuery))
   @SuccessResponse('200', 'One page of jobs', 'application/json')
   @Response<Problem>('404', 'No such provider')

@@ -2,14 +2,11 @@ import {
   Body,
   Controller,
   Middlewares,
-  OperationId,
   Post,
-  Produces,
   Response,
   Route,
   Security,
   SuccessResponse,
-  Tags,
 } from '@tsoa/runtime';
 import { z } from 'zod';
 import type { Preview, PreviewInput, Problem } from '../../shared/contract.js';
@@ -26,9 +23,7 @@ export interface PreviewControllerDeps {
 export const previewBody = z.strictObject({ content: text({ max: 262_144 }) });
 
 @Route('admin/preview')
-@Tags('admin')
 @Security('admin')
-@Produces('application/problem+json')
 @Response<Problem, { 'WWW-Authenticate': string }>(
   '403',
   'The token lacks the scope admin, or a page of another origin asks',
@@ -46,7 +41,6 @@ export class PreviewController extends Controller {
    * @summary Render Markdown
    */
   @Post()
-  @OperationId('preview')
   @Middlewares(readJsonBody, checkBody(previewBody))
   @SuccessResponse('200', 'The HTML', 'application/json')
   async preview(@Body() body: PreviewInput): Promise<Preview> {

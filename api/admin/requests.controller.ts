@@ -1,14 +1,4 @@
-import {
-  Controller,
-  Get,
-  Middlewares,
-  OperationId,
-  Queries,
-  Route,
-  Security,
-  SuccessResponse,
-  Tags,
-} from '@tsoa/runtime';
+import { Controller, Get, Middlewares, Queries, Route, Security, SuccessResponse } from '@tsoa/runtime';
 import type { RecentRequests } from '../../shared/history.js';
 import { checkQuery } from '../http/query.js';
 import type { History } from './history/history.js';
@@ -20,7 +10,6 @@ export interface HistoryControllerDeps {
 }
 
 @Route('admin/requests')
-@Tags('admin')
 @Security('admin')
 export class RequestsController extends Controller {
   constructor(private readonly deps: HistoryControllerDeps) {
@@ -35,7 +24,6 @@ export class RequestsController extends Controller {
    * @summary List the last chats
    */
   @Get()
-  @OperationId('listRequests')
   @Middlewares(checkQuery(requestQuery))
   @SuccessResponse('200', 'The chats', 'application/json')
   async listRequests(@Queries() query: RequestQuery): Promise<RecentRequests> {

@@ -1,21 +1,10 @@
-import {
-  Controller,
-  Get,
-  Middlewares,
-  OperationId,
-  Queries,
-  Route,
-  Security,
-  SuccessResponse,
-  Tags,
-} from '@tsoa/runtime';
+import { Controller, Get, Middlewares, Queries, Route, Security, SuccessResponse } from '@tsoa/runtime';
 import type { Samples } from '../../shared/history.js';
 import { checkQuery } from '../http/query.js';
 import { type SampleQuery, sampleQuery } from './history/history-query.js';
 import type { HistoryControllerDeps } from './requests.controller.js';
 
 @Route('admin/samples')
-@Tags('admin')
 @Security('admin')
 export class SamplesController extends Controller {
   constructor(private readonly deps: HistoryControllerDeps) {
@@ -29,7 +18,6 @@ export class SamplesController extends Controller {
    * @summary Get the measurements of the last ten minutes
    */
   @Get()
-  @OperationId('getSamples')
   @Middlewares(checkQuery(sampleQuery))
   @SuccessResponse('200', 'The samples', 'application/json')
   async getSamples(@Queries() query: SampleQuery): Promise<Samples> {

@@ -5,16 +5,13 @@ import {
   Get,
   Middlewares,
   NoSecurity,
-  OperationId,
   Post,
-  Produces,
   Query,
   Request,
   Response,
   Route,
   Security,
   SuccessResponse,
-  Tags,
 } from '@tsoa/runtime';
 import type { CookieOptions, RequestHandler, Request as ServedRequest } from 'express';
 import { z } from 'zod';
@@ -51,9 +48,7 @@ const cookieFor = ({ secure }: ServedRequest): CookieOptions => ({
 });
 
 @Route('admin/session')
-@Tags('admin')
 @Security('session')
-@Produces('application/problem+json')
 @Response<Problem, { 'WWW-Authenticate': string }>('401', 'Nobody is signed in, or name or secret are wrong')
 @Response<Problem, { 'WWW-Authenticate': string }>(
   '403',
@@ -72,7 +67,6 @@ export class SessionController extends Controller {
    * @summary Sign in to the console
    */
   @Post()
-  @OperationId('signIn')
   @NoSecurity()
   @Middlewares(refuseCrossOrigin, readShortJsonBody, checkBody(signInBody))
   @SuccessResponse<{ 'Set-Cookie': string }>('200', 'Signed in', 'application/json')
@@ -89,7 +83,6 @@ export class SessionController extends Controller {
    * @summary Get who is signed in
    */
   @Get()
-  @OperationId('getSession')
   @SuccessResponse('200', 'The session', 'application/json')
   async getSession(@Request() request: AuthenticatedRequest): Promise<ConsoleSession> {
     const { user } = request;
@@ -104,7 +97,6 @@ export class SessionController extends Controller {
    * @param everywhere Whether to end all sessions of the user.
    */
   @Delete()
-  @OperationId('signOut')
   @Middlewares(checkEverywhere)
   @SuccessResponse<{ 'Set-Cookie': string }>('204', 'Signed out')
   async signOut(@Request() request: AuthenticatedRequest, @Query() everywhere?: boolean): Promise<void> {

@@ -4,17 +4,14 @@ import {
   Delete,
   Get,
   Middlewares,
-  OperationId,
   Path,
   Post,
-  Produces,
   Queries,
   Request,
   Response,
   Route,
   Security,
   SuccessResponse,
-  Tags,
 } from '@tsoa/runtime';
 import { createTokenStore } from '../../db/access/tokens.js';
 import { createUserStore } from '../../db/access/users.js';
@@ -37,9 +34,7 @@ const dayMs = 86_400_000;
 const needsOperator = 'must be a user with the role admin, because the token has the scope admin';
 
 @Route('admin/tokens')
-@Tags('admin')
 @Security('admin')
-@Produces('application/problem+json')
 @Response<Problem, { 'Retry-After': string }>('503', 'Overloaded, or the database is unavailable')
 export class TokensController extends Controller {
   constructor(private readonly deps: AccountsDeps) {
@@ -52,7 +47,6 @@ export class TokensController extends Controller {
    * @summary List access tokens
    */
   @Get()
-  @OperationId('listTokens')
   @Middlewares(checkQuery(tokenQuery))
   @SuccessResponse('200', 'One page of access tokens', 'application/json')
   async listTokens(@Queries() query: TokenQuery): Promise<TokenPage> {
@@ -67,7 +61,6 @@ export class TokensController extends Controller {
    * @summary Make an access token
    */
   @Post()
-  @OperationId('createToken')
   @Middlewares(readJsonBody, checkBody(tokenInput))
   @SuccessResponse('201', 'The token', 'application/json')
   async createToken(@Request() request: AuthenticatedRequest, @Body() body: TokenInput): Promise<NewToken> {
@@ -92,7 +85,6 @@ export class TokensController extends Controller {
    * @param id Id of the token.
    */
   @Delete('{id}')
-  @OperationId('revokeToken')
   @Middlewares(checkUuidParam)
   @SuccessResponse('204', 'The token is revoked')
   @Response<Problem>('404', 'No such token')

@@ -4,17 +4,14 @@ import {
   Delete,
   Get,
   Middlewares,
-  OperationId,
   Path,
   Post,
-  Produces,
   Queries,
   Request,
   Response,
   Route,
   Security,
   SuccessResponse,
-  Tags,
 } from '@tsoa/runtime';
 import { createUserStore } from '../../db/access/users.js';
 import type { Database } from '../../db/database/client.js';
@@ -44,9 +41,7 @@ export interface AccountsDeps {
 }
 
 @Route('admin/users')
-@Tags('admin')
 @Security('admin')
-@Produces('application/problem+json')
 @Response<Problem, { 'Retry-After': string }>('503', 'Overloaded, or the database is unavailable')
 export class UsersController extends Controller {
   constructor(private readonly deps: AccountsDeps) {
@@ -59,7 +54,6 @@ export class UsersController extends Controller {
    * @summary List users
    */
   @Get()
-  @OperationId('listUsers')
   @Middlewares(checkQuery(userQuery))
   @SuccessResponse('200', 'One page of users', 'application/json')
   async listUsers(@Queries() query: UserQuery): Promise<UserPage> {
@@ -86,7 +80,6 @@ export class UsersController extends Controller {
    * @summary Add a user
    */
   @Post()
-  @OperationId('createUser')
   @Middlewares(readJsonBody, checkBody(userInput))
   @SuccessResponse('201', 'The user, with the secret', 'application/json')
   @Response<Problem>('409', 'There is a user of this name who has a secret')
@@ -107,7 +100,6 @@ export class UsersController extends Controller {
    * @param name Name of the user.
    */
   @Delete('{name}')
-  @OperationId('removeUser')
   @Middlewares(checkNameParam)
   @SuccessResponse('204', 'The user is removed')
   @Response<Problem>('404', 'No such user')
@@ -129,7 +121,6 @@ export class UsersController extends Controller {
    * @param name Name of the user.
    */
   @Post('{name}/secret')
-  @OperationId('resetSecret')
   @Middlewares(checkNameParam)
   @SuccessResponse('200', 'The user, with the new secret', 'application/json')
   @Response<Problem>('404', 'No such user')

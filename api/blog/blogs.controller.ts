@@ -5,11 +5,9 @@ import {
   Get,
   Header,
   Middlewares,
-  OperationId,
   Patch,
   Path,
   Post,
-  Produces,
   Put,
   Queries,
   Request,
@@ -17,7 +15,6 @@ import {
   Route,
   Security,
   SuccessResponse,
-  Tags,
 } from '@tsoa/runtime';
 import type { PostStore } from '../../db/posts/post-store.js';
 // `Post` is also a decorator, and tsoa identifies decorators and schemas by name: neither can have an alias.
@@ -44,8 +41,6 @@ export interface BlogsDeps {
 }
 
 @Route('blogs')
-@Tags('blogs')
-@Produces('application/problem+json')
 @Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or too many anonymous reads')
 @Response<Problem, { 'Retry-After': string }>('503', 'Overloaded, or the database is unavailable')
 export class BlogsController extends Controller {
@@ -62,7 +57,6 @@ export class BlogsController extends Controller {
    * @param _prefer `handling=strict` refuses unknown fields.
    */
   @Post()
-  @OperationId('createPost')
   @Security('bearer', ['blogs:write'])
   @Middlewares(readJsonBody, checkPost(postInput))
   @SuccessResponse<{
@@ -101,7 +95,6 @@ export class BlogsController extends Controller {
    * @summary List posts
    */
   @Get()
-  @OperationId('listPosts')
   @Security('bearer', ['blogs:read'])
   @Middlewares(checkPostQuery)
   @SuccessResponse<{
@@ -132,7 +125,6 @@ export class BlogsController extends Controller {
    * @param _ifNoneMatch Entity tags of the client's copies: 304 when one of them is current.
    */
   @Get('{id}')
-  @OperationId('getPost')
   @Security('bearer', ['blogs:read'])
   @Middlewares(checkPostReference)
   @SuccessResponse<{
@@ -165,7 +157,6 @@ export class BlogsController extends Controller {
    * @param _prefer `handling=strict` refuses unknown fields.
    */
   @Put('{id}')
-  @OperationId('replacePost')
   @Security('bearer', ['blogs:write'])
   @Middlewares(checkUuidParam, readJsonBody, checkPost(postInput))
   @SuccessResponse<{
@@ -198,7 +189,6 @@ export class BlogsController extends Controller {
    * @param _prefer `handling=strict` refuses unknown fields.
    */
   @Patch('{id}')
-  @OperationId('patchPost')
   @Security('bearer', ['blogs:write'])
   @Middlewares(checkUuidParam, readJsonBody, checkPost(postPatch))
   @SuccessResponse<{
@@ -231,7 +221,6 @@ export class BlogsController extends Controller {
    * @param ifMatch Entity tags: 412 unless one of them is current.
    */
   @Delete('{id}')
-  @OperationId('deletePost')
   @Security('bearer', ['blogs:write'])
   @Middlewares(checkUuidParam)
   @SuccessResponse('204', 'Deleted')

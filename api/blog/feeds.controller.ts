@@ -1,16 +1,4 @@
-import {
-  Controller,
-  Get,
-  Header,
-  OperationId,
-  Produces,
-  Request,
-  Response,
-  Route,
-  Security,
-  SuccessResponse,
-  Tags,
-} from '@tsoa/runtime';
+import { Controller, Get, Header, Request, Response, Route, Security, SuccessResponse } from '@tsoa/runtime';
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { Problem } from '../../shared/contract.js';
 import type { FeedFormat } from './feed-formats.js';
@@ -24,8 +12,6 @@ export interface FeedsControllerDeps {
 }
 
 @Route()
-@Tags('feeds')
-@Produces('application/problem+json')
 @Response<Problem, { 'Retry-After': string }>('429', 'Too many failed logins, or too many anonymous reads')
 @Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
 export class FeedsController extends Controller {
@@ -40,7 +26,6 @@ export class FeedsController extends Controller {
    * @param _ifNoneMatch Entity tags of the client's copies: 304 when one of them is current.
    */
   @Get('feed.json')
-  @OperationId('jsonFeed')
   @Security('bearer', ['blogs:read'])
   @SuccessResponse<{
     /** State of the feed. */
@@ -65,7 +50,6 @@ export class FeedsController extends Controller {
    * @param _ifNoneMatch Entity tags of the client's copies: 304 when one of them is current.
    */
   @Get('feed.xml')
-  @OperationId('atomFeed')
   @Security('bearer', ['blogs:read'])
   @SuccessResponse<{
     /** State of the feed. */

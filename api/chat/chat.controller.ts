@@ -3,15 +3,12 @@ import {
   Controller,
   Header,
   Middlewares,
-  OperationId,
   Post,
-  Produces,
   Request,
   Response,
   Route,
   Security,
   SuccessResponse,
-  Tags,
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatRequest, ChatResponse, Problem, ProviderId } from '../../shared/contract.js';
@@ -32,8 +29,6 @@ export interface ChatControllerDeps {
 }
 
 @Route('chat')
-@Tags('chat')
-@Produces('application/problem+json')
 export class ChatController extends Controller {
   constructor(private readonly deps: ChatControllerDeps) {
     super();
@@ -65,7 +60,6 @@ export class ChatController extends Controller {
    * is the same reply still.
    */
   @Post()
-  @OperationId('chat')
   @Security('basic')
   @Middlewares(readChatBody, checkChatRequest)
   @SuccessResponse<{

@@ -4,15 +4,12 @@ import {
   Get,
   Header,
   Middlewares,
-  OperationId,
   Path,
-  Produces,
   Request,
   Response,
   Route,
   Security,
   SuccessResponse,
-  Tags,
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import type { Chat, ChatStatus, Problem } from '../../shared/contract.js';
@@ -35,8 +32,6 @@ export interface StoredChatsControllerDeps {
 }
 
 @Route('chat')
-@Tags('chat')
-@Produces('application/problem+json')
 @Response<Problem>('404', 'No such chat of yours, or no longer')
 export class StoredChatsController extends Controller {
   constructor(private readonly deps: StoredChatsControllerDeps) {
@@ -53,7 +48,6 @@ export class StoredChatsController extends Controller {
    * @param lastEventId The id of the last event of its stream that arrived.
    */
   @Get('{id}')
-  @OperationId('getChat')
   @Security('basic')
   @Middlewares(checkUuidParam)
   @SuccessResponse<{ 'X-Request-Id': string; 'X-LLM-Provider': string; 'X-Accel-Buffering': string }>(
@@ -85,7 +79,6 @@ export class StoredChatsController extends Controller {
    * @param id Id of the chat.
    */
   @Delete('{id}')
-  @OperationId('cancelChat')
   @Security('basic')
   @Middlewares(checkUuidParam)
   @SuccessResponse<{ 'X-Request-Id': string }>('204', 'Cancelled, or it had ended')

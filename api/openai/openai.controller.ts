@@ -3,16 +3,13 @@ import {
   Get,
   Header,
   Middlewares,
-  OperationId,
   Path,
   Post,
-  Produces,
   Request,
   Response,
   Route,
   Security,
   SuccessResponse,
-  Tags,
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ProviderId } from '../../shared/contract.js';
@@ -40,8 +37,6 @@ export interface OpenAiControllerDeps extends ChatControllerDeps {
 }
 
 @Route('v1')
-@Tags('openai')
-@Produces('application/json')
 export class OpenAiController extends Controller {
   constructor(private readonly deps: OpenAiControllerDeps) {
     super();
@@ -61,7 +56,6 @@ export class OpenAiController extends Controller {
    * @param timeout In seconds: OpenAI's clients send how long they wait. It bounds the deadline, of a stream that of its first chunk.
    */
   @Post('chat/completions')
-  @OperationId('createChatCompletion')
   @Security('chat')
   @Middlewares(readChatBody)
   @SuccessResponse('200', 'The reply', ['application/json', 'text/event-stream'])
@@ -123,7 +117,6 @@ export class OpenAiController extends Controller {
    * @summary List models
    */
   @Get('models')
-  @OperationId('listModels')
   @Security('chat')
   @SuccessResponse('200', 'The models')
   async listModels(): Promise<ModelPage> {
@@ -137,7 +130,6 @@ export class OpenAiController extends Controller {
    * @param id `provider/model`, with or without its slashes escaped.
    */
   @Get('models/{id}')
-  @OperationId('getModel')
   @Security('chat')
   @SuccessResponse('200', 'The model')
   @Response<OpenAiError>('404', 'No such model')

@@ -36,16 +36,16 @@ export function addCommonAnswers(path: string, { security = [], requestBody, res
 
 const toProblem = ([description, header]: Answer): object => ({
   description,
-  content: contentOf('application/problem+json', 'Problem'),
+  content: contentOf('Problem'),
   ...(header !== undefined && { headers: { [header]: { schema: { type: 'string' } } } }),
 });
 
 /** Its headers are described with all others of OpenAI's API. */
 const toOpenAiError = ([description]: Answer): object => ({
   description,
-  content: contentOf('application/json', 'OpenAiError'),
+  content: contentOf('OpenAiError'),
 });
 
-const contentOf = (type: string, schema: string) => ({
-  [type]: { schema: { $ref: `#/components/schemas/${schema}` } },
+const contentOf = (schema: string) => ({
+  'application/json': { schema: { $ref: `#/components/schemas/${schema}` } },
 });

@@ -18,6 +18,18 @@ const firstPaths = [
   ],
 ];
 
+/** The group of the operations below a path. */
+export const tagOf = (path: string): string | undefined =>
+  Object.entries(groups).find(([start]) => path.startsWith(start))?.[1];
+
+const groups = {
+  '/chat': 'chat',
+  '/v1/': 'openai',
+  '/blogs': 'blogs',
+  '/feed.': 'feeds',
+  '/admin/': 'admin',
+};
+
 /** What the operations are grouped by. */
 export const tags = [
   {

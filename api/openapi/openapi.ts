@@ -5,7 +5,7 @@ import generated from '../generated/openapi.json' with { type: 'json' };
 import { addCommonAnswers } from './common-answers.js';
 import { describeOpenAi, openAiPath } from './openai-operations.js';
 import { schemaExamples } from './openapi-examples.js';
-import { inOrder, tags } from './openapi-order.js';
+import { inOrder, tagOf, tags } from './openapi-order.js';
 
 /** What the document needs to know of the configuration. */
 export type DocumentFacts = Pick<
@@ -83,7 +83,11 @@ export function createDocument(
 ): object {
   const document = structuredClone(generated) as unknown as Document;
   for (const [path, operations] of Object.entries(document.paths))
-    for (const operation of Object.values(operations)) addCommonAnswers(path, operation);
+    for (const operation of Object.values(operations)) {
+      addCommonAnswers(path, operation);
+      Object.assign(operation, { operationId: lowerFirst(operation.operationId), tags: [tagOf(path)] });
+      markProblems(operation);
+    }
   describeOpenAi(document, completion);
   const parameters = Object.assign({}, ...queries.map(limitsOf)) as Record<string, Schema>;
   const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
@@ -139,6 +143,18 @@ function completeSchema(name: string, schema: Schema): void {
   for (const [field, { $ref, ...beside }] of Object.entries(schema.properties ?? {})) {
     if ($ref !== undefined && schema.properties && Object.keys(beside).length > 0)
       schema.properties[field] = { ...beside, allOf: [{ $ref }] };
+  }
+}
+
+/** The generator takes the method's name, with a capital. */
+const lowerFirst = (name: string): string => name.charAt(0).toLowerCase() + name.slice(1);
+
+/** The generator takes every body for plain JSON. */
+function markProblems({ responses }: Operation): void {
+  for (const answer of Object.values(responses)) {
+    const body = answer.content?.['application/json'];
+    if ((body?.schema as Schema | undefined)?.$ref?.endsWith('/Problem'))
+      answer.content = { 'application/problem+json': { schema: body?.schema } };
   }
 }
 

@@ -39,8 +39,8 @@ const statuses: Record<string, string[]> = {
   replacePost: change,
   patchPost: change,
   deletePost: ['204', '400', '401', '403', '404', '405', '412', '429', ...failures],
-  jsonFeed: [...read, '304'],
-  atomFeed: [...read, '304'],
+  jsonFeed: [...read, '304', '400'],
+  atomFeed: [...read, '304', '400'],
   getFleet: ['200', '400', '401', '403', '405', '429', '500'],
   getPoolSettings: ['200', '400', '401', '403', '404', '405', '429', '500'],
   replacePoolSettings: [
