@@ -62,7 +62,7 @@ fault(
 
 /** How many streams, and how many times its usual memory the API may take; ten slow clients make less of a difference. */
 const many =
-  inject('store').kind === 'redis' ? { fast: 450, slow: 50, growth: 3 } : { fast: 90, slow: 10, growth: 4 };
+  inject('store').kind === 'redis' ? { fast: 450, slow: 50, growth: 6 } : { fast: 90, slow: 10, growth: 4 };
 /** The provider of the slow readers' stream is busy with it alone. */
 const fastAt = ['anthropic', 'bedrock', 'vertexai'] as const;
 
@@ -105,8 +105,8 @@ fault(
     const slow = (await Promise.all(joining)).map((response) => readRest(response, going.signal));
     expectCodes(await Promise.all(writing), ['ok']);
     const megabytes = await endAll('sim-stream-80-50');
-    // The one reply several times over, with what is not collected yet. The system takes about half of it for each client; with the rest of
-    // it for each of fifty the API would need four times as much as usual.
+    // The three replies several times over, with what is not collected yet: two to four times as much as usual. An API
+    // process that kept what fifty slow clients have not read took 1,849 MB, eighteen times as much.
     expect(megabytes).toBeLessThan(many.growth * usualMegabytes);
     going.abort();
     for (const { bytes, text } of await Promise.all(slow)) {
