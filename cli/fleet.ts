@@ -64,6 +64,21 @@ export function openFleet(config: Config): OpenFleet {
   };
 }
 
+/** Gives what `read` finds after so many milliseconds of listening. Throws `StartupError` when no store is configured. */
+export async function hearFleet<T>(
+  config: Config,
+  listenMs: number,
+  read: (open: OpenFleet) => T | Promise<T>,
+): Promise<T> {
+  const open = openFleet(config);
+  try {
+    await open.listen(listenMs);
+    return await read(open);
+  } finally {
+    await open.close();
+  }
+}
+
 type Queues = ReadonlyMap<ProviderId, ReturnType<QueueStore['createQueue']>>;
 
 /** What a command hears of the workers, and counts in the queues. */

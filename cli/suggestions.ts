@@ -1,26 +1,17 @@
 import type { Config } from '../shared/config/config.js';
 import { type ProviderId, providerIds } from '../shared/contract.js';
 import type { ConcurrencySuggestion } from '../shared/fleet.js';
-import { openFleet } from './fleet.js';
+import { hearFleet } from './fleet.js';
 
 /** What the heartbeats of `listenMs` suggest for each provider; nothing while no worker can be heard. */
-export async function hearSuggestions(
+export const hearSuggestions = (
   config: Config,
   listenMs: number,
-): Promise<ReadonlyMap<ProviderId, ConcurrencySuggestion>> {
-  const open = openFleet(config);
-  try {
-    await open.listen(listenMs);
-    return new Map(
-      providerIds.flatMap((id) => {
-        const suggestion = open.suggestionOf(id);
-        return suggestion ? [[id, suggestion] as const] : [];
-      }),
-    );
-  } finally {
-    await open.close();
-  }
-}
+): Promise<ReadonlyMap<ProviderId, ConcurrencySuggestion>> =>
+  hearFleet(config, listenMs, ({ suggestionOf }) => {
+    const all = providerIds.map((id) => [id, suggestionOf(id)] as const);
+    return new Map(all.filter((one): one is [ProviderId, ConcurrencySuggestion] => one[1] !== undefined));
+  });
 
 /** One line for people. */
 export const describeSuggestion = (

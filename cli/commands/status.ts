@@ -6,7 +6,7 @@ import type { Fleet } from '../../shared/fleet.js';
 import { createLog } from '../../shared/runtime/log.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { findDatabase, nothingRuns } from '../database.js';
-import { openFleet } from '../fleet.js';
+import { hearFleet } from '../fleet.js';
 import { renderFleet } from '../output/fleet-tables.js';
 import { printable } from '../output/table.js';
 
@@ -33,7 +33,10 @@ const listenMs = 2500;
 export async function printStatus(environment: Environment, options: StatusOptions): Promise<void> {
   const config = parseConfig(environment, 'command');
   const expected = expectedProviders(config, options.providers);
-  const [database, fleet] = await Promise.all([checkDatabase(config), lookAround(config)]);
+  const [database, fleet] = await Promise.all([
+    checkDatabase(config),
+    hearFleet(config, listenMs, ({ state }) => state.read()),
+  ]);
   const isOwn = config.DATABASE_URL === undefined && config.REDIS_URL === undefined;
   if (isOwn && database.status === 'failing' && !options.json) throw new StartupError(nothingRuns(config));
   const isServed = (id: ProviderId) =>
@@ -47,16 +50,6 @@ export async function printStatus(environment: Environment, options: StatusOptio
       process.stderr.write(`Not served, of ${expected.join(', ')}: ${unserved.join(', ')}.\n`);
   }
   if (unserved.length > 0) process.exitCode = 1;
-}
-
-async function lookAround(config: Config): Promise<Fleet> {
-  const open = openFleet(config);
-  try {
-    await open.listen(listenMs);
-    return await open.state.read();
-  } finally {
-    await open.close();
-  }
 }
 
 /** A worker's machine need not know of a database. */

@@ -46,22 +46,13 @@ const needsOperator =
 /** `quillgate tokens list`, including revoked and expired ones. */
 export async function listTokens(environment: Environment, { json }: { json?: boolean }): Promise<void> {
   const tokens = await withDatabase(environment, (database) => createTokenStore(database).list());
-  const rows = tokens.map(({ id, owner, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }) => ({
-    id,
-    owner,
-    scopes,
-    createdAt,
-    expiresAt,
-    lastUsedAt,
-    revokedAt,
-  }));
-  if (json) process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
-  else if (rows.length === 0) process.stderr.write('There are no access tokens.\n');
+  if (json) process.stdout.write(`${JSON.stringify(tokens, null, 2)}\n`);
+  else if (tokens.length === 0) process.stderr.write('There are no access tokens.\n');
   else
     process.stdout.write(
       renderTable(
         ['id', 'owner', 'scopes', 'created', 'expires', 'last used', 'revoked'],
-        rows.map(({ scopes, ...row }) => [
+        tokens.map(({ scopes, ...row }) => [
           row.id,
           row.owner,
           scopes.join(','),

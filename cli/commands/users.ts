@@ -31,20 +31,13 @@ export async function addUser(environment: Environment, name: string, options: A
 /** `quillgate users list`. */
 export async function listUsers(environment: Environment, { json }: PrintOptions): Promise<void> {
   const users = await withDatabase(environment, (database) => createUserStore(database).list());
-  const rows = users.map(({ id, name, role, hasSecret, createdAt }) => ({
-    id,
-    name,
-    role,
-    hasSecret,
-    createdAt,
-  }));
-  if (json) process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
-  else if (rows.length === 0) process.stderr.write('There are no users.\n');
+  if (json) process.stdout.write(`${JSON.stringify(users, null, 2)}\n`);
+  else if (users.length === 0) process.stderr.write('There are no users.\n');
   else
     process.stdout.write(
       renderTable(
         ['id', 'name', 'role', 'has secret', 'created'],
-        rows.map(({ id, name, role, hasSecret, createdAt }) => [
+        users.map(({ id, name, role, hasSecret, createdAt }) => [
           id,
           name,
           role,
