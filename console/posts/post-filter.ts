@@ -1,4 +1,5 @@
 import type { Post, PostStatus } from '../../shared/contract.ts';
+import { addressOf } from '../parts/paged-list.ts';
 
 /** Which posts the list shows; empty parts hold for every post. */
 export interface PostListFilter {
@@ -27,27 +28,20 @@ export function readFilter(query: URLSearchParams): PostListFilter {
   return { search: query.get('q') ?? '', status };
 }
 
+const parametersOf = ({ search, status }: PostListFilter) => ({ q: search, status });
+
 /** The fragment of the list with this filter. */
-export function fragmentOf(filter: PostListFilter): string {
-  const query = queryOf(filter);
-  return query.size === 0 ? '#/posts' : `#/posts?${query}`;
-}
+export const fragmentOf = (filter: PostListFilter): string => addressOf('#/posts', parametersOf(filter));
 
 /** The address of a page of the list, behind what was read before. */
-export function addressOfPage(filter: PostListFilter, before?: Listed): string {
-  const query = queryOf(filter);
-  query.set('envelope', 'true');
-  query.set('limit', String(pageSize));
-  if (before?.next) query.set('cursor', before.next);
-  return `/admin/blogs?${query}`;
-}
-
-function queryOf({ search, status }: PostListFilter): URLSearchParams {
-  const query = new URLSearchParams();
-  if (search !== '') query.set('q', search);
-  if (status !== '') query.set('status', status);
-  return query;
-}
+export const addressOfPage = (
+  filter: PostListFilter,
+  { next }: Pick<Listed, 'next'> = { next: null },
+): string =>
+  addressOf('/admin/blogs', {
+    ...{ ...parametersOf(filter), envelope: 'true', limit: String(pageSize) },
+    ...(next !== null && { cursor: next }),
+  });
 
 const none = {
   '': 'There are no posts yet.',
