@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
+import { Tally } from '../../shared/runtime/tally.js';
 import type { Cooldown } from './cooldown.js';
 import type { Slot } from './slots.js';
 
@@ -107,7 +108,7 @@ const maxSaved = 20 * attemptsPerRetry;
 export class RetryBudget {
   #earned = maxSaved;
   /** What each user has spent and not earned back. */
-  readonly #spent = new Map<string, number>();
+  #spent = new Tally();
 
   /** The share of this user; all who have no name share one. */
   shareOf(user = ''): RetryShare {
@@ -116,21 +117,15 @@ export class RetryBudget {
 
   #earn(user: string): void {
     this.#earned = Math.min(maxSaved, this.#earned + 1);
-    this.#spent.set(user, this.#spentBy(user) - 1);
-    if (this.#spentBy(user) <= 0) this.#spent.delete(user);
-    if (this.#earned === maxSaved) this.#spent.clear();
+    if (this.#earned === maxSaved) this.#spent = new Tally();
+    else if (this.#spent.of(user) > 0) this.#spent.add(user, -1);
   }
 
   #spend(user: string): boolean {
-    const spent = this.#spentBy(user) + attemptsPerRetry;
     const left = this.#earned - attemptsPerRetry;
-    if (left < spent) return false;
+    if (left < this.#spent.of(user) + attemptsPerRetry) return false;
     this.#earned = left;
-    this.#spent.set(user, spent);
+    this.#spent.add(user, attemptsPerRetry);
     return true;
-  }
-
-  #spentBy(user: string): number {
-    return this.#spent.get(user) ?? 0;
   }
 }
