@@ -3,7 +3,6 @@ import { Failure } from '../../shared/failures.js';
 import { readBody } from './read-body.js';
 import { TurnQueue } from './turn-queue.js';
 
-/** Reads a body into `request.body`. */
 type BodyReader = (request: Request, response: Response, next: NextFunction) => Promise<void>;
 
 /** The bytes of one request, which count from the first of them. */
@@ -95,7 +94,7 @@ type TreeLimits = Pick<BodyLimits, 'maxDepth' | 'maxValues'>;
 function parse(bytes: Uint8Array, limits: TreeLimits): unknown {
   checkTree(bytes, limits);
   const value = parseJson(bytes);
-  if (!isWellFormed(value)) throw notWellFormed();
+  if (!isWellFormed(value)) throw invalid('The body has text that is not well-formed Unicode.');
   return value;
 }
 
@@ -126,9 +125,9 @@ function checkTree(bytes: Uint8Array, { maxDepth, maxValues }: TreeLimits): void
     else if (closing.has(byte)) depth--;
     else if (opening.has(byte)) {
       values++;
-      if (++depth > maxDepth) throw tooDeep(maxDepth);
+      if (++depth > maxDepth) throw invalid(`The body nests deeper than ${maxDepth} levels.`);
     }
-    if (values > maxValues) throw tooManyValues(maxValues);
+    if (values > maxValues) throw invalid(`The body has more than ${maxValues} values.`);
   }
 }
 
@@ -146,11 +145,4 @@ function isWellFormed(value: unknown): boolean {
   return Object.entries(value).every(([key, child]) => key.isWellFormed() && isWellFormed(child));
 }
 
-const tooDeep = (maxDepth: number): Failure =>
-  new Failure('invalid_request', { detail: `The body nests deeper than ${maxDepth} levels.` });
-
-const tooManyValues = (maxValues: number): Failure =>
-  new Failure('invalid_request', { detail: `The body has more than ${maxValues} values.` });
-
-const notWellFormed = (): Failure =>
-  new Failure('invalid_request', { detail: 'The body has text that is not well-formed Unicode.' });
+const invalid = (detail: string): Failure => new Failure('invalid_request', { detail });

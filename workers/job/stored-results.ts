@@ -113,20 +113,12 @@ export class StoredResult {
     } catch (err) {
       throwIfLost(signal);
       // The abort may have ended a pause: the store may be back, and nobody tries after this.
-      const last = signal.aborted ? await attempt(work) : undefined;
-      if (last) return last.value;
+      const last = signal.aborted ? await Promise.allSettled([work()]) : [];
+      if (last[0]?.status === 'fulfilled') return last[0].value;
       throwIfLost(signal);
       log.warn({ err, jobId }, 'stored result unavailable');
       return fallback;
     }
-  }
-}
-
-async function attempt<T>(work: () => Promise<T>): Promise<{ value: Awaited<T> } | undefined> {
-  try {
-    return { value: await work() };
-  } catch {
-    return undefined;
   }
 }
 
