@@ -66,13 +66,11 @@ export interface AppDeps {
   config: Config;
   chatService: Pick<ChatService, 'createChat'>;
   storedChats: StoredChats;
-  /** The models that callers may name. */
   models: () => readonly ListedModel[];
   blogs: BlogsDeps;
   feeds: FeedsControllerDeps;
   sitemap: Sitemap;
   providerStates: SiteDeps['providerStates'];
-  /** What operators see. */
   admin: PoolsControllerDeps &
     HistoryControllerDeps &
     EventsControllerDeps &
@@ -87,10 +85,8 @@ export interface AppDeps {
   connected: () => boolean;
   /** Jobs that all live pools can run at once; undefined while none is known. */
   places: () => number | undefined;
-  /** Whether the process is about to stop. */
   draining: () => boolean;
   instruments: ApiInstruments;
-  /** Absent when no traces are wanted. */
   tracing?: Tracing | undefined;
   log: Log;
 }

@@ -16,7 +16,6 @@ export class ApiError extends Error {
 
 export interface CallOptions {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Sent as JSON. */
   json?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;

@@ -30,7 +30,6 @@ interface ChildProgramOptions {
   environment: NodeJS.ProcessEnv;
   /** Working directory; where a `.env` would be read from. */
   cwd?: string;
-  /** Where its output goes. */
   logFile: string;
 }
 

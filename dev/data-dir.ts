@@ -8,9 +8,7 @@ const timeoutMs = 1000;
 
 /** A data folder that no other start uses. */
 export interface DataDir {
-  /** Folder of the programs' logs. */
   readonly logs: string;
-  /** Lets the next start use the folder. */
   release(): void;
 }
 

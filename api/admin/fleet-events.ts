@@ -36,11 +36,9 @@ interface Look {
   readonly parts: ReadonlyMap<string, Part>;
 }
 
-/** What a reader may see. */
 interface Reading {
   /** Id of the user. */
   readonly user: string;
-  /** Whether the reader may still see anything. */
   readonly isAllowed: () => boolean;
   /** What of the recent past is wanted besides. */
   readonly include: Parameters<History['feed']>[0];
@@ -118,7 +116,6 @@ class Reader {
   readonly #isAllowed: () => boolean;
   readonly #feed: HistoryFeed;
   readonly #aliveAfterMs: number;
-  /** The last look that was sent. */
   #seen = 0;
   /** When there was something to send for the last time, on the clock of `performance`. */
   #sentAt = 0;

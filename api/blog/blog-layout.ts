@@ -35,7 +35,6 @@ export function createBlog({ title, baseUrl, language }: Pick<Blog, 'title' | 'b
 /** A page of the blog before it is laid out. */
 export interface BlogPageParts {
   title: string;
-  /** Elements for the head. */
   head: readonly string[];
   main: string;
 }

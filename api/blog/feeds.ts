@@ -74,7 +74,6 @@ function keyOf(source: FeedSource, versions: readonly PostVersion[]): string {
   return createHash('sha256').update(JSON.stringify(inputs)).digest('base64url').slice(0, 22);
 }
 
-/** Both formats of one state of the posts. */
 interface Edition {
   key: string;
   body: (format: FeedFormat) => Promise<Buffer>;

@@ -43,13 +43,10 @@ export async function sendIndex(
 
 type IndexQuery = Omit<PostQuery, 'envelope'>;
 
-/** The parameters that were sent. */
 const present = (values: { [Name in keyof IndexQuery]: IndexQuery[Name] | undefined }): IndexQuery =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
-/** What a page of the index shows. */
 interface PostIndex extends NeighbourPages {
-  /** What the posts were asked for. */
   query: IndexQuery;
   /** Whether its address leads from older posts to newer ones: other addresses have the same posts. */
   leadsBack: boolean;

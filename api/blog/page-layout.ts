@@ -8,7 +8,6 @@ export interface PageParts {
   title: string;
   /** BCP 47 tag of the language that the page is in. */
   language: string;
-  /** More elements for the head. */
   head?: readonly string[];
   header: string;
   main: string;
@@ -18,7 +17,6 @@ export interface PageParts {
 /** A page as it is sent. */
 export interface Page {
   html: string;
-  /** The Content-Security-Policy that it needs. */
   csp: string;
 }
 

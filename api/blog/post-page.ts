@@ -16,7 +16,6 @@ export interface PostPages {
 
 interface PostPage {
   html: string;
-  /** The Content-Security-Policy that the page needs. */
   csp: string;
   /** Whether rendering this version of the post again gives the same page. */
   final: boolean;

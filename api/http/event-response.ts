@@ -97,7 +97,6 @@ export class EventResponse {
     else this.#response.end();
   }
 
-  /** Ends the response with this event. */
   end(event: ServerSentEvent): void {
     // The client may take its time to read the end, and a comment after it would be an error that nobody handles.
     clearInterval(this.#comments);

@@ -21,12 +21,10 @@ export class Pipeline {
     this.#handle = handle;
   }
 
-  /** Whether every request has been answered. */
   get isIdle(): boolean {
     return this.#unanswered === 0;
   }
 
-  /** The answer to the latest request. */
   get latest(): ServerResponse | undefined {
     return this.#latest;
   }

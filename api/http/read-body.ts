@@ -3,7 +3,6 @@ import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompre
 import type { Request } from 'express';
 import { Failure } from '../../shared/failures.js';
 
-/** The decoders of a Content-Encoding. */
 const decoders = new Map<string, () => Transform>([
   ['gzip', createGunzip],
   ['deflate', createInflate],

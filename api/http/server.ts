@@ -9,7 +9,6 @@ import { TurnQueue } from './turn-queue.js';
 
 interface ServerOptions {
   app: Express;
-  /** Whether the process is about to stop. */
   draining: () => boolean;
   /** How long a client may read nothing of an answer that is ready for it, in milliseconds. */
   stalledMs?: number;
@@ -123,7 +122,6 @@ export class ApiServer {
   }
 }
 
-/** The answers that are not finished. */
 class InFlight {
   readonly #unfinished = new Set<ServerResponse>();
   readonly #finished = new EventEmitter();

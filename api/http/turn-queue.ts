@@ -6,7 +6,6 @@
 export class TurnQueue {
   readonly #perTurn: number;
   readonly #waiting: (() => void)[] = [];
-  /** Tasks started in this turn. */
   #started = 0;
   #isTurnWatched = false;
 

@@ -57,7 +57,6 @@ const toMessage = ({ role, content }: CompletionBody['messages'][number]) => ({
   content: typeof content === 'string' ? content : content.map(({ text }) => text).join(''),
 });
 
-/** The field of each parameter. */
 const fieldNames = {
   maxOutputTokens: 'max_completion_tokens',
   temperature: 'temperature',

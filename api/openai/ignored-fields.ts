@@ -29,7 +29,6 @@ export function markIgnoredFields(request: HttpRequest, asked: Asked): (writer: 
   return mark;
 }
 
-/** Throws `invalid_request` when a field would be ignored. */
 function refuse(unknown: readonly UnknownField[], { provider, parameters, fallback = [] }: Asked): void {
   const providers = [provider, ...fallback.map((target) => target.provider)];
   const untaken = providers.flatMap((each) =>

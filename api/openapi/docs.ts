@@ -27,7 +27,6 @@ export function docsRouter(document: object): Router {
   return router;
 }
 
-/** Encodes the text once. */
 function sendText(type: string, text: string): RequestHandler {
   const bytes = Buffer.from(text);
   return (_request, response) => void response.type(type).send(bytes);

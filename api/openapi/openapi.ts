@@ -17,7 +17,6 @@ export type DocumentFacts = Pick<
 export interface RequestSchemas {
   readonly bodies: Readonly<Record<string, z.ZodObject>>;
   readonly queries: readonly z.ZodObject[];
-  /** The body of a chat completion. */
   readonly completion: z.ZodObject;
 }
 
@@ -121,7 +120,6 @@ export function createDocument(
   };
 }
 
-/** The operators' addresses. */
 const adminPath = '/admin/';
 
 /** OpenAI's API is under `/v1`, the operators' addresses under `/admin`, whatever the bases of the others are. */

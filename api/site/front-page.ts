@@ -7,12 +7,10 @@ import type { ProviderState, ProviderStates } from './provider-states.js';
 export interface Site {
   release: string;
   providers: ProviderStates;
-  /** Public address of the chat. */
   chatUrl: string;
   /** Paths of the base addresses, without a trailing slash. */
   chatPath: string;
   blogPath: string;
-  /** Title of the blog. */
   blogTitle: string;
 }
 
@@ -56,7 +54,6 @@ interface SiteLink {
   id: string;
   path: string;
   title: string;
-  /** What people find there. */
   about: string;
   /** Where people read about it, when the address itself is for programs alone. */
   href?: string;

@@ -45,7 +45,6 @@ function labels({ labels }: MetricDefinition): string {
   return cells.length === 0 ? '–' : cells.join('; ');
 }
 
-/** Metrics with the same codes in one line. */
 function codes(metrics: MetricDefinition[]): string[] {
   const withCodes = metrics.filter(({ labels }) => labels.code !== undefined);
   const groups = Map.groupBy(withCodes, ({ labels }) => labels.code);

@@ -29,7 +29,6 @@ export interface SetOptions {
   ifVersion?: string;
 }
 
-/** What becomes of the settings of a provider. */
 type Change = (before: PoolOverrides) => PoolOverrides;
 
 interface ListOptions {

@@ -140,7 +140,6 @@ export async function exportPosts(
     process.stderr.write(prune ? await removeStrays(path, before) : describeStrays(before));
 }
 
-/** The progress of a command. */
 interface Progress {
   advance(): void;
   /** Removes the bar; the command reports the result. */

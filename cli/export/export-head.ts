@@ -7,7 +7,6 @@ import { checkRawPost } from '../import/imported-post.js';
 import { parseMarkdown } from '../import/post-files.js';
 
 interface ExportedFile extends ExportedPost {
-  /** The path of the post's file. */
   path: string;
   /** Author of an imported post that names none. */
   defaultAuthor: string;

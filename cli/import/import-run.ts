@@ -20,7 +20,6 @@ interface ImportRun {
   posts: readonly NamedPost[];
   /** Whether to overwrite posts that were changed since their files were read. */
   force?: boolean;
-  /** Whether the database is available. */
   isAvailable: () => Promise<boolean>;
   onDone: () => void;
 }

@@ -24,7 +24,6 @@ export interface RawPost {
   /** What its slug is made from when its title leaves none. */
   fallbackTitle: string | null;
   source: PostSource | undefined;
-  /** Names of fields that are not imported. */
   unused: readonly string[];
 }
 
@@ -41,7 +40,6 @@ export interface CheckedPost {
   name: string;
   post: Omit<ImportedPost, 'slug'>;
   slug: string | undefined;
-  /** The title, if a field gives it. */
   givenTitle: string | null;
   fallbackTitle: string | null;
   /** Eight hexadecimal digits that make its slug unique, the same at every import. */

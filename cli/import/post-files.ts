@@ -80,7 +80,6 @@ async function readMarkdown(folder: string, path: string): Promise<ParsedFile> {
   return typeof text === 'string' ? parseMarkdown(path, text) : { problems: [text.problem] };
 }
 
-/** A post, or the problems of its file. */
 interface ParsedFile {
   post?: RawPost;
   problems: string[];

@@ -1,7 +1,6 @@
 import { signal } from '@preact/signals';
 import { call } from '../api.ts';
 
-/** What the server gives at once. */
 interface Page<T> {
   data: T[];
   next: string | null;
@@ -29,12 +28,10 @@ export class PagedList<T> {
     await this.#read(undefined);
   }
 
-  /** Adds the next page. */
   async more(): Promise<void> {
     if (this.next.value !== null) await this.#read(this.next.value);
   }
 
-  /** Ends what is under way. */
   close(): void {
     this.#reading.abort();
   }

@@ -20,7 +20,6 @@ export function Sparkline({ values, max }: { values: readonly (number | null)[];
 }
 
 interface Run {
-  /** Index of the first value. */
   readonly from: number;
   readonly values: number[];
 }

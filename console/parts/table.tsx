@@ -6,7 +6,6 @@ interface TableProps {
   label: string;
   /** Of each column, with its class if it has one. */
   titles: readonly (string | readonly [title: string, className: string])[];
-  /** Rows of cells. */
   children: ComponentChildren;
 }
 

@@ -17,7 +17,6 @@ interface Stored {
   readonly etag: string;
 }
 
-/** What the post was to become. */
 type Wanted = PostStatus | 'deleted';
 
 /** Why a change was not made: somebody else has saved this meanwhile, or deleted the post (null). */
@@ -90,7 +89,6 @@ export class PostEditor {
     this.error.value = undefined;
   }
 
-  /** Deletes the post; false when it was not. */
   remove(): Promise<boolean> {
     const stored = this.stored.value;
     return this.#run(async () => {

@@ -8,7 +8,6 @@ import { notifyUsersChannel, type UserIdentity } from './users.js';
 export interface ActiveSession {
   /** SHA-256 of what the cookie holds. */
   readonly digest: Buffer;
-  /** Who signed in. */
   readonly userId: string;
   readonly userName: string;
   readonly expiresAt: Date;
@@ -43,7 +42,6 @@ export interface SessionStore {
   listActive(): Promise<ActiveSession[]>;
   /** Ends one session; one that has ended already is no error. */
   end(digest: Buffer): Promise<void>;
-  /** Ends all sessions of the user. */
   endAll(userName: string): Promise<void>;
 }
 

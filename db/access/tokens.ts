@@ -52,7 +52,6 @@ export interface TokenStore {
   revoke(id: string): Promise<boolean>;
 }
 
-/** What runs statements. */
 type Runs = Pick<Database, 'run'>;
 
 const recently = sql`now() - interval '1 minute'`;

@@ -75,14 +75,12 @@ export interface UserStore {
   digests(): Promise<UserDigest[]>;
 }
 
-/** Which users are wanted. */
 interface ListPart {
   after?: string | undefined;
   names?: readonly string[];
   limit?: number;
 }
 
-/** What runs statements. */
 type Runs = Pick<Database, 'run'>;
 
 /** The channel that is notified, without a payload, of every committed change of the users and their tokens. */

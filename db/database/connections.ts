@@ -25,7 +25,6 @@ interface SessionOptions {
   session: { application_name: string } & Record<string, string>;
   /** Called at each NOTIFY of a channel that the session listens to. */
   onNotify?: () => void;
-  /** Called when the connection is lost. */
   onLost?: () => void;
 }
 

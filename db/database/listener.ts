@@ -10,7 +10,6 @@ import { answerWithin, codeOf } from './errors.js';
 export interface ListenHooks {
   /** Called each time listening has begun: earlier notifications were missed. */
   onListen: () => void;
-  /** Called at each NOTIFY. */
   onNotify: () => void;
 }
 

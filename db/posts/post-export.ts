@@ -9,7 +9,6 @@ import { postColumns, toPost } from './post-rows.js';
 export interface PostSource {
   /** Relative to the imported folder, with `/`. */
   path: string;
-  /** The file up to its content. */
   head: string;
 }
 

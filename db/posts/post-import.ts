@@ -24,7 +24,6 @@ export interface ImportedPost {
   updatedAt: string | undefined;
   /** The version of the post that this was made from; that of a new post, 1 when undefined. */
   version: number | undefined;
-  /** The file that the post came from. */
   source: PostSource | undefined;
 }
 
@@ -34,7 +33,6 @@ export type Imported = 'created' | 'changed' | 'unchanged';
 /** The post that has a slug. */
 export interface SlugOwner {
   id: string;
-  /** The file that it came from. */
   path: string | null;
 }
 

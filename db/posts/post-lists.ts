@@ -12,7 +12,6 @@ export interface Position {
 
 /** Which posts a page shows; conditions that are absent hold for every post. */
 export interface PostFilter {
-  /** Maximum number of posts on the page. */
   limit: number;
   /** Only what the list has after that place, which is older. */
   after?: Position;
@@ -22,7 +21,6 @@ export interface PostFilter {
   author?: string;
   /** Words, `"a phrase"`, `-word` and `or`, as people type them into a search engine. */
   search?: string;
-  /** Whether drafts may be shown. */
   drafts: boolean;
   status?: PostStatus;
 }

@@ -23,11 +23,8 @@ export const roleName = 'quillgate';
 export interface Installation {
   /** The cluster's folder: PostgreSQL's data directory. */
   cluster: string;
-  /** File that collects the server's log. */
   log: string;
-  /** File with the superuser's password. */
   passwordFile: string;
-  /** Folder with PostgreSQL's `bin`. */
   binaries: string;
   account: Account;
 }

@@ -27,7 +27,6 @@ export interface ReadyPostmaster {
   postmaster: Postmaster;
   /** Whether the database of the URL exists. */
   state: Extract<ServerState, 'ready' | 'no database'>;
-  /** Whether it was already running. */
   adopted: boolean;
 }
 
@@ -83,7 +82,6 @@ interface Launch {
   pid: number | undefined;
   isRunning(): boolean;
   stop(): Promise<void>;
-  /** The end of its log. */
   logTail(): string;
 }
 

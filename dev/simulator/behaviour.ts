@@ -24,7 +24,6 @@ export interface ReplyBehaviour {
   readonly says: 'echo' | 'verbatim' | number | Pieces | { readonly timestamps: number };
   readonly ending: Ending;
   readonly delivery: Delivery;
-  /** The wait before the answer, in milliseconds. */
   readonly delayMs: number;
   /** The wait between two pieces (two bytes of a drip), in milliseconds. */
   readonly gapMs: number;

@@ -20,7 +20,6 @@ export class CallCounts {
     return [...this.#providers.values()].reduce((sum, { inFlight }) => sum + inFlight, 0);
   }
 
-  /** Counts a call that has begun. */
   begin({ provider, model = '(none)' }: CallFacts): void {
     const counts = this.#of(provider);
     counts.total += 1;
@@ -31,7 +30,6 @@ export class CallCounts {
     byModel.set(name, (byModel.get(name) ?? 0) + 1);
   }
 
-  /** Counts the end of a call. */
   end(provider: ProviderId): void {
     this.#of(provider).inFlight -= 1;
   }
@@ -43,7 +41,6 @@ export class CallCounts {
     }
   }
 
-  /** The counts as the control path returns them. */
   toJSON(): object {
     const entries = [...this.#providers].map(([provider, counts]) => [
       provider,

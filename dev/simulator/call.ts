@@ -81,7 +81,6 @@ export class Call {
     return this.content?.body;
   }
 
-  /** Marks the end of the call. */
   close(end: CallEnd): void {
     this.closedAt = Date.now();
     if (end === 'finished') this.finishedAt = this.closedAt;
@@ -89,7 +88,6 @@ export class Call {
     this.#settle();
   }
 
-  /** The call as the control path returns it. */
   toJSON(): object {
     const { id, facts, clientClosedFirst, turns, parameters, body } = this;
     return {

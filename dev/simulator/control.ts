@@ -32,7 +32,6 @@ const maxWaitMs = 60_000;
 /** What the control path uses of the simulator. */
 export interface ControlDeps {
   readonly calls: CallLog;
-  /** Forgets everything recorded and counted. */
   reset(): void;
   openSockets(): number;
 }

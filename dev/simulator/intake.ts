@@ -23,7 +23,6 @@ export interface Examined {
     | { readonly turns: readonly Turn[]; readonly parameters: CallParameters; readonly behaviour: Behaviour };
 }
 
-/** A request as it was received. */
 interface ReceivedRequest {
   readonly head: RequestHead;
   /** With its query. */

@@ -65,7 +65,6 @@ export async function startSimulator({ port, host = '127.0.0.1' }: Address): Pro
   };
 }
 
-/** The state of one simulator between requests. */
 class Session {
   readonly calls = new CallLog();
   readonly callNumbers = new Map<string, number>();

@@ -41,7 +41,6 @@ export interface Reply {
   readonly callId: number;
   readonly model: string;
   readonly text: string;
-  /** The text in the pieces of a stream. */
   readonly pieces: readonly string[];
   readonly ending: Ending;
   /** The text that the call named and that the reply ends before. */
@@ -69,7 +68,6 @@ export interface StreamFrames {
 /** One provider's wire format: the only place that knows its addresses, rules, answers and errors. */
 export interface WireFormat {
   readonly provider: ProviderId;
-  /** `Content-Type` of a streamed answer. */
   readonly streamType: string;
   /** A 200 of the wrong shape: a whole body, and a frame of a stream. */
   readonly garbage: { readonly whole: object; readonly frame: Frame };
@@ -85,7 +83,6 @@ export interface WireFormat {
   turns(body: JsonObject): Turn[];
   /** What a valid body asks of the model; undefined values are absent from it. */
   parameters(body: JsonObject): CallParameters;
-  /** Headers of a successful answer. */
   headers(callId: number): Record<string, string>;
   reply(reply: Reply): object;
   stream(reply: Reply): StreamFrames;

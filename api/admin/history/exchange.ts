@@ -27,7 +27,6 @@ interface ExchangeDeps {
 
 type Channel = Pick<Relay, 'publish' | 'subscribe' | 'send' | 'receive'>;
 
-/** Another API process that has answered. */
 interface Peer {
   /** All its chats up to this number have come. */
   last: number;
@@ -38,7 +37,6 @@ interface Peer {
   readonly samples: Map<string, TimedSample>;
 }
 
-/** Time between two questions, in milliseconds. */
 const askEveryMs = 1000;
 /** What follows counts questions. So long after the last look nobody reads any more. */
 const readFor = 4;
@@ -69,7 +67,6 @@ export class HistoryExchange {
   readonly #everyMs: number;
   readonly #id = randomUUID();
   readonly #peers = new Map<string, Peer>();
-  /** When a process was answered last. */
   readonly #answeredAt = new Map<string, number>();
   #channel: Channel | undefined;
   #readAt = Number.NEGATIVE_INFINITY;

@@ -7,7 +7,6 @@ interface FeedDeps {
   requests: Pick<RecentRequests, 'last' | 'after'>;
   /** The latest ones, oldest first. */
   samples: () => readonly Sample[];
-  /** Called at each look. */
   touch: () => void;
   /** The time, in milliseconds since the epoch. */
   now?: () => number;

@@ -30,7 +30,6 @@ export class History {
     this.exchange = new HistoryExchange({ requests: this.#requests, samples: this.#samples, log });
   }
 
-  /** Takes samples from now on. */
   start(fleet: LoadSource): this {
     this.#fleet = fleet;
     this.#samples.start();

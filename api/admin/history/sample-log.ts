@@ -23,7 +23,6 @@ const minApartMs = 1000;
 
 type Percentiles = NonNullable<Sample['queueMs']>;
 
-/** What has happened since the last sample. */
 class Tally {
   readonly queue = new DurationCounts();
   readonly provider = new DurationCounts();
@@ -51,7 +50,6 @@ export class SampleLog {
     this.#now = deps.now ?? Date.now;
   }
 
-  /** Takes samples from now on. */
   start(): void {
     const leftMs = sampleEveryMs - (this.#now() % sampleEveryMs);
     // A timer may be early by a millisecond.

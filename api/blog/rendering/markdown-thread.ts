@@ -28,7 +28,6 @@ export class MarkdownThread {
     });
   }
 
-  /** Whether the next text needs another thread. */
   get ended(): boolean {
     return this.#ended;
   }
