@@ -23,6 +23,7 @@ const minApartMs = 1000;
 
 type Percentiles = NonNullable<Sample['queueMs']>;
 
+/** What has happened since the last sample. */
 class Tally {
   readonly queue = new DurationCounts();
   readonly provider = new DurationCounts();
