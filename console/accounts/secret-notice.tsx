@@ -1,5 +1,6 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { CopyButton } from '../parts/copy-button.tsx';
+import { ErrorNotice } from '../parts/notice.tsx';
 
 /** Something that the server has told once and nobody can look up again. */
 export interface Told {
@@ -8,8 +9,31 @@ export interface Told {
   readonly secret: string;
 }
 
+/** Makes changes to what a list shows and reads it again; `outcome` shows why one failed, and the secret that one gave. */
+export function useChanges(list: { load(): Promise<void> }) {
+  const [told, setTold] = useState<Told>();
+  const [error, setError] = useState<unknown>();
+  const change = async (make: () => Promise<Told | undefined>) => {
+    setError(undefined);
+    try {
+      const secret = await make();
+      if (secret) setTold(secret);
+      await list.load();
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  const outcome = (
+    <>
+      <ErrorNotice error={error} />
+      {told && <SecretNotice told={told} onDone={() => setTold(undefined)} />}
+    </>
+  );
+  return { change, outcome };
+}
+
 /** Shows a secret until it is put away. */
-export function SecretNotice({ told, onDone }: { told: Told; onDone(): void }) {
+function SecretNotice({ told, onDone }: { told: Told; onDone(): void }) {
   const notice = useRef<HTMLElement>(null);
   useEffect(() => notice.current?.focus(), [told]);
   return (

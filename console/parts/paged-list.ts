@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
 import { call } from '../api.ts';
 
 interface Page<T> {
@@ -53,6 +54,16 @@ export class PagedList<T> {
       if (!signal.aborted) this.isLoading.value = false;
     }
   }
+}
+
+/** A list that is read when it is shown, and another one when one of `inputs` has changed. */
+export function usePagedList<T>(addressOf: AddressOf, inputs: readonly unknown[]): PagedList<T> {
+  const list = useMemo(() => new PagedList<T>(addressOf), inputs);
+  useEffect(() => {
+    void list.load();
+    return () => list.close();
+  }, [list]);
+  return list;
 }
 
 /** The path with those parameters that have a value. */

@@ -1,9 +1,9 @@
-import { useEffect, useId, useMemo, useState } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
 import type { ProviderId } from '../../shared/contract.ts';
 import type { PoolJob, PoolJobState } from '../../shared/fleet.ts';
 import { formatTime } from '../parts/format.ts';
 import { ListState } from '../parts/list-state.tsx';
-import { addressOf, PagedList } from '../parts/paged-list.ts';
+import { addressOf, usePagedList } from '../parts/paged-list.ts';
 import { Table } from '../parts/table.tsx';
 
 const states: readonly PoolJobState[] = ['active', 'waiting', 'delayed', 'failed', 'completed'];
@@ -12,14 +12,11 @@ const states: readonly PoolJobState[] = ['active', 'waiting', 'delayed', 'failed
 export function JobTable({ provider }: { provider: ProviderId }) {
   const id = useId();
   const [state, setState] = useState<PoolJobState>('active');
-  const list = useMemo(() => {
-    const path = `/admin/pools/${provider}/jobs`;
-    return new PagedList<PoolJob>((offset) => addressOf(path, { state, offset, limit: '20' }));
-  }, [provider, state]);
-  useEffect(() => {
-    void list.load();
-    return () => list.close();
-  }, [list]);
+  const path = `/admin/pools/${provider}/jobs`;
+  const list = usePagedList<PoolJob>(
+    (offset) => addressOf(path, { state, offset, limit: '20' }),
+    [path, state],
+  );
   // Jobs go on between two pages, so the next one may repeat some.
   const jobs = [...new Map(list.rows.value?.map((job) => [job.id, job])).values()];
   return (

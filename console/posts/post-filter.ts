@@ -33,15 +33,9 @@ const parametersOf = ({ search, status }: PostListFilter) => ({ q: search, statu
 /** The fragment of the list with this filter. */
 export const fragmentOf = (filter: PostListFilter): string => addressOf('#/posts', parametersOf(filter));
 
-/** The address of a page of the list, behind what was read before. */
-export const addressOfPage = (
-  filter: PostListFilter,
-  { next }: Pick<Listed, 'next'> = { next: null },
-): string =>
-  addressOf('/admin/blogs', {
-    ...{ ...parametersOf(filter), envelope: 'true', limit: String(pageSize) },
-    ...(next !== null && { cursor: next }),
-  });
+/** The address of a page of the list; `cursor` is the `next` of the one before. */
+export const addressOfPage = (filter: PostListFilter, cursor?: string): string =>
+  addressOf('/admin/blogs', { ...parametersOf(filter), envelope: 'true', limit: String(pageSize), cursor });
 
 const none = {
   '': 'There are no posts yet.',

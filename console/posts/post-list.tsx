@@ -1,16 +1,9 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Post, PostPage, PostStatus } from '../../shared/contract.ts';
-import { call } from '../api.ts';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import type { Post, PostStatus } from '../../shared/contract.ts';
 import { formatTime } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
-import {
-  addressOfPage,
-  describeCount,
-  fragmentOf,
-  type Listed,
-  type PostListFilter,
-  statuses,
-} from './post-filter.ts';
+import { PagedList } from '../parts/paged-list.ts';
+import { addressOfPage, describeCount, fragmentOf, type PostListFilter, statuses } from './post-filter.ts';
 
 const typingMs = 300;
 
@@ -22,7 +15,16 @@ interface ListProps {
 
 /** Posts, newest first; with drafts unless the filter leaves them out. */
 export function PostList({ filter, unsaved }: ListProps) {
-  const { listed, error, isLoading, more } = useListed(filter);
+  const current = useRef(filter);
+  current.current = filter;
+  // One for all filters: what is there stays until the next is read.
+  const list = useMemo(() => new PagedList<Post>((cursor) => addressOfPage(current.current, cursor)), []);
+  useEffect(() => {
+    void list.load();
+    return () => list.close();
+  }, [filter.search, filter.status]);
+  const posts = list.rows.value;
+  const next = list.next.value;
   return (
     <>
       <div class="row card-head">
@@ -34,21 +36,21 @@ export function PostList({ filter, unsaved }: ListProps) {
       <Filters filter={filter} />
       {unsaved.map((id) => (
         <p key={id} class="notice">
-          <a href={`#/posts/${id}`}>{id === 'new' ? 'A new post' : titleIn(listed, id)}</a> has a text that is
+          <a href={`#/posts/${id}`}>{id === 'new' ? 'A new post' : titleIn(posts, id)}</a> has a text that is
           not saved.
         </p>
       ))}
-      <ErrorNotice error={error} />
+      <ErrorNotice error={list.error.value} />
       <p class="soft" role="status">
-        {isLoading ? 'Loading…' : listed && describeCount(listed, filter)}
+        {list.isLoading.value ? 'Loading…' : posts && describeCount({ posts, next }, filter)}
       </p>
       <ul class="posts">
-        {listed?.posts.map((post) => (
+        {posts?.map((post) => (
           <PostItem key={post.id} post={post} />
         ))}
       </ul>
-      {listed?.next && (
-        <button type="button" disabled={isLoading} onClick={() => void more()}>
+      {next !== null && (
+        <button type="button" disabled={list.isLoading.value} onClick={() => void list.more()}>
           Show more
         </button>
       )}
@@ -124,37 +126,7 @@ function PostItem({ post }: { post: Post }) {
 export const headingOf = ({ title, content }: Pick<Post, 'title' | 'content'>): string =>
   title?.trim() || content.trim().slice(0, 80) || 'Untitled';
 
-function titleIn(listed: Listed | undefined, id: string): string {
-  const post = listed?.posts.find((one) => one.id === id);
+function titleIn(posts: readonly Post[] | undefined, id: string): string {
+  const post = posts?.find((one) => one.id === id);
   return post ? headingOf(post) : 'A post';
-}
-
-/** The list as far as it was read; a filter that is overtaken by the next one counts no more. */
-function useListed({ search, status }: PostListFilter) {
-  const [listed, setListed] = useState<Listed>();
-  const [error, setError] = useState<unknown>();
-  const [isLoading, setLoading] = useState(true);
-  const current = useRef<AbortController>(undefined);
-  const read = async (before?: Listed) => {
-    current.current?.abort();
-    const controller = new AbortController();
-    const { signal } = controller;
-    current.current = controller;
-    setLoading(true);
-    setError(undefined);
-    try {
-      const { body } = await call<PostPage>(addressOfPage({ search, status }, before), { signal });
-      setListed({ posts: [...(before?.posts ?? []), ...body.data], next: body.next });
-      setLoading(false);
-    } catch (failure) {
-      if (signal.aborted) return;
-      setError(failure);
-      setLoading(false);
-    }
-  };
-  useEffect(() => {
-    void read();
-    return () => current.current?.abort();
-  }, [search, status]);
-  return { listed, error, isLoading, more: () => read(listed) };
 }

@@ -1,10 +1,10 @@
-import { useEffect, useId, useMemo } from 'preact/hooks';
+import { useId } from 'preact/hooks';
 import type { AuditEntry } from '../../shared/accounts.ts';
 import type { AuditAction } from '../../shared/contract.ts';
 import { diffSettings } from '../accounts/settings-diff.ts';
 import { formatTime } from '../parts/format.ts';
 import { ListState } from '../parts/list-state.tsx';
-import { addressOf, PagedList } from '../parts/paged-list.ts';
+import { addressOf, usePagedList } from '../parts/paged-list.ts';
 import { Table } from '../parts/table.tsx';
 import type { ViewProps } from '../router.ts';
 
@@ -20,16 +20,11 @@ const actions: Readonly<Record<AuditAction, string>> = {
 /** Who has done what, newest first; the filter is in the address, `#/audit?actor=ann`. */
 export function AuditView({ query }: ViewProps) {
   const filter = query.toString();
-  const list = useMemo(() => {
-    const { actor, target, action } = Object.fromEntries(new URLSearchParams(filter));
-    return new PagedList<AuditEntry>((before) =>
-      addressOf('/admin/audit', { before, actor, target, action }),
-    );
-  }, [filter]);
-  useEffect(() => {
-    void list.load();
-    return () => list.close();
-  }, [list]);
+  const { actor, target, action } = Object.fromEntries(query);
+  const list = usePagedList<AuditEntry>(
+    (before) => addressOf('/admin/audit', { before, actor, target, action }),
+    [filter],
+  );
   return (
     <>
       <h1>Audit</h1>

@@ -1,13 +1,12 @@
-import { useEffect, useId, useMemo, useState } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
 import type { NewToken, TokenInfo, TokenInput } from '../../shared/accounts.ts';
 import type { Scope } from '../../shared/contract.ts';
-import { SecretNotice, type Told } from '../accounts/secret-notice.tsx';
+import { type Told, useChanges } from '../accounts/secret-notice.tsx';
 import { call } from '../api.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { formatTime } from '../parts/format.ts';
 import { ListState } from '../parts/list-state.tsx';
-import { ErrorNotice } from '../parts/notice.tsx';
-import { addressOf, PagedList } from '../parts/paged-list.ts';
+import { addressOf, usePagedList } from '../parts/paged-list.ts';
 import { Table } from '../parts/table.tsx';
 import { session } from '../session/session.ts';
 
@@ -29,32 +28,13 @@ const lifetimes: readonly [days: number | null, text: string][] = [
 
 /** The access tokens: made and revoked. */
 export function TokensView() {
-  const list = useMemo(
-    () => new PagedList<TokenInfo>((before) => addressOf('/admin/tokens', { before })),
-    [],
-  );
-  const [told, setTold] = useState<Told>();
-  const [error, setError] = useState<unknown>();
-  useEffect(() => {
-    void list.load();
-    return () => list.close();
-  }, [list]);
-  const change = async (make: () => Promise<Told | undefined>) => {
-    setError(undefined);
-    try {
-      const secret = await make();
-      if (secret) setTold(secret);
-      await list.load();
-    } catch (failure) {
-      setError(failure);
-    }
-  };
+  const list = usePagedList<TokenInfo>((before) => addressOf('/admin/tokens', { before }), []);
+  const { change, outcome } = useChanges(list);
   return (
     <>
       <h1>Access tokens</h1>
       <NewTokenForm onCreate={(input) => change(() => create(input))} />
-      <ErrorNotice error={error} />
-      {told && <SecretNotice told={told} onDone={() => setTold(undefined)} />}
+      {outcome}
       <TokenTable tokens={list.rows.value ?? []} onRevoke={(id) => change(() => revoke(id))} />
       <ListState list={list} empty="There are no access tokens." more="Older tokens" />
     </>

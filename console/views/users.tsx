@@ -1,36 +1,19 @@
-import { useEffect, useId, useMemo, useState } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
 import type { UserInfo, UserSecret } from '../../shared/accounts.ts';
 import type { UserRole } from '../../shared/contract.ts';
-import { SecretNotice, type Told } from '../accounts/secret-notice.tsx';
+import { type Told, useChanges } from '../accounts/secret-notice.tsx';
 import { call } from '../api.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { formatTime } from '../parts/format.ts';
 import { ListState } from '../parts/list-state.tsx';
-import { ErrorNotice } from '../parts/notice.tsx';
-import { addressOf, PagedList } from '../parts/paged-list.ts';
+import { addressOf, usePagedList } from '../parts/paged-list.ts';
 import { Table } from '../parts/table.tsx';
 import { session } from '../session/session.ts';
 
 /** The users of the database: added, given new secrets, removed. */
 export function UsersView() {
-  const list = useMemo(() => new PagedList<UserInfo>((after) => addressOf('/admin/users', { after })), []);
-  const [told, setTold] = useState<Told>();
-  const [error, setError] = useState<unknown>();
-  useEffect(() => {
-    void list.load();
-    return () => list.close();
-  }, [list]);
-  /** Makes a change and shows what came of it. */
-  const change = async (make: () => Promise<Told | undefined>) => {
-    setError(undefined);
-    try {
-      const secret = await make();
-      if (secret) setTold(secret);
-      await list.load();
-    } catch (failure) {
-      setError(failure);
-    }
-  };
+  const list = usePagedList<UserInfo>((after) => addressOf('/admin/users', { after }), []);
+  const { change, outcome } = useChanges(list);
   return (
     <>
       <h1>Users</h1>
@@ -40,8 +23,7 @@ export function UsersView() {
         <code>npx quillgate users reset {session.value?.user.name ?? 'NAME'}</code>.
       </p>
       <NewUser onCreate={(name, role) => change(() => create(name, role))} />
-      <ErrorNotice error={error} />
-      {told && <SecretNotice told={told} onDone={() => setTold(undefined)} />}
+      {outcome}
       <UserTable users={list.rows.value ?? []} onChange={change} />
       <ListState list={list} empty="There are no users." more="More users" />
     </>
