@@ -20,6 +20,7 @@ const mixtures = [
 ] as const;
 
 let deployment: Deployment;
+let adminToken: string | undefined;
 let apis: Record<'older' | 'newer', Pick<StartedApi, 'url' | 'chat' | 'blog'>>;
 
 async function start(release: string): Promise<void> {
@@ -48,12 +49,26 @@ async function untilStatus(api: { url: string }, id: unknown, status: Chat['stat
   });
 }
 
-/** Asks until the API itself refuses; before it has heard that all pools hold back, a request waits in vain. */
-async function untilRefused(api: Pick<StartedApi, 'chat'>, provider: string): Promise<void> {
+/** Asks until the API itself refuses; before it has heard that the pool would, a request waits in vain. */
+async function untilRefused(
+  api: Pick<StartedApi, 'chat'>,
+  provider: string,
+  { model, code } = { model: 'sim-retry-after-3600', code: 'provider_rate_limited' },
+): Promise<void> {
   await eventually(async () => {
-    const asked = { provider, model: 'sim-retry-after-3600', headers: { Prefer: 'wait=1' } };
-    expect((await api.chat(asked)).body.code).toBe('provider_rate_limited');
+    const asked = { provider, model, headers: { Prefer: 'wait=1' } };
+    expect((await api.chat(asked)).body.code).toBe(code);
   });
+}
+
+/** What the newer API shows to operators. */
+async function readFleet(): Promise<Fleet> {
+  const database = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
+  adminToken ??= (await quillgate(['tokens', 'create', '--scope', 'admin'], database)).stdout.trim();
+  const headers = { Authorization: `Bearer ${adminToken}` };
+  const response = await fetch(`${apis.newer.url}/admin/pools`, { headers });
+  expect(response.status).toBe(200);
+  return (await response.json()) as Fleet;
 }
 
 describe('two releases at once', () => {
@@ -174,14 +189,8 @@ describe('two releases at once', () => {
   });
 
   it('show operators the workers of both, each with what it tells', async () => {
-    const command = ['tokens', 'create', '--scope', 'admin'];
-    const database = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
-    const { stdout } = await quillgate(command, database);
     await eventually(async () => {
-      const headers = { Authorization: `Bearer ${stdout.trim()}` };
-      const response = await fetch(`${apis.newer.url}/admin/pools`, { headers });
-      expect(response.status).toBe(200);
-      const { providers } = (await response.json()) as Fleet;
+      const { providers } = await readFleet();
       const seen = Object.fromEntries(providers.map((each) => [each.provider, [each.state, each.kind]]));
       expect(seen).toMatchObject({
         openai: ['serving', 'unknown'],
@@ -193,6 +202,20 @@ describe('two releases at once', () => {
     expect(await quillgate(['status', '--providers', 'openai,anthropic'], deployment.stores)).toMatchObject({
       code: 0,
     });
+  });
+
+  // Finding S1: an older API leaves the user out, and takes the heartbeats of such a worker as any other's.
+  it('know of a breaker that is open for one user alone, or go on without its user', async () => {
+    const model = 'sim-hang@impatient';
+    const impatient = { provider: 'anthropic', model, headers: { Prefer: 'wait=1' } };
+    await Promise.all(Array.from({ length: 10 }, () => apis.older.chat(impatient)));
+    await eventually(async () => {
+      const { providers } = await readFleet();
+      const breakers = providers.flatMap(({ workers }) => workers.flatMap((worker) => worker.breakers));
+      expect(breakers).toContainEqual(expect.objectContaining({ model, user: expect.any(String) }));
+    });
+    await untilRefused(apis.older, 'anthropic', { model, code: 'provider_unavailable' });
+    expect((await apis.older.chat({ provider: 'anthropic' })).status).toBe(200);
   });
 
   it('serve the blog from the newer schema, also after a migration that is still to come', async () => {
