@@ -1,16 +1,21 @@
 import { z } from 'zod';
 import { choice, httpUrl, milliseconds, secret, text } from './variable-types.js';
 
-const endpoint = httpUrl.refine(
-  (value) => !URL.canParse(value) || !/[@?#]/.test(value),
-  'must have no credentials, query or fragment; credentials belong in OTEL_EXPORTER_OTLP_HEADERS',
-);
+/** OpenTelemetry's exporter would take its default address for one with a blank. */
+const endpoint = z
+  .string()
+  .regex(
+    /^[^\s@?#]*$/,
+    'must have no blanks, credentials, query or fragment; credentials belong in OTEL_EXPORTER_OTLP_HEADERS',
+  )
+  .pipe(httpUrl);
 
 const notShare = { error: 'must be a number from 0 to 1' };
 const share = z.coerce.number(notShare).min(0, notShare).max(1, notShare);
 
 const pairsError = 'must be a comma list of key=value, percent-encoded';
-const pairs = /^(\s*([^\s=,%]|%[\da-f]{2})+\s*=([^=,%]|%[\da-f]{2})*(,|$))+$/i;
+/** OpenTelemetry's detector would drop the whole list for one that is longer. */
+const pairs = /^(\s*([^\s=,%]|%[\da-f]{2}){1,255}\s*=([^=,%]|%[\da-f]{2}){0,255}(,|$))+$/i;
 /** Pairs that a request can carry as headers (RFC 9110, 5.5). */
 const headers = /^(\s*[\w!#$\&'*+.^`\|~\-]+\s*=([[\t\x20-\x7e]--[,;%]]|%[2-7][\da-f])*(,|$))+$/iv;
 
@@ -43,7 +48,7 @@ export const tracingVariables = {
     .describe('Name of the service in traces; quillgate-api and quillgate-worker when it is not set.'),
   OTEL_RESOURCE_ATTRIBUTES: z
     .string()
-    .regex(pairs, pairsError)
+    .regex(pairs, `${pairsError}, with at most 255 characters on each side`)
     .optional()
     .describe('What else traces say of the service, as comma list of key=value, percent-encoded.'),
   OTEL_TRACES_SAMPLER: choice([
