@@ -5,12 +5,11 @@ import { FleetView } from '../api/chat/pools/fleet-view.js';
 import { PoolRegistry } from '../api/chat/pools/pool-registry.js';
 import { suggestConcurrency } from '../api/chat/pools/suggestion.js';
 import type { Config } from '../shared/config/config.js';
-import { type ProviderId, providerIds } from '../shared/contract.js';
+import type { ProviderId } from '../shared/contract.js';
 import type { ConcurrencySuggestion } from '../shared/fleet.js';
-import { queueName } from '../shared/protocol/messages.js';
+import { type Channels, closeQueues, openChannels } from '../shared/queue/channels.js';
 import { subscribeToPools } from '../shared/queue/heartbeats.js';
 import type { QueueDepth, QueueStore } from '../shared/queue/queue-store.js';
-import { openRelay, type Relay } from '../shared/queue/relay.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
 import { whenReady } from '../shared/queue/when-ready.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
@@ -79,26 +78,23 @@ export async function hearFleet<T>(
   }
 }
 
-type Queues = ReadonlyMap<ProviderId, ReturnType<QueueStore['createQueue']>>;
-
 /** What a command hears of the workers, and counts in the queues. */
 class HeartbeatSource implements FleetSource {
   readonly fleet = new FleetView();
   readonly pools = new PoolRegistry({ since: performance.now() });
   readonly #store: QueueStore;
-  readonly #queues: Queues;
-  #relay: Relay | undefined;
+  readonly #channels: Channels;
 
-  private constructor(store: QueueStore) {
+  private constructor(store: QueueStore, channels: Channels) {
     this.#store = store;
-    this.#queues = new Map(providerIds.map((id) => [id, store.createQueue(queueName(id))]));
+    this.#channels = channels;
   }
 
   /** The store must be ready. Throws what it throws, and leaves nothing open then. */
   static async open(store: QueueStore, log: Log): Promise<HeartbeatSource> {
-    const source = new HeartbeatSource(store);
+    const source = new HeartbeatSource(store, await openChannels(store, { name: 'quillgate', log }));
     try {
-      await source.#listen(log);
+      await source.#listen();
       return source;
     } catch (error) {
       await withTimeout(closingMs, source.close()).catch(() => undefined);
@@ -106,24 +102,21 @@ class HeartbeatSource implements FleetSource {
     }
   }
 
-  async #listen(log: Log): Promise<void> {
-    // In PostgreSQL a queue whose first connection fails never recovers.
-    await Promise.all([...this.#queues.values()].map((queue) => queue.waitUntilReady()));
-    this.#relay = await openRelay(this.#store, { name: 'quillgate', log });
-    await subscribeToPools(this.#relay, (heartbeat) => {
+  async #listen(): Promise<void> {
+    await subscribeToPools(this.#channels.relay, (heartbeat) => {
       this.fleet.onHeartbeat(heartbeat);
       this.pools.onHeartbeat(heartbeat);
     });
   }
 
   async measure(provider: ProviderId): Promise<QueueDepth> {
-    const queue = this.#queues.get(provider);
+    const queue = this.#channels.queues.get(provider);
     if (queue === undefined) throw new TypeError('no such queue');
     return this.#store.measure(queue);
   }
 
   async close(): Promise<void> {
-    await this.#relay?.close();
-    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+    await this.#channels.relay.close();
+    await closeQueues(this.#channels.queues);
   }
 }

@@ -4,7 +4,7 @@ import { Failure } from '../../shared/failures.js';
 import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import { retry } from '../../shared/runtime/retry.js';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
 import {
   type ChatReply,
   type ResolvedChat,
@@ -41,8 +41,6 @@ interface StoredChatsDeps {
   now?: () => number;
 }
 
-/** A store that has not answered by then counts as down. */
-const answerTimeoutMs = 2500;
 /** The pauses of a cancel that the store does not allow: half a minute in all, because many may wait for the same store. */
 const retryWhileDown = { pauseMs: 1000, maxPauseMs: 16_000, maxTries: 6, unref: true };
 
@@ -166,4 +164,4 @@ const toPendingJob = (chat: StoredChat): PendingJob => ({
 const hasEnded: ReadonlySet<ChatStatus> = new Set(['completed', 'failed', 'expired']);
 
 const withAnswerTimeout = <T>(work: Promise<T>): Promise<T> =>
-  withTimeout(answerTimeoutMs, work, () => new Failure('queue_unavailable'));
+  withTimeout(storeTimeoutMs, work, () => new Failure('queue_unavailable'));

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { providerIds } from '../contract.js';
-import { jobRecordTtlMs, queueName } from '../protocol/messages.js';
+import { jobRecordTtlMs } from '../protocol/messages.js';
 import type { Log } from '../runtime/log.js';
 import { withTimeout } from '../runtime/with-timeout.js';
+import { closeQueues, openQueues } from './channels.js';
 import type { QueueStore } from './queue-store.js';
 
 /** Removes expired data from the queue's store. */
@@ -39,7 +39,7 @@ interface PrunerTimes {
  */
 export function startPruner({ store, maxMs, log }: PrunerDeps, times: PrunerTimes = {}): Pruner {
   const { everyMs = 10_000, keptMs = jobRecordTtlMs, marginMs = 60_000 } = times;
-  const queues = providerIds.map((id) => store.createQueue(queueName(id)));
+  const queues = openQueues(store);
   const stopping = new AbortController();
 
   const prune = async (queue: Queue) => {
@@ -50,7 +50,7 @@ export function startPruner({ store, maxMs, log }: PrunerDeps, times: PrunerTime
     await store.forgetEvents(queue);
   };
   const pruneAll = async () => {
-    for (const queue of queues) await attempt(() => prune(queue));
+    for (const queue of queues.values()) await attempt(() => prune(queue));
     await attempt(() => store.records.removeEnded());
   };
   const attempt = (work: () => Promise<void>) => work().catch((err) => log.debug({ err }, 'prune failed'));
@@ -66,7 +66,7 @@ export function startPruner({ store, maxMs, log }: PrunerDeps, times: PrunerTime
   const running = run();
   const close = async () => {
     await running;
-    await Promise.all(queues.map((queue) => queue.close()));
+    await closeQueues(queues);
   };
   return {
     stop: () => {

@@ -1,3 +1,6 @@
+/** A store that has not answered by then counts as down, in milliseconds. */
+export const storeTimeoutMs = 2500;
+
 /**
  * Returns the result of the work, or rejects with the error of `tooLate` after `ms` milliseconds; the work itself goes on.
  */

@@ -11,7 +11,7 @@ import { addNextAttempt } from '../../shared/queue/add-attempt.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { retry } from '../../shared/runtime/retry.js';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
 import { Cancelled, LockLost } from './active-jobs.js';
 
 type Queue = ReturnType<QueueStore['createQueue']>;
@@ -32,8 +32,6 @@ interface FailingJob {
 
 /** Less time than this to the deadline is not worth another call. */
 const minTimeLeftMs = 250;
-/** A store that has not answered by then is asked again, which does nothing when it has taken the job. */
-const storeTimeoutMs = 2500;
 const pauses = { pauseMs: 50, maxPauseMs: 1000 };
 
 /** How long the store may take to let go, in milliseconds. */
@@ -146,6 +144,7 @@ export class NextAttempt {
       const isLeft = aborted && (reason instanceof Cancelled || reason instanceof LockLost);
       return isLeft || this.#deps.isClosing();
     };
+    // To ask again does nothing when the store has taken the job.
     const once = () => withTimeout(Math.min(storeTimeoutMs, this.#leftMs), work());
     return retry(once, { ...pauses, maxMs: this.#leftMs, shouldRetry: () => !isOver(), unref: true });
   }

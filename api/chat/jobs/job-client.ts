@@ -13,6 +13,7 @@ import {
 } from '../../../shared/protocol/messages.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
 import { addJob, retryBriefly } from '../../../shared/queue/add-attempt.js';
+import { type Channels, closeQueues, openChannels } from '../../../shared/queue/channels.js';
 import { subscribeToPools } from '../../../shared/queue/heartbeats.js';
 import { startSend } from '../../../shared/queue/job-spans.js';
 import { priorityOf, type ShareLevel } from '../../../shared/queue/priority.js';
@@ -23,11 +24,10 @@ import { LagFreeClock } from '../../../shared/runtime/lag-free-clock.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { retry } from '../../../shared/runtime/retry.js';
 import type { TraceSpan } from '../../../shared/runtime/tracing.js';
-import { withTimeout } from '../../../shared/runtime/with-timeout.js';
+import { storeTimeoutMs, withTimeout } from '../../../shared/runtime/with-timeout.js';
 import { FleetView } from '../pools/fleet-view.js';
 import { PoolRegistry } from '../pools/pool-registry.js';
 import { Cancellation } from './cancellation.js';
-import { type Channels, closeAll, openChannels } from './channels.js';
 import { decodeResult, type JobResult, JobResults } from './job-results.js';
 import type { PendingJob, PendingReplies } from './pending-replies.js';
 import { type ReplyReader, ReplyReaders } from './reply-readers.js';
@@ -51,8 +51,6 @@ interface JobClientDeps {
   log: Log;
 }
 
-/** A store that does not take the job in this time counts as down; if it takes it later, the deadline bounds that. */
-const addTimeoutMs = 2500;
 /** How long closing waits for a store that takes no more cancels. */
 const closeTimeoutMs = 1000;
 
@@ -91,7 +89,7 @@ export class JobClient {
 
   /** Opens the queues and the relay; the store must be ready. Throws what the store throws, and leaves nothing open then. */
   static async open(deps: JobClientDeps): Promise<JobClient> {
-    const client = new JobClient(deps, await openChannels(deps));
+    const client = new JobClient(deps, await openChannels(deps.store, { name: 'api', log: deps.log }));
     try {
       await client.#subscribe();
     } catch (error) {
@@ -114,7 +112,8 @@ export class JobClient {
     const payload = encodeChatJob({ v: writtenVersion, ...job, ...traced, replyTo: this.#replyTo });
     const newJob = { jobId, payload, priority: priorityOf(level, { isAsync }) };
     const adding = retry(() => addJob(this.queueOf(job.provider), this.#store, newJob), retryBriefly);
-    await withTimeout(addTimeoutMs, adding).catch((cause) => this.#refuse(cause, span));
+    // If the store takes the job later, the deadline bounds that.
+    await withTimeout(storeTimeoutMs, adding).catch((cause) => this.#refuse(cause, span));
     span?.end();
   }
 
@@ -168,7 +167,7 @@ export class JobClient {
     this.#results.stop();
     await withTimeout(closeTimeoutMs, this.#cancellation.flush()).catch(() => undefined);
     await this.#channels.relay.close();
-    await closeAll(this.#channels.queues);
+    await closeQueues(this.#channels.queues);
   }
 
   async #subscribe(): Promise<void> {

@@ -14,7 +14,7 @@ import { decodeStoredResult, encodeStoredResult, resultKey } from '../../../shar
 import { isNewer } from '../../../shared/protocol/version.js';
 import type { QueueStore, StoredJob } from '../../../shared/queue/queue-store.js';
 import type { Log } from '../../../shared/runtime/log.js';
-import { withTimeout } from '../../../shared/runtime/with-timeout.js';
+import { storeTimeoutMs, withTimeout } from '../../../shared/runtime/with-timeout.js';
 import { LostJobs } from './lost-jobs.js';
 import type { PendingJob, PendingReplies } from './pending-replies.js';
 import type { StrandedJobs } from './stranded-jobs.js';
@@ -42,8 +42,6 @@ const pollIntervalMs = 1000;
 const messageDelayMs = 100;
 /** Jobs read in one command, so that none holds up the store for more than a millisecond or two. */
 const pollBatch = 250;
-/** A store that has not answered by then counts as down. */
-const readTimeoutMs = 2500;
 
 /** Reads the records of jobs, which are the truth about their outcomes; messages only make them known sooner. */
 export class JobResults {
@@ -132,7 +130,7 @@ export class JobResults {
 
   #readBatch(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PromiseSettledResult<JobResult>[]> {
     const source = { queue: this.#deps.queueOf(provider), store: this.#deps.store };
-    return withTimeout(readTimeoutMs, readRecords(jobs, source));
+    return withTimeout(storeTimeoutMs, readRecords(jobs, source));
   }
 }
 

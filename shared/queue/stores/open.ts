@@ -2,7 +2,7 @@ import type { Config } from '../../config/config.js';
 import type { Log } from '../../runtime/log.js';
 import { retry } from '../../runtime/retry.js';
 import { singleFlight } from '../../runtime/single-flight.js';
-import { withTimeout } from '../../runtime/with-timeout.js';
+import { storeTimeoutMs, withTimeout } from '../../runtime/with-timeout.js';
 import { Misconfiguration, type QueueStore, reasonOf, type StoreParts } from '../queue-store.js';
 import { StoreClock } from './clock-skew.js';
 import { startWhenFetched, takeNothingWhilePaused } from './main-loop.js';
@@ -18,7 +18,7 @@ export function openQueueStore(config: Config, log: Log, now: () => number = Dat
   const clock = new StoreClock(now);
   const parts = openParts(config, log, clock);
   const findDefect = async () => {
-    const defect = await withTimeout(checkTimeoutMs, parts.findDefect());
+    const defect = await withTimeout(storeTimeoutMs, parts.findDefect());
     if (defect !== undefined) throw new Misconfiguration(defect);
   };
   const check = singleFlight(findDefect, { apartMs: checksApartMs });
@@ -50,7 +50,6 @@ export async function migrateQueueStore(config: Config): Promise<void> {
   await migratePostgresStore(config.DATABASE_URL);
 }
 
-const checkTimeoutMs = 2500;
 /** Anybody may ask for a check, as often as they like. */
 const checksApartMs = 50;
 const checkIntervalMs = 250;

@@ -14,7 +14,7 @@ import {
 import pg from 'pg';
 import { providerIds } from '../../contract.js';
 import type { Log } from '../../runtime/log.js';
-import { withTimeout } from '../../runtime/with-timeout.js';
+import { storeTimeoutMs, withTimeout } from '../../runtime/with-timeout.js';
 import { parsePostgresUrl } from '../../urls/postgres-url.js';
 import { Misconfiguration, type QueueDepth, type RecordStore, type StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
@@ -61,8 +61,8 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
         backend: createPostgresRelayBackend,
       }) as unknown as Relay,
     createPubSub: () => undefined,
-    readJobs: (queue, jobIds) => withTimeout(recordTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
-    readTimes: (queue, jobIds) => withTimeout(recordTimeoutMs, readTimes(pool, { schema, queue, jobIds })),
+    readJobs: (queue, jobIds) => withTimeout(storeTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
+    readTimes: (queue, jobIds) => withTimeout(storeTimeoutMs, readTimes(pool, { schema, queue, jobIds })),
     measure: ({ name }) => measure(pool, name),
     wake: async ({ name }) => void (await pool.query(`select pg_notify('bullmq_jobs', $1)`, [name])),
     forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),
@@ -178,13 +178,12 @@ const countJobs = `
   (select count(*) as waiting, min(added_at_ms) as oldest from ${schema}.job where queue = $1 and state = 'waiting') as queued,
   (select count(*) as active from ${schema}.job where queue = $1 and state = 'active') as taken`;
 
-const recordTimeoutMs = 2500;
 const maxRemovedAtOnce = 1000;
 
 /** An expired record counts as absent, removed or not. Only the server's clock is used. */
 function openRecords(pool: pg.Pool): RecordStore {
   const query = (text: string, values: unknown[]) =>
-    withTimeout(recordTimeoutMs, pool.query<{ key: string; value: string }>(text, values));
+    withTimeout(storeTimeoutMs, pool.query<{ key: string; value: string }>(text, values));
   const changed = async (text: string, values: unknown[]) => (await query(text, values)).rowCount === 1;
   return {
     read: async (key) => (await query(readRecord, [key])).rows[0]?.value,

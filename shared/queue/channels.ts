@@ -1,0 +1,46 @@
+import type { Queue } from 'bullmq';
+import { type ProviderId, providerIds } from '../contract.js';
+import { type ChatJobPayload, queueName } from '../protocol/messages.js';
+import type { Log } from '../runtime/log.js';
+import { withTimeout } from '../runtime/with-timeout.js';
+import type { QueueStore } from './queue-store.js';
+import { openRelay, type Relay } from './relay.js';
+
+/** The queue of each provider. */
+export type Queues = ReadonlyMap<ProviderId, Queue<ChatJobPayload>>;
+
+/** The queues of all providers, and the messages between processes. */
+export interface Channels {
+  readonly queues: Queues;
+  readonly relay: Relay;
+}
+
+/** How long to wait for a store that is down already. */
+const closeTimeoutMs = 1000;
+
+/** Opens the queues; they connect on first use. */
+export const openQueues = (store: Pick<QueueStore, 'createQueue'>): Queues =>
+  new Map(providerIds.map((id) => [id, store.createQueue(queueName(id))]));
+
+/** Closes the queues. */
+export async function closeQueues(queues: Queues): Promise<void> {
+  await Promise.all([...queues.values()].map((queue) => queue.close()));
+}
+
+/**
+ * Opens queues and relay, under this name; the store must be ready. Throws what it throws, and leaves nothing open then.
+ */
+export async function openChannels(
+  store: QueueStore,
+  { name, log }: { name: string; log: Log },
+): Promise<Channels> {
+  const queues = openQueues(store);
+  try {
+    // In PostgreSQL a queue whose first connection fails never recovers.
+    await Promise.all([...queues.values()].map((queue) => queue.waitUntilReady()));
+    return { queues, relay: await openRelay(store, { name, log }) };
+  } catch (error) {
+    await withTimeout(closeTimeoutMs, closeQueues(queues)).catch(() => undefined);
+    throw error;
+  }
+}
