@@ -188,16 +188,8 @@ function describeSecurity(operation: Operation, { BLOG_READS }: DocumentFacts): 
   operation.security = isRead && BLOG_READS === 'public' ? [...asked, {}] : asked;
 }
 
-/** Operations whose path has something else than an id, or besides it. */
-const namedOtherwise: ReadonlySet<string> = new Set([
-  'getModel',
-  'getPoolSettings',
-  'listJobs',
-  'replacePoolSettings',
-  'removeUser',
-  'resetSecret',
-  'getPost',
-]);
+/** Operations whose `id` in the path is no UUID, or need not be one. */
+const namedOtherwise: ReadonlySet<string> = new Set(['getModel', 'getPost']);
 
 /** Adds limits in characters from the schemas that check them: the generated check would count UTF-16 units. */
 function describeParameters(
@@ -209,7 +201,7 @@ function describeParameters(
     // Instead of a reference, beside which nothing may stand.
     if (place === 'query' && !('default' in schema))
       parameter.schema = { ...withoutReference(schema), ...limits[name] };
-    if (place === 'path' && !namedOtherwise.has(operationId)) Object.assign(schema, { format: 'uuid' });
+    if (name === 'id' && !namedOtherwise.has(operationId)) Object.assign(schema, { format: 'uuid' });
   }
 }
 
