@@ -177,7 +177,7 @@ const hashOf = ({ provider, model, turns, parameters, fallback }: ChatCommand): 
     .update(JSON.stringify([provider, model ?? null, turns, ...sortedEntries({ ...parameters, fallback })]))
     .digest('base64url');
 
-/** Nothing where there are none: the release before hashed such requests, and its records are still read. */
+/** Nothing where there are none: 0.3 hashes such requests, and its records are still read. */
 const sortedEntries = (options: ModelParameters & Pick<ChatCommand, 'fallback'>): [string, unknown][] =>
   Object.entries(options)
     .filter(([, value]) => value !== undefined)

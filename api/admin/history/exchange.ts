@@ -58,8 +58,8 @@ const recentMs = 4 * sampleEveryMs;
 const maxSamples = 4 * (historyMs / sampleEveryMs + 1);
 
 /**
- * Lends the API processes each other's history: while somebody reads here, and only then, it asks the others once a second. A process of the
- * release before does not answer, and one that has died no more; both count no longer, and what they have said stays.
+ * Lends the API processes each other's history: while somebody reads here, and only then, it asks the others once a
+ * second. A process of 0.3, or one that has died, does not answer. It no longer counts, and what it has said stays.
  */
 export class HistoryExchange {
   readonly #deps: ExchangeDeps;
