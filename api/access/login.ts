@@ -32,7 +32,7 @@ export async function asKnownUser(
     name: credentials?.name,
     secret: token ?? credentials?.secret ?? '',
     check: () => (token === undefined ? checkBasic(credentials, authentication) : checkLoadedToken(token)),
-    refusal: unauthorized(accepted),
+    createRefusal: () => unauthorized(accepted),
   });
   const { scope, tokenChallenge } = accepted;
   if (caller.scopes.includes(scope)) return caller;
@@ -42,15 +42,15 @@ export async function asKnownUser(
 
 interface LoginFromMemory<T> extends Omit<Login, 'address' | 'response'> {
   check: () => T | undefined;
-  /** What it throws when the check finds nobody. */
-  refusal: Failure;
+  /** Creates what it throws when the check finds no user: each failure records a stack, which takes time. */
+  createRefusal: () => Failure;
 }
 
 /** The result of a check that knows only what was loaded; until that has happened, its failure proves nothing. */
 export async function logInFromMemory<T>(
   request: Request,
   authentication: Authentication,
-  { name, secret, check, refusal }: LoginFromMemory<T>,
+  { name, secret, check, createRefusal }: LoginFromMemory<T>,
 ): Promise<T> {
   const { userExists, usersLoaded, loginLimiter, earlyLimiter } = authentication;
   const isLoaded = usersLoaded();
@@ -62,7 +62,7 @@ export async function logInFromMemory<T>(
   };
   const limiter = isLoaded ? loginLimiter : earlyLimiter;
   const found = await logIn({ ...senderOf(request), name, secret }, { limiter, check }).catch(refused);
-  return found ?? refused(refusal);
+  return found ?? refused(createRefusal());
 }
 
 const notLoaded = { detail: 'The users have not been loaded yet.', retryable: true, retryAfterMs: 2000 };

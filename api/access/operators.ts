@@ -106,7 +106,8 @@ export async function signIn(
     name,
     secret,
     check: () => authentication.checkOperator(name, secret),
-    refusal: unauthorized({ challenge: adminChallenge, detail: 'The name or the secret is wrong.' }),
+    createRefusal: () =>
+      unauthorized({ challenge: adminChallenge, detail: 'The name or the secret is wrong.' }),
   });
   const { user, isOperator } = signedIn;
   const requestId = request.res && requestIdOf(request.res);

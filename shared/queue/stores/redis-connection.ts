@@ -31,8 +31,11 @@ function prepareSockets(redis: Redis): void {
 /** ioredis adds a listener to the socket for each command that `reconnectOnError` retries: Node would warn of a leak. */
 const allowManyRefusals = (socket: Socket): void => void socket.setMaxListeners(0);
 
-/** A command waits for the others of its turn for at most this long, in milliseconds. */
-const maxCorkedMs = 5;
+/**
+ * A command waits for the others of its turn for at most this long, in milliseconds. A busy process has turns of 5 to 20
+ * ms, whose commands are to go in one write. What waits longer could be the renewal of a lock.
+ */
+const maxCorkedMs = 50;
 
 /**
  * Sends the commands of one turn of the event loop in one write, at its end: a write costs this process, and a read
