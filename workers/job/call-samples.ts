@@ -8,7 +8,7 @@ export type Sample = 'good' | 'bad' | 'down';
 
 /** The user who makes a call. */
 export interface Caller {
-  /** Id of the user who asks; absent in jobs of the release before. */
+  /** Id of the user who asks. */
   readonly user?: string | undefined;
   readonly isUsersProbe?: boolean;
 }

@@ -13,7 +13,7 @@ interface UserBreakerOptions {
 
 /** A call of a model that got no answer in time. */
 export interface UnansweredCall {
-  /** Id of the user who asked; absent in jobs of the release before. */
+  /** Id of the user who asked. */
   readonly user?: string | undefined;
   readonly weight: number;
   /** Whether it was the probe of this user, and the provider had its full time. */

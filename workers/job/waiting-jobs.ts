@@ -15,7 +15,7 @@ export interface CallingJob {
   readonly patienceMs?: number;
   readonly stop: AbortSignal;
   readonly slot: Slot;
-  /** Id of the user who asks; absent in jobs of the release before. */
+  /** Id of the user who asks. */
   readonly user?: string | undefined;
 }
 
