@@ -126,6 +126,15 @@ export const schemaExamples: Readonly<Record<string, unknown>> = {
       },
     ],
   },
+  PoolJobPage: {
+    data: [
+      {
+        ...{ id: chatId, state: 'active', attempts: 1, addedAt: '2026-11-21T09:29:58.120Z' },
+        ...{ startedAt: '2026-11-21T09:29:58.131Z', endedAt: null },
+      },
+    ],
+    next: '100',
+  },
   Fleet: {
     at: '2026-11-21T09:30:00.000Z',
     release: '0.4.0',
