@@ -24,17 +24,16 @@ export async function readBody(request: Request, onBytes: (bytes: number) => voi
   }
   let bytes: Buffer = Buffer.alloc(0);
   let length = 0;
+  const append = (chunk: Buffer) => {
+    onBytes(chunk.length);
+    const end = length + chunk.length;
+    // Not a list of chunks: each one-byte chunk of a client would take hundreds of bytes.
+    if (end > bytes.length) bytes = length === 0 ? chunk : enlarge(bytes, 2 * end);
+    bytes.set(chunk, length);
+    length = end;
+  };
   try {
-    for await (const chunk of chunksOf(decoder ?? request)) {
-      onBytes(chunk.length);
-      const end = length + chunk.length;
-      // Not a list of chunks: each one-byte chunk of a client would take hundreds of bytes.
-      if (end > bytes.length) bytes = length === 0 ? chunk : enlarge(bytes, 2 * end);
-      bytes.set(chunk, length);
-      length = end;
-    }
-  } catch (error) {
-    throw error instanceof Failure ? error : new Failure('invalid_json', { cause: error });
+    await readChunks(decoder ?? request, append);
   } finally {
     // The rest, and what follows the end of an encoded text, has to be read: else the connection could not be used again.
     request.unpipe().resume();
@@ -43,15 +42,30 @@ export async function readBody(request: Request, onBytes: (bytes: number) => voi
   return bytes.subarray(0, length);
 }
 
+/** Rejects with what `onChunk` throws, and then reads no more. An iterator would take twice the processor time. */
+function readChunks(source: Readable, onChunk: (chunk: Buffer) => void): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const read = (chunk: Buffer) => {
+    try {
+      onChunk(chunk);
+    } catch (error) {
+      source.off('data', read);
+      reject(error);
+    }
+  };
+  finished(source, { writable: false }, (cause) =>
+    cause ? reject(new Failure('invalid_json', { cause })) : resolve(),
+  );
+  source.on('data', read);
+  return promise;
+}
+
 /** Memory that is not written yet, and so is not filled with zeros either, costs nothing. */
 function enlarge(bytes: Buffer, size: number): Buffer {
   const larger = Buffer.allocUnsafe(size);
   larger.set(bytes);
   return larger;
 }
-
-/** The request itself is not destroyed when its rest is refused: its answer would be lost. */
-const chunksOf = (source: Readable): AsyncIterable<Buffer> => source.iterator({ destroyOnReturn: false });
 
 /** Undefined for a body that is not encoded. */
 function decoderOf({

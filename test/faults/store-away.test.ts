@@ -41,6 +41,8 @@ fault({ id: 'R1', timed: true, injected: 'the store falls silent, then SIGTERM t
   const { wire, store } = await openStoreWire(books);
   const { programs } = await books.start({ store });
   expect((await books.chat()).status).toBe(200);
+  // A worker that has not heard that the end of its job is stored waits for the store as long as its grace.
+  await eventually(async () => expect(await books.jobs.unfinished()).toBe(0));
   wire.freeze();
   const tookMs = await Promise.all(
     programs.map(async ({ pid, exitCode }) => {

@@ -22,7 +22,8 @@ const withUser = z.object({ user: z.string() });
 /** Id of the user whose job it is; the data of a failed job may be anything. */
 export const userOf = ({ data }: QueuedJob): { user?: string } => withUser.safeParse(data).data ?? {};
 
-const withChatId = z.object({ chatId: z.string() });
+/** Optional, as the job of a first attempt has none: a check that fails takes twenty microseconds. */
+const withChatId = z.object({ chatId: z.string().optional() });
 
 /** Id of the chat that the job is an attempt at. */
 export const chatIdOf = ({ id = '', data }: QueuedJob): string =>
