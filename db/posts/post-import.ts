@@ -85,17 +85,16 @@ export function createPostImport(database: Database): PostImport {
 const maxAttempts = 5;
 
 async function store(database: Database, post: ImportedPost, force: boolean): Promise<Imported> {
-  try {
-    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
-      const [row] = await database.run((db) =>
-        db.execute<{ outcome: Imported | 'stale' }>(upsert(post, force)),
-      );
-      if (row?.outcome === 'stale') throw new Failure('precondition_failed');
-      if (row !== undefined) return row.outcome;
-    }
-  } catch (error) {
-    if (isUniqueViolation(error, 'posts_slug')) throw new Failure('slug_taken', { cause: error });
-    throw error;
+  for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+    const storing = database.run((db) => db.execute<{ outcome: Imported | 'stale' }>(upsert(post, force)));
+    const [row] = await storing.catch((cause) => {
+      if (!isUniqueViolation(cause, 'posts_slug')) throw cause;
+      // Of equal posts that are stored at once, one can meet the slug of another before its id.
+      if (attempt > 1) throw new Failure('slug_taken', { cause });
+      return [];
+    });
+    if (row?.outcome === 'stale') throw new Failure('precondition_failed');
+    if (row !== undefined) return row.outcome;
   }
   throw new TypeError('the post came and went at every attempt');
 }
