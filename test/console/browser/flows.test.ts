@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { patience } from '../../support/patience.js';
 import { findFaults, openBrowser, takePicture, type Visit, visit } from './support/browser.js';
 import { findChromium } from './support/chromium.js';
 import { admin, type ConsoleDeployment, openView, startConsole } from './support/console.js';
@@ -183,6 +184,9 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
       Array.from({ length: 25 }, () => started.deployment.chat({ provider: 'anthropic', messages })),
     );
     const [id = ''] = answers.map(({ headers }) => headers.get('x-request-id') ?? '');
+    // A reply can arrive before the end of its job is stored.
+    const listActive = async () => (await fetch('/admin/pools/anthropic/jobs')).json();
+    await vi.waitFor(async () => expect((await page.evaluate(listActive)).data).toEqual([]), patience);
     await see('pools/anthropic');
     const jobs = page.getByRole('region', { name: 'Jobs' });
     await jobs.getByText('The queue has no such job.').waitFor();
