@@ -68,7 +68,10 @@ describe('HistoryExchange', () => {
     const a = one.requests.list({ limit: 10 }).find(({ id }) => id === 'a');
     expect(a).toMatchObject({ id: 'a', model: 'gpt', inputTokens: 7, attempts: [], queuedMs: 1 });
     expect(Math.abs(Date.parse(a?.receivedAt ?? '') + 30 - Date.now())).toBeLessThan(20_000);
-    expect([one.exchange.processes, one.exchange.isPartial]).toEqual([2, false]);
+    await vi.waitFor(() => {
+      one.exchange.touch();
+      expect([one.exchange.processes, one.exchange.isPartial]).toEqual([2, false]);
+    }, patience);
     expect(two.ids()).toEqual(['a']);
   });
 
