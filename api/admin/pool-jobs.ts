@@ -3,7 +3,7 @@ import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { PoolJobPage, PoolJobState } from '../../shared/fleet.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
 import { pageLimit } from '../http/query.js';
 
 /** The queues whose jobs operators list. */
@@ -50,7 +50,6 @@ export const jobQuery = z
 const defaultLimit = 100;
 /** The ids of all pages up to the one asked for are read, because a state can have two lists. */
 const maxListed = 10_000;
-const timeoutMs = 2500;
 
 /** Lists the jobs of a provider in one state, the newest first. Throws `queue_unavailable`. */
 export async function listJobs(
@@ -71,7 +70,7 @@ export async function listJobs(
     }));
     return { data, next: ids.length > end && end < maxListed ? String(end) : null };
   };
-  return withTimeout(timeoutMs, read()).catch((cause) => {
+  return withTimeout(storeTimeoutMs, read()).catch((cause) => {
     throw new Failure('queue_unavailable', { cause });
   });
 }

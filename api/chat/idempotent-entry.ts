@@ -5,7 +5,7 @@ import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { ChatCommand, ResolvedChat, StoredChatCommand } from './chat-command.js';
 import { type ChatRecords, type IdempotencyKey, isOwnedBy } from './chat-records.js';
 import { statusOf } from './chat-result.js';
@@ -40,8 +40,6 @@ interface IdempotentEntryDeps {
 const bytesPerToken = 4;
 /** Attempts to claim a key whose chat keeps failing concurrently, before giving up. */
 const maxAttempts = 5;
-/** A store that has not answered by then counts as down. */
-const openTimeoutMs = 2500;
 /** How much the clocks of two machines may differ: past the deadline by one, the job may be running by the other. */
 export const clockMarginMs = 5000;
 
@@ -68,8 +66,9 @@ export class IdempotentEntry {
       key === undefined
         ? this.#create(command, admission).then(toResolvedChat)
         : this.#claimKey(command, { owner: owner.name, key }, admission);
-    const tooLate = () => new Failure(leftMs > openTimeoutMs ? 'queue_unavailable' : 'timeout', { provider });
-    return withTimeout(Math.min(leftMs, openTimeoutMs), resolving, tooLate);
+    const tooLate = () =>
+      new Failure(leftMs > storeTimeoutMs ? 'queue_unavailable' : 'timeout', { provider });
+    return withTimeout(Math.min(leftMs, storeTimeoutMs), resolving, tooLate);
   }
 
   /** Joins the chat that the key stands for, or has the key stand for a new one. */
