@@ -32,6 +32,7 @@ import { JobClient } from './chat/jobs/job-client.js';
 import { type PendingJob, PendingReplies } from './chat/jobs/pending-replies.js';
 import { RemovedUsers } from './chat/jobs/removed-users.js';
 import { StoredChats } from './chat/stored-chats.js';
+import { UserShares } from './chat/user-shares.js';
 import { ApiServer } from './http/server.js';
 import { openBlog } from './open-blog.js';
 import { observeIntake } from './operations/intake-gauges.js';
@@ -147,6 +148,8 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
   const { store, instruments, history } = deps;
   const { now } = store;
   const pendingReplies = new PendingReplies(now);
+  const shares = new UserShares();
+  pendingReplies.onMove((jobId, provider) => shares.move(jobId, provider));
   const jobClient = connectWhenReady(config, pendingReplies, deps);
   const gauges = createQueueGauges({ metrics: instruments.metrics, source: jobClient, now });
   instruments.onScrape(gauges.refresh);
@@ -163,6 +166,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
   const chatService = new ChatService({
     jobClient,
     pendingReplies,
+    shares,
     storedChats,
     history,
     timeoutMs: config.CHAT_TIMEOUT_MS,

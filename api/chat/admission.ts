@@ -5,6 +5,7 @@ import { findUnsupportedParameter, ignoredHints } from '../../shared/protocol/mo
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { type ChatCommand, jobOwnerOf } from './chat-command.js';
 import type { JobClient } from './jobs/job-client.js';
+import type { UserShares } from './user-shares.js';
 
 /** Until when a chat has to happen, in milliseconds since the epoch. */
 export interface Deadlines {
@@ -43,6 +44,8 @@ export function resolveDeadlines(
 }
 
 interface AdmissionOptions {
+  /** The chats of this process, and of its users. */
+  shares: Pick<UserShares, 'of' | 'nextLevel'>;
   jobClient: Pick<JobClient, 'pools' | 'check'>;
   timeoutMs: number;
   /** Whom to ask when the provider fails, in this order. */
@@ -124,12 +127,13 @@ function toEnded({ provider, model: asked }: Target, { code, retryable, facts }:
 async function refusalOf(
   { provider, model }: Target,
   command: ChatCommand,
-  { jobClient, timeoutMs }: AdmissionOptions,
+  { jobClient, shares, timeoutMs }: AdmissionOptions,
 ): Promise<Failure | undefined> {
   try {
-    const isStream = command.stream !== undefined;
-    jobClient.pools.admit(jobOwnerOf(command, provider), {
-      ...{ timeoutMs, model, isStream },
+    const owner = jobOwnerOf(command, provider);
+    jobClient.pools.admit(owner, {
+      ...{ timeoutMs, model, isStream: command.stream !== undefined },
+      ...{ own: shares.of(provider), level: shares.nextLevel(owner) },
       hasParameters: hasParameters(command),
     });
     return undefined;

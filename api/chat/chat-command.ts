@@ -8,7 +8,7 @@ import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import type { Completion } from './chat-result.js';
 import type { NewJob } from './jobs/job-client.js';
 import type { DeltaSink, TextPosition } from './jobs/reply-stream.js';
-import type { JobOwner } from './pools/outstanding-jobs.js';
+import type { JobOwner } from './pools/pool-registry.js';
 
 /** A conversation for a provider. */
 export interface ChatCommand {

@@ -20,8 +20,8 @@ import type { JobClient } from './jobs/job-client.js';
 import type { JobResult } from './jobs/job-results.js';
 import type { PendingJob, PendingReplies } from './jobs/pending-replies.js';
 import { ReplyStream } from './jobs/reply-stream.js';
-import type { CountedJob } from './pools/outstanding-jobs.js';
 import type { StoredChats } from './stored-chats.js';
+import type { CountedJob, UserShares } from './user-shares.js';
 
 type Client = Pick<
   JobClient,
@@ -32,6 +32,7 @@ interface ChatServiceDeps extends TimeLimits {
   /** Undefined until the queue's store has been reached. */
   jobClient: () => Client | undefined;
   pendingReplies: PendingReplies;
+  shares: UserShares;
   storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'>;
   /** Whom to ask when a provider fails, for commands that do not say so; absent means nobody. */
   defaultFallback?: (provider: ProviderId) => readonly Target[];
@@ -105,7 +106,12 @@ export class ChatService {
     { jobClient, startBy }: Pick<SubmittedJob, 'jobClient' | 'startBy'>,
   ): Promise<Attempt> {
     const fallback = command.fallback ?? this.#deps.defaultFallback?.(command.provider);
-    return admit(command, { jobClient, fallback, timeoutMs: startBy - this.#now() });
+    return admit(command, {
+      jobClient,
+      shares: this.#deps.shares,
+      fallback,
+      timeoutMs: startBy - this.#now(),
+    });
   }
 
   /** Counts the job as outstanding, and begins to add it; a chat that is joined has it added again, should it have been lost. */
@@ -118,7 +124,7 @@ export class ChatService {
     const job = { ...chat.current, jobId: chat.id, isStored: isStored(command) };
     const isJoined = chat.id !== command.requestId;
     const stream = command.stream && jobClient.openStream(job, { ...command.stream, user, signal, isJoined });
-    const counted = jobClient.pools.recordAdded(job.jobId, jobOwnerOf(command, job.provider));
+    const counted = this.#deps.shares.add(job.jobId, jobOwnerOf(command, job.provider));
     const newJob = {
       ...toNewJob(command, chat),
       ...(command.stream && { stream: true, firstDeltaBy: startBy }),

@@ -77,7 +77,6 @@ export class JobClient {
     this.#channels = channels;
     this.#replyTo = channels.relay.nodeId;
     this.#log = log;
-    pendingReplies.onMove((jobId, provider) => this.pools.recordMoved(jobId, provider));
     const queueOf = (provider: ProviderId) => this.queueOf(provider);
     const isAbandoned = (job: PendingJob) =>
       this.pools.isAbandoned(job) && (job.fallback ?? []).some((next) => this.pools.isServed(next));

@@ -4,11 +4,18 @@ import { Failure } from '../../../shared/failures.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { FleetSettings } from './fleet-settings.js';
 import { ModelList } from './model-list.js';
-import { type CountedJob, type JobOwner, OutstandingJobs } from './outstanding-jobs.js';
-import { estimateWaitMs, type LivePool } from './wait-estimate.js';
+import { estimateWaitMs, type LivePool, type NewJobPosition } from './wait-estimate.js';
 
-/** When a job has to be done, and by which model. */
-interface JobRequirements {
+/** Whose job it is, and of which kind: each provider has its own shares of users, and its asynchronous chats others. */
+export interface JobOwner {
+  readonly provider: ProviderId;
+  /** Id of the user. */
+  readonly user: string;
+  readonly isAsync: boolean;
+}
+
+/** When a job has to be done, by which model, and where it would stand among those of this process. */
+interface JobRequirements extends Pick<NewJobPosition, 'own' | 'level'> {
   timeoutMs: number;
   /** The model that the request names, if it does. */
   model: string | undefined;
@@ -37,7 +44,7 @@ const heartbeatTtlMs = 3500;
 const abandonedAfterMs = 2 * heartbeatTtlMs;
 
 /**
- * What this API process knows of the pools: their last heartbeats, and its own outstanding jobs. Until every live worker must
+ * What this API process knows of the pools: their last heartbeats. Until every live worker must
  * have sent a heartbeat, and again after an outage of the store, a provider without a known worker is assumed to have one.
  */
 export class PoolRegistry {
@@ -49,7 +56,6 @@ export class PoolRegistry {
   readonly #heartbeats = new Map<ProviderId, Map<string, LastHeartbeat>>();
   /** When the last heartbeat of a provider's pools arrived. */
   readonly #heardAt = new Map<ProviderId, number>();
-  readonly #outstanding = new OutstandingJobs();
   #since: number;
 
   constructor({ since, now = () => performance.now() }: RegistryOptions) {
@@ -71,16 +77,6 @@ export class PoolRegistry {
   /** To be called when the store was found to be down: heartbeats that did not arrive meanwhile mean nothing. */
   recordOutage(): void {
     this.#since = this.#now();
-  }
-
-  /** Counts a job of this process as outstanding until it is released; its level becomes its priority. */
-  recordAdded(jobId: string, owner: JobOwner): CountedJob {
-    return this.#outstanding.add(jobId, owner);
-  }
-
-  /** Counts a job of this process at the provider that its chat was passed on to. */
-  recordMoved(jobId: string, provider: ProviderId): void {
-    this.#outstanding.move(jobId, provider);
   }
 
   /** How many jobs all pools can run at once, but for abandoned ones; undefined while none is known. */
@@ -111,8 +107,8 @@ export class PoolRegistry {
    *   that the user has outstanding;
    * - `provider_rate_limited` when it is only so because every pool holds the model back for its provider's limits.
    */
-  admit(owner: JobOwner, { timeoutMs, model, isStream, hasParameters }: JobRequirements): void {
-    const { provider, user, isAsync } = owner;
+  admit({ provider, user, isAsync }: JobOwner, required: JobRequirements): void {
+    const { timeoutMs, model, isStream = false, hasParameters, own, level } = required;
     const { intake, ...limits } = this.settings.of(provider);
     if (intake === 'draining') throw new Failure('provider_unavailable', { provider });
     const live = this.#livePools(provider, model, user);
@@ -122,9 +118,7 @@ export class PoolRegistry {
     if (live.length === 0 && this.#wasFull({ provider, model }))
       throw new Failure('overloaded', { provider, retryAfterMs: heartbeatTtlMs });
     const able = poolsFor(model, { provider, live });
-    const own = this.#outstanding.of(provider);
-    const level = this.#outstanding.nextLevel(owner);
-    const newcomer = { own, isAsync, level, isStream: isStream ?? false };
+    const newcomer = { own, isAsync, level, isStream };
     const waitMs = estimateWaitMs(able, newcomer, limits);
     if (waitMs <= timeoutMs) return;
     const heldMs = Math.min(...able.map((pool) => pool.heldMs));

@@ -9,7 +9,7 @@ export type QueueLimits = Pick<PoolOverrides, 'globalConcurrency' | 'rate'>;
 export type LivePool = PoolHeartbeat & { readonly heldMs: number; readonly openForMs: number };
 
 /** Where a job that is added now would stand, with `own`, the outstanding jobs of this process. */
-interface NewJobPosition {
+export interface NewJobPosition {
   readonly own: WaitingByLevel;
   readonly isAsync: boolean;
   readonly level: ShareLevel;

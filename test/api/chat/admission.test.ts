@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { admit, resolveDeadlines } from '../../../api/chat/admission.js';
 import type { ChatCommand } from '../../../api/chat/chat-command.js';
 import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
+import { UserShares } from '../../../api/chat/user-shares.js';
 import type { ProviderId, Target } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
@@ -63,6 +64,8 @@ describe('resolveDeadlines', () => {
   );
 });
 
+const shares = new UserShares();
+
 describe('admit with a fallback', () => {
   let now = 0;
   let pools: PoolRegistry;
@@ -78,7 +81,7 @@ describe('admit with a fallback', () => {
       ...own,
     });
   const ask = (...fallback: Target[]) =>
-    admit(command({}), { jobClient: { pools, check: async () => {} }, timeoutMs: 1000, fallback });
+    admit(command({}), { jobClient: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback });
 
   it('asks the provider first, and keeps those for later that somebody serves', async () => {
     for (const provider of ['openai', 'anthropic'] as const) beat(provider);
@@ -121,7 +124,7 @@ describe('admit with a fallback', () => {
   it('strictly asks nobody who would ignore a parameter (finding C1)', async () => {
     for (const provider of ['openai', 'anthropic', 'vertexai'] as const) beat(provider, { simulated: true });
     const fallback = [{ provider: 'anthropic' }, { provider: 'vertexai' }] as const;
-    const options = { jobClient: { pools, check: async () => {} }, timeoutMs: 1000, fallback };
+    const options = { jobClient: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback };
     const asked = command({ parameters: { seed: 1 } });
     expect(await admit(asked, options)).toMatchObject({ fallback });
     expect(await admit({ ...asked, isStrict: true }, options)).toMatchObject({ fallback: [fallback[1]] });
@@ -173,7 +176,7 @@ describe('admit with a fallback', () => {
 describe('admit', () => {
   const pools = new PoolRegistry({ since: Number.NEGATIVE_INFINITY });
   const ask = (check: () => Promise<void>, timeoutMs = 1000) =>
-    admit(command({}), { jobClient: { pools, check }, timeoutMs });
+    admit(command({}), { jobClient: { pools, check }, shares, timeoutMs });
 
   it('says that no worker serves the provider', async () => {
     await expect(ask(async () => {})).rejects.toMatchObject({ code: 'provider_unavailable' });

@@ -5,6 +5,7 @@ import { ChatService } from '../../../api/chat/chat-service.js';
 import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
 import { StoredChats } from '../../../api/chat/stored-chats.js';
+import { UserShares } from '../../../api/chat/user-shares.js';
 import { userNamed } from '../../support/identities.js';
 import { withLag } from '../../support/lateness.js';
 import { apiInstruments } from '../../support/metrics.js';
@@ -21,6 +22,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
 
   let shared: SharedStore;
   let pendingReplies: PendingReplies;
+  let shares: UserShares;
   let jobs: JobClient;
   let storedChats: StoredChats;
   let chatService: ChatService;
@@ -32,6 +34,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
     pendingReplies = new PendingReplies();
+    shares = new UserShares();
     jobs = await JobClient.open({
       store: shared.store,
       pendingReplies,
@@ -51,7 +54,14 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
       beforeAdd?.();
       return add(...job);
     });
-    const deps = { pendingReplies, storedChats, timeoutMs: 20_000, maxMs: 60_000, maxStreamMs: 60_000 };
+    const deps = {
+      pendingReplies,
+      shares,
+      storedChats,
+      timeoutMs: 20_000,
+      maxMs: 60_000,
+      maxStreamMs: 60_000,
+    };
     chatService = new ChatService({ ...deps, jobClient: () => jobs });
   });
   afterAll(async () => {
@@ -146,7 +156,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
 
   it('counts a chat as detached that was joined and accepted after its first add had failed', async () => {
     const key = randomUUID();
-    const counted = vi.spyOn(jobs.pools, 'recordAdded');
+    const counted = vi.spyOn(shares, 'add');
     beforeAdd = shared.wire.freeze;
     await expect(chatService.createChat(storedCommand({ key, isAsync: true }))).rejects.toMatchObject({
       code: 'queue_unavailable',

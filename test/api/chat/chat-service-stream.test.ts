@@ -5,6 +5,7 @@ import { ChatService } from '../../../api/chat/chat-service.js';
 import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
 import { ReplyStream } from '../../../api/chat/jobs/reply-stream.js';
 import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
+import { UserShares } from '../../../api/chat/user-shares.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { userNamed } from '../../support/identities.js';
 
@@ -33,6 +34,7 @@ beforeEach(() => {
   chatService = new ChatService({
     jobClient: () => jobs,
     pendingReplies,
+    shares: new UserShares(),
     storedChats: {
       open: async ({ requestId }, { deadline }) => ({
         chat: { id: requestId, deadline, current: { provider: 'openai' } },

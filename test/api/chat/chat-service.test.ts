@@ -7,6 +7,7 @@ import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
 import { ReplyStream } from '../../../api/chat/jobs/reply-stream.js';
 import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
 import type { StoredChats } from '../../../api/chat/stored-chats.js';
+import { UserShares } from '../../../api/chat/user-shares.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { userNamed } from '../../support/identities.js';
@@ -52,6 +53,7 @@ beforeEach(() => {
   chatService = new ChatService({
     jobClient: () => jobs,
     pendingReplies,
+    shares: new UserShares(),
     storedChats,
     timeoutMs: 60_000,
     maxMs: 60_000,

@@ -117,26 +117,6 @@ describe('JobClient', () => {
     await relay.close();
   });
 
-  it('counts a job at the provider that its chat was passed on to', () => {
-    const me = { user: 'me', isAsync: false };
-    const counted = client.pools.recordAdded('moving', { ...me, provider: 'openai' });
-    const waiting = pendingReplies.wait({ jobId: 'moving', provider: 'openai' }, later());
-    const next = { provider: 'anthropic', attempt: 2 } as const;
-    pendingReplies.settle('moving', {
-      ...{ kind: 'failed', code: 'provider_error', retryable: true },
-      ...{ queueMs: 0, providerMs: 0, next },
-    });
-    const levelAt = (provider: 'openai' | 'anthropic') => {
-      const { level, release } = client.pools.recordAdded(`next at ${provider}`, { ...me, provider });
-      release();
-      return level;
-    };
-    expect([levelAt('openai'), levelAt('anthropic')]).toEqual([0, 1]);
-    waiting.leave();
-    counted.release();
-    expect(levelAt('anthropic')).toBe(0);
-  });
-
   it('reads that a job is queued, or unknown', async () => {
     await client.add('queued', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
     expect(await client.read({ jobId: 'queued', provider: 'vertexai' })).toEqual({ state: 'queued' });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { JobOwner } from '../../../../api/chat/pools/outstanding-jobs.js';
-import { PoolRegistry } from '../../../../api/chat/pools/pool-registry.js';
+import { type JobOwner, PoolRegistry } from '../../../../api/chat/pools/pool-registry.js';
+import { UserShares } from '../../../../api/chat/user-shares.js';
 import type { Failure } from '../../../../shared/failures.js';
 import type { PoolHeartbeat } from '../../../../shared/protocol/messages.js';
 import type { SettingsRecord } from '../../../../shared/protocol/settings.js';
@@ -10,13 +10,20 @@ const startMs = 1_000_000;
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
 let nowMs: number;
 let pools: PoolRegistry;
+let shares: UserShares;
 
 beforeEach(() => {
   nowMs = startMs;
   pools = new PoolRegistry({ since: startMs, now: () => nowMs });
+  shares = new UserShares();
 });
 
-const addJob = (owner: JobOwner) => pools.recordAdded(randomUUID(), owner);
+const addJob = (owner: JobOwner) => shares.add(randomUUID(), owner);
+const admit = (
+  owner: JobOwner,
+  required: Omit<Parameters<PoolRegistry['admit']>[1], 'own' | 'level'>,
+): void =>
+  pools.admit(owner, { ...required, own: shares.of(owner.provider), level: shares.nextLevel(owner) });
 const heartbeat = (changes: Partial<PoolHeartbeat> = {}) =>
   pools.onHeartbeat({
     v: 1,
@@ -42,7 +49,7 @@ const limited = (nextProbeMs: number) => ({
 /** Why the request is refused, and when to come again. */
 function refusal(timeoutMs: number): object {
   try {
-    pools.admit(me, { timeoutMs, model: 'm' });
+    admit(me, { timeoutMs, model: 'm' });
     return {};
   } catch (error) {
     const { code, retryable, facts } = error as Failure;
@@ -59,7 +66,7 @@ function verdict({
   user = 'me',
 } = {}): string {
   try {
-    pools.admit({ ...me, user, isAsync }, { timeoutMs, model: model || undefined, isStream });
+    admit({ ...me, user, isAsync }, { timeoutMs, model: model || undefined, isStream });
     return 'admitted';
   } catch (error) {
     return (error as Failure).code;
@@ -248,7 +255,7 @@ describe('admit', () => {
   it.each(['m', undefined])('says which model is failing, and when it is tried next (%s)', (model) => {
     const breakers = [{ model: 'm', state: 'open' as const, nextProbeMs: 7100 }];
     heartbeat({ breakers, defaultModel: 'm' });
-    expect(() => pools.admit(me, { timeoutMs: 1000, model })).toThrow(
+    expect(() => admit(me, { timeoutMs: 1000, model })).toThrow(
       expect.objectContaining({
         facts: expect.objectContaining({
           detail: 'openai/m is failing; the next try is in 8 s.',
@@ -289,7 +296,7 @@ describe('the predicted wait', () => {
 
   it('says how much too long it is', () => {
     heartbeat({ inFlight: 10, waiting: 99, meanJobMs: 1000 });
-    expect(() => pools.admit(me, { timeoutMs: 9100, model: 'm' })).toThrow(
+    expect(() => admit(me, { timeoutMs: 9100, model: 'm' })).toThrow(
       expect.objectContaining({ code: 'overloaded', facts: { provider: 'openai', retryAfterMs: 3000 } }),
     );
   });
@@ -517,7 +524,7 @@ describe('a worker of 0.3 during an upgrade', () => {
   const asking = { timeoutMs: 10_000, model: 'm', hasParameters: true };
   const admitted = () => {
     try {
-      pools.admit(me, asking);
+      admit(me, asking);
       return true;
     } catch (error) {
       expect(error).toMatchObject({ code: 'provider_unavailable', retryable: true });

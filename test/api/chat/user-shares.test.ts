@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type CountedJob, OutstandingJobs } from '../../../../api/chat/pools/outstanding-jobs.js';
-import { countAll } from '../../../../shared/queue/priority.js';
+import { type CountedJob, UserShares } from '../../../api/chat/user-shares.js';
+import { countAll } from '../../../shared/queue/priority.js';
 
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
-let jobs: OutstandingJobs;
+let jobs: UserShares;
 let added: number;
 
 beforeEach(() => {
-  jobs = new OutstandingJobs();
+  jobs = new UserShares();
   added = 0;
 });
 
@@ -21,7 +21,7 @@ const releaseAll = (counted: readonly CountedJob[]) => {
   for (const job of counted) job.release();
 };
 
-describe('OutstandingJobs', () => {
+describe('UserShares', () => {
   it("puts a user's next job one level further back at each doubling", () => {
     const levels = addMany(17).map(({ level }) => level);
     expect(levels).toEqual([0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 5]);

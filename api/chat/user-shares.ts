@@ -1,19 +1,12 @@
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../shared/contract.js';
 import {
   levelOfNth,
   maxShareLevel,
   type ShareLevel,
   type WaitingByLevel,
-} from '../../../shared/queue/priority.js';
-import { Tally } from '../../../shared/runtime/tally.js';
-
-/** Whose job it is, and of which kind: each provider has its own shares of users, and its asynchronous chats others. */
-export interface JobOwner {
-  readonly provider: ProviderId;
-  /** Id of the user. */
-  readonly user: string;
-  readonly isAsync: boolean;
-}
+} from '../../shared/queue/priority.js';
+import { Tally } from '../../shared/runtime/tally.js';
+import type { JobOwner } from './pools/pool-registry.js';
 
 /** A job that is counted as outstanding until it is released. */
 export interface CountedJob {
@@ -42,7 +35,7 @@ interface Share {
 const levelsBeforeReturn = 2;
 
 /** The jobs that this API process has added and that have not settled, queued and running: the basis of fair shares. */
-export class OutstandingJobs {
+export class UserShares {
   readonly #jobs = new Map<string, OutstandingJob>();
   readonly #shares = new Map<string, Share>();
   /** How many jobs are outstanding, by provider, kind and level. */
