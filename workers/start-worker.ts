@@ -23,10 +23,10 @@ import { notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
 import { openHealthServer } from './health-server.js';
-import { ActiveJobs } from './job/active-jobs.js';
 import { DeltaPublisher } from './job/delta-publisher.js';
 import { LostCallers } from './job/lost-callers.js';
 import { NextAttempts } from './job/next-attempt.js';
+import { RunningJobs } from './job/running-jobs.js';
 import { LiveSettings } from './pool/live-settings.js';
 import { Pool } from './pool/pool.js';
 import { SettingsFollower } from './pool/settings-follower.js';
@@ -80,10 +80,10 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   const ids = config.WORKER_PROVIDERS.filter((id) => runsHere(config, id, log));
   // All are loaded, and their release is registered, before the first takes a job.
   const providers = await Promise.all(ids.map((id) => openProvider(id, config)));
-  const deltas = new DeltaPublisher({ relay, windowMs: deltaWindowMs[store.kind], log });
   const nextAttempts = lifecycle.opened('fallback', new NextAttempts({ store, log }), (open) => open.close());
   const settings = new Map(ids.map((id) => [id, new LiveSettings(poolSettings(config, id))]));
-  const jobs = new ActiveJobs();
+  const jobs = new RunningJobs();
+  const deltas = new DeltaPublisher({ jobs, relay, windowMs: deltaWindowMs[store.kind], log });
   // Both go on until the pools have stopped.
   await followSettings(settings, { store, relay, jobs, log, lifecycle });
   const lostCallers = new LostCallers({ jobs, relay, now: store.now, log });
@@ -122,7 +122,7 @@ async function followSettings(
     jobs,
     log,
     lifecycle,
-  }: Pick<StartDeps, 'store' | 'log' | 'lifecycle'> & { relay: Relay; jobs: ActiveJobs },
+  }: Pick<StartDeps, 'store' | 'log' | 'lifecycle'> & { relay: Relay; jobs: RunningJobs },
 ): Promise<void> {
   const follower = new SettingsFollower({ settings, records: store.records, relay, jobs, log });
   lifecycle.opened('settings', follower, (open) => open.stop());

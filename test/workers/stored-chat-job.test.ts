@@ -5,14 +5,15 @@ import { Failure } from '../../shared/failures.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../shared/protocol/stored-chat.js';
-import { Cancelled } from '../../workers/job/active-jobs.js';
 import { runChatJob } from '../../workers/job/chat-job.js';
+import { Cancelled } from '../../workers/job/running-job.js';
 import { StoredResults } from '../../workers/job/stored-results.js';
 import type { Provider } from '../../workers/providers/provider.js';
-import { openCircuits, openSlot } from '../support/circuits.js';
+import { openCircuits } from '../support/circuits.js';
 import { poolMetrics } from '../support/metrics.js';
 import { providerSetups } from '../support/providers.js';
 import { createRecordingLog } from '../support/recording-log.js';
+import { takeJob } from '../support/running-jobs.js';
 import { type SharedStore, startSharedStore } from '../support/shared-store.js';
 import { findStores } from '../support/stores.js';
 
@@ -65,7 +66,7 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
       ...{ replyTo: 'node', user: 'me' },
       keptUntil,
     };
-    const ended = runChatJob(job, Date.now(), {
+    const ended = runChatJob(takeJob({ data: job, stop: stop.signal }), job, {
       provider: by,
       settings: {
         concurrency: 1,
@@ -77,11 +78,9 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
         breakerResetMs: 60_000,
       },
       ...circuits,
-      slot: openSlot(),
       mayRequeue: () => false,
       load: { meanJobMs: 0 },
       metrics: poolMetrics,
-      stop: stop.signal,
       onFailure: (failure) => failures.push(failure),
       storedResult: new StoredResults({ records: shared.store.records, log }).of(
         { id, expiresAt: keptUntil },

@@ -1,6 +1,6 @@
 import { Failure } from '../../shared/failures.js';
 import { ProviderCallError } from '../providers/error-classification.js';
-import { Cancelled } from './active-jobs.js';
+import { Cancelled } from './running-job.js';
 import type { UserBreaker } from './user-breaker.js';
 
 /** What a call shows of the health of what it called; `down` means that nothing is answered, as the calls before it show as well. */

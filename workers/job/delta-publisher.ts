@@ -2,42 +2,40 @@ import { randomUUID } from 'node:crypto';
 import type { Target } from '../../shared/contract.js';
 import { type Delta, type Resend, sliceText } from '../../shared/protocol/deltas.js';
 import { ApiLink, type ApiLinkDeps, type DeltaSource } from './api-link.js';
+import type { RunningJob } from './running-job.js';
+import type { RunningJobs } from './running-jobs.js';
+
+interface DeltaPublisherDeps extends ApiLinkDeps {
+  /** Those of this process. */
+  jobs: Pick<RunningJobs, 'ofChat'>;
+}
 
 /**
  * Sends the replies that this process writes, piece by piece, to the API processes where they are read. Its memory is the only place
  * that has an unfinished text, so a reader who lacks a part of it asks here (`resend`).
  */
 export class DeltaPublisher {
-  readonly #deps: ApiLinkDeps;
-  readonly #streams = new Map<string, DeltaStream>();
+  readonly #deps: DeltaPublisherDeps;
   readonly #links = new Map<string, ApiLink>();
 
-  constructor(deps: ApiLinkDeps) {
+  constructor(deps: DeltaPublisherDeps) {
     this.#deps = deps;
   }
 
-  /** The chats whose replies are being written. */
-  get jobIds(): string[] {
-    return [...this.#streams.keys()];
-  }
-
   /**
-   * The stream of a chat whose job a worker has taken, read at the API process `replyTo`; to be disposed of when the job has ended.
+   * The stream of a running job's reply, read at the API process `replyTo`; to be disposed of when the job has ended.
    * `writer` is the model that writes it, if the request names another one.
    */
-  open(jobId: string, replyTo: string, writer?: Target): DeltaStream {
-    const onClose = () => {
-      if (this.#streams.get(jobId) === stream) this.#streams.delete(jobId);
-    };
-    const stream = new DeltaStream({ jobId, writer, onClose });
-    this.#streams.set(jobId, stream);
+  open(job: RunningJob, replyTo: string, writer?: Target): DeltaStream {
+    const stream = new DeltaStream(job, writer);
+    job.deltas = stream;
     stream.place(this.#linkTo(replyTo), { from: 0 });
     return stream;
   }
 
   /** Sends the text from `from` on to the reader, or nothing more if it has left. Ignores jobs that do not run here. */
   onResend({ jobId, api, left, ...place }: Resend): void {
-    const stream = this.#streams.get(jobId);
+    const stream = this.#deps.jobs.ofChat(jobId).findLast(({ deltas }) => deltas)?.deltas;
     if (left) stream?.remove(api, place.reader);
     else stream?.place(this.#linkTo(api), place).report();
   }
@@ -55,14 +53,14 @@ export class DeltaStream {
   readonly callId = randomUUID().slice(0, 8);
   readonly jobId: string;
   readonly writer: Target | undefined;
-  readonly #onClose: () => void;
+  readonly #job: RunningJob;
   readonly #cursors = new Map<string, Cursor>();
   #text = '';
 
-  constructor({ jobId, writer, onClose }: Pick<DeltaStream, 'jobId' | 'writer'> & { onClose: () => void }) {
-    this.jobId = jobId;
+  constructor(job: RunningJob, writer: Target | undefined) {
+    this.#job = job;
+    this.jobId = job.chatId;
     this.writer = writer;
-    this.#onClose = onClose;
   }
 
   get text(): string {
@@ -102,7 +100,7 @@ export class DeltaStream {
 
   /** What a reader has not been sent it finds in the outcome. */
   [Symbol.dispose](): void {
-    this.#onClose();
+    this.#job.deltas = undefined;
     for (const cursor of this.#cursors.values()) cursor.close();
     this.#cursors.clear();
   }

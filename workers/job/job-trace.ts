@@ -1,20 +1,13 @@
 import type { ProviderId } from '../../shared/contract.js';
 import { queueName } from '../../shared/protocol/messages.js';
 import { nextOf } from '../../shared/protocol/outcome.js';
-import { describeJob, type SpannedJob } from '../../shared/queue/job-spans.js';
+import { describeJob } from '../../shared/queue/job-spans.js';
 import { HandedBack } from '../../shared/queue/queue-store.js';
 import type { SpanAttributes, TraceSpan, Tracing } from '../../shared/runtime/tracing.js';
 import type { OnDelta, Provider, ProviderReply, ProviderRequest } from '../providers/provider.js';
-import type { JobEnd } from './chat-job.js';
+import type { JobEnd } from './outcomes.js';
 import { codeOfError, codeOfOutcome } from './pool-metrics.js';
-
-interface TracedJob extends SpannedJob {
-  /** Whose step the job is; absent means nobody's. */
-  readonly traceparent?: string | undefined;
-  /** When it was enqueued, in milliseconds since the epoch, by the store's clock. */
-  readonly timestamp: number;
-  readonly attemptsStarted: number;
-}
+import type { RunningJob } from './running-job.js';
 
 /** The part of a chat's trace that one worker adds: the wait in the queue, the job, and each call of its provider. */
 export class JobTrace {
@@ -25,11 +18,12 @@ export class JobTrace {
     this.#span = span;
   }
 
-  /** `now` is the store's clock. */
-  static start(tracing: Tracing, job: TracedJob, now: () => number): JobTrace {
-    const { provider, traceparent, timestamp, attemptsStarted } = job;
+  static start(tracing: Tracing, job: RunningJob): JobTrace {
+    const { id, chatId, provider, queued, facts, now } = job;
+    const { traceparent, attempt } = facts;
+    const { timestamp, attemptsStarted } = queued;
     const queue = queueName(provider);
-    const attributes = describeJob(job);
+    const attributes = describeJob({ id, provider, chatId, attempt });
     const takenAt = Date.now();
     // A job that is taken again has not waited since it was enqueued.
     if (attemptsStarted <= 1) {
@@ -60,18 +54,15 @@ export class JobTrace {
     return { traceId: this.#span.traceId };
   }
 
-  /** Ends the job's span when the job has ended. */
-  async watchEnd(job: Promise<JobEnd>): Promise<JobEnd> {
-    try {
-      const end = await job;
-      const code = codeOfOutcome(end.own);
-      this.#span.set({ 'quillgate.code': code, 'quillgate.fallback': nextOf(end.outcome)?.provider });
-      this.#span.end(end.own.kind === 'failed' ? { error: code } : {});
-      return end;
-    } catch (error) {
+  /** Ends the job's span: the job has ended, or `error` says why it goes on elsewhere. */
+  end(end: JobEnd | undefined, error?: unknown): void {
+    if (end === undefined) {
       this.#span.end(error instanceof HandedBack ? {} : { error: codeOfError(error) });
-      throw error;
+      return;
     }
+    const code = codeOfOutcome(end.own);
+    this.#span.set({ 'quillgate.code': code, 'quillgate.fallback': nextOf(end.outcome)?.provider });
+    this.#span.end(end.own.kind === 'failed' ? { error: code } : {});
   }
 
   /** The provider, with a span for each call of it. */

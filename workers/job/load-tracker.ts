@@ -1,51 +1,21 @@
 import type { Outcome } from '../../shared/protocol/outcome.js';
-
-interface LoadOptions {
-  /** A monotonic clock, in milliseconds. */
-  now?: () => number;
-  onEnd?: () => void;
-}
+import type { JobEnd } from './outcomes.js';
+import type { JobListener, RunningJob } from './running-job.js';
 
 /** The mean follows the last few dozen calls. */
 const weight = 1 / 20;
 
-/** How busy a pool is. */
-export class LoadTracker {
-  readonly #now: () => number;
-  readonly #onEnd: () => void;
-  /** When the running jobs began, oldest first. */
-  readonly #startedAt = new Map<symbol, number>();
+/** How long the jobs of a pool take. */
+export class LoadTracker implements JobListener {
   #meanJobMs = 0;
-
-  constructor({ now = () => performance.now(), onEnd = () => {} }: LoadOptions = {}) {
-    this.#now = now;
-    this.#onEnd = onEnd;
-  }
-
-  get inFlight(): number {
-    return this.#startedAt.size;
-  }
-
-  /** Age of the oldest running job, in milliseconds; undefined when none is running. */
-  get oldestJobMs(): number | undefined {
-    const [oldest] = this.#startedAt.values();
-    return oldest === undefined ? undefined : Math.round(this.#now() - oldest);
-  }
 
   /** Moving mean of the time that the calls of an answered job take, in milliseconds; 0 before the first. */
   get meanJobMs(): number {
     return this.#meanJobMs;
   }
 
-  async track<T>(job: () => Promise<T>): Promise<T> {
-    const key = Symbol('job');
-    this.#startedAt.set(key, this.#now());
-    try {
-      return await job();
-    } finally {
-      this.#startedAt.delete(key);
-      this.#onEnd();
-    }
+  ended(_: RunningJob, end: JobEnd | undefined): void {
+    if (end) this.recordOutcome(end.own);
   }
 
   /**

@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import type { Relay, RelayNode } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
-import type { ActiveJobs } from './active-jobs.js';
+import type { RunningJobs } from './running-jobs.js';
 
 interface LostCallersDeps {
-  jobs: Pick<ActiveJobs, 'apis' | 'cancelApis'>;
+  jobs: Pick<RunningJobs, 'apis' | 'cancelApis'>;
   relay: Pick<Relay, 'nodeId' | 'nodes'>;
   /** The clock of jobs, in milliseconds since the epoch. */
   now: () => number;

@@ -12,7 +12,7 @@ import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
-import { Cancelled, LockLost } from './active-jobs.js';
+import { Cancelled, LockLost } from './running-job.js';
 
 type Queue = ReturnType<QueueStore['createQueue']>;
 
@@ -26,7 +26,7 @@ interface FailingJob {
   readonly chatId: string;
   readonly chatJob: ChatJob;
   readonly priority: number;
-  /** Aborts as the signal of `ActiveJobs`. */
+  /** Aborts as the signal of `RunningJob`. */
   readonly signal: AbortSignal;
 }
 

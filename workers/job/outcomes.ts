@@ -8,6 +8,13 @@ import type { ProviderReply } from '../providers/provider.js';
 
 export type Timings = Pick<Outcome, 'queueMs' | 'providerMs' | 'firstTokenMs'>;
 
+/** How a job ended. */
+export interface JobEnd {
+  readonly own: Outcome;
+  /** What came of the chat, with all attempts; or that another attempt follows. */
+  readonly outcome: Outcome;
+}
+
 /** What a reply is to the API. */
 export function toOutcome(
   { text, reason, model, usage }: ProviderReply,

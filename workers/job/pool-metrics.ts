@@ -4,18 +4,19 @@ import { isFailing } from '../../shared/failing.js';
 import { Failure } from '../../shared/failures.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import { workCodes } from '../../shared/metrics/metrics.js';
-import type { Outcome } from '../../shared/protocol/outcome.js';
+import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';
 import type { FinishReason } from '../providers/provider.js';
-import { Cancelled, LockLost } from './active-jobs.js';
 import type { Breaker, BreakerState } from './breaker.js';
 import type { Circuits } from './circuits.js';
-import type { LoadTracker } from './load-tracker.js';
+import type { JobEnd } from './outcomes.js';
 import { type CallResult, RecentCalls } from './recent-calls.js';
+import { Cancelled, type JobListener, LockLost, type RunningJob } from './running-job.js';
+import type { Load } from './running-jobs.js';
 import { ServiceTimes } from './service-times.js';
 
 interface ObservedPool {
   settings: { readonly current: Pick<PoolSettings, 'concurrency'> };
-  load: Pick<LoadTracker, 'inFlight'>;
+  load: () => Pick<Load, 'inFlight'>;
   account: Pick<Breaker, 'state'>;
   circuits: Pick<Circuits, 'maxCooldownMs' | 'worstState'>;
 }
@@ -23,7 +24,7 @@ interface ObservedPool {
 type WorkCode = (typeof workCodes)[number];
 
 /** The metrics of one pool. Labels cannot name models: cooldown and breaker are the longest and the worst of all. */
-export class PoolMetrics {
+export class PoolMetrics implements JobListener {
   readonly #instruments: Omit<WorkerInstruments, 'scrape'>;
   readonly #provider: ProviderId;
   readonly recentCalls = new RecentCalls();
@@ -35,10 +36,13 @@ export class PoolMetrics {
     instruments.startAtZero({ provider });
   }
 
-  /** Records that a worker begins with a job that has waited this long, in milliseconds. */
-  recordBegun(waitedMs: number): void {
+  begun({ timings }: Pick<RunningJob, 'timings'>): void {
     const { queueWait } = this.#instruments.metrics;
-    queueWait.observe({ provider: this.#provider }, Math.max(0, waitedMs) / 1000);
+    queueWait.observe({ provider: this.#provider }, timings.queueMs / 1000);
+  }
+
+  ended(_: RunningJob, end: JobEnd | undefined): void {
+    if (end) this.recordOutcome(end.own, nextOf(end.outcome)?.provider);
   }
 
   /**
@@ -95,7 +99,7 @@ export class PoolMetrics {
     const { metrics, onScrape } = this.#instruments;
     const provider = this.#provider;
     onScrape(() => {
-      metrics.inFlight.set({ provider }, load.inFlight);
+      metrics.inFlight.set({ provider }, load().inFlight);
       metrics.concurrency.set({ provider }, settings.current.concurrency);
       metrics.hold.set({ provider }, circuits.maxCooldownMs / 1000);
       const { stats } = this.recentCalls;

@@ -1,8 +1,9 @@
-import { chatJobSchema, type ResultMessage, topics } from '../../shared/protocol/messages.js';
+import { type ResultMessage, topics } from '../../shared/protocol/messages.js';
 import { encodeOutcome, givenUpOutcome } from '../../shared/protocol/outcome.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
+import type { RunningJob } from './running-job.js';
 import type { StoredResults } from './stored-results.js';
 
 interface ReplyPublisherDeps {
@@ -11,13 +12,7 @@ interface ReplyPublisherDeps {
   log: Log;
 }
 
-interface EndedJob {
-  id?: string | undefined;
-  data: unknown;
-}
-
-/** The part of a job's data that is read here; a job that failed may have any. */
-const addressSchema = chatJobSchema.pick({ replyTo: true, keptUntil: true, chatId: true });
+type EndedJob = Pick<RunningJob, 'chatId' | 'facts' | 'isPublished'>;
 
 type SettledJob = ResultMessage['settled'][number];
 
@@ -36,8 +31,6 @@ export class ReplyPublisher {
   readonly #unpublished = new Map<string, SettledJob[]>();
   readonly #recording = new Set<Promise<void>>();
   readonly #publishing = new Set<Promise<void>>();
-  /** Jobs whose outcomes were published before they were stored. */
-  readonly #early = new WeakSet<EndedJob>();
 
   constructor(deps: ReplyPublisherDeps) {
     this.#deps = deps;
@@ -49,20 +42,18 @@ export class ReplyPublisher {
    */
   publishOutcome(job: EndedJob, outcome: string): void {
     if (outcome.length > maxOutcomeChars) return;
-    this.#early.add(job);
+    job.isPublished = true;
     this.#publish(job, outcome);
   }
 
   /** Publishes an outcome that BullMQ has stored, unless it was published before. */
   publishStored(job: EndedJob, outcome: string): void {
-    if (!this.#early.delete(job)) this.#publish(job, outcome);
+    if (!job.isPublished) this.#publish(job, outcome);
   }
 
-  #publish({ id = '', data }: EndedJob, outcome: string): void {
+  #publish({ chatId, facts: { replyTo, keptUntil } }: EndedJob, outcome: string): void {
     // An API process that waits for a job without an address finds its record.
-    const { data: address } = addressSchema.safeParse(data);
-    if (address === undefined) return;
-    const { replyTo, keptUntil, chatId = id } = address;
+    if (replyTo === undefined) return;
     const isShort = outcome.length <= maxOutcomeChars;
     this.#add(topics.reply(replyTo), { jobId: chatId, ...(isShort && { outcome }) });
     if (keptUntil !== undefined) this.#add(topics.storedResult, { jobId: chatId });
@@ -82,8 +73,8 @@ export class ReplyPublisher {
   }
 
   async #recordFailure(job: EndedJob): Promise<void> {
-    const { keptUntil: expiresAt, chatId: id = job.id } = addressSchema.safeParse(job.data).data ?? {};
-    const storedResult = this.#deps.storedResults.of({ id, expiresAt });
+    const { chatId: id, facts } = job;
+    const storedResult = this.#deps.storedResults.of({ id, expiresAt: facts.keptUntil });
     const outcome = (await storedResult?.record(givenUpOutcome)) ?? givenUpOutcome;
     this.#publish(job, encodeOutcome(outcome));
   }

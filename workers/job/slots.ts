@@ -6,6 +6,8 @@ export interface Slot {
   park(): void;
   /** Gives the slot back: the job has ended. */
   close(): void;
+  /** Whether the job is here without wanting a slot. */
+  readonly isParked: boolean;
 }
 
 /** How urgent a job is: BullMQ's priority (0 is the most urgent), and when it was added, in milliseconds since the epoch. */
@@ -30,26 +32,21 @@ interface Waiting extends Urgency {
  */
 export class Slots {
   readonly #options: SlotsOptions;
+  readonly #operations: SlotOperations;
   readonly #waiting: Waiting[] = [];
   #taken = 0;
-  #parked = 0;
 
   constructor(options: SlotsOptions) {
     this.#options = options;
-  }
-
-  /** Jobs that are here without wanting a slot. */
-  get parked(): number {
-    return this.#parked;
+    this.#operations = {
+      take: (urgency) => this.#take(urgency),
+      release: () => this.#release(),
+      onParked: () => options.onChange(),
+    };
   }
 
   open(urgency: Urgency): Slot {
-    return new PoolSlot({
-      take: () => this.#take(urgency),
-      release: () => this.#release(),
-      park: () => this.#setParked(1),
-      unpark: () => this.#setParked(-1),
-    });
+    return new PoolSlot(urgency, this.#operations);
   }
 
   resize(): void {
@@ -77,33 +74,34 @@ export class Slots {
       next.grant();
     }
   }
-
-  #setParked(change: 1 | -1): void {
-    this.#parked += change;
-    this.#options.onChange();
-  }
 }
 
 interface SlotOperations {
-  take(): Promise<void>;
+  take(urgency: Urgency): Promise<void>;
   release(): void;
-  park(): void;
-  unpark(): void;
+  onParked(): void;
 }
 
 class PoolSlot implements Slot {
+  readonly #urgency: Urgency;
   readonly #slots: SlotOperations;
   #state: 'new' | 'waiting' | 'taken' | 'parked' | 'closed' = 'new';
 
-  constructor(slots: SlotOperations) {
+  constructor(urgency: Urgency, slots: SlotOperations) {
+    this.#urgency = urgency;
     this.#slots = slots;
+  }
+
+  get isParked(): boolean {
+    return this.#state === 'parked';
   }
 
   async take(): Promise<void> {
     if (this.#state !== 'new' && this.#state !== 'parked') return;
-    if (this.#state === 'parked') this.#slots.unpark();
+    const wasParked = this.isParked;
     this.#state = 'waiting';
-    await this.#slots.take();
+    if (wasParked) this.#slots.onParked();
+    await this.#slots.take(this.#urgency);
     // The job may have ended meanwhile.
     if (this.#isWaiting) this.#state = 'taken';
     else this.#slots.release();
@@ -113,13 +111,14 @@ class PoolSlot implements Slot {
     if (this.#state !== 'taken') return;
     this.#state = 'parked';
     this.#slots.release();
-    this.#slots.park();
+    this.#slots.onParked();
   }
 
   close(): void {
-    if (this.#state === 'taken') this.#slots.release();
-    if (this.#state === 'parked') this.#slots.unpark();
+    const before = this.#state;
     this.#state = 'closed';
+    if (before === 'taken') this.#slots.release();
+    if (before === 'parked') this.#slots.onParked();
   }
 
   get #isWaiting(): boolean {

@@ -9,7 +9,7 @@ import {
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { retry } from '../../shared/runtime/retry.js';
-import { Cancelled } from './active-jobs.js';
+import { Cancelled } from './running-job.js';
 
 interface StoredResultsDeps {
   records: RecordStore;

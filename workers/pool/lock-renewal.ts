@@ -1,17 +1,16 @@
 import type { Worker } from 'bullmq';
+import type { ProviderId } from '../../shared/contract.js';
 import type { Log } from '../../shared/runtime/log.js';
+import { LockLost, type QueuedJob, type RunningJob } from '../job/running-job.js';
+import type { RunningJobs } from '../job/running-jobs.js';
 
 interface LockRenewalDeps {
   worker: Pick<Worker, 'extendJobLocks' | 'processJob'>;
+  provider: ProviderId;
   /** How long a lock lasts unless it is renewed, in milliseconds. */
   lockMs: number;
-  /**
-   * Called with the locks that could not be renewed, as tokens by job: aborts the jobs that still run under them, and
-   * returns their ids. The store
-   * refuses their outcomes, and BullMQ emits neither `completed` nor `failed` for them. The others have ended
-   * meanwhile.
-   */
-  onLost: (locks: ReadonlyMap<string, string>) => string[];
+  jobs: Pick<RunningJobs, 'open' | 'close' | 'ofChat' | 'ofPool'>;
+  describe: (queued: QueuedJob, token: string) => RunningJob;
   log: Log;
 }
 
@@ -28,8 +27,6 @@ const maxUnanswered = 20;
 export class LockRenewal {
   readonly #deps: LockRenewalDeps;
   readonly #everyMs: number;
-  /** The token of each lock, by the id of its job. */
-  readonly #tokens = new Map<string, string>();
   #timer: NodeJS.Timeout | undefined;
   #passedAt = performance.now();
   #unanswered = 0;
@@ -38,10 +35,6 @@ export class LockRenewal {
     this.#deps = deps;
     this.#everyMs = deps.lockMs / passesPerLock;
     this.#holdWhileProcessed(deps.worker);
-  }
-
-  get jobIds(): ReadonlySet<string> {
-    return new Set(this.#tokens.keys());
   }
 
   /** Also loads the script into the store: in a long turn, the answer that it is missing would be read too late. */
@@ -55,39 +48,30 @@ export class LockRenewal {
     clearInterval(this.#timer);
   }
 
-  /** Stops renewing this lock: the job has gone back to its queue. It may run here again under another token. */
-  release(jobId: string, token: string): void {
-    if (this.#tokens.get(jobId) === token) this.#tokens.delete(jobId);
-  }
-
   /** To be called between jobs: renews the locks now if the timer is late, by more than its own jitter. */
   renewIfLate(): void {
     if (performance.now() - this.#passedAt > 1.5 * this.#everyMs) void this.#pass();
   }
 
   /**
-   * Until BullMQ has done all that it does with a job: an end that the store refuses emits neither `completed` nor
-   * `failed`, and its lock must run out, so that another worker takes the job over.
+   * A job runs here until BullMQ has done all that it does with it: an end that the store refuses emits neither
+   * `completed` nor `failed`, and its lock must run out, so that another worker takes the job over.
    */
   #holdWhileProcessed(worker: LockRenewalDeps['worker']): void {
+    const { jobs, describe } = this.#deps;
     const processJob = worker.processJob.bind(worker);
-    worker.processJob = async (job, token, ...others) => {
-      const { id = '' } = job;
-      this.#hold(id, token);
+    worker.processJob = async (queued, token, ...others) => {
+      const job = describe(queued, token);
+      // A job that is taken again has lost its lock before.
+      this.#lose(jobs.ofChat(job.chatId).filter(({ id }) => id === job.id));
+      jobs.open(job);
+      this.renewIfLate();
       try {
-        return await processJob(job, token, ...others);
+        return await processJob(queued, token, ...others);
       } finally {
-        this.release(id, token);
+        jobs.close(job);
       }
     };
-  }
-
-  /** A job that is taken again has lost its lock before. */
-  #hold(jobId: string, token: string): void {
-    const before = this.#tokens.get(jobId);
-    this.#tokens.set(jobId, token);
-    if (before !== undefined) this.#reportLost(new Map([[jobId, before]]));
-    this.renewIfLate();
   }
 
   async #pass(): Promise<void> {
@@ -95,7 +79,9 @@ export class LockRenewal {
     this.#unanswered += 1;
     this.#passedAt = performance.now();
     try {
-      await this.#renew([...this.#tokens.entries()]);
+      await this.#renew(
+        [...this.#deps.jobs.ofPool(this.#deps.provider)].filter(({ holdsLock }) => holdsLock),
+      );
     } catch (err) {
       this.#deps.log.debug({ err }, 'locks not renewed');
     } finally {
@@ -103,18 +89,21 @@ export class LockRenewal {
     }
   }
 
-  async #renew(locks: [jobId: string, token: string][]): Promise<void> {
-    if (locks.length === 0) return;
+  async #renew(held: readonly RunningJob[]): Promise<void> {
+    if (held.length === 0) return;
     const { worker, lockMs } = this.#deps;
-    const [jobIds, tokens] = [locks.map(([jobId]) => jobId), locks.map(([, token]) => token)];
+    const [jobIds, tokens] = [held.map(({ id }) => id), held.map(({ token }) => token)];
     const failed = new Set(await worker.extendJobLocks(jobIds, tokens, lockMs));
-    const lost = new Map(locks.filter(([jobId]) => failed.has(jobId)));
-    for (const [jobId, token] of lost) this.release(jobId, token);
-    this.#reportLost(lost);
+    this.#lose(held.filter(({ id }) => failed.has(id)));
   }
 
-  #reportLost(locks: ReadonlyMap<string, string>): void {
-    const jobIds = this.#deps.onLost(locks);
-    if (jobIds.length > 0) this.#deps.log.warn({ jobIds }, 'jobs lost to another worker');
+  /** The store refuses the outcomes of these jobs, and BullMQ emits neither `completed` nor `failed` for them. */
+  #lose(jobs: readonly RunningJob[]): void {
+    // The others have ended meanwhile.
+    const running = jobs.filter(({ holdsLock, isInFlight }) => holdsLock && isInFlight);
+    for (const job of jobs) job.holdsLock = false;
+    for (const job of running) job.abort(new LockLost());
+    if (running.length > 0)
+      this.#deps.log.warn({ jobIds: running.map(({ id }) => id) }, 'jobs lost to another worker');
   }
 }

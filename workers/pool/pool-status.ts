@@ -8,7 +8,7 @@ import type { Breaker } from '../job/breaker.js';
 import type { Circuits } from '../job/circuits.js';
 import type { LoadTracker } from '../job/load-tracker.js';
 import type { PoolMetrics } from '../job/pool-metrics.js';
-import type { Slots } from '../job/slots.js';
+import type { Load } from '../job/running-jobs.js';
 import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
 import type { ClockGuard } from './clock-guard.js';
@@ -21,10 +21,10 @@ interface DescribedPool {
   workerName: string;
   account: Pick<Breaker, 'state' | 'nextProbeMs' | 'reason'>;
   circuits: Pick<Circuits, 'describe'>;
-  slots: Pick<Slots, 'parked'>;
   clock: Pick<ClockGuard, 'isOff'>;
   throttle: Pick<PoolThrottle, 'concurrency' | 'isTaking'>;
-  load: Pick<LoadTracker, 'inFlight' | 'meanJobMs' | 'oldestJobMs'>;
+  load: () => Pick<Load, 'inFlight' | 'parked' | 'oldestJobMs'>;
+  times: Pick<LoadTracker, 'meanJobMs'>;
   backlog: Pick<Backlog, 'count' | 'rateLeftMs'>;
   metrics: Pick<PoolMetrics, 'recentCalls' | 'serviceTimes'>;
 }
@@ -38,16 +38,16 @@ export async function describePool({
   workerName,
   account,
   circuits,
-  slots,
   clock,
   throttle,
   load,
+  times,
   backlog,
   metrics,
 }: DescribedPool): Promise<PoolHeartbeat> {
   const state = () => (throttle.isTaking ? poolStates[account.state] : 'paused');
   // Parked jobs do not make the others wait longer.
-  const inFlight = () => load.inFlight - slots.parked;
+  const inFlight = () => load().inFlight - load().parked;
   const hasRoom = throttle.isTaking && !isLimited(settings.current) && inFlight() < throttle.concurrency;
   const { rate } = settings.current;
   const [waiting, rateLeftMs] = await Promise.all([
@@ -57,6 +57,7 @@ export async function describePool({
   metrics.serviceTimes.recordWaiting(countAll(waiting.waitedFor) + countAll(waiting.async));
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
   const { model: defaultModel, models, environment, isSimulated } = settings.current;
+  const { oldestJobMs } = load();
   const breakers = [...describeAccount(account), ...circuits.describe()].slice(0, maxBreakers);
   return {
     v: writtenVersion,
@@ -68,12 +69,12 @@ export async function describePool({
     inFlight: inFlight(),
     ...describeWaiting(waiting),
     ...(rateLeftMs > 0 && { rateLeftMs }),
-    meanJobMs: load.meanJobMs,
+    meanJobMs: times.meanJobMs,
     hasDefaultModel: defaultModel !== undefined,
     ...(defaultModel !== undefined && { defaultModel }),
     ...(models && { models: [...models] }),
     ...(environment && { environment: toMessage(environment) }),
-    ...(load.oldestJobMs !== undefined && { oldestJobMs: load.oldestJobMs }),
+    ...(oldestJobMs !== undefined && { oldestJobMs }),
     ...(breakers.length > 0 && { breakers }),
     ...describeCalls(metrics),
     settingsVersion: settings.version,

@@ -1,6 +1,5 @@
 import type { Breaker } from '../job/breaker.js';
-import type { LoadTracker } from '../job/load-tracker.js';
-import type { Slots } from '../job/slots.js';
+import type { Load } from '../job/running-jobs.js';
 import type { ClockGuard } from './clock-guard.js';
 import type { LiveSettings } from './live-settings.js';
 
@@ -8,8 +7,7 @@ interface PoolThrottleDeps {
   worker: ThrottledWorker;
   settings: Pick<LiveSettings, 'current'>;
   breaker: Pick<Breaker, 'state' | 'isProbing'>;
-  load: Pick<LoadTracker, 'inFlight'>;
-  slots: Pick<Slots, 'parked'>;
+  load: () => Pick<Load, 'inFlight' | 'parked'>;
   clock: Pick<ClockGuard, 'isOff'>;
 }
 
@@ -41,9 +39,10 @@ export class PoolThrottle {
 
   /** Jobs at once at this moment, not counting parked ones. */
   get concurrency(): number {
-    const { settings, breaker, load, slots } = this.#deps;
+    const { settings, breaker, load } = this.#deps;
     if (breaker.state !== 'half-open') return settings.current.concurrency;
-    return Math.max(1, load.inFlight - slots.parked + (breaker.isProbing ? 0 : 1));
+    const { inFlight, parked } = load();
+    return Math.max(1, inFlight - parked + (breaker.isProbing ? 0 : 1));
   }
 
   /**
@@ -52,8 +51,8 @@ export class PoolThrottle {
    * for no abandoned jobs; it does so first when it resumes.
    */
   apply(): void {
-    const { worker, slots } = this.#deps;
-    worker.concurrency = this.concurrency + slots.parked;
+    const { worker, load } = this.#deps;
+    worker.concurrency = this.concurrency + load().parked;
     this.#applyRate();
     void worker.pause(true);
     if (this.isTaking) void worker.resume();

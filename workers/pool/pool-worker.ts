@@ -16,27 +16,27 @@ import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { ActiveJobs } from '../job/active-jobs.js';
-import { type ChatJobDeps, type JobEnd, runChatJob } from '../job/chat-job.js';
+import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
 import type { DeltaPublisher, DeltaStream } from '../job/delta-publisher.js';
 import type { JobTrace } from '../job/job-trace.js';
-import type { LoadTracker } from '../job/load-tracker.js';
 import type { NextAttempts } from '../job/next-attempt.js';
-import { describeOutcome } from '../job/outcomes.js';
+import { describeOutcome, type JobEnd } from '../job/outcomes.js';
 import type { PoolMetrics } from '../job/pool-metrics.js';
 import { ReplyPublisher } from '../job/reply-publisher.js';
-import type { Slot, Slots } from '../job/slots.js';
+import { type JobListener, type QueuedJob, RunningJob } from '../job/running-job.js';
+import type { RunningJobs } from '../job/running-jobs.js';
+import type { Slots } from '../job/slots.js';
 import { StoredResults } from '../job/stored-results.js';
 import { NotBegun } from '../job/waiting-jobs.js';
 import { describeFailure } from '../providers/error-classification.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
 import { LockRenewal } from './lock-renewal.js';
-import { chatIdOf, describeOwner, dropLongConversation, type QueuedJob, userOf } from './queued-job.js';
-import { Requeue } from './requeue.js';
+import { dropLongConversation } from './long-conversation.js';
+import { type RequeuableJob, Requeue } from './requeue.js';
 
 /** What the worker of a pool works with. */
-export interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account' | 'circuits'> {
+export interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account' | 'circuits' | 'load'> {
   settings: Pick<LiveSettings, 'current'>;
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
@@ -44,25 +44,16 @@ export interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account'
   /** Name of this worker process, unique among all of them. */
   workerName: string;
   /** Those of all pools of this process. */
-  jobs: ActiveJobs;
+  jobs: RunningJobs;
   slots: Slots;
-  load: LoadTracker;
   backlog: Pick<Backlog, 'forget' | 'recordEmpty'>;
   deltas: DeltaPublisher;
   nextAttempts: NextAttempts;
   metrics: PoolMetrics;
-  /** Called when a job begins and ends, also in a turn of the event loop that takes long. */
-  onBetweenJobs?: () => void;
-  startTrace?: ((job: QueuedJob) => JobTrace) | undefined;
+  /** Those of the jobs of this pool, called also in a turn of the event loop that takes long. */
+  listeners: readonly JobListener[];
+  startTrace?: (job: RunningJob) => JobTrace;
   log: Log;
-}
-
-/** A job that runs; its token proves that this worker holds its lock. */
-interface ActiveJob {
-  job: QueuedJob;
-  token: string;
-  signal: AbortSignal;
-  trace: JobTrace | undefined;
 }
 
 /** How long jobs may take to finish when the worker stops, in milliseconds. */
@@ -94,6 +85,7 @@ export class PoolWorker {
   readonly #requeue: Requeue;
   readonly #storedResults: StoredResults;
   readonly #replies: ReplyPublisher;
+  readonly #listeners: readonly JobListener[];
 
   constructor(deps: PoolWorkerDeps) {
     const { provider, settings, config, store, relay, workerName, log } = deps;
@@ -101,7 +93,7 @@ export class PoolWorker {
     this.#requeue = new Requeue(log, store.now);
     this.#storedResults = new StoredResults({ records: store.records, log, now: store.now });
     this.#replies = new ReplyPublisher({ relay, storedResults: this.#storedResults, log });
-    const run = (job: QueuedJob, token?: string) => this.#process(job, token);
+    const run = (queued: RequeuableJob) => this.#process(queued);
     this.bullWorker = store.createWorker(queueName(provider.id), run, {
       name: workerName,
       autorun: false,
@@ -112,16 +104,17 @@ export class PoolWorker {
       // Not by starts in all: a job that was requeued has taken no worker down.
       maxStalledCount: maxStarts - 1,
     });
-    const onLost = (locks: ReadonlyMap<string, string>) => deps.jobs.abortLost(locks);
-    this.#locks = new LockRenewal({ worker: this.bullWorker, lockMs: config.WORKER_LOCK_MS, onLost, log });
+    this.#locks = new LockRenewal({
+      ...{ worker: this.bullWorker, provider: provider.id, jobs: deps.jobs, log },
+      lockMs: config.WORKER_LOCK_MS,
+      describe: (queued, token) => this.#describe(queued, token),
+    });
+    this.#listeners = [
+      { ended: (job, end, error) => job.trace?.end(end, error) },
+      { ended: () => this.#locks.renewIfLate() },
+      ...deps.listeners,
+    ];
     this.#listen();
-  }
-
-  /**
-   * The locks of jobs whose outcomes are not stored yet: `close` waits for those jobs even in an outage of the store.
-   */
-  get locks(): Pick<LockRenewal, 'jobIds'> {
-    return this.#locks;
   }
 
   async start(): Promise<void> {
@@ -137,18 +130,18 @@ export class PoolWorker {
 
   /**
    * Takes no more jobs and waits for the running ones; those that outlast their grace are aborted and fail. BullMQ's worker
-   * waits for its store without end, so without jobs it is not waited for: it may have taken one just now, which is why they
-   * are counted only after a moment.
+   * waits for its store without end, so only jobs whose outcomes are not stored yet are waited for: it may have taken one
+   * just now, which is why they are counted only after a moment.
    */
   async close({ graceMs, streamGraceMs = graceMs }: Grace): Promise<void> {
+    const { provider, jobs, log } = this.#deps;
     const closing = this.bullWorker.close();
     const reason = new Failure('provider_unavailable');
-    const abort = setTimeout(() => this.#deps.jobs.abortAll(reason), graceMs);
-    const endStreams = () => this.#deps.jobs.abort(this.#deps.deltas.jobIds, reason);
-    const abortStreams = setTimeout(endStreams, streamGraceMs);
+    const abort = setTimeout(() => jobs.abortAll(reason), graceMs);
+    const abortStreams = setTimeout(() => jobs.abortStreams(reason), streamGraceMs);
     await withTimeout(closingMs, closing)
-      .catch(() => withTimeout(this.#locks.jobIds.size > 0 ? graceMs : 0, closing))
-      .catch(() => this.#deps.log.warn('stopped without the queue store'));
+      .catch(() => withTimeout(jobs.loadOf(provider.id).unsettled > 0 ? graceMs : 0, closing))
+      .catch(() => log.warn('stopped without the queue store'));
     clearTimeout(abort);
     clearTimeout(abortStreams);
     this.#locks.stop();
@@ -156,29 +149,41 @@ export class PoolWorker {
   }
 
   #listen(): void {
-    const { backlog } = this.#deps;
+    const { backlog, log } = this.#deps;
     this.bullWorker
       .on('active', () => backlog.forget())
       .on('drained', () => backlog.recordEmpty())
-      .on('completed', (job: Job<ChatJobPayload>, outcome: string) => this.#onCompleted(job, outcome))
+      .on('completed', (queued: Job<ChatJobPayload>, outcome: string) => {
+        dropLongConversation(queued, log);
+        this.#replies.publishStored(this.#find(queued), outcome);
+      })
       .on('failed', (job, error) => this.#onFailed(job, error));
   }
 
-  async #process(job: QueuedJob, token = ''): Promise<string> {
-    const { jobs, load, metrics, log } = this.#deps;
-    const { id = '' } = job;
-    this.#deps.onBetweenJobs?.();
-    const trace = this.#deps.startTrace?.(job);
-    const work = (signal: AbortSignal) => this.#runInSlot({ job, token, signal, trace });
-    const running = load.track(() => jobs.run(chatIdOf(job), work, { ...describeOwner(job), token }));
-    const { own, outcome } = await (trace?.watchEnd(running) ?? running);
-    this.#locks.renewIfLate();
-    this.#deps.onBetweenJobs?.();
-    load.recordOutcome(own);
-    const next = nextOf(outcome)?.provider;
-    metrics.recordOutcome(own, next);
-    const facts = describeOutcome(own, next);
-    log.info({ jobId: id, ...userOf(job), ...facts, ...trace?.logFields }, 'job completed');
+  #describe(queued: QueuedJob, token = ''): RunningJob {
+    const { provider, slots, store } = this.#deps;
+    const slot = slots.open({ priority: queued.priority ?? 0, addedAt: queued.timestamp });
+    const listeners = this.#listeners;
+    return new RunningJob({ queued, token, provider: provider.id, slot, now: store.now, listeners });
+  }
+
+  async #process(queued: RequeuableJob): Promise<string> {
+    const { jobs, startTrace, log } = this.#deps;
+    const job = jobs.find(queued);
+    if (job === undefined) throw new Error('job not taken');
+    job.trace = startTrace?.(job);
+    job.taken();
+    let end: JobEnd;
+    try {
+      end = await this.#runInSlot(job, queued);
+    } catch (error) {
+      job.end(undefined, error);
+      throw error;
+    }
+    job.end(end);
+    const { own, outcome } = end;
+    const described = describeOutcome(own, nextOf(outcome)?.provider);
+    log.info({ ...namesOf(job), ...described, ...job.trace?.logFields }, 'job completed');
     const encoded = encodeOutcome(outcome);
     // Anything but a reply that nobody has begun to read is final once the store has it: where the lock was lost, another worker answers.
     if ('text' in outcome && outcome.callId === undefined) this.#replies.publishOutcome(job, encoded);
@@ -186,71 +191,69 @@ export class PoolWorker {
   }
 
   /** Throws `HandedBack` when the job has gone back to its queue. */
-  async #runInSlot(active: ActiveJob): Promise<JobEnd> {
-    const { job, token } = active;
-    const { id = '', timestamp: addedAt, priority = 0 } = job;
-    const slot = this.#deps.slots.open({ priority, addedAt });
+  async #runInSlot(job: RunningJob, queued: RequeuableJob): Promise<JobEnd> {
     try {
-      if (isNewer(job.data)) {
-        this.#locks.release(id, token);
-        return await this.#requeue.deferToNewerRelease(job, token);
+      if (isNewer(queued.data)) {
+        job.holdsLock = false;
+        return await this.#requeue.deferToNewerRelease(queued, job.token);
       }
-      return await this.#runChatJob(active, slot);
+      return await this.#runChatJob(job);
     } catch (error) {
       if (!(error instanceof NotBegun)) throw error;
-      this.#locks.release(id, token);
-      return await this.#requeue.requeue(job, token);
+      job.holdsLock = false;
+      return await this.#requeue.requeue(queued, job.token);
     } finally {
-      slot.close();
+      job.slot.close();
     }
   }
 
-  async #runChatJob({ job, signal, trace }: ActiveJob, slot: Slot): Promise<JobEnd> {
-    const { provider, settings, store, account, circuits, load, metrics, log } = this.#deps;
-    const { id = '', timestamp: enqueuedAt, priority = 0 } = job;
-    const chatId = chatIdOf(job);
-    const parsed = chatJobSchema.parse(job.data);
+  async #runChatJob(job: RunningJob): Promise<JobEnd> {
+    const { provider, settings, log } = this.#deps;
+    const { id, chatId, queued, slot, trace, signal } = job;
+    const parsed = chatJobSchema.parse(queued.data);
     // The job of a fallback goes on where this one ends.
     const chatJob = trace ? { ...parsed, traceparent: trace.traceparent } : parsed;
-    const isRestarted = job.attemptsStarted > 1;
     await slot.take();
-    const nextAttempt = this.#deps.nextAttempts.of({ chatId, chatJob, priority, signal });
+    const nextAttempt = this.#deps.nextAttempts.of({
+      chatId,
+      chatJob,
+      priority: queued.priority ?? 0,
+      signal,
+    });
+    const isRestarted = queued.attemptsStarted > 1;
     const begunNext = isRestarted ? await nextAttempt?.find() : undefined;
     // The reply of a chat is one attempt's to write.
-    using deltas = begunNext ? undefined : this.#openDeltas(chatJob, chatId);
-    return await runChatJob(chatJob, enqueuedAt, {
-      ...{ deltas, nextAttempt, isRestarted, begunNext, slot, load, metrics },
+    using _ = begunNext ? undefined : this.#openDeltas(job, chatJob);
+    return await runChatJob(job, chatJob, {
+      ...{ ...this.#deps, nextAttempt, isRestarted, begunNext },
       provider: trace?.watchCalls(provider) ?? provider,
       settings: settings.current,
-      account,
-      circuits,
-      now: store.now,
       mayRequeue: () => this.#requeue.isFirst(id),
       storedResult: this.#storedResults.of({ id: chatId, expiresAt: chatJob.keptUntil }, signal),
-      stop: signal,
-      onFailure: (failure) =>
-        log.warn({ jobId: id, ...userOf(job), ...describeFailure(failure) }, 'job failed'),
+      onFailure: (failure) => log.warn({ ...namesOf(job), ...describeFailure(failure) }, 'job failed'),
     });
   }
 
-  #openDeltas(job: ChatJob, chatId: string): DeltaStream | undefined {
-    const { provider, model = this.#deps.settings.current.model } = job;
-    const writer = job.earlier?.length ? { provider, model } : undefined;
-    return job.stream ? this.#deps.deltas.open(chatId, job.replyTo, writer) : undefined;
-  }
-
-  #onCompleted(job: Job<ChatJobPayload>, outcome: string): void {
-    dropLongConversation(job, this.#deps.log);
-    this.#replies.publishStored(job, outcome);
+  #openDeltas(job: RunningJob, chatJob: ChatJob): DeltaStream | undefined {
+    if (!chatJob.stream) return undefined;
+    const { provider, model = this.#deps.settings.current.model, replyTo, earlier } = chatJob;
+    return this.#deps.deltas.open(job, replyTo, earlier?.length ? { provider, model } : undefined);
   }
 
   /** A job ended in an unexpected error, or was given up; BullMQ may know no more of it than that. */
-  #onFailed(job: Job<ChatJobPayload> | undefined, err: Error): void {
+  #onFailed(queued: Job<ChatJobPayload> | undefined, err: Error): void {
     const { metrics, log } = this.#deps;
     metrics.recordBroken();
-    log.error({ err, jobId: job?.id }, 'job broke');
-    if (job === undefined) return;
-    dropLongConversation(job, log);
-    this.#replies.publishFailure(job);
+    log.error({ err, jobId: queued?.id }, 'job broke');
+    if (queued === undefined) return;
+    dropLongConversation(queued, log);
+    this.#replies.publishFailure(this.#find(queued));
+  }
+
+  /** One that was given up does not run here. */
+  #find(queued: QueuedJob): RunningJob {
+    return this.#deps.jobs.find(queued) ?? this.#describe(queued);
   }
 }
+
+const namesOf = ({ id: jobId, facts: { user } }: RunningJob) => ({ jobId, user });

@@ -8,14 +8,16 @@ import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { Tracing } from '../../shared/runtime/tracing.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { ActiveJobs } from '../job/active-jobs.js';
 import { Breaker, type BreakerState, type BreakerTimes } from '../job/breaker.js';
 import { AccountSamples } from '../job/call-samples.js';
 import { Circuits } from '../job/circuits.js';
 import type { DeltaPublisher } from '../job/delta-publisher.js';
+import { JobTrace } from '../job/job-trace.js';
 import { LoadTracker } from '../job/load-tracker.js';
 import type { NextAttempts } from '../job/next-attempt.js';
 import { PoolMetrics } from '../job/pool-metrics.js';
+import type { JobListener } from '../job/running-job.js';
+import type { RunningJobs } from '../job/running-jobs.js';
 import { Slots } from '../job/slots.js';
 import type { Provider } from '../providers/provider.js';
 import { Backlog } from './backlog.js';
@@ -25,7 +27,6 @@ import type { LiveSettings } from './live-settings.js';
 import { describePool } from './pool-status.js';
 import { PoolThrottle } from './pool-throttle.js';
 import { type Grace, PoolWorker, type PoolWorkerDeps } from './pool-worker.js';
-import { startTrace } from './queued-job.js';
 
 interface PoolDeps {
   provider: Provider;
@@ -34,7 +35,7 @@ interface PoolDeps {
   store: QueueStore;
   relay: Relay;
   /** Those of all pools of this process. */
-  jobs: ActiveJobs;
+  jobs: RunningJobs;
   deltas: DeltaPublisher;
   nextAttempts: NextAttempts;
   /** Name of this worker process, unique among all of them. */
@@ -84,19 +85,20 @@ export class Pool {
     this.#account = account;
     const circuits = this.#createCircuits();
     this.#circuits = circuits;
-    const load = new LoadTracker({ onEnd: () => this.#onJobEnded() });
+    const times = new LoadTracker();
+    const load = () => deps.jobs.loadOf(provider.id);
     metrics.observe({ settings, load, account, circuits });
     const trace = this.#createTrace();
-    const onBetweenJobs = () => this.#heartbeat.publishIfLate();
-    const own = { account, circuits, slots, load, backlog, metrics, onBetweenJobs };
+    const listeners = [metrics, times, this.#createListener()];
+    const own = { account, circuits, slots, load: times, backlog, metrics, listeners };
     this.#worker = new PoolWorker({ ...deps, ...trace, ...own });
     const clock = new ClockGuard({ check: () => store.check(), onChange: () => this.#apply(), log });
     this.#clock = clock;
     const worker = this.#worker.bullWorker;
-    const throttle = new PoolThrottle({ worker, settings, breaker: account, load, slots, clock });
+    const throttle = new PoolThrottle({ worker, settings, breaker: account, load, clock });
     this.#throttle = throttle;
     const describe = () =>
-      describePool({ ...deps, account, circuits, slots, clock, throttle, load, backlog, metrics });
+      describePool({ ...deps, account, circuits, clock, throttle, load, times, backlog, metrics });
     this.#heartbeat = new Heartbeat({ relay, describe, log });
   }
 
@@ -133,9 +135,19 @@ export class Pool {
   }
 
   #createTrace(): Pick<PoolWorkerDeps, 'startTrace'> {
-    const { tracing, provider, store } = this.#deps;
-    if (tracing === undefined) return {};
-    return { startTrace: (job) => startTrace(job, { tracing, provider: provider.id, now: store.now }) };
+    const { tracing } = this.#deps;
+    return tracing ? { startTrace: (job) => JobTrace.start(tracing, job) } : {};
+  }
+
+  #createListener(): JobListener {
+    return {
+      taken: () => this.#heartbeat.publishIfLate(),
+      ended: () => {
+        // While the account's breaker probes, the end of a job makes room for another.
+        if (this.#account.state === 'half-open') this.#throttle.apply();
+        this.#heartbeat.publishIfLate();
+      },
+    };
   }
 
   #createSlots(): Slots {
@@ -160,7 +172,7 @@ export class Pool {
     return new Circuits({
       times: () => this.#breakerTimes,
       now: this.#deps.store.now,
-      hasRoom: () => this.#slots.parked < maxParked,
+      hasRoom: () => this.#deps.jobs.loadOf(this.id).parked < maxParked,
       namedModels: () => {
         const { model, models = [] } = this.#deps.settings.current;
         return model === undefined ? models : [model, ...models];
@@ -194,11 +206,6 @@ export class Pool {
     const { breaker } = this.#deps.settings.current;
     this.#account.force(breaker);
     this.#circuits.force(breaker === 'closed' ? 'closed' : undefined);
-  }
-
-  /** While the account's breaker probes, the end of a job makes room for another. */
-  #onJobEnded(): void {
-    if (this.#account.state === 'half-open') this.#throttle.apply();
   }
 
   #apply(): void {

@@ -1,12 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import { HandedBack } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
+import type { QueuedJob } from '../job/running-job.js';
 
 /** The part of BullMQ's job that is needed to put it back into its queue. */
-export interface RequeuableJob {
-  id?: string | undefined;
-  /** When it was added, in milliseconds since the epoch. */
-  timestamp: number;
+export interface RequeuableJob extends QueuedJob {
   moveToWait(token?: string): Promise<unknown>;
   moveToDelayed(timestamp: number, token?: string): Promise<unknown>;
 }

@@ -10,7 +10,7 @@ import {
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
-import type { ActiveJobs } from '../job/active-jobs.js';
+import type { RunningJobs } from '../job/running-jobs.js';
 import type { LiveSettings } from './live-settings.js';
 
 interface SettingsFollowerDeps {
@@ -18,7 +18,7 @@ interface SettingsFollowerDeps {
   settings: ReadonlyMap<ProviderId, Pick<LiveSettings, 'version' | 'apply'>>;
   records: Pick<RecordStore, 'readAll'>;
   relay: Pick<Relay, 'subscribe'>;
-  jobs: Pick<ActiveJobs, 'cancelUsers'>;
+  jobs: Pick<RunningJobs, 'cancelUsers'>;
   log: Log;
 }
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
-import { Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
 import { Breaker, type BreakerState } from '../../../workers/job/breaker.js';
 import { CallSamples } from '../../../workers/job/call-samples.js';
+import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
 import { UserBreaker } from '../../../workers/job/user-breaker.js';
 
 const createSamples = () => new CallSamples(new UserBreaker({ resetMs: () => 20, onChange: () => {} }));

@@ -4,13 +4,15 @@ import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
 import { type ChatJobDeps, runChatJob } from '../../../workers/job/chat-job.js';
 import { DeltaPublisher, type DeltaStream } from '../../../workers/job/delta-publisher.js';
+import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { NotBegun } from '../../../workers/job/waiting-jobs.js';
 import { ProviderCallError } from '../../../workers/providers/error-classification.js';
 import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
-import { openCircuits, openSlot } from '../../support/circuits.js';
+import { openCircuits } from '../../support/circuits.js';
 import { poolMetrics } from '../../support/metrics.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay } from '../../support/recording-relay.js';
+import { takeJob } from '../../support/running-jobs.js';
 
 type Run = Provider['run'];
 
@@ -29,22 +31,31 @@ const settings = {
 const now = Date.now();
 
 let circuits: ReturnType<typeof openCircuits>;
-let deltas: DeltaStream;
+let deltas: DeltaStream | undefined;
+let publisher: DeltaPublisher;
 let calls: number;
 
 beforeEach(() => {
   circuits = openCircuits();
   calls = 0;
-  const deps = { relay: createRecordingRelay(), windowMs: 20, log: createRecordingLog().log };
-  deltas = new DeltaPublisher(deps).open('job', 'x');
+  const log = createRecordingLog().log;
+  publisher = new DeltaPublisher({
+    jobs: new RunningJobs(),
+    relay: createRecordingRelay(),
+    windowMs: 20,
+    log,
+  });
 });
 afterEach(() => {
-  deltas[Symbol.dispose]();
+  deltas?.[Symbol.dispose]();
   circuits.close();
 });
 
 /** Runs a job that was enqueued ten seconds ago; each call of the provider is the next of these, and then the last one again. */
-function run(steps: Run[], own: { job?: Partial<ChatJob>; deps?: Partial<ChatJobDeps> } = {}) {
+function run(
+  steps: Run[],
+  own: { job?: Partial<ChatJob>; deps?: Partial<ChatJobDeps>; now?: () => number } = {},
+) {
   const job: ChatJob = {
     ...{ v: 1, provider: 'openai', model: 'm', replyTo: 'x', user: 'me', stream: true },
     turns: [{ role: 'user', content: 'Hello' }],
@@ -59,12 +70,12 @@ function run(steps: Run[], own: { job?: Partial<ChatJob>; deps?: Partial<ChatJob
     },
     close: () => {},
   };
-  const ended = runChatJob(job, now - 10_000, {
-    ...{ provider, settings, ...circuits, slot: openSlot(), deltas, metrics: poolMetrics },
+  const running = takeJob({ timestamp: now - 10_000, data: job, now: own.now ?? (() => now) });
+  if (job.stream) deltas = publisher.open(running, 'x');
+  const ended = runChatJob(running, job, {
+    ...{ provider, settings, ...circuits, metrics: poolMetrics },
     mayRequeue: () => true,
     load: { meanJobMs: 0 },
-    now: () => now,
-    stop: new AbortController().signal,
     onFailure: () => {},
     ...own.deps,
   });
@@ -118,7 +129,7 @@ describe('the time of the first delta', () => {
       onDelta?.('lo');
       return reply;
     };
-    const outcome = await run([step(fails(broken)), step(slowly)], { deps: { now: clock.now } });
+    const outcome = await run([step(fails(broken)), step(slowly)], { now: clock.now });
     expect(outcome).toMatchObject({ kind: 'ok', firstTokenMs: 600, providerMs: 2600 });
     expect(decodeOutcome(encodeOutcome(outcome))).toEqual(outcome);
   });
@@ -129,7 +140,7 @@ describe('the time of the first delta', () => {
   });
 
   it('is not known of a reply that nobody reads as it is written', async () => {
-    const outcome = await run([async () => reply], { job: { stream: false }, deps: { deltas: undefined } });
+    const outcome = await run([async () => reply], { job: { stream: false } });
     expect(outcome.kind).toBe('ok');
     expect(outcome).not.toHaveProperty('firstTokenMs');
   });
@@ -137,19 +148,19 @@ describe('the time of the first delta', () => {
 
 describe('runChatJob of a stream', () => {
   it('sends the pieces on, and names the call whose text it is', async () => {
-    expect(await run([writes])).toMatchObject({ kind: 'ok', text: 'Hello', callId: deltas.callId });
-    expect(deltas.text).toBe('Hello');
+    expect(await run([writes])).toMatchObject({ kind: 'ok', text: 'Hello', callId: deltas?.callId });
+    expect(deltas?.text).toBe('Hello');
   });
 
   it('asks for one answer where nobody reads it as it is written', async () => {
     const whole: Run = async (_, onDelta) => ({ ...reply, text: onDelta ? 'streamed' : 'whole' });
-    const outcome = await run([whole], { deps: { deltas: undefined } });
+    const outcome = await run([whole], { job: { stream: false } });
     expect(outcome).toMatchObject({ text: 'whole' });
     expect(outcome).not.toHaveProperty('callId');
   });
 
   it('tries again what fails before the first delta', async () => {
-    expect(await run([fails(broken), writes])).toMatchObject({ kind: 'ok', callId: deltas.callId });
+    expect(await run([fails(broken), writes])).toMatchObject({ kind: 'ok', callId: deltas?.callId });
     expect(calls).toBe(2);
   });
 

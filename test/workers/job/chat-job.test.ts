@@ -4,11 +4,12 @@ import { startSimulator } from '../../../dev/simulator/server.js';
 import { Failure } from '../../../shared/failures.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
-import { Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
 import { runChatJob } from '../../../workers/job/chat-job.js';
+import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
 import { openCircuits, openSlot } from '../../support/circuits.js';
 import { poolMetrics } from '../../support/metrics.js';
 import { providerSetups } from '../../support/providers.js';
+import { takeJob } from '../../support/running-jobs.js';
 
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
@@ -71,15 +72,13 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       maxOutputTokens: 100,
       breakerResetMs: 60_000,
     };
-    const ended = runChatJob(job, Date.now() - agoMs, {
+    const ended = runChatJob(takeJob({ timestamp: Date.now() - agoMs, data: job, stop: stop.signal }), job, {
       provider,
       settings,
       ...circuits,
-      slot: openSlot(),
       mayRequeue: () => false,
       load: { meanJobMs },
       metrics: poolMetrics,
-      stop: stop.signal,
       onFailure: (failure) => failures.push(failure),
     });
     return ended.then(({ outcome }) => outcome);
@@ -378,16 +377,13 @@ describe('runChatJob', () => {
       maxOutputTokens: 1,
       breakerResetMs: 60_000,
     };
-    const stop = new AbortController().signal;
-    const running = runChatJob(job, Date.now(), {
+    const running = runChatJob(takeJob({ data: job }), job, {
       provider,
       settings,
       ...circuits,
-      slot: openSlot(),
       mayRequeue: () => false,
       load: { meanJobMs: 0 },
       metrics: poolMetrics,
-      stop,
       onFailure: () => {},
     });
     await expect(running).rejects.toBe(error);

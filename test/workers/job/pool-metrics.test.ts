@@ -3,9 +3,9 @@ import { Failure } from '../../../shared/failures.js';
 import { openInstruments, type WorkerInstruments } from '../../../shared/metrics/instruments.js';
 import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
-import { Cancelled, LockLost } from '../../../workers/job/active-jobs.js';
 import type { BreakerState } from '../../../workers/job/breaker.js';
 import { PoolMetrics } from '../../../workers/job/pool-metrics.js';
+import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
 import type { FinishReason } from '../../../workers/providers/provider.js';
 import { readMetrics } from '../../support/metrics.js';
 
@@ -100,9 +100,8 @@ describe('PoolMetrics', () => {
     });
   });
 
-  it('takes waits in milliseconds and records them in seconds; a clock that is behind makes none negative', async () => {
-    metrics.recordBegun(1500);
-    metrics.recordBegun(-20);
+  it('takes waits in milliseconds and records them in seconds', async () => {
+    for (const queueMs of [1500, 0]) metrics.begun({ timings: { queueMs, providerMs: 0 } });
     expect(await counted()).toMatchObject({
       'queue_wait_seconds_sum{}': 1.5,
       'queue_wait_seconds_bucket{le="0.005",}': 1,
@@ -117,7 +116,7 @@ describe('PoolMetrics', () => {
     };
     const account: { state: BreakerState } = { state: 'closed' };
     const settings = { current: { concurrency: 20 } };
-    metrics.observe({ settings, load: { inFlight: 3 }, account, circuits });
+    metrics.observe({ settings, load: () => ({ inFlight: 3 }), account, circuits });
     expect(await counted()).toEqual({
       'pool_in_flight{}': 3,
       'pool_concurrency{}': 20,

@@ -5,6 +5,7 @@ import { ReplyPublisher } from '../../../workers/job/reply-publisher.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
+import { takeJob } from '../../support/running-jobs.js';
 
 let relay: RecordingRelay;
 let logged: ReturnType<typeof createRecordingLog>;
@@ -28,11 +29,9 @@ const storedResults = (): StoredResults => {
   };
   return new StoredResults({ records, log: logged.log, timeoutMs: 0 });
 };
-const job = (id: string, replyTo = 'node') => ({ id, data: { replyTo } });
-const storedJob = (id: string, replyTo = 'node') => ({
-  id,
-  data: { replyTo, keptUntil: Date.now() + 60_000 },
-});
+const job = (id: string, replyTo = 'node') => takeJob({ id, data: { replyTo } });
+const storedJob = (id: string, replyTo = 'node') =>
+  takeJob({ id, data: { replyTo, keptUntil: Date.now() + 60_000 } });
 const reply = (text: string): Outcome => ({ kind: 'ok', text, model: 'm', queueMs: 1, providerMs: 2 });
 /** What was published on a topic, as it arrives. */
 const publishedOn = (topic: string): ResultMessage['settled'] =>
@@ -145,7 +144,7 @@ describe('publishFailure', () => {
   });
 
   it.each([null, 'text', {}, { replyTo: 7 }])('publishes nothing of a job whose data is %j', async (data) => {
-    replies.publishFailure({ id: 'one', data });
+    replies.publishFailure(takeJob({ id: 'one', data }));
     await replies.flush();
     expect(relay.published).toEqual([]);
   });

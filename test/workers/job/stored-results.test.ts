@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { brokenOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
-import { Cancelled } from '../../../workers/job/active-jobs.js';
+import { Cancelled } from '../../../workers/job/running-job.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';

@@ -1,44 +1,46 @@
 import type { Job } from 'bullmq';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { LockLost } from '../../../workers/job/running-job.js';
+import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { LockRenewal } from '../../../workers/pool/lock-renewal.js';
 import { createRecordingLog } from '../../support/recording-log.js';
+import { takeJob } from '../../support/running-jobs.js';
 
 let renewal: LockRenewal;
 let worker: ConstructorParameters<typeof LockRenewal>[0]['worker'];
 /** Ends the job that is processed. */
 let processed: PromiseWithResolvers<void>;
-let lost: [string, string][];
+let jobs: RunningJobs;
 
 beforeEach(() => {
   processed = Promise.withResolvers();
-  lost = [];
+  jobs = new RunningJobs();
   worker = { processJob: () => processed.promise, extendJobLocks: async () => [] };
-  const onLost = (locks: ReadonlyMap<string, string>) => {
-    lost.push(...locks);
-    return [];
-  };
-  renewal = new LockRenewal({ worker, lockMs: 60_000, onLost, log: createRecordingLog().log });
+  renewal = new LockRenewal({
+    ...{ worker, jobs, provider: 'openai', lockMs: 60_000, log: createRecordingLog().log },
+    describe: ({ id = '' }, token) => takeJob({ id, token }),
+  });
 });
 afterEach(() => renewal.stop());
 
 const take = (id: string, token: string) => worker.processJob({ id } as Job, token);
+const held = () => [...jobs.ofPool('openai')].filter(({ holdsLock }) => holdsLock).map(({ token }) => token);
 
 describe('LockRenewal', () => {
   it('renews a lock no more once BullMQ is done with its job, whatever has become of the end', async () => {
     const taken = take('one', 'a');
-    expect([...renewal.jobIds]).toEqual(['one']);
+    expect(held()).toEqual(['a']);
     processed.reject(new Error('the store takes neither an outcome nor a failure'));
     await expect(taken).rejects.toThrow('neither');
-    expect([...renewal.jobIds]).toEqual([]);
+    expect(held()).toEqual([]);
   });
 
   it('takes the lock of a job for lost that is taken again', async () => {
     const taken = [take('one', 'a'), take('one', 'b')];
-    expect(lost).toEqual([['one', 'a']]);
-    renewal.release('one', 'a');
-    expect([...renewal.jobIds]).toEqual(['one']);
+    expect(held()).toEqual(['b']);
+    expect(jobs.ofChat('one').map(({ signal }) => signal.reason)).toEqual([expect.any(LockLost), undefined]);
     processed.resolve();
     await Promise.all(taken);
-    expect([...renewal.jobIds]).toEqual([]);
+    expect(held()).toEqual([]);
   });
 });

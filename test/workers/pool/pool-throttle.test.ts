@@ -5,9 +5,8 @@ import { PoolThrottle } from '../../../workers/pool/pool-throttle.js';
 
 let throttle: PoolThrottle;
 let breaker: { state: BreakerState; isProbing: boolean };
-let slots: { parked: number };
 let settings: { current: LivePoolSettings };
-let load: { inFlight: number };
+let load: { inFlight: number; parked: number };
 let worker: ReturnType<typeof createRecordingWorker>;
 
 /** Records what the throttle decides. */
@@ -31,7 +30,6 @@ function createRecordingWorker() {
 let clock: { isOff: boolean };
 beforeEach(() => {
   breaker = { state: 'closed', isProbing: false };
-  slots = { parked: 0 };
   settings = {
     current: {
       concurrency: 20,
@@ -43,15 +41,15 @@ beforeEach(() => {
       breakerResetMs: 1,
     },
   };
-  load = { inFlight: 0 };
+  load = { inFlight: 0, parked: 0 };
   worker = createRecordingWorker();
   clock = { isOff: false };
-  throttle = new PoolThrottle({ worker, settings, breaker, load, slots, clock });
+  throttle = new PoolThrottle({ worker, settings, breaker, load: () => load, clock });
 });
 
 function when(state: BreakerState, parked = 0) {
   breaker.state = state;
-  slots.parked = parked;
+  load.parked = parked;
   throttle.apply();
   return { takes: worker.takes, concurrency: worker.concurrency };
 }
@@ -139,7 +137,7 @@ describe('applyFirst', () => {
 
 describe('applySoon', () => {
   it('applies all changes of one turn of the event loop at once', async () => {
-    for (slots.parked = 1; slots.parked < 5; slots.parked += 1) throttle.applySoon();
+    for (load.parked = 1; load.parked < 5; load.parked += 1) throttle.applySoon();
     await new Promise((resolve) => setImmediate(resolve));
     expect(worker.resumedWith).toEqual([25]);
     throttle.applySoon();

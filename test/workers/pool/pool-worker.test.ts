@@ -4,10 +4,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { parseConfig } from '../../../shared/config/config.js';
 import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
-import { ActiveJobs } from '../../../workers/job/active-jobs.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
-import { LoadTracker } from '../../../workers/job/load-tracker.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
+import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { Slots } from '../../../workers/job/slots.js';
 import { PoolWorker } from '../../../workers/pool/pool-worker.js';
 import { classifyError } from '../../../workers/providers/error-classification.js';
@@ -40,6 +39,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
   let queue: ReturnType<SharedStore['store']['createQueue']>;
   let open: ReturnType<typeof openCircuits>;
   let relay: RecordingRelay;
+  let jobs: RunningJobs;
   const closing: (() => Promise<void>)[] = [];
 
   beforeAll(async () => {
@@ -53,6 +53,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
   beforeEach(() => {
     open = openCircuits();
     relay = createRecordingRelay();
+    jobs = new RunningJobs();
   });
   afterEach(async () => {
     open.close();
@@ -82,13 +83,14 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
       ),
       store,
       relay,
-      deltas: new DeltaPublisher({ relay, windowMs: 1, log }),
+      deltas: new DeltaPublisher({ jobs, relay, windowMs: 1, log }),
       nextAttempts: new NextAttempts({ store: shared.store, log }),
-      jobs: new ActiveJobs(),
+      jobs,
       workerName: 'test',
       ...open,
       slots: new Slots({ size: () => concurrency, onChange: () => {} }),
-      load: new LoadTracker(),
+      load: { meanJobMs: 0 },
+      listeners: [],
       backlog: { forget: () => {}, recordEmpty: () => {} },
       metrics: poolMetrics,
       log,
@@ -113,14 +115,14 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
       open = openCircuits();
       open.circuits.of('m').cooldown.extend(50_000);
       const worker = await start();
-      await vi.waitFor(() => expect(worker.locks.jobIds).toEqual(new Set([jobId])), patience);
+      await vi.waitFor(() => expect(jobs.ofChat(jobId)).toHaveLength(1), patience);
       open.circuits.close();
       const startedAt = performance.now();
       await worker.close({ graceMs: 60_000 });
       // And not when the cooldown is over.
       expect(performance.now() - startedAt).toBeLessThan(40_000);
       expect(await queue.getJobState(jobId)).toBe('waiting');
-      expect(worker.locks.jobIds.size).toBe(0);
+      expect(jobs.loadOf('openai').unsettled).toBe(0);
     }
     open = openCircuits();
     await start();
@@ -157,7 +159,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     const timesTaken = () => taken.filter((id) => id === newer).length;
     // More often than a job may be started that takes its workers down.
     await vi.waitFor(() => expect(timesTaken()).toBeGreaterThan(2), patience);
-    await vi.waitFor(() => expect(worker.locks.jobIds.size).toBe(0), patience);
+    await vi.waitFor(() => expect(jobs.loadOf('openai').unsettled).toBe(0), patience);
     await worker.close({ graceMs: 60_000 });
     expect(await queue.getJobState(newer)).toBe('delayed');
     expect(logged.text()).not.toContain('not requeued');
@@ -196,12 +198,12 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
   it('counts a job until its outcome is stored, and publishes the outcome once', async () => {
     const worker = await start();
     const during: boolean[] = [];
-    worker.bullWorker.on('active', () => during.push(worker.locks.jobIds.size === 0));
+    worker.bullWorker.on('active', () => during.push(jobs.loadOf('openai').unsettled === 0));
     const ended = once(worker.bullWorker, 'completed');
     const jobId = await add();
     await ended;
     expect(during).toEqual([true]);
-    await vi.waitFor(() => expect(worker.locks.jobIds.has(jobId)).toBe(false), patience);
+    await vi.waitFor(() => expect(jobs.ofChat(jobId)).toEqual([]), patience);
     await worker.close({ graceMs: 60_000 });
     expect(await queue.getJobState(jobId)).toBe('completed');
     const outcome = (await queue.getJob(jobId))?.returnvalue;
@@ -292,7 +294,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     // BullMQ knows no more of a job that stalled too often and was removed.
     worker.bullWorker.emit('failed', undefined, canary, 'active');
     expect(failed()).toHaveLength(3);
-    await vi.waitFor(() => expect(worker.locks.jobIds.size).toBe(0), patience);
+    await vi.waitFor(() => expect(jobs.loadOf('openai').unsettled).toBe(0), patience);
     expect(relay.published).toHaveLength(1);
   });
 });

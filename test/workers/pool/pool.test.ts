@@ -9,9 +9,9 @@ import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { PoolOverrides } from '../../../shared/protocol/settings.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { release } from '../../../shared/runtime/release.js';
-import { ActiveJobs } from '../../../workers/job/active-jobs.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
+import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { LiveSettings } from '../../../workers/pool/live-settings.js';
 import { Pool } from '../../../workers/pool/pool.js';
 import type { Provider, ProviderRequest } from '../../../workers/providers/provider.js';
@@ -70,15 +70,16 @@ describe.each(stores)('Pool on $name', (choice) => {
       },
       close: () => {},
     };
+    const jobs = new RunningJobs();
     const pool = new Pool({
       provider,
       settings,
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
       store: { ...shared.store, createQueue: createCountingQueue },
       relay,
-      deltas: new DeltaPublisher({ relay, windowMs: 1, log }),
+      deltas: new DeltaPublisher({ jobs, relay, windowMs: 1, log }),
       nextAttempts: new NextAttempts({ store: shared.store, log }),
-      jobs: new ActiveJobs(),
+      jobs,
       workerName: 'test',
       instruments: openInstruments(workerMetrics),
       log,

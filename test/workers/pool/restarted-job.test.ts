@@ -4,17 +4,17 @@ import { parseConfig } from '../../../shared/config/config.js';
 import { encodeChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
-import { ActiveJobs } from '../../../workers/job/active-jobs.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
-import { LoadTracker } from '../../../workers/job/load-tracker.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
+import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { Slots } from '../../../workers/job/slots.js';
 import { PoolWorker } from '../../../workers/pool/pool-worker.js';
-import type { QueuedJob } from '../../../workers/pool/queued-job.js';
+import type { RequeuableJob } from '../../../workers/pool/requeue.js';
 import { openCircuits } from '../../support/circuits.js';
 import { poolMetrics } from '../../support/metrics.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay } from '../../support/recording-relay.js';
+import { takeJob } from '../../support/running-jobs.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
 import { findStores } from '../../support/stores.js';
 
@@ -41,8 +41,9 @@ describe.each(stores)('a job that is run again in $name', (choice) => {
 
   it('leaves the stream alone of the attempt that its dead worker has begun', async () => {
     const relay = createRecordingRelay();
-    const deltas = new DeltaPublisher({ relay, windowMs: 1, log });
-    let process: ((job: QueuedJob) => Promise<string>) | undefined;
+    const jobs = new RunningJobs();
+    const deltas = new DeltaPublisher({ jobs, relay, windowMs: 1, log });
+    let process: ((job: RequeuableJob) => Promise<string>) | undefined;
     const createWorker: QueueStore['createWorker'] = (name, processor, options) => {
       process = processor as unknown as typeof process;
       return shared.store.createWorker(name, processor, options);
@@ -57,14 +58,15 @@ describe.each(stores)('a job that is run again in $name', (choice) => {
         relay,
         deltas,
         nextAttempts,
-        jobs: new ActiveJobs(),
+        jobs,
         workerName: 'test',
         ...open,
         metrics: poolMetrics,
         log,
       },
       slots: new Slots({ size: () => 2, onChange: () => {} }),
-      load: new LoadTracker(),
+      load: { meanJobMs: 0 },
+      listeners: [],
       backlog: { forget: () => {}, recordEmpty: () => {} },
     });
     const id = randomUUID();
@@ -77,13 +79,17 @@ describe.each(stores)('a job that is run again in $name', (choice) => {
     await nextAttempts
       .of({ chatId: id, chatJob, priority: 0, signal: new AbortController().signal })
       ?.begin({ provider: 'openai', code: 'provider_error' });
-    using running = deltas.open(id, 'node', { provider: 'anthropic' });
+    const next = takeJob({ id: `${id}-2`, data: { chatId: id }, provider: 'anthropic' });
+    jobs.open(next);
+    using running = deltas.open(next, 'node', { provider: 'anthropic' });
     running.append('Hel');
-    const outcome = await process?.({
+    const queued = {
       ...{ id, data: encodeChatJob(chatJob), timestamp: shared.store.now(), attemptsStarted: 2 },
       moveToWait: async () => {},
       moveToDelayed: async () => {},
-    });
+    };
+    jobs.open(takeJob(queued));
+    const outcome = await process?.(jobs.ofChat(id)[1]?.queued as RequeuableJob);
     expect(decodeOutcome(outcome)).toMatchObject({ next: { provider: 'anthropic', attempt: 2 } });
     deltas.onResend({ v: 1, jobId: id, api: 'node', from: 0 });
     running.append('lo');

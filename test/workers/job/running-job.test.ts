@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import type { RunningJob } from '../../../workers/job/running-job.js';
+import { takeJob } from '../../support/running-jobs.js';
+
+describe('RunningJob', () => {
+  it('begins with its first call: until then it has waited, and no clock makes a time negative', () => {
+    let now = 1000;
+    const begun: number[] = [];
+    const listeners = [{ begun: ({ timings }: RunningJob) => begun.push(timings.queueMs) }];
+    const job = takeJob({ timestamp: 400, now: () => now, listeners });
+    expect(job.timings).toEqual({ queueMs: 600, providerMs: 0 });
+    job.begin();
+    now += 50;
+    job.begin();
+    job.recordFirstDelta();
+    now += 50;
+    job.recordFirstDelta();
+    expect(job.timings).toEqual({ queueMs: 600, providerMs: 100, firstTokenMs: 50 });
+    expect(begun).toEqual([600]);
+    expect(takeJob({ timestamp: now + 20, now: () => now }).timings.queueMs).toBe(0);
+  });
+
+  it.each([
+    [null, {}],
+    ['text', {}],
+    [{ replyTo: 7, user: 'me' }, { user: 'me' }],
+  ])('reads of the data of a job whatever it can: %j', (data, facts) => {
+    expect(takeJob({ data }).facts).toEqual(facts);
+    expect(takeJob({ data }).chatId).toBe('job');
+  });
+});

@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import type { ProviderId } from '../../shared/contract.js';
+import type { DeltaStream } from './delta-publisher.js';
+import type { JobTrace } from './job-trace.js';
+import type { JobEnd, Timings } from './outcomes.js';
+import type { Slot } from './slots.js';
+
+/** The reason for aborting a job whose caller no longer waits for it, or may no longer have it done. */
+export class Cancelled extends Error {
+  override readonly name = 'Cancelled';
+}
+
+/** Why a job is aborted whose lock could not be renewed: another worker has it now, or will have it. */
+export class LockLost extends Error {
+  override readonly name = 'LockLost';
+}
+
+/** The part of BullMQ's job that is read. */
+export interface QueuedJob {
+  readonly id?: string | undefined;
+  /** When it was added, in milliseconds since the epoch. */
+  readonly timestamp: number;
+  /** 0 is the most urgent. */
+  readonly priority?: number;
+  /** How often a worker has taken it. */
+  readonly attemptsStarted: number;
+  readonly data: unknown;
+}
+
+/** Hears what becomes of the jobs of a pool. */
+export interface JobListener {
+  taken?(job: RunningJob): void;
+  /** Its first call is about to begin. */
+  begun?(job: RunningJob): void;
+  /** It has ended, or goes on elsewhere: then there is no `end`, and `error` says why. */
+  ended?(job: RunningJob, end: JobEnd | undefined, error?: unknown): void;
+}
+
+interface RunningJobOptions extends Pick<RunningJob, 'provider' | 'queued' | 'token' | 'slot' | 'now'> {
+  listeners?: readonly JobListener[];
+}
+
+/** Read of any job: the data of one that fails may be anything. */
+const factsSchema = z.object({
+  user: z.string().optional().catch(undefined),
+  replyTo: z.string().optional().catch(undefined),
+  keptUntil: z.number().optional().catch(undefined),
+  traceparent: z.string().optional().catch(undefined),
+  attempt: z.number().optional().catch(undefined),
+});
+
+/** Id of the chat that the job is an attempt at. */
+export function chatIdOf({ id = '', data }: Pick<QueuedJob, 'id' | 'data'>): string {
+  const isNamed = typeof data === 'object' && data !== null && 'chatId' in data;
+  return isNamed && typeof data.chatId === 'string' ? data.chatId : id;
+}
+
+/**
+ * One job that this worker has taken from its queue, until BullMQ is done with it. All that is known here of the job is a
+ * field of this; whatever else wants to follow it is a listener.
+ */
+export class RunningJob {
+  readonly id: string;
+  readonly chatId: string;
+  readonly provider: ProviderId;
+  readonly queued: QueuedJob;
+  /** Of its lock. */
+  readonly token: string;
+  readonly slot: Slot;
+  /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
+  readonly now: () => number;
+  /** Its user, who waits for it, and the like, as far as they can be read. */
+  readonly facts: z.output<typeof factsSchema>;
+  /** By a clock that never jumps, in milliseconds. */
+  readonly takenAt = performance.now();
+  /** False once its lock was lost, or has been given back. */
+  holdsLock = true;
+  /** False once it has ended here; BullMQ may still be storing its outcome. */
+  isInFlight = true;
+  /** Whether its outcome was published before BullMQ stored it. */
+  isPublished = false;
+  /** The reply of a stream, while it is being written. */
+  deltas: DeltaStream | undefined;
+  trace: JobTrace | undefined;
+  readonly #listeners: readonly JobListener[];
+  readonly #controller = new AbortController();
+  #startedAt: number | undefined;
+  #firstDeltaAt: number | undefined;
+
+  constructor({ queued, listeners = [], ...options }: RunningJobOptions) {
+    ({ provider: this.provider, token: this.token, slot: this.slot, now: this.now } = options);
+    this.queued = queued;
+    this.#listeners = listeners;
+    this.id = queued.id ?? '';
+    this.chatId = chatIdOf(queued);
+    this.facts = factsSchema.safeParse(queued.data).data ?? {};
+  }
+
+  /** The API process that alone waits for it; undefined for a stored chat, which any of them may be asked for. */
+  get api(): string | undefined {
+    return this.facts.keptUntil === undefined ? this.facts.replyTo : undefined;
+  }
+
+  /** Aborts with `Cancelled`, with `LockLost`, or with the `Failure` that the job is to end with. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  abort(reason: Error): void {
+    if (this.isInFlight) this.#controller.abort(reason);
+  }
+
+  taken(): void {
+    for (const listener of this.#listeners) listener.taken?.(this);
+  }
+
+  /** Its first call begins: the wait for a model counts as time in the queue. */
+  begin(): void {
+    if (this.#startedAt !== undefined) return;
+    this.#startedAt = this.now();
+    for (const listener of this.#listeners) listener.begun?.(this);
+  }
+
+  recordFirstDelta(): void {
+    this.#firstDeltaAt ??= this.now();
+  }
+
+  end(end: JobEnd | undefined, error?: unknown): void {
+    this.isInFlight = false;
+    for (const listener of this.#listeners) listener.ended?.(this, end, error);
+  }
+
+  get timings(): Timings {
+    const now = this.now();
+    const startedAt = this.#startedAt ?? now;
+    const firstDeltaAt = this.#firstDeltaAt;
+    // Two processes know the store's time to within a few milliseconds.
+    return {
+      queueMs: Math.max(0, startedAt - this.queued.timestamp),
+      providerMs: now - startedAt,
+      ...(firstDeltaAt !== undefined && { firstTokenMs: Math.max(0, firstDeltaAt - startedAt) }),
+    };
+  }
+}
