@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type FleetSource, FleetState } from '../api/admin/fleet-state.js';
-import { FleetView } from '../api/chat/pools/fleet-view.js';
-import { PoolRegistry } from '../api/chat/pools/pool-registry.js';
-import { suggestConcurrency } from '../api/chat/pools/suggestion.js';
 import type { Config } from '../shared/config/config.js';
 import type { ProviderId } from '../shared/contract.js';
-import type { ConcurrencySuggestion } from '../shared/fleet.js';
+import { FleetView } from '../shared/fleet/fleet.js';
+import { LivePools } from '../shared/fleet/live-pools.js';
+import { suggestConcurrency } from '../shared/fleet/suggestion.js';
+import type { ConcurrencySuggestion } from '../shared/fleet-contract.js';
 import { type Channels, closeQueues, openChannels } from '../shared/queue/channels.js';
 import { subscribeToPools } from '../shared/queue/heartbeats.js';
 import type { QueueDepth, QueueStore } from '../shared/queue/queue-store.js';
@@ -81,7 +81,7 @@ export async function hearFleet<T>(
 /** What a command hears of the workers, and counts in the queues. */
 class HeartbeatSource implements FleetSource {
   readonly fleet = new FleetView();
-  readonly pools = new PoolRegistry({ since: performance.now() });
+  readonly pools = new LivePools({ since: performance.now() });
   readonly #store: QueueStore;
   readonly #channels: Channels;
 

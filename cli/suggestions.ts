@@ -1,6 +1,6 @@
 import type { Config } from '../shared/config/config.js';
 import { type ProviderId, providerIds } from '../shared/contract.js';
-import type { ConcurrencySuggestion } from '../shared/fleet.js';
+import type { ConcurrencySuggestion } from '../shared/fleet-contract.js';
 import { hearFleet } from './fleet.js';
 
 /** What the heartbeats of `listenMs` suggest for each provider; nothing while no worker can be heard. */

@@ -3,3 +3,53 @@ export const modelName = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}$/;
 
 /** What a pattern of such names may look like, in which `*` stands for any characters. */
 export const modelPattern = /^[A-Za-z0-9*][A-Za-z0-9._:/@*-]{0,255}$/;
+
+/** Whether a model may have this name. */
+export const isModelName = (name: string): boolean => modelName.test(name);
+
+/** Which models callers may name at a provider, besides its default one. */
+export interface ModelRules {
+  /** The operator's own choice, which callers may name whatever it is. */
+  defaultModel?: string | undefined;
+  /** Names, in which `*` stands for any characters; without it, any plain name is allowed. */
+  models?: readonly string[] | undefined;
+  /** What the environment allows, if operators have set other models: they can narrow it, but not widen it. */
+  environment?: Omit<ModelRules, 'environment'> | undefined;
+}
+
+/** Whether callers may name this model. Takes time in proportion to the name and the patterns. */
+export function isModelAllowed(model: string, { defaultModel, models, environment }: ModelRules): boolean {
+  if (environment && !isModelAllowed(model, environment)) return false;
+  if (model === defaultModel) return true;
+  return models ? models.some((pattern) => matches(pattern, model)) : isPlainName(model);
+}
+
+/**
+ * Whether operators may set this name, or pattern of names. A pattern must match only names that the environment's list
+ * allows: a `*` in it is matched only by a `*` in the list. Without a list a pattern stands for plain names only.
+ */
+export function isSettable(pattern: string, environment: Omit<ModelRules, 'environment'>): boolean {
+  return isModelAllowed(environment.models ? pattern : pattern.replaceAll('*', 'x'), environment);
+}
+
+/**
+ * A name that can only mean a model of the provider's own list: with paths and ARNs a caller could use any project, endpoint or
+ * profile that our identity may.
+ */
+const isPlainName = (model: string): boolean =>
+  /^[A-Za-z0-9][\w.:@-]{0,127}$/.test(model) && !model.toLowerCase().startsWith('arn:');
+
+/** No regular expression: several `.*` in one would take time that grows with a power of the name's length. */
+function matches(pattern: string, model: string): boolean {
+  const [first = '', ...rest] = pattern.split('*');
+  const last = rest.pop();
+  if (last === undefined) return model === pattern;
+  if (!model.startsWith(first)) return false;
+  let from = first.length;
+  for (const part of rest) {
+    const at = model.indexOf(part, from);
+    if (at === -1) return false;
+    from = at + part.length;
+  }
+  return model.length - last.length >= from && model.endsWith(last);
+}

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Response as HttpResponse } from 'express';
 import { Failure } from '../../shared/failures.js';
-import type { Fleet } from '../../shared/fleet.js';
+import type { Fleet } from '../../shared/fleet-contract.js';
 import { EventResponse, type ServerSentEvent } from '../http/event-response.js';
 import { recordFailure, requestIdOf, toProblem } from '../http/problem.js';
 import type { FleetState } from './fleet-state.js';

@@ -1,21 +1,21 @@
 import type { Database } from '../../db/database/client.js';
 import type { PoolSetting } from '../../db/settings/pool-settings.js';
-import type { ModelRules } from '../../shared/config/allowed-models.js';
 import type { Config } from '../../shared/config/config.js';
 import { poolSettings, rulesOf } from '../../shared/config/pool-settings.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import type { PoolSettings } from '../../shared/fleet.js';
+import type { LivePools } from '../../shared/fleet/live-pools.js';
+import { suggestConcurrency } from '../../shared/fleet/suggestion.js';
+import type { PoolSettings } from '../../shared/fleet-contract.js';
+import type { ModelRules } from '../../shared/model-names.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import type { SettingsChannel } from '../../shared/queue/settings-records.js';
-import type { PoolRegistry } from '../chat/pools/pool-registry.js';
-import { suggestConcurrency } from '../chat/pools/suggestion.js';
 import { changePoolSettings, type WantedSettings } from './pool-settings.js';
 import { viewSettings } from './settings-view.js';
 
 /** What knows the settings and reaches the workers: the job client, once it is connected. */
 export interface SettingsSource {
-  readonly pools: Pick<PoolRegistry, 'settings' | 'heartbeatsOf'>;
+  readonly pools: Pick<LivePools, 'settings' | 'heartbeatsOf'>;
   readonly settingsChannel: SettingsChannel;
 }
 

@@ -15,7 +15,7 @@ import {
 import type { RequestHandler } from 'express';
 import { type Problem, type ProviderId, providerIds } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import type { PoolSettings, PoolSettingsInput } from '../../shared/fleet.js';
+import type { PoolSettings, PoolSettingsInput } from '../../shared/fleet-contract.js';
 import { newOverridesSchema } from '../../shared/protocol/settings.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { readJsonBody } from '../http/json-body.js';

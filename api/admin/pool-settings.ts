@@ -1,9 +1,9 @@
 import type { Database } from '../../db/database/client.js';
 import type { PoolSetting } from '../../db/settings/pool-settings.js';
 import { changePoolSetting, listPoolSettings } from '../../db/settings/pool-settings.js';
-import { isSettable, type ModelRules } from '../../shared/config/allowed-models.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { isSettable, type ModelRules } from '../../shared/model-names.js';
 import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
 import { copySettings, readSettings, type SettingsChannel } from '../../shared/queue/settings-records.js';
 import { invalidRequest, parseBody } from '../http/validation.js';

@@ -3,11 +3,11 @@ import { pruneAudit } from '../../db/audit.js';
 import type { Database } from '../../db/database/client.js';
 import { listPoolSettings, type PoolSetting } from '../../db/settings/pool-settings.js';
 import { providerIds } from '../../shared/contract.js';
+import type { FleetSettings } from '../../shared/fleet/live-settings.js';
 import type { SettingsRecord } from '../../shared/protocol/settings.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { copySettings, readSettings, type SettingsChannel } from '../../shared/queue/settings-records.js';
 import type { Log } from '../../shared/runtime/log.js';
-import type { FleetSettings } from '../chat/pools/fleet-settings.js';
 
 interface SettingsKeeperDeps {
   settings: FleetSettings;

@@ -56,7 +56,7 @@ interface AdmissionOptions {
  * The first attempt at a chat: at its provider, or at the first one of its fallback that would do it within
  * `timeoutMs`. A provider that operators have paused is taken only if no other one is left, and the chat waits there.
  * The attempt keeps those targets of the fallback that a live pool serves and that can be asked for the command's
- * parameters. Throws what `PoolRegistry.admit` throws for the provider when none would do it, and `queue_unavailable`
+ * parameters. Throws what `LivePools.admit` throws for the provider when none would do it, and `queue_unavailable`
  * when the store is down.
  */
 export async function admit(command: ChatCommand, options: AdmissionOptions): Promise<Attempt> {

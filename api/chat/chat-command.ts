@@ -1,6 +1,7 @@
 import type { UserIdentity } from '../../db/access/users.js';
 import type { ChatStatus, ProviderId, Target, Turn } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
@@ -8,7 +9,6 @@ import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import type { Completion } from './chat-result.js';
 import type { NewJob } from './jobs/job-client.js';
 import type { DeltaSink, TextPosition } from './jobs/reply-stream.js';
-import type { JobOwner } from './pools/pool-registry.js';
 
 /** A conversation for a provider. */
 export interface ChatCommand {

@@ -1,5 +1,4 @@
 import type { Request as HttpRequest, Response as HttpResponse, NextFunction, RequestHandler } from 'express';
-import { isModelName } from '../../shared/config/allowed-models.js';
 import { parseTargets } from '../../shared/config/targets.js';
 import {
   type ChatRequest,
@@ -11,6 +10,7 @@ import {
 } from '../../shared/contract.js';
 import { toTurns } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import { isModelName } from '../../shared/model-names.js';
 import { onCredentialsEnd } from '../access/authentication.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';

@@ -1,10 +1,10 @@
 import type { ChatStatus, ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { modelFailing, modelNotAllowed } from '../../shared/fleet/live-pools.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { resultTimeoutMs } from '../../shared/protocol/stored-chat.js';
 import type { JobResult } from './jobs/job-results.js';
-import { modelFailing, modelNotAllowed } from './pools/pool-registry.js';
 
 /** A finished (`ok`) reply or one cut at the token limit (`truncated`). */
 export type Completion = Extract<Outcome, { text: string }>;

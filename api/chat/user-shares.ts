@@ -1,4 +1,5 @@
 import type { ProviderId } from '../../shared/contract.js';
+import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import {
   levelOfNth,
   maxShareLevel,
@@ -6,7 +7,6 @@ import {
   type WaitingByLevel,
 } from '../../shared/queue/priority.js';
 import { Tally } from '../../shared/runtime/tally.js';
-import type { JobOwner } from './pools/pool-registry.js';
 
 /** A job that is counted as outstanding until it is released. */
 export interface CountedJob {

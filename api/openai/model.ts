@@ -1,4 +1,4 @@
-import type { ListedModel } from '../chat/pools/model-list.js';
+import type { ListedModel } from '../../shared/fleet/models.js';
 
 /** A model that may be named here. */
 export interface Model {

@@ -13,12 +13,12 @@ import {
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ProviderId } from '../../shared/contract.js';
+import type { ListedModel } from '../../shared/fleet/models.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import type { ChatControllerDeps } from '../chat/chat.controller.js';
 import { bytesOf, readOptions } from '../chat/chat-request.js';
 import { chatIdOf, completionHeaders, sendAccepted } from '../chat/chat-response.js';
 import { answeredBy } from '../chat/chat-result.js';
-import type { ListedModel } from '../chat/pools/model-list.js';
 import { readChatBody } from '../http/json-body.js';
 import { elapsedMsOf, recordProvider } from '../http/problem.js';
 import { type ChatCompletion, type CompletionHead, toChatCompletion } from './completion.js';

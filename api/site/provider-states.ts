@@ -1,7 +1,7 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
+import type { LivePools } from '../../shared/fleet/live-pools.js';
 import { singleFlight } from '../../shared/runtime/single-flight.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { PoolRegistry } from '../chat/pools/pool-registry.js';
 
 /** Who answers for a provider; `unknown` while the workers cannot be seen. */
 export type ProviderState = 'real' | 'simulated' | 'no_worker' | 'unknown';
@@ -10,7 +10,7 @@ export type ProviderStates = Readonly<Record<ProviderId, ProviderState>>;
 
 interface ProviderStatesDeps {
   /** What is known of the pools; undefined before the queue is connected. */
-  pools: () => Pick<PoolRegistry, 'heartbeatsOf'> | undefined;
+  pools: () => Pick<LivePools, 'heartbeatsOf'> | undefined;
   /** Rejects when the queue's store is down. */
   checkStore: () => Promise<unknown>;
   /** How long a page waits for that, in milliseconds. */

@@ -3,7 +3,7 @@ import { clearScreenDown, cursorTo } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WriteStream } from 'node:tty';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
-import type { Fleet } from '../../shared/fleet.js';
+import type { Fleet } from '../../shared/fleet-contract.js';
 import { openFleet } from '../fleet.js';
 import { fleetLines, renderFleet } from '../output/fleet-tables.js';
 import { printable } from '../output/table.js';

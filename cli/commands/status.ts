@@ -2,7 +2,7 @@ import { openDatabase } from '../../db/database/client.js';
 import { type Config, type Environment, namesSet, parseConfig } from '../../shared/config/config.js';
 import { hasCredentials, isSimulated } from '../../shared/config/provider-credentials.js';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
-import type { Fleet } from '../../shared/fleet.js';
+import type { Fleet } from '../../shared/fleet-contract.js';
 import { createLog } from '../../shared/runtime/log.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { findDatabase, nothingRuns } from '../database.js';

@@ -1,4 +1,4 @@
-import type { Fleet, FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet.js';
+import type { Fleet, FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet-contract.js';
 import { printable, renderTable } from './table.js';
 
 /** Tables of the providers, failing ones first, and of their workers; `now` is in milliseconds since the epoch. */

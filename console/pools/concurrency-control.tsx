@@ -1,5 +1,5 @@
 import { useId, useState } from 'preact/hooks';
-import type { PoolSetting, PoolSettings } from '../../shared/fleet.ts';
+import type { PoolSetting, PoolSettings } from '../../shared/fleet-contract.ts';
 import { SettingSource } from './setting-source.tsx';
 import type { PoolSettingsEditor } from './settings.ts';
 

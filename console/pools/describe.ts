@@ -1,4 +1,4 @@
-import type { FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet.ts';
+import type { FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet-contract.ts';
 
 /** How a state looks: the name of a class. */
 export type Tone = 'good' | 'warn' | 'bad' | 'soft';

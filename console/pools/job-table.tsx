@@ -1,6 +1,6 @@
 import { useId, useState } from 'preact/hooks';
 import type { ProviderId } from '../../shared/contract.ts';
-import type { PoolJob, PoolJobState } from '../../shared/fleet.ts';
+import type { PoolJob, PoolJobState } from '../../shared/fleet-contract.ts';
 import { formatTime } from '../parts/format.ts';
 import { ListState } from '../parts/list-state.tsx';
 import { addressOf, usePagedList } from '../parts/paged-list.ts';

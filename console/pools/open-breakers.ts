@@ -1,4 +1,4 @@
-import type { FleetBreaker, FleetWorker } from '../../shared/fleet.ts';
+import type { FleetBreaker, FleetWorker } from '../../shared/fleet-contract.ts';
 import { describeBreaker, type Tone, toneOfBreaker } from './describe.ts';
 
 /** What several workers do not call, as one line. */

@@ -1,4 +1,4 @@
-import type { FleetProvider } from '../../shared/fleet.ts';
+import type { FleetProvider } from '../../shared/fleet-contract.ts';
 import { now } from '../parts/clock.ts';
 import { Age } from '../parts/connection.tsx';
 import { formatDuration, formatNumber, formatShare } from '../parts/format.ts';

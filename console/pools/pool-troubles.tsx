@@ -1,4 +1,4 @@
-import type { FleetProvider } from '../../shared/fleet.ts';
+import type { FleetProvider } from '../../shared/fleet-contract.ts';
 import { Age } from '../parts/connection.tsx';
 import { formatTime } from '../parts/format.ts';
 import { openBreakersOf } from './open-breakers.ts';

@@ -1,5 +1,5 @@
 import { effect, signal } from '@preact/signals';
-import type { Fleet } from '../../shared/fleet.ts';
+import type { Fleet } from '../../shared/fleet-contract.ts';
 import type { Sample, Samples } from '../../shared/history.ts';
 import { call } from '../api.ts';
 import { now } from '../parts/clock.ts';

@@ -1,4 +1,4 @@
-import type { PoolSettingsInput } from '../../shared/fleet.ts';
+import type { PoolSettingsInput } from '../../shared/fleet-contract.ts';
 import { formatDuration } from '../parts/format.ts';
 
 /** A setting that is written as text: how it is shown and read. */

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { ProviderId } from '../../shared/contract.ts';
-import type { PoolSettings, PoolSettingsInput } from '../../shared/fleet.ts';
+import type { PoolSettings, PoolSettingsInput } from '../../shared/fleet-contract.ts';
 import { ApiError, call } from '../api.ts';
 
 /** What an operator wants to be different; null takes back what operators have set. */

@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import type { FleetProvider } from '../../shared/fleet.ts';
+import type { FleetProvider } from '../../shared/fleet-contract.ts';
 import { editorOf, type PoolSettingsEditor } from './settings.ts';
 
 /** The suggestion changes although nobody changes the settings. */

@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import type { FleetProvider } from '../../shared/fleet.ts';
+import type { FleetProvider } from '../../shared/fleet-contract.ts';
 import { ChangeState } from '../pools/change-state.tsx';
 import { IntakeControl } from '../pools/choice-control.tsx';
 import { ConcurrencyControl } from '../pools/concurrency-control.tsx';

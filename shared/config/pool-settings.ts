@@ -1,5 +1,5 @@
 import type { ProviderId } from '../contract.js';
-import type { ModelRules } from './allowed-models.js';
+import type { ModelRules } from '../model-names.js';
 import { type Config, namesSet } from './config.js';
 import { isSimulated } from './provider-credentials.js';
 

@@ -1,5 +1,5 @@
 import { type ProviderId, providerIds, type Target } from '../contract.js';
-import { isModelName } from './allowed-models.js';
+import { isModelName } from '../model-names.js';
 
 /** More than this many one after another nobody waits for. */
 const maxTargets = 4;

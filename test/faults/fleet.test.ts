@@ -1,5 +1,5 @@
 import { expect, vi } from 'vitest';
-import type { Fleet, FleetProvider } from '../../shared/fleet.js';
+import type { Fleet, FleetProvider } from '../../shared/fleet-contract.js';
 import { quillgate } from '../support/command-line.js';
 import type { Deployment } from '../support/deployment.js';
 import { readEvents, type StreamEvent } from '../support/event-streams.js';

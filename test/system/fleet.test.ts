@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import type { Fleet, FleetProvider } from '../../shared/fleet.js';
+import type { Fleet, FleetProvider } from '../../shared/fleet-contract.js';
 import { quillgate } from '../support/command-line.js';
 import { blogToken, chatToken, type Deployment, startDeployment } from '../support/deployment.js';
 import { readEvents } from '../support/event-streams.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import type { PoolJobPage } from '../../shared/fleet.js';
+import type { PoolJobPage } from '../../shared/fleet-contract.js';
 import type { RecentRequests, Samples } from '../../shared/history.js';
 import { promptCanary } from '../support/canaries.js';
 import { quillgate } from '../support/command-line.js';

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { Chat } from '../../shared/contract.js';
-import type { Fleet } from '../../shared/fleet.js';
+import type { Fleet } from '../../shared/fleet-contract.js';
 import { buildOlderRelease } from '../compatibility/older-release.js';
 import { quillgate } from '../support/command-line.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';

@@ -1,6 +1,6 @@
-import { isModelAllowed } from '../../shared/config/allowed-models.js';
 import type { PoolSettings } from '../../shared/config/pool-settings.js';
 import { Failure } from '../../shared/failures.js';
+import { isModelAllowed } from '../../shared/model-names.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import { parametersFor } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';

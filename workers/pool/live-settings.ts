@@ -1,5 +1,5 @@
-import { isSettable } from '../../shared/config/allowed-models.js';
 import { type PoolSettings, rulesOf } from '../../shared/config/pool-settings.js';
+import { isSettable } from '../../shared/model-names.js';
 import type { PoolOverrides, SettingsRecord } from '../../shared/protocol/settings.js';
 
 /** The settings of the environment, some of them replaced by those of the operators, and what operators alone can set. */

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import type { ModelRules } from '../../shared/config/allowed-models.js';
+import type { ModelRules } from '../../shared/model-names.js';
 import { type ModelBreaker, maxBreakers, type PoolHeartbeat } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { countAll, type WaitingByLevel } from '../../shared/queue/priority.js';

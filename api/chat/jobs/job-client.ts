@@ -1,6 +1,8 @@
 import type { Queue } from 'bullmq';
 import type { ProviderId } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
+import { FleetView } from '../../../shared/fleet/fleet.js';
+import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { ApiInstruments } from '../../../shared/metrics/instruments.js';
 import { type DeltasMessage, deltasSchema, type Resend } from '../../../shared/protocol/deltas.js';
 import {
@@ -25,8 +27,6 @@ import type { Log } from '../../../shared/runtime/log.js';
 import { retry } from '../../../shared/runtime/retry.js';
 import type { TraceSpan } from '../../../shared/runtime/tracing.js';
 import { storeTimeoutMs, withTimeout } from '../../../shared/runtime/with-timeout.js';
-import { FleetView } from '../pools/fleet-view.js';
-import { PoolRegistry } from '../pools/pool-registry.js';
 import { Cancellation } from './cancellation.js';
 import { decodeResult, type JobResult, JobResults } from './job-results.js';
 import type { PendingJob, PendingReplies } from './pending-replies.js';
@@ -59,7 +59,7 @@ export class JobClient {
   /** For heartbeats, whose ages must not grow when this process is late. */
   readonly #clock = new LagFreeClock();
   /** The pools as their heartbeats describe them. */
-  readonly pools = new PoolRegistry({ since: this.#clock.now(), now: this.#clock.now });
+  readonly pools = new LivePools({ since: this.#clock.now(), now: this.#clock.now });
   readonly fleet = new FleetView({ now: this.#clock.now });
   readonly #store: QueueStore;
   readonly #pendingReplies: PendingReplies;

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FleetEvents } from '../../../api/admin/fleet-events.js';
 import { History } from '../../../api/admin/history/history.js';
 import type { Failure } from '../../../shared/failures.js';
-import type { Fleet } from '../../../shared/fleet.js';
+import type { Fleet } from '../../../shared/fleet-contract.js';
 import { readEvents } from '../../support/event-streams.js';
 import { recentRequest } from '../../support/history.js';
 import { patience } from '../../support/patience.js';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listJobs } from '../../../api/admin/pool-jobs.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
-import type { PoolJobPage } from '../../../shared/fleet.js';
+import type { PoolJobPage } from '../../../shared/fleet-contract.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';

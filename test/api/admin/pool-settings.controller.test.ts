@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
 import { listAudit } from '../../../db/audit.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { Failure } from '../../../shared/failures.js';
-import type { PoolSettings } from '../../../shared/fleet.js';
+import { LivePools } from '../../../shared/fleet/live-pools.js';
+import type { PoolSettings } from '../../../shared/fleet-contract.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
@@ -11,7 +11,7 @@ import { openTestDatabase } from '../../support/database.js';
 
 const { database, stop } = await openTestDatabase();
 const texts = new Map<string, string>();
-let pools: PoolRegistry;
+let pools: LivePools;
 let isDatabaseUp = true;
 let app: ChatApp;
 
@@ -43,7 +43,7 @@ afterAll(async () => {
 beforeEach(async () => {
   isDatabaseUp = true;
   texts.clear();
-  pools = new PoolRegistry({ since: performance.now() });
+  pools = new LivePools({ since: performance.now() });
   await database.run((db) => db.execute(sql`truncate pool_setting, audit`));
 });
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { changePoolSettings, parseOverrides } from '../../../api/admin/pool-settings.js';
 import { SettingsKeeper } from '../../../api/admin/settings-keeper.js';
-import { FleetSettings } from '../../../api/chat/pools/fleet-settings.js';
 import { listAudit } from '../../../db/audit.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { changePoolSetting } from '../../../db/settings/pool-settings.js';
 import type { Failure } from '../../../shared/failures.js';
+import { FleetSettings } from '../../../shared/fleet/live-settings.js';
 import {
   decodeSettings,
   type PoolOverrides,

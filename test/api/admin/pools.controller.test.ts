@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FleetView } from '../../../api/chat/pools/fleet-view.js';
-import type { Fleet } from '../../../shared/fleet.js';
+import { FleetView } from '../../../shared/fleet/fleet.js';
+import type { Fleet } from '../../../shared/fleet-contract.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
 
 let app: ChatApp;

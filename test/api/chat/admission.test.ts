@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { admit, resolveDeadlines } from '../../../api/chat/admission.js';
 import type { ChatCommand } from '../../../api/chat/chat-command.js';
-import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
 import type { ProviderId, Target } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
+import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { userNamed } from '../../support/identities.js';
 
@@ -68,10 +68,10 @@ const shares = new UserShares();
 
 describe('admit with a fallback', () => {
   let now = 0;
-  let pools: PoolRegistry;
+  let pools: LivePools;
   beforeEach(() => {
     now = 100_000;
-    pools = new PoolRegistry({ since: 0, now: () => now });
+    pools = new LivePools({ since: 0, now: () => now });
   });
   const beat = (provider: ProviderId, own: Partial<PoolHeartbeat> = {}) =>
     pools.onHeartbeat({
@@ -174,7 +174,7 @@ describe('admit with a fallback', () => {
 });
 
 describe('admit', () => {
-  const pools = new PoolRegistry({ since: Number.NEGATIVE_INFINITY });
+  const pools = new LivePools({ since: Number.NEGATIVE_INFINITY });
   const ask = (check: () => Promise<void>, timeoutMs = 1000) =>
     admit(command({}), { jobClient: { pools, check }, shares, timeoutMs });
 

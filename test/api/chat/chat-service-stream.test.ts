@@ -4,8 +4,8 @@ import type { ChatCommand } from '../../../api/chat/chat-command.js';
 import { ChatService } from '../../../api/chat/chat-service.js';
 import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
 import { ReplyStream } from '../../../api/chat/jobs/reply-stream.js';
-import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
+import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { userNamed } from '../../support/identities.js';
 
@@ -53,7 +53,7 @@ afterEach(() => {
 });
 
 const jobs: NonNullable<ReturnType<ConstructorParameters<typeof ChatService>[0]['jobClient']>> = {
-  pools: new PoolRegistry({ since: performance.now() }),
+  pools: new LivePools({ since: performance.now() }),
   check: async () => {},
   add: (_jobId, { stream, firstDeltaBy = 0, deadline }) => {
     asked.push(`add ${stream ? 'a stream' : 'a chat'}, ${deadline - firstDeltaBy} ms after its first delta`);

@@ -5,10 +5,10 @@ import { ChatService } from '../../../api/chat/chat-service.js';
 import type { JobClient, NewJob } from '../../../api/chat/jobs/job-client.js';
 import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
 import { ReplyStream } from '../../../api/chat/jobs/reply-stream.js';
-import { PoolRegistry } from '../../../api/chat/pools/pool-registry.js';
 import type { StoredChats } from '../../../api/chat/stored-chats.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
 import { Failure } from '../../../shared/failures.js';
+import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { userNamed } from '../../support/identities.js';
 
@@ -38,7 +38,7 @@ beforeEach(() => {
     JobClient,
     'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'openStream'
   > = {
-    pools: new PoolRegistry({ since: performance.now() }),
+    pools: new LivePools({ since: performance.now() }),
     check: async () => {},
     add: (jobId, job) => {
       added.push(job);

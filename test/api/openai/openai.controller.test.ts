@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ChatCommand, ChatReply } from '../../../api/chat/chat-command.js';
-import { modelNotAllowed } from '../../../api/chat/pools/pool-registry.js';
 import { Failure } from '../../../shared/failures.js';
+import { modelNotAllowed } from '../../../shared/fleet/live-pools.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
 import { userNamed } from '../../support/identities.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { describeProvider, failingFirst, reachOf, sumCalls } from '../../../console/pools/describe.ts';
-import type { FleetProvider, FleetWorker } from '../../../shared/fleet.ts';
+import type { FleetProvider, FleetWorker } from '../../../shared/fleet-contract.ts';
 
 const worker = (facts: Partial<FleetWorker> = {}): FleetWorker => ({
   ...{ worker: 'w', state: 'serving', concurrency: 1, inFlight: 0, meanJobMs: 0, breakers: [] },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { openBreakersOf } from '../../../console/pools/open-breakers.ts';
-import type { FleetBreaker, FleetWorker } from '../../../shared/fleet.ts';
+import type { FleetBreaker, FleetWorker } from '../../../shared/fleet-contract.ts';
 
 const worker = (breakers: FleetBreaker[], state: FleetWorker['state'] = 'serving'): FleetWorker => ({
   ...{ worker: 'w', state, concurrency: 1, inFlight: 0, meanJobMs: 0, breakers },

@@ -7,7 +7,7 @@ import {
   recordLoad,
 } from '../../../console/pools/recent-load.ts';
 import { followFleet } from '../../../console/store.ts';
-import type { FleetProvider } from '../../../shared/fleet.ts';
+import type { FleetProvider } from '../../../shared/fleet-contract.ts';
 import type { Sample } from '../../../shared/history.ts';
 import { patience } from '../../support/patience.js';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PoolSettingsEditor, toOverrides } from '../../../console/pools/settings.ts';
-import type { PoolSettings } from '../../../shared/fleet.ts';
+import type { PoolSettings } from '../../../shared/fleet-contract.ts';
 
 /** The server's settings, and each change that it was asked for. */
 let stored: PoolSettings;

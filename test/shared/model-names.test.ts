@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { isModelAllowed, isSettable } from '../../../shared/config/allowed-models.js';
-import { cpuMsOf } from '../../support/cpu-time.js';
+import { isModelAllowed, isSettable } from '../../shared/model-names.js';
+import { cpuMsOf } from '../support/cpu-time.js';
 
 const arn = 'arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude';
 

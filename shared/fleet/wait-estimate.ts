@@ -1,6 +1,6 @@
-import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
-import type { PoolOverrides } from '../../../shared/protocol/settings.js';
-import { countAll, countUpTo, type ShareLevel, type WaitingByLevel } from '../../../shared/queue/priority.js';
+import type { PoolHeartbeat } from '../protocol/messages.js';
+import type { PoolOverrides } from '../protocol/settings.js';
+import { countAll, countUpTo, type ShareLevel, type WaitingByLevel } from '../queue/priority.js';
 
 /** What holds for all pools of a provider together. */
 export type QueueLimits = Pick<PoolOverrides, 'globalConcurrency' | 'rate'>;

@@ -1,13 +1,13 @@
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
-import { isFailing } from '../../../shared/failing.js';
+import { type ProviderId, providerIds } from '../contract.js';
+import { isFailing } from '../failing.js';
 import type {
   FleetBreaker,
   FleetError,
   FleetFailing,
   FleetProvider,
   FleetWorker,
-} from '../../../shared/fleet.js';
-import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+} from '../fleet-contract.js';
+import type { PoolHeartbeat } from '../protocol/messages.js';
 
 /** What is known of a provider's workers; how much there is to do the store alone can say. */
 export type ServedProvider = Omit<FleetProvider, 'queue'>;
@@ -41,7 +41,7 @@ const sameMomentMs = 1000;
 const states = ['serving', 'probing', 'paused'] as const;
 
 /**
- * The workers as operators see them. It keeps those that have fallen silent for a minute, unlike `PoolRegistry`, which forgets them
+ * The workers as operators see them. It keeps those that have fallen silent for a minute, unlike `LivePools`, which forgets them
  * as soon as they do not count for admission any more.
  */
 export class FleetView {

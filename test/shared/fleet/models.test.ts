@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { ModelList } from '../../../../api/chat/pools/model-list.js';
-import type { PoolHeartbeat } from '../../../../shared/protocol/messages.js';
+import { ModelList } from '../../../shared/fleet/models.js';
+import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 
 let nowMs: number;
 let list: ModelList;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { FleetView } from '../../../../api/chat/pools/fleet-view.js';
-import { type PoolHeartbeat, poolHeartbeatSchema } from '../../../../shared/protocol/messages.js';
+import { FleetView } from '../../../shared/fleet/fleet.js';
+import { type PoolHeartbeat, poolHeartbeatSchema } from '../../../shared/protocol/messages.js';
 
 let nowMs: number;
 let view: FleetView;

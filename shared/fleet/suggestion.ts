@@ -1,5 +1,5 @@
-import type { ConcurrencySuggestion } from '../../../shared/fleet.js';
-import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+import type { ConcurrencySuggestion } from '../fleet-contract.js';
+import type { PoolHeartbeat } from '../protocol/messages.js';
 
 type Stats = NonNullable<PoolHeartbeat['service']>;
 

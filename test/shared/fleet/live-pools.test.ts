@@ -1,28 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type JobOwner, PoolRegistry } from '../../../../api/chat/pools/pool-registry.js';
-import { UserShares } from '../../../../api/chat/user-shares.js';
-import type { Failure } from '../../../../shared/failures.js';
-import type { PoolHeartbeat } from '../../../../shared/protocol/messages.js';
-import type { SettingsRecord } from '../../../../shared/protocol/settings.js';
+import { UserShares } from '../../../api/chat/user-shares.js';
+import type { Failure } from '../../../shared/failures.js';
+import { type JobOwner, LivePools } from '../../../shared/fleet/live-pools.js';
+import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+import type { SettingsRecord } from '../../../shared/protocol/settings.js';
 
 const startMs = 1_000_000;
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
 let nowMs: number;
-let pools: PoolRegistry;
+let pools: LivePools;
 let shares: UserShares;
 
 beforeEach(() => {
   nowMs = startMs;
-  pools = new PoolRegistry({ since: startMs, now: () => nowMs });
+  pools = new LivePools({ since: startMs, now: () => nowMs });
   shares = new UserShares();
 });
 
 const addJob = (owner: JobOwner) => shares.add(randomUUID(), owner);
-const admit = (
-  owner: JobOwner,
-  required: Omit<Parameters<PoolRegistry['admit']>[1], 'own' | 'level'>,
-): void =>
+const admit = (owner: JobOwner, required: Omit<Parameters<LivePools['admit']>[1], 'own' | 'level'>): void =>
   pools.admit(owner, { ...required, own: shares.of(owner.provider), level: shares.nextLevel(owner) });
 const heartbeat = (changes: Partial<PoolHeartbeat> = {}) =>
   pools.onHeartbeat({

@@ -1,11 +1,7 @@
-import type { ProviderId } from '../../../shared/contract.js';
-import { topics } from '../../../shared/protocol/messages.js';
-import {
-  type PoolOverrides,
-  type SettingsRecord,
-  settingsRecordSchema,
-} from '../../../shared/protocol/settings.js';
-import type { Relay } from '../../../shared/queue/relay.js';
+import type { ProviderId } from '../contract.js';
+import { topics } from '../protocol/messages.js';
+import { type PoolOverrides, type SettingsRecord, settingsRecordSchema } from '../protocol/settings.js';
+import type { Relay } from '../queue/relay.js';
 
 const none: PoolOverrides = {};
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { suggestConcurrency } from '../../../../api/chat/pools/suggestion.js';
-import type { PoolHeartbeat } from '../../../../shared/protocol/messages.js';
+import { suggestConcurrency } from '../../../shared/fleet/suggestion.js';
+import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 
 type Service = NonNullable<PoolHeartbeat['service']>;
 

@@ -1,9 +1,9 @@
-import { isModelAllowed } from '../../../shared/config/allowed-models.js';
-import type { ProviderId, Target } from '../../../shared/contract.js';
-import { Failure } from '../../../shared/failures.js';
-import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
-import { FleetSettings } from './fleet-settings.js';
-import { ModelList } from './model-list.js';
+import type { ProviderId, Target } from '../contract.js';
+import { Failure } from '../failures.js';
+import { isModelAllowed } from '../model-names.js';
+import type { PoolHeartbeat } from '../protocol/messages.js';
+import { FleetSettings } from './live-settings.js';
+import { ModelList } from './models.js';
 import { estimateWaitMs, type LivePool, type NewJobPosition } from './wait-estimate.js';
 
 /** Whose job it is, and of which kind: each provider has its own shares of users, and its asynchronous chats others. */
@@ -31,7 +31,7 @@ interface LastHeartbeat {
   readonly at: number;
 }
 
-interface RegistryOptions {
+interface LivePoolsOptions {
   /** When heartbeats began to arrive, by `now`. */
   since: number;
   /** A clock that never jumps, in milliseconds. */
@@ -47,7 +47,7 @@ const abandonedAfterMs = 2 * heartbeatTtlMs;
  * What this API process knows of the pools: their last heartbeats. Until every live worker must
  * have sent a heartbeat, and again after an outage of the store, a provider without a known worker is assumed to have one.
  */
-export class PoolRegistry {
+export class LivePools {
   /** The models that callers may name. */
   readonly models: ModelList;
   /** What operators have set. */
@@ -58,7 +58,7 @@ export class PoolRegistry {
   readonly #heardAt = new Map<ProviderId, number>();
   #since: number;
 
-  constructor({ since, now = () => performance.now() }: RegistryOptions) {
+  constructor({ since, now = () => performance.now() }: LivePoolsOptions) {
     this.#since = since;
     this.#now = now;
     this.models = new ModelList(now);
@@ -186,7 +186,7 @@ export class PoolRegistry {
   }
 }
 
-/** Those of the live pools that would call the model; throws as `PoolRegistry.admit` when there is none. */
+/** Those of the live pools that would call the model; throws as `LivePools.admit` when there is none. */
 function poolsFor(
   model: string | undefined,
   { provider, live }: { provider: ProviderId; live: readonly LivePool[] },

@@ -1,5 +1,5 @@
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
-import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+import { type ProviderId, providerIds } from '../contract.js';
+import type { PoolHeartbeat } from '../protocol/messages.js';
 
 /** A model that callers may name. */
 export interface ListedModel {
