@@ -105,7 +105,7 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [
     /^lru-cache$/,
     'api/blog/rendering/rendered-posts.ts',
-    'api/access/login-limiter.ts',
+    'api/access',
     'api/site/sitemap.ts',
     'workers/job',
     'workers/pool/requeue.ts',

@@ -1,7 +1,8 @@
 import type { Request } from 'express';
+import type { WriteToken } from '../../db/access/tokens.js';
 import type { Scope } from '../../shared/contract.js';
 import type { Failure } from '../../shared/failures.js';
-import type { Authentication, Caller } from './caller.js';
+import type { AuthenticatedRequest, Authentication, Caller } from './caller.js';
 import { parseBasic, parseBearer } from './credentials.js';
 import {
   type Accepted,
@@ -57,6 +58,16 @@ export function onCredentialsEnd(request: Request, listener: (failure: Failure) 
   return stop;
 }
 
+/** The token of a request that writes, if it is in the database: it may be revoked after it was checked here. */
+export function writeTokenOf(request: AuthenticatedRequest): WriteToken | undefined {
+  const { tokenId: id, name } = request.user;
+  if (id === undefined) return undefined;
+  const authentication = request.app.locals.authentication as Authentication;
+  const challenge = request.baseUrl === operatorsBase ? adminChallenge : invalidToken;
+  const failure = () => unauthorized({ challenge, detail: needsToken });
+  return { id, refuse: () => refuse(request, authentication, { failure: failure(), user: name }) };
+}
+
 function mayStillChat(request: Request, { checkUser, checkLoadedToken }: Authentication): boolean {
   if (request.baseUrl === operatorsBase) return mayStillOperate(request);
   const sent = request.headersDistinct.authorization ?? [];
@@ -74,6 +85,7 @@ function challengeOf({ baseUrl, headersDistinct: { authorization = [] } }: Reque
 const basicChallenge = 'Basic realm="chat", charset="UTF-8"';
 const chatBearerChallenge = 'Bearer realm="chat"';
 const bearerChallenge = 'Bearer realm="blogs"';
+const invalidToken = `${bearerChallenge}, error="invalid_token"`;
 
 const usersAlone: Accepted = {
   basic: true,
@@ -113,7 +125,7 @@ async function asTokenOwner(
     return refuse(request, authentication, { failure: error });
   });
   if (caller === undefined) {
-    const challenge = token === undefined ? bearerChallenge : `${bearerChallenge}, error="invalid_token"`;
+    const challenge = token === undefined ? bearerChallenge : invalidToken;
     return refuse(request, authentication, { failure: unauthorized({ challenge, detail: needsToken }) });
   }
   if (isOpen || scopes.every((scope) => allows(caller, scope))) return caller;

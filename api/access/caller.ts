@@ -7,6 +7,8 @@ import type { LoginLimiter } from './login-limiter.js';
 /** The authenticated user of a request: the same one by Basic, by any of their tokens, and by a session of the console. */
 export interface Caller extends UserIdentity {
   readonly scopes: readonly Scope[];
+  /** Of the token in the database that the request came with; a write checks that it is still active. */
+  readonly tokenId?: string;
   readonly session?: CallerSession;
 }
 
@@ -43,8 +45,9 @@ export interface Authentication {
   userExists(name: string): boolean;
   /** Whether `checkUser` knows all users; until then a failed check proves nothing. */
   usersLoaded(): boolean;
+  /** The owner of the token; asks the database for one that is not known yet. */
   checkToken(token: string): Promise<Caller | undefined>;
-  /** As `checkToken`, but without the database: knows what was loaded with the users. */
+  /** As `checkToken`, but without the database. */
   checkLoadedToken(token: string): Caller | undefined;
   /** The owner of the session with this key; asks the database for one that is not known yet. */
   checkSession(key: string): Promise<Caller | undefined>;

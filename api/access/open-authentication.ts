@@ -4,16 +4,15 @@ import { createUserStore, firstUserOf, type UserIdentity } from '../../db/access
 import type { Database } from '../../db/database/client.js';
 import type { TokenInfo, UserInfo } from '../../shared/accounts.js';
 import { type Config, defaultOwner } from '../../shared/config/config.js';
+import type { Scope } from '../../shared/contract.js';
 import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { AccessDirectory } from './access-directory.js';
 import type { Authentication } from './caller.js';
+import type { EnvironmentUser } from './known-users.js';
 import { LoginLimiter } from './login-limiter.js';
-import { SessionDirectory } from './session-directory.js';
-import { createTokenAuthenticator, type FirstUser } from './token-authenticator.js';
-import { TokenDirectory } from './token-directory.js';
-import { UserDirectory } from './user-directory.js';
 
 interface AuthenticationDeps {
   database: Database;
@@ -29,48 +28,34 @@ export interface OpenAuthentication extends Authentication {
   reload(): Promise<void>;
   /** Ids of the users who were removed within the time that a chat may take, as far as is known here. */
   removedUsers(): readonly string[];
-  readonly sessions: SessionDirectory;
+  readonly sessions: Pick<AccessDirectory, 'openSession' | 'closeSession'>;
 }
 
-/** Knows the user of the environment, who needs no database, and the users and tokens in the database. */
+/** Knows the users of the environment, who need no database, and the users, tokens and sessions in the database. */
 export function openAuthentication(
   config: Config,
   { database, log, lifecycle }: AuthenticationDeps,
 ): OpenAuthentication {
-  const user = firstUser(config);
-  const first = user && { user, tokens: firstTokens(config) };
-  const admin = adminOf(config);
-  const known = { first, admin: admin?.user };
+  const environment = { first: firstUser(config), admin: adminOf(config) };
+  const users = createUserStore(database);
   const tokens = createTokenStore(database);
-  const tokenDirectory = new TokenDirectory({ ...known, tokens, log });
-  const sessions = new SessionDirectory({ admin, first: user, sessions: createSessionStore(database) });
-  const users = lifecycle.opened(
-    'user directory',
-    new UserDirectory({
-      first: user && { user, secret: config.CHAT_PASSWORD },
-      admin,
-      users: createUserStore(database),
-      tokens: tokenDirectory,
-      sessions,
-      database,
-      log,
-    }),
-    (open) => open.close(),
-  );
+  const sessions = createSessionStore(database);
+  const directory = new AccessDirectory({ environment, users, tokens, sessions, log });
+  lifecycle.opened('access directory', directory, (open) => open.close());
   return {
-    attempted: users.attempted,
-    reload: () => users.reload(),
-    sessions,
-    onLoad: (listener) => users.onLoad(listener),
-    removedUsers: () => users.removedIds,
-    checkUser: (...credentials) => users.check(...credentials),
-    checkOperator: (...credentials) => users.checkOperator(...credentials),
-    userExists: (name) => users.has(name),
-    usersLoaded: () => users.loaded,
-    checkToken: createTokenAuthenticator({ ...known, tokens, log }),
-    checkLoadedToken: (given) => tokenDirectory.check(given),
-    checkSession: (key) => sessions.find(key),
-    checkLoadedSession: (key) => sessions.check(key),
+    attempted: directory.start(database),
+    reload: () => directory.reload(),
+    sessions: directory,
+    onLoad: (listener) => directory.onLoad(listener),
+    removedUsers: () => directory.removedIds,
+    checkUser: (...credentials) => directory.checkUser(...credentials)?.user,
+    checkOperator: (...credentials) => directory.checkUser(...credentials),
+    userExists: (name) => directory.hasUser(name),
+    usersLoaded: () => directory.loaded,
+    checkToken: (token) => directory.findToken(token),
+    checkLoadedToken: (token) => directory.checkToken(token),
+    checkSession: (key) => directory.findSession(key),
+    checkLoadedSession: (key) => directory.checkSession(key),
     loginLimiter: new LoginLimiter(),
     earlyLimiter: new LoginLimiter(),
     log,
@@ -79,12 +64,20 @@ export function openAuthentication(
 }
 
 /** The user of the environment's credentials; undefined when it has none. */
-const firstUser = (config: Config): UserIdentity | undefined =>
-  hasFirstCredentials(config) ? firstUserOf(defaultOwner(config)) : undefined;
+function firstUser(config: Config): EnvironmentUser | undefined {
+  if (!hasFirstCredentials(config)) return undefined;
+  const { CHAT_PASSWORD: secret, BLOG_TOKEN, CHAT_TOKEN } = config;
+  const given: [token: string | undefined, scopes: Scope[]][] = [
+    [BLOG_TOKEN, ['blogs:write', 'blogs:read']],
+    [CHAT_TOKEN, ['chat']],
+  ];
+  const tokens = given.flatMap(([token, scopes]) => (token ? [{ token, scopes }] : []));
+  return { user: firstUserOf(defaultOwner(config)), secret, tokens };
+}
 
 /** The users that the environment names, as operators see them. */
 export const environmentUsers = (config: Config): UserInfo[] => {
-  const [first, admin] = [firstUser(config), adminOf(config)?.user];
+  const [first, admin] = [firstUser(config)?.user, adminOf(config)?.user];
   const toInfo = ({ createdAt, ...user }: UserIdentity) => ({ ...user, createdAt: createdAt.toISOString() });
   return [
     ...(admin ? [{ ...toInfo(admin), role: 'admin' as const, hasSecret: true }] : []),
@@ -98,11 +91,6 @@ const adminOf = ({ ADMIN_USERNAME: name, ADMIN_PASSWORD: secret }: Config) =>
 
 const hasFirstCredentials = ({ CHAT_USERNAME, BLOG_TOKEN, CHAT_TOKEN }: Config): boolean =>
   Boolean(CHAT_USERNAME || BLOG_TOKEN || CHAT_TOKEN);
-
-const firstTokens = ({ BLOG_TOKEN, CHAT_TOKEN }: Config): FirstUser['tokens'] => [
-  { token: BLOG_TOKEN, scopes: ['blogs:write', 'blogs:read'] },
-  { token: CHAT_TOKEN, scopes: ['chat'] },
-];
 
 /**
  * Throws `StartupError` when there are no credentials at all: a server that nobody can use is a mistake. It starts when

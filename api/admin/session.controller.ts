@@ -17,17 +17,17 @@ import type { CookieOptions, RequestHandler, Request as ServedRequest } from 'ex
 import { z } from 'zod';
 import type { UserIdentity } from '../../db/access/users.js';
 import type { ConsoleSession, Problem, SignInInput } from '../../shared/contract.js';
+import { type AccessDirectory, sessionLifetimeMs } from '../access/access-directory.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { sessionCookie } from '../access/credentials.js';
 import { refuseCrossOrigin, signIn } from '../access/operators.js';
-import { type SessionDirectory, sessionLifetimeMs } from '../access/session-directory.js';
 import { readShortJsonBody } from '../http/json-body.js';
 import { checkBody, invalidRequest, text } from '../http/validation.js';
 import type { AccountsDeps } from './users.controller.js';
 
 /** What signing in and out needs of the application. */
 export interface SessionControllerDeps {
-  sessions: Pick<SessionDirectory, 'open' | 'close'>;
+  sessions: Pick<AccessDirectory, 'openSession' | 'closeSession'>;
   reloadAccounts: AccountsDeps['reloadAccounts'];
 }
 
@@ -72,7 +72,7 @@ export class SessionController extends Controller {
   @SuccessResponse<{ 'Set-Cookie': string }>('200', 'Signed in', 'application/json')
   async signIn(@Request() request: ServedRequest, @Body() body: SignInInput): Promise<ConsoleSession> {
     const { user, secretHash } = await signIn(request, body);
-    const { key, expiresAt } = await this.deps.sessions.open({ user, secretHash });
+    const { key, expiresAt } = await this.deps.sessions.openSession({ user, secretHash });
     request.res?.cookie(sessionCookie, key, { ...cookieFor(request), maxAge: sessionLifetimeMs });
     return toSession(user, expiresAt);
   }
@@ -101,7 +101,7 @@ export class SessionController extends Controller {
   @SuccessResponse<{ 'Set-Cookie': string }>('204', 'Signed out')
   async signOut(@Request() request: AuthenticatedRequest, @Query() everywhere?: boolean): Promise<void> {
     const { sessions, reloadAccounts } = this.deps;
-    await sessions.close(request.user, { everywhere: everywhere ?? false });
+    await sessions.closeSession(request.user, { everywhere: everywhere ?? false });
     await reloadAccounts();
     request.res?.clearCookie(sessionCookie, cookieFor(request));
   }

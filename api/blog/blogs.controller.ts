@@ -16,10 +16,12 @@ import {
   Security,
   SuccessResponse,
 } from '@tsoa/runtime';
+import type { WriteCondition } from '../../db/posts/post-changes.js';
 import type { PostStore } from '../../db/posts/post-store.js';
 // `Post` is also a decorator, and tsoa identifies decorators and schemas by name: neither can have an alias.
 import type * as contract from '../../shared/contract.js';
 import type { PostInput, PostPage, PostPatch, Problem } from '../../shared/contract.js';
+import { writeTokenOf } from '../access/authentication.js';
 import { type AuthenticatedRequest, mayWrite, type ReaderRequest } from '../access/caller.js';
 import { prefersHtml } from '../http/accept.js';
 import { readJsonBody } from '../http/json-body.js';
@@ -83,7 +85,7 @@ export class BlogsController extends Controller {
   ): Promise<contract.Post> {
     const fields = toPostFields(body, request.user.name);
     const identity = toPostRequest({ user: request.user, key: idempotencyKey, fields });
-    const { post, replayed } = await this.deps.posts.create(fields, identity);
+    const { post, replayed } = await this.deps.posts.create(fields, identity, writeTokenOf(request));
     this.setHeader('Location', `${basePathOf(request, this.deps.blog)}/blogs/${post.id}`);
     if (replayed) this.setHeader('Idempotency-Replayed', 'true');
     return answerWrite(request, post);
@@ -176,7 +178,7 @@ export class BlogsController extends Controller {
     @Header('Prefer') _prefer?: string,
   ): Promise<contract.Post> {
     const fields = toPostFields(body, request.user.name);
-    const change = await this.deps.posts.replace(id, fields, expectedVersions(ifMatch));
+    const change = await this.deps.posts.replace(id, fields, conditionOf(request, ifMatch));
     return answerWrite(request, requireSuccess(change).post);
   }
 
@@ -209,7 +211,7 @@ export class BlogsController extends Controller {
     @Header('Prefer') _prefer?: string,
   ): Promise<contract.Post> {
     const changes = toPostChanges(body, request.user.name);
-    const change = await this.deps.posts.patch(id, changes, expectedVersions(ifMatch));
+    const change = await this.deps.posts.patch(id, changes, conditionOf(request, ifMatch));
     return answerWrite(request, requireSuccess(change).post);
   }
 
@@ -226,7 +228,16 @@ export class BlogsController extends Controller {
   @SuccessResponse('204', 'Deleted')
   @Response<Problem>('404', 'No such post')
   @Response<Problem, { ETag: string }>('412', 'The post has changed')
-  async deletePost(@Path() id: string, @Header('If-Match') ifMatch?: string): Promise<void> {
-    requireSuccess(await this.deps.posts.remove(id, expectedVersions(ifMatch)));
+  async deletePost(
+    @Request() request: AuthenticatedRequest,
+    @Path() id: string,
+    @Header('If-Match') ifMatch?: string,
+  ): Promise<void> {
+    requireSuccess(await this.deps.posts.remove(id, conditionOf(request, ifMatch)));
   }
 }
+
+const conditionOf = (request: AuthenticatedRequest, ifMatch: string | undefined): WriteCondition => ({
+  expected: expectedVersions(ifMatch),
+  token: writeTokenOf(request),
+});

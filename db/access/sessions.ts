@@ -1,5 +1,6 @@
 import type { UserRole } from '../../shared/contract.js';
 import type { Database } from '../database/client.js';
+import type { Drizzle } from '../database/connections.js';
 import { and, desc, eq, gt, inArray, lte, or, type SQL, sql } from '../database/drizzle.js';
 import { sessions, users } from '../schema.js';
 import { notifyUsersChannel, type UserIdentity } from './users.js';
@@ -63,11 +64,9 @@ export function createSessionStore(database: Database): SessionStore {
   };
 }
 
-type Queries = Parameters<Parameters<Database['run']>[0]>[0];
-
 const isActive = gt(sessions.expiresAt, sql`now()`);
 
-function selectWhere(db: Queries, condition: SQL | undefined) {
+function selectWhere(db: Drizzle, condition: SQL | undefined) {
   const { digest, userId, userName, expiresAt } = sessions;
   const { id, name, createdAt, role } = users;
   const expiresInMs = sql<number>`(extract(epoch from ${expiresAt} - now()) * 1000)::float8`;

@@ -3,23 +3,30 @@ import type { TokenInfo } from '../../shared/accounts.js';
 import type { Scope } from '../../shared/contract.js';
 import { auditOf, unknownActor } from '../audit.js';
 import type { Database } from '../database/client.js';
-import { and, asc, desc, eq, gt, isNull, lt, or, sql } from '../database/drizzle.js';
+import type { Drizzle } from '../database/connections.js';
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  gt,
+  isNull,
+  lt,
+  or,
+  type Placeholder,
+  type SQL,
+  sql,
+} from '../database/drizzle.js';
 import { tokens, users } from '../schema.js';
 import { notifyUsersChannel, type UserIdentity } from './users.js';
 
-/** The grant of a valid token: its scopes and its user. */
-export interface TokenGrant {
+/** A token that is neither expired, by the database's clock, nor revoked. */
+export interface ActiveToken {
   id: string;
   /** SHA-256 of the token. */
   secretHash: Buffer;
   user: UserIdentity;
   scopes: Scope[];
-  /** Whether a use was recorded within the last minute. */
-  usedRecently: boolean;
-}
-
-/** A token that is neither expired nor revoked. */
-export interface ActiveToken extends Omit<TokenGrant, 'usedRecently'> {
   /** How much longer, in milliseconds by the database's clock; null: without an end. */
   expiresInMs: number | null;
 }
@@ -38,8 +45,7 @@ export interface NewToken {
 /** The access tokens in Postgres. Everything may throw `Failure('database_unavailable')`. */
 export interface TokenStore {
   create(token: NewToken): Promise<TokenInfo>;
-  /** Finds a token that is neither expired, by the database's clock, nor revoked. */
-  find(secretHash: Buffer): Promise<TokenGrant | undefined>;
+  find(secretHash: Buffer): Promise<ActiveToken | undefined>;
   /** All tokens that `find` would find. */
   listActive(): Promise<ActiveToken[]>;
   /** Records a use, at most once a minute. */
@@ -54,16 +60,19 @@ export interface TokenStore {
 
 type Runs = Pick<Database, 'run'>;
 
-const recently = sql`now() - interval '1 minute'`;
-
 /** The audit names `actor` for all changes. */
 export function createTokenStore(database: Runs, actor = unknownActor): TokenStore {
   return {
     create: (token) => create(database, actor, token),
-    find: (secretHash) => find(database, secretHash),
-    listActive: () => listActive(database),
+    find: async (secretHash) => {
+      const wanted = and(eq(tokens.secretHash, secretHash), isActive);
+      const [found] = await database.run((db) => selectWhere(db, wanted), 'auth');
+      return found;
+    },
+    listActive: () => database.run((db) => selectWhere(db, isActive), 'background'),
     markUsed: async (id) => {
-      const stale = or(isNull(tokens.lastUsedAt), lt(tokens.lastUsedAt, recently));
+      const aMinuteAgo = sql`now() - interval '1 minute'`;
+      const stale = or(isNull(tokens.lastUsedAt), lt(tokens.lastUsedAt, aMinuteAgo));
       const used = { lastUsedAt: sql`now()` };
       await database.run((db) =>
         db
@@ -135,30 +144,15 @@ async function revoke(database: Runs, actor: string, id: string): Promise<boolea
   return row !== undefined;
 }
 
-async function find(database: Runs, secretHash: Buffer): Promise<TokenGrant | undefined> {
-  const { id, scopes } = tokens;
-  const usedRecently = sql<boolean>`coalesce(${tokens.lastUsedAt} >= ${recently}, false)`;
-  const fields = { id, secretHash: tokens.secretHash, user: identity, scopes, usedRecently };
-  const [row] = await database.run(
-    (db) =>
-      db
-        .select(fields)
-        .from(tokens)
-        .innerJoin(users, eq(users.id, tokens.userId))
-        .where(and(eq(tokens.secretHash, secretHash), isActive)),
-    'auth',
-  );
-  return row;
-}
-
-function listActive(database: Runs): Promise<ActiveToken[]> {
-  const { id, scopes, secretHash, expiresAt } = tokens;
+function selectWhere(db: Drizzle, condition: SQL | undefined) {
+  const { id, secretHash, scopes, expiresAt } = tokens;
+  const user = { id: users.id, name: users.name, createdAt: users.createdAt };
   const expiresInMs = sql<number | null>`(extract(epoch from ${expiresAt} - now()) * 1000)::float8`;
-  const fields = { id, secretHash, user: identity, scopes, expiresInMs };
-  return database.run(
-    (db) => db.select(fields).from(tokens).innerJoin(users, eq(users.id, tokens.userId)).where(isActive),
-    'background',
-  );
+  return db
+    .select({ id, secretHash, user, scopes, expiresInMs })
+    .from(tokens)
+    .innerJoin(users, eq(users.id, tokens.userId))
+    .where(condition);
 }
 
 /** Neither revoked nor expired. */
@@ -166,7 +160,27 @@ const isActive = and(
   isNull(tokens.revokedAt),
   or(isNull(tokens.expiresAt), gt(tokens.expiresAt, sql`now()`)),
 );
-const identity = { id: users.id, name: users.name, createdAt: users.createdAt };
+
+/** The access token of a caller who writes. Each statement that writes for the caller checks that it is still active. */
+export interface WriteToken {
+  readonly id: string;
+  /** Throws the failure of a request whose token is not active. */
+  refuse(): never;
+}
+
+/** The condition that the token with this id is active, and its user was not removed. */
+export const isActiveToken = (id: string | Placeholder): SQL =>
+  sql`exists (select from ${tokens} where ${tokens.id} = ${id} and ${tokens.userId} is not null and ${isActive})`;
+
+/** For a write that changed nothing: throws what `refuse` throws unless the token is active. */
+export async function requireActive(statements: Runs, token: WriteToken | undefined): Promise<void> {
+  if (token === undefined) return;
+  const isThere = isActiveToken(token.id);
+  const [row] = await statements.run((db) =>
+    db.select({ id: tokens.id }).from(tokens).where(isThere).limit(1),
+  );
+  if (row === undefined) token.refuse();
+}
 
 function toInfo({
   id,

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
  */
 const load = createRequire(import.meta.url);
 
-export type { Placeholder, SQL, SQLWrapper } from 'drizzle-orm';
+export type { Column, Placeholder, SQL, SQLWrapper } from 'drizzle-orm';
 export type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 export type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 

@@ -1,5 +1,6 @@
 import type { Post } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { isActiveToken, requireActive, type WriteToken } from '../access/tokens.js';
 import type { Statements } from '../database/client.js';
 import { and, eq, or, type PgUpdateSetSource, type SQL, sql } from '../database/drizzle.js';
 import { isUniqueViolation } from '../database/errors.js';
@@ -14,8 +15,13 @@ export interface PostChanges extends Partial<Omit<PostFields, 'slug'>> {
   slug?: string | null;
 }
 
-/** The versions of a post that a caller expects; undefined: any. */
-export type Expected = readonly PostRevision[] | undefined;
+/** What must hold for a write to happen. */
+export interface WriteCondition {
+  /** The versions of the post that the caller expects; undefined: any. */
+  expected?: readonly PostRevision[] | undefined;
+  /** Undefined for callers without an access token in the database. */
+  token?: WriteToken | undefined;
+}
 
 /** Why a write with an expected version did not happen. */
 export type Unchanged = { kind: 'missing' } | { kind: 'stale'; current: PostVersion };
@@ -24,12 +30,11 @@ export type Change = { kind: 'changed'; post: Post } | Unchanged;
 
 export type Removal = { kind: 'removed' } | Unchanged;
 
-interface Update {
+interface Update extends WriteCondition {
   id: string;
   values: Omit<PostChanges, 'slug'>;
   /** Undefined: stays. */
   slug: Slug | undefined;
-  expected: Expected;
 }
 
 /** Updates a post. When another write takes the slug at the same moment, the fallback is used. */
@@ -45,7 +50,8 @@ export async function updatePost(statements: Statements, wanted: Update): Promis
   }
 }
 
-async function tryUpdate(statements: Statements, { id, values, slug, expected }: Update): Promise<Change> {
+async function tryUpdate(statements: Statements, update: Update): Promise<Change> {
+  const { id, values, slug } = update;
   const [row] = await statements.run((db) => {
     const changes: PgUpdateSetSource<typeof posts> = {
       ...values,
@@ -57,14 +63,14 @@ async function tryUpdate(statements: Statements, { id, values, slug, expected }:
       const held = sql`${posts.slug} in (${slug.wanted}, ${slug.fallback})`;
       changes.slug = sql`case when ${held} then ${posts.slug} else ${freeSlug(db, slug)} end`;
     }
-    return db.update(posts).set(changes).where(asExpected(id, expected)).returning(postColumns);
+    return db.update(posts).set(changes).where(isAllowed(id, update)).returning(postColumns);
   });
-  return row === undefined ? whyUnchanged(statements, id, expected) : { kind: 'changed', post: toPost(row) };
+  return row === undefined ? whyUnchanged(statements, id, update) : { kind: 'changed', post: toPost(row) };
 }
 
-/** The condition of a write: the post exists and has one of the expected versions. */
-export function asExpected(id: string, expected: Expected): SQL | undefined {
-  const hasId = eq(posts.id, id);
+/** The condition of a write: the post exists and has one of the expected versions, and the token is active. */
+export function isAllowed(id: string, { expected, token }: WriteCondition): SQL | undefined {
+  const hasId = and(eq(posts.id, id), token && isActiveToken(token.id));
   if (expected === undefined) return hasId;
   const revisions = expected.map(({ version, updatedAt }) =>
     and(eq(posts.version, version), eq(posts.updatedAt, new Date(updatedAt))),
@@ -72,12 +78,13 @@ export function asExpected(id: string, expected: Expected): SQL | undefined {
   return and(hasId, or(...revisions) ?? sql`false`);
 }
 
-/** Finds out why a write with that condition changed nothing. */
+/** Finds out why a write with that condition changed nothing. Throws what the token's `refuse` throws. */
 export async function whyUnchanged(
   statements: Statements,
   id: string,
-  expected: Expected,
+  { expected, token }: WriteCondition,
 ): Promise<Unchanged> {
+  await requireActive(statements, token);
   if (expected === undefined) return { kind: 'missing' };
   const [row] = await statements.run((db) => db.select(versionColumns).from(posts).where(eq(posts.id, id)));
   if (row === undefined) return { kind: 'missing' };
@@ -111,6 +118,6 @@ export async function findExpected(
     : { kind: 'stale', current: { id, version: post.version, updatedAt: post.updatedAt } };
 }
 
-const isExpected = (post: Post, expected: Expected): boolean =>
+const isExpected = (post: Post, expected: WriteCondition['expected']): boolean =>
   expected?.some(({ version, updatedAt }) => version === post.version && updatedAt === post.updatedAt) ??
   true;

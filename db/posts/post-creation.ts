@@ -1,10 +1,11 @@
 import { v7 as uuidv7 } from 'uuid';
 import type { Post, PostStatus } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { isActiveToken } from '../access/tokens.js';
 import type { UserIdentity } from '../access/users.js';
 import type { Statements } from '../database/client.js';
 import type { Drizzle } from '../database/connections.js';
-import { and, eq, sql } from '../database/drizzle.js';
+import { and, type Column, eq, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
 import { postColumns, toPost } from './post-rows.js';
 import { freeSlug, type Slug, slugAsGiven, slugOfTitle } from './slug.js';
@@ -29,7 +30,7 @@ export interface PostRequest {
   hash: Buffer;
 }
 
-/** The values of `insertPost` for the first or a later attempt to create a post. */
+/** The parameters of `insertPost` for the first or a later attempt to create a post. */
 export function toValues(fields: PostFields, request: PostRequest | undefined, attempt: number) {
   const id = uuidv7();
   const { wanted, fallback } = slugFor(fields, id);
@@ -47,27 +48,21 @@ export function toValues(fields: PostFields, request: PostRequest | undefined, a
 const slugFor = ({ slug, title }: PostFields, id: string): Slug =>
   slug === undefined ? slugOfTitle(title, id) : slugAsGiven(slug);
 
-/** Inserts a post, unless its slug or its idempotency key is taken. */
+/** Inserts a post, unless its slug or its idempotency key is taken, or the token is not active. */
 export function insertPost(db: Drizzle) {
-  const given = sql.placeholder;
-  return db
-    .insert(posts)
-    .values({
-      id: given('id'),
-      title: given('title'),
-      content: given('content'),
-      author: given('author'),
-      tags: given('tags'),
-      slug: freeSlug(db, { wanted: given('slug'), fallback: given('fallbackSlug') }),
-      status: given('status'),
-      publishedAt: sql`case when ${given('status')} = 'published' then now() end`,
-      idempotencyOwner: given('owner'),
-      idempotencyKey: given('key'),
-      idempotencyHash: given('hash'),
-    })
-    .onConflictDoNothing()
-    .returning(postColumns)
-    .prepare('new-post');
+  const { placeholder } = sql;
+  const given = (name: keyof ReturnType<typeof toValues>, column: Column) =>
+    sql.param(placeholder(name), column);
+  const slug = freeSlug(db, { wanted: placeholder('slug'), fallback: placeholder('fallbackSlug') });
+  const publishedAt = sql`case when ${placeholder('status')} = 'published' then now() end`;
+  const token = placeholder('token');
+  // Drizzle inserts all columns that are not generated, in the order of the table.
+  const values = sql`select ${given('id', posts.id)}, ${given('title', posts.title)},
+    ${given('content', posts.content)}, ${given('author', posts.author)}, ${given('tags', posts.tags)}, ${slug},
+    ${given('status', posts.status)}, ${publishedAt}, now(), now(), 1, ${given('owner', posts.idempotencyOwner)},
+    ${given('key', posts.idempotencyKey)}, ${given('hash', posts.idempotencyHash)}
+    where ${token}::uuid is null or ${isActiveToken(token)}`;
+  return db.insert(posts).select(values).onConflictDoNothing().returning(postColumns).prepare('new-post');
 }
 
 /**

@@ -1,17 +1,18 @@
 import type { Post } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { requireActive, type WriteToken } from '../access/tokens.js';
 import type { Database } from '../database/client.js';
 import { and, eq, sql } from '../database/drizzle.js';
 import { oldSlugs, posts } from '../schema.js';
 import {
-  asExpected,
   type Change,
-  type Expected,
   findExpected,
+  isAllowed,
   type PostChanges,
   type Removal,
   remakeSlug,
   updatePost,
+  type WriteCondition,
   whyUnchanged,
 } from './post-changes.js';
 import { findFirst, insertPost, type PostFields, type PostRequest, toValues } from './post-creation.js';
@@ -51,8 +52,8 @@ const hadSlug = eq(oldSlugs.slug, sql.placeholder('slug'));
 /**
  * The posts in PostgreSQL; one statement for every write. Ids are well-formed UUIDs, texts well-formed Unicode without
  * NUL. The expected versions are a condition of the statement that writes, so only one of two writes that expect the same
- * version happens; a write that did not happen is followed by a read of the reason. Without them a write always happens.
- * Everything may throw `Failure('database_unavailable')`, and what sets a slug `Failure('slug_taken')`.
+ * version happens. That the token of the caller is active is another, so no write begins after its revocation. A write
+ * that did not happen is followed by a read of the reason. Everything may throw `Failure('database_unavailable')`, and what sets a slug `Failure('slug_taken')`.
  */
 export class PostStore {
   readonly #database: Database;
@@ -148,12 +149,17 @@ export class PostStore {
    *    repeated.
    * 3. If the slug was made from the title, another post has just taken it: the insertion is repeated with another slug.
    */
-  async create(fields: PostFields, request?: PostRequest): Promise<{ post: Post; replayed: boolean }> {
+  async create(
+    fields: PostFields,
+    request?: PostRequest,
+    token?: WriteToken,
+  ): Promise<{ post: Post; replayed: boolean }> {
     const statements = this.#database.withSharedDeadline();
     for (let attempt = 1; attempt <= maxCreationAttempts; attempt++) {
-      const values = toValues(fields, request, attempt);
+      const values = { ...toValues(fields, request, attempt), token: token?.id ?? null };
       const [row] = await statements.run((db) => this.#insert(db).execute(values));
       if (row !== undefined) return { post: toPost(row), replayed: false };
+      await requireActive(statements, token);
       const first = request && (await findFirst(statements, request));
       if (first?.isOwn) return { post: first.post, replayed: true };
       if (first === undefined && fields.slug !== undefined) break;
@@ -162,29 +168,29 @@ export class PostStore {
   }
 
   /** A slug made from the title stays while the title gives the same. */
-  replace(id: string, fields: PostFields, expected?: Expected): Promise<Change> {
+  replace(id: string, fields: PostFields, condition: WriteCondition = {}): Promise<Change> {
     const { slug: given, ...values } = fields;
     const slug = given === undefined ? slugOfTitle(values.title, id) : slugAsGiven(given);
-    return updatePost(this.#database.withSharedDeadline(), { id, values, slug, expected });
+    return updatePost(this.#database.withSharedDeadline(), { id, values, slug, ...condition });
   }
 
   /** Without any changes the version stays. */
-  patch(id: string, changes: PostChanges, expected?: Expected): Promise<Change> {
+  patch(id: string, changes: PostChanges, condition: WriteCondition = {}): Promise<Change> {
     const statements = this.#database.withSharedDeadline();
     if (Object.values(changes).every((value) => value === undefined))
-      return findExpected(statements, { id, expected });
+      return findExpected(statements, { id, ...condition });
     const { slug: given, ...values } = changes;
-    if (given === undefined) return updatePost(statements, { id, values, slug: undefined, expected });
-    if (given !== null) return updatePost(statements, { id, values, slug: slugAsGiven(given), expected });
-    if (values.title === undefined) return remakeSlug(statements, { id, values, expected });
-    return updatePost(statements, { id, values, slug: slugOfTitle(values.title, id), expected });
+    if (given === undefined) return updatePost(statements, { id, values, slug: undefined, ...condition });
+    if (given !== null) return updatePost(statements, { id, values, slug: slugAsGiven(given), ...condition });
+    if (values.title === undefined) return remakeSlug(statements, { id, values, ...condition });
+    return updatePost(statements, { id, values, slug: slugOfTitle(values.title, id), ...condition });
   }
 
-  async remove(id: string, expected?: Expected): Promise<Removal> {
+  async remove(id: string, condition: WriteCondition = {}): Promise<Removal> {
     const statements = this.#database.withSharedDeadline();
     const [row] = await statements.run((db) =>
-      db.delete(posts).where(asExpected(id, expected)).returning({ id: posts.id }),
+      db.delete(posts).where(isAllowed(id, condition)).returning({ id: posts.id }),
     );
-    return row === undefined ? whyUnchanged(statements, id, expected) : { kind: 'removed' };
+    return row === undefined ? whyUnchanged(statements, id, condition) : { kind: 'removed' };
   }
 }

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SessionDirectory } from '../../api/access/session-directory.js';
 import type { Post } from '../../shared/contract.js';
+import { directoryOf } from '../support/access-directory.js';
 import { type ChatApp, startChatApp } from '../support/chat-app.js';
 import { openTestDatabase } from '../support/database.js';
 import { userNamed } from '../support/identities.js';
 import { MemorySessions } from '../support/memory-sessions.js';
 
 const { database, stop } = await openTestDatabase();
-const sessions = new SessionDirectory({ admin: undefined, first: undefined, sessions: new MemorySessions() });
+const sessions = directoryOf({ sessions: new MemorySessions() });
 let app: ChatApp;
 let session: Record<string, string>;
 beforeAll(async () => {
@@ -25,7 +25,7 @@ beforeAll(async () => {
       return { kind: 'accepted', id: chatId, status: 'queued' };
     },
   });
-  const { key } = await sessions.open({ user: userNamed('ann'), secretHash: undefined });
+  const { key } = await sessions.openSession({ user: userNamed('ann'), secretHash: undefined });
   session = { Cookie: `quillgate_session=${key}`, 'Sec-Fetch-Site': 'same-origin' };
 });
 afterAll(async () => {

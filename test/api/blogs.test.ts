@@ -513,6 +513,25 @@ describe('who may do what', () => {
   });
 });
 
+describe('a token that was revoked after it was loaded', () => {
+  it('writes nothing, and is refused as any that was revoked', async () => {
+    const { post } = await blog.call({ method: 'POST', token: 'writer', body: { content: 'kept' } });
+    const path = `/${post.id}`;
+    for (const call of [
+      { method: 'POST', body: { content: 'new' } },
+      { method: 'PUT', path, body: { content: 'new' } },
+      { method: 'PATCH', path, body: { content: 'new' } },
+      { method: 'DELETE', path },
+    ]) {
+      const { status, headers, problem } = await blog.call({ ...call, token: 'revoked' });
+      expect([status, problem.code]).toEqual([401, 'unauthorized']);
+      expect(headers.get('www-authenticate')).toBe('Bearer realm="blogs", error="invalid_token"');
+    }
+    expect((await blog.call({ path })).post).toEqual(post);
+    expect(blog.logs()).toContain('login refused');
+  });
+});
+
 describe('a blog whose reads are closed, and whose database is unavailable', () => {
   let closed: BlogApp;
   beforeAll(async () => {

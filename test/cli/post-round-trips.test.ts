@@ -189,16 +189,22 @@ describe('a post with a time and a version at their limits', () => {
       await importFrom(environment, `${plant({ 'a.json': JSON.stringify([given]) })}/a.json`);
       const [post] = JSON.parse(await exportJson(environment));
       expect(post).toMatchObject(given);
-      const change = await store.patch(post.id, { title: 'Other' }, expectedVersions(etagOf(post)));
+      const change = await store.patch(
+        post.id,
+        { title: 'Other' },
+        { expected: expectedVersions(etagOf(post)) },
+      );
       expect(change).toMatchObject({ kind: 'changed', post: { version: 1_000_000_000 } });
       const changed = change.kind === 'changed' ? change.post : post;
-      expect(await store.patch(post.id, { title: 'Again' }, expectedVersions(etagOf(changed)))).toMatchObject(
-        {
-          kind: 'changed',
-          post: { version: 1_000_000_001 },
-        },
-      );
-      expect(await store.remove(post.id, expectedVersions(etagOf(post)))).toMatchObject({ kind: 'stale' });
+      expect(
+        await store.patch(post.id, { title: 'Again' }, { expected: expectedVersions(etagOf(changed)) }),
+      ).toMatchObject({
+        kind: 'changed',
+        post: { version: 1_000_000_001 },
+      });
+      expect(await store.remove(post.id, { expected: expectedVersions(etagOf(post)) })).toMatchObject({
+        kind: 'stale',
+      });
     },
   );
 
@@ -212,7 +218,7 @@ describe('a post with a time and a version at their limits', () => {
       '"1--zzzzzzzzzz"',
       '"1--1h3n9q0000"',
     ])
-      expect(await store.remove(id, expectedVersions(tag))).toMatchObject({ kind: 'stale' });
+      expect(await store.remove(id, { expected: expectedVersions(tag) })).toMatchObject({ kind: 'stale' });
   });
 });
 

@@ -223,9 +223,9 @@ describe('the writes', () => {
     const { post } = await store.create(published, request);
     const statements = await sentBy(async () => {
       await store.create(published, request);
-      await store.replace(post.id, published, [post]);
+      await store.replace(post.id, published, { expected: [post] });
       await store.patch(post.id, { slug: null });
-      await store.remove(post.id, [post]);
+      await store.remove(post.id, { expected: [post] });
     });
     expect(statements.length).toBeGreaterThanOrEqual(6);
     for (const statement of statements)

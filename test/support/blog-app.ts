@@ -21,6 +21,11 @@ const callers: Record<string, Caller> = {
   writer: { ...userNamed('Wanda'), scopes: ['blogs:write', 'blogs:read'] },
   other: { ...userNamed('Otto'), scopes: ['blogs:write'] },
   reader: { ...userNamed('Rita'), scopes: ['blogs:read'] },
+  revoked: {
+    ...userNamed('Wanda'),
+    scopes: ['blogs:write'],
+    tokenId: '01a20ac9-0000-7000-8000-000000000000',
+  },
 };
 
 /** A request to the blog. */
@@ -28,7 +33,8 @@ export interface BlogCall {
   method?: string;
   /** Relative to `/base/blogs`. */
   path?: string;
-  token?: 'writer' | 'other' | 'reader' | 'unknown' | undefined;
+  /** `revoked` was revoked after it was loaded. */
+  token?: 'writer' | 'other' | 'reader' | 'revoked' | 'unknown' | undefined;
   headers?: Record<string, string>;
   /** Sent as JSON; a string is sent as it is. */
   body?: unknown;

@@ -1,7 +1,7 @@
+import type { AccessDirectory } from '../../api/access/access-directory.js';
 import type { Caller } from '../../api/access/caller.js';
 import { LoginLimiter } from '../../api/access/login-limiter.js';
 import { environmentUsers } from '../../api/access/open-authentication.js';
-import { SessionDirectory } from '../../api/access/session-directory.js';
 import { FleetEvents } from '../../api/admin/fleet-events.js';
 import { type FleetSource, FleetState } from '../../api/admin/fleet-state.js';
 import { History } from '../../api/admin/history/history.js';
@@ -25,6 +25,7 @@ import type { ListedModel } from '../../shared/fleet/models.js';
 import { openInstruments } from '../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../shared/metrics/metrics.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
+import { directoryOf } from './access-directory.js';
 import { userNamed } from './identities.js';
 import { MemorySessions } from './memory-sessions.js';
 import { createRecordingLog } from './recording-log.js';
@@ -72,7 +73,7 @@ export async function startChatApp({
   fleet,
   settings,
   queues = { source: () => undefined, readTimes: async () => [] },
-  sessions = new SessionDirectory({ admin: undefined, first: undefined, sessions: new MemorySessions() }),
+  sessions = directoryOf({ sessions: new MemorySessions() }),
   postsDatabase,
   adminDatabase = { run: () => Promise.reject(new Failure('database_unavailable')) },
   reloadAccounts = async () => undefined,
@@ -93,7 +94,7 @@ export async function startChatApp({
   /** Where the posts are; away unless it is given. */
   postsDatabase?: Database;
   /** The sessions of the console; everybody may sign in with `secret`, and is an operator unless the name is `user`. */
-  sessions?: SessionDirectory;
+  sessions?: AccessDirectory;
 } = {}): Promise<ChatApp> {
   const commands: ChatCommand[] = [];
   const recording = createRecordingLog();
@@ -140,8 +141,8 @@ export async function startChatApp({
         secret === 'secret'
           ? { user: userNamed(name), isOperator: name !== 'user', secretHash: undefined }
           : undefined,
-      checkSession: (key) => sessions.find(key),
-      checkLoadedSession: (key) => sessions.check(key),
+      checkSession: (key) => sessions.findSession(key),
+      checkLoadedSession: (key) => sessions.checkSession(key),
       onLoad: () => () => undefined,
       checkToken: async () => undefined,
       checkLoadedToken: (token) => operators.get(token),

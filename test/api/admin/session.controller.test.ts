@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { SessionDirectory } from '../../../api/access/session-directory.js';
+import { directoryOf } from '../../support/access-directory.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
 import { MemorySessions } from '../../support/memory-sessions.js';
 
 const store = new MemorySessions();
-const sessions = new SessionDirectory({ admin: undefined, first: undefined, sessions: store });
+const sessions = directoryOf({ sessions: store });
 let app: ChatApp;
 beforeAll(async () => {
   app = await startChatApp({ sessions, variables: { TRUSTED_PROXIES: 'loopback', CORS_ORIGINS: '*' } });

@@ -140,7 +140,7 @@ describe('patch', () => {
     expect(await store.patch(post.id, {})).toEqual({ kind: 'changed', post });
     expect(await store.patch(unknownId, {})).toEqual({ kind: 'missing' });
     const { id, version, updatedAt } = post;
-    expect(await store.patch(id, {}, [{ version: 2, updatedAt }])).toEqual({
+    expect(await store.patch(id, {}, { expected: [{ version: 2, updatedAt }] })).toEqual({
       kind: 'stale',
       current: { id, version, updatedAt },
     });
@@ -166,9 +166,9 @@ describe('remove', () => {
 
 describe('an expected version', () => {
   const writes: [string, (some: PostStore, post: Post) => Promise<{ kind: string }>][] = [
-    ['replace', (some, post) => some.replace(post.id, fields({ content: 'New' }), [post])],
-    ['patch', (some, post) => some.patch(post.id, { content: 'New' }, [post])],
-    ['patch of the slug', (some, post) => some.patch(post.id, { slug: null }, [post])],
+    ['replace', (some, post) => some.replace(post.id, fields({ content: 'New' }), { expected: [post] })],
+    ['patch', (some, post) => some.patch(post.id, { content: 'New' }, { expected: [post] })],
+    ['patch of the slug', (some, post) => some.patch(post.id, { slug: null }, { expected: [post] })],
   ];
 
   it.each(writes)('lets one of several writes at once happen: %s', async (_, write) => {
@@ -184,8 +184,8 @@ describe('an expected version', () => {
     for (let round = 0; round < 20; round++) {
       const post = await make();
       const outcomes = await Promise.all([
-        store.patch(post.id, { content: 'New' }, [post]),
-        otherStore.replace(post.id, fields(), [post]),
+        store.patch(post.id, { content: 'New' }, { expected: [post] }),
+        otherStore.replace(post.id, fields(), { expected: [post] }),
       ]);
       expect(kinds(outcomes)).toEqual(['changed', 'stale']);
     }
@@ -199,21 +199,23 @@ describe('an expected version', () => {
       { version, updatedAt: otherTime },
     ];
     const stale = { kind: 'stale', current: { id, version, updatedAt } };
-    expect(await store.patch(id, { content: 'New' }, wrong)).toEqual(stale);
-    expect(await store.patch(id, { content: 'New' }, [])).toEqual(stale);
-    expect(await store.remove(id, wrong)).toEqual(stale);
-    expect(await store.replace(id, fields(), [...wrong, { version, updatedAt }])).toMatchObject({
-      kind: 'changed',
-    });
+    expect(await store.patch(id, { content: 'New' }, { expected: wrong })).toEqual(stale);
+    expect(await store.patch(id, { content: 'New' }, { expected: [] })).toEqual(stale);
+    expect(await store.remove(id, { expected: wrong })).toEqual(stale);
+    expect(await store.replace(id, fields(), { expected: [...wrong, { version, updatedAt }] })).toMatchObject(
+      {
+        kind: 'changed',
+      },
+    );
   });
 
   it('is of no use where there is no post', async () => {
-    const expected = [{ version: 1, updatedAt: new Date().toISOString() }];
+    const condition = { expected: [{ version: 1, updatedAt: new Date().toISOString() }] };
     for (const change of [
-      store.replace(unknownId, fields(), expected),
-      store.patch(unknownId, { content: 'New' }, expected),
-      store.patch(unknownId, { slug: null }, expected),
-      store.remove(unknownId, expected),
+      store.replace(unknownId, fields(), condition),
+      store.patch(unknownId, { content: 'New' }, condition),
+      store.patch(unknownId, { slug: null }, condition),
+      store.remove(unknownId, condition),
     ])
       expect(await change).toEqual({ kind: 'missing' });
   });

@@ -1,0 +1,277 @@
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { type AccessDirectory } from '../../../api/access/access-directory.js';
+import { createSessionStore } from '../../../db/access/sessions.js';
+import { type ActiveToken, createTokenStore } from '../../../db/access/tokens.js';
+import { createUserStore, type UserDigest } from '../../../db/access/users.js';
+import { type Database, openDatabase } from '../../../db/database/client.js';
+import { digestOf, makeAccessToken } from '../../../shared/access-token.js';
+import type { Scope } from '../../../shared/contract.js';
+import { directoryOf } from '../../support/access-directory.js';
+import { openTestDatabase } from '../../support/database.js';
+import { userNamed } from '../../support/identities.js';
+import { patience } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+
+const firstToken = 'a first token of any form at all';
+const first = {
+  user: { ...userNamed('first'), id: 'made of the name' },
+  secret: 'the secret: of the first 🎉',
+  tokens: [
+    { token: firstToken, scopes: ['blogs:write'] as const },
+    { token: firstToken, scopes: ['chat'] as const },
+  ],
+};
+const firstCaller = { ...first.user, scopes: ['blogs:write', 'chat'] };
+
+const tokenOf = (token: string, facts: Partial<ActiveToken> = {}): ActiveToken => ({
+  id: `id of ${token}`,
+  secretHash: digestOf(token),
+  user: userNamed('Zoë'),
+  scopes: ['chat'],
+  expiresInMs: null,
+  ...facts,
+});
+
+/** Loads these tokens, and others when `active` changes. */
+async function loadTokens(...tokens: ActiveToken[]) {
+  const clock = { now: 0 };
+  const recording = createRecordingLog();
+  const store = {
+    active: tokens,
+    listActive: async () => store.active,
+    find: vi.fn(async (_digest: Buffer): Promise<ActiveToken | undefined> => undefined),
+    markUsed: vi.fn(async (_id: string) => {}),
+  };
+  const environment = { first };
+  const directory = directoryOf({ environment, tokens: store, now: () => clock.now, log: recording.log });
+  onTestFinished(() => directory.close());
+  await directory.reload();
+  return { directory, store, clock, recording };
+}
+
+describe('AccessDirectory, tokens', () => {
+  it('knows the callers of its tokens, and those of the environment before anything is loaded', async () => {
+    const [token, other] = [makeAccessToken(), makeAccessToken()];
+    const early = directoryOf({ environment: { first } });
+    expect(early.checkToken(firstToken)).toEqual(firstCaller);
+    expect(early.checkToken(token)).toBeUndefined();
+
+    const ofFirst = tokenOf(other, { scopes: ['blogs:write'], user: userNamed('first') });
+    const { directory, store } = await loadTokens(tokenOf(token), ofFirst);
+    const expected = { ...userNamed('Zoë'), scopes: ['chat'], tokenId: `id of ${token}` };
+    expect(directory.checkToken(token)).toEqual(expected);
+    expect(await directory.findToken(token)).toEqual(expected);
+    // One of the name is the user of the environment.
+    expect(directory.checkToken(other)).toMatchObject({ ...first.user, scopes: ['blogs:write'] });
+    expect(directory.checkToken(makeAccessToken())).toBeUndefined();
+    expect(await directory.findToken(firstToken)).toEqual(firstCaller);
+    expect(store.find).not.toHaveBeenCalled();
+  });
+
+  it('refuses nonsense without asking, even if somebody had stored its digest', async () => {
+    const nearly = `${makeAccessToken().slice(0, -1)}!`;
+    const nonsense = ['', 'x', '__proto__', 'undefined', `${firstToken}x`, nearly, 'x'.repeat(10_000)];
+    const { directory, store } = await loadTokens(...nonsense.map((text) => tokenOf(text)));
+    for (const text of nonsense) {
+      expect(directory.checkToken(text)).toBeUndefined();
+      expect(await directory.findToken(text)).toBeUndefined();
+    }
+    expect(store.find).not.toHaveBeenCalled();
+  });
+
+  it('asks the database once about a token that it has not heard of', async () => {
+    const { directory, store } = await loadTokens();
+    const token = makeAccessToken();
+    store.find.mockImplementation(async (digest) =>
+      digest.equals(digestOf(token)) ? tokenOf(token) : undefined,
+    );
+    expect(directory.checkToken(token)).toBeUndefined();
+    for (let n = 0; n < 3; n++) expect(await directory.findToken(token)).toMatchObject({ name: 'Zoë' });
+    expect(directory.checkToken(token)).toMatchObject({ name: 'Zoë' });
+    const unknown = makeAccessToken();
+    for (let n = 0; n < 3; n++) expect(await directory.findToken(unknown)).toBeUndefined();
+    expect(store.find).toHaveBeenCalledTimes(2);
+  });
+
+  it('refuses a token from the moment that it expires, without loading again', async () => {
+    const token = makeAccessToken();
+    const { directory, clock } = await loadTokens(tokenOf(token, { expiresInMs: 1000 }));
+    clock.now = 999;
+    expect(directory.checkToken(token)).toBeDefined();
+    clock.now = 1000;
+    expect(directory.checkToken(token)).toBeUndefined();
+    expect(await directory.findToken(token)).toBeUndefined();
+  });
+
+  it('records a use once a minute, and only logs a failure to record it', async () => {
+    const token = makeAccessToken();
+    const { directory, store, clock, recording } = await loadTokens(tokenOf(token));
+    const use = () => Promise.all(Array.from({ length: 100 }, () => directory.findToken(token)));
+    clock.now = 1;
+    store.markUsed.mockImplementation(() => Promise.reject(new Error('gone')));
+    await use();
+    await directory.reload();
+    clock.now += 59_999;
+    await use();
+    expect(store.markUsed.mock.calls).toEqual([[`id of ${token}`]]);
+    await vi.waitFor(() => expect(recording.text()).toContain('could not record the use'), patience);
+    expect(recording.text()).not.toContain(digestOf(token).toString('base64'));
+    clock.now += 60_001;
+    await use();
+    expect(store.markUsed).toHaveBeenCalledTimes(2);
+  });
+});
+
+describe('AccessDirectory, loads', () => {
+  const user: UserDigest = { ...userNamed('ada'), secretHash: digestOf('a'), role: 'user' };
+
+  it('changes nothing when a part cannot be loaded, logs that once, and does not count as loaded', async () => {
+    const token = makeAccessToken();
+    const recording = createRecordingLog();
+    const parts = { isAway: true };
+    const removedWithin = async () => {
+      if (parts.isAway) throw new Error('away');
+      return ['removed'];
+    };
+    const directory = directoryOf({
+      users: { digests: async () => [user], removedWithin },
+      tokens: {
+        listActive: async () => [tokenOf(token)],
+        find: async () => undefined,
+        markUsed: async () => {},
+      },
+      log: recording.log,
+    });
+    onTestFinished(() => directory.close());
+    const known = () => [
+      directory.loaded,
+      directory.checkUser('ada', 'a') !== undefined,
+      directory.checkToken(token) !== undefined,
+      directory.removedIds.length,
+    ];
+    await directory.reload();
+    await directory.reload();
+    expect(known()).toEqual([false, false, false, 0]);
+    expect(recording.lines.filter(({ msg }) => msg === 'could not load the users')).toHaveLength(1);
+    parts.isAway = false;
+    await directory.reload();
+    expect(known()).toEqual([true, true, true, 1]);
+    parts.isAway = true;
+    await directory.reload();
+    expect(known()).toEqual([true, true, true, 1]);
+    expect(recording.lines.filter(({ msg }) => msg === 'could not load the users')).toHaveLength(2);
+  });
+});
+
+describe('AccessDirectory, with the database', async () => {
+  const { database, url, stop } = await openTestDatabase();
+  const { log, text } = createRecordingLog();
+  const otherProcess = openDatabase({ url, poolSize: 1, log });
+  afterAll(async () => {
+    await otherProcess.close();
+    await stop();
+  });
+
+  const over = (of: Database): AccessDirectory => {
+    const stores = {
+      users: createUserStore(of),
+      tokens: createTokenStore(of),
+      sessions: createSessionStore(of),
+    };
+    const directory = directoryOf({ environment: { first }, log, ...stores });
+    onTestFinished(() => directory.close());
+    return directory;
+  };
+  const users = createUserStore(otherProcess);
+  const tokens = createTokenStore(otherProcess);
+  const make = async (
+    owner: string,
+    { scopes = ['chat'], expiresAt }: { scopes?: Scope[]; expiresAt?: Date } = {},
+  ) => {
+    const token = makeAccessToken();
+    return { token, ...(await tokens.create({ owner, scopes, expiresAt, secretHash: digestOf(token) })) };
+  };
+  // Well below the time after which it would load by itself.
+  const soon = { timeout: 5000, interval: 5 };
+
+  it('looks up what another process has made, and nothing that has expired or was revoked', async () => {
+    const directory = over(database);
+    const { token, id } = await make('Ida', { scopes: ['blogs:read'] });
+    expect(await directory.findToken(token)).toMatchObject({
+      name: 'Ida',
+      scopes: ['blogs:read'],
+      tokenId: id,
+    });
+    const { token: expired } = await make('Ida', { expiresAt: new Date(Date.now() - 1000) });
+    const revoked = await make('Ida');
+    await tokens.revoke(revoked.id);
+    for (const given of [expired, revoked.token]) expect(await directory.findToken(given)).toBeUndefined();
+    const lastUse = async () => (await tokens.list()).find((info) => info.id === id)?.lastUsedAt;
+    await vi.waitFor(async () => expect(await lastUse()).toEqual(expect.any(String)), patience);
+  });
+
+  it('takes a user who was removed and made again with the same name for another one', async () => {
+    const directory = over(database);
+    const before = await make('again');
+    const earlier = await directory.findToken(before.token);
+    await users.remove('again');
+    const after = await make('again');
+    await directory.reload();
+    const later = await directory.findToken(after.token);
+    expect(await directory.findToken(before.token)).toBeUndefined();
+    expect([earlier?.name, later?.name]).toEqual(['again', 'again']);
+    expect(later?.id).not.toBe(earlier?.id);
+  });
+
+  it('says that the database is unavailable, except to users and tokens of the environment', async () => {
+    const away = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log });
+    onTestFinished(() => away.close());
+    const directory = over(away);
+    await directory.start(away);
+    const isUnavailable = { code: 'database_unavailable' };
+    await expect(directory.findToken(makeAccessToken())).rejects.toMatchObject(isUnavailable);
+    await expect(directory.findSession('key')).rejects.toMatchObject(isUnavailable);
+    expect(await directory.findToken(firstToken)).toEqual(firstCaller);
+    expect(directory.checkUser('first', first.secret)?.user).toEqual(first.user);
+    expect(directory.loaded).toBe(false);
+  });
+
+  it('follows what another process changes, and keeps what it knows when the database closes', async () => {
+    const [here, there] = [over(database), over(otherProcess)];
+    await here.start(database);
+    const becomes = (check: () => unknown, isThere: boolean) =>
+      vi.waitFor(() => expect(check() !== undefined).toBe(isThere), soon);
+
+    const id = (await users.add({ name: 'eve', secretHash: digestOf('a'), role: 'admin' })) ?? '';
+    await becomes(() => here.checkUser('eve', 'a'), true);
+    const eve = { ...userNamed('eve'), id };
+    const signIn = async (secret: string) => {
+      const { key } = await there.openSession({ user: eve, secretHash: digestOf(secret) });
+      await becomes(() => here.checkSession(key), true);
+      return key;
+    };
+    const ended = await signIn('a');
+    await there.closeSession(there.checkSession(ended) ?? { ...eve, scopes: [] });
+    await becomes(() => here.checkSession(ended), false);
+    const beforeReset = await signIn('a');
+    await users.resetSecret('eve', digestOf('b'));
+    await becomes(() => here.checkSession(beforeReset), false);
+    expect([here.checkUser('eve', 'a'), here.checkUser('eve', 'b')?.user.id]).toEqual([undefined, id]);
+
+    const [revoked, removed, kept] = [await make('Ida'), await make('eve'), await make('Ina')];
+    const beforeRemoval = await signIn('b');
+    await becomes(() => here.checkToken(kept.token), true);
+    await tokens.revoke(revoked.id);
+    await becomes(() => here.checkToken(revoked.token), false);
+    await users.remove('eve');
+    for (const check of [() => here.checkToken(removed.token), () => here.checkSession(beforeRemoval)])
+      await becomes(check, false);
+    expect(here.hasUser('eve')).toBe(false);
+    expect(here.removedIds).toContain(id);
+
+    await database.close();
+    await here.reload();
+    expect(here.checkToken(kept.token)).toMatchObject({ name: 'Ina', scopes: ['chat'] });
+    expect(text()).not.toContain(kept.token);
+  });
+});

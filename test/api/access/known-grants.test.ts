@@ -1,0 +1,81 @@
+import { describe, expect, it, vi } from 'vitest';
+import { type Grant, KnownGrants } from '../../../api/access/known-grants.js';
+import { userNamed } from '../../support/identities.js';
+
+const grantOf = (name: string, endsAt = Number.POSITIVE_INFINITY): Grant => ({
+  caller: { ...userNamed(name), scopes: [] },
+  endsAt,
+});
+const entry = (key: string): [string, Grant] => [key, grantOf(key)];
+
+describe('KnownGrants', () => {
+  it('refuses a grant from the moment that it ends', () => {
+    let now = 0;
+    const grants = new KnownGrants(() => now, [['a', grantOf('ada', 1000)]]);
+    now = 999;
+    expect(grants.check(['a'])?.name).toBe('ada');
+    now = 1000;
+    expect(grants.check(['a'])).toBeUndefined();
+  });
+
+  it('reads an unknown key once, however many ask for it at the same time, and once more after a load', async () => {
+    const grants = new KnownGrants(() => 0, []);
+    const read = vi.fn(async () => undefined);
+    const askAll = () => Promise.all(Array.from({ length: 100 }, () => grants.find(['unknown'], read)));
+    expect(new Set([...(await askAll()), ...(await askAll())])).toEqual(new Set([undefined]));
+    expect(read).toHaveBeenCalledTimes(1);
+    grants.replace([]);
+    await askAll();
+    expect(read).toHaveBeenCalledTimes(2);
+  });
+
+  it('keeps what it has found until a load does not find it', async () => {
+    const grants = new KnownGrants(() => 0, []);
+    const read = vi.fn(async () => entry('a'));
+    for (let n = 0; n < 3; n++) expect((await grants.find(['a', 'b'], read))?.name).toBe('a');
+    expect(grants.check(['b', 'a'])?.name).toBe('a');
+    expect(read).toHaveBeenCalledTimes(1);
+    grants.replace([]);
+    expect(grants.check(['a'])).toBeUndefined();
+  });
+
+  it('takes no other grant for the one that was asked for', async () => {
+    const grants = new KnownGrants(() => 0, []);
+    expect(await grants.find(['a'], async () => entry('b'))).toBeUndefined();
+  });
+
+  it('remembers nothing when reading fails, and fails for all who wait', async () => {
+    const grants = new KnownGrants(() => 0, []);
+    const fail = vi.fn(() => Promise.reject(new Error('away')));
+    const asked = await Promise.allSettled([grants.find(['a'], fail), grants.find(['a'], fail)]);
+    expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(fail).toHaveBeenCalledTimes(1);
+    expect((await grants.find(['a'], async () => entry('a')))?.name).toBe('a');
+  });
+
+  it('reads again where a load has ended while it read: the grant may be gone', async () => {
+    const grants = new KnownGrants(() => 0, []);
+    const first = Promise.withResolvers<[string, Grant] | undefined>();
+    const read = vi.fn(async (): Promise<[string, Grant] | undefined> => undefined);
+    read.mockImplementationOnce(() => first.promise);
+    const found = grants.find(['revoked'], read);
+    grants.replace([]);
+    first.resolve(entry('revoked'));
+    expect(await found).toBeUndefined();
+    expect(grants.check(['revoked'])).toBeUndefined();
+    expect(read).toHaveBeenCalledTimes(2);
+  });
+
+  it('reads each of ten thousand unknown keys once, and remembers no more than that', async () => {
+    const grants = new KnownGrants(() => 0, [entry('known')]);
+    const read = vi.fn(async () => undefined);
+    const keys = Array.from({ length: 10_000 }, (_, n) => `unknown ${n}`);
+    for (let n = 0; n < 2; n++) await Promise.all(keys.map((key) => grants.find([key], read)));
+    expect(read).toHaveBeenCalledTimes(10_000);
+    expect(grants.check(['known'])?.name).toBe('known');
+    // One more than there is room for: the oldest is forgotten.
+    await grants.find(['another'], read);
+    await grants.find(['unknown 0'], read);
+    expect(read).toHaveBeenCalledTimes(10_002);
+  });
+});

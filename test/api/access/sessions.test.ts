@@ -1,0 +1,168 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { sessionLifetimeMs } from '../../../api/access/access-directory.js';
+import { type ActiveSession } from '../../../db/access/sessions.js';
+import { digestOf } from '../../../shared/access-token.js';
+import { directoryOf } from '../../support/access-directory.js';
+import { userNamed } from '../../support/identities.js';
+import { MemorySessions } from '../../support/memory-sessions.js';
+
+const ada = userNamed('ada');
+const admin = { user: { ...userNamed('root'), id: 'of the environment' }, secret: 'the password' };
+const first = { ...userNamed('demo'), id: 'also of the environment' };
+
+function start(options: { admin?: typeof admin | undefined; store?: MemorySessions } = {}) {
+  const store = options.store ?? new MemorySessions();
+  const clock = { now: 0 };
+  const given = 'admin' in options ? options.admin : admin;
+  const environment = { admin: given, first: { user: first } };
+  const directory = directoryOf({ environment, sessions: store, now: () => clock.now });
+  onTestFinished(() => directory.close());
+  return { directory, store, clock };
+}
+
+const rowOf = (key: string, facts: Partial<ActiveSession> = {}): ActiveSession => ({
+  digest: digestOf(key),
+  ...{ userId: ada.id, userName: ada.name, expiresAt: new Date(1), expiresInMs: 1000 },
+  user: { ...ada, role: 'admin' },
+  ...facts,
+});
+
+describe('AccessDirectory, sessions', () => {
+  it('knows a session that it opened, by its key alone, for twelve hours', async () => {
+    const { directory, store, clock } = start();
+    const { key, expiresAt } = await directory.openSession({ user: ada, secretHash: undefined });
+    expect(key).toMatch(/^[\w-]{43}$/);
+    const digest = digestOf(key);
+    expect(directory.checkSession(key)).toEqual({
+      ...ada,
+      scopes: ['admin'],
+      session: { digest, expiresAt },
+    });
+    expect(store.rows).toMatchObject([{ digest, userId: ada.id, userName: 'ada' }]);
+    expect(JSON.stringify(store.rows)).not.toContain(key);
+    for (const other of ['', key.slice(1), digest.toString('base64')]) {
+      expect(directory.checkSession(other)).toBeUndefined();
+      expect(await directory.findSession(other)).toBeUndefined();
+    }
+    clock.now = sessionLifetimeMs - 1;
+    expect(directory.checkSession(key)).toBeDefined();
+    clock.now++;
+    expect(directory.checkSession(key)).toBeUndefined();
+    expect(await directory.findSession(key)).toBeUndefined();
+    expect((await directory.openSession({ user: ada, secretHash: undefined })).key).not.toBe(key);
+  });
+
+  it('asks the database once for a session that it has not heard of', async () => {
+    const { directory, store } = start();
+    store.rows = [rowOf('key')];
+    expect(directory.checkSession('key')).toBeUndefined();
+    expect(await directory.findSession('key')).toMatchObject({ name: 'ada', scopes: ['admin'] });
+    store.isDown = true;
+    expect(await directory.findSession('key')).toMatchObject({ name: 'ada' });
+    expect(directory.checkSession('key')).toMatchObject({ name: 'ada' });
+    await expect(directory.findSession('other')).rejects.toMatchObject({ code: 'database_unavailable' });
+  });
+
+  it('keeps what it knows while the database is away, and opens and ends nothing', async () => {
+    const { directory, store } = start();
+    const { key } = await directory.openSession({ user: ada, secretHash: undefined });
+    const caller = directory.checkSession(key) ?? { ...ada, scopes: [] };
+    store.isDown = true;
+    const down = { code: 'database_unavailable' };
+    await directory.reload();
+    expect(directory.loaded).toBe(false);
+    await expect(directory.openSession({ user: ada, secretHash: undefined })).rejects.toMatchObject(down);
+    await expect(directory.closeSession(caller)).rejects.toMatchObject(down);
+    expect(directory.checkSession(key)).toBeDefined();
+  });
+
+  it('counts a session only while its user is there and has the role', async () => {
+    const { directory, store } = start();
+    store.rows = [
+      rowOf('good'),
+      rowOf('without role', { user: { ...ada, role: 'user' } }),
+      rowOf('without user', { user: null }),
+      rowOf('of an earlier one', { userId: 'another id' }),
+      rowOf('of the environment', { userName: 'root', user: null }),
+      rowOf('of the first', { userName: 'demo', user: { ...userNamed('demo'), role: 'admin' } }),
+      rowOf('of the first as user', { userName: 'demo', user: null }),
+    ];
+    const expected = ['ada', undefined, undefined, undefined, 'root', 'demo', undefined];
+    const keys = store.rows.map(({ digest }) => digest.toString());
+    const plain = ['good', 'without role', 'without user', 'of an earlier one', 'of the environment'];
+    const named = [...plain, 'of the first', 'of the first as user'];
+    expect(keys).toHaveLength(named.length);
+    for (const [at, key] of named.entries())
+      expect((await directory.findSession(key))?.name, key).toBe(expected[at]);
+    await directory.reload();
+    for (const [at, key] of named.entries())
+      expect(directory.checkSession(key)?.name, key).toBe(expected[at]);
+    expect(directory.checkSession('of the first')).toMatchObject(first);
+    expect(directory.checkSession('of the environment')).toMatchObject(admin.user);
+  });
+
+  it('opens sessions of the environment that end with its password', async () => {
+    const { directory, store } = start();
+    const { key } = await directory.openSession({ user: admin.user, secretHash: undefined });
+    expect(directory.checkSession(key)).toMatchObject(admin.user);
+    const same = start({ store }).directory;
+    expect(await same.findSession(key)).toMatchObject(admin.user);
+    const changed = start({ store, admin: { ...admin, secret: 'another' } }).directory;
+    const unset = start({ store, admin: undefined }).directory;
+    for (const other of [changed, unset]) {
+      await other.reload();
+      expect(other.checkSession(key)).toBeUndefined();
+      expect(await other.findSession(key)).toBeUndefined();
+    }
+  });
+
+  it('ends one session, or all of the user', async () => {
+    const { directory } = start();
+    const keys: string[] = [];
+    for (const user of [ada, ada, ada, userNamed('bob')])
+      keys.push((await directory.openSession({ user: user, secretHash: undefined })).key);
+    const [one = '', two = '', three = '', bobs = ''] = keys;
+    const callerOf = (key: string) => directory.checkSession(key) ?? { ...ada, scopes: [] };
+    await directory.closeSession(callerOf(one));
+    expect(keys.map((key) => directory.checkSession(key)?.name)).toEqual([undefined, 'ada', 'ada', 'bob']);
+    await directory.closeSession(callerOf(two), { everywhere: true });
+    expect([two, three, bobs].map((key) => directory.checkSession(key)?.name)).toEqual([
+      undefined,
+      undefined,
+      'bob',
+    ]);
+    expect(await directory.findSession(three)).toBeUndefined();
+  });
+
+  it('does not take back what a slower reading has not seen, nor what it has seen and is over', async () => {
+    const { directory, store } = start();
+    const { key: ended } = await directory.openSession({ user: ada, secretHash: undefined });
+    const asked = Promise.withResolvers<void>();
+    const listActive = store.listActive.bind(store);
+    const stale = store.rows;
+    vi.spyOn(store, 'listActive').mockImplementationOnce(() => asked.promise.then(() => stale));
+    const loading = directory.reload();
+    await directory.closeSession(directory.checkSession(ended) ?? { ...ada, scopes: [] });
+    const { key: opened } = await directory.openSession({ user: ada, secretHash: undefined });
+    asked.resolve();
+    await loading;
+    expect([directory.checkSession(ended), directory.checkSession(opened)]).toMatchObject([
+      undefined,
+      { name: 'ada' },
+    ]);
+    expect(await listActive()).toHaveLength(1);
+  });
+
+  it('asks again for a session where the sessions have changed meanwhile', async () => {
+    const { directory, store } = start();
+    store.rows = [rowOf('key')];
+    const asked = Promise.withResolvers<void>();
+    vi.spyOn(store, 'find').mockImplementationOnce(() => asked.promise.then(() => rowOf('key')));
+    const found = directory.findSession('key');
+    store.rows = [];
+    await directory.reload();
+    asked.resolve();
+    expect(await found).toBeUndefined();
+    expect(directory.checkSession('key')).toBeUndefined();
+  });
+});
