@@ -5,6 +5,7 @@ import { Failure } from '../../shared/failures.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../shared/protocol/stored-chat.js';
+import { callChain } from '../../workers/job/call-chain.js';
 import { runChatJob } from '../../workers/job/chat-job.js';
 import { Cancelled } from '../../workers/job/running-job.js';
 import { StoredResults } from '../../workers/job/stored-results.js';
@@ -67,7 +68,6 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
       keptUntil,
     };
     const ended = runChatJob(takeJob({ data: job, stop: stop.signal }), job, {
-      provider: by,
       settings: {
         concurrency: 1,
         timeoutMs: 10_000,
@@ -78,9 +78,8 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
         breakerResetMs: 60_000,
       },
       ...circuits,
-      mayRequeue: () => false,
+      call: callChain({ provider: by, ...circuits, metrics: poolMetrics, mayRequeue: () => false }),
       load: { meanJobMs: 0 },
-      metrics: poolMetrics,
       onFailure: (failure) => failures.push(failure),
       storedResult: new StoredResults({ records: shared.store.records, log }).of(
         { id, expiresAt: keptUntil },

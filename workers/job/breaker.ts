@@ -20,6 +20,12 @@ interface BreakerOptions {
   onChange: (state: BreakerState) => void;
 }
 
+/** A call as a breaker sees it. */
+export interface BreakerCall extends Caller {
+  /** Whether its reply has begun. */
+  readonly hasBegun: boolean;
+}
+
 /** Below this many samples in the window the breaker stays closed. */
 const volumeThreshold = 5;
 const errorThresholdPercentage = 50;
@@ -72,16 +78,16 @@ export class Breaker {
   }
 
   /**
-   * Makes the call, which reports when its reply begins. Throws `provider_unavailable` without a call while the breaker
+   * Makes the call. Throws `provider_unavailable` without a call while the breaker
    * is open or probing, else whatever the call throws.
    */
-  async run<T>(call: (onReply: () => void) => Promise<T>, caller: Caller = {}): Promise<T> {
+  async run<C extends BreakerCall, T>(call: C, next: (call: C) => Promise<T>): Promise<T> {
     const { state } = this;
     const isProbe = state === 'half-open';
     if (state === 'open' || (isProbe && this.#isProbing)) throw new Failure('provider_unavailable');
     if (isProbe) this.#isProbing = true;
     try {
-      return await this.#watch(call, { ...caller, isProbe });
+      return await this.#watch(call, next, isProbe);
     } finally {
       if (isProbe) this.#isProbing = false;
     }
@@ -102,25 +108,23 @@ export class Breaker {
     this.#windows = undefined;
   }
 
-  async #watch<T>(
-    call: (onReply: () => void) => Promise<T>,
-    known: Pick<EndedCall, keyof Caller | 'isProbe'>,
+  async #watch<C extends BreakerCall, T>(
+    call: C,
+    next: (call: C) => Promise<T>,
+    isProbe: boolean,
   ): Promise<T> {
-    const { isProbe } = known;
     const startedAt = performance.now();
-    let isReplying = false;
     const end = (error?: unknown) => {
       const tookMs = performance.now() - startedAt;
       const { samples } = this.#options;
-      const sample = samples.take({ ...known, error, isReplying, tookMs });
+      const { user, isUsersProbe, hasBegun: isReplying } = call;
+      const sample = samples.take({ user, isUsersProbe, isProbe, error, isReplying, tookMs });
       if (sample === undefined) return;
       if (sample !== 'good' && (isProbe || this.state === 'closed')) this.#reason = samples.reasonOf(error);
       this.#record(sample, isProbe);
     };
     try {
-      const result = await call(() => {
-        isReplying = true;
-      });
+      const result = await next(call);
       end();
       return result;
     } catch (error) {

@@ -10,7 +10,7 @@ export type Sample = 'good' | 'bad' | 'down';
 export interface Caller {
   /** Id of the user who asks. */
   readonly user?: string | undefined;
-  readonly isUsersProbe?: boolean;
+  readonly isUsersProbe?: boolean | undefined;
 }
 
 /** How a call ended. */

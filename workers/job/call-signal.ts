@@ -1,4 +1,5 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
+import type { Call } from './call.js';
 
 export interface CallLimits {
   /** Longest call, or of a stream the longest wait for its first delta, in milliseconds. */
@@ -18,6 +19,23 @@ export interface StreamLimits {
   firstTokenTimeoutMs: number;
   /** Longest silence of the provider after it, in milliseconds. */
   idleTimeoutMs: number;
+}
+
+/** Makes the call with a signal of its own, which ends it in time. */
+export async function endInTime<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
+  const { job, asked, deadline: firstDeltaBy, stop } = call;
+  const { timeoutMs, firstTokenTimeoutMs, idleTimeoutMs } = asked.settings;
+  const stream = job.deltas && { firstDeltaBy, firstTokenTimeoutMs, idleTimeoutMs };
+  const limits = { timeoutMs, deadline: asked.chatJob.deadline, now: job.now, stop, stream };
+  const signal = new CallSignal(limits);
+  call.signal = signal.signal;
+  call.onActivity = () => signal.recordActivity();
+  call.onBegun(() => signal.beginStream());
+  try {
+    return await next(call);
+  } finally {
+    signal.release();
+  }
 }
 
 /**

@@ -3,33 +3,23 @@ import { Failure } from '../../shared/failures.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import type { Provider, ProviderReply } from '../providers/provider.js';
-import type { Breaker } from './breaker.js';
-import { isUnreachable } from './call-samples.js';
-import { CallSignal } from './call-signal.js';
-import type { Circuit } from './circuit.js';
+import { Call, startOf } from './call.js';
+import type { Next } from './call-chain.js';
 import type { Circuits } from './circuits.js';
 import type { LoadTracker } from './load-tracker.js';
-import { type ModelRequest, toModelRequest } from './model-request.js';
+import { toModelRequest } from './model-request.js';
 import type { NextAttempt } from './next-attempt.js';
 import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
-import type { PoolMetrics } from './pool-metrics.js';
-import { patienceFor, withOneRetry } from './retry.js';
 import { Cancelled, type RunningJob } from './running-job.js';
 import type { StoredResult } from './stored-results.js';
-import { type CallKind, NotBegun } from './waiting-jobs.js';
 
-/** What a chat job works with; all but the last six are shared by the jobs of a pool. */
+/** What a chat job works with. */
 export interface ChatJobDeps {
-  provider: Provider;
   settings: PoolSettings;
-  /** The breaker of what concerns the account, and so every model. */
-  account: Pick<Breaker, 'state' | 'isProbing' | 'run'>;
   circuits: Pick<Circuits, 'of'>;
   load: Pick<LoadTracker, 'meanJobMs'>;
-  metrics: Pick<PoolMetrics, 'watchCall'>;
-  /** Whether the job may go back to the queue when the provider cannot be reached from here. */
-  mayRequeue: () => boolean;
+  /** The call chain of the pool. */
+  call: Next;
   /** Called with what a job failed with: the operators' way to see why. */
   onFailure: (error: Failure) => void;
   storedResult?: StoredResult | undefined;
@@ -84,29 +74,18 @@ async function passOn(
 }
 
 async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Promise<Outcome> {
-  const { now, slot, signal, deltas } = job;
+  const { now, deltas } = job;
   try {
     const startBy = startOf(chatJob);
     throwIfCancelled(startBy, job);
     // A stream only has to begin by then.
     if (deltas === undefined)
       throwIfTooLate({ waitedMs: job.timings.queueMs, leftMs: startBy - now() }, deps.load);
-    const request = toModelRequest(chatJob, deps.settings);
-    const circuit = deps.circuits.of(request.model);
-    const attempt = (kind: CallKind) => attemptOnce(circuit, { job, chatJob, request, kind }, deps);
-    // Later attempts are not retried: otherwise one chat could make twice as many calls as it has targets.
-    const mayRetry = () => (chatJob.attempt ?? 1) === 1 && !deltas?.hasBegun;
-    const limits = {
-      budget: circuit.budget.shareOf(chatJob.user),
-      slot,
-      cooldown: circuit.cooldown,
-      deadline: startBy,
-      now,
-      signal,
-      mayRetry,
-      hasFallback: deps.nextAttempt !== undefined,
-    };
-    const reply = await withOneRetry(attempt, limits);
+    const { settings, circuits, nextAttempt } = deps;
+    const request = toModelRequest(chatJob, settings);
+    const circuit = circuits.of(request.model);
+    const hasFallback = nextAttempt !== undefined;
+    const reply = await deps.call(new Call({ job, chatJob, request, circuit, settings, hasFallback }));
     const asked = chatJob.earlier && { askedModel: request.model };
     return toOutcome(reply, { ...job.timings, ...asked, ...(deltas && { callId: deltas.callId }) });
   } catch (error) {
@@ -116,51 +95,6 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     return toFailedOutcome(error, job.timings);
   }
 }
-
-/** When a call is of no use any more that has not begun to answer, in milliseconds since the epoch. */
-const startOf = ({ deadline, firstDeltaBy = deadline }: ChatJob): number => Math.min(deadline, firstDeltaBy);
-
-interface Call {
-  job: RunningJob;
-  chatJob: ChatJob;
-  request: ModelRequest;
-  kind: CallKind;
-}
-
-/**
- * A job whose call never reached the provider goes back to the queue, for a worker that reaches the provider; one with a fallback goes
- * on to that.
- */
-async function attemptOnce(circuit: Circuit, attempt: Call, deps: ChatJobDeps): Promise<ProviderReply> {
-  const { job, chatJob, kind } = attempt;
-  const { account, metrics, nextAttempt } = deps;
-  const deadline = startOf(chatJob);
-  const patience = nextAttempt && { patienceMs: patienceFor(deadline - job.now()) };
-  try {
-    const caller = { deadline, stop: job.signal, slot: job.slot, user: chatJob.user, ...patience };
-    return await circuit.run(caller, kind, (onReply) => {
-      if (!kind.isRetry && refusesCalls(account))
-        throw nextAttempt ? new Failure('provider_unavailable') : new NotBegun();
-      job.begin();
-      const call = (onFirstDelta: () => void) => {
-        const onBegun = () => {
-          onReply();
-          job.recordFirstDelta();
-          onFirstDelta();
-        };
-        return callOnce(attempt, onBegun, deps);
-      };
-      return account.run(() => metrics.watchCall(call, kind));
-    });
-  } catch (error) {
-    const mayGoBack = !kind.isRetry && !nextAttempt && !job.deltas?.hasBegun;
-    if (mayGoBack && isUnreachable(error) && deps.mayRequeue()) throw new NotBegun();
-    throw error;
-  }
-}
-
-const refusesCalls = ({ state, isProbing }: ChatJobDeps['account']): boolean =>
-  state === 'open' || (state === 'half-open' && isProbing);
 
 function throwIfCancelled(startBy: number, { now, signal }: RunningJob): void {
   signal.throwIfAborted();
@@ -177,28 +111,4 @@ function throwIfTooLate(
 ): void {
   if (waitedMs > leftMs && leftMs < meanJobMs / 2)
     throw new Failure('overloaded', { retryAfterMs: Math.ceil(meanJobMs) });
-}
-
-async function callOnce(
-  { job, chatJob, request }: Call,
-  onReply: () => void,
-  { provider, settings }: ChatJobDeps,
-): Promise<ProviderReply> {
-  const { now, signal: stop, deltas } = job;
-  const { timeoutMs, firstTokenTimeoutMs, idleTimeoutMs } = settings;
-  const stream = deltas && { firstDeltaBy: startOf(chatJob), firstTokenTimeoutMs, idleTimeoutMs };
-  const call = new CallSignal({ timeoutMs, deadline: chatJob.deadline, now, stop, stream });
-  const onDelta = (text: string) => {
-    if (!deltas?.hasBegun) {
-      onReply();
-      call.beginStream();
-    }
-    deltas?.append(text);
-  };
-  const onActivity = () => call.recordActivity();
-  try {
-    return await provider.run({ ...request, signal: call.signal, onActivity }, deltas && onDelta);
-  } finally {
-    call.release();
-  }
 }

@@ -1,11 +1,11 @@
 import { Failure } from '../../shared/failures.js';
-import { Breaker, type BreakerState, type BreakerTimes } from './breaker.js';
+import { Breaker, type BreakerCall, type BreakerState, type BreakerTimes } from './breaker.js';
 import { CallSamples } from './call-samples.js';
 import { Cooldown, isLimit } from './cooldown.js';
 import { RetryBudget } from './retry.js';
 import type { Slot } from './slots.js';
 import { type DescribedBreaker, UserBreaker } from './user-breaker.js';
-import { type CallingJob, type CallKind, NotBegun, patienceOf, WaitingJobs } from './waiting-jobs.js';
+import { NotBegun, patienceOf, type Waiter, WaitingJobs, type WantedCall } from './waiting-jobs.js';
 
 export interface CircuitOptions {
   model: string;
@@ -18,6 +18,11 @@ export interface CircuitOptions {
   onChange: (breaker?: BreakerState, user?: string) => void;
   /** Called with the length of a cooldown that a 429 to this pool began or extended, in milliseconds. */
   publishLimit: (cooldownMs: number) => void;
+}
+
+/** A call as a circuit sees it. */
+export interface CircuitCall extends WantedCall, BreakerCall {
+  isUsersProbe: boolean;
 }
 
 /** A model without calls is remembered as failing for this many pauses of its breaker. */
@@ -39,8 +44,8 @@ export class Circuit {
   readonly #userBreaker: UserBreaker;
   readonly #cooldown: Cooldown;
   readonly #waiting = new WaitingJobs();
-  /** The jobs that call, or are about to. */
-  readonly #calling = new Set<CallingJob>();
+  /** Those that are made, or are about to be. */
+  readonly #calls = new Set<WantedCall>();
   #wasCoolingDown = false;
   /** The slot of the job whose call is the one at a time. */
   #trial: Slot | undefined;
@@ -77,7 +82,7 @@ export class Circuit {
 
   /** Whether it can be dropped: it only remembers good calls, or its model is no longer called. */
   get isIdle(): boolean {
-    if (this.#calling.size > 0) return false;
+    if (this.#calls.size > 0) return false;
     if (performance.now() - this.#lastUsedAt > keptResets * this.#options.times().resetMs) return true;
     return this.breaker.state === 'closed' && this.#cooldown.leftMs === 0;
   }
@@ -86,23 +91,23 @@ export class Circuit {
    * Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, the `Failure` for which it cannot
    * begin in time, or whatever the call throws.
    */
-  async run<T>(job: CallingJob, kind: CallKind, call: (onReply: () => void) => Promise<T>): Promise<T> {
-    const { slot, user } = job;
+  async run<C extends CircuitCall, T>(call: C, next: (call: C) => Promise<T>): Promise<T> {
+    const { slot, user, kind } = call;
     if (kind.isRetry && this.#stateFor(user) !== 'closed') throw new Failure('provider_unavailable');
     this.#lastUsedAt = performance.now();
-    this.#calling.add(job);
+    this.#calls.add(call);
     try {
       do {
-        await this.#whenCallsMayBegin(job, kind);
+        await this.#whenCallsMayBegin(call);
         await slot.take();
         // Calls may be forbidden again by the time the job has a slot.
       } while (this.#blockedMs(user) > 0);
-      job.stop.throwIfAborted();
-      const watched = (onReply: () => void) => this.#cooldown.watch(() => call(onReply), kind);
-      const caller = { user, isUsersProbe: this.#userProbe === slot };
-      return await this.#watch(slot, () => this.#breaker.run(watched, caller));
+      call.stop.throwIfAborted();
+      call.isUsersProbe = this.#userProbe === slot;
+      const watched = (same: C) => this.#cooldown.watch(same, next);
+      return await this.#watch(slot, () => this.#breaker.run(call, watched));
     } finally {
-      this.#calling.delete(job);
+      this.#calls.delete(call);
       this.#endTrial(slot);
       this.#wake();
     }
@@ -111,7 +116,7 @@ export class Circuit {
   /** Has the waiting jobs go back to their queue, except for retries: their first calls were made here. */
   close(): void {
     this.#isClosing = true;
-    for (const waiter of this.#waiting.all) if (!waiter.isRetry) waiter.reject(new NotBegun());
+    for (const waiter of this.#waiting.all) if (!waiter.call.kind.isRetry) waiter.reject(new NotBegun());
   }
 
   /** Holds the breaker closed until it is called without a state. */
@@ -161,28 +166,29 @@ export class Circuit {
     }
   }
 
-  async #whenCallsMayBegin(job: CallingJob, kind: CallKind): Promise<void> {
-    this.#endTrial(job.slot);
-    if (!this.#isBehind(job) && this.#admits(job)) return;
+  async #whenCallsMayBegin(call: WantedCall): Promise<void> {
+    const { kind } = call;
+    this.#endTrial(call.slot);
+    if (!this.#isBehind(call) && this.#admits(call)) return;
     if (this.#isClosing && !kind.isRetry) throw new NotBegun();
-    this.#throwIfTooLate(job);
-    if (!kind.isRetry && !this.#options.hasRoom()) throw this.#refusal(job);
-    job.slot.park();
-    const leftMs = job.deadline - this.#now();
-    const patienceMs = patienceOf(job, this.#stateFor(job.user));
-    const failure = () => (patienceMs < leftMs ? this.#refusal(job) : new Failure('timeout'));
-    await this.#waiting.wait({ ...job, ...kind }, { ms: Math.min(patienceMs, leftMs), failure });
+    this.#throwIfTooLate(call);
+    if (!kind.isRetry && !this.#options.hasRoom()) throw this.#refusal(call);
+    call.slot.park();
+    const leftMs = call.deadline - this.#now();
+    const patienceMs = patienceOf(call, this.#stateFor(call.user));
+    const failure = () => (patienceMs < leftMs ? this.#refusal(call) : new Failure('timeout'));
+    await this.#waiting.wait(call, { ms: Math.min(patienceMs, leftMs), failure });
   }
 
   /** Whether others wait before it. Jobs that wait for one user's breaker delay no other user. */
-  #isBehind({ user }: CallingJob): boolean {
+  #isBehind({ user }: WantedCall): boolean {
     return this.#waiting.all.some(
-      (other) => other.user === user || this.#userBreaker.stateFor(other.user) === 'closed',
+      ({ call: other }) => other.user === user || this.#userBreaker.stateFor(other.user) === 'closed',
     );
   }
 
   /** Whether a call may begin now; records it as the one at a time when it begins alone. */
-  #admits({ slot, user }: CallingJob): boolean {
+  #admits({ slot, user }: WantedCall): boolean {
     if (this.#blockedMs(user) > 0 || (this.#isOneAtATime && this.#trial !== undefined)) return false;
     const isUsersProbe = this.#userBreaker.stateFor(user) === 'half-open';
     if (isUsersProbe && this.#userProbe !== undefined) return false;
@@ -197,14 +203,14 @@ export class Circuit {
     if (this.#userProbe === slot) this.#userProbe = undefined;
   }
 
-  #throwIfTooLate(job: CallingJob): void {
-    const blockedMs = this.#blockedMs(job.user);
+  #throwIfTooLate(call: WantedCall): void {
+    const blockedMs = this.#blockedMs(call.user);
     const isTooLong =
-      blockedMs > patienceOf(job, this.#stateFor(job.user)) || this.#now() + blockedMs >= job.deadline;
-    if (blockedMs > 0 && isTooLong) throw this.#refusal(job);
+      blockedMs > patienceOf(call, this.#stateFor(call.user)) || this.#now() + blockedMs >= call.deadline;
+    if (blockedMs > 0 && isTooLong) throw this.#refusal(call);
   }
 
-  #refusal({ user }: CallingJob): Failure {
+  #refusal({ user }: WantedCall): Failure {
     const retryAfterMs = this.#blockedMs(user) || trialMs;
     return this.#stateFor(user) === 'closed'
       ? new Failure('provider_rate_limited', { retryAfterMs })
@@ -220,19 +226,19 @@ export class Circuit {
 
   /** The waiting jobs have waited for the probe that has failed. Running calls may hang for long: their slots are parked. */
   #refuseWaiters(user: string | undefined): void {
-    const concerns = (job: CallingJob) => user === undefined || job.user === user;
-    for (const waiter of this.#waiting.all) if (concerns(waiter)) waiter.reject(this.#refusal(waiter));
-    for (const job of this.#calling) if (concerns(job)) job.slot.park();
+    const concerns = (call: WantedCall) => user === undefined || call.user === user;
+    for (const { call, reject } of this.#waiting.all) if (concerns(call)) reject(this.#refusal(call));
+    for (const call of this.#calls) if (concerns(call)) call.slot.park();
   }
 
   /** Starts the calls that may begin, and refuses those that cannot in time. The user of the last probe comes last. */
   #wake(): void {
-    const wasLast = ({ user }: CallingJob) =>
-      Number(this.#breaker.state === 'half-open' && user === this.#lastCaller);
+    const wasLast = ({ call }: Waiter) =>
+      Number(this.#breaker.state === 'half-open' && call.user === this.#lastCaller);
     for (const waiter of this.#waiting.all.toSorted((a, b) => wasLast(a) - wasLast(b))) {
       try {
-        this.#throwIfTooLate(waiter);
-        if (this.#admits(waiter)) waiter.begin();
+        this.#throwIfTooLate(waiter.call);
+        if (this.#admits(waiter.call)) waiter.begin();
       } catch (reason) {
         waiter.reject(reason);
       }

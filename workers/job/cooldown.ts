@@ -1,4 +1,5 @@
 import { Failure } from '../../shared/failures.js';
+import type { CallKind } from './waiting-jobs.js';
 
 interface CooldownOptions {
   /** Called when a cooldown has begun, has become noticeably longer, or has ended. */
@@ -41,14 +42,14 @@ export class Cooldown {
   }
 
   /** Makes a call and returns its result; a 429 begins a cooldown, an answer resets the pause. */
-  async watch<T>(call: () => Promise<T>, { isRetry } = { isRetry: false }): Promise<T> {
+  async watch<C extends { kind: CallKind }, T>(call: C, next: (call: C) => Promise<T>): Promise<T> {
     const since = this.#limitCount;
     try {
-      const result = await call();
+      const result = await next(call);
       if (since === this.#limitCount) this.#pauseMs = 0;
       return result;
     } catch (error) {
-      const doubles = since === this.#limitCount && !isRetry;
+      const doubles = since === this.#limitCount && !call.kind.isRetry;
       if (isLimit(error)) this.#recordLimit(error.facts.retryAfterMs, doubles);
       throw error;
     }

@@ -65,16 +65,8 @@ export class JobTrace {
     this.#span.end(end.own.kind === 'failed' ? { error: code } : {});
   }
 
-  /** The provider, with a span for each call of it. */
-  watchCalls(provider: Provider): Provider {
-    return {
-      id: provider.id,
-      run: (request, onDelta) => this.#watchCall(provider, request, onDelta),
-      close: () => provider.close(),
-    };
-  }
-
-  async #watchCall(provider: Provider, request: ProviderRequest, onDelta?: OnDelta): Promise<ProviderReply> {
+  /** Calls the provider, and records a span for it. */
+  async watchCall(provider: Provider, request: ProviderRequest, onDelta?: OnDelta): Promise<ProviderReply> {
     const startedAt = performance.now();
     const attributes = describeRequest(provider.id, request, onDelta !== undefined);
     if (this.#calls > 0) attributes['http.request.resend_count'] = this.#calls;

@@ -13,12 +13,18 @@ import { type CallResult, RecentCalls } from './recent-calls.js';
 import { Cancelled, type JobListener, LockLost, type RunningJob } from './running-job.js';
 import type { Load } from './running-jobs.js';
 import { ServiceTimes } from './service-times.js';
+import type { CallKind } from './waiting-jobs.js';
 
 interface ObservedPool {
   settings: { readonly current: Pick<PoolSettings, 'concurrency'> };
   load: () => Pick<Load, 'inFlight'>;
   account: Pick<Breaker, 'state'>;
   circuits: Pick<Circuits, 'maxCooldownMs' | 'worstState'>;
+}
+
+interface ObservedCall {
+  readonly kind: CallKind;
+  onBegun(listener: () => void): void;
 }
 
 type WorkCode = (typeof workCodes)[number];
@@ -45,13 +51,10 @@ export class PoolMetrics implements JobListener {
     if (end) this.recordOutcome(end.own, nextOf(end.outcome)?.provider);
   }
 
-  /**
-   * Makes a call to the provider and returns its result; records how long it took and how it ended. The call reports the first delta of a
-   * stream with `onFirstDelta`.
-   */
-  async watchCall<T extends { reason: FinishReason }>(
-    call: (onFirstDelta: () => void) => Promise<T>,
-    { isRetry }: { isRetry: boolean },
+  /** Makes a call to the provider and returns its result; records how long it took, also to a first delta, and how it ended. */
+  async watchCall<C extends ObservedCall, T extends { reason: FinishReason }>(
+    call: C,
+    next: (call: C) => Promise<T>,
   ): Promise<T> {
     const provider = this.#provider;
     const { callDuration, calls, firstDelta } = this.#instruments.metrics;
@@ -60,11 +63,11 @@ export class PoolMetrics implements JobListener {
       const tookMs = performance.now() - startedAt;
       this.recentCalls.record(callResultOf(code), { tookMs, code: errorCodeOf(code) });
       callDuration.observe({ provider }, tookMs / 1000);
-      calls.inc({ provider, kind: isRetry ? 'retry' : 'first', code });
+      calls.inc({ provider, kind: call.kind.isRetry ? 'retry' : 'first', code });
     };
-    const onFirstDelta = () => firstDelta.observe({ provider }, (performance.now() - startedAt) / 1000);
+    call.onBegun(() => firstDelta.observe({ provider }, (performance.now() - startedAt) / 1000));
     try {
-      const reply = await call(onFirstDelta);
+      const reply = await next(call);
       record(reply.reason === 'blocked' ? 'content_blocked' : 'ok');
       return reply;
     } catch (error) {

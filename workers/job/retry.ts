@@ -4,19 +4,21 @@ import { Tally } from '../../shared/runtime/tally.js';
 import type { Cooldown } from './cooldown.js';
 import type { Slot } from './slots.js';
 
-interface RetryLimits {
-  budget: RetryShare;
+/** A call that can be made once more. */
+export interface RetriableCall<C> {
+  readonly budget: RetryShare;
   /** No attempt starts after it, in milliseconds since the epoch. */
-  deadline: number;
-  now?: () => number;
-  signal: AbortSignal;
+  readonly deadline: number;
+  now(): number;
+  readonly stop: AbortSignal;
   /** The retry waits until it is over, like the model's other calls. */
-  cooldown: Pick<Cooldown, 'leftMs'>;
-  /** False once somebody may have seen a part of the first attempt's reply; absent means never. */
-  mayRetry?: () => boolean;
+  readonly cooldown: Pick<Cooldown, 'leftMs'>;
+  /** False once a part of the reply may have been seen. */
+  readonly mayRetry: boolean;
   /** Whether another provider may be asked instead, for which time has to remain. */
-  hasFallback?: boolean;
-  slot: Pick<Slot, 'park'>;
+  readonly hasFallback: boolean;
+  readonly slot: Pick<Slot, 'park'>;
+  retry(): C;
 }
 
 const minPauseMs = 100;
@@ -34,39 +36,40 @@ const minTimeLeftMs = 250;
  * With a fallback the pause is bounded by `patienceFor`, and a retry that takes as long as the first attempt must leave
  * half of the remaining time for the next provider.
  */
-export async function withOneRetry<T>(
-  attempt: (kind: { isRetry: boolean }) => Promise<T>,
-  limits: RetryLimits,
+export async function withOneRetry<C extends RetriableCall<C>, T>(
+  call: C,
+  next: (call: C) => Promise<T>,
 ): Promise<T> {
-  const { now = Date.now } = limits;
-  limits.budget.earn();
-  const startedAt = now();
+  call.budget.earn();
+  const startedAt = call.now();
   try {
-    return await attempt({ isRetry: false });
+    return await next(call);
   } catch (error) {
     const ownPauseMs = pauseBeforeRetry(error);
-    if (ownPauseMs === undefined || limits.mayRetry?.() === false) throw error;
-    const startBy = latestRetry(now() - startedAt, limits);
-    let pauseMs = Math.max(ownPauseMs, limits.cooldown.leftMs);
-    if (now() + pauseMs > startBy || !limits.budget.spend()) throw error;
+    if (ownPauseMs === undefined || !call.mayRetry) throw error;
+    const startBy = latestRetry(call.now() - startedAt, call);
+    let pauseMs = Math.max(ownPauseMs, call.cooldown.leftMs);
+    if (call.now() + pauseMs > startBy || !call.budget.spend()) throw error;
     // Another call may make the cooldown longer meanwhile.
-    for (; pauseMs > 0; pauseMs = limits.cooldown.leftMs) {
-      if (now() + pauseMs > startBy) throw error;
-      if (pauseMs > longPauseMs) limits.slot.park();
-      await delay(pauseMs, undefined, { signal: limits.signal }).catch(() => limits.signal.throwIfAborted());
+    for (; pauseMs > 0; pauseMs = call.cooldown.leftMs) {
+      if (call.now() + pauseMs > startBy) throw error;
+      if (pauseMs > longPauseMs) call.slot.park();
+      await delay(pauseMs, undefined, { signal: call.stop }).catch(() => call.stop.throwIfAborted());
     }
-    return await attempt({ isRetry: true }).catch((second) => {
+    return await next(call.retry()).catch((second) => {
       throw isRefused(second) ? error : second;
     });
   }
 }
 
-/** The latest time at which the retry of an attempt that took this long may begin, in milliseconds since the epoch. */
-function latestRetry(tookMs: number, { deadline, now = Date.now, hasFallback }: RetryLimits): number {
+type TimedCall = Pick<RetriableCall<unknown>, 'deadline' | 'now' | 'hasFallback'>;
+
+/** The latest time at which the retry of a call that took this long may begin, in milliseconds since the epoch. */
+function latestRetry(tookMs: number, call: TimedCall): number {
+  const { deadline, hasFallback } = call;
+  const now = call.now();
   const startBy = deadline - minTimeLeftMs;
-  return hasFallback
-    ? Math.min(startBy, now() + patienceFor(deadline - now()), deadline - 2 * tookMs)
-    : startBy;
+  return hasFallback ? Math.min(startBy, now + patienceFor(deadline - now), deadline - 2 * tookMs) : startBy;
 }
 
 const maxPatienceMs = 3000;

@@ -7,8 +7,9 @@ export class NotBegun extends Error {
   override readonly name = 'NotBegun';
 }
 
-/** A job that wants to call a model. */
-export interface CallingJob {
+/** A call that a job wants to make. */
+export interface WantedCall {
+  readonly kind: CallKind;
   /** When the caller stops waiting, in milliseconds since the epoch. */
   readonly deadline: number;
   /** How long it waits at most for a model that is limited, in milliseconds; absent means until the deadline. */
@@ -24,7 +25,8 @@ export interface CallKind {
 }
 
 /** A job that waits; either function ends its wait. */
-export interface Waiter extends CallingJob, CallKind {
+export interface Waiter {
+  readonly call: WantedCall;
   begin(): void;
   reject(reason: unknown): void;
 }
@@ -43,23 +45,23 @@ export class WaitingJobs {
   }
 
   /** Resolves once the job may begin; rejects with why it may not, at its limit, or with the reason of its signal. */
-  async wait(job: CallingJob & CallKind, limit: WaitLimit): Promise<void> {
+  async wait(call: WantedCall, limit: WaitLimit): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter: Waiter = {
-      ...job,
+      call,
       begin: () => this.#waiters.delete(waiter) && resolve(),
       reject: (reason) => this.#waiters.delete(waiter) && reject(reason),
     };
-    const onStop = () => waiter.reject(job.stop.reason);
+    const onStop = () => waiter.reject(call.stop.reason);
     const timer = setTimeout(() => waiter.reject(limit.failure()), limit.ms);
     this.#waiters.add(waiter);
-    job.stop.addEventListener('abort', onStop);
-    if (job.stop.aborted) onStop();
+    call.stop.addEventListener('abort', onStop);
+    if (call.stop.aborted) onStop();
     try {
       await promise;
     } finally {
       clearTimeout(timer);
-      job.stop.removeEventListener('abort', onStop);
+      call.stop.removeEventListener('abort', onStop);
     }
   }
 }
@@ -68,7 +70,7 @@ export class WaitingJobs {
 const probePatienceMs = 500;
 
 /** How long the job waits at most, in milliseconds, while the breaker is in this state. */
-export function patienceOf({ patienceMs }: CallingJob, breaker: BreakerState): number {
+export function patienceOf({ patienceMs }: WantedCall, breaker: BreakerState): number {
   if (patienceMs === undefined) return Number.POSITIVE_INFINITY;
   return breaker === 'closed' ? patienceMs : Math.min(patienceMs, probePatienceMs);
 }

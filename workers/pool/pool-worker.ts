@@ -16,6 +16,7 @@ import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { type CallChainDeps, callChain, type Next } from '../job/call-chain.js';
 import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
 import type { DeltaPublisher, DeltaStream } from '../job/delta-publisher.js';
 import type { JobTrace } from '../job/job-trace.js';
@@ -36,7 +37,9 @@ import { dropLongConversation } from './long-conversation.js';
 import { type RequeuableJob, Requeue } from './requeue.js';
 
 /** What the worker of a pool works with. */
-export interface PoolWorkerDeps extends Pick<ChatJobDeps, 'provider' | 'account' | 'circuits' | 'load'> {
+export interface PoolWorkerDeps
+  extends Pick<ChatJobDeps, 'circuits' | 'load'>,
+    Pick<CallChainDeps, 'provider' | 'account'> {
   settings: Pick<LiveSettings, 'current'>;
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
@@ -83,6 +86,7 @@ export class PoolWorker {
   readonly #deps: PoolWorkerDeps;
   readonly #locks: LockRenewal;
   readonly #requeue: Requeue;
+  readonly #call: Next;
   readonly #storedResults: StoredResults;
   readonly #replies: ReplyPublisher;
   readonly #listeners: readonly JobListener[];
@@ -91,6 +95,7 @@ export class PoolWorker {
     const { provider, settings, config, store, relay, workerName, log } = deps;
     this.#deps = deps;
     this.#requeue = new Requeue(log, store.now);
+    this.#call = callChain({ ...deps, mayRequeue: ({ id }) => this.#requeue.isFirst(id) });
     this.#storedResults = new StoredResults({ records: store.records, log, now: store.now });
     this.#replies = new ReplyPublisher({ relay, storedResults: this.#storedResults, log });
     const run = (queued: RequeuableJob) => this.#process(queued);
@@ -170,7 +175,7 @@ export class PoolWorker {
   async #process(queued: RequeuableJob): Promise<string> {
     const { jobs, startTrace, log } = this.#deps;
     const job = jobs.find(queued);
-    if (job === undefined) throw new Error('job not taken');
+    if (!job) throw new Error('job not taken');
     job.trace = startTrace?.(job);
     job.taken();
     let end: JobEnd;
@@ -208,8 +213,8 @@ export class PoolWorker {
   }
 
   async #runChatJob(job: RunningJob): Promise<JobEnd> {
-    const { provider, settings, log } = this.#deps;
-    const { id, chatId, queued, slot, trace, signal } = job;
+    const { settings, circuits, load, log } = this.#deps;
+    const { chatId, queued, slot, trace, signal } = job;
     const parsed = chatJobSchema.parse(queued.data);
     // The job of a fallback goes on where this one ends.
     const chatJob = trace ? { ...parsed, traceparent: trace.traceparent } : parsed;
@@ -225,10 +230,9 @@ export class PoolWorker {
     // The reply of a chat is one attempt's to write.
     using _ = begunNext ? undefined : this.#openDeltas(job, chatJob);
     return await runChatJob(job, chatJob, {
-      ...{ ...this.#deps, nextAttempt, isRestarted, begunNext },
-      provider: trace?.watchCalls(provider) ?? provider,
+      ...{ nextAttempt, isRestarted, begunNext, circuits, load },
       settings: settings.current,
-      mayRequeue: () => this.#requeue.isFirst(id),
+      call: this.#call,
       storedResult: this.#storedResults.of({ id: chatId, expiresAt: chatJob.keptUntil }, signal),
       onFailure: (failure) => log.warn({ ...namesOf(job), ...describeFailure(failure) }, 'job failed'),
     });
@@ -245,12 +249,11 @@ export class PoolWorker {
     const { metrics, log } = this.#deps;
     metrics.recordBroken();
     log.error({ err, jobId: queued?.id }, 'job broke');
-    if (queued === undefined) return;
+    if (!queued) return;
     dropLongConversation(queued, log);
     this.#replies.publishFailure(this.#find(queued));
   }
 
-  /** One that was given up does not run here. */
   #find(queued: QueuedJob): RunningJob {
     return this.#deps.jobs.find(queued) ?? this.#describe(queued);
   }

@@ -7,6 +7,8 @@ import { UserBreaker } from '../../../workers/job/user-breaker.js';
 
 const createSamples = () => new CallSamples(new UserBreaker({ resetMs: () => 20, onChange: () => {} }));
 
+/** A call whose reply has not begun. */
+const plain = { hasBegun: false };
 let breaker: Breaker;
 /** A busy machine may find it half-open already. */
 let changes: BreakerState[];
@@ -36,7 +38,7 @@ function becomes(state: BreakerState): Promise<void> {
 /** How a call through the breaker ends: `done`, or the code it failed with. */
 async function call(outcome?: Failure | Promise<unknown>): Promise<string> {
   try {
-    await breaker.run(async () => {
+    await breaker.run(plain, async () => {
       if (outcome instanceof Failure) throw outcome;
       await outcome;
     });
@@ -72,8 +74,8 @@ async function halfOpen(): Promise<void> {
 describe('Breaker', () => {
   it('returns and throws what the call does', async () => {
     const error = new Error('x');
-    expect(await breaker.run(async () => 1)).toBe(1);
-    await expect(breaker.run(() => Promise.reject(error))).rejects.toBe(error);
+    expect(await breaker.run(plain, async () => 1)).toBe(1);
+    await expect(breaker.run(plain, () => Promise.reject(error))).rejects.toBe(error);
   });
 
   it('opens at the fifth bad call and not before', async () => {
@@ -161,7 +163,7 @@ describe('Breaker', () => {
     });
     resetMs = 60_000;
     for (let n = 0; n < 10; n += 1)
-      await other.run(() => Promise.reject(new Failure('provider_error'))).catch(() => undefined);
+      await other.run(plain, () => Promise.reject(new Failure('provider_error'))).catch(() => undefined);
     expect(other.nextProbeMs).toBeGreaterThan(30_000);
     other.dispose();
   });
@@ -169,7 +171,7 @@ describe('Breaker', () => {
   it('makes no call while it is open', async () => {
     await open();
     let made = false;
-    const refused = breaker.run(async () => {
+    const refused = breaker.run(plain, async () => {
       made = true;
     });
     await expect(refused).rejects.toMatchObject({ code: 'provider_unavailable', retryable: true });
@@ -252,7 +254,7 @@ describe('Breaker', () => {
 
   it('has counted a probe by the time its caller has the result, so that no second one slips through', async () => {
     await halfOpen();
-    await breaker.run(async () => {});
+    await breaker.run(plain, async () => {});
     expect(breaker.state).toBe('closed');
   });
 });
@@ -272,8 +274,7 @@ describe('a call that its caller ends', () => {
   async function cut({ afterMs, count, reason = new Failure('timeout'), isReplying = false }: CutCall) {
     for (let n = 0; n < count; n += 1) {
       const ended = breaker
-        .run((onReply) => {
-          if (isReplying) onReply();
+        .run({ hasBegun: isReplying }, () => {
           return new Promise((_, reject) => setTimeout(() => reject(reason), afterMs));
         })
         .catch(() => undefined);
@@ -283,7 +284,7 @@ describe('a call that its caller ends', () => {
     await vi.advanceTimersByTimeAsync(0);
   }
   async function answerAfter(ms: number) {
-    const answered = breaker.run(() => new Promise<void>((resolve) => setTimeout(resolve, ms)));
+    const answered = breaker.run(plain, () => new Promise<void>((resolve) => setTimeout(resolve, ms)));
     await vi.advanceTimersByTimeAsync(ms);
     await answered;
   }
@@ -364,7 +365,7 @@ describe('the window', () => {
     const end = (isWell: boolean) =>
       isWell ? Promise.resolve() : Promise.reject(new Failure('provider_error'));
     const ask = async (isWell: boolean) => {
-      await flaky.run(() => end(isWell)).catch(() => undefined);
+      await flaky.run(plain, () => end(isWell)).catch(() => undefined);
       await vi.advanceTimersByTimeAsync(100);
     };
     for (let n = 0; n < 600; n += 1) await ask(true);
@@ -389,7 +390,7 @@ describe('the window', () => {
     });
     const hang = () =>
       new Promise((_, reject) => setTimeout(() => reject(new Failure('provider_timeout')), timeoutMs));
-    const pace = setInterval(() => void hung.run(hang).catch(() => undefined), 1000 / perSecond);
+    const pace = setInterval(() => void hung.run(plain, hang).catch(() => undefined), 1000 / perSecond);
     for (let second = 0; second < 300 && Number.isNaN(openedAt); second += 1)
       await vi.advanceTimersByTimeAsync(1000);
     clearInterval(pace);

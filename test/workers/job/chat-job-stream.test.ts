@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
+import { callChain } from '../../../workers/job/call-chain.js';
 import { type ChatJobDeps, runChatJob } from '../../../workers/job/chat-job.js';
 import { DeltaPublisher, type DeltaStream } from '../../../workers/job/delta-publisher.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
@@ -73,8 +74,8 @@ function run(
   const running = takeJob({ timestamp: now - 10_000, data: job, now: own.now ?? (() => now) });
   if (job.stream) deltas = publisher.open(running, 'x');
   const ended = runChatJob(running, job, {
-    ...{ provider, settings, ...circuits, metrics: poolMetrics },
-    mayRequeue: () => true,
+    ...{ settings, ...circuits },
+    call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => true }),
     load: { meanJobMs: 0 },
     onFailure: () => {},
     ...own.deps,

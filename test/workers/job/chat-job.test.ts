@@ -4,9 +4,10 @@ import { startSimulator } from '../../../dev/simulator/server.js';
 import { Failure } from '../../../shared/failures.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
+import { callChain } from '../../../workers/job/call-chain.js';
 import { runChatJob } from '../../../workers/job/chat-job.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
-import { openCircuits, openSlot } from '../../support/circuits.js';
+import { callOf, openCircuits } from '../../support/circuits.js';
 import { poolMetrics } from '../../support/metrics.js';
 import { providerSetups } from '../../support/providers.js';
 import { takeJob } from '../../support/running-jobs.js';
@@ -73,12 +74,10 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       breakerResetMs: 60_000,
     };
     const ended = runChatJob(takeJob({ timestamp: Date.now() - agoMs, data: job, stop: stop.signal }), job, {
-      provider,
       settings,
       ...circuits,
-      mayRequeue: () => false,
+      call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => false }),
       load: { meanJobMs },
-      metrics: poolMetrics,
       onFailure: (failure) => failures.push(failure),
     });
     return ended.then(({ outcome }) => outcome);
@@ -328,11 +327,10 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
   /** Has the model fail this often. */
   const fail = async (model: string, times: number) => {
     const failing = () => Promise.reject(new Failure('provider_error'));
-    const caller = { deadline: Date.now() + 20_000, stop: stop.signal, slot: openSlot() };
     for (let n = 0; n < times; n += 1)
       await circuits.circuits
         .of(model)
-        .run(caller, { isRetry: false }, failing)
+        .run(callOf(), failing)
         .catch(() => {});
   };
 
@@ -378,12 +376,10 @@ describe('runChatJob', () => {
       breakerResetMs: 60_000,
     };
     const running = runChatJob(takeJob({ data: job }), job, {
-      provider,
       settings,
       ...circuits,
-      mayRequeue: () => false,
+      call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => false }),
       load: { meanJobMs: 0 },
-      metrics: poolMetrics,
       onFailure: () => {},
     });
     await expect(running).rejects.toBe(error);

@@ -4,6 +4,7 @@ import { Circuits } from '../../../workers/job/circuits.js';
 import { Cancelled } from '../../../workers/job/running-job.js';
 import { type Slot, Slots } from '../../../workers/job/slots.js';
 import { NotBegun } from '../../../workers/job/waiting-jobs.js';
+import { callOf } from '../../support/circuits.js';
 
 let circuits: Circuits;
 let slots: Slots;
@@ -26,6 +27,8 @@ beforeEach(() => {
 });
 afterEach(() => circuits.dispose());
 
+/** A slot that any number of jobs can have. */
+const unbounded: Slot = { take: async () => {}, park: () => {}, close: () => {}, isParked: false };
 const parked = () => opened.filter(({ isParked }) => isParked).length;
 
 interface JobOptions {
@@ -44,12 +47,7 @@ function start({ model = 'm', inMs = 60_000, addedAt = 0, isRetry = false, stop,
   const begun = Promise.withResolvers<void>();
   const call = Promise.withResolvers<string>();
   call.promise.catch(() => undefined);
-  const caller = {
-    deadline: Date.now() + inMs,
-    stop: stop ?? new AbortController().signal,
-    slot,
-    user,
-  };
+  const caller = callOf({ deadline: Date.now() + inMs, slot, user, ...(stop && { stop }) });
   const job = {
     isBegun: false,
     begun: begun.promise,
@@ -60,7 +58,7 @@ function start({ model = 'm', inMs = 60_000, addedAt = 0, isRetry = false, stop,
     ended: slot
       .take()
       .then(() =>
-        circuits.of(model).run(caller, { isRetry }, () => {
+        circuits.of(model).run({ ...caller, kind: { isRetry } }, () => {
           job.isBegun = true;
           begun.resolve();
           return call.promise;
@@ -190,15 +188,11 @@ describe('a model whose breaker is open', () => {
     await Promise.all(hanging.map(({ begun }) => begun));
     const waiting = start({ model: 'other' });
     for (let n = 0; n < 10; n += 1) {
-      const caller = {
-        deadline: Date.now() + 1000,
-        stop: new AbortController().signal,
-        slot: { take: async () => {}, park: () => {}, close: () => {}, isParked: false },
-      };
+      const caller = callOf({ deadline: Date.now() + 1000, slot: unbounded });
       const failing = () => Promise.reject(new Failure('provider_error'));
       await circuits
         .of('m')
-        .run(caller, { isRetry: false }, failing)
+        .run(caller, failing)
         .catch(() => {});
       if (circuits.worstState === 'open') break;
     }
@@ -223,17 +217,10 @@ describe("one user's calls without an answer in time", () => {
   /** Calls at the same time, each of which ends with the reason after this long; gives how they ended. */
   async function end({ user, count = 1, afterMs = 1000, reason = new Cancelled(), model = 'm' }: CutCalls) {
     const calls = Array.from({ length: count }, () => {
-      const caller = {
-        ...{ deadline: Date.now() + 60_000, stop: new AbortController().signal, user },
-        slot: { take: async () => {}, park: () => {}, close: () => {}, isParked: false },
-      };
+      const caller = callOf({ deadline: Date.now() + 60_000, user, slot: unbounded });
       return circuits
         .of(model)
-        .run(
-          caller,
-          { isRetry: false },
-          () => new Promise((_, fail) => setTimeout(() => fail(reason), afterMs)),
-        )
+        .run(caller, () => new Promise((_, fail) => setTimeout(() => fail(reason), afterMs)))
         .catch((error) => error);
     });
     await vi.advanceTimersByTimeAsync(afterMs);

@@ -23,22 +23,23 @@ beforeEach(() => {
 });
 afterEach(() => cooldown.dispose());
 
+const first = { kind: { isRetry: false } };
 const limited = (retryAfterMs?: number) =>
   new Failure('provider_rate_limited', retryAfterMs === undefined ? {} : { retryAfterMs });
-const fail = (failure: Error) => cooldown.watch(() => Promise.reject(failure)).catch(() => undefined);
-const answer = () => cooldown.watch(async () => 'answered');
+const fail = (failure: Error) => cooldown.watch(first, () => Promise.reject(failure)).catch(() => undefined);
+const answer = () => cooldown.watch(first, async () => 'answered');
 
 /** A call that ends when the test says so. */
 function startCall() {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  return { ended: cooldown.watch(() => promise).catch(() => undefined), resolve, reject };
+  return { ended: cooldown.watch(first, () => promise).catch(() => undefined), resolve, reject };
 }
 
 describe('watch', () => {
   it('returns and throws what the call does', async () => {
     expect(await answer()).toBe('answered');
     const failure = limited(1000);
-    await expect(cooldown.watch(() => Promise.reject(failure))).rejects.toBe(failure);
+    await expect(cooldown.watch(first, () => Promise.reject(failure))).rejects.toBe(failure);
   });
 
   it('lasts as long as Retry-After says, and publishes that', async () => {
@@ -71,7 +72,7 @@ describe('watch', () => {
 
   it('does not double for the retry of a call', async () => {
     await fail(limited());
-    await cooldown.watch(() => Promise.reject(limited()), { isRetry: true }).catch(() => undefined);
+    await cooldown.watch({ kind: { isRetry: true } }, () => Promise.reject(limited())).catch(() => undefined);
     await fail(limited());
     expect(published).toEqual([250, 500]);
   });

@@ -24,10 +24,11 @@ const counted = async () => {
     own.map(([name, value]) => [name.replace('quillgate_', '').replace(/provider="bedrock",?/, ''), value]),
   );
 };
-const first = { isRetry: false };
+const call = (isRetry: boolean) => ({ kind: { isRetry }, onBegun: () => {} });
+const first = call(false);
 const end = (reason: FinishReason) => async () => ({ reason });
 const fail = (error: unknown) =>
-  metrics.watchCall(() => Promise.reject(error), { isRetry: true }).catch((same) => same);
+  metrics.watchCall(call(true), () => Promise.reject(error)).catch((same) => same);
 
 describe('PoolMetrics', () => {
   it('begins at zero, and only for its own provider', async () => {
@@ -38,9 +39,9 @@ describe('PoolMetrics', () => {
   });
 
   it('counts how each call ended, first or retry, and returns what it did', async () => {
-    expect(await metrics.watchCall(end('length'), first)).toEqual({ reason: 'length' });
-    await metrics.watchCall(end('stop'), first);
-    await metrics.watchCall(end('blocked'), first);
+    expect(await metrics.watchCall(first, end('length'))).toEqual({ reason: 'length' });
+    await metrics.watchCall(first, end('stop'));
+    await metrics.watchCall(first, end('blocked'));
     const limited = new Failure('provider_rate_limited');
     expect(await fail(limited)).toBe(limited);
     await fail(new Cancelled());
@@ -59,7 +60,7 @@ describe('PoolMetrics', () => {
   });
 
   it('remembers the code of a call that failed, but not of one that was cancelled or is no fault of anybody', async () => {
-    await metrics.watchCall(end('blocked'), first);
+    await metrics.watchCall(first, end('blocked'));
     await fail(new Cancelled());
     await fail(new Failure('invalid_request'));
     expect(metrics.recentCalls.lastError).toBeUndefined();
@@ -68,12 +69,16 @@ describe('PoolMetrics', () => {
   });
 
   it('records the time to the first delta of the calls that have one', async () => {
-    const begun = async (onFirstDelta: () => void) => {
-      onFirstDelta();
+    let begin = () => {};
+    const onBegun = (listener: () => void) => {
+      begin = listener;
+    };
+    const begun = async () => {
+      begin();
       throw new Failure('provider_error');
     };
-    await metrics.watchCall(begun, first).catch(() => undefined);
-    await metrics.watchCall(end('stop'), first);
+    await metrics.watchCall({ ...first, onBegun }, begun).catch(() => undefined);
+    await metrics.watchCall(first, end('stop'));
     expect(await counted()).toMatchObject({
       'provider_first_delta_seconds_count{}': 1,
       'provider_call_duration_seconds_count{}': 2,
@@ -130,7 +135,7 @@ describe('PoolMetrics', () => {
       'breaker_changes_total{state="half-open"}': 1,
     });
     const failed = () => Promise.reject(new Failure('provider_error'));
-    for (let n = 0; n < 3; n += 1) await metrics.watchCall(failed, { isRetry: false }).catch(() => undefined);
+    for (let n = 0; n < 3; n += 1) await metrics.watchCall(first, failed).catch(() => undefined);
     expect(await counted()).toMatchObject({ 'pool_failing{}': 1 });
     account.state = 'open';
     settings.current = { concurrency: 5 };

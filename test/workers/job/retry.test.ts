@@ -1,6 +1,11 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Failure, failureCodes } from '../../../shared/failures.js';
-import { RetryBudget, type RetryShare, withOneRetry } from '../../../workers/job/retry.js';
+import {
+  type RetriableCall,
+  RetryBudget,
+  type RetryShare,
+  withOneRetry,
+} from '../../../workers/job/retry.js';
 
 interface Limits {
   inMs?: number;
@@ -10,6 +15,10 @@ interface Limits {
   hasFallback?: boolean;
   /** How long an attempt takes, on a clock that only attempts move. */
   tookMs?: number;
+}
+
+interface Attempt extends RetriableCall<Attempt> {
+  readonly isRetry: boolean;
 }
 
 /** How often the slot was parked. */
@@ -41,8 +50,8 @@ async function run(
   };
   let nowMs = Date.now();
   const now = tookMs === undefined ? Date.now : () => nowMs;
-  const attempt = async ({ isRetry }: { isRetry: boolean }) => {
-    expect(isRetry).toBe(attempts > 0);
+  const attempt = async (call: Attempt) => {
+    expect(call.isRetry).toBe(attempts > 0);
     const ending = endings[Math.min(attempts, endings.length - 1)];
     attempts += 1;
     nowMs += tookMs ?? 0;
@@ -50,9 +59,12 @@ async function run(
     return 'done';
   };
   const deadline = nowMs + inMs;
-  return withOneRetry(attempt, { budget, deadline, now, signal, cooldown, slot, ...limits }).catch(
-    (error) => error,
-  );
+  const call: Attempt = {
+    ...{ isRetry: false, mayRetry: true, hasFallback: false, ...limits },
+    ...{ budget, deadline, now, stop: signal, cooldown, slot },
+    retry: () => ({ ...call, isRetry: true }),
+  };
+  return withOneRetry(call, attempt).catch((error) => error);
 }
 
 const failed = () => new Failure('provider_error');

@@ -1,0 +1,80 @@
+import { Failure } from '../../shared/failures.js';
+import type { Provider, ProviderReply } from '../providers/provider.js';
+import type { Breaker } from './breaker.js';
+import type { Call } from './call.js';
+import { isUnreachable } from './call-samples.js';
+import { endInTime } from './call-signal.js';
+import type { PoolMetrics } from './pool-metrics.js';
+import { withOneRetry } from './retry.js';
+import type { RunningJob } from './running-job.js';
+import { NotBegun } from './waiting-jobs.js';
+
+/** Makes the call, or has what follows in the chain make it. */
+export type Next = (call: Call) => Promise<ProviderReply>;
+type Step = (call: Call, next: Next) => Promise<ProviderReply>;
+
+export interface CallChainDeps {
+  provider: Provider;
+  /** The breaker of what concerns the account, and so every model. */
+  account: Pick<Breaker, 'state' | 'isProbing' | 'run'>;
+  metrics: Pick<PoolMetrics, 'watchCall'>;
+  /** Whether the job may go back to the queue when the provider cannot be reached from here. */
+  mayRequeue: (job: RunningJob) => boolean;
+}
+
+/** All that a call passes on its way to the provider of a pool, from the outside in. */
+export function callChain(deps: CallChainDeps): Next {
+  const steps: Step[] = [
+    withOneRetry,
+    (call, next) => requeueUnlessReached(call, next, deps),
+    (call, next) => call.asked.circuit.run(call, next),
+    (call, next) => passAccount(call, next, deps),
+    (call, next) => deps.metrics.watchCall(call, next),
+    endInTime,
+  ];
+  return steps.reduceRight<Next>(
+    (next, step) => (call) => step(call, next),
+    (call) => ask(call, deps),
+  );
+}
+
+/**
+ * A job whose call never reached the provider goes back to the queue, for a worker that reaches the provider; one with a
+ * fallback goes on to that.
+ */
+async function requeueUnlessReached(
+  call: Call,
+  next: Next,
+  { mayRequeue }: CallChainDeps,
+): Promise<ProviderReply> {
+  try {
+    return await next(call);
+  } catch (error) {
+    const { job, kind, hasFallback } = call;
+    const mayGoBack = !kind.isRetry && !hasFallback && !job.deltas?.hasBegun;
+    if (mayGoBack && isUnreachable(error) && mayRequeue(job)) throw new NotBegun();
+    throw error;
+  }
+}
+
+async function passAccount(call: Call, next: Next, { account }: CallChainDeps): Promise<ProviderReply> {
+  const { state, isProbing } = account;
+  const isRefused = state === 'open' || (state === 'half-open' && isProbing);
+  if (isRefused && !call.kind.isRetry)
+    throw call.hasFallback ? new Failure('provider_unavailable') : new NotBegun();
+  call.job.begin();
+  return account.run(call, next);
+}
+
+function ask(call: Call, { provider }: CallChainDeps): Promise<ProviderReply> {
+  const { signal, onActivity, asked } = call;
+  const { deltas, trace } = call.job;
+  const onDelta =
+    deltas &&
+    ((text: string) => {
+      if (!deltas.hasBegun) call.begin();
+      deltas.append(text);
+    });
+  const request = { ...asked.request, signal, onActivity };
+  return trace ? trace.watchCall(provider, request, onDelta) : provider.run(request, onDelta);
+}
