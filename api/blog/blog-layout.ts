@@ -1,4 +1,7 @@
+import type { Request } from 'express';
 import type { Config } from '../../shared/config/config.js';
+import type { Post } from '../../shared/contract.js';
+import { isUuid } from '../http/uuid-param.js';
 import { layOut } from './page-layout.js';
 import { escapeHtml } from './rendering/markdown.js';
 
@@ -68,6 +71,14 @@ export const inEnglish = ({ language }: Blog): string => (/^en\b/i.test(language
 /** Path of the index, with a filter if there is one. */
 export const indexPath = ({ basePath }: Blog, query = ''): string =>
   `${basePath}/blogs${query === '' ? '' : `?${query}`}`;
+
+/** Path of a post, relative to the blog's base: by its slug, unless that looks like the id of another post. */
+export const postPath = ({ id, slug }: Pick<Post, 'id' | 'slug'>): string =>
+  `/blogs/${isUuid(slug) ? id : slug}`;
+
+/** The path below which the request found the blog: operators have it in another place. */
+export const basePathOf = ({ res }: Request, { basePath }: Pick<Blog, 'basePath'>): string =>
+  res?.locals.basePath ?? basePath;
 
 /** The canonical address of a page, for search engines and for whoever shares it. */
 export const canonicalLink = (url: string): string => `<link rel="canonical" href="${escapeHtml(url)}">`;

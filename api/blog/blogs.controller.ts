@@ -21,18 +21,25 @@ import type { PostStore } from '../../db/posts/post-store.js';
 // `Post` is also a decorator, and tsoa identifies decorators and schemas by name: neither can have an alias.
 import type * as contract from '../../shared/contract.js';
 import type { PostInput, PostPage, PostPatch, Problem } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
 import { writeTokenOf } from '../access/authentication.js';
 import { type AuthenticatedRequest, mayWrite, type ReaderRequest } from '../access/caller.js';
 import { prefersHtml } from '../http/accept.js';
 import { readJsonBody } from '../http/json-body.js';
-import { checkUuidParam } from '../http/uuid-param.js';
-import type { Blog } from './blog-layout.js';
+import { checkUuidParam, isUuid } from '../http/uuid-param.js';
+import { type Blog, basePathOf } from './blog-layout.js';
 import { sendIndex } from './index-page.js';
-import { basePathOf, checkPostReference, findPost } from './post-address.js';
 import { checkPost, postInput, postPatch, toPostChanges, toPostFields, toPostRequest } from './post-body.js';
 import { expectedVersions, requireSuccess } from './post-etag.js';
 import type { PostPages } from './post-page.js';
-import { checkPostQuery, nextQuery, type PostQuery, toCursor, toPostFilter } from './post-query.js';
+import {
+  checkPostQuery,
+  checkPostReference,
+  nextQuery,
+  type PostQuery,
+  toCursor,
+  toPostFilter,
+} from './post-query.js';
 import { answerWrite, negotiatedHeaders, sendFound } from './post-representations.js';
 
 /** What the operations on posts are built from. */
@@ -144,10 +151,13 @@ export class BlogsController extends Controller {
     @Path() id: string,
     @Header('If-None-Match') _ifNoneMatch?: string,
   ): Promise<contract.Post> {
-    const found = await findPost(this.deps.posts, id, { drafts: mayWrite(request) });
-    await sendFound(request, found, this.deps);
+    const { posts } = this.deps;
+    const who = { drafts: mayWrite(request) };
+    const post = await (isUuid(id) ? posts.get(id, who) : posts.getBySlug(id, who));
+    if (post === undefined) throw new Failure('not_found');
+    await sendFound(request, post, this.deps);
     // For the document only: the answer has already been sent.
-    return found.post;
+    return post;
   }
 
   /**

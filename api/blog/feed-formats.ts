@@ -1,6 +1,5 @@
 import { generateAtomFeed, generateJsonFeed } from 'feedsmith';
-import type { Blog } from './blog-layout.js';
-import { postPath } from './post-address.js';
+import { type Blog, postPath } from './blog-layout.js';
 
 /** A format of a feed. */
 export type FeedFormat = 'json' | 'atom';

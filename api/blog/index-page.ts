@@ -8,12 +8,12 @@ import {
   inEnglish,
   layOutBlogPage,
   noIndex,
+  postPath,
   tagList,
   timeElement,
 } from './blog-layout.js';
 import { type Page, policyOf } from './page-layout.js';
 import { sendPage } from './page-response.js';
-import { postPath } from './post-address.js';
 import { nextQuery, type PostQuery, toCursor, toNewerCursor, toPostFilter } from './post-query.js';
 import { negotiatedHeaders } from './post-representations.js';
 import { escapeHtml } from './rendering/markdown.js';

@@ -1,8 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { Post } from '../../shared/contract.js';
-import { type Blog, canonicalLink, layOutBlogPage, noIndex, tagList, timeElement } from './blog-layout.js';
+import {
+  type Blog,
+  canonicalLink,
+  layOutBlogPage,
+  noIndex,
+  postPath,
+  tagList,
+  timeElement,
+} from './blog-layout.js';
 import { policyOf } from './page-layout.js';
-import { postPath } from './post-address.js';
 import { beginsWithTitle, escapeHtml, excerptOf, rendererVersion } from './rendering/markdown.js';
 import { excerptOfMarkdown } from './rendering/markdown-excerpt.js';
 import type { RenderPost } from './rendering/rendered-posts.js';

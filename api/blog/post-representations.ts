@@ -2,9 +2,9 @@ import type { Request, Response } from 'express';
 import type { Post } from '../../shared/contract.js';
 import type { ReaderRequest } from '../access/caller.js';
 import { preferredOf } from '../http/accept.js';
-import type { Blog } from './blog-layout.js';
+import { isUuid } from '../http/uuid-param.js';
+import { type Blog, basePathOf, postPath } from './blog-layout.js';
 import { pageHeaders } from './page-response.js';
-import { basePathOf, type FoundPost, postPath } from './post-address.js';
 import { etagOf, isNotModified } from './post-etag.js';
 import type { PostPages } from './post-page.js';
 
@@ -20,15 +20,16 @@ const offered: Record<string, Representation> = {
 };
 
 /**
- * Answers a read of a post, as `sendPost`; one that was asked for by a slug of before leads to the present one (308). That is for good, but
- * not to be kept unasked: another post may take the slug.
+ * Answers a read of a post, as `sendPost`. A slug that the post had before leads to the present one (308). That is for
+ * good, but not to be kept unasked: another post may take the slug.
  */
 export async function sendFound(
   request: Request,
-  { post, isCurrent }: FoundPost,
+  post: Post,
   { blog, pages }: { blog: Blog; pages: PostPages },
 ): Promise<void> {
-  if (isCurrent) return sendPost(request, post, pages);
+  const { id } = request.params;
+  if (id === post.slug || isUuid(`${id}`)) return sendPost(request, post, pages);
   const Location = basePathOf(request, blog) + postPath(post);
   request.res
     ?.set({ ...negotiatedHeaders(request), Location })

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { MappedPost, PostMap } from '../../db/posts/post-map.js';
-import { postPath } from '../blog/post-address.js';
+import { postPath } from '../blog/blog-layout.js';
 import { escapeHtml } from '../blog/rendering/markdown.js';
 
 /** Bytes with their entity tag. */

@@ -87,18 +87,15 @@ export class PostStore {
   }
 
   /**
-   * The post that has the slug, else the one that had it before; drafts count only if `drafts` is set. The slug of a draft may therefore still
-   * lead to another post.
+   * The post that has the slug, else the one that had it before; drafts count only if `drafts` is set. The slug of a
+   * draft may therefore still lead to another post.
    */
-  async getBySlug(
-    slug: string,
-    { drafts }: { drafts: boolean },
-  ): Promise<{ post: Post; isCurrent: boolean } | undefined> {
+  async getBySlug(slug: string, { drafts }: { drafts: boolean }): Promise<Post | undefined> {
     const statements = this.#database.withSharedDeadline();
     const isVisible = ({ status }: { status: string }) => drafts || status === 'published';
     for (const select of [this.#selectBySlug, this.#selectByOldSlug]) {
       const [row] = await statements.run((db) => select(db).execute({ slug }));
-      if (row && isVisible(row)) return { post: toPost(row), isCurrent: row.slug === slug };
+      if (row && isVisible(row)) return toPost(row);
     }
     return undefined;
   }
