@@ -1,6 +1,12 @@
 import type { PoolHeartbeat } from '../protocol/messages.js';
 import type { PoolOverrides } from '../protocol/settings.js';
-import { countAll, countUpTo, type ShareLevel, type WaitingByLevel } from '../queue/priority.js';
+import {
+  countAll,
+  countAllWaiting,
+  countUpTo,
+  type ShareLevel,
+  type WaitingByLevel,
+} from '../queue/priority.js';
 
 /** What holds for all pools of a provider together. */
 export type QueueLimits = Pick<PoolOverrides, 'globalConcurrency' | 'rate'>;
@@ -81,7 +87,7 @@ function countAhead(heartbeats: PoolHeartbeat[], newcomer: NewJobPosition, concu
   const { own } = newcomer;
   const waiting = heartbeats.map((heartbeat) => countBefore(waitingOf(heartbeat), newcomer));
   const reported = Math.max(...waiting) + sumOf(heartbeats, ({ inFlight }) => inFlight);
-  const all = countAll(own.waitedFor) + countAll(own.async);
+  const all = countAllWaiting(own);
   return Math.max(reported, countBefore(own, newcomer), Math.min(all, concurrency));
 }
 

@@ -46,6 +46,10 @@ export async function countWaiting(queue: CountingQueue): Promise<WaitingByLevel
   return { waitedFor, async };
 }
 
+/** How many jobs wait in all. */
+export const countAllWaiting = ({ waitedFor, async }: WaitingByLevel): number =>
+  countAll(waitedFor) + countAll(async);
+
 /** How many of these jobs run before a job of this level that is added now. */
 export const countUpTo = (byLevel: readonly number[], level: ShareLevel): number =>
   byLevel.slice(0, level + 1).reduce((total, count) => total + count, 0);

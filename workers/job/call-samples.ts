@@ -1,5 +1,6 @@
 import { Failure } from '../../shared/failures.js';
 import { ProviderCallError } from '../providers/error-classification.js';
+import { CallTimes } from './call-times.js';
 import { Cancelled } from './running-job.js';
 import type { UserBreaker } from './user-breaker.js';
 
@@ -30,8 +31,6 @@ const minCallMs = 900;
 const maxBadInRow = 10;
 /** This many calls that each show little are enough, if no call was answered in between. */
 const maxUnansweredInRow = 10;
-/** The usual time follows the last few dozen calls. */
-const weight = 1 / 20;
 
 /**
  * Samples the calls of one model. Retryable errors are bad. So are calls of several users that got no answer in time,
@@ -41,7 +40,7 @@ const weight = 1 / 20;
  */
 export class CallSamples {
   readonly #userBreaker: Pick<UserBreaker, 'record' | 'close'>;
-  #usualMs: number | undefined;
+  readonly #times = new CallTimes();
   /** Calls without an answer that show little, since the provider last answered. */
   #unansweredInRow = 0;
   #badInRow = 0;
@@ -71,7 +70,7 @@ export class CallSamples {
   #takeReply(tookMs: number): Sample {
     this.#recordAnswer(tookMs);
     this.#badInRow = 0;
-    this.#usualMs = this.#usualMs === undefined ? tookMs : this.#usualMs + (tookMs - this.#usualMs) * weight;
+    this.#times.recordAnswer(tookMs);
     return 'good';
   }
 
@@ -87,7 +86,7 @@ export class CallSamples {
   }
 
   #isUnusual({ isReplying, tookMs }: EndedCall): boolean {
-    return !isReplying && tookMs >= minCallMs && tookMs > minTimesUsual * (this.#usualMs ?? 0);
+    return !isReplying && tookMs >= minCallMs && tookMs > minTimesUsual * (this.#times.meanMs ?? 0);
   }
 
   /** A call shows little if it was cut before any was answered, or if later ones were answered: it may just be long. */
@@ -96,7 +95,7 @@ export class CallSamples {
     // An impatient caller says nothing about the provider, and others wait for this probe.
     if (isProbe) return isCut ? undefined : 'bad';
     const isLater = performance.now() - tookMs >= this.#answeredSince;
-    const showsMuch = isLater && (!isCut || this.#usualMs !== undefined);
+    const showsMuch = isLater && (!isCut || this.#times.meanMs !== undefined);
     const isFailedProbe = isUsersProbe && !isCut;
     if (!this.#userBreaker.record({ user, weight: showsMuch ? 2 : 1, isFailedProbe })) return undefined;
     if (showsMuch) return this.#takeFault();

@@ -5,8 +5,8 @@ import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { Call, startOf } from './call.js';
 import type { Next } from './call-chain.js';
+import type { CallTimes } from './call-times.js';
 import type { Circuits } from './circuits.js';
-import type { LoadTracker } from './load-tracker.js';
 import { toModelRequest } from './model-request.js';
 import type { NextAttempt } from './next-attempt.js';
 import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
@@ -17,7 +17,8 @@ import type { StoredResult } from './stored-results.js';
 export interface ChatJobDeps {
   settings: PoolSettings;
   circuits: Pick<Circuits, 'of'>;
-  load: Pick<LoadTracker, 'meanJobMs'>;
+  /** Those of the pool's jobs. */
+  times: Pick<CallTimes, 'meanMs'>;
   /** The call chain of the pool. */
   call: Next;
   /** Called with what a job failed with: the operators' way to see why. */
@@ -80,7 +81,7 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     throwIfCancelled(startBy, job);
     // A stream only has to begin by then.
     if (deltas === undefined)
-      throwIfTooLate({ waitedMs: job.timings.queueMs, leftMs: startBy - now() }, deps.load);
+      throwIfTooLate({ waitedMs: job.timings.queueMs, leftMs: startBy - now() }, deps.times);
     const { settings, circuits, nextAttempt } = deps;
     const request = toModelRequest(chatJob, settings);
     const circuit = circuits.of(request.model);
@@ -107,8 +108,8 @@ function throwIfCancelled(startBy: number, { now, signal }: RunningJob): void {
  */
 function throwIfTooLate(
   { waitedMs, leftMs }: { waitedMs: number; leftMs: number },
-  { meanJobMs }: Pick<LoadTracker, 'meanJobMs'>,
+  { meanMs = 0 }: Pick<CallTimes, 'meanMs'>,
 ): void {
-  if (waitedMs > leftMs && leftMs < meanJobMs / 2)
-    throw new Failure('overloaded', { retryAfterMs: Math.ceil(meanJobMs) });
+  if (waitedMs > leftMs && leftMs < meanMs / 2)
+    throw new Failure('overloaded', { retryAfterMs: Math.ceil(meanMs) });
 }

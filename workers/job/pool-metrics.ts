@@ -7,12 +7,11 @@ import { workCodes } from '../../shared/metrics/metrics.js';
 import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';
 import type { FinishReason } from '../providers/provider.js';
 import type { Breaker, BreakerState } from './breaker.js';
+import { type CallResult, CallTimes } from './call-times.js';
 import type { Circuits } from './circuits.js';
 import type { JobEnd } from './outcomes.js';
-import { type CallResult, RecentCalls } from './recent-calls.js';
 import { Cancelled, type JobListener, LockLost, type RunningJob } from './running-job.js';
 import type { Load } from './running-jobs.js';
-import { ServiceTimes } from './service-times.js';
 import type { CallKind } from './waiting-jobs.js';
 
 interface ObservedPool {
@@ -33,12 +32,17 @@ type WorkCode = (typeof workCodes)[number];
 export class PoolMetrics implements JobListener {
   readonly #instruments: Omit<WorkerInstruments, 'scrape'>;
   readonly #provider: ProviderId;
-  readonly recentCalls = new RecentCalls();
-  readonly serviceTimes = new ServiceTimes();
+  readonly #times: Pick<CallTimes, 'recordCall' | 'calls'>;
 
-  constructor(instruments: Omit<WorkerInstruments, 'scrape'>, provider: ProviderId) {
+  /** `times` is that of the pool. */
+  constructor(
+    instruments: Omit<WorkerInstruments, 'scrape'>,
+    provider: ProviderId,
+    times: Pick<CallTimes, 'recordCall' | 'calls'> = new CallTimes(),
+  ) {
     this.#instruments = instruments;
     this.#provider = provider;
+    this.#times = times;
     instruments.startAtZero({ provider });
   }
 
@@ -61,7 +65,7 @@ export class PoolMetrics implements JobListener {
     const startedAt = performance.now();
     const record = (code: WorkCode) => {
       const tookMs = performance.now() - startedAt;
-      this.recentCalls.record(callResultOf(code), { tookMs, code: errorCodeOf(code) });
+      this.#times.recordCall(callResultOf(code), { tookMs, code: errorCodeOf(code) });
       callDuration.observe({ provider }, tookMs / 1000);
       calls.inc({ provider, kind: call.kind.isRetry ? 'retry' : 'first', code });
     };
@@ -81,7 +85,6 @@ export class PoolMetrics implements JobListener {
     const provider = this.#provider;
     const { fallbacks, tokens } = this.#instruments.metrics;
     this.#countJob(codeOfOutcome(outcome));
-    this.serviceTimes.record(outcome.providerMs);
     if (next) fallbacks.inc({ provider, next });
     const usage = 'usage' in outcome ? outcome.usage : undefined;
     if (usage === undefined) return;
@@ -105,8 +108,8 @@ export class PoolMetrics implements JobListener {
       metrics.inFlight.set({ provider }, load().inFlight);
       metrics.concurrency.set({ provider }, settings.current.concurrency);
       metrics.hold.set({ provider }, circuits.maxCooldownMs / 1000);
-      const { stats } = this.recentCalls;
-      metrics.failing.set({ provider }, isFailing(stats ? [stats] : []) ? 1 : 0);
+      const { calls } = this.#times;
+      metrics.failing.set({ provider }, isFailing(calls ? [calls] : []) ? 1 : 0);
       const breaker = account.state === 'closed' ? circuits.worstState : account.state;
       for (const state of ['closed', 'open', 'half-open'] as const)
         metrics.breakerState.set({ provider, state }, breaker === state ? 1 : 0);

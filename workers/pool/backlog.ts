@@ -1,4 +1,4 @@
-import { countAll, countWaiting, type WaitingByLevel } from '../../shared/queue/priority.js';
+import { countAllWaiting, countWaiting, type WaitingByLevel } from '../../shared/queue/priority.js';
 
 interface BacklogOptions {
   queue: Parameters<typeof countWaiting>[0] & { getRateLimitTtl(max: number): Promise<number> };
@@ -43,7 +43,7 @@ export class Backlog {
     if (hasRoom && this.#isKnownEmpty()) return nothing;
     const askedAt = this.#now();
     const waiting = await countWaiting(this.#queue);
-    const isEmpty = countAll(waiting.waitedFor) + countAll(waiting.async) === 0;
+    const isEmpty = countAllWaiting(waiting) === 0;
     if (hasRoom && isEmpty) this.#foundEmptyAt = askedAt;
     return waiting;
   }

@@ -2,12 +2,11 @@ import { hostname } from 'node:os';
 import type { ModelRules } from '../../shared/model-names.js';
 import { type ModelBreaker, maxBreakers, type PoolHeartbeat } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
-import { countAll, type WaitingByLevel } from '../../shared/queue/priority.js';
+import { countAll, countAllWaiting, type WaitingByLevel } from '../../shared/queue/priority.js';
 import { release } from '../../shared/runtime/release.js';
 import type { Breaker } from '../job/breaker.js';
+import type { CallTimes } from '../job/call-times.js';
 import type { Circuits } from '../job/circuits.js';
-import type { LoadTracker } from '../job/load-tracker.js';
-import type { PoolMetrics } from '../job/pool-metrics.js';
 import type { Load } from '../job/running-jobs.js';
 import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
@@ -24,9 +23,8 @@ interface DescribedPool {
   clock: Pick<ClockGuard, 'isOff'>;
   throttle: Pick<PoolThrottle, 'concurrency' | 'isTaking'>;
   load: () => Pick<Load, 'inFlight' | 'parked' | 'oldestJobMs'>;
-  times: Pick<LoadTracker, 'meanJobMs'>;
+  times: Pick<CallTimes, 'meanMs' | 'calls' | 'jobs' | 'lastError' | 'recordWaiting'>;
   backlog: Pick<Backlog, 'count' | 'rateLeftMs'>;
-  metrics: Pick<PoolMetrics, 'recentCalls' | 'serviceTimes'>;
 }
 
 const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' } as const;
@@ -43,7 +41,6 @@ export async function describePool({
   load,
   times,
   backlog,
-  metrics,
 }: DescribedPool): Promise<PoolHeartbeat> {
   const state = () => (throttle.isTaking ? poolStates[account.state] : 'paused');
   // Parked jobs do not make the others wait longer.
@@ -54,7 +51,7 @@ export async function describePool({
     backlog.count({ hasRoom }),
     rate ? backlog.rateLeftMs(rate.max) : 0,
   ]);
-  metrics.serviceTimes.recordWaiting(countAll(waiting.waitedFor) + countAll(waiting.async));
+  times.recordWaiting(countAllWaiting(waiting));
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
   const { model: defaultModel, models, environment, isSimulated } = settings.current;
   const { oldestJobMs } = load();
@@ -69,14 +66,14 @@ export async function describePool({
     inFlight: inFlight(),
     ...describeWaiting(waiting),
     ...(rateLeftMs > 0 && { rateLeftMs }),
-    meanJobMs: times.meanJobMs,
+    meanJobMs: times.meanMs ?? 0,
     hasDefaultModel: defaultModel !== undefined,
     ...(defaultModel !== undefined && { defaultModel }),
     ...(models && { models: [...models] }),
     ...(environment && { environment: toMessage(environment) }),
     ...(oldestJobMs !== undefined && { oldestJobMs }),
     ...(breakers.length > 0 && { breakers }),
-    ...describeCalls(metrics),
+    ...describeTimes(times),
     settingsVersion: settings.version,
     simulated: isSimulated ?? false,
     release,
@@ -109,9 +106,7 @@ function describeAccount({ state, nextProbeMs, reason }: DescribedPool['account'
   return [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs), ...(reason && { reason }) }];
 }
 
-function describeCalls({ recentCalls, serviceTimes }: DescribedPool['metrics']) {
-  const { stats: calls, lastError } = recentCalls;
-  const { stats: service } = serviceTimes;
+function describeTimes({ calls, jobs: service, lastError }: DescribedPool['times']) {
   return {
     ...(calls && { calls }),
     ...(service && { service }),

@@ -38,7 +38,7 @@ import { type RequeuableJob, Requeue } from './requeue.js';
 
 /** What the worker of a pool works with. */
 export interface PoolWorkerDeps
-  extends Pick<ChatJobDeps, 'circuits' | 'load'>,
+  extends Pick<ChatJobDeps, 'circuits' | 'times'>,
     Pick<CallChainDeps, 'provider' | 'account'> {
   settings: Pick<LiveSettings, 'current'>;
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
@@ -213,7 +213,7 @@ export class PoolWorker {
   }
 
   async #runChatJob(job: RunningJob): Promise<JobEnd> {
-    const { settings, circuits, load, log } = this.#deps;
+    const { settings, circuits, times, log } = this.#deps;
     const { chatId, queued, slot, trace, signal } = job;
     const parsed = chatJobSchema.parse(queued.data);
     // The job of a fallback goes on where this one ends.
@@ -230,7 +230,7 @@ export class PoolWorker {
     // The reply of a chat is one attempt's to write.
     using _ = begunNext ? undefined : this.#openDeltas(job, chatJob);
     return await runChatJob(job, chatJob, {
-      ...{ nextAttempt, isRestarted, begunNext, circuits, load },
+      ...{ nextAttempt, isRestarted, begunNext, circuits, times },
       settings: settings.current,
       call: this.#call,
       storedResult: this.#storedResults.of({ id: chatId, expiresAt: chatJob.keptUntil }, signal),

@@ -10,10 +10,10 @@ import type { Tracing } from '../../shared/runtime/tracing.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { Breaker, type BreakerState, type BreakerTimes } from '../job/breaker.js';
 import { AccountSamples } from '../job/call-samples.js';
+import { CallTimes } from '../job/call-times.js';
 import { Circuits } from '../job/circuits.js';
 import type { DeltaPublisher } from '../job/delta-publisher.js';
 import { JobTrace } from '../job/job-trace.js';
-import { LoadTracker } from '../job/load-tracker.js';
 import type { NextAttempts } from '../job/next-attempt.js';
 import { PoolMetrics } from '../job/pool-metrics.js';
 import type { JobListener } from '../job/running-job.js';
@@ -74,7 +74,8 @@ export class Pool {
     const log = shared.log.child({ provider: provider.id });
     const deps = { ...shared, log };
     this.#deps = deps;
-    const metrics = new PoolMetrics(deps.instruments, provider.id);
+    const times = new CallTimes();
+    const metrics = new PoolMetrics(deps.instruments, provider.id, times);
     this.#metrics = metrics;
     this.#queue = store.createQueue(queueName(provider.id));
     const backlog = new Backlog({ queue: this.#queue });
@@ -85,12 +86,11 @@ export class Pool {
     this.#account = account;
     const circuits = this.#createCircuits();
     this.#circuits = circuits;
-    const times = new LoadTracker();
     const load = () => deps.jobs.loadOf(provider.id);
     metrics.observe({ settings, load, account, circuits });
     const trace = this.#createTrace();
     const listeners = [metrics, times, this.#createListener()];
-    const own = { account, circuits, slots, load: times, backlog, metrics, listeners };
+    const own = { account, circuits, slots, times, backlog, metrics, listeners };
     this.#worker = new PoolWorker({ ...deps, ...trace, ...own });
     const clock = new ClockGuard({ check: () => store.check(), onChange: () => this.#apply(), log });
     this.#clock = clock;
@@ -98,7 +98,7 @@ export class Pool {
     const throttle = new PoolThrottle({ worker, settings, breaker: account, load, clock });
     this.#throttle = throttle;
     const describe = () =>
-      describePool({ ...deps, account, circuits, clock, throttle, load, times, backlog, metrics });
+      describePool({ ...deps, account, circuits, clock, throttle, load, times, backlog });
     this.#heartbeat = new Heartbeat({ relay, describe, log });
   }
 

@@ -76,7 +76,7 @@ function run(
   const ended = runChatJob(running, job, {
     ...{ settings, ...circuits },
     call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => true }),
-    load: { meanJobMs: 0 },
+    times: { meanMs: 0 },
     onFailure: () => {},
     ...own.deps,
   });
@@ -192,7 +192,7 @@ describe('the time of a stream', () => {
   });
 
   it('is not over because a whole reply usually takes longer than what is left', async () => {
-    const deps = { load: { meanJobMs: 60_000 } };
+    const deps = { times: { meanMs: 60_000 } };
     expect(await run([writes], { job: { firstDeltaBy: now + 5000 }, deps })).toMatchObject({ kind: 'ok' });
   });
 

@@ -77,7 +77,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       settings,
       ...circuits,
       call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => false }),
-      load: { meanJobMs },
+      times: { meanMs: meanJobMs },
       onFailure: (failure) => failures.push(failure),
     });
     return ended.then(({ outcome }) => outcome);
@@ -379,7 +379,7 @@ describe('runChatJob', () => {
       settings,
       ...circuits,
       call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => false }),
-      load: { meanJobMs: 0 },
+      times: { meanMs: 0 },
       onFailure: () => {},
     });
     await expect(running).rejects.toBe(error);

@@ -4,6 +4,7 @@ import { openInstruments, type WorkerInstruments } from '../../../shared/metrics
 import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import type { BreakerState } from '../../../workers/job/breaker.js';
+import { CallTimes } from '../../../workers/job/call-times.js';
 import { PoolMetrics } from '../../../workers/job/pool-metrics.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
 import type { FinishReason } from '../../../workers/providers/provider.js';
@@ -11,9 +12,11 @@ import { readMetrics } from '../../support/metrics.js';
 
 let instruments: WorkerInstruments;
 let metrics: PoolMetrics;
+let times: CallTimes;
 beforeEach(() => {
   instruments = openInstruments(workerMetrics);
-  metrics = new PoolMetrics(instruments, 'bedrock');
+  times = new CallTimes();
+  metrics = new PoolMetrics(instruments, 'bedrock', times);
 });
 
 /** The series of ours that are not 0, without prefix and provider. */
@@ -63,9 +66,9 @@ describe('PoolMetrics', () => {
     await metrics.watchCall(first, end('blocked'));
     await fail(new Cancelled());
     await fail(new Failure('invalid_request'));
-    expect(metrics.recentCalls.lastError).toBeUndefined();
+    expect(times.lastError).toBeUndefined();
     await fail(new Failure('provider_rejected'));
-    expect(metrics.recentCalls.lastError).toMatchObject({ code: 'provider_rejected' });
+    expect(times.lastError).toMatchObject({ code: 'provider_rejected' });
   });
 
   it('records the time to the first delta of the calls that have one', async () => {

@@ -89,7 +89,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
       workerName: 'test',
       ...open,
       slots: new Slots({ size: () => concurrency, onChange: () => {} }),
-      load: { meanJobMs: 0 },
+      times: { meanMs: 0 },
       listeners: [],
       backlog: { forget: () => {}, recordEmpty: () => {} },
       metrics: poolMetrics,

@@ -65,7 +65,7 @@ describe.each(stores)('a job that is run again in $name', (choice) => {
         log,
       },
       slots: new Slots({ size: () => 2, onChange: () => {} }),
-      load: { meanJobMs: 0 },
+      times: { meanMs: 0 },
       listeners: [],
       backlog: { forget: () => {}, recordEmpty: () => {} },
     });

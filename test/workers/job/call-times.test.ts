@@ -1,0 +1,179 @@
+import { describe, expect, it } from 'vitest';
+import type { FailureCode } from '../../../shared/failures.js';
+import { poolHeartbeatSchema } from '../../../shared/protocol/messages.js';
+import type { Outcome } from '../../../shared/protocol/outcome.js';
+import { CallTimes } from '../../../workers/job/call-times.js';
+
+const answer = (providerMs: number): Outcome => ({
+  kind: 'ok',
+  text: '',
+  model: 'm',
+  queueMs: 0,
+  providerMs,
+});
+const failure = (code: FailureCode, providerMs: number): Outcome => ({
+  kind: 'failed',
+  code,
+  retryable: true,
+  queueMs: 0,
+  providerMs,
+});
+const timeout = (providerMs: number) => failure('provider_timeout', providerMs);
+
+const ended = (own: Outcome) => ({ own, outcome: own });
+/** A job that was answered after this many milliseconds. */
+const end = (times: CallTimes, providerMs: number) => times.ended(undefined, ended(answer(providerMs)));
+
+describe('the mean of CallTimes', () => {
+  it('knows no mean before the first call, takes the first for it, and then follows slowly', () => {
+    const times = new CallTimes();
+    expect(times.meanMs).toBeUndefined();
+    times.ended(undefined, ended(answer(40)));
+    expect(times.meanMs).toBe(40);
+    times.ended(undefined, ended(answer(20)));
+    expect(times.meanMs).toBe(39);
+    for (let n = 0; n < 100; n += 1) times.ended(undefined, ended(answer(1)));
+    expect(times.meanMs).toBeLessThan(4);
+  });
+
+  it('learns from a call that timed out only that calls may take longer', () => {
+    const times = new CallTimes();
+    times.ended(undefined, ended(answer(40)));
+    times.ended(undefined, ended(timeout(20)));
+    expect(times.meanMs).toBe(40);
+    times.ended(undefined, ended(timeout(60)));
+    expect(times.meanMs).toBe(41);
+  });
+
+  it('learns nothing from calls that failed or were cancelled, nor from jobs without a call', () => {
+    const times = new CallTimes();
+    times.ended(undefined, ended(answer(40)));
+    times.ended(undefined, ended(failure('provider_error', 60)));
+    times.ended(undefined, ended({ kind: 'cancelled', queueMs: 0, providerMs: 60 }));
+    times.ended(undefined, ended({ kind: 'blocked', queueMs: 0, providerMs: 0 }));
+    // By a clock that was put back.
+    times.ended(undefined, ended(answer(-500)));
+    expect(times.meanMs).toBe(40);
+  });
+});
+
+describe('the calls of CallTimes', () => {
+  it('knows nothing before the first call', () => {
+    expect(new CallTimes().calls).toBeUndefined();
+  });
+
+  it('gives shares of faults and limits, and the latencies of replies alone', () => {
+    const calls = new CallTimes(() => 0);
+    for (let ms = 1; ms <= 16; ms += 1) calls.recordCall('reply', { tookMs: ms });
+    calls.recordCall('fault', { tookMs: 9000 });
+    calls.recordCall('limit', { tookMs: 1 });
+    calls.recordCall('other', { tookMs: 9000 });
+    calls.recordCall('other', { tookMs: 9000 });
+    expect(calls.calls).toEqual({
+      count: 20,
+      errorRate: 0.05,
+      rateLimitRate: 0.05,
+      latencyMs: { p50: 8, p95: 16 },
+    });
+  });
+
+  it('has no latency without a reply', () => {
+    const calls = new CallTimes(() => 0);
+    calls.recordCall('fault', { tookMs: 1 });
+    expect(calls.calls).toEqual({ count: 1, errorRate: 1, rateLimitRate: 0 });
+  });
+
+  it('forgets a call after a minute, and all but the latest five hundred', () => {
+    let now = 0;
+    const calls = new CallTimes(() => now);
+    for (let n = 0; n < 1200; n += 1) calls.recordCall(n < 700 ? 'fault' : 'reply', { tookMs: n });
+    expect(calls.calls).toMatchObject({ count: 500, errorRate: 0 });
+    now = 60_000;
+    expect(calls.calls).toBeUndefined();
+  });
+
+  it('remembers the last failure, and since when calls have failed with its code, whatever came of other calls', () => {
+    let now = 0;
+    const calls = new CallTimes(() => now);
+    const fail = (code: string) => calls.recordCall('fault', { tookMs: 1, code });
+    expect(calls.lastError).toBeUndefined();
+    fail('provider_error');
+    now = 1000;
+    calls.recordCall('other', { tookMs: 1 });
+    fail('provider_error');
+    now = 3000;
+    expect(calls.lastError).toEqual({ code: 'provider_error', agoMs: 2000, sinceMs: 3000 });
+    fail('provider_timeout');
+    expect(calls.lastError).toEqual({ code: 'provider_timeout', agoMs: 0, sinceMs: 0 });
+    now = 90_000;
+    calls.recordCall('reply', { tookMs: 1 });
+    expect(calls.lastError).toEqual({ code: 'provider_timeout', agoMs: 87_000, sinceMs: 87_000 });
+    fail('provider_timeout');
+    expect(calls.lastError).toEqual({ code: 'provider_timeout', agoMs: 0, sinceMs: 0 });
+  });
+});
+
+const serviceSchema = poolHeartbeatSchema.shape.service.unwrap();
+
+describe('the jobs of CallTimes', () => {
+  it('knows nothing before the first job has ended', () => {
+    const times = new CallTimes(() => 0);
+    times.recordWaiting(3);
+    expect(times.jobs).toBeUndefined();
+  });
+
+  it('gives count, mean and percentiles, which are at most a tenth too high', () => {
+    let now = 0;
+    const times = new CallTimes(() => now);
+    for (let n = 1; n <= 1000; n += 1) end(times, n);
+    now = 4000;
+    const { p50Ms, p99Ms, ...stats } = times.jobs ?? { p50Ms: 0, p99Ms: 0 };
+    expect(stats).toEqual({ count: 1000, overMs: 4000, meanMs: 501 });
+    expect([p50Ms >= 500 && p50Ms <= 550, p99Ms >= 990 && p99Ms <= 1089]).toEqual([true, true]);
+  });
+
+  it('forgets a job after five minutes, and in which slice of time it fell', () => {
+    let now = 0;
+    const times = new CallTimes(() => now);
+    end(times, 100);
+    for (now = 10_000; now <= 290_000; now += 10_000) end(times, 200);
+    now = 299_000;
+    expect(times.jobs).toMatchObject({ count: 30, overMs: 299_000 });
+    now = 300_000;
+    expect(times.jobs).toMatchObject({ count: 29, overMs: 290_000, meanMs: 200 });
+    now = 900_000;
+    expect(times.jobs).toBeUndefined();
+  });
+
+  it('remembers how many were waiting at the beginning of its window', () => {
+    let now = 0;
+    const times = new CallTimes(() => now);
+    for (const waiting of [7, 8, 9]) {
+      times.recordWaiting(waiting);
+      end(times, 1);
+      now += 6000;
+    }
+    expect(times.jobs?.waitingBefore).toBe(7);
+    now = 306_000;
+    expect(times.jobs?.waitingBefore).toBe(9);
+  });
+
+  it('says nothing that a heartbeat could not, whatever a clock did', () => {
+    const times = new CallTimes(() => 0);
+    for (const tookMs of [-5, 0, 0.3, 1e12]) end(times, tookMs);
+    const { meanMs: _, ...others } = times.jobs ?? {};
+    expect(serviceSchema.omit({ meanMs: true }).safeParse(others).success).toBe(true);
+    expect(times.jobs?.p99Ms).toBeLessThan(4_000_000);
+  });
+
+  it('has the same size after a million jobs', () => {
+    let now = 0;
+    const times = new CallTimes(() => now);
+    for (let n = 0; n < 1_000_000; n += 1) {
+      now += 1;
+      end(times, n % 5000);
+    }
+    expect(times.jobs?.count).toBeLessThanOrEqual(300_000);
+    expect(JSON.stringify(times.jobs).length).toBeLessThan(150);
+  });
+});
