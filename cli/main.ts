@@ -179,6 +179,7 @@ function addPoolSet(pools: Command, environment: Environment): void {
     .option('--timeout-ms <ms>', 'longest call')
     .option('--first-token-timeout-ms <ms>', 'longest wait for the first delta of a stream')
     .option('--idle-timeout-ms <ms>', 'longest silence within a stream')
+    .option('--fallback-after-ms <ms>', 'wait for the first delta of a stream before its fallback is asked')
     .option('--model <name>', 'model for requests that name none')
     .option('--models <list>', 'what callers may name besides, with * for any characters, or none')
     .option('--fallback <list>', 'whom to ask when the provider fails: provider or provider/model, or none')

@@ -155,6 +155,8 @@ export interface PoolSettingsInput {
   firstTokenTimeoutMs?: number;
   /** Longest silence in a stream after its first delta, in milliseconds. */
   idleTimeoutMs?: number;
+  /** How long a stream with a fallback may take to its first delta before the next provider is asked, in milliseconds. */
+  fallbackAfterMs?: number;
   /** Model for requests that name none. */
   model?: string;
   /** What callers may name besides, with `*` for any characters. */

@@ -28,6 +28,7 @@ const variables: { readonly [Name in keyof PoolOverrides]?: string } = {
   timeoutMs: 'TIMEOUT_MS',
   firstTokenTimeoutMs: 'FIRST_TOKEN_TIMEOUT_MS',
   idleTimeoutMs: 'IDLE_TIMEOUT_MS',
+  fallbackAfterMs: 'FALLBACK_AFTER_MS',
   model: 'MODEL',
   models: 'MODELS',
   fallback: 'FALLBACK',

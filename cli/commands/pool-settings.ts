@@ -23,6 +23,7 @@ export interface SetOptions {
   timeoutMs?: string;
   firstTokenTimeoutMs?: string;
   idleTimeoutMs?: string;
+  fallbackAfterMs?: string;
   model?: string;
   models?: string;
   fallback?: string;

@@ -70,6 +70,13 @@ export const settingFields: readonly SettingField[] = [
     hint: 'after its first piece',
   },
   {
+    ...milliseconds,
+    name: 'fallbackAfterMs',
+    label: 'Ask the fallback after, in ms',
+    hint: 'without a first piece, for streams with a fallback',
+    none: 'never',
+  },
+  {
     name: 'model',
     label: 'Model',
     hint: 'for requests that name none',

@@ -13,6 +13,11 @@ export interface PoolSettings {
   firstTokenTimeoutMs: number;
   /** Longest silence in a stream after its first delta, in milliseconds. */
   idleTimeoutMs: number;
+  /**
+   * How long a stream with a fallback may take to its first delta before the next provider is asked, in milliseconds;
+   * absent means as long as any other.
+   */
+  fallbackAfterMs?: number;
   /** Model for requests that name none. */
   model: string | undefined;
   /** What callers may name besides, as in `isModelAllowed`. */
@@ -39,12 +44,14 @@ const simulatedModel = 'sim-echo';
 export function poolSettings(config: Config, id: ProviderId): PoolSettings {
   const prefix = id.toUpperCase() as Uppercase<ProviderId>;
   const isPlayed = isSimulated(namesSet(config), id);
+  const fallbackAfterMs = config[`${prefix}_FALLBACK_AFTER_MS`];
   const models = isPlayed ? undefined : config[`${prefix}_MODELS`];
   return {
     concurrency: config[`${prefix}_CONCURRENCY`],
     timeoutMs: config[`${prefix}_TIMEOUT_MS`],
     firstTokenTimeoutMs: config[`${prefix}_FIRST_TOKEN_TIMEOUT_MS`],
     idleTimeoutMs: config[`${prefix}_IDLE_TIMEOUT_MS`],
+    ...(fallbackAfterMs !== undefined && { fallbackAfterMs }),
     model: isPlayed ? simulatedModel : config[`${prefix}_MODEL`],
     ...(models && { models }),
     maxOutputTokens: config[`${prefix}_MAX_OUTPUT_TOKENS`],

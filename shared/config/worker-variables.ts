@@ -12,6 +12,7 @@ const perProvider = {
   timeoutMs: () => milliseconds(100).default(45_000),
   firstTokenTimeoutMs: () => milliseconds(100).default(40_000),
   idleTimeoutMs: () => milliseconds(100).default(20_000),
+  fallbackAfterMs: () => milliseconds(100).optional(),
   model: () => text.optional(),
   models: () =>
     z
@@ -65,6 +66,11 @@ export const workerVariables = {
   OPENAI_IDLE_TIMEOUT_MS: perProvider
     .idleTimeoutMs()
     .describe('Longest silence of OpenAI within a stream, in milliseconds.'),
+  OPENAI_FALLBACK_AFTER_MS: perProvider
+    .fallbackAfterMs()
+    .describe(
+      'How long a stream of OpenAI may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.',
+    ),
   OPENAI_MAX_OUTPUT_TOKENS: perProvider.maxOutputTokens().describe('Longest reply of OpenAI, in tokens.'),
 
   ANTHROPIC_API_KEY: secret(z.string().min(1), 'Credential of Anthropic.'),
@@ -85,6 +91,11 @@ export const workerVariables = {
   ANTHROPIC_IDLE_TIMEOUT_MS: perProvider
     .idleTimeoutMs()
     .describe('Longest silence of Anthropic within a stream, in milliseconds.'),
+  ANTHROPIC_FALLBACK_AFTER_MS: perProvider
+    .fallbackAfterMs()
+    .describe(
+      'How long a stream of Anthropic may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.',
+    ),
   ANTHROPIC_MAX_OUTPUT_TOKENS: perProvider
     .maxOutputTokens()
     .describe('Longest reply of Anthropic, in tokens.'),
@@ -111,6 +122,11 @@ export const workerVariables = {
   BEDROCK_IDLE_TIMEOUT_MS: perProvider
     .idleTimeoutMs()
     .describe('Longest silence of Bedrock within a stream, in milliseconds.'),
+  BEDROCK_FALLBACK_AFTER_MS: perProvider
+    .fallbackAfterMs()
+    .describe(
+      'How long a stream of Bedrock may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.',
+    ),
   BEDROCK_MAX_OUTPUT_TOKENS: perProvider.maxOutputTokens().describe('Longest reply of Bedrock, in tokens.'),
 
   GOOGLE_CLOUD_PROJECT: text
@@ -135,6 +151,11 @@ export const workerVariables = {
   VERTEXAI_IDLE_TIMEOUT_MS: perProvider
     .idleTimeoutMs()
     .describe('Longest silence of Vertex AI within a stream, in milliseconds.'),
+  VERTEXAI_FALLBACK_AFTER_MS: perProvider
+    .fallbackAfterMs()
+    .describe(
+      'How long a stream of Vertex AI may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.',
+    ),
   VERTEXAI_MAX_OUTPUT_TOKENS: perProvider
     .maxOutputTokens()
     .describe('Longest reply of Vertex AI, in tokens.'),

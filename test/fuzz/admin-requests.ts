@@ -115,6 +115,7 @@ const settings = {
   breaker: fc.constant('closed'),
   firstTokenTimeoutMs: milliseconds,
   idleTimeoutMs: milliseconds,
+  fallbackAfterMs: milliseconds,
   models: fc.array(fc.stringMatching(/^[a-z*][a-z0-9*-]{0,20}$/), { maxLength: 5 }),
   fallback: fc.constantFrom([], [{ provider: 'bedrock' }], [{ provider: 'vertexai', model: 'sim-echo' }]),
 };

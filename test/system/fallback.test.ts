@@ -19,6 +19,7 @@ beforeAll(async () => {
     variables: {
       OPENAI_TIMEOUT_MS: '1500',
       OPENAI_FIRST_TOKEN_TIMEOUT_MS: '1000',
+      ANTHROPIC_FALLBACK_AFTER_MS: '300',
       BEDROCK_FALLBACK: 'vertexai/sim-echo',
       VERTEXAI_MODEL: 'sim-status-500@default',
     },
@@ -170,6 +171,33 @@ describe('a stream with a fallback', () => {
         ],
       },
     });
+  });
+
+  it('is cut, and only then asked elsewhere, when its first provider is slower than operators allow', async () => {
+    const named = models('sim-hang', 'sim-stream-20-5');
+    const asked = { url: deployment.url, provider: 'anthropic', model: named.first };
+    const headers = { 'X-LLM-Fallback': `bedrock/${named.second}` };
+    const { text, end } = await readStream(await openStream({ ...asked, headers }));
+    expect(end).toMatchObject({
+      event: 'done',
+      data: {
+        response: text,
+        attempts: [
+          { provider: 'anthropic', code: 'provider_timeout' },
+          { provider: 'bedrock', code: 'ok' },
+        ],
+      },
+    });
+    const [[cut], [next]] = [callsOf(named.first), callsOf(named.second)];
+    expect(cut?.clientClosedFirst).toBe(true);
+    expect(cut?.closedAt).toBeLessThanOrEqual(next?.facts.receivedAt ?? 0);
+    const slow = { ...asked, model: `sim-latency-1000@${randomUUID()}` };
+    const [alone, whole] = await Promise.all([
+      openStream({ ...slow, headers: { 'X-LLM-Fallback': 'none' } }).then((opened) => readStream(opened)),
+      deployment.chat({ ...slow, headers }),
+    ]);
+    expect(alone.end).toMatchObject({ event: 'done', data: { provider: 'anthropic' } });
+    expect(whole.headers.get('x-llm-provider')).toBe('anthropic');
   });
 
   it('that has begun goes to nobody else', async () => {

@@ -104,9 +104,15 @@ export class CallSamples {
   }
 }
 
-/** Whether the caller ended the call: its deadline passed, or it cancelled. */
+/** Why a call was cut that might have been answered: its job goes on to the next provider of its fallback. */
+export class CutForFallback extends Error {
+  override readonly name = 'CutForFallback';
+}
+
+/** Whether the call was ended before the provider had its full time: by its caller, its deadline, or for its fallback. */
 const isEndedByCaller = (error: unknown): boolean =>
-  error instanceof Cancelled || (error instanceof Failure && error.code === 'timeout');
+  error instanceof Cancelled ||
+  (error instanceof Failure && (error.code === 'timeout' || error.cause instanceof CutForFallback));
 
 /** Whether the error concerns every model: refused credentials, or no connection. */
 export const concernsAccount = (error: unknown): boolean => callErrorOf(error)?.concernsAccount ?? false;

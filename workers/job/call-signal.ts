@@ -1,5 +1,6 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
 import type { Call } from './call.js';
+import { CutForFallback } from './call-samples.js';
 
 export interface CallLimits {
   /** Longest call, or of a stream the longest wait for its first delta, in milliseconds. */
@@ -19,13 +20,19 @@ export interface StreamLimits {
   firstTokenTimeoutMs: number;
   /** Longest silence of the provider after it, in milliseconds. */
   idleTimeoutMs: number;
+  /** When the wait for the first delta is cut so that another provider is asked, in milliseconds; absent means never. */
+  fallbackAfterMs?: number | undefined;
 }
+
+/** Less time than this is not worth a call of the next provider. */
+const minFallbackMs = 250;
 
 /** Makes the call with a signal of its own, which ends it in time. */
 export async function endInTime<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
   const { job, asked, deadline: firstDeltaBy, stop } = call;
   const { timeoutMs, firstTokenTimeoutMs, idleTimeoutMs } = asked.settings;
-  const stream = job.deltas && { firstDeltaBy, firstTokenTimeoutMs, idleTimeoutMs };
+  const fallbackAfterMs = asked.hasFallback ? asked.settings.fallbackAfterMs : undefined;
+  const stream = job.deltas && { firstDeltaBy, firstTokenTimeoutMs, idleTimeoutMs, fallbackAfterMs };
   const limits = { timeoutMs, deadline: asked.chatJob.deadline, now: job.now, stop, stream };
   const signal = new CallSignal(limits);
   call.signal = signal.signal;
@@ -57,10 +64,14 @@ export class CallSignal {
     this.#limits = limits;
     const providerMs = Math.min(timeoutMs, stream?.firstTokenTimeoutMs ?? timeoutMs);
     const callerMs = this.#msUntil(stream?.firstDeltaBy ?? deadline);
-    this.#timer = this.#abortAfter(
-      Math.min(callerMs, providerMs),
-      callerMs <= providerMs ? 'timeout' : 'provider_timeout',
-    );
+    const cutMs = stream?.fallbackAfterMs ?? Number.POSITIVE_INFINITY;
+    if (cutMs < providerMs && cutMs + minFallbackMs <= callerMs)
+      this.#timer = this.#abortAfter(cutMs, 'provider_timeout', new CutForFallback());
+    else
+      this.#timer = this.#abortAfter(
+        Math.min(callerMs, providerMs),
+        callerMs <= providerMs ? 'timeout' : 'provider_timeout',
+      );
     this.#onStop = () => this.#controller.abort(stop.reason);
     if (stop.aborted) this.#onStop();
     stop.addEventListener('abort', this.#onStop, { once: true });
@@ -97,7 +108,7 @@ export class CallSignal {
     return Math.max(0, time - now());
   }
 
-  #abortAfter(ms: number, code: FailureCode): NodeJS.Timeout {
-    return setTimeout(() => this.#controller.abort(new Failure(code)), ms);
+  #abortAfter(ms: number, code: FailureCode, cause?: Error): NodeJS.Timeout {
+    return setTimeout(() => this.#controller.abort(new Failure(code, cause && { cause })), ms);
   }
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
 import { Breaker, type BreakerState } from '../../../workers/job/breaker.js';
-import { CallSamples } from '../../../workers/job/call-samples.js';
+import { CallSamples, CutForFallback } from '../../../workers/job/call-samples.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
 import { UserBreaker } from '../../../workers/job/user-breaker.js';
 
@@ -292,6 +292,7 @@ describe('a call that its caller ends', () => {
   it.each([
     ['deadline', new Failure('timeout')],
     ['cancel', new Cancelled()],
+    ['fallback', new Failure('provider_timeout', { cause: new CutForFallback() })],
   ])('counts after three times the usual time, ended by its %s', async (_, reason) => {
     await answerAfter(1000);
     await cut({ afterMs: 2900, count: 20, reason });

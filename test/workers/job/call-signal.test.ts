@@ -82,6 +82,7 @@ describe('CallSignal', () => {
 
 describe('the CallSignal of a stream', () => {
   const limits = { timeoutMs: 10_000, inMs: 60_000, firstDeltaInMs: 10_000, firstTokenTimeoutMs: 10_000 };
+  type Limits = typeof limits & { fallbackAfterMs: number };
   const idleTimeoutMs = 5000;
   let call: CallSignal;
 
@@ -94,10 +95,19 @@ describe('the CallSignal of a stream', () => {
     vi.useRealTimers();
   });
 
-  function openStream(own: Partial<typeof limits> = {}): void {
-    const { timeoutMs, inMs, firstDeltaInMs, firstTokenTimeoutMs } = { ...limits, ...own };
+  function openStream(own: Partial<Limits> = {}): void {
+    const { timeoutMs, inMs, firstDeltaInMs, firstTokenTimeoutMs, fallbackAfterMs } = {
+      fallbackAfterMs: undefined,
+      ...limits,
+      ...own,
+    };
     const now = Date.now();
-    const stream = { firstDeltaBy: now + firstDeltaInMs, firstTokenTimeoutMs, idleTimeoutMs };
+    const stream = {
+      firstDeltaBy: now + firstDeltaInMs,
+      firstTokenTimeoutMs,
+      idleTimeoutMs,
+      fallbackAfterMs,
+    };
     call = new CallSignal({ timeoutMs, deadline: now + inMs, stop: neverStopped, stream });
   }
 
@@ -111,8 +121,14 @@ describe('the CallSignal of a stream', () => {
 
   it.each([
     ["the provider's time for its first delta", { firstTokenTimeoutMs: 300 }, 'provider_timeout'],
+    ['the time after which its fallback is asked', { fallbackAfterMs: 300 }, 'provider_timeout'],
     ["the provider's time for a call", { timeoutMs: 300 }, 'provider_timeout'],
     ["the caller's time for the first delta", { firstDeltaInMs: 300 }, 'timeout'],
+    [
+      'that time although a fallback would have none',
+      { firstDeltaInMs: 300, fallbackAfterMs: 200 },
+      'timeout',
+    ],
   ])('ends without a delta after %s, whatever else the provider sends', (_, own, code) => {
     openStream(own);
     vi.advanceTimersByTime(100);

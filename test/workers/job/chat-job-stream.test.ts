@@ -196,6 +196,16 @@ describe('the time of a stream', () => {
     expect(await run([writes], { job: { firstDeltaBy: now + 5000 }, deps })).toMatchObject({ kind: 'ok' });
   });
 
+  it('is cut short for its fallback alone', async () => {
+    const deps = { settings: { ...settings, fallbackAfterMs: 20 } };
+    const nextAttempt = { begin: async () => undefined };
+    expect(await run([hangs()], { deps: { ...deps, nextAttempt } })).toMatchObject({
+      code: 'provider_timeout',
+    });
+    const job = { firstDeltaBy: now + 60 };
+    expect(await run([hangs()], { job, deps })).toMatchObject({ code: 'timeout' });
+  });
+
   it.each([
     ['no first delta in time', hangs(), { firstDeltaBy: 20 }, {}, 'timeout'],
     ['a provider slow to begin', hangs(), {}, { firstTokenTimeoutMs: 20 }, 'provider_timeout'],
