@@ -1,6 +1,7 @@
 import express, { type Express, type RequestHandler } from 'express';
 import helmet from 'helmet';
 import type { Database } from '../db/database/client.js';
+import { postInput, postPatch } from '../db/posts/post-rules.js';
 import type { Config } from '../shared/config/config.js';
 import { Failure } from '../shared/failures.js';
 import type { ListedModel } from '../shared/fleet/models.js';
@@ -37,7 +38,6 @@ import { blogOf } from './blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
 import { failuresAsPages, notFoundAsPage } from './blog/failure-page.js';
 import { FeedsController, type FeedsControllerDeps } from './blog/feeds.controller.js';
-import { postInput, postPatch } from './blog/post-body.js';
 import { postQuery } from './blog/post-query.js';
 import { ChatController } from './chat/chat.controller.js';
 import { checkConversation } from './chat/chat-request.js';

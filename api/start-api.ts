@@ -3,6 +3,7 @@ import { type Database, openDatabase } from '../db/database/client.js';
 import type { Config } from '../shared/config/config.js';
 import { poolSettings } from '../shared/config/pool-settings.js';
 import type { ProviderId } from '../shared/contract.js';
+import { FleetState } from '../shared/fleet/fleet-state.js';
 import { type ApiInstruments, openInstruments } from '../shared/metrics/instruments.js';
 import { apiMetrics } from '../shared/metrics/metrics.js';
 import type { Outcome } from '../shared/protocol/outcome.js';
@@ -22,7 +23,6 @@ import {
   refuseWithoutCredentials,
 } from './access/open-authentication.js';
 import { FleetEvents } from './admin/fleet-events.js';
-import { FleetState } from './admin/fleet-state.js';
 import { History } from './admin/history/history.js';
 import { OperatorSettings } from './admin/operator-settings.js';
 import { SettingsKeeper } from './admin/settings-keeper.js';

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type FleetSource, FleetState } from '../api/admin/fleet-state.js';
 import type { Config } from '../shared/config/config.js';
 import type { ProviderId } from '../shared/contract.js';
 import { FleetView } from '../shared/fleet/fleet.js';
+import { type FleetSource, FleetState } from '../shared/fleet/fleet-state.js';
 import { LivePools } from '../shared/fleet/live-pools.js';
 import { suggestConcurrency } from '../shared/fleet/suggestion.js';
 import type { ConcurrencySuggestion } from '../shared/fleet-contract.js';

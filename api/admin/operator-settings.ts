@@ -1,17 +1,17 @@
 import type { Database } from '../../db/database/client.js';
+import { changePoolSettings, type WantedSettings } from '../../db/settings/change-settings.js';
 import type { PoolSetting } from '../../db/settings/pool-settings.js';
 import type { Config } from '../../shared/config/config.js';
 import { poolSettings, rulesOf } from '../../shared/config/pool-settings.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { LivePools } from '../../shared/fleet/live-pools.js';
+import { viewSettings } from '../../shared/fleet/settings-view.js';
 import { suggestConcurrency } from '../../shared/fleet/suggestion.js';
 import type { PoolSettings } from '../../shared/fleet-contract.js';
 import type { ModelRules } from '../../shared/model-names.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import type { SettingsChannel } from '../../shared/queue/settings-records.js';
-import { changePoolSettings, type WantedSettings } from './pool-settings.js';
-import { viewSettings } from './settings-view.js';
 
 /** What knows the settings and reaches the workers: the job client, once it is connected. */
 export interface SettingsSource {

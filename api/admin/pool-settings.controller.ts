@@ -16,12 +16,11 @@ import type { RequestHandler } from 'express';
 import { type Problem, type ProviderId, providerIds } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { PoolSettings, PoolSettingsInput } from '../../shared/fleet-contract.js';
-import { newOverridesSchema } from '../../shared/protocol/settings.js';
+import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
+import { invalidRequest } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
-import { readJsonBody } from '../http/json-body.js';
-import { checkBody, invalidRequest } from '../http/validation.js';
+import { checkBody, readJsonBody } from '../http/json-body.js';
 import type { OperatorSettings } from './operator-settings.js';
-import { parseOverrides } from './pool-settings.js';
 
 /** What the operations on settings need of the application. */
 export interface PoolSettingsControllerDeps {
@@ -75,7 +74,7 @@ export class PoolSettingsController extends Controller {
   ): Promise<PoolSettings> {
     const changed = await this.deps.settings.replace({
       provider: providerOf(provider),
-      overrides: parseOverrides(body),
+      overrides: body as PoolOverrides,
       expected: expectedVersion(ifMatch),
       changedBy: request.user.name,
     });

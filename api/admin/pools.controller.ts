@@ -10,9 +10,9 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import type { Problem } from '../../shared/contract.js';
+import type { FleetState } from '../../shared/fleet/fleet-state.js';
 import type { Fleet, PoolJobPage } from '../../shared/fleet-contract.js';
 import { checkQuery } from '../http/query.js';
-import type { FleetState } from './fleet-state.js';
 import { type JobQuery, jobQuery, listJobs, type PoolQueues } from './pool-jobs.js';
 import { checkProvider, providerOf } from './pool-settings.controller.js';
 

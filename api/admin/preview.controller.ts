@@ -10,8 +10,8 @@ import {
 } from '@tsoa/runtime';
 import { z } from 'zod';
 import type { Preview, PreviewInput, Problem } from '../../shared/contract.js';
-import { readJsonBody } from '../http/json-body.js';
-import { checkBody, text } from '../http/validation.js';
+import { text } from '../../shared/validation.js';
+import { checkBody, readJsonBody } from '../http/json-body.js';
 
 /** What a preview needs of the application. */
 export interface PreviewControllerDeps {

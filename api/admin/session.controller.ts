@@ -17,12 +17,12 @@ import type { CookieOptions, RequestHandler, Request as ServedRequest } from 'ex
 import { z } from 'zod';
 import type { UserIdentity } from '../../db/access/users.js';
 import type { ConsoleSession, Problem, SignInInput } from '../../shared/contract.js';
+import { invalidRequest, text } from '../../shared/validation.js';
 import { type AccessDirectory, sessionLifetimeMs } from '../access/access-directory.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { sessionCookie } from '../access/credentials.js';
 import { refuseCrossOrigin, signIn } from '../access/operators.js';
-import { readShortJsonBody } from '../http/json-body.js';
-import { checkBody, invalidRequest, text } from '../http/validation.js';
+import { checkBody, readShortJsonBody } from '../http/json-body.js';
 import type { AccountsDeps } from './users.controller.js';
 
 /** What signing in and out needs of the application. */

@@ -19,11 +19,11 @@ import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { NewToken, TokenInput, TokenPage } from '../../shared/accounts.js';
 import { type Problem, scopes } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { invalidRequest } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
-import { readJsonBody } from '../http/json-body.js';
+import { checkBody, readJsonBody } from '../http/json-body.js';
 import { checkQuery } from '../http/query.js';
 import { checkUuidParam } from '../http/uuid-param.js';
-import { checkBody, invalidRequest } from '../http/validation.js';
 import { defaultLimit, type TokenQuery, tokenInput, tokenQuery, toPage } from './account-input.js';
 import type { AccountsDeps } from './users.controller.js';
 

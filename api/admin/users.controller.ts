@@ -20,9 +20,8 @@ import type { UserInfo, UserInput, UserPage, UserSecret } from '../../shared/acc
 import type { Problem } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
-import { readJsonBody } from '../http/json-body.js';
+import { checkBody, readJsonBody } from '../http/json-body.js';
 import { checkQuery } from '../http/query.js';
-import { checkBody } from '../http/validation.js';
 import {
   checkNameParam,
   defaultLimit,

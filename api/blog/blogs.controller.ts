@@ -17,6 +17,7 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import type { WriteCondition } from '../../db/posts/post-changes.js';
+import { postInput, postPatch, toPostChanges, toPostFields } from '../../db/posts/post-rules.js';
 import type { PostStore } from '../../db/posts/post-store.js';
 // `Post` is also a decorator, and tsoa identifies decorators and schemas by name: neither can have an alias.
 import type * as contract from '../../shared/contract.js';
@@ -29,7 +30,7 @@ import { readJsonBody } from '../http/json-body.js';
 import { checkUuidParam, isUuid } from '../http/uuid-param.js';
 import { type Blog, basePathOf } from './blog-layout.js';
 import { sendIndex } from './index-page.js';
-import { checkPost, postInput, postPatch, toPostChanges, toPostFields, toPostRequest } from './post-body.js';
+import { checkPost, toPostRequest } from './post-body.js';
 import { expectedVersions, requireSuccess } from './post-etag.js';
 import type { PostPages } from './post-page.js';
 import {

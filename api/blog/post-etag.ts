@@ -1,7 +1,7 @@
 import type { Change, Removal, Unchanged } from '../../db/posts/post-changes.js';
 import type { PostRevision } from '../../db/posts/post-rows.js';
 import { Failure } from '../../shared/failures.js';
-import { invalidRequest } from '../http/validation.js';
+import { invalidRequest } from '../../shared/validation.js';
 
 /**
  * The strong entity tag (RFC 9110, 8.8.3) of a version of a post: as JSON, or with the suffix `-md` or

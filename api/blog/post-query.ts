@@ -4,9 +4,9 @@ import type { Position, PostFilter } from '../../db/posts/post-lists.js';
 import type { PostStatus } from '../../shared/contract.js';
 import { isBlank } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import { text } from '../../shared/validation.js';
 import { checkQuery, pageLimit } from '../http/query.js';
 import { isUuid } from '../http/uuid-param.js';
-import { text } from '../http/validation.js';
 
 /** Query of `GET /blogs`. */
 export interface PostQuery {

@@ -11,6 +11,7 @@ import {
 import { toTurns } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { isModelName } from '../../shared/model-names.js';
+import { invalidRequest, maxErrorsListed } from '../../shared/validation.js';
 import { onCredentialsEnd } from '../access/authentication.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';
@@ -18,7 +19,6 @@ import { listFields, unknownFieldsOf } from '../http/ignored-fields.js';
 import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
 import { elapsedMsOf, requestIdOf } from '../http/problem.js';
 import { traceOf } from '../http/request-trace.js';
-import { invalidRequest, maxErrorsListed } from '../http/validation.js';
 import type { ChatCommand, StoreOptions } from './chat-command.js';
 import { markChat } from './chat-response.js';
 

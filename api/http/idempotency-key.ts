@@ -1,4 +1,4 @@
-import { invalidRequest } from './validation.js';
+import { invalidRequest } from '../../shared/validation.js';
 
 /**
  * The `Idempotency-Key` header as it was sent. Throws `invalid_request` unless it is 1 to 255 visible ASCII characters.

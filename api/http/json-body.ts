@@ -1,5 +1,7 @@
-import type { NextFunction, Request, Response } from 'express';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import type { z } from 'zod';
 import { Failure } from '../../shared/failures.js';
+import { parseBody } from '../../shared/validation.js';
 import { readBody } from './read-body.js';
 import { TurnQueue } from './turn-queue.js';
 
@@ -71,6 +73,14 @@ export const readJsonBody: BodyReader = (request, response, next) =>
 /** As `readJsonBody`, for bodies of at most 16 KB (`app.locals.shortJsonBody`), which strangers may send. */
 export const readShortJsonBody: BodyReader = (request, response, next) =>
   (request.app.locals.shortJsonBody as BodyReader)(request, response, next).catch(asServiceUnavailable);
+
+/** The whole check of a body, before the generated one, which knows no limits; what the schema makes of it replaces it. */
+export const checkBody =
+  (schema: z.ZodType): RequestHandler =>
+  (request, _response, next) => {
+    request.body = parseBody(schema, request.body);
+    next();
+  };
 
 function asServiceUnavailable(error: unknown): never {
   if (error instanceof Failure && error.code === 'overloaded')

@@ -4,8 +4,8 @@ import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Problem, ProblemError, ProviderId } from '../../shared/contract.js';
 import { Failure, type FailureCode, failureKinds } from '../../shared/failures.js';
 import type { Log } from '../../shared/runtime/log.js';
+import { invalidRequest } from '../../shared/validation.js';
 import { drainRequest } from './drain-request.js';
-import { invalidRequest } from './validation.js';
 
 /** How failures look in HTTP: `application/problem+json`, RFC 9457, unless the request's are sent otherwise. */
 

@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import { z } from 'zod';
 import type { ProblemError } from '../../shared/contract.js';
-import { invalidRequest } from './validation.js';
+import { invalidRequest } from '../../shared/validation.js';
 
 /**
  * Refuses a query with invalid parameters, each as it was sent. Runs before the generated check, whose errors are less precise, or missing.

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { modelParametersSchema } from '../../shared/protocol/model-parameters.js';
-import { invalidRequest } from '../http/validation.js';
+import { invalidRequest } from '../../shared/validation.js';
 
 /** The body of `POST /v1/chat/completions`: what this server reads of it, and of what it cannot do the values that change nothing. */
 

@@ -5,9 +5,9 @@ import {
   type ModelParameters,
   type ParameterName,
 } from '../../shared/protocol/model-parameters.js';
+import { invalidRequest } from '../../shared/validation.js';
 import type { ChatCommand } from '../chat/chat-command.js';
 import { checkModel, readTurns } from '../chat/chat-request.js';
-import { invalidRequest } from '../http/validation.js';
 import type { CompletionBody } from './completion-body.js';
 import { modelNotFound } from './openai-error.js';
 

@@ -1,10 +1,10 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { maxErrorsListed } from '../../shared/validation.js';
 import type { ChatCommand } from '../chat/chat-command.js';
 import { listFields, type UnknownField, unknownFieldsOf } from '../http/ignored-fields.js';
 import { prefersStrict } from '../http/prefer.js';
-import { maxErrorsListed } from '../http/validation.js';
 import { knownFields } from './completion-body.js';
 import { ignoredFieldsOf } from './completion-request.js';
 

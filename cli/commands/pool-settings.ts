@@ -1,14 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
-import { changePoolSettings, parseOverrides, readPoolSettings } from '../../api/admin/pool-settings.js';
-import { viewSettings } from '../../api/admin/settings-view.js';
+import { changePoolSettings, readPoolSettings } from '../../db/settings/change-settings.js';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
 import { poolSettings, rulesOf } from '../../shared/config/pool-settings.js';
 import { parseTargets } from '../../shared/config/targets.js';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { Failure, failureKinds } from '../../shared/failures.js';
-import type { PoolOverrides } from '../../shared/protocol/settings.js';
+import { viewSettings } from '../../shared/fleet/settings-view.js';
+import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { retry } from '../../shared/runtime/retry.js';
+import { parseBody } from '../../shared/validation.js';
 import { actor } from '../identities.js';
 import { renderTable } from '../output/table.js';
 import { type SettingsStores, withSettings } from '../settings-channel.js';
@@ -76,7 +77,10 @@ export async function setPool(
   );
   const change: Change = (before) => {
     const wanted = Object.entries({ ...before, ...Object.fromEntries(changes) });
-    return parseOverrides(Object.fromEntries(wanted.filter(([, value]) => value !== undefined)));
+    return parseBody(
+      newOverridesSchema,
+      Object.fromEntries(wanted.filter(([, value]) => value !== undefined)),
+    );
   };
   await changePool(environment, provider, { change, ...(ifVersion && { expected: Number(ifVersion) }) });
 }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { postInput } from '../../api/blog/post-body.js';
 import type { PostSource } from '../../db/posts/post-export.js';
 import type { ImportedPost } from '../../db/posts/post-import.js';
+import { postInput } from '../../db/posts/post-rules.js';
 import {
   optional,
   publicationFields,

@@ -2,11 +2,11 @@ import { constants, type Dirent } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import posix from 'node:path/posix';
-import { titleOfMarkdown } from '../../api/blog/rendering/markdown-title.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { parseTime } from '../output/time.js';
 import { findMisplaced, readFrontMatter, splitFile } from './front-matter.js';
 import { fieldNames, type ImpliedFields, type RawPost } from './imported-post.js';
+import { titleOfMarkdown } from './markdown-title.js';
 
 /** The posts that were found, and the problems of files that could not be read, which do not quote them. */
 export interface FoundPosts {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import { failureCodes } from '../../../shared/failures.js';
 import type { RequestCode } from '../../../shared/history.js';
-import { text } from '../../http/validation.js';
+import { text } from '../../../shared/validation.js';
 
 /** Query of `GET /admin/requests`. */
 export interface RequestQuery {

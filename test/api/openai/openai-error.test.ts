@@ -1,10 +1,10 @@
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
 import { problemHandler } from '../../../api/http/problem.js';
-import { invalidRequest } from '../../../api/http/validation.js';
 import { modelNotFound, useOpenAiErrors } from '../../../api/openai/openai-error.js';
 import { Failure, type FailureCode, failureCodes } from '../../../shared/failures.js';
 import { modelNotAllowed } from '../../../shared/fleet/live-pools.js';
+import { invalidRequest } from '../../../shared/validation.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { serve } from '../../support/serve.js';
 

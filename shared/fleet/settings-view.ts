@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Config, environmentSchema } from '../../shared/config/config.js';
-import { poolSettings } from '../../shared/config/pool-settings.js';
-import type { ProviderId } from '../../shared/contract.js';
-import { type PoolOverrides, settingNames } from '../../shared/protocol/settings.js';
+import { type Config, environmentSchema } from '../config/config.js';
+import { poolSettings } from '../config/pool-settings.js';
+import type { ProviderId } from '../contract.js';
+import { type PoolOverrides, settingNames } from '../protocol/settings.js';
 
 /** One setting of a provider as it is in force. */
 export interface SettingView {

@@ -1,12 +1,11 @@
-import type { Database } from '../../db/database/client.js';
-import type { PoolSetting } from '../../db/settings/pool-settings.js';
-import { changePoolSetting, listPoolSettings } from '../../db/settings/pool-settings.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { isSettable, type ModelRules } from '../../shared/model-names.js';
-import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
+import type { PoolOverrides } from '../../shared/protocol/settings.js';
 import { copySettings, readSettings, type SettingsChannel } from '../../shared/queue/settings-records.js';
-import { invalidRequest, parseBody } from '../http/validation.js';
+import { invalidRequest } from '../../shared/validation.js';
+import type { Database } from '../database/client.js';
+import { changePoolSetting, listPoolSettings, type PoolSetting } from './pool-settings.js';
 
 /** What somebody wants a provider's settings to be. */
 export interface WantedSettings {
@@ -29,9 +28,6 @@ interface ChangeDeps {
 export interface ChangedSettings extends PoolSetting {
   readonly isCopied: boolean;
 }
-
-/** Settings from outside, such as a JSON body. Throws `invalid_request` with a pointer to each place that is wrong. */
-export const parseOverrides = (given: unknown): PoolOverrides => parseBody(newOverridesSchema, given);
 
 /** The settings of a provider that count: those of the database, or newer ones that only the queue's store has. */
 export async function readPoolSettings(

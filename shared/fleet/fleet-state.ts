@@ -1,11 +1,11 @@
-import { type ProviderId, providerIds } from '../../shared/contract.js';
-import { FleetView } from '../../shared/fleet/fleet.js';
-import type { Fleet, FleetProvider, FleetQueue } from '../../shared/fleet-contract.js';
-import type { Sample } from '../../shared/history.js';
-import { type QueueDepth, type QueueStore, reasonOf } from '../../shared/queue/queue-store.js';
-import { release } from '../../shared/runtime/release.js';
-import { singleFlight } from '../../shared/runtime/single-flight.js';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { type ProviderId, providerIds } from '../contract.js';
+import type { Fleet, FleetProvider, FleetQueue } from '../fleet-contract.js';
+import type { Sample } from '../history.js';
+import { type QueueDepth, type QueueStore, reasonOf } from '../queue/queue-store.js';
+import { release } from '../runtime/release.js';
+import { singleFlight } from '../runtime/single-flight.js';
+import { withTimeout } from '../runtime/with-timeout.js';
+import { FleetView } from './fleet.js';
 
 /** What knows the workers and can count jobs: the job client, once it is connected. */
 export interface FleetSource {

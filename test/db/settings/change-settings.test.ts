@@ -1,18 +1,20 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { changePoolSettings, parseOverrides } from '../../../api/admin/pool-settings.js';
 import { SettingsKeeper } from '../../../api/admin/settings-keeper.js';
 import { listAudit } from '../../../db/audit.js';
 import { sql } from '../../../db/database/drizzle.js';
+import { changePoolSettings } from '../../../db/settings/change-settings.js';
 import { changePoolSetting } from '../../../db/settings/pool-settings.js';
 import type { Failure } from '../../../shared/failures.js';
 import { FleetSettings } from '../../../shared/fleet/live-settings.js';
 import {
   decodeSettings,
+  newOverridesSchema,
   type PoolOverrides,
   type SettingsRecord,
   settingsKey,
 } from '../../../shared/protocol/settings.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
+import { parseBody } from '../../../shared/validation.js';
 import { openTestDatabase } from '../../support/database.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
@@ -68,7 +70,7 @@ const failureOf = (changing: Promise<unknown>): Promise<Failure> =>
     (failure) => failure,
   );
 
-describe('parseOverrides', () => {
+describe('newOverridesSchema', () => {
   it('says where each mistake is, and repeats nothing that was sent', () => {
     const given = {
       concurrency: 'secret',
@@ -78,7 +80,7 @@ describe('parseOverrides', () => {
     };
     const { code, facts } = (() => {
       try {
-        return parseOverrides(given) as never;
+        return parseBody(newOverridesSchema, given) as never;
       } catch (error) {
         return error as Failure;
       }

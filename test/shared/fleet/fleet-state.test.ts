@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type FleetSource, FleetState } from '../../../api/admin/fleet-state.js';
 import { FleetView } from '../../../shared/fleet/fleet.js';
+import { type FleetSource, FleetState } from '../../../shared/fleet/fleet-state.js';
 import type { QueueDepth } from '../../../shared/queue/queue-store.js';
 import { release } from '../../../shared/runtime/release.js';
 

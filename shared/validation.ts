@@ -1,8 +1,7 @@
-import type { RequestHandler } from 'express';
 import { z } from 'zod';
-import type { ProblemError } from '../../shared/contract.js';
-import { isBlank } from '../../shared/conversation.js';
-import { Failure } from '../../shared/failures.js';
+import type { ProblemError } from './contract.js';
+import { isBlank } from './conversation.js';
+import { Failure } from './failures.js';
 
 /**
  * Checks a text of at most `max` characters that PostgreSQL can store (no NUL). Characters are code points, as in JSON
@@ -32,14 +31,6 @@ export function parseBody<T extends z.ZodType>(schema: T, body: unknown): z.outp
   if (success) return data;
   throw invalidRequest(error.issues.map(toProblemError));
 }
-
-/** The whole check of a body, before the generated one, which knows no limits. */
-export const checkBody =
-  (schema: z.ZodType): RequestHandler =>
-  (request, _response, next) => {
-    parseBody(schema, request.body);
-    next();
-  };
 
 /** Names of unknown fields are the caller's own; they are not repeated. */
 const toProblemError = ({ code, path, message }: z.core.$ZodIssue): ProblemError => ({
