@@ -27,6 +27,7 @@ import { DeltaPublisher } from './job/delta-publisher.js';
 import { LostCallers } from './job/lost-callers.js';
 import { NextAttempts } from './job/next-attempt.js';
 import { RunningJobs } from './job/running-jobs.js';
+import { Heartbeat } from './pool/heartbeat.js';
 import { LiveSettings } from './pool/live-settings.js';
 import { Pool } from './pool/pool.js';
 import { SettingsFollower } from './pool/settings-follower.js';
@@ -88,6 +89,7 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   await followSettings(settings, { store, relay, jobs, log, lifecycle });
   const lostCallers = new LostCallers({ jobs, relay, now: store.now, log });
   lifecycle.opened('lost callers', lostCallers, (open) => open.stop()).start();
+  const heartbeat = new Heartbeat({ relay, worker: workerName, log });
   const starting: Promise<Pool>[] = [];
   const grace = { graceMs: config.SHUTDOWN_GRACE_MS, streamGraceMs: config.STREAM_GRACE_MS };
   lifecycle.opened('pools', starting, async () => {
@@ -102,6 +104,7 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
       jobs,
       deltas,
       nextAttempts,
+      heartbeat,
       workerName,
       instruments,
       tracing,

@@ -165,10 +165,7 @@ export type ServiceStats = z.output<typeof serviceStatsSchema>;
 /** A pool has circuits for the 65 models that operators name and for 32 others, and the account's. */
 export const maxBreakers = 100;
 
-/**
- * Published on `pool.<provider>.<worker>` once a second, at every change of a breaker, when a cooldown begins and ends, and
- * once when the pool stops.
- */
+/** The state of a pool; `stopped` comes once, as its last. */
 export const poolHeartbeatSchema = z.object({
   v: version,
   provider,
@@ -230,8 +227,8 @@ const pools = z
   .transform((all) => all.flatMap((pool) => poolHeartbeatSchema.safeParse(pool).data ?? []));
 
 /**
- * Published on `processes` by workers of 0.5 in place of the heartbeats of single pools: the heartbeats of all pools of
- * a process, each as on `pool.<provider>.<worker>`. This release reads it and does not write it yet.
+ * Published on `processes` once a second, at every change of a breaker, when a cooldown begins and ends, and when a pool
+ * stops: the heartbeats of the pools of a process. Workers of 0.4 publish each on `pool.<provider>.<worker>` instead.
  */
 export const processHeartbeatSchema = z.object({ v: version, worker: shortText, pools });
 
@@ -251,8 +248,8 @@ export const topics = {
   resend: (id: (typeof providerIds)[number]): string => `resend.${id}`,
   settings: (id: (typeof providerIds)[number]): string => `settings.${id}`,
   allSettings: 'settings.*',
-  pool: (id: (typeof providerIds)[number], worker: string): string => `pool.${id}.${worker}`,
+  /** Of workers of 0.4. */
   allPools: 'pool.>',
-  /** One topic for all workers, so that it can go by Redis' publish and subscribe, which is used without patterns. */
+  /** One topic for all workers: it goes by Redis' publish and subscribe, which is used without patterns. */
   processes: 'processes',
 } as const;

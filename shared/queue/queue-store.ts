@@ -46,8 +46,8 @@ export interface QueueStore {
 export interface PubSub {
   /** Resolves with the number of subscribers that the message was sent to; with 0 as well when it was refused. */
   publish(topic: string, message: string): Promise<number>;
-  /** Resolves once subscribed, or refused. There is one listener to a topic. */
-  subscribe(topic: string, listener: (message: string) => void): Promise<void>;
+  /** Resolves once subscribed, with false if that was refused. There is one listener to a topic. */
+  subscribe(topic: string, listener: (message: string) => void): Promise<boolean>;
   close(): void;
 }
 

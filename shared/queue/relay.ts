@@ -23,6 +23,13 @@ export interface Relay {
   send(topic: string, message: object): Promise<void>;
   /** As `subscribe`, to what is sent by either way. One message may overtake another only while its way changes. */
   receive<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
+  /**
+   * As `publish`, for whoever follows the topic, each second or so: by Redis' publish and subscribe, where that may be used. A
+   * message is lost to a process that is connecting again.
+   */
+  broadcast(topic: string, message: object): Promise<void>;
+  /** As `subscribe`, to what is broadcast; the topic has no pattern. */
+  follow<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
   /** The processes on the relay; a dead one may be listed for a while. Waits for a store that is down, or rejects. */
   nodes(): Promise<RelayNode[]>;
   close(): Promise<void>;
@@ -83,10 +90,23 @@ export async function openRelay(
       await listen(topic, onData);
       await pubSub?.subscribe(topic, onText(onData, log));
     },
+    broadcast: async (topic, message) => {
+      const followers = await pubSub?.publish(topic, JSON.stringify(message));
+      await publish(followers ? missedTopic(topic) : topic, message);
+    },
+    follow: async (topic, schema, listener) => {
+      const onData = reader({ topic, schema, listener, log });
+      await listen(topic, onData);
+      const isRefused = pubSub !== undefined && !(await pubSub.subscribe(topic, onText(onData, log)));
+      if (isRefused) await listen(missedTopic(topic), onData);
+    },
     nodes: () => relay.getNodes(),
     close,
   };
 }
+
+/** Where a broadcast goes for processes that may not listen to channels, while others do. */
+const missedTopic = (topic: string): string => `${topic}.missed`;
 
 interface ReaderOptions<T> {
   topic: string;

@@ -32,8 +32,10 @@ export function createRecordingRelay(): RecordingRelay {
     },
     publish,
     send: publish,
+    broadcast: publish,
     subscribe: async () => {},
     receive: async () => {},
+    follow: async () => {},
     close: async () => {},
   };
 }

@@ -4,13 +4,9 @@ import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { resetPool, type SetOptions, setIntake, setPool } from '../../cli/commands/pool-settings.js';
 import { createToken } from '../../cli/commands/tokens.js';
 import { parseConfig } from '../../shared/config/config.js';
-import {
-  type PoolHeartbeat,
-  poolHeartbeatSchema,
-  queueName,
-  topics,
-} from '../../shared/protocol/messages.js';
+import { type PoolHeartbeat, queueName } from '../../shared/protocol/messages.js';
 import { settingsKey } from '../../shared/protocol/settings.js';
+import { subscribeToPools } from '../../shared/queue/heartbeats.js';
 import { openRelay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
@@ -275,9 +271,9 @@ async function hearFleet() {
   const relay = await openRelay(store, { name: 'test', log });
   const queue = store.createQueue(queueName('openai'));
   const last = new Map<string, PoolHeartbeat>();
-  await relay.subscribe(topics.pool('openai', '*'), poolHeartbeatSchema, (heartbeat) =>
-    last.set(heartbeat.worker, heartbeat),
-  );
+  await subscribeToPools(relay, (heartbeat) => {
+    if (heartbeat.provider === 'openai') last.set(heartbeat.worker, heartbeat);
+  });
   return {
     store,
     queue,

@@ -1,12 +1,8 @@
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
-import {
-  type PoolHeartbeat,
-  poolHeartbeatSchema,
-  queueName,
-  topics,
-} from '../../shared/protocol/messages.js';
+import { type PoolHeartbeat, queueName } from '../../shared/protocol/messages.js';
+import { subscribeToPools } from '../../shared/queue/heartbeats.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
@@ -29,11 +25,9 @@ beforeAll(async () => {
   queue = store.createQueue(queueName('openai'));
   relay = await openRelay(store, { name: 'test', log });
   heartbeats = [];
-  await relay.subscribe(
-    topics.pool('openai', '*'),
-    poolHeartbeatSchema,
-    (heartbeat) => void heartbeats.push(heartbeat),
-  );
+  await subscribeToPools(relay, (heartbeat) => {
+    if (heartbeat.provider === 'openai') heartbeats.push(heartbeat);
+  });
 });
 afterAll(async () => {
   await relay?.close();

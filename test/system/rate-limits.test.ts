@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, inject, it, vi } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
-import { type PoolHeartbeat, poolHeartbeatSchema, topics } from '../../shared/protocol/messages.js';
+import { type PoolHeartbeat } from '../../shared/protocol/messages.js';
+import { subscribeToPools } from '../../shared/queue/heartbeats.js';
 import { openRelay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
@@ -44,9 +45,9 @@ async function hearBeats() {
   const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
   const relay = await openRelay(store, { name: 'test', log });
   const last = new Map<string, PoolHeartbeat>();
-  await relay.subscribe(topics.pool('openai', '*'), poolHeartbeatSchema, (heartbeat) =>
-    last.set(heartbeat.worker, heartbeat),
-  );
+  await subscribeToPools(relay, (heartbeat) => {
+    if (heartbeat.provider === 'openai') last.set(heartbeat.worker, heartbeat);
+  });
   return {
     held: () =>
       [...last.values()].filter(({ breakers }) => breakers?.some(({ state }) => state === 'limited')).length,

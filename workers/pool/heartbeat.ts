@@ -1,13 +1,18 @@
 import { type PoolHeartbeat, topics } from '../../shared/protocol/messages.js';
+import { writtenVersion } from '../../shared/protocol/version.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 
 interface HeartbeatDeps {
-  relay: Pick<Relay, 'publish'>;
-  describe: () => Promise<PoolHeartbeat>;
+  relay: Pick<Relay, 'broadcast'>;
+  /** Name of this worker process. */
+  worker: string;
   log: Log;
 }
+
+/** Gives the state of a pool at this moment. Rejects when the store is unavailable. */
+type DescribePool = () => Promise<PoolHeartbeat>;
 
 const intervalMs = 1000;
 /** Longer than a timer that is on time and the answers of the store take: the same state is not sent twice a second. */
@@ -18,88 +23,100 @@ const stopTimeoutMs = 200;
 const maxUnanswered = 30;
 
 /**
- * Publishes the state of the pool to every API process, once a second and after changes, so that each knows at once where a
- * request has no chance. One heartbeat is published at a time: none wait behind one that hangs, but a change in the meantime
- * is published after it.
+ * Publishes the states of the pools of this process to every API process, once a second and after changes, so that each
+ * knows at once where a request has no chance. One heartbeat is published at a time: none wait behind one that hangs, but
+ * a change in the meantime is published after it.
  */
 export class Heartbeat {
   readonly #deps: HeartbeatDeps;
+  /** What was said last of each pool that runs; undefined before the first time. */
+  readonly #pools = new Map<DescribePool, PoolHeartbeat | undefined>();
   #timer: NodeJS.Timeout | undefined;
-  #isStopped = false;
   #hasChanged = false;
   #sentAt = performance.now();
   /** Late ones that the store has not answered. */
   #unanswered = 0;
-  #last: PoolHeartbeat | undefined;
   #publishing: Promise<void> | undefined;
 
   constructor(deps: HeartbeatDeps) {
     this.#deps = deps;
   }
 
-  /** Resolves once the first heartbeat has been published, or could not be. */
-  start(): Promise<void> {
-    this.#timer = setInterval(() => void this.#beat(), intervalMs);
-    return this.#beat();
+  /** Adds a pool. Resolves once a heartbeat with it has been published, or could not be. */
+  start(describe: DescribePool): Promise<void> {
+    this.#pools.set(describe, undefined);
+    this.#timer ??= setInterval(() => void this.#beat(), intervalMs);
+    return this.publish();
   }
 
   /** Publishes a change now instead of at the next second. */
-  publish(): void {
+  publish(): Promise<void> {
     this.#hasChanged = true;
-    void this.#beat();
+    return this.#beat();
   }
 
   /**
-   * Publishes the last state again if the timer is late; for turns of the event loop that may take long. A new state, and
+   * Publishes the last states again if the timer is late; for turns of the event loop that may take long. New states, and
    * the answer to the message before, need answers of the store, which are read in the next turn.
    */
   publishIfLate(): void {
     const isLate = performance.now() - this.#sentAt > lateAfterMs;
-    if (!isLate || this.#isStopped || this.#last === undefined || this.#unanswered >= maxUnanswered) return;
+    if (!isLate || this.#unanswered >= maxUnanswered) return;
     this.#unanswered += 1;
-    void this.#send(this.#last)
-      .catch((error) => this.#logFailure(error))
-      .finally(() => {
-        this.#unanswered -= 1;
-      });
+    void this.#send([...this.#pools.values()]).finally(() => {
+      this.#unanswered -= 1;
+    });
   }
 
-  /** Publishes that the pool is `stopped`, and nothing after that. */
-  async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    this.#isStopped = true;
-    try {
-      if (this.#publishing) await withTimeout(stopTimeoutMs, this.#publishing).catch(() => undefined);
-      await this.#send({ ...(this.#last ?? (await this.#deps.describe())), state: 'stopped' });
-    } catch (error) {
-      this.#logFailure(error);
+  /** Publishes that the pool is `stopped`, and nothing of it after that. */
+  async stop(describe: DescribePool): Promise<void> {
+    const last = this.#pools.get(describe);
+    this.#pools.delete(describe);
+    if (this.#pools.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
     }
+    if (this.#publishing) await withTimeout(stopTimeoutMs, this.#publishing).catch(() => undefined);
+    const state = last ?? (await describe().catch((error) => this.#logFailure(error)));
+    await this.#send([state && { ...state, state: 'stopped' }]);
   }
 
   #beat(): Promise<void> {
-    if (this.#isStopped) return Promise.resolve();
-    this.#publishing ??= this.#publishChanges()
-      .catch((error) => this.#logFailure(error))
-      .finally(() => {
-        this.#publishing = undefined;
-      });
+    this.#publishing ??= this.#publishChanges().finally(() => {
+      this.#publishing = undefined;
+    });
     return this.#publishing;
   }
 
   async #publishChanges(): Promise<void> {
     do {
       this.#hasChanged = false;
-      this.#last = await this.#deps.describe();
-      if (!this.#isStopped) await this.#send(this.#last);
-    } while (this.#hasChanged && !this.#isStopped);
+      await Promise.all([...this.#pools.keys()].map((describe) => this.#describe(describe)));
+      await this.#send([...this.#pools.values()]);
+    } while (this.#hasChanged && this.#pools.size > 0);
   }
 
-  #send(heartbeat: PoolHeartbeat): Promise<void> {
+  /** One pool that cannot be described in time does not keep back the others: its last state stands in. */
+  async #describe(describe: DescribePool): Promise<void> {
+    try {
+      const state = await withTimeout(intervalMs, describe());
+      if (this.#pools.has(describe)) this.#pools.set(describe, state);
+    } catch (error) {
+      this.#logFailure(error);
+    }
+  }
+
+  async #send(states: readonly (PoolHeartbeat | undefined)[]): Promise<void> {
+    const { relay, worker } = this.#deps;
+    const pools = states.filter((state) => state !== undefined);
+    if (pools.length === 0) return;
     this.#sentAt = performance.now();
-    return this.#deps.relay.publish(topics.pool(heartbeat.provider, heartbeat.worker), heartbeat);
+    await relay
+      .broadcast(topics.processes, { v: writtenVersion, worker, pools })
+      .catch((error) => this.#logFailure(error));
   }
 
-  #logFailure(err: unknown): void {
+  #logFailure(err: unknown): undefined {
     this.#deps.log.debug({ err }, 'heartbeat not published');
   }
 }

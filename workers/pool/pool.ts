@@ -1,7 +1,13 @@
 import type { Config } from '../../shared/config/config.js';
 import type { ProviderId } from '../../shared/contract.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
-import { queueName, type RateLimitMessage, rateLimitSchema, topics } from '../../shared/protocol/messages.js';
+import {
+  type PoolHeartbeat,
+  queueName,
+  type RateLimitMessage,
+  rateLimitSchema,
+  topics,
+} from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
@@ -22,7 +28,7 @@ import { Slots } from '../job/slots.js';
 import type { Provider } from '../providers/provider.js';
 import { Backlog } from './backlog.js';
 import { ClockGuard } from './clock-guard.js';
-import { Heartbeat } from './heartbeat.js';
+import type { Heartbeat } from './heartbeat.js';
 import type { LiveSettings } from './live-settings.js';
 import { describePool } from './pool-status.js';
 import { PoolThrottle } from './pool-throttle.js';
@@ -38,6 +44,8 @@ interface PoolDeps {
   jobs: RunningJobs;
   deltas: DeltaPublisher;
   nextAttempts: NextAttempts;
+  /** Of this process. */
+  heartbeat: Heartbeat;
   /** Name of this worker process, unique among all of them. */
   workerName: string;
   instruments: WorkerInstruments;
@@ -66,11 +74,11 @@ export class Pool {
   readonly #worker: PoolWorker;
   readonly #clock: ClockGuard;
   readonly #throttle: PoolThrottle;
-  readonly #heartbeat: Heartbeat;
+  readonly #describe: () => Promise<PoolHeartbeat>;
   #isStarted = false;
 
   constructor(shared: PoolDeps) {
-    const { provider, settings, store, relay } = shared;
+    const { provider, settings, store } = shared;
     const log = shared.log.child({ provider: provider.id });
     const deps = { ...shared, log };
     this.#deps = deps;
@@ -97,9 +105,8 @@ export class Pool {
     const worker = this.#worker.bullWorker;
     const throttle = new PoolThrottle({ worker, settings, breaker: account, load, clock });
     this.#throttle = throttle;
-    const describe = () =>
+    this.#describe = () =>
       describePool({ ...deps, account, circuits, clock, throttle, load, times, backlog });
-    this.#heartbeat = new Heartbeat({ relay, describe, log });
   }
 
   get id(): ProviderId {
@@ -118,7 +125,7 @@ export class Pool {
     settings.onChange(() => this.#onSettings());
     if (settings.version !== version) this.#onSettings();
     this.#clock.start();
-    await Promise.all([this.#subscribeToLimits(), this.#heartbeat.start()]);
+    await Promise.all([this.#subscribeToLimits(), this.#deps.heartbeat.start(this.#describe)]);
   }
 
   /** Takes no more jobs and waits for the running ones; those that outlast their grace are aborted and fail. */
@@ -126,7 +133,7 @@ export class Pool {
     this.#clock.stop();
     this.#circuits.close();
     const closed = this.#worker.close(grace);
-    await withTimeout(closingMs, this.#heartbeat.stop()).catch(() => undefined);
+    await withTimeout(closingMs, this.#deps.heartbeat.stop(this.#describe)).catch(() => undefined);
     await closed;
     await withTimeout(closingMs, this.#queue.close()).catch(() => undefined);
     this.#circuits.dispose();
@@ -141,11 +148,11 @@ export class Pool {
 
   #createListener(): JobListener {
     return {
-      taken: () => this.#heartbeat.publishIfLate(),
+      taken: () => this.#deps.heartbeat.publishIfLate(),
       ended: () => {
         // While the account's breaker probes, the end of a job makes room for another.
         if (this.#account.state === 'half-open') this.#throttle.apply();
-        this.#heartbeat.publishIfLate();
+        this.#deps.heartbeat.publishIfLate();
       },
     };
   }
@@ -179,7 +186,7 @@ export class Pool {
       },
       onChange: (model, state, user) => {
         if (state !== undefined) this.#recordBreaker(state, { model, user });
-        this.#heartbeat.publish();
+        this.#deps.heartbeat.publish();
       },
       publishLimit: (model, cooldownMs) => this.#publishLimit(model, cooldownMs),
     });
@@ -211,7 +218,7 @@ export class Pool {
   #apply(): void {
     this.#throttle.apply();
     this.#backlog.forget();
-    this.#heartbeat.publish();
+    this.#deps.heartbeat.publish();
   }
 
   /** One account serves all workers of a provider: a 429 to one of them concerns the others. */

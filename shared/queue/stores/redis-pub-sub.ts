@@ -30,11 +30,12 @@ export class RedisPubSub implements PubSub {
     return publisher.publish(this.#channelOf(topic), message).catch((error) => this.#onRefusal(error));
   }
 
-  async subscribe(topic: string, listener: (message: string) => void): Promise<void> {
+  async subscribe(topic: string, listener: (message: string) => void): Promise<boolean> {
     const channel = this.#channelOf(topic);
     this.#listeners.set(channel, listener);
     this.#subscriber ??= this.#open();
-    await this.#subscriber.subscribe(channel).catch((error) => this.#onRefusal(error));
+    const channels = await this.#subscriber.subscribe(channel).catch((error) => this.#onRefusal(error));
+    return channels !== 0;
   }
 
   close(): void {

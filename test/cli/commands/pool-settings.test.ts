@@ -82,7 +82,8 @@ describe('quillgate pools', () => {
         host: 'h',
       },
     };
-    const publishing = setInterval(() => void relay.publish(topics.pool('openai', 'w'), heartbeat), 100);
+    const message = { v: 1, worker: 'w', pools: [heartbeat] };
+    const publishing = setInterval(() => void relay.broadcast(topics.processes, message), 100);
     try {
       const printed = await run(() => listPools(environment, { listenMs: 500 }));
       expect(printed).toContain(

@@ -211,7 +211,6 @@ describe('queueName and topics', () => {
     const names = providerIds.map(queueName);
     expect(new Set(names).size).toBe(providerIds.length);
     for (const name of names) expect(name).toMatch(/^[a-z-]+$/);
-    expect(topics.pool('openai', 'host-1-abc').split('.')).toEqual(['pool', 'openai', 'host-1-abc']);
     expect(topics.limit('openai').split('.')).toEqual(['limit', 'openai']);
     expect(topics.reply('node').split('.')).toEqual(['reply', 'node']);
   });

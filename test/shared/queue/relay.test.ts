@@ -28,7 +28,7 @@ async function open(name = 'test', of = store): Promise<Relay> {
 const schema = z.object({ text: z.string() });
 type Message = z.output<typeof schema>;
 
-type Listen = 'subscribe' | 'receive';
+type Listen = 'subscribe' | 'receive' | 'follow';
 
 /** Resolves once it listens; `untilLast` then gives everything heard up to the message `last`. */
 async function listen(
@@ -156,6 +156,16 @@ describe.each(await findStores())('openRelay on a $name store', (choice) => {
     expect(await newer.untilLast).toEqual(['last']);
   });
 
+  it('broadcasts to all who follow', async () => {
+    const relay = await open();
+    const others = [
+      await listen(relay, 'processes', 'follow'),
+      await listen(await open(), 'processes', 'follow'),
+    ];
+    await relay.broadcast('processes', { text: 'last' });
+    for (const heard of others) expect(await heard.untilLast).toEqual(['last']);
+  });
+
   if (choice.name !== 'redis') return;
 
   describe('by publish/subscribe', () => {
@@ -189,12 +199,18 @@ describe.each(await findStores())('openRelay on a $name store', (choice) => {
       expect(await heard.untilLast).toEqual(['meanwhile', 'last']);
     });
 
-    it('does without where an ACL forbids the channels, and says so once', async () => {
+    /** The store of a user who may use no channels. */
+    const openNarrow = async () => {
       await redis.acl('SETUSER', 'narrow', 'on', '>secret', '~*', '+@all', 'resetchannels');
       const url = new URL(variables.REDIS_URL ?? '');
       Object.assign(url, { username: 'narrow', password: 'secret' });
       const narrow = openQueueStore(configOf({ ...variables, REDIS_URL: url.href }), logged.log);
       await narrow.whenReady(AbortSignal.timeout(5000));
+      return narrow;
+    };
+
+    it('does without where an ACL forbids the channels, and says so once', async () => {
+      const narrow = await openNarrow();
       const relay = await open('narrow', narrow);
       const heard = await listen(relay, 'reply.k', 'receive');
       for (const text of ['first', 'last']) await relay.send('reply.k', { text });
@@ -202,6 +218,19 @@ describe.each(await findStores())('openRelay on a $name store', (choice) => {
       const warnings = logged.lines.filter(({ level }) => level === 40);
       expect(warnings.map(({ msg }) => msg)).toEqual(['Redis refuses publish/subscribe']);
       await relay.close();
+      await narrow.close();
+    });
+
+    it('broadcasts past the inboxes, and through them to those whom an ACL forbids the channels', async () => {
+      const narrow = await openNarrow();
+      const [allowed, refused] = [await open(), await open('narrow', narrow)];
+      const heardAllowed = await listen(allowed, 'processes', 'follow');
+      await refused.broadcast('processes', { text: 'from one who may not publish' });
+      const heardRefused = await listen(refused, 'processes', 'follow');
+      await allowed.broadcast('processes', { text: 'last' });
+      expect(await heardAllowed.untilLast).toEqual(['from one who may not publish', 'last']);
+      expect(await heardRefused.untilLast).toEqual(['last']);
+      await refused.close();
       await narrow.close();
     });
   });

@@ -20,26 +20,30 @@ const message: PoolHeartbeat = {
   hasDefaultModel: true,
   ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
 };
-const states = () => relay.published.map(({ message }) => (message as PoolHeartbeat).state);
+const openai = () => describePool();
+const pools = () => relay.published.flatMap(({ message }) => (message as { pools: PoolHeartbeat[] }).pools);
+const states = () => pools().map(({ state }) => state);
 
 beforeEach(() => {
   relay = createRecordingRelay();
   describePool = async () => message;
-  heartbeat = new Heartbeat({ relay, describe: () => describePool(), log: createRecordingLog().log });
+  heartbeat = new Heartbeat({ relay, worker: 'w1', log: createRecordingLog().log });
 });
-afterEach(() => heartbeat.stop());
+afterEach(() => heartbeat.stop(openai));
 
 describe('Heartbeat', () => {
   it('is published at once, then once a second', async () => {
-    await heartbeat.start();
-    expect(relay.published).toEqual([{ topic: 'pool.openai.w1', message }]);
+    await heartbeat.start(openai);
+    expect(relay.published).toEqual([
+      { topic: 'processes', message: { v: 1, worker: 'w1', pools: [message] } },
+    ]);
     const startedAt = performance.now();
     await relay.publishedAtLeast(3);
     expect(performance.now() - startedAt).toBeGreaterThan(1500);
   });
 
   it('publishes a change without waiting', async () => {
-    await heartbeat.start();
+    await heartbeat.start(openai);
     describePool = async () => ({ ...message, state: 'paused' });
     heartbeat.publish();
     await relay.publishedAtLeast(2);
@@ -47,7 +51,7 @@ describe('Heartbeat', () => {
   });
 
   it('is published between two jobs when the timer is late, while the store cannot be asked anything', async () => {
-    await heartbeat.start();
+    await heartbeat.start(openai);
     heartbeat.publishIfLate();
     expect(states()).toHaveLength(1);
     const answered = Promise.withResolvers<PoolHeartbeat>();
@@ -62,19 +66,39 @@ describe('Heartbeat', () => {
 
   it('goes on after a heartbeat that could not be published', async () => {
     describePool = () => Promise.reject(new Error('x'));
-    await heartbeat.start();
+    await heartbeat.start(openai);
     describePool = async () => message;
     await relay.publishedAtLeast(1);
   });
 
+  it('is one message for all pools, in which the last state stands in for one that cannot be described in time', async () => {
+    const bedrock = async () => ({ ...message, provider: 'bedrock' as const });
+    await Promise.all([heartbeat.start(openai), heartbeat.start(bedrock)]);
+    const startedWith = relay.published.length;
+    describePool = () => new Promise(() => undefined);
+    await heartbeat.publish();
+    const ids = ['openai', 'bedrock'];
+    expect(
+      pools()
+        .slice(-2)
+        .map(({ provider }) => provider),
+    ).toEqual(ids);
+    expect(relay.published).toHaveLength(startedWith + 1);
+    await heartbeat.stop(bedrock);
+    expect(pools().at(-1)).toMatchObject({ provider: 'bedrock', state: 'stopped' });
+    describePool = async () => message;
+    await heartbeat.publish();
+    expect(pools().at(-1)).toMatchObject({ provider: 'openai', state: 'serving' });
+  });
+
   it('publishes once that the pool is stopped, and resolves then', async () => {
-    await heartbeat.start();
-    await heartbeat.stop();
+    await heartbeat.start(openai);
+    await heartbeat.stop(openai);
     expect(states()).toEqual(['serving', 'stopped']);
   });
 
   it('does not queue heartbeats behind one that hangs, and publishes what has changed meanwhile once it is over', async () => {
-    await heartbeat.start();
+    await heartbeat.start(openai);
     const slow = Promise.withResolvers<PoolHeartbeat>();
     let described = 0;
     describePool = () => {
@@ -89,12 +113,12 @@ describe('Heartbeat', () => {
   });
 
   it('publishes soon that the pool is stopped although a heartbeat hangs, and nothing after it', async () => {
-    await heartbeat.start();
+    await heartbeat.start(openai);
     const slow = Promise.withResolvers<PoolHeartbeat>();
     describePool = () => slow.promise;
     heartbeat.publish();
     // Without a bound it would wait for the heartbeat, which ends after it.
-    await heartbeat.stop();
+    await heartbeat.stop(openai);
     slow.resolve(message);
     await new Promise((resolve) => setImmediate(resolve));
     expect(states()).toEqual(['serving', 'stopped']);
@@ -102,8 +126,8 @@ describe('Heartbeat', () => {
 
   // A breaker that changes while the pool drains makes the API believe in the worker again.
   it('publishes nothing after it has stopped, although the breaker changes', async () => {
-    await heartbeat.start();
-    await heartbeat.stop();
+    await heartbeat.start(openai);
+    await heartbeat.stop(openai);
     heartbeat.publish();
     await new Promise((resolve) => setImmediate(resolve));
     expect(states()).toEqual(['serving', 'stopped']);
@@ -111,12 +135,12 @@ describe('Heartbeat', () => {
 
   // `stop` does not wait for a heartbeat for long, so one that is being described can end after it.
   it('publishes nothing after it has stopped, although a heartbeat was being described', async () => {
-    await heartbeat.start();
+    await heartbeat.start(openai);
     const slow = Promise.withResolvers<PoolHeartbeat>();
     describePool = () => slow.promise;
     heartbeat.publish();
     describePool = async () => message;
-    const stopped = heartbeat.stop();
+    const stopped = heartbeat.stop(openai);
     setImmediate(() => slow.resolve(message));
     await stopped;
     await slow.promise;
@@ -125,9 +149,9 @@ describe('Heartbeat', () => {
   });
 
   it('publishes that the pool is stopped although it can no longer be described', async () => {
-    await heartbeat.start();
+    await heartbeat.start(openai);
     describePool = () => Promise.reject(new Error('the store is down'));
-    await heartbeat.stop();
+    await heartbeat.stop(openai);
     expect(states()).toEqual(['serving', 'stopped']);
   });
 });

@@ -73,7 +73,7 @@ describe('JobClient', () => {
     await relay.close();
   });
 
-  it('reads the heartbeats of all pools of a process from one message, as 0.5 will send it', async () => {
+  it('reads the heartbeats of all pools of a process from one message, and one by one as 0.4 sends them', async () => {
     const pool = {
       ...{ v: 1, worker: 'newer', state: 'serving', concurrency: 3, inFlight: 0, waiting: 0 },
       ...{ meanJobMs: 1, hasDefaultModel: true, settingsVersion: 0, release: '0.4.0', host: 'h' },
@@ -84,15 +84,16 @@ describe('JobClient', () => {
       { ...pool, provider: 'vertexai' },
     ];
     const relay = await openRelay(store, { name: 'test', log });
-    await relay.send(topics.processes, { v: 1, worker: 'newer', pools });
+    await relay.broadcast(topics.processes, { v: 1, worker: 'newer', pools });
+    await relay.publish('pool.openai.older', { ...pool, provider: 'openai', worker: 'older' });
     const heard = () =>
-      (['bedrock', 'vertexai'] as const).map((id) =>
+      (['bedrock', 'vertexai', 'openai'] as const).map((id) =>
         client.pools.heartbeatsOf(id)?.map(({ worker }) => worker),
       );
-    await vi.waitFor(() => expect(heard()).toEqual([['newer'], ['newer']]), patience);
+    await vi.waitFor(() => expect(heard()).toEqual([['newer'], ['newer'], ['older']]), patience);
     const shown = client.fleet.providers().map(({ workers }) => workers.length);
-    expect(shown).toEqual([0, 0, 1, 1]);
-    await relay.send(topics.processes, {
+    expect(shown).toEqual([1, 0, 1, 1]);
+    await relay.broadcast(topics.processes, {
       ...{ v: 1, worker: 'newer' },
       pools: pools.map((each) => ({ ...each, state: 'stopped' })),
     });
