@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
@@ -75,5 +75,26 @@ describe('createLog', () => {
   it('names the program and leaves out what is below its level', () => {
     expect(lineOf('message').program).toBe('test');
     expect(lines.map(({ name }) => name)).not.toContain('too detailed');
+  });
+});
+
+describe('what was logged before a program ends', () => {
+  const ends = fileURLToPath(new URL('log-ends.mjs', import.meta.url));
+  const ways: [way: string, code: number, last: unknown][] = [
+    ['nothing left to do', 0, 999],
+    ['process.exit', 0, 999],
+    ['an exception that nothing handles', 1, 999],
+    ['an exception while it runs', 1, undefined],
+    ['SIGTERM', 0, 'last'],
+  ];
+
+  it.each(ways)('has arrived whole, whichever way it ends: %s', (way, code, last) => {
+    const args = ['--no-warnings', '--experimental-transform-types', ends, way];
+    const { status, stdout } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+    expect(status).toBe(code);
+    const written = stdout.trim().split('\n');
+    const numbers = written.map((line) => (JSON.parse(line) as { n?: unknown }).n);
+    expect(numbers.slice(0, 1000)).toEqual(Array.from({ length: 1000 }, (_, n) => n));
+    expect(numbers.at(-1)).toBe(last);
   });
 });
