@@ -1,9 +1,9 @@
 import { Controller, Get, Header, Request, Response, Route, Security, SuccessResponse } from '@tsoa/runtime';
-import type { Request as HttpRequest, Response as HttpResponse } from 'express';
+import type { Request as HttpRequest } from 'express';
 import type { Problem } from '../../shared/contract.js';
+import { sendDocument } from '../http/conditional.js';
 import type { FeedFormat } from './feed-formats.js';
 import type { Feeds } from './feeds.js';
-import { isNotModified } from './post-etag.js';
 import { cacheHeaders } from './post-representations.js';
 
 /** What the operations on feeds are built from. */
@@ -67,12 +67,11 @@ export class FeedsController extends Controller {
   }
 
   private async send(format: FeedFormat, request: HttpRequest): Promise<void> {
-    const response = request.res as HttpResponse;
     const { etag, mediaType, body } = await this.deps.feeds.find(format);
-    const notModified = isNotModified(request.get('If-None-Match'), etag);
-    const document = notModified ? undefined : await body();
-    response.set({ ETag: etag, ...cacheHeaders(request) });
-    if (document === undefined) response.status(304).end();
-    else response.set('Content-Type', mediaType).send(document);
+    await sendDocument(request, {
+      validators: { ETag: etag },
+      headers: cacheHeaders(request),
+      content: async () => ({ body: await body(), headers: { 'Content-Type': mediaType } }),
+    });
   }
 }

@@ -36,7 +36,7 @@ export async function sendIndex(
   const page = await posts.summaries(filter);
   const index = { query, leadsBack: filter.before !== undefined, posts: page.posts };
   const html = indexPage(blog, { ...index, ...neighboursOf(page, { query, limit: filter.limit }) });
-  sendPage(request, html, negotiatedHeaders(request));
+  await sendPage(request, html, negotiatedHeaders(request));
   // For the document only: the answer has already been sent.
   return [];
 }

@@ -2,6 +2,7 @@ import type { Change, Removal, Unchanged } from '../../db/posts/post-changes.js'
 import type { PostRevision } from '../../db/posts/post-rows.js';
 import { Failure } from '../../shared/failures.js';
 import { invalidRequest } from '../../shared/validation.js';
+import { parseTags } from '../http/conditional.js';
 
 /**
  * The strong entity tag (RFC 9110, 8.8.3) of a version of a post: as JSON, or with the suffix `-md` or
@@ -9,13 +10,6 @@ import { invalidRequest } from '../../shared/validation.js';
  */
 export function etagOf({ version, updatedAt }: PostRevision, suffix = ''): string {
   return `"${version}-${Date.parse(updatedAt).toString(36)}${suffix}"`;
-}
-
-/** Whether `If-None-Match` has this tag, by weak comparison (RFC 9110, 13.1.2). */
-export function isNotModified(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) return false;
-  const tags = parseTags(ifNoneMatch);
-  return tags === '*' || (tags?.some((tag) => tag.replace(/^W\//, '') === etag) ?? false);
 }
 
 /**
@@ -37,25 +31,6 @@ export function requireSuccess<Result extends Change | Removal>(result: Result):
   if (result.kind === 'stale')
     throw new Failure('precondition_failed', { headers: { ETag: etagOf(result.current) } });
   return result as Exclude<Result, Unchanged>;
-}
-
-/**
- * One element of a list of tags, with the comma after it; elements may be empty. The two runs of blanks always have a
- * tag between them: adjacent runs would make the matching time quadratic.
- */
-const element = /[ \t]*(?:((?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")[ \t]*)?(,|$)/y;
-
-function parseTags(header: string): string[] | '*' | undefined {
-  if (header.trim() === '*') return '*';
-  const tags: string[] = [];
-  const matcher = new RegExp(element);
-  for (let end = false; !end; ) {
-    const match = matcher.exec(header);
-    if (match === null) return undefined;
-    if (match[1] !== undefined) tags.push(match[1]);
-    end = match[2] === '';
-  }
-  return tags.length > 0 ? tags : undefined;
 }
 
 /** A weak tag, or one that this server never sent, matches no version. */

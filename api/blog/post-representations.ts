@@ -1,11 +1,12 @@
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import type { Post } from '../../shared/contract.js';
 import type { ReaderRequest } from '../access/caller.js';
 import { preferredOf } from '../http/accept.js';
+import { type Content, sendDocument } from '../http/conditional.js';
 import { isUuid } from '../http/uuid-param.js';
 import { type Blog, basePathOf, postPath } from './blog-layout.js';
 import { pageHeaders } from './page-response.js';
-import { etagOf, isNotModified } from './post-etag.js';
+import { etagOf } from './post-etag.js';
 import type { PostPages } from './post-page.js';
 
 type Representation = 'json' | 'markdown' | 'html';
@@ -42,16 +43,12 @@ export async function sendFound(
  * client's copy is current. Sends JSON when nothing matches: an error would help nobody.
  */
 export async function sendPost(request: Request, post: Post, pages: PostPages): Promise<void> {
-  const response = request.res as Response;
   const representation = preferredOf(request, offered) ?? 'json';
-  const etag = etagOf(post, suffixes[representation](pages));
-  const notModified = isNotModified(request.get('If-None-Match'), etag);
-  // Before any header is set: if rendering fails, the problem must not carry them.
-  const { body, headers, final } = notModified ? unchanged : await represent[representation](post, pages);
-  const caching = { ...validatorsOf(post, etag), ...negotiatedHeaders(request) };
-  response.set({ ...headers, ...negotiatedHeaders(request), ...(final ? caching : noStore) });
-  if (notModified) response.status(304).end();
-  else response.send(body);
+  await sendDocument(request, {
+    validators: validatorsOf(post, etagOf(post, suffixes[representation](pages))),
+    headers: negotiatedHeaders(request),
+    content: () => represent[representation](post, pages),
+  });
 }
 
 /** The suffixes of the representations' entity tags. */
@@ -61,32 +58,18 @@ const suffixes: Record<Representation, (pages: PostPages) => string> = {
   html: ({ edition }) => `-html-${edition}`,
 };
 
-interface Represented {
-  body: string | undefined;
-  headers: Record<string, string>;
-  final: boolean;
-}
-
-const unchanged: Represented = { body: undefined, headers: {}, final: true };
-const noStore = { 'Cache-Control': 'no-store' };
-
-const represent: Record<
-  Representation,
-  (post: Post, pages: PostPages) => Represented | Promise<Represented>
-> = {
+const represent: Record<Representation, (post: Post, pages: PostPages) => Content | Promise<Content>> = {
   json: (post) => ({
     body: JSON.stringify(post),
     headers: { 'Content-Type': 'application/json; charset=utf-8' },
-    final: true,
   }),
   markdown: ({ content }) => ({
     body: content,
     headers: { 'Content-Type': 'text/markdown; charset=utf-8' },
-    final: true,
   }),
   html: async (post, pages) => {
     const { html, csp, final } = await pages.render(post);
-    return { body: html, headers: pageHeaders(csp), final };
+    return { body: html, headers: pageHeaders(csp), isProvisional: !final };
   },
 };
 

@@ -1,17 +1,17 @@
-import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { type Request, type RequestHandler, Router } from 'express';
 import type { Config } from '../../shared/config/config.js';
 import { Failure } from '../../shared/failures.js';
 import { release } from '../../shared/runtime/release.js';
 import { expressAuthentication } from '../access/authentication.js';
 import { sendPage } from '../blog/page-response.js';
-import { isNotModified } from '../blog/post-etag.js';
 import { cacheHeaders } from '../blog/post-representations.js';
 import { prefersHtml } from '../http/accept.js';
+import { digestTag, sendDocument } from '../http/conditional.js';
 import { methodNotAllowed } from '../http/problem.js';
 import { favicon } from './favicon.js';
 import { frontDocument, frontPage, type Site } from './front-page.js';
 import type { ProviderStates } from './provider-states.js';
-import { etagOf, type SiteDocument, type Sitemap } from './sitemap.js';
+import type { SiteDocument, Sitemap } from './sitemap.js';
 
 /** What the site is built from. */
 export interface SiteDeps {
@@ -49,27 +49,22 @@ const frontHeaders = { 'Cache-Control': 'public, no-cache', Vary: 'Accept' };
 function sendFront(look: () => Promise<Site>): RequestHandler {
   return async (request, response) => {
     const site = await look();
-    if (prefersHtml(request)) sendPage(request, frontPage(site), frontHeaders);
+    if (prefersHtml(request)) await sendPage(request, frontPage(site), frontHeaders);
     else response.set(frontHeaders).json(frontDocument(site));
   };
 }
 
 /** Answers with the bytes, or with 304 when the client has them. */
 export function sendFile(bytes: Buffer, headers: Readonly<Record<string, string>>): RequestHandler {
-  const document = { body: bytes, etag: etagOf(bytes) };
+  const document = { body: bytes, etag: digestTag(bytes) };
   return (request) => sendBytes(request, document, headers);
 }
 
-function sendBytes(
+const sendBytes = (
   request: Request,
   { body, etag }: SiteDocument,
   headers: Readonly<Record<string, string>>,
-): void {
-  const response = request.res as Response;
-  response.set({ ...headers, ETag: etag });
-  if (isNotModified(request.get('If-None-Match'), etag)) response.status(304).end();
-  else response.send(body);
-}
+): Promise<void> => sendDocument(request, { validators: { ETag: etag }, headers, content: () => ({ body }) });
 
 /** Serves the sitemap below the blog's base path, to whoever may read the posts. */
 export function sitemapRouter(
@@ -86,7 +81,7 @@ export function sitemapRouter(
       const { part } = request.query;
       const document = part === undefined ? await sitemap.index() : await sitemap.part(numberOf(part));
       if (document === undefined) throw new Failure('not_found');
-      sendBytes(request, document, {
+      await sendBytes(request, document, {
         'Content-Type': 'application/xml; charset=utf-8',
         ...cacheHeaders(request),
       });

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { MappedPost, PostMap } from '../../db/posts/post-map.js';
 import { postPath } from '../blog/blog-layout.js';
 import { escapeHtml } from '../blog/rendering/markdown.js';
+import { digestTag } from '../http/conditional.js';
 
 /** Bytes with their entity tag. */
 export interface SiteDocument {
@@ -76,9 +76,5 @@ const namespace = 'http://www.sitemaps.org/schemas/sitemap/0.9';
 
 function toDocument(xml: string): SiteDocument {
   const body = Buffer.from(`<?xml version="1.0" encoding="UTF-8"?>\n${xml}`);
-  return { body, etag: etagOf(body) };
+  return { body, etag: digestTag(body) };
 }
-
-/** A strong entity tag of the bytes. */
-export const etagOf = (bytes: Buffer): string =>
-  `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { etagOf, expectedVersions, isNotModified } from '../../../api/blog/post-etag.js';
+import { etagOf, expectedVersions } from '../../../api/blog/post-etag.js';
 import { Failure } from '../../../shared/failures.js';
 import { cpuMsOf } from '../../support/cpu-time.js';
 
@@ -16,38 +16,6 @@ describe('etagOf', () => {
   it('changes with the version and with the time', () => {
     expect(etagOf({ ...mark, version: 4 })).not.toBe(etagOf(mark));
     expect(etagOf({ ...mark, updatedAt: '2026-11-20T12:34:56.790Z' })).not.toBe(etagOf(mark));
-  });
-});
-
-describe('isNotModified', () => {
-  const etag = etagOf(mark);
-
-  it.each([
-    ['the tag', etag],
-    ['a star', '*'],
-    ['a star with spaces', ' * '],
-    ['its weak form', `W/${etag}`],
-    ['a list with it', `"a", W/"b" ,${etag}`],
-    ['a list with empty elements', `, ,${etag},,`],
-    ['a tag with a comma before it', `"a,b", ${etag}`],
-  ])('is true for %s', (_, header) => {
-    expect(isNotModified(header, etag)).toBe(true);
-  });
-
-  it.each([
-    ['no header', undefined],
-    ['an empty header', ''],
-    ['another version', etagOf(other)],
-    ['another representation', etagOf(mark, '-html')],
-    ['a list that ends in neither comma nor end', `${etag} x`],
-    ['the tag without quotes', etag.slice(1, -1)],
-    ['half a tag', etag.slice(0, -1)],
-    ['a lower-case weakness', `w/${etag}`],
-    ['a tag within a tag', `"${etag}"`],
-    ['tags without a comma', `${etag} ${etag}`],
-    ['a star in a list', `*, ${etag}`],
-  ])('is false for %s', (_, header) => {
-    expect(isNotModified(header, etag)).toBe(false);
   });
 });
 

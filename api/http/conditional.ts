@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto';
+import type { Request, Response } from 'express';
+
+type Headers = Readonly<Record<string, string>>;
+
+/** A document that a client may have a copy of. */
+interface Document {
+  readonly validators: { readonly ETag: string; readonly 'Last-Modified'?: string };
+  /** Sent with or without a body: who may keep a copy, for instance. */
+  readonly headers: Headers;
+  /** Called only for a client without a current copy. */
+  readonly content: () => Content | Promise<Content>;
+}
+
+/** What a document has for a client without a current copy. */
+export interface Content {
+  readonly body: string | Buffer | undefined;
+  readonly headers?: Headers;
+  /** Whether the next request gets another body: this one has no validators, and must not be stored. */
+  readonly isProvisional?: boolean;
+}
+
+/** Answers a read with the document, or with 304 when the client's copy is current (RFC 9110, 13.1.2). */
+export async function sendDocument(
+  request: Request,
+  { validators, headers, content }: Document,
+): Promise<void> {
+  const response = request.res as Response;
+  const isCurrent = isNotModified(request.get('If-None-Match'), validators.ETag);
+  // Before any header is set: if it fails, the problem must not carry them.
+  const { body, headers: ofBody, isProvisional } = isCurrent ? unchanged : await content();
+  response.set({ ...headers, ...ofBody, ...(isProvisional ? noStore : validators) });
+  if (isCurrent) response.status(304).end();
+  else response.send(body);
+}
+
+const unchanged: Content = { body: undefined };
+const noStore = { 'Cache-Control': 'no-store' };
+
+/** A strong entity tag (RFC 9110, 8.8.3) of bytes, or of a text in UTF-8. */
+export const digestTag = (content: string | Buffer): string =>
+  `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
+
+/** Whether `If-None-Match` has this tag, by weak comparison (RFC 9110, 13.1.2). */
+export function isNotModified(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  const tags = parseTags(ifNoneMatch);
+  return tags === '*' || (tags?.some((tag) => tag.replace(/^W\//, '') === etag) ?? false);
+}
+
+/**
+ * One element of a list of tags, with the comma after it; elements may be empty. The two runs of blanks always have a
+ * tag between them: adjacent runs would make the matching time quadratic.
+ */
+const element = /[ \t]*(?:((?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")[ \t]*)?(,|$)/y;
+
+/** The tags of `If-Match` or `If-None-Match`; undefined unless the header is a star or a list of tags. */
+export function parseTags(header: string): string[] | '*' | undefined {
+  if (header.trim() === '*') return '*';
+  const tags: string[] = [];
+  const matcher = new RegExp(element);
+  for (let end = false; !end; ) {
+    const match = matcher.exec(header);
+    if (match === null) return undefined;
+    if (match[1] !== undefined) tags.push(match[1]);
+    end = match[2] === '';
+  }
+  return tags.length > 0 ? tags : undefined;
+}
