@@ -7,20 +7,45 @@ const pattern = z.string().regex(modelPattern, {
   error: 'must be a comma list of model names, in which * stands for any characters',
 });
 
-const perProvider = {
-  concurrency: () => count(10_000).default(20),
-  timeoutMs: () => milliseconds(100).default(45_000),
-  firstTokenTimeoutMs: () => milliseconds(100).default(40_000),
-  idleTimeoutMs: () => milliseconds(100).default(20_000),
-  fallbackAfterMs: () => milliseconds(100).optional(),
-  model: () => text.optional(),
-  models: () =>
-    z
-      .string()
-      .transform((list) => list.split(',').map((name) => name.trim()))
-      .pipe(z.array(pattern).max(50, 'must have at most 50 names'))
-      .optional(),
-  maxOutputTokens: () => count(1_000_000).default(4096),
+/** How a pool calls its provider; the names follow that of the provider. */
+const poolFields = (prefix: string, provider: string) => ({
+  MODEL: text.optional().describe('Model for requests without X-LLM-Model.'),
+  MODELS: z
+    .string()
+    .transform((list) => list.split(',').map((name) => name.trim()))
+    .pipe(z.array(pattern).max(50, 'must have at most 50 names'))
+    .optional()
+    .describe(
+      `Comma list of the models of ${provider} that callers may name besides ${prefix}_MODEL, with * for any characters; any plain name when it is not set.`,
+    ),
+  CONCURRENCY: count(10_000).default(20).describe(`Concurrent ${provider} jobs per worker process.`),
+  TIMEOUT_MS: milliseconds(100)
+    .default(45_000)
+    .describe(`Longest call to ${provider}, or until the first delta of a stream, in milliseconds.`),
+  FIRST_TOKEN_TIMEOUT_MS: milliseconds(100)
+    .default(40_000)
+    .describe(`Longest wait for the first delta of a stream of ${provider}, in milliseconds.`),
+  IDLE_TIMEOUT_MS: milliseconds(100)
+    .default(20_000)
+    .describe(`Longest silence of ${provider} within a stream, in milliseconds.`),
+  FALLBACK_AFTER_MS: milliseconds(100)
+    .optional()
+    .describe(
+      `How long a stream of ${provider} may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.`,
+    ),
+  MAX_OUTPUT_TOKENS: count(1_000_000).default(4096).describe(`Longest reply of ${provider}, in tokens.`),
+});
+
+type PoolFields = ReturnType<typeof poolFields>;
+type PoolVariables<Prefix extends string> = {
+  [Name in keyof PoolFields as `${Prefix}_${Name}`]: PoolFields[Name];
+};
+
+const poolVariables = <Prefix extends string>(prefix: Prefix, provider: string): PoolVariables<Prefix> => {
+  const fields = Object.entries(poolFields(prefix, provider));
+  return Object.fromEntries(
+    fields.map(([name, field]) => [`${prefix}_${name}`, field]),
+  ) as PoolVariables<Prefix>;
 };
 
 /** What workers run: their pools, and how they call each provider. */
@@ -50,55 +75,11 @@ export const workerVariables = {
 
   OPENAI_API_KEY: secret(z.string().min(1), 'Credential of OpenAI.'),
   OPENAI_BASE_URL: providerUrl.optional().describe("OpenAI's address, as its SDK names it."),
-  OPENAI_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
-  OPENAI_MODELS: perProvider
-    .models()
-    .describe(
-      'Comma list of the models of OpenAI that callers may name besides OPENAI_MODEL, with * for any characters; any plain name when it is not set.',
-    ),
-  OPENAI_CONCURRENCY: perProvider.concurrency().describe('Concurrent OpenAI jobs per worker process.'),
-  OPENAI_TIMEOUT_MS: perProvider
-    .timeoutMs()
-    .describe('Longest call to OpenAI, or until the first delta of a stream, in milliseconds.'),
-  OPENAI_FIRST_TOKEN_TIMEOUT_MS: perProvider
-    .firstTokenTimeoutMs()
-    .describe('Longest wait for the first delta of a stream of OpenAI, in milliseconds.'),
-  OPENAI_IDLE_TIMEOUT_MS: perProvider
-    .idleTimeoutMs()
-    .describe('Longest silence of OpenAI within a stream, in milliseconds.'),
-  OPENAI_FALLBACK_AFTER_MS: perProvider
-    .fallbackAfterMs()
-    .describe(
-      'How long a stream of OpenAI may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.',
-    ),
-  OPENAI_MAX_OUTPUT_TOKENS: perProvider.maxOutputTokens().describe('Longest reply of OpenAI, in tokens.'),
+  ...poolVariables('OPENAI', 'OpenAI'),
 
   ANTHROPIC_API_KEY: secret(z.string().min(1), 'Credential of Anthropic.'),
   ANTHROPIC_BASE_URL: providerUrl.optional().describe("Anthropic's address, as its SDK names it."),
-  ANTHROPIC_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
-  ANTHROPIC_MODELS: perProvider
-    .models()
-    .describe(
-      'Comma list of the models of Anthropic that callers may name besides ANTHROPIC_MODEL, with * for any characters; any plain name when it is not set.',
-    ),
-  ANTHROPIC_CONCURRENCY: perProvider.concurrency().describe('Concurrent Anthropic jobs per worker process.'),
-  ANTHROPIC_TIMEOUT_MS: perProvider
-    .timeoutMs()
-    .describe('Longest call to Anthropic, or until the first delta of a stream, in milliseconds.'),
-  ANTHROPIC_FIRST_TOKEN_TIMEOUT_MS: perProvider
-    .firstTokenTimeoutMs()
-    .describe('Longest wait for the first delta of a stream of Anthropic, in milliseconds.'),
-  ANTHROPIC_IDLE_TIMEOUT_MS: perProvider
-    .idleTimeoutMs()
-    .describe('Longest silence of Anthropic within a stream, in milliseconds.'),
-  ANTHROPIC_FALLBACK_AFTER_MS: perProvider
-    .fallbackAfterMs()
-    .describe(
-      'How long a stream of Anthropic may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.',
-    ),
-  ANTHROPIC_MAX_OUTPUT_TOKENS: perProvider
-    .maxOutputTokens()
-    .describe('Longest reply of Anthropic, in tokens.'),
+  ...poolVariables('ANTHROPIC', 'Anthropic'),
 
   AWS_REGION: text
     .optional()
@@ -106,28 +87,7 @@ export const workerVariables = {
   AWS_ENDPOINT_URL_BEDROCK_RUNTIME: providerUrl
     .optional()
     .describe("Bedrock's address, as the AWS SDK names it."),
-  BEDROCK_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
-  BEDROCK_MODELS: perProvider
-    .models()
-    .describe(
-      'Comma list of the models of Bedrock that callers may name besides BEDROCK_MODEL, with * for any characters; any plain name when it is not set.',
-    ),
-  BEDROCK_CONCURRENCY: perProvider.concurrency().describe('Concurrent Bedrock jobs per worker process.'),
-  BEDROCK_TIMEOUT_MS: perProvider
-    .timeoutMs()
-    .describe('Longest call to Bedrock, or until the first delta of a stream, in milliseconds.'),
-  BEDROCK_FIRST_TOKEN_TIMEOUT_MS: perProvider
-    .firstTokenTimeoutMs()
-    .describe('Longest wait for the first delta of a stream of Bedrock, in milliseconds.'),
-  BEDROCK_IDLE_TIMEOUT_MS: perProvider
-    .idleTimeoutMs()
-    .describe('Longest silence of Bedrock within a stream, in milliseconds.'),
-  BEDROCK_FALLBACK_AFTER_MS: perProvider
-    .fallbackAfterMs()
-    .describe(
-      'How long a stream of Bedrock may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.',
-    ),
-  BEDROCK_MAX_OUTPUT_TOKENS: perProvider.maxOutputTokens().describe('Longest reply of Bedrock, in tokens.'),
+  ...poolVariables('BEDROCK', 'Bedrock'),
 
   GOOGLE_CLOUD_PROJECT: text
     .optional()
@@ -135,28 +95,5 @@ export const workerVariables = {
   GOOGLE_CLOUD_LOCATION: text.optional().describe('Location of Vertex AI, used with GOOGLE_CLOUD_PROJECT.'),
   GOOGLE_API_KEY: secret(z.string().min(1), 'Credential of Vertex AI in express mode, instead of a project.'),
   GOOGLE_VERTEX_BASE_URL: providerUrl.optional().describe("Vertex AI's address, as its SDK names it."),
-  VERTEXAI_MODEL: perProvider.model().describe('Model for requests without X-LLM-Model.'),
-  VERTEXAI_MODELS: perProvider
-    .models()
-    .describe(
-      'Comma list of the models of Vertex AI that callers may name besides VERTEXAI_MODEL, with * for any characters; any plain name when it is not set.',
-    ),
-  VERTEXAI_CONCURRENCY: perProvider.concurrency().describe('Concurrent Vertex AI jobs per worker process.'),
-  VERTEXAI_TIMEOUT_MS: perProvider
-    .timeoutMs()
-    .describe('Longest call to Vertex AI, or until the first delta of a stream, in milliseconds.'),
-  VERTEXAI_FIRST_TOKEN_TIMEOUT_MS: perProvider
-    .firstTokenTimeoutMs()
-    .describe('Longest wait for the first delta of a stream of Vertex AI, in milliseconds.'),
-  VERTEXAI_IDLE_TIMEOUT_MS: perProvider
-    .idleTimeoutMs()
-    .describe('Longest silence of Vertex AI within a stream, in milliseconds.'),
-  VERTEXAI_FALLBACK_AFTER_MS: perProvider
-    .fallbackAfterMs()
-    .describe(
-      'How long a stream of Vertex AI may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.',
-    ),
-  VERTEXAI_MAX_OUTPUT_TOKENS: perProvider
-    .maxOutputTokens()
-    .describe('Longest reply of Vertex AI, in tokens.'),
+  ...poolVariables('VERTEXAI', 'Vertex AI'),
 };
