@@ -1,6 +1,5 @@
 import { Breaker } from '../../workers/job/breaker.js';
 import { AccountSamples } from '../../workers/job/call-samples.js';
-import type { CircuitCall } from '../../workers/job/circuit.js';
 import { Circuits } from '../../workers/job/circuits.js';
 import { type Slot, Slots } from '../../workers/job/slots.js';
 
@@ -28,14 +27,6 @@ export function openCircuits({ timeoutMs = 10_000, resetMs = 60_000 } = {}): {
     },
   };
 }
-
-/** A call as the circuits see it. */
-export const callOf = (own: Partial<CircuitCall> = {}): CircuitCall => ({
-  ...{ kind: { isRetry: false }, hasBegun: false, isUsersProbe: false },
-  ...{ deadline: Date.now() + 20_000, stop: new AbortController().signal },
-  slot: own.slot ?? openSlot(),
-  ...own,
-});
 
 /** The slot of a single job. */
 export const openSlot = (): Slot =>

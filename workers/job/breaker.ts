@@ -1,6 +1,7 @@
 import CircuitBreaker from 'opossum';
 import { Failure } from '../../shared/failures.js';
-import type { Caller, EndedCall, Sample } from './call-samples.js';
+import type { Call } from './call.js';
+import type { EndedCall, Sample } from './call-samples.js';
 
 /** `closed` lets every call through, `open` none, `half-open` one at a time to probe. */
 export type BreakerState = 'closed' | 'open' | 'half-open';
@@ -18,12 +19,6 @@ interface BreakerOptions {
   /** Says what a call shows of the health of whatever this breaker protects, and why, of one that is bad. */
   samples: { take(call: EndedCall): Sample | undefined; reasonOf(error: unknown): string };
   onChange: (state: BreakerState) => void;
-}
-
-/** A call as a breaker sees it. */
-export interface BreakerCall extends Caller {
-  /** Whether its reply has begun. */
-  readonly hasBegun: boolean;
 }
 
 /** Below this many samples in the window the breaker stays closed. */
@@ -81,7 +76,7 @@ export class Breaker {
    * Makes the call. Throws `provider_unavailable` without a call while the breaker
    * is open or probing, else whatever the call throws.
    */
-  async run<C extends BreakerCall, T>(call: C, next: (call: C) => Promise<T>): Promise<T> {
+  async run<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
     const { state } = this;
     const isProbe = state === 'half-open';
     if (state === 'open' || (isProbe && this.#isProbing)) throw new Failure('provider_unavailable');
@@ -108,11 +103,7 @@ export class Breaker {
     this.#windows = undefined;
   }
 
-  async #watch<C extends BreakerCall, T>(
-    call: C,
-    next: (call: C) => Promise<T>,
-    isProbe: boolean,
-  ): Promise<T> {
+  async #watch<T>(call: Call, next: (call: Call) => Promise<T>, isProbe: boolean): Promise<T> {
     const startedAt = performance.now();
     const end = (error?: unknown) => {
       const tookMs = performance.now() - startedAt;

@@ -19,7 +19,7 @@ export interface CallChainDeps {
   account: Pick<Breaker, 'state' | 'isProbing' | 'run'>;
   metrics: Pick<PoolMetrics, 'watchCall'>;
   /** Whether the job may go back to the queue when the provider cannot be reached from here. */
-  mayRequeue: (job: RunningJob) => boolean;
+  mayRequeue: (job: Pick<RunningJob, 'id'>) => boolean;
 }
 
 /** All that a call passes on its way to the provider of a pool, from the outside in. */
@@ -50,9 +50,9 @@ async function requeueUnlessReached(
   try {
     return await next(call);
   } catch (error) {
-    const { job, kind, hasFallback } = call;
-    const mayGoBack = !kind.isRetry && !hasFallback && !job.deltas?.hasBegun;
-    if (mayGoBack && isUnreachable(error) && mayRequeue(job)) throw new NotBegun();
+    const { kind, hasBegun, asked } = call;
+    const mayGoBack = !kind.isRetry && !asked.hasFallback && !hasBegun;
+    if (mayGoBack && isUnreachable(error) && mayRequeue(asked.job)) throw new NotBegun();
     throw error;
   }
 }
@@ -61,18 +61,18 @@ async function passAccount(call: Call, next: Next, { account }: CallChainDeps): 
   const { state, isProbing } = account;
   const isRefused = state === 'open' || (state === 'half-open' && isProbing);
   if (isRefused && !call.kind.isRetry)
-    throw call.hasFallback ? new Failure('provider_unavailable') : new NotBegun();
-  call.job.begin();
+    throw call.asked.hasFallback ? new Failure('provider_unavailable') : new NotBegun();
+  call.asked.job.begin();
   return account.run(call, next);
 }
 
 function ask(call: Call, { provider }: CallChainDeps): Promise<ProviderReply> {
   const { signal, onActivity, asked } = call;
-  const { deltas, trace } = call.job;
+  const { deltas, trace } = asked.job;
   const onDelta =
     deltas &&
     ((text: string) => {
-      if (!deltas.hasBegun) call.begin();
+      if (!call.hasBegun) call.begin();
       deltas.append(text);
     });
   const request = { ...asked.request, signal, onActivity };

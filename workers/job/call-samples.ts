@@ -1,5 +1,6 @@
 import { Failure } from '../../shared/failures.js';
 import { ProviderCallError } from '../providers/error-classification.js';
+import type { Call } from './call.js';
 import { CallTimes } from './call-times.js';
 import { Cancelled } from './running-job.js';
 import type { UserBreaker } from './user-breaker.js';
@@ -7,15 +8,8 @@ import type { UserBreaker } from './user-breaker.js';
 /** What a call shows of the health of what it called; `down` means that nothing is answered, as the calls before it show as well. */
 export type Sample = 'good' | 'bad' | 'down';
 
-/** The user who makes a call. */
-export interface Caller {
-  /** Id of the user who asks. */
-  readonly user?: string | undefined;
-  readonly isUsersProbe?: boolean | undefined;
-}
-
 /** How a call ended. */
-export interface EndedCall extends Caller {
+export interface EndedCall extends Pick<Call, 'user' | 'isUsersProbe'> {
   readonly error?: unknown;
   readonly isReplying: boolean;
   /** Whether it is the one call that a half-open breaker lets through. */
@@ -90,7 +84,7 @@ export class CallSamples {
   }
 
   /** A call shows little if it was cut before any was answered, or if later ones were answered: it may just be long. */
-  #takeUnanswered({ error, isProbe, isUsersProbe = false, user, tookMs }: EndedCall): Sample | undefined {
+  #takeUnanswered({ error, isProbe, isUsersProbe, user, tookMs }: EndedCall): Sample | undefined {
     const isCut = isEndedByCaller(error);
     // An impatient caller says nothing about the provider, and others wait for this probe.
     if (isProbe) return isCut ? undefined : 'bad';

@@ -29,7 +29,8 @@ const minFallbackMs = 250;
 
 /** Makes the call with a signal of its own, which ends it in time. */
 export async function endInTime<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
-  const { job, asked, deadline: firstDeltaBy, stop } = call;
+  const { asked, deadline: firstDeltaBy, stop } = call;
+  const { job } = asked;
   const { timeoutMs, firstTokenTimeoutMs, idleTimeoutMs } = asked.settings;
   const fallbackAfterMs = asked.hasFallback ? asked.settings.fallbackAfterMs : undefined;
   const stream = job.deltas && { firstDeltaBy, firstTokenTimeoutMs, idleTimeoutMs, fallbackAfterMs };

@@ -1,11 +1,12 @@
 import { Failure } from '../../shared/failures.js';
-import { Breaker, type BreakerCall, type BreakerState, type BreakerTimes } from './breaker.js';
+import { Breaker, type BreakerState, type BreakerTimes } from './breaker.js';
+import type { Call } from './call.js';
 import { CallSamples } from './call-samples.js';
 import { Cooldown, isLimit } from './cooldown.js';
 import { RetryBudget } from './retry.js';
 import type { Slot } from './slots.js';
 import { type DescribedBreaker, UserBreaker } from './user-breaker.js';
-import { NotBegun, patienceOf, type Waiter, WaitingJobs, type WantedCall } from './waiting-jobs.js';
+import { NotBegun, patienceOf, type Waiter, WaitingJobs } from './waiting-jobs.js';
 
 export interface CircuitOptions {
   model: string;
@@ -18,11 +19,6 @@ export interface CircuitOptions {
   onChange: (breaker?: BreakerState, user?: string) => void;
   /** Called with the length of a cooldown that a 429 to this pool began or extended, in milliseconds. */
   publishLimit: (cooldownMs: number) => void;
-}
-
-/** A call as a circuit sees it. */
-export interface CircuitCall extends WantedCall, BreakerCall {
-  isUsersProbe: boolean;
 }
 
 /** A model without calls is remembered as failing for this many pauses of its breaker. */
@@ -45,7 +41,7 @@ export class Circuit {
   readonly #cooldown: Cooldown;
   readonly #waiting = new WaitingJobs();
   /** Those that are made, or are about to be. */
-  readonly #calls = new Set<WantedCall>();
+  readonly #calls = new Set<Call>();
   #wasCoolingDown = false;
   /** The slot of the job whose call is the one at a time. */
   #trial: Slot | undefined;
@@ -91,7 +87,7 @@ export class Circuit {
    * Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, the `Failure` for which it cannot
    * begin in time, or whatever the call throws.
    */
-  async run<C extends CircuitCall, T>(call: C, next: (call: C) => Promise<T>): Promise<T> {
+  async run<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
     const { slot, user, kind } = call;
     if (kind.isRetry && this.#stateFor(user) !== 'closed') throw new Failure('provider_unavailable');
     this.#lastUsedAt = performance.now();
@@ -104,7 +100,7 @@ export class Circuit {
       } while (this.#blockedMs(user) > 0);
       call.stop.throwIfAborted();
       call.isUsersProbe = this.#userProbe === slot;
-      const watched = (same: C) => this.#cooldown.watch(same, next);
+      const watched = () => this.#cooldown.watch(call, next);
       return await this.#watch(slot, () => this.#breaker.run(call, watched));
     } finally {
       this.#calls.delete(call);
@@ -166,7 +162,7 @@ export class Circuit {
     }
   }
 
-  async #whenCallsMayBegin(call: WantedCall): Promise<void> {
+  async #whenCallsMayBegin(call: Call): Promise<void> {
     const { kind } = call;
     this.#endTrial(call.slot);
     if (!this.#isBehind(call) && this.#admits(call)) return;
@@ -181,14 +177,14 @@ export class Circuit {
   }
 
   /** Whether others wait before it. Jobs that wait for one user's breaker delay no other user. */
-  #isBehind({ user }: WantedCall): boolean {
+  #isBehind({ user }: Call): boolean {
     return this.#waiting.all.some(
       ({ call: other }) => other.user === user || this.#userBreaker.stateFor(other.user) === 'closed',
     );
   }
 
   /** Whether a call may begin now; records it as the one at a time when it begins alone. */
-  #admits({ slot, user }: WantedCall): boolean {
+  #admits({ slot, user }: Call): boolean {
     if (this.#blockedMs(user) > 0 || (this.#isOneAtATime && this.#trial !== undefined)) return false;
     const isUsersProbe = this.#userBreaker.stateFor(user) === 'half-open';
     if (isUsersProbe && this.#userProbe !== undefined) return false;
@@ -203,14 +199,14 @@ export class Circuit {
     if (this.#userProbe === slot) this.#userProbe = undefined;
   }
 
-  #throwIfTooLate(call: WantedCall): void {
+  #throwIfTooLate(call: Call): void {
     const blockedMs = this.#blockedMs(call.user);
     const isTooLong =
       blockedMs > patienceOf(call, this.#stateFor(call.user)) || this.#now() + blockedMs >= call.deadline;
     if (blockedMs > 0 && isTooLong) throw this.#refusal(call);
   }
 
-  #refusal({ user }: WantedCall): Failure {
+  #refusal({ user }: Call): Failure {
     const retryAfterMs = this.#blockedMs(user) || trialMs;
     return this.#stateFor(user) === 'closed'
       ? new Failure('provider_rate_limited', { retryAfterMs })
@@ -226,7 +222,7 @@ export class Circuit {
 
   /** The waiting jobs have waited for the probe that has failed. Running calls may hang for long: their slots are parked. */
   #refuseWaiters(user: string | undefined): void {
-    const concerns = (call: WantedCall) => user === undefined || call.user === user;
+    const concerns = (call: Call) => user === undefined || call.user === user;
     for (const { call, reject } of this.#waiting.all) if (concerns(call)) reject(this.#refusal(call));
     for (const call of this.#calls) if (concerns(call)) call.slot.park();
   }

@@ -1,5 +1,5 @@
 import { Failure } from '../../shared/failures.js';
-import type { CallKind } from './waiting-jobs.js';
+import type { Call } from './call.js';
 
 interface CooldownOptions {
   /** Called when a cooldown has begun, has become noticeably longer, or has ended. */
@@ -42,7 +42,7 @@ export class Cooldown {
   }
 
   /** Makes a call and returns its result; a 429 begins a cooldown, an answer resets the pause. */
-  async watch<C extends { kind: CallKind }, T>(call: C, next: (call: C) => Promise<T>): Promise<T> {
+  async watch<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
     const since = this.#limitCount;
     try {
       const result = await next(call);

@@ -7,23 +7,18 @@ import { workCodes } from '../../shared/metrics/metrics.js';
 import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';
 import type { FinishReason } from '../providers/provider.js';
 import type { Breaker, BreakerState } from './breaker.js';
+import type { Call } from './call.js';
 import { type CallResult, CallTimes } from './call-times.js';
 import type { Circuits } from './circuits.js';
 import type { JobEnd } from './outcomes.js';
 import { Cancelled, type JobListener, LockLost, type RunningJob } from './running-job.js';
 import type { Load } from './running-jobs.js';
-import type { CallKind } from './waiting-jobs.js';
 
 interface ObservedPool {
   settings: { readonly current: Pick<PoolSettings, 'concurrency'> };
   load: () => Pick<Load, 'inFlight'>;
   account: Pick<Breaker, 'state'>;
   circuits: Pick<Circuits, 'maxCooldownMs' | 'worstState'>;
-}
-
-interface ObservedCall {
-  readonly kind: CallKind;
-  onBegun(listener: () => void): void;
 }
 
 type WorkCode = (typeof workCodes)[number];
@@ -56,9 +51,9 @@ export class PoolMetrics implements JobListener {
   }
 
   /** Makes a call to the provider and returns its result; records how long it took, also to a first delta, and how it ended. */
-  async watchCall<C extends ObservedCall, T extends { reason: FinishReason }>(
-    call: C,
-    next: (call: C) => Promise<T>,
+  async watchCall<T extends { reason: FinishReason }>(
+    call: Call,
+    next: (call: Call) => Promise<T>,
   ): Promise<T> {
     const provider = this.#provider;
     const { callDuration, calls, firstDelta } = this.#instruments.metrics;

@@ -1,25 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import { Tally } from '../../shared/runtime/tally.js';
-import type { Cooldown } from './cooldown.js';
-import type { Slot } from './slots.js';
-
-/** A call that can be made once more. */
-export interface RetriableCall<C> {
-  readonly budget: RetryShare;
-  /** No attempt starts after it, in milliseconds since the epoch. */
-  readonly deadline: number;
-  now(): number;
-  readonly stop: AbortSignal;
-  /** The retry waits until it is over, like the model's other calls. */
-  readonly cooldown: Pick<Cooldown, 'leftMs'>;
-  /** False once a part of the reply may have been seen. */
-  readonly mayRetry: boolean;
-  /** Whether another provider may be asked instead, for which time has to remain. */
-  readonly hasFallback: boolean;
-  readonly slot: Pick<Slot, 'park'>;
-  retry(): C;
-}
+import type { Call } from './call.js';
 
 const minPauseMs = 100;
 const maxPauseMs = 400;
@@ -36,25 +18,25 @@ const minTimeLeftMs = 250;
  * With a fallback the pause is bounded by `patienceFor`, and a retry that takes as long as the first attempt must leave
  * half of the remaining time for the next provider.
  */
-export async function withOneRetry<C extends RetriableCall<C>, T>(
-  call: C,
-  next: (call: C) => Promise<T>,
-): Promise<T> {
-  call.budget.earn();
-  const startedAt = call.now();
+export async function withOneRetry<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
+  const { stop, slot, asked } = call;
+  const { job, circuit } = asked;
+  const budget = circuit.budget.shareOf(call.user);
+  budget.earn();
+  const startedAt = job.now();
   try {
     return await next(call);
   } catch (error) {
-    const ownPauseMs = pauseBeforeRetry(error);
-    if (ownPauseMs === undefined || !call.mayRetry) throw error;
-    const startBy = latestRetry(call.now() - startedAt, call);
-    let pauseMs = Math.max(ownPauseMs, call.cooldown.leftMs);
-    if (call.now() + pauseMs > startBy || !call.budget.spend()) throw error;
+    const ownPauseMs = pauseBeforeRetry(error, call);
+    if (ownPauseMs === undefined) throw error;
+    const startBy = latestRetry(job.now() - startedAt, call);
+    let pauseMs = Math.max(ownPauseMs, circuit.cooldown.leftMs);
+    if (job.now() + pauseMs > startBy || !budget.spend()) throw error;
     // Another call may make the cooldown longer meanwhile.
-    for (; pauseMs > 0; pauseMs = call.cooldown.leftMs) {
-      if (call.now() + pauseMs > startBy) throw error;
-      if (pauseMs > longPauseMs) call.slot.park();
-      await delay(pauseMs, undefined, { signal: call.stop }).catch(() => call.stop.throwIfAborted());
+    for (; pauseMs > 0; pauseMs = circuit.cooldown.leftMs) {
+      if (job.now() + pauseMs > startBy) throw error;
+      if (pauseMs > longPauseMs) slot.park();
+      await delay(pauseMs, undefined, { signal: stop }).catch(() => stop.throwIfAborted());
     }
     return await next(call.retry()).catch((second) => {
       throw isRefused(second) ? error : second;
@@ -62,12 +44,9 @@ export async function withOneRetry<C extends RetriableCall<C>, T>(
   }
 }
 
-type TimedCall = Pick<RetriableCall<unknown>, 'deadline' | 'now' | 'hasFallback'>;
-
 /** The latest time at which the retry of a call that took this long may begin, in milliseconds since the epoch. */
-function latestRetry(tookMs: number, call: TimedCall): number {
-  const { deadline, hasFallback } = call;
-  const now = call.now();
+function latestRetry(tookMs: number, { deadline, asked: { job, hasFallback } }: Call): number {
+  const now = job.now();
   const startBy = deadline - minTimeLeftMs;
   return hasFallback ? Math.min(startBy, now + patienceFor(deadline - now), deadline - 2 * tookMs) : startBy;
 }
@@ -84,7 +63,10 @@ export const patienceFor = (leftMs: number): number => Math.min(maxPatienceMs, (
 const isRefused = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_unavailable';
 
-function pauseBeforeRetry(error: unknown): number | undefined {
+/** Undefined for a call that is not made once more. */
+function pauseBeforeRetry(error: unknown, { hasBegun, asked: { chatJob } }: Call): number | undefined {
+  // Later attempts are not retried: otherwise one chat could make twice as many calls as it has targets.
+  if (hasBegun || (chatJob.attempt ?? 1) > 1) return undefined;
   if (!(error instanceof Failure) || !error.retryable) return undefined;
   if (error.code !== 'provider_error' && error.code !== 'provider_rate_limited') return undefined;
   const jitteredMs = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);

@@ -1,32 +1,15 @@
 import type { Failure } from '../../shared/failures.js';
 import type { BreakerState } from './breaker.js';
-import type { Slot } from './slots.js';
+import type { Call } from './call.js';
 
 /** A job that has made no call goes back to its queue with this: another worker may make the call. */
 export class NotBegun extends Error {
   override readonly name = 'NotBegun';
 }
 
-/** A call that a job wants to make. */
-export interface WantedCall {
-  readonly kind: CallKind;
-  /** When the caller stops waiting, in milliseconds since the epoch. */
-  readonly deadline: number;
-  /** How long it waits at most for a model that is limited, in milliseconds; absent means until the deadline. */
-  readonly patienceMs?: number;
-  readonly stop: AbortSignal;
-  readonly slot: Slot;
-  /** Id of the user who asks. */
-  readonly user?: string | undefined;
-}
-
-export interface CallKind {
-  readonly isRetry: boolean;
-}
-
 /** A job that waits; either function ends its wait. */
 export interface Waiter {
-  readonly call: WantedCall;
+  readonly call: Call;
   begin(): void;
   reject(reason: unknown): void;
 }
@@ -45,7 +28,7 @@ export class WaitingJobs {
   }
 
   /** Resolves once the job may begin; rejects with why it may not, at its limit, or with the reason of its signal. */
-  async wait(call: WantedCall, limit: WaitLimit): Promise<void> {
+  async wait(call: Call, limit: WaitLimit): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter: Waiter = {
       call,
@@ -66,11 +49,11 @@ export class WaitingJobs {
   }
 }
 
-/** A job with a `patienceMs` waits no longer than this for a probe, which may fail, in milliseconds. */
+/** A call that has another provider to go to waits no longer than this for a probe, which may fail, in milliseconds. */
 const probePatienceMs = 500;
 
 /** How long the job waits at most, in milliseconds, while the breaker is in this state. */
-export function patienceOf({ patienceMs }: WantedCall, breaker: BreakerState): number {
-  if (patienceMs === undefined) return Number.POSITIVE_INFINITY;
-  return breaker === 'closed' ? patienceMs : Math.min(patienceMs, probePatienceMs);
-}
+export const patienceOf = ({ patienceMs }: Call, breaker: BreakerState): number =>
+  breaker === 'closed' || patienceMs === Number.POSITIVE_INFINITY
+    ? patienceMs
+    : Math.min(patienceMs, probePatienceMs);

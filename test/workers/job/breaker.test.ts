@@ -4,11 +4,12 @@ import { Breaker, type BreakerState } from '../../../workers/job/breaker.js';
 import { CallSamples, CutForFallback } from '../../../workers/job/call-samples.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
 import { UserBreaker } from '../../../workers/job/user-breaker.js';
+import { callOf } from '../../support/calls.js';
 
 const createSamples = () => new CallSamples(new UserBreaker({ resetMs: () => 20, onChange: () => {} }));
 
 /** A call whose reply has not begun. */
-const plain = { hasBegun: false };
+const plain = callOf();
 let breaker: Breaker;
 /** A busy machine may find it half-open already. */
 let changes: BreakerState[];
@@ -274,7 +275,7 @@ describe('a call that its caller ends', () => {
   async function cut({ afterMs, count, reason = new Failure('timeout'), isReplying = false }: CutCall) {
     for (let n = 0; n < count; n += 1) {
       const ended = breaker
-        .run({ hasBegun: isReplying }, () => {
+        .run(callOf({ hasBegun: isReplying }), () => {
           return new Promise((_, reject) => setTimeout(() => reject(reason), afterMs));
         })
         .catch(() => undefined);

@@ -7,7 +7,8 @@ import { type ModelParameters, parametersFor } from '../../../shared/protocol/mo
 import { callChain } from '../../../workers/job/call-chain.js';
 import { runChatJob } from '../../../workers/job/chat-job.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
-import { callOf, openCircuits } from '../../support/circuits.js';
+import { callOf } from '../../support/calls.js';
+import { openCircuits } from '../../support/circuits.js';
 import { poolMetrics } from '../../support/metrics.js';
 import { providerSetups } from '../../support/providers.js';
 import { takeJob } from '../../support/running-jobs.js';

@@ -4,7 +4,7 @@ import { Circuits } from '../../../workers/job/circuits.js';
 import { Cancelled } from '../../../workers/job/running-job.js';
 import { type Slot, Slots } from '../../../workers/job/slots.js';
 import { NotBegun } from '../../../workers/job/waiting-jobs.js';
-import { callOf } from '../../support/circuits.js';
+import { callOf } from '../../support/calls.js';
 
 let circuits: Circuits;
 let slots: Slots;
@@ -47,7 +47,13 @@ function start({ model = 'm', inMs = 60_000, addedAt = 0, isRetry = false, stop,
   const begun = Promise.withResolvers<void>();
   const call = Promise.withResolvers<string>();
   call.promise.catch(() => undefined);
-  const caller = callOf({ deadline: Date.now() + inMs, slot, user, ...(stop && { stop }) });
+  const caller = callOf({
+    deadline: Date.now() + inMs,
+    slot,
+    isRetry,
+    ...(user && { user }),
+    ...(stop && { stop }),
+  });
   const job = {
     isBegun: false,
     begun: begun.promise,
@@ -58,7 +64,7 @@ function start({ model = 'm', inMs = 60_000, addedAt = 0, isRetry = false, stop,
     ended: slot
       .take()
       .then(() =>
-        circuits.of(model).run({ ...caller, kind: { isRetry } }, () => {
+        circuits.of(model).run(caller, () => {
           job.isBegun = true;
           begun.resolve();
           return call.promise;

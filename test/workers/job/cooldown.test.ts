@@ -2,6 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
 import { Cooldown } from '../../../workers/job/cooldown.js';
+import { callOf } from '../../support/calls.js';
 import { patience } from '../../support/patience.js';
 
 let cooldown: Cooldown;
@@ -23,7 +24,7 @@ beforeEach(() => {
 });
 afterEach(() => cooldown.dispose());
 
-const first = { kind: { isRetry: false } };
+const first = callOf();
 const limited = (retryAfterMs?: number) =>
   new Failure('provider_rate_limited', retryAfterMs === undefined ? {} : { retryAfterMs });
 const fail = (failure: Error) => cooldown.watch(first, () => Promise.reject(failure)).catch(() => undefined);
@@ -72,7 +73,7 @@ describe('watch', () => {
 
   it('does not double for the retry of a call', async () => {
     await fail(limited());
-    await cooldown.watch({ kind: { isRetry: true } }, () => Promise.reject(limited())).catch(() => undefined);
+    await cooldown.watch(callOf({ isRetry: true }), () => Promise.reject(limited())).catch(() => undefined);
     await fail(limited());
     expect(published).toEqual([250, 500]);
   });

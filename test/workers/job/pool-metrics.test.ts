@@ -4,10 +4,12 @@ import { openInstruments, type WorkerInstruments } from '../../../shared/metrics
 import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import type { BreakerState } from '../../../workers/job/breaker.js';
+import type { Call } from '../../../workers/job/call.js';
 import { CallTimes } from '../../../workers/job/call-times.js';
 import { PoolMetrics } from '../../../workers/job/pool-metrics.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
 import type { FinishReason } from '../../../workers/providers/provider.js';
+import { callOf } from '../../support/calls.js';
 import { readMetrics } from '../../support/metrics.js';
 
 let instruments: WorkerInstruments;
@@ -27,11 +29,10 @@ const counted = async () => {
     own.map(([name, value]) => [name.replace('quillgate_', '').replace(/provider="bedrock",?/, ''), value]),
   );
 };
-const call = (isRetry: boolean) => ({ kind: { isRetry }, onBegun: () => {} });
-const first = call(false);
+const first = callOf();
 const end = (reason: FinishReason) => async () => ({ reason });
 const fail = (error: unknown) =>
-  metrics.watchCall(call(true), () => Promise.reject(error)).catch((same) => same);
+  metrics.watchCall(callOf({ isRetry: true }), () => Promise.reject(error)).catch((same) => same);
 
 describe('PoolMetrics', () => {
   it('begins at zero, and only for its own provider', async () => {
@@ -72,15 +73,11 @@ describe('PoolMetrics', () => {
   });
 
   it('records the time to the first delta of the calls that have one', async () => {
-    let begin = () => {};
-    const onBegun = (listener: () => void) => {
-      begin = listener;
-    };
-    const begun = async () => {
-      begin();
+    const begun = async (call: Call) => {
+      call.begin();
       throw new Failure('provider_error');
     };
-    await metrics.watchCall({ ...first, onBegun }, begun).catch(() => undefined);
+    await metrics.watchCall(callOf(), begun).catch(() => undefined);
     await metrics.watchCall(first, end('stop'));
     expect(await counted()).toMatchObject({
       'provider_first_delta_seconds_count{}': 1,

@@ -1,11 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Failure, failureCodes } from '../../../shared/failures.js';
-import {
-  type RetriableCall,
-  RetryBudget,
-  type RetryShare,
-  withOneRetry,
-} from '../../../workers/job/retry.js';
+import type { Call } from '../../../workers/job/call.js';
+import { RetryBudget, type RetryShare, withOneRetry } from '../../../workers/job/retry.js';
+import { callOf } from '../../support/calls.js';
+import { openSlot } from '../../support/circuits.js';
 
 interface Limits {
   inMs?: number;
@@ -15,10 +13,6 @@ interface Limits {
   hasFallback?: boolean;
   /** How long an attempt takes, on a clock that only attempts move. */
   tookMs?: number;
-}
-
-interface Attempt extends RetriableCall<Attempt> {
-  readonly isRetry: boolean;
 }
 
 /** How often the slot was parked. */
@@ -44,14 +38,16 @@ async function run(
   }: Limits = {},
 ): Promise<unknown> {
   const slot = {
+    ...openSlot(),
+    isParked: false,
     park: () => {
       parked += 1;
     },
   };
   let nowMs = Date.now();
   const now = tookMs === undefined ? Date.now : () => nowMs;
-  const attempt = async (call: Attempt) => {
-    expect(call.isRetry).toBe(attempts > 0);
+  const attempt = async (call: Call) => {
+    expect(call.kind.isRetry).toBe(attempts > 0);
     const ending = endings[Math.min(attempts, endings.length - 1)];
     attempts += 1;
     nowMs += tookMs ?? 0;
@@ -59,11 +55,8 @@ async function run(
     return 'done';
   };
   const deadline = nowMs + inMs;
-  const call: Attempt = {
-    ...{ isRetry: false, mayRetry: true, hasFallback: false, ...limits },
-    ...{ budget, deadline, now, stop: signal, cooldown, slot },
-    retry: () => ({ ...call, isRetry: true }),
-  };
+  const circuit = { run: () => expect.unreachable(), cooldown, budget: { shareOf: () => budget } };
+  const call = callOf({ deadline, now, stop: signal, slot, circuit, ...limits });
   return withOneRetry(call, attempt).catch((error) => error);
 }
 

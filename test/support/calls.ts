@@ -1,0 +1,32 @@
+import { type Asked, Call } from '../../workers/job/call.js';
+import { openSlot } from './circuits.js';
+
+type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasBegun'>> & {
+  isRetry?: boolean;
+  attempt?: number;
+  now?: () => number;
+} & Partial<Pick<Asked, 'circuit' | 'hasFallback'>>;
+
+/** A call of a job that has what the steps of the call chain read, and makes none. */
+export function callOf(own: Own = {}): Call {
+  const { now = Date.now, user, hasFallback = false, attempt = 1, isRetry = false } = own;
+  const circuit = own.circuit ?? {
+    run: (call, next) => next(call),
+    cooldown: { leftMs: 0 },
+    budget: { shareOf: () => ({ earn: () => {}, spend: () => true }) },
+  };
+  const job = {
+    ...{ id: 'job', now, deltas: undefined, trace: undefined, begin: () => {}, recordFirstDelta: () => {} },
+    signal: own.stop ?? new AbortController().signal,
+    slot: own.slot ?? openSlot(),
+  };
+  const chatJob = { user, attempt, deadline: own.deadline ?? now() + 20_000 };
+  const request = { model: 'm', maxOutputTokens: 1, turns: [] };
+  const settings = {
+    ...{ concurrency: 1, timeoutMs: 1000, firstTokenTimeoutMs: 1000, idleTimeoutMs: 1000 },
+    ...{ model: 'm', maxOutputTokens: 1, breakerResetMs: 1000 },
+  };
+  const call = new Call({ job, chatJob, request, circuit, settings, hasFallback }, { isRetry });
+  call.hasBegun = own.hasBegun ?? false;
+  return call;
+}
