@@ -2,9 +2,8 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../shared/config/config.js';
 import type { ProviderId } from '../shared/contract.js';
-import { FleetView } from '../shared/fleet/fleet.js';
 import { type FleetSource, FleetState } from '../shared/fleet/fleet-state.js';
-import { LivePools } from '../shared/fleet/live-pools.js';
+import { Heartbeats } from '../shared/fleet/heartbeats.js';
 import { suggestConcurrency } from '../shared/fleet/suggestion.js';
 import type { ConcurrencySuggestion } from '../shared/fleet-contract.js';
 import { type Channels, closeQueues, openChannels } from '../shared/queue/channels.js';
@@ -54,7 +53,7 @@ export function openFleet(config: Config): OpenFleet {
       ).catch(() => false);
       if (isListening) await delay(ms, undefined, { signal }).catch(() => undefined);
     },
-    suggestionOf: (provider) => suggestConcurrency(source?.pools.heartbeatsOf(provider) ?? []),
+    suggestionOf: (provider) => suggestConcurrency(source?.heartbeats.of(provider) ?? []),
     close: async () => {
       closing.abort();
       await withTimeout(closingMs, Promise.resolve(source?.close())).catch(() => undefined);
@@ -80,8 +79,7 @@ export async function hearFleet<T>(
 
 /** What a command hears of the workers, and counts in the queues. */
 class HeartbeatSource implements FleetSource {
-  readonly fleet = new FleetView();
-  readonly pools = new LivePools({ since: performance.now() });
+  readonly heartbeats = new Heartbeats();
   readonly #store: QueueStore;
   readonly #channels: Channels;
 
@@ -103,10 +101,7 @@ class HeartbeatSource implements FleetSource {
   }
 
   async #listen(): Promise<void> {
-    await subscribeToPools(this.#channels.relay, (heartbeat) => {
-      this.fleet.onHeartbeat(heartbeat);
-      this.pools.onHeartbeat(heartbeat);
-    });
+    await subscribeToPools(this.#channels.relay, (heartbeat) => this.heartbeats.add(heartbeat));
   }
 
   async measure(provider: ProviderId): Promise<QueueDepth> {

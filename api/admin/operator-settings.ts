@@ -5,6 +5,7 @@ import type { Config } from '../../shared/config/config.js';
 import { poolSettings, rulesOf } from '../../shared/config/pool-settings.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import type { Heartbeats } from '../../shared/fleet/heartbeats.js';
 import type { LivePools } from '../../shared/fleet/live-pools.js';
 import { viewSettings } from '../../shared/fleet/settings-view.js';
 import { suggestConcurrency } from '../../shared/fleet/suggestion.js';
@@ -15,7 +16,8 @@ import type { SettingsChannel } from '../../shared/queue/settings-records.js';
 
 /** What knows the settings and reaches the workers: the job client, once it is connected. */
 export interface SettingsSource {
-  readonly pools: Pick<LivePools, 'settings' | 'heartbeatsOf'>;
+  readonly heartbeats: Pick<Heartbeats, 'of'>;
+  readonly pools: Pick<LivePools, 'settings'>;
   readonly settingsChannel: SettingsChannel;
 }
 
@@ -60,15 +62,19 @@ export class OperatorSettings {
   }
 
   /** What the live workers allow; while none is known, what the environment of this process allows. */
-  #rulesOf(provider: ProviderId, { pools }: SettingsSource): readonly ModelRules[] {
-    const heartbeats = pools.heartbeatsOf(provider) ?? [];
+  #rulesOf(provider: ProviderId, { heartbeats: heard }: SettingsSource): readonly ModelRules[] {
+    const heartbeats = heard.of(provider) ?? [];
     if (heartbeats.length > 0) return heartbeats.map((heartbeat) => heartbeat.environment ?? heartbeat);
     return [rulesOf(poolSettings(this.#deps.config, provider))];
   }
 
-  #view(provider: ProviderId, setting: PoolSetting | undefined, { pools }: SettingsSource): PoolSettings {
+  #view(
+    provider: ProviderId,
+    setting: PoolSetting | undefined,
+    { heartbeats: heard }: SettingsSource,
+  ): PoolSettings {
     const { version = 0, changedAt, changedBy, overrides = {} } = setting ?? {};
-    const heartbeats = pools.heartbeatsOf(provider) ?? [];
+    const heartbeats = heard.of(provider) ?? [];
     const workers = heartbeats.reduce((sum, { concurrency }) => sum + concurrency, 0);
     const { globalConcurrency: global } = overrides;
     const suggestion = suggestConcurrency(heartbeats);

@@ -1,5 +1,5 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
-import type { LivePools } from '../../shared/fleet/live-pools.js';
+import type { Heartbeats } from '../../shared/fleet/heartbeats.js';
 import { singleFlight } from '../../shared/runtime/single-flight.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 
@@ -10,7 +10,7 @@ export type ProviderStates = Readonly<Record<ProviderId, ProviderState>>;
 
 interface ProviderStatesDeps {
   /** What is known of the pools; undefined before the queue is connected. */
-  pools: () => Pick<LivePools, 'heartbeatsOf'> | undefined;
+  heartbeats: () => Pick<Heartbeats, 'of'> | undefined;
   /** Rejects when the queue's store is down. */
   checkStore: () => Promise<unknown>;
   /** How long a page waits for that, in milliseconds. */
@@ -25,7 +25,7 @@ const checksApartMs = 200;
  * a store that is down is another matter than a missing worker.
  */
 export function createProviderStates({
-  pools,
+  heartbeats,
   checkStore,
   storeTimeoutMs = 1000,
 }: ProviderStatesDeps): () => Promise<ProviderStates> {
@@ -38,10 +38,10 @@ export function createProviderStates({
     { apartMs: checksApartMs },
   );
   const stateOf = (id: ProviderId): ProviderState => {
-    const heartbeats = pools()?.heartbeatsOf(id);
-    if (heartbeats === undefined) return 'unknown';
-    if (heartbeats.length === 0) return 'no_worker';
-    return heartbeats.every(({ simulated }) => simulated) ? 'simulated' : 'real';
+    const heard = heartbeats()?.of(id);
+    if (heard === undefined) return 'unknown';
+    if (heard.length === 0) return 'no_worker';
+    return heard.every(({ simulated }) => simulated) ? 'simulated' : 'real';
   };
   return async () => {
     const states = providerIds.map((id) => [id, stateOf(id)] as const);

@@ -5,11 +5,12 @@ import { type QueueDepth, type QueueStore, reasonOf } from '../queue/queue-store
 import { release } from '../runtime/release.js';
 import { singleFlight } from '../runtime/single-flight.js';
 import { withTimeout } from '../runtime/with-timeout.js';
-import { FleetView } from './fleet.js';
+import { describeProviders } from './fleet.js';
+import { Heartbeats } from './heartbeats.js';
 
 /** What knows the workers and can count jobs: the job client, once it is connected. */
 export interface FleetSource {
-  readonly fleet: FleetView;
+  readonly heartbeats: Heartbeats;
   /** Rejects while the store is down. */
   measure(provider: ProviderId): Promise<QueueDepth>;
 }
@@ -44,13 +45,13 @@ export class FleetState {
   async read(): Promise<Fleet> {
     const source = this.#deps.source();
     const [queue, depths] = await Promise.all([this.#readQueue(source), this.#readDepths()]);
-    const view = source?.fleet ?? new FleetView();
-    if (queue.status === 'failing') view.recordOutage();
+    const heartbeats = source?.heartbeats ?? new Heartbeats();
+    if (queue.status === 'failing') heartbeats.recordOutage();
     return {
       at: new Date().toISOString(),
       release,
       queue,
-      providers: view.providers().map(({ workers, ...provider }) => ({
+      providers: describeProviders(heartbeats).map(({ workers, ...provider }) => ({
         ...provider,
         ...describeDepth(depths?.get(provider.provider)),
         workers,
@@ -61,8 +62,8 @@ export class FleetState {
   /** How busy each provider is; what is not known is null. Never rejects, and takes a second at most. */
   async readLoads(): Promise<(Load & { provider: ProviderId })[]> {
     const depths = await this.#readDepths();
-    const view = this.#deps.source()?.fleet ?? new FleetView();
-    return view.providers().map(({ provider, workers, inFlight, concurrency }) => {
+    const heartbeats = this.#deps.source()?.heartbeats ?? new Heartbeats();
+    return describeProviders(heartbeats).map(({ provider, workers, inFlight, concurrency }) => {
       const depth = depths?.get(provider);
       const isHeard = workers.some(({ state }) => state !== 'silent');
       return {

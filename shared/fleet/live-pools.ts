@@ -1,9 +1,9 @@
-import type { ProviderId, Target } from '../contract.js';
+import { type ProviderId, providerIds, type Target } from '../contract.js';
 import { Failure } from '../failures.js';
 import { isModelAllowed } from '../model-names.js';
 import type { PoolHeartbeat } from '../protocol/messages.js';
+import { type HeardPool, type Heartbeats, silence } from './heartbeats.js';
 import { FleetSettings } from './live-settings.js';
-import { ModelList } from './models.js';
 import { estimateWaitMs, type LivePool, type NewJobPosition } from './wait-estimate.js';
 
 /** Whose job it is, and of which kind: each provider has its own shares of users, and its asynchronous chats others. */
@@ -25,75 +25,28 @@ interface JobRequirements extends Pick<NewJobPosition, 'own' | 'level'> {
   hasParameters?: boolean;
 }
 
-interface LastHeartbeat {
-  readonly heartbeat: PoolHeartbeat;
-  /** When it arrived, by the registry's clock. */
-  readonly at: number;
-}
-
-interface LivePoolsOptions {
-  /** When heartbeats began to arrive, by `now`. */
-  since: number;
-  /** A clock that never jumps, in milliseconds. */
-  now?: () => number;
-}
-
-/** Three missed heartbeats and a little: a worker that is silent for this long does not count. */
-const heartbeatTtlMs = 3500;
-/** After this silence of all its workers a queue counts as abandoned. */
-const abandonedAfterMs = 2 * heartbeatTtlMs;
-
 /**
- * What this API process knows of the pools: their last heartbeats. Until every live worker must
- * have sent a heartbeat, and again after an outage of the store, a provider without a known worker is assumed to have one.
+ * What this API process knows of the pools by their last heartbeats. Until every live worker must have sent one, and again
+ * after an outage of the store, a provider without a known worker is assumed to have one.
  */
 export class LivePools {
-  /** The models that callers may name. */
-  readonly models: ModelList;
+  readonly #heartbeats: Heartbeats;
   /** What operators have set. */
   readonly settings = new FleetSettings();
-  readonly #now: () => number;
-  readonly #heartbeats = new Map<ProviderId, Map<string, LastHeartbeat>>();
-  /** When the last heartbeat of a provider's pools arrived. */
-  readonly #heardAt = new Map<ProviderId, number>();
-  #since: number;
 
-  constructor({ since, now = () => performance.now() }: LivePoolsOptions) {
-    this.#since = since;
-    this.#now = now;
-    this.models = new ModelList(now);
-  }
-
-  onHeartbeat(heartbeat: PoolHeartbeat): void {
-    this.models.record(heartbeat);
-    // Expired ones are dropped here as well: workers come and go under new names although nobody asks for anything.
-    const workers = this.#knownOf(heartbeat.provider);
-    this.#heartbeats.set(heartbeat.provider, workers);
-    this.#heardAt.set(heartbeat.provider, this.#now());
-    if (heartbeat.state === 'stopped') workers.delete(heartbeat.worker);
-    else workers.set(heartbeat.worker, { heartbeat, at: this.#now() });
-  }
-
-  /** To be called when the store was found to be down: heartbeats that did not arrive meanwhile mean nothing. */
-  recordOutage(): void {
-    this.#since = this.#now();
+  constructor(heartbeats: Heartbeats) {
+    this.#heartbeats = heartbeats;
   }
 
   /** How many jobs all pools can run at once, but for abandoned ones; undefined while none is known. */
   totalConcurrency(): number | undefined {
-    const totals = [...this.#heartbeats.keys()].flatMap((provider) => {
-      const pools = [...this.#knownOf(provider).values()];
+    const totals = providerIds.flatMap((provider) => {
+      const pools = this.#knownOf(provider);
       if (pools.length === 0) return [];
       const places = pools.reduce((total, { heartbeat }) => total + heartbeat.concurrency, 0);
       return Math.min(places, this.settings.of(provider).globalConcurrency ?? places);
     });
     return totals.length === 0 ? undefined : totals.reduce((total, places) => total + places, 0);
-  }
-
-  /** The last heartbeats of a provider's live workers; undefined as long as nothing is known of them. */
-  heartbeatsOf(provider: ProviderId): PoolHeartbeat[] | undefined {
-    const live = this.#liveOf(provider).map(({ heartbeat }) => heartbeat);
-    return live.length === 0 && this.#now() - this.#since < heartbeatTtlMs ? undefined : live;
   }
 
   /**
@@ -114,9 +67,9 @@ export class LivePools {
     const live = this.#livePools(provider, model, user);
     if (hasParameters && live.some(ignoresParameters))
       throw new Failure('provider_unavailable', { provider, detail: duringUpgrade });
-    if (live.length === 0 && this.#now() - this.#since < heartbeatTtlMs) return;
+    if (live.length === 0 && this.#heartbeats.mayHaveMissed) return;
     if (live.length === 0 && this.#wasFull({ provider, model }))
-      throw new Failure('overloaded', { provider, retryAfterMs: heartbeatTtlMs });
+      throw new Failure('overloaded', { provider, retryAfterMs: silence.counts });
     const able = poolsFor(model, { provider, live });
     const newcomer = { own, isAsync, level, isStream };
     const waitMs = estimateWaitMs(able, newcomer, limits);
@@ -132,7 +85,7 @@ export class LivePools {
     if (this.settings.of(provider).intake === 'draining') return false;
     const live = this.#livePools(provider, model);
     if (hasParameters && live.some(ignoresParameters)) return false;
-    if (live.length === 0) return this.#now() - this.#since < heartbeatTtlMs;
+    if (live.length === 0) return this.#heartbeats.mayHaveMissed;
     return live.some((pool) => pool.state !== 'paused' && serves(pool, model));
   }
 
@@ -154,35 +107,31 @@ export class LivePools {
   isAbandoned(target: Target): boolean {
     const { provider } = target;
     if (this.#liveOf(provider).length > 0) return this.isPaused(target);
-    const heardAt = Math.max(this.#heardAt.get(provider) ?? this.#since, this.#since);
-    return this.#now() - heardAt > abandonedAfterMs;
+    return this.#heartbeats.silentMs(provider) > silence.abandoned;
   }
 
   /** As this user sees them: a breaker may refuse one user alone. */
   #livePools(provider: ProviderId, model: string | undefined, user?: string): LivePool[] {
-    return this.#liveOf(provider).map(({ heartbeat, at }) =>
-      toLivePool(heartbeat, { model, user, ageMs: this.#now() - at }),
+    return this.#liveOf(provider).map((pool) =>
+      toLivePool(pool.heartbeat, { model, user, ageMs: this.#heartbeats.ageMs(pool) }),
     );
   }
 
   /** Whether a worker for the model that has just fallen silent was full: then it is more likely late than gone. */
   #wasFull({ provider, model }: { provider: ProviderId; model: string | undefined }): boolean {
-    const known = [...this.#knownOf(provider).values()];
+    const known = this.#knownOf(provider);
     return known.some(
       ({ heartbeat }) => heartbeat.inFlight >= heartbeat.concurrency && serves(heartbeat, model),
     );
   }
 
-  /** The workers whose last heartbeat has not expired. */
-  #liveOf(provider: ProviderId): LastHeartbeat[] {
-    return [...this.#knownOf(provider).values()].filter(({ at }) => this.#now() - at <= heartbeatTtlMs);
+  #liveOf(provider: ProviderId): HeardPool[] {
+    return this.#heartbeats.within(silence.counts, provider);
   }
 
-  /** The workers that do not count as gone yet, by name. */
-  #knownOf(provider: ProviderId): Map<string, LastHeartbeat> {
-    const workers = this.#heartbeats.get(provider) ?? new Map<string, LastHeartbeat>();
-    for (const [name, { at }] of workers) if (this.#now() - at > abandonedAfterMs) workers.delete(name);
-    return workers;
+  /** With those that have just fallen silent. */
+  #knownOf(provider: ProviderId): HeardPool[] {
+    return this.#heartbeats.within(silence.abandoned, provider);
   }
 }
 

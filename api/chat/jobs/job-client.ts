@@ -1,7 +1,7 @@
 import type { Queue } from 'bullmq';
 import type { ProviderId } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
-import { FleetView } from '../../../shared/fleet/fleet.js';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { ApiInstruments } from '../../../shared/metrics/instruments.js';
 import { type DeltasMessage, deltasSchema, type Resend } from '../../../shared/protocol/deltas.js';
@@ -58,9 +58,9 @@ const closeTimeoutMs = 1000;
 export class JobClient {
   /** For heartbeats, whose ages must not grow when this process is late. */
   readonly #clock = new LagFreeClock();
+  readonly heartbeats = new Heartbeats({ now: this.#clock.now });
   /** The pools as their heartbeats describe them. */
-  readonly pools = new LivePools({ since: this.#clock.now(), now: this.#clock.now });
-  readonly fleet = new FleetView({ now: this.#clock.now });
+  readonly pools = new LivePools(this.heartbeats);
   readonly #store: QueueStore;
   readonly #pendingReplies: PendingReplies;
   readonly #channels: Channels;
@@ -172,10 +172,7 @@ export class JobClient {
   async #subscribe(): Promise<void> {
     const { relay } = this.#channels;
     const onResult = (message: ResultMessage) => this.#onResult(message);
-    await subscribeToPools(relay, (heartbeat) => {
-      this.pools.onHeartbeat(heartbeat);
-      this.fleet.onHeartbeat(heartbeat);
-    });
+    await subscribeToPools(relay, (heartbeat) => this.heartbeats.add(heartbeat));
     await this.pools.settings.follow(relay);
     await relay.receive(topics.reply(this.#replyTo), resultMessageSchema, onResult);
     await relay.subscribe(topics.storedResult, resultMessageSchema, onResult);
@@ -217,7 +214,7 @@ export class JobClient {
 
   #refuse(cause: unknown, span?: TraceSpan): never {
     span?.end({ error: 'queue_unavailable' });
-    this.pools.recordOutage();
+    this.heartbeats.recordOutage();
     throw new Failure('queue_unavailable', { cause });
   }
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { listAudit } from '../../../db/audit.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { Failure } from '../../../shared/failures.js';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { PoolSettings } from '../../../shared/fleet-contract.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
@@ -11,6 +12,7 @@ import { openTestDatabase } from '../../support/database.js';
 
 const { database, stop } = await openTestDatabase();
 const texts = new Map<string, string>();
+let heartbeats: Heartbeats;
 let pools: LivePools;
 let isDatabaseUp = true;
 let app: ChatApp;
@@ -25,6 +27,9 @@ const records: RecordStore = {
 beforeAll(async () => {
   app = await startChatApp({
     settings: {
+      get heartbeats() {
+        return heartbeats;
+      },
       get pools() {
         return pools;
       },
@@ -43,7 +48,8 @@ afterAll(async () => {
 beforeEach(async () => {
   isDatabaseUp = true;
   texts.clear();
-  pools = new LivePools({ since: performance.now() });
+  heartbeats = new Heartbeats();
+  pools = new LivePools(heartbeats);
   await database.run((db) => db.execute(sql`truncate pool_setting, audit`));
 });
 
@@ -65,7 +71,7 @@ const put = (body: unknown, ifMatch?: string, at = path) =>
 const settingOf = ({ settings }: PoolSettings, name: string) => settings.find((one) => one.name === name);
 const service = { count: 60, overMs: 60_000, meanMs: 4000, p50Ms: 3000, p99Ms: 9000 };
 const heartbeat = (worker: string, settingsVersion: number, facts: Partial<PoolHeartbeat> = {}) =>
-  pools.onHeartbeat({
+  heartbeats.add({
     ...{ v: 1, provider: 'openai', worker, state: 'serving', concurrency: 20, inFlight: 0, waiting: 0 },
     ...{ meanJobMs: 0, hasDefaultModel: true, settingsVersion, service, release: '0.4.0', host: 'h' },
     ...facts,

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FleetView } from '../../../shared/fleet/fleet.js';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import type { Fleet } from '../../../shared/fleet-contract.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
 
 let app: ChatApp;
-const fleet = new FleetView();
+const heartbeats = new Heartbeats();
 beforeAll(async () => {
-  fleet.onHeartbeat({
+  heartbeats.add({
     ...{ v: 1, provider: 'bedrock', worker: 'one', state: 'paused', concurrency: 2, inFlight: 1 },
     ...{ waiting: 0, meanJobMs: 1, hasDefaultModel: true, settingsVersion: 0, release: '0.4.0', host: 'h' },
     breakers: [{ model: null, state: 'open', nextProbeMs: 60_000, reason: 'credentials' }],
   });
   app = await startChatApp({
-    fleet: { fleet, measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }) },
+    fleet: { heartbeats, measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }) },
     variables: { CORS_ORIGINS: '*' },
   });
 });

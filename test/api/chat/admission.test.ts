@@ -4,6 +4,7 @@ import type { ChatCommand } from '../../../api/chat/chat-command.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
 import type { ProviderId, Target } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { userNamed } from '../../support/identities.js';
@@ -68,13 +69,15 @@ const shares = new UserShares();
 
 describe('admit with a fallback', () => {
   let now = 0;
+  let heartbeats: Heartbeats;
   let pools: LivePools;
   beforeEach(() => {
     now = 100_000;
-    pools = new LivePools({ since: 0, now: () => now });
+    heartbeats = new Heartbeats({ since: 0, now: () => now });
+    pools = new LivePools(heartbeats);
   });
   const beat = (provider: ProviderId, own: Partial<PoolHeartbeat> = {}) =>
-    pools.onHeartbeat({
+    heartbeats.add({
       ...{ v: 1, provider, worker: 'w', state: 'serving', concurrency: 2, inFlight: 0, waiting: 0 },
       ...{ meanJobMs: 100, hasDefaultModel: true, defaultModel: 'm' },
       ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
@@ -174,7 +177,7 @@ describe('admit with a fallback', () => {
 });
 
 describe('admit', () => {
-  const pools = new LivePools({ since: Number.NEGATIVE_INFINITY });
+  const pools = new LivePools(new Heartbeats({ since: Number.NEGATIVE_INFINITY }));
   const ask = (check: () => Promise<void>, timeoutMs = 1000) =>
     admit(command({}), { jobClient: { pools, check }, shares, timeoutMs });
 

@@ -73,7 +73,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
     client = new AbortController();
     onDetached.mockReset();
     // There is no worker here; after an outage that is not known for a while.
-    jobs.pools.recordOutage();
+    jobs.heartbeats.recordOutage();
   });
   afterEach(async () => {
     beforeAdd = undefined;

@@ -5,6 +5,7 @@ import { ChatService } from '../../../api/chat/chat-service.js';
 import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
 import { ReplyStream } from '../../../api/chat/jobs/reply-stream.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { userNamed } from '../../support/identities.js';
@@ -53,7 +54,7 @@ afterEach(() => {
 });
 
 const jobs: NonNullable<ReturnType<ConstructorParameters<typeof ChatService>[0]['jobClient']>> = {
-  pools: new LivePools({ since: performance.now() }),
+  pools: new LivePools(new Heartbeats()),
   check: async () => {},
   add: (_jobId, { stream, firstDeltaBy = 0, deadline }) => {
     asked.push(`add ${stream ? 'a stream' : 'a chat'}, ${deadline - firstDeltaBy} ms after its first delta`);

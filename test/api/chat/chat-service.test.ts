@@ -8,6 +8,7 @@ import { ReplyStream } from '../../../api/chat/jobs/reply-stream.js';
 import type { StoredChats } from '../../../api/chat/stored-chats.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
 import { Failure } from '../../../shared/failures.js';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { userNamed } from '../../support/identities.js';
@@ -38,7 +39,7 @@ beforeEach(() => {
     JobClient,
     'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'openStream'
   > = {
-    pools: new LivePools({ since: performance.now() }),
+    pools: new LivePools(new Heartbeats()),
     check: async () => {},
     add: (jobId, job) => {
       added.push(job);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { observeIntake } from '../../../api/operations/intake-gauges.js';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
 import { openInstruments } from '../../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../../shared/metrics/metrics.js';
@@ -8,7 +9,7 @@ import { readMetrics } from '../../support/metrics.js';
 describe('observeIntake', () => {
   it('shows what operators have set, once that is known', async () => {
     const instruments = openInstruments(apiMetrics);
-    const pools = new LivePools({ since: 0 });
+    const pools = new LivePools(new Heartbeats({ since: 0 }));
     let isConnected = false;
     observeIntake(instruments, () => (isConnected ? { pools } : undefined));
     const read = async () =>

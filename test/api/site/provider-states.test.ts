@@ -23,7 +23,7 @@ const statesOf = (
   checkStore: () => Promise<unknown> = async () => undefined,
 ) =>
   createProviderStates({
-    pools: () => ({ heartbeatsOf: (id) => heard[id] }),
+    heartbeats: () => ({ of: (id) => heard[id] }),
     checkStore,
     storeTimeoutMs: 50,
   })();
@@ -44,7 +44,7 @@ describe('createProviderStates', () => {
   });
 
   it('knows nothing before the queue is connected', async () => {
-    const look = createProviderStates({ pools: () => undefined, checkStore: async () => undefined });
+    const look = createProviderStates({ heartbeats: () => undefined, checkStore: async () => undefined });
     expect(new Set(Object.values(await look()))).toEqual(new Set(['unknown']));
   });
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { FleetView } from '../../../shared/fleet/fleet.js';
 import { type FleetSource, FleetState } from '../../../shared/fleet/fleet-state.js';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import type { QueueDepth } from '../../../shared/queue/queue-store.js';
 import { release } from '../../../shared/runtime/release.js';
 
@@ -15,7 +15,7 @@ beforeEach(() => {
   measure = async () => ({ waiting: 2, active: 1, oldestAddedAt: 0 });
   counts = 0;
   source = {
-    fleet: new FleetView(),
+    heartbeats: new Heartbeats(),
     measure: (provider) => {
       counts += 1;
       return provider === 'openai' ? measure() : Promise.resolve({ ...none });
@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 const none: QueueDepth = { waiting: 0, active: 0, oldestAddedAt: undefined };
 const hear = () =>
-  source?.fleet.onHeartbeat({
+  source?.heartbeats.add({
     ...{ v: 1, provider: 'openai', worker: 'one', state: 'serving', concurrency: 2, inFlight: 1 },
     ...{ waiting: 0, meanJobMs: 1, hasDefaultModel: true, simulated: true },
     ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },

@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { FleetView } from '../../../shared/fleet/fleet.js';
+import { describeProviders } from '../../../shared/fleet/fleet.js';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { type PoolHeartbeat, poolHeartbeatSchema } from '../../../shared/protocol/messages.js';
 
 let nowMs: number;
-let view: FleetView;
+let heartbeats: Heartbeats;
 beforeEach(() => {
   nowMs = 0;
-  view = new FleetView({ now: () => nowMs, time: () => Date.UTC(2026, 10, 22) + nowMs });
+  heartbeats = new Heartbeats({ now: () => nowMs, time: () => Date.UTC(2026, 10, 22) + nowMs });
 });
 
 const base: PoolHeartbeat = {
@@ -23,14 +24,15 @@ const base: PoolHeartbeat = {
   simulated: false,
   ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
 };
-const hear = (changes: Partial<PoolHeartbeat> = {}) => view.onHeartbeat({ ...base, ...changes });
-const openai = () => view.providers()[0];
+const hear = (changes: Partial<PoolHeartbeat> = {}) => heartbeats.add({ ...base, ...changes });
+const openai = () => describeProviders(heartbeats)[0];
 const worker = () => openai()?.workers[0];
 const at = (ms: number) => new Date(Date.UTC(2026, 10, 22) + ms).toISOString();
 
-describe('FleetView', () => {
+describe('describeProviders', () => {
   it('has every provider, unknown until its workers must have been heard of, then absent', () => {
-    const states = () => view.providers().map(({ provider, state, kind }) => [provider, state, kind]);
+    const states = () =>
+      describeProviders(heartbeats).map(({ provider, state, kind }) => [provider, state, kind]);
     expect(states()).toEqual(
       ['openai', 'anthropic', 'bedrock', 'vertexai'].map((id) => [id, 'unknown', 'unknown']),
     );
@@ -174,7 +176,7 @@ describe('FleetView', () => {
 
   it('knows whether the provider is real, as far as anybody says so', () => {
     const { simulated: _, ...silent } = base;
-    view.onHeartbeat(silent);
+    heartbeats.add(silent);
     expect(openai()?.kind).toBe('unknown');
     hear({ worker: 'two', simulated: true });
     expect(openai()?.kind).toBe('simulated');
@@ -185,9 +187,9 @@ describe('FleetView', () => {
   it('does not call anybody silent or absent who cannot have been heard of during an outage', () => {
     hear();
     nowMs = 10_000;
-    view.recordOutage();
+    heartbeats.recordOutage();
     nowMs = 12_000;
-    expect(view.providers().map(({ state }) => state)).toEqual(Array(4).fill('unknown'));
+    expect(describeProviders(heartbeats).map(({ state }) => state)).toEqual(Array(4).fill('unknown'));
     nowMs = 12_300;
     expect(openai()?.state).toBe('silent');
   });
@@ -196,18 +198,17 @@ describe('FleetView', () => {
     const messages: { topic: string; message: object }[] = JSON.parse(
       readFileSync('test/compatibility/recorded/messages.json', 'utf8'),
     );
-    const heartbeats = messages
+    const recorded = messages
       .filter(({ topic }) => topic.startsWith('pool.'))
       .map(({ message }) => poolHeartbeatSchema.parse(message));
-    for (const heartbeat of heartbeats.filter(({ state }) => state !== 'stopped'))
-      view.onHeartbeat(heartbeat);
-    const known = view.providers().flatMap(({ workers }) => workers);
-    const serving = heartbeats.filter(({ state }) => state === 'serving');
+    for (const heartbeat of recorded.filter(({ state }) => state !== 'stopped')) heartbeats.add(heartbeat);
+    const known = describeProviders(heartbeats).flatMap(({ workers }) => workers);
+    const serving = recorded.filter(({ state }) => state === 'serving');
     const pools = new Set(serving.map(({ provider, worker }) => `${provider} ${worker}`));
     expect(new Set(known.map((each) => each.worker)).size).toBeGreaterThan(0);
     expect(known).toHaveLength(pools.size);
     for (const each of known) expect(each).toMatchObject({ release: '0.3.0', state: 'serving' });
-    expect(new Set(view.providers().map(({ kind }) => kind))).toEqual(new Set(['unknown']));
+    expect(new Set(describeProviders(heartbeats).map(({ kind }) => kind))).toEqual(new Set(['unknown']));
   });
 });
 

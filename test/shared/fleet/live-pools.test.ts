@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { UserShares } from '../../../api/chat/user-shares.js';
 import type { Failure } from '../../../shared/failures.js';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { type JobOwner, LivePools } from '../../../shared/fleet/live-pools.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import type { SettingsRecord } from '../../../shared/protocol/settings.js';
@@ -10,11 +11,13 @@ const startMs = 1_000_000;
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
 let nowMs: number;
 let pools: LivePools;
+let heartbeats: Heartbeats;
 let shares: UserShares;
 
 beforeEach(() => {
   nowMs = startMs;
-  pools = new LivePools({ since: startMs, now: () => nowMs });
+  heartbeats = new Heartbeats({ now: () => nowMs });
+  pools = new LivePools(heartbeats);
   shares = new UserShares();
 });
 
@@ -22,7 +25,7 @@ const addJob = (owner: JobOwner) => shares.add(randomUUID(), owner);
 const admit = (owner: JobOwner, required: Omit<Parameters<LivePools['admit']>[1], 'own' | 'level'>): void =>
   pools.admit(owner, { ...required, own: shares.of(owner.provider), level: shares.nextLevel(owner) });
 const heartbeat = (changes: Partial<PoolHeartbeat> = {}) =>
-  pools.onHeartbeat({
+  heartbeats.add({
     v: 1,
     provider: 'openai',
     worker: 'one',
@@ -80,21 +83,21 @@ describe('heartbeatsOf', () => {
     heartbeat({ inFlight: 1 });
     heartbeat({ inFlight: 2 });
     heartbeat({ worker: 'two', state: 'paused' });
-    expect(pools.heartbeatsOf('openai')).toMatchObject([
+    expect(heartbeats.of('openai')).toMatchObject([
       { worker: 'one', inFlight: 2 },
       { worker: 'two', state: 'paused' },
     ]);
     afterGrace();
     heartbeat({ worker: 'two' });
-    expect(pools.heartbeatsOf('openai')).toMatchObject([{ worker: 'two' }]);
+    expect(heartbeats.of('openai')).toMatchObject([{ worker: 'two' }]);
     heartbeat({ worker: 'two', state: 'stopped' });
-    expect(pools.heartbeatsOf('openai')).toEqual([]);
+    expect(heartbeats.of('openai')).toEqual([]);
   });
 
   it('knows nothing until every live worker must have been heard of', () => {
-    expect(pools.heartbeatsOf('openai')).toBeUndefined();
+    expect(heartbeats.of('openai')).toBeUndefined();
     afterGrace();
-    expect(pools.heartbeatsOf('openai')).toEqual([]);
+    expect(heartbeats.of('openai')).toEqual([]);
   });
 });
 
@@ -129,7 +132,7 @@ describe('admit', () => {
     heartbeat();
     afterGrace();
     expect(verdict()).toBe('provider_unavailable');
-    pools.recordOutage();
+    heartbeats.recordOutage();
     nowMs += 3000;
     expect(verdict()).toBe('admitted');
     nowMs += 1000;
@@ -505,10 +508,10 @@ describe('places', () => {
   });
 });
 
-describe('onHeartbeat', () => {
-  it('forgets whoever has fallen silent, although nobody has asked since', () => {
+describe('Heartbeats', () => {
+  it('forgets workers ten minutes after their last heartbeat, although nothing has been asked since', () => {
     heartbeat({ worker: 'gone' });
-    nowMs = startMs + 10_000;
+    nowMs = startMs + 600_001;
     heartbeat({ worker: 'gone, too', state: 'stopped' });
     // Nothing else shows what is remembered: to a clock that goes back its heartbeat would be new.
     nowMs = startMs + 3500;

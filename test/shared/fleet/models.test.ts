@@ -1,24 +1,25 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { ModelList } from '../../../shared/fleet/models.js';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
+import { listModels } from '../../../shared/fleet/models.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 
 let nowMs: number;
-let list: ModelList;
+let heartbeats: Heartbeats;
 beforeEach(() => {
   nowMs = 0;
-  list = new ModelList(() => nowMs);
+  heartbeats = new Heartbeats({ now: () => nowMs, time: () => nowMs });
 });
 
 const heartbeat = (changes: Partial<PoolHeartbeat> = {}) =>
-  list.record({
+  heartbeats.add({
     ...{ v: 1, provider: 'openai', worker: 'one', state: 'serving', concurrency: 1, inFlight: 0, waiting: 0 },
     ...{ meanJobMs: 0, hasDefaultModel: true, defaultModel: 'gpt' },
     ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
     ...changes,
   });
-const listed = () => list.list().map(({ provider, model }) => `${provider}/${model}`);
+const listed = () => listModels(heartbeats).map(({ provider, model }) => `${provider}/${model}`);
 
-describe('ModelList', () => {
+describe('listModels', () => {
   it('has the default model and the named ones, by provider, and no patterns', () => {
     heartbeat({
       provider: 'vertexai',
@@ -37,7 +38,7 @@ describe('ModelList', () => {
   });
 
   it('has nothing of a pool without a default model', () => {
-    list.record({
+    heartbeats.add({
       ...{ v: 1, provider: 'bedrock', worker: 'one', state: 'serving', concurrency: 1, inFlight: 0 },
       ...{
         waiting: 0,
@@ -72,14 +73,10 @@ describe('ModelList', () => {
   });
 
   it('tells since when it has known a model, also when nobody has asked before', () => {
-    vi.useFakeTimers({ toFake: ['Date'], now: 1000 });
-    try {
-      heartbeat();
-      vi.setSystemTime(5000);
-      heartbeat({ models: ['new'] });
-      expect(list.list().map(({ since }) => since)).toEqual([1000, 5000]);
-    } finally {
-      vi.useRealTimers();
-    }
+    nowMs = 1000;
+    heartbeat();
+    nowMs = 5000;
+    heartbeat({ models: ['new'] });
+    expect(listModels(heartbeats).map(({ since }) => since)).toEqual([1000, 5000]);
   });
 });

@@ -3,6 +3,7 @@ import { JobClient } from '../../../../api/chat/jobs/job-client.js';
 import { JobResults } from '../../../../api/chat/jobs/job-results.js';
 import { type PendingJob, PendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
 import { parseConfig } from '../../../../shared/config/config.js';
+import { describeProviders } from '../../../../shared/fleet/fleet.js';
 import { resendSchema } from '../../../../shared/protocol/deltas.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../../../shared/protocol/outcome.js';
@@ -88,16 +89,16 @@ describe('JobClient', () => {
     await relay.publish('pool.openai.older', { ...pool, provider: 'openai', worker: 'older' });
     const heard = () =>
       (['bedrock', 'vertexai', 'openai'] as const).map((id) =>
-        client.pools.heartbeatsOf(id)?.map(({ worker }) => worker),
+        client.heartbeats.of(id)?.map(({ worker }) => worker),
       );
     await vi.waitFor(() => expect(heard()).toEqual([['newer'], ['newer'], ['older']]), patience);
-    const shown = client.fleet.providers().map(({ workers }) => workers.length);
+    const shown = describeProviders(client.heartbeats).map(({ workers }) => workers.length);
     expect(shown).toEqual([1, 0, 1, 1]);
     await relay.broadcast(topics.processes, {
       ...{ v: 1, worker: 'newer' },
       pools: pools.map((each) => ({ ...each, state: 'stopped' })),
     });
-    await vi.waitFor(() => expect(client.fleet.providers()[2]?.workers).toEqual([]), patience);
+    await vi.waitFor(() => expect(describeProviders(client.heartbeats)[2]?.workers).toEqual([]), patience);
     await relay.close();
   });
 
