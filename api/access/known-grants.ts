@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { digestOf } from '../../shared/access-token.js';
+import { Failure } from '../../shared/failures.js';
 import type { Caller } from './caller.js';
 import type { EnvironmentUsers } from './known-users.js';
 
@@ -30,6 +31,8 @@ export function environmentGrants({ first }: EnvironmentUsers): ReadonlyMap<stri
 
 /** Unknown keys that are remembered, 150 bytes each. Forgetting one only means that it is looked up again. */
 const maxUnknown = 10_000;
+/** Where each reading is overtaken by a change, the last one begins within this time: a request has four seconds in all. */
+const readForMs = 1000;
 
 /**
  * Tokens and sessions by keys made from their digests, so that the duration of a search reveals nothing about them. An
@@ -59,7 +62,10 @@ export class KnownGrants {
     return grant && this.#now() < grant.endsAt ? grant.caller : undefined;
   }
 
-  /** As `check`, but reads the grant when no key is known. Rejects as `read` does, and then remembers nothing. */
+  /**
+   * As `check`, but reads the grant when no key is known. Rejects as `read` does, and then remembers nothing; also with
+   * `database_unavailable`, where changes overtake each reading for a second.
+   */
   async find(
     keys: readonly string[],
     read: () => Promise<readonly [string, Grant] | undefined>,
@@ -94,7 +100,8 @@ export class KnownGrants {
     keys: readonly string[],
     read: () => Promise<readonly [string, Grant] | undefined>,
   ): Promise<Caller | undefined> {
-    for (;;) {
+    const readUntil = this.#now() + readForMs;
+    do {
       const changes = this.#changes;
       const found = await read();
       if (changes !== this.#changes) continue;
@@ -102,6 +109,7 @@ export class KnownGrants {
       if (found) this.set(...found);
       else if (key !== undefined) this.#unknown.set(key, true);
       return this.check(keys);
-    }
+    } while (this.#now() < readUntil);
+    throw new Failure('database_unavailable');
   }
 }

@@ -66,6 +66,19 @@ describe('KnownGrants', () => {
     expect(read).toHaveBeenCalledTimes(2);
   });
 
+  it('gives up after a second in which changes have overtaken each reading', async () => {
+    let now = 0;
+    const grants = new KnownGrants(() => now, []);
+    const read = vi.fn(async () => {
+      now += 400;
+      grants.replace([]);
+      return entry('a');
+    });
+    await expect(grants.find(['a'], read)).rejects.toMatchObject({ code: 'database_unavailable' });
+    expect(read).toHaveBeenCalledTimes(3);
+    expect(grants.check(['a'])).toBeUndefined();
+  });
+
   it('reads each of ten thousand unknown keys once, and remembers no more than that', async () => {
     const grants = new KnownGrants(() => 0, [entry('known')]);
     const read = vi.fn(async () => undefined);
