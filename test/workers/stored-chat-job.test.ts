@@ -79,6 +79,7 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
       },
       ...circuits,
       call: callChain({ provider: by, ...circuits, metrics: poolMetrics, mayRequeue: () => false }),
+      nextAttempts: { begin: async () => undefined },
       times: { meanMs: 0 },
       onFailure: (failure) => failures.push(failure),
       storedResult: new StoredResults({ records: shared.store.records, log }).of(

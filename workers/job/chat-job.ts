@@ -1,6 +1,6 @@
 import type { PoolSettings } from '../../shared/config/pool-settings.js';
 import { Failure } from '../../shared/failures.js';
-import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
+import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { Call, startOf } from './call.js';
@@ -8,7 +8,7 @@ import type { Next } from './call-chain.js';
 import type { CallTimes } from './call-times.js';
 import type { Circuits } from './circuits.js';
 import { toModelRequest } from './model-request.js';
-import type { NextAttempt } from './next-attempt.js';
+import type { NextAttempts } from './next-attempt.js';
 import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
 import { Cancelled, type RunningJob } from './running-job.js';
 import type { StoredResult } from './stored-results.js';
@@ -24,7 +24,7 @@ export interface ChatJobDeps {
   /** Called with what a job failed with: the operators' way to see why. */
   onFailure: (error: Failure) => void;
   storedResult?: StoredResult | undefined;
-  nextAttempt?: Pick<NextAttempt, 'begin'> | undefined;
+  nextAttempts: Pick<NextAttempts, 'begin'>;
   isRestarted?: boolean;
   /** The attempt that follows it already, begun by a worker that died before this one had ended. */
   begunNext?: Attempt | undefined;
@@ -51,8 +51,11 @@ export async function runChatJob(job: RunningJob, chatJob: ChatJob, deps: ChatJo
   const own = await answer(job, chatJob, deps);
   job.begin();
   const ended = toEndedAttempt(own, chatJob);
-  const followed = job.deltas?.hasBegun ? undefined : await passOn(own, ended, deps);
-  if (followed) return { own, outcome: followed };
+  // What a stream has begun is not begun again elsewhere.
+  if (own.kind === 'failed' && !job.deltas?.hasBegun) {
+    const next = await deps.nextAttempts.begin(job, chatJob, ended);
+    if (next) return { own, outcome: { ...own, next } };
+  }
   const outcome = conclude(own, [...(chatJob.earlier ?? []), ended]);
   return { own, outcome: deps.storedResult ? await deps.storedResult.record(outcome) : outcome };
 }
@@ -63,17 +66,6 @@ function endBefore(next: Attempt, { timings }: RunningJob): JobEnd {
   return { own, outcome: { ...own, next } };
 }
 
-/** The outcome of a job that another attempt follows; undefined when the chat ends with it. */
-async function passOn(
-  own: Outcome,
-  ended: EndedAttempt,
-  { nextAttempt }: ChatJobDeps,
-): Promise<Outcome | undefined> {
-  if (own.kind !== 'failed') return undefined;
-  const next = await nextAttempt?.begin(ended);
-  return next && { ...own, next };
-}
-
 async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Promise<Outcome> {
   const { now, deltas } = job;
   try {
@@ -82,10 +74,10 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     // A stream only has to begin by then.
     if (deltas === undefined)
       throwIfTooLate({ waitedMs: job.timings.queueMs, leftMs: startBy - now() }, deps.times);
-    const { settings, circuits, nextAttempt } = deps;
+    const { settings, circuits } = deps;
     const request = toModelRequest(chatJob, settings);
     const circuit = circuits.of(request.model);
-    const hasFallback = nextAttempt !== undefined;
+    const hasFallback = Boolean(chatJob.fallback?.length);
     const reply = await deps.call(new Call({ job, chatJob, request, circuit, settings, hasFallback }));
     const asked = chatJob.earlier && { askedModel: request.model };
     return toOutcome(reply, { ...job.timings, ...asked, ...(deltas && { callId: deltas.callId }) });

@@ -213,24 +213,18 @@ export class PoolWorker {
   }
 
   async #runChatJob(job: RunningJob): Promise<JobEnd> {
-    const { settings, circuits, times, log } = this.#deps;
+    const { settings, circuits, times, nextAttempts, log } = this.#deps;
     const { chatId, queued, slot, trace, signal } = job;
     const parsed = chatJobSchema.parse(queued.data);
     // The job of a fallback goes on where this one ends.
     const chatJob = trace ? { ...parsed, traceparent: trace.traceparent } : parsed;
     await slot.take();
-    const nextAttempt = this.#deps.nextAttempts.of({
-      chatId,
-      chatJob,
-      priority: queued.priority ?? 0,
-      signal,
-    });
     const isRestarted = queued.attemptsStarted > 1;
-    const begunNext = isRestarted ? await nextAttempt?.find() : undefined;
+    const begunNext = isRestarted ? await nextAttempts.find(job, chatJob) : undefined;
     // The reply of a chat is one attempt's to write.
     using _ = begunNext ? undefined : this.#openDeltas(job, chatJob);
     return await runChatJob(job, chatJob, {
-      ...{ nextAttempt, isRestarted, begunNext, circuits, times },
+      ...{ nextAttempts, isRestarted, begunNext, circuits, times },
       settings: settings.current,
       call: this.#call,
       storedResult: this.#storedResults.of({ id: chatId, expiresAt: chatJob.keptUntil }, signal),

@@ -76,6 +76,7 @@ function run(
   const ended = runChatJob(running, job, {
     ...{ settings, ...circuits },
     call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => true }),
+    nextAttempts: { begin: async () => undefined },
     times: { meanMs: 0 },
     onFailure: () => {},
     ...own.deps,
@@ -198,8 +199,8 @@ describe('the time of a stream', () => {
 
   it('is cut short for its fallback alone', async () => {
     const deps = { settings: { ...settings, fallbackAfterMs: 20 } };
-    const nextAttempt = { begin: async () => undefined };
-    expect(await run([hangs()], { deps: { ...deps, nextAttempt } })).toMatchObject({
+    const fallback = [{ provider: 'anthropic' as const }];
+    expect(await run([hangs()], { job: { fallback }, deps })).toMatchObject({
       code: 'provider_timeout',
     });
     const job = { firstDeltaBy: now + 60 };

@@ -78,6 +78,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       settings,
       ...circuits,
       call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => false }),
+      nextAttempts: { begin: async () => undefined },
       times: { meanMs: meanJobMs },
       onFailure: (failure) => failures.push(failure),
     });
@@ -380,6 +381,7 @@ describe('runChatJob', () => {
       settings,
       ...circuits,
       call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => false }),
+      nextAttempts: { begin: async () => undefined },
       times: { meanMs: 0 },
       onFailure: () => {},
     });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { jobIdOf } from '../../../shared/protocol/attempts.js';
+import { type EndedAttempt, jobIdOf } from '../../../shared/protocol/attempts.js';
 import { type ChatJob, chatJobSchema, queueName } from '../../../shared/protocol/messages.js';
 import { chatKey, decodeStoredChat, encodeStoredChat } from '../../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
@@ -12,7 +12,7 @@ import { findStores } from '../../support/stores.js';
 
 const stores = await findStores();
 
-describe.each(stores)('NextAttempt in $name', (choice) => {
+describe.each(stores)('NextAttempts in $name', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   const { log } = createRecordingLog();
@@ -36,8 +36,13 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
     ...own,
   });
   const { signal } = new AbortController();
-  const next = (chatId: string, chatJob = job(), through = attempts) =>
-    through.of({ chatId, chatJob, priority: 7, signal });
+  const next = (chatId: string, chatJob = job(), through = attempts) => {
+    const failing = { chatId, queued: { priority: 7 }, signal };
+    return {
+      find: () => through.find(failing, chatJob),
+      begin: (ended: EndedAttempt) => through.begin(failing, chatJob, ended),
+    };
+  };
   const readJob = async (provider: 'anthropic' | 'bedrock', id: string) => {
     const queue = shared.store.createQueue(queueName(provider));
     const found = await queue.getJob(id);
@@ -52,14 +57,14 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
       ...{ provider: 'anthropic', attempt: 2, earlier: [failed] },
       fallback: [{ provider: 'bedrock', model: 'third' }],
     };
-    expect(await next(chatId, chatJob)?.begin(failed)).toEqual(expected);
-    expect(await next(chatId, chatJob)?.begin(failed)).toEqual(expected);
+    expect(await next(chatId, chatJob).begin(failed)).toEqual(expected);
+    expect(await next(chatId, chatJob).begin(failed)).toEqual(expected);
     const added = await readJob('anthropic', jobIdOf(chatId, 2));
     expect(added?.priority).toBe(7);
     const { model: _, ...same } = chatJob;
     expect(chatJobSchema.parse(added?.data)).toEqual({ ...same, ...expected, chatId });
     const last = { ...chatJob, ...expected, chatId } as ChatJob;
-    expect(await next(chatId, last)?.begin(failed)).toMatchObject({
+    expect(await next(chatId, last).begin(failed)).toMatchObject({
       provider: 'bedrock',
       model: 'third',
       attempt: 3,
@@ -75,7 +80,7 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
     };
     const unlucky = new NextAttempts({ store: { ...shared.store, createQueue }, log });
     const chatId = randomUUID();
-    const begun = await next(chatId, job(), unlucky)?.begin(failed);
+    const begun = await next(chatId, job(), unlucky).begin(failed);
     await unlucky.close();
     expect(begun).toMatchObject({ provider: 'anthropic', attempt: 2 });
     expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
@@ -83,17 +88,17 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
 
   it('finds the attempt that another worker has begun', async () => {
     const chatId = randomUUID();
-    expect(await next(chatId)?.find()).toBeUndefined();
-    await next(chatId)?.begin(failed);
-    expect(await next(chatId)?.find()).toMatchObject({ provider: 'anthropic', attempt: 2 });
+    expect(await next(chatId).find()).toBeUndefined();
+    await next(chatId).begin(failed);
+    expect(await next(chatId).find()).toMatchObject({ provider: 'anthropic', attempt: 2 });
   });
 
   it('asks again whether there is one while the store does not answer', async () => {
     const chatId = randomUUID();
-    await next(chatId)?.begin(failed);
+    await next(chatId).begin(failed);
     const readJobs = vi.fn(shared.store.readJobs).mockRejectedValueOnce(new Error('connection lost'));
     const unlucky = new NextAttempts({ store: { ...shared.store, readJobs }, log });
-    expect(await next(chatId, job(), unlucky)?.find()).toMatchObject({ provider: 'anthropic', attempt: 2 });
+    expect(await next(chatId, job(), unlucky).find()).toMatchObject({ provider: 'anthropic', attempt: 2 });
     await unlucky.close();
   });
 
@@ -116,7 +121,7 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
   it('does not give up an add that is executed later', async () => {
     const { slow, release } = openSlow();
     const chatId = randomUUID();
-    expect(await next(chatId, job(), slow)?.begin(failed)).toMatchObject({ provider: 'anthropic' });
+    expect(await next(chatId, job(), slow).begin(failed)).toMatchObject({ provider: 'anthropic' });
     release();
     await slow.close();
     expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
@@ -125,7 +130,7 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
   it('gives it up once the job could make no call any more', async () => {
     const { slow, release } = openSlow();
     const deadline = shared.store.now() + 600;
-    expect(await next(randomUUID(), job({ deadline }), slow)?.begin(failed)).toBeUndefined();
+    expect(await next(randomUUID(), job({ deadline }), slow).begin(failed)).toBeUndefined();
     expect(shared.store.now()).toBeGreaterThanOrEqual(deadline - 1);
     release();
     await slow.close();
@@ -137,8 +142,8 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
         throw new Error('down');
       };
       const down = new NextAttempts({ store: { ...shared.store, createQueue }, log });
-      const left = { chatId: randomUUID(), chatJob: job(), priority: 7, signal: AbortSignal.abort(reason) };
-      expect(await down.of(left)?.begin(failed)).toBeUndefined();
+      const left = { chatId: randomUUID(), queued: {}, signal: AbortSignal.abort(reason) };
+      expect(await down.begin(left, job(), failed)).toBeUndefined();
     }
   });
 
@@ -150,7 +155,7 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
       ...{ createdAt: 0, deadline, keptUntil: deadline + 60_000 },
     };
     await shared.store.records.create(chatKey(id), { value: encodeStoredChat(chat), ttlMs: 60_000 });
-    await next(id, job({ keptUntil: chat.keptUntil }))?.begin(failed);
+    await next(id, job({ keptUntil: chat.keptUntil })).begin(failed);
     const recorded = decodeStoredChat((await shared.store.records.read(chatKey(id))) ?? '');
     expect(recorded).toMatchObject({ ...chat, current: { provider: 'anthropic', attempt: 2 } });
   });
@@ -159,19 +164,19 @@ describe.each(stores)('NextAttempt in $name', (choice) => {
     'does nothing about %s',
     async (code) => {
       const chatId = randomUUID();
-      expect(await next(chatId)?.begin({ provider: 'openai', code })).toBeUndefined();
+      expect(await next(chatId).begin({ provider: 'openai', code })).toBeUndefined();
       expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeUndefined();
     },
   );
 
   it('asks the next when the provider has refused our own credentials', async () => {
     const refused = { provider: 'openai', code: 'provider_rejected', credentialsRefused: true } as const;
-    expect(await next(randomUUID())?.begin(refused)).toMatchObject({ provider: 'anthropic' });
+    expect(await next(randomUUID()).begin(refused)).toMatchObject({ provider: 'anthropic' });
   });
 
   it('does nothing without a fallback, and when there is no time left', async () => {
-    expect(next(randomUUID(), job({ fallback: [] }))).toBeUndefined();
+    expect(await next(randomUUID(), job({ fallback: [] })).begin(failed)).toBeUndefined();
     const late = [{ deadline: shared.store.now() }, { firstDeltaBy: shared.store.now() }];
-    for (const own of late) expect(await next(randomUUID(), job(own))?.begin(failed)).toBeUndefined();
+    for (const own of late) expect(await next(randomUUID(), job(own)).begin(failed)).toBeUndefined();
   });
 });

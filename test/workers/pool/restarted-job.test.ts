@@ -76,9 +76,7 @@ describe.each(stores)('a job that is run again in $name', (choice) => {
       deadline: shared.store.now() + 60_000,
       fallback: [{ provider: 'anthropic' as const }],
     };
-    await nextAttempts
-      .of({ chatId: id, chatJob, priority: 0, signal: new AbortController().signal })
-      ?.begin({ provider: 'openai', code: 'provider_error' });
+    await nextAttempts.begin(takeJob({ id }), chatJob, { provider: 'openai', code: 'provider_error' });
     const next = takeJob({ id: `${id}-2`, data: { chatId: id }, provider: 'anthropic' });
     jobs.open(next);
     using running = deltas.open(next, 'node', { provider: 'anthropic' });
