@@ -4,8 +4,7 @@ import type { Config } from '../shared/config/config.js';
 import type { ProviderId } from '../shared/contract.js';
 import { type FleetSource, FleetState } from '../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../shared/fleet/heartbeats.js';
-import { suggestConcurrency } from '../shared/fleet/suggestion.js';
-import type { ConcurrencySuggestion } from '../shared/fleet-contract.js';
+import type { PoolHeartbeat } from '../shared/protocol/messages.js';
 import { type Channels, closeQueues, openChannels } from '../shared/queue/channels.js';
 import { subscribeToPools } from '../shared/queue/heartbeats.js';
 import type { QueueDepth, QueueStore } from '../shared/queue/queue-store.js';
@@ -20,8 +19,8 @@ export interface OpenFleet {
   readonly state: FleetState;
   /** Listens to the workers' heartbeats for this many milliseconds, or until the signal, or until the store fails. */
   listen(ms: number, signal?: AbortSignal): Promise<void>;
-  /** By the heartbeats that have come so far; each worker sends one a second. */
-  suggestionOf(provider: ProviderId): ConcurrencySuggestion | undefined;
+  /** The last heartbeats that have come so far of the provider's workers; each process sends one a second. */
+  heartbeatsOf(provider: ProviderId): readonly PoolHeartbeat[];
   close(): Promise<void>;
 }
 
@@ -53,7 +52,7 @@ export function openFleet(config: Config): OpenFleet {
       ).catch(() => false);
       if (isListening) await delay(ms, undefined, { signal }).catch(() => undefined);
     },
-    suggestionOf: (provider) => suggestConcurrency(source?.heartbeats.of(provider) ?? []),
+    heartbeatsOf: (provider) => source?.heartbeats.of(provider) ?? [],
     close: async () => {
       closing.abort();
       await withTimeout(closingMs, Promise.resolve(source?.close())).catch(() => undefined);

@@ -170,7 +170,10 @@ export interface PoolSetting {
   name: string;
   /** As in `PoolSettingsInput`; null where nothing is set. */
   value: unknown;
-  /** The default, what the environment of this API process says, or what operators have set. */
+  /**
+   * The default, what the environment of the workers sets (for `fallback`, and while no worker says so, that of this
+   * API process), or what operators have set.
+   */
   source: 'default' | 'environment' | 'override';
 }
 

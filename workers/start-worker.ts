@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type Config, namesSet } from '../shared/config/config.js';
-import { poolSettings } from '../shared/config/pool-settings.js';
+import { configuredSettings, poolSettings } from '../shared/config/pool-settings.js';
 import {
   credentialVariables,
   hasCredentials,
@@ -82,7 +82,9 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   // All are loaded, and their release is registered, before the first takes a job.
   const providers = await Promise.all(ids.map((id) => openProvider(id, config)));
   const nextAttempts = lifecycle.opened('fallback', new NextAttempts({ store, log }), (open) => open.close());
-  const settings = new Map(ids.map((id) => [id, new LiveSettings(poolSettings(config, id))]));
+  const settings = new Map(
+    ids.map((id) => [id, new LiveSettings(poolSettings(config, id), configuredSettings(config, id))]),
+  );
   const jobs = new RunningJobs();
   const deltas = new DeltaPublisher({ jobs, relay, windowMs: deltaWindowMs[store.kind], log });
   // Both go on until the pools have stopped.

@@ -83,7 +83,7 @@ export class OperatorSettings {
       version,
       ...(changedAt !== undefined && { changedAt }),
       ...(changedBy !== undefined && { changedBy }),
-      settings: viewSettings(this.#deps.config, provider, overrides),
+      settings: viewSettings(provider, { config: this.#deps.config, overrides, heartbeats }),
       concurrency: {
         workers,
         ...(global !== undefined && { global }),

@@ -1,19 +1,23 @@
 import { isDeepStrictEqual } from 'node:util';
 import { changePoolSettings, readPoolSettings } from '../../db/settings/change-settings.js';
-import { type Environment, parseConfig } from '../../shared/config/config.js';
+import type { PoolSetting } from '../../db/settings/pool-settings.js';
+import { type Config, type Environment, parseConfig } from '../../shared/config/config.js';
 import { poolSettings, rulesOf } from '../../shared/config/pool-settings.js';
 import { parseTargets } from '../../shared/config/targets.js';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { Failure, failureKinds } from '../../shared/failures.js';
 import { viewSettings } from '../../shared/fleet/settings-view.js';
+import { suggestConcurrency } from '../../shared/fleet/suggestion.js';
+import type { PoolHeartbeat } from '../../shared/protocol/messages.js';
 import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { parseBody } from '../../shared/validation.js';
+import { hearFleet } from '../fleet.js';
 import { actor } from '../identities.js';
+import { describeSuggestion } from '../output/fleet-tables.js';
 import { renderTable } from '../output/table.js';
 import { type SettingsStores, withSettings } from '../settings-channel.js';
-import { describeSuggestion, hearSuggestions } from '../suggestions.js';
 
 /** The options of `quillgate pools set`, as they are typed; `default` takes back what was set. */
 export interface SetOptions {
@@ -33,6 +37,9 @@ export interface SetOptions {
 
 type Change = (before: PoolOverrides) => PoolOverrides;
 
+/** Every worker has sent a heartbeat in this time, in milliseconds. */
+const defaultListenMs = 1500;
+
 interface ListOptions {
   json?: boolean;
   /** How long to listen to the workers, in milliseconds; each sends a heartbeat a second. */
@@ -45,14 +52,17 @@ interface ListOptions {
  */
 export async function listPools(
   environment: Environment,
-  { json, listenMs = 1500 }: ListOptions,
+  { json, listenMs = defaultListenMs }: ListOptions,
 ): Promise<void> {
-  const [settings, suggestions] = await Promise.all([
-    withSettings(environment, (stores) => Promise.all(providerIds.map((id) => viewPool(id, stores)))),
-    hearSuggestions(parseConfig(environment, 'command'), listenMs),
+  const config = parseConfig(environment, 'command');
+  const [stored, heard] = await Promise.all([
+    withSettings(environment, (stores) => Promise.all(providerIds.map((id) => readPoolSettings(id, stores)))),
+    hearPools(config, listenMs),
   ]);
-  const pools = settings.map((pool) => {
-    const suggestion = suggestions.get(pool.provider);
+  const pools = providerIds.map((provider, n) => {
+    const heartbeats = heard.get(provider) ?? [];
+    const suggestion = suggestConcurrency(heartbeats);
+    const pool = viewPool(provider, { config, current: stored[n]?.current, heartbeats });
     return { ...pool, ...(suggestion && { suggestion }) };
   });
   const lines = pools.map(
@@ -120,14 +130,20 @@ async function changePool(
   if (provider === undefined)
     throw new StartupError(`The provider must be one of: ${providerIds.join(', ')}.`);
   const shouldRetry = (error: unknown) => expected === undefined && isOvertaken(error);
-  const { isCopied, pool, before } = await withSettings(environment, async (stores) => {
+  const { isCopied, before, current, config } = await withSettings(environment, async (stores) => {
     const changing = { provider, change, expected };
     const changed = await retry(() => changeOnce(stores, changing), { pauseMs, maxTries, shouldRetry });
-    return { ...changed, pool: await viewPool(provider, stores) };
+    const { current } = await readPoolSettings(provider, stores);
+    return { ...changed, current, config: stores.config };
   }).catch((error) => {
     throw error instanceof Failure ? new StartupError(describeFailure(error)) : error;
   });
-  const settings = pool.settings.filter((setting, index) => !isDeepStrictEqual(setting, before[index]));
+  // What is taken back is as the workers' environment says.
+  const isTakenBack = Object.keys(before).some((name) => !(name in (current?.overrides ?? {})));
+  const heartbeats = isTakenBack ? ((await hearPools(config, defaultListenMs)).get(provider) ?? []) : [];
+  const pool = viewPool(provider, { config, current, heartbeats });
+  const shownBefore = viewSettings(provider, { config, overrides: before, heartbeats });
+  const settings = pool.settings.filter((setting, index) => !isDeepStrictEqual(setting, shownBefore[index]));
   process.stdout.write(
     settings.length > 0
       ? renderPools([{ ...pool, settings }])
@@ -156,25 +172,37 @@ async function changeOnce(
     { provider, overrides: change(before), expected: base, changedBy: actor() },
     { ...stores, rulesOf: (id) => [rulesOf(poolSettings(config, id))] },
   );
-  return { ...changed, before: viewSettings(config, provider, before) };
+  return { ...changed, before };
 }
 
 const isOvertaken = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'precondition_failed';
 
-async function viewPool(provider: ProviderId, stores: SettingsStores) {
-  const { current } = await readPoolSettings(provider, stores);
+interface PoolFacts {
+  readonly config: Config;
+  readonly current: PoolSetting | undefined;
+  readonly heartbeats: readonly PoolHeartbeat[];
+}
+
+function viewPool(provider: ProviderId, { config, current, heartbeats }: PoolFacts) {
   const { version = 0, changedAt = null, changedBy = null, overrides = {} } = current ?? {};
   return {
     provider,
     version,
     changedAt,
     changedBy,
-    settings: viewSettings(stores.config, provider, overrides),
+    settings: viewSettings(provider, { config, overrides, heartbeats }),
   };
 }
 
-type PoolView = Awaited<ReturnType<typeof viewPool>>;
+type PoolView = ReturnType<typeof viewPool>;
+
+/** The heartbeats of each provider's workers; none while the store cannot be reached. */
+const hearPools = (
+  config: Config,
+  listenMs: number,
+): Promise<ReadonlyMap<ProviderId, readonly PoolHeartbeat[]>> =>
+  hearFleet(config, listenMs, ({ heartbeatsOf }) => new Map(providerIds.map((id) => [id, heartbeatsOf(id)])));
 
 function renderPools(pools: readonly PoolView[]): string {
   const rows = pools.flatMap(({ provider, version, changedAt, changedBy, settings }) =>

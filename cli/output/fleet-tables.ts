@@ -1,4 +1,11 @@
-import type { Fleet, FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet-contract.js';
+import type { ProviderId } from '../../shared/contract.js';
+import type {
+  ConcurrencySuggestion,
+  Fleet,
+  FleetBreaker,
+  FleetProvider,
+  FleetWorker,
+} from '../../shared/fleet-contract.js';
 import { printable, renderTable } from './table.js';
 
 /** Tables of the providers, failing ones first, and of their workers; `now` is in milliseconds since the epoch. */
@@ -118,3 +125,11 @@ function span(ms: number): string {
   const [unit, size] = units.find(([, size]) => seconds >= 2 * size) ?? ['s', 1];
   return `${Math.floor(seconds / size)} ${unit}`;
 }
+
+/** A suggested concurrency as one line. */
+export const describeSuggestion = (
+  provider: ProviderId,
+  { concurrency, perWorker, arrivalsPerSecond, meanMs, p50Ms, p99Ms, jobs, overMs }: ConcurrencySuggestion,
+): string =>
+  `${provider}: ${concurrency} at once suggested, ${perWorker} for each worker: ${arrivalsPerSecond} jobs a second, of ${meanMs} ms ` +
+  `(p50 ${p50Ms}, p99 ${p99Ms}), by the ${jobs} jobs of ${Math.round(overMs / 1000)} s`;

@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ProviderId } from '../contract.js';
 import type { ModelRules } from '../model-names.js';
-import { type Config, namesSet } from './config.js';
+import { type Config, environmentSchema, namesSet } from './config.js';
 import { isSimulated } from './provider-credentials.js';
 
 /** What one provider's pool goes by. */
@@ -58,4 +59,37 @@ export function poolSettings(config: Config, id: ProviderId): PoolSettings {
     breakerResetMs: config.BREAKER_RESET_MS,
     ...(isPlayed && { isSimulated: true }),
   };
+}
+
+/** What operators may change, and the end of its variable after the name of the provider. */
+const variables = {
+  concurrency: 'CONCURRENCY',
+  timeoutMs: 'TIMEOUT_MS',
+  firstTokenTimeoutMs: 'FIRST_TOKEN_TIMEOUT_MS',
+  idleTimeoutMs: 'IDLE_TIMEOUT_MS',
+  fallbackAfterMs: 'FALLBACK_AFTER_MS',
+  model: 'MODEL',
+  models: 'MODELS',
+} as const;
+
+/** The settings of a provider's pools by name, as far as the variable is not at its default. */
+export function configuredSettings(config: Config, id: ProviderId): Readonly<Record<string, unknown>> {
+  const presets = defaultSettings(id);
+  const set = settingsOf(id, (variable) => config[variable]);
+  return Object.fromEntries(
+    Object.entries(set).filter(([name, value]) => !isDeepStrictEqual(value, presets[name])),
+  );
+}
+
+/** The same settings without an environment. */
+export const defaultSettings = (id: ProviderId): Readonly<Record<string, unknown>> =>
+  settingsOf(id, (variable) => environmentSchema.shape[variable].safeParse(undefined).data);
+
+type Variable = `${Uppercase<ProviderId>}_${(typeof variables)[keyof typeof variables]}`;
+
+function settingsOf(id: ProviderId, read: (variable: Variable) => unknown): Record<string, unknown> {
+  const prefix = id.toUpperCase() as Uppercase<ProviderId>;
+  return Object.fromEntries(
+    Object.entries(variables).map(([name, variable]) => [name, read(`${prefix}_${variable}`)]),
+  );
 }

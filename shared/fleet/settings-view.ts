@@ -1,49 +1,54 @@
-import { isDeepStrictEqual } from 'node:util';
-import { type Config, environmentSchema } from '../config/config.js';
-import { poolSettings } from '../config/pool-settings.js';
+import type { Config } from '../config/config.js';
+import { configuredSettings, defaultSettings, poolSettings, rulesOf } from '../config/pool-settings.js';
 import type { ProviderId } from '../contract.js';
+import type { PoolSetting } from '../fleet-contract.js';
+import type { PoolHeartbeat } from '../protocol/messages.js';
 import { type PoolOverrides, settingNames } from '../protocol/settings.js';
 
-/** One setting of a provider as it is in force. */
-export interface SettingView {
-  readonly name: keyof PoolOverrides;
-  /** Null where nothing is set: no limit, no model, no fallback. */
-  readonly value: unknown;
-  /** Whether it is the default, what the environment of this process says, or what operators have set. */
-  readonly source: 'default' | 'environment' | 'override';
+interface ViewOptions {
+  /** Of this process; it decides on the fallback, and stands in while no worker says what its own environment sets. */
+  readonly config: Config;
+  readonly overrides: PoolOverrides;
+  /** Of the provider's live workers. */
+  readonly heartbeats: readonly PoolHeartbeat[];
 }
 
-/** All settings of a provider that can be changed, with where each comes from. */
-export function viewSettings(config: Config, id: ProviderId, overrides: PoolOverrides): SettingView[] {
+/**
+ * All settings of a provider that can be changed, each with its value in force and where that comes from: operators, or the
+ * environment of the workers. Where workers differ it is that of the first by name.
+ */
+export function viewSettings(
+  provider: ProviderId,
+  { config, overrides, heartbeats }: ViewOptions,
+): PoolSetting[] {
+  const environment = environmentOf(provider, { config, heartbeats });
+  const fallback = config[`${provider.toUpperCase() as Uppercase<ProviderId>}_FALLBACK`];
+  const set: Readonly<Record<string, unknown>> = { ...environment.set, ...(fallback && { fallback }) };
+  const values: Readonly<Record<string, unknown>> = { ...environment.values, fallback };
   return settingNames.map((name) => {
     const override = overrides[name];
     if (override !== undefined) return { name, value: override, source: 'override' };
-    return viewEnvironment(config, id, name);
+    return { name, value: values[name] ?? null, source: set[name] === undefined ? 'default' : 'environment' };
   });
 }
 
-/** The end of the variable's name after that of the provider; the other settings have none. */
-const variables: { readonly [Name in keyof PoolOverrides]?: string } = {
-  concurrency: 'CONCURRENCY',
-  timeoutMs: 'TIMEOUT_MS',
-  firstTokenTimeoutMs: 'FIRST_TOKEN_TIMEOUT_MS',
-  idleTimeoutMs: 'IDLE_TIMEOUT_MS',
-  fallbackAfterMs: 'FALLBACK_AFTER_MS',
-  model: 'MODEL',
-  models: 'MODELS',
-  fallback: 'FALLBACK',
-};
-
-function viewEnvironment(config: Config, id: ProviderId, name: keyof PoolOverrides): SettingView {
-  const variable = variables[name] && `${id.toUpperCase()}_${variables[name]}`;
-  if (variable === undefined || !isVariable(variable)) return { name, value: null, source: 'default' };
-  const preset = environmentSchema.shape[variable].safeParse(undefined).data;
-  const source = isDeepStrictEqual(config[variable], preset) ? 'default' : 'environment';
-  // Where the simulator plays the provider, the models are its own.
-  const inForce = { ...poolSettings(config, id), fallback: config[variable] };
-  const value = name in inForce ? inForce[name as keyof typeof inForce] : undefined;
-  return { name, value: value ?? null, source };
+interface EnvironmentView {
+  readonly values: object;
+  /** Those of them that are not the default. */
+  readonly set: object;
 }
 
-const isVariable = (name: string): name is keyof typeof environmentSchema.shape =>
-  Object.hasOwn(environmentSchema.shape, name);
+/** Where the simulator plays the provider, the models are its own, whatever is set. */
+function environmentOf(
+  provider: ProviderId,
+  { config, heartbeats }: Pick<ViewOptions, 'config' | 'heartbeats'>,
+): EnvironmentView {
+  const [worker] = heartbeats
+    .filter(({ configured }) => configured !== undefined)
+    .toSorted((a, b) => (a.worker < b.worker ? -1 : 1));
+  const set = worker?.configured ?? configuredSettings(config, provider);
+  const { defaultModel: model, models } = worker
+    ? (worker.environment ?? worker)
+    : rulesOf(poolSettings(config, provider));
+  return { set, values: { ...defaultSettings(provider), ...set, model, models } };
+}

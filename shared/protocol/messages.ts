@@ -3,6 +3,7 @@ import { providerIds } from '../contract.js';
 import { attemptSchema } from './attempts.js';
 import { jsonText } from './json-text.js';
 import { modelParametersSchema } from './model-parameters.js';
+import { configuredSchema } from './settings.js';
 import { version } from './version.js';
 
 /**
@@ -201,6 +202,8 @@ export const poolHeartbeatSchema = z.object({
   environment: z
     .object({ defaultModel: z.string().optional(), models: z.array(z.string()).optional() })
     .optional(),
+  /** What the worker's environment sets of what operators may change, where it is not the default; absent from 0.4. */
+  configured: configuredSchema.optional(),
   /** What it does not call freely; absent when there is nothing. */
   breakers: z.array(modelBreakerSchema).max(maxBreakers).optional(),
   /** The calls of the last minute; absent when there were none. */

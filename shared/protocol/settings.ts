@@ -61,6 +61,21 @@ export type PoolOverrides = z.output<typeof newOverridesSchema>;
 /** The names of all settings that can be changed. */
 export const settingNames = Object.keys(overrides) as (keyof PoolOverrides)[];
 
+/** What a worker's environment sets of these, as its heartbeat says it. */
+export const configuredSchema = z
+  .object({
+    concurrency: z.number(),
+    timeoutMs: z.number(),
+    firstTokenTimeoutMs: z.number(),
+    idleTimeoutMs: z.number(),
+    fallbackAfterMs: z.number(),
+    model: z.string().max(300),
+    models: z.array(z.string().max(300)).max(50),
+  })
+  .partial();
+
+export type ConfiguredSettings = z.output<typeof configuredSchema>;
+
 /** A provider's settings as one change has left them. */
 export const settingsRecordSchema = z.object({
   v: version,

@@ -1,6 +1,6 @@
 import { type PoolSettings, rulesOf } from '../../shared/config/pool-settings.js';
 import { isSettable } from '../../shared/model-names.js';
-import type { PoolOverrides, SettingsRecord } from '../../shared/protocol/settings.js';
+import type { ConfiguredSettings, PoolOverrides, SettingsRecord } from '../../shared/protocol/settings.js';
 
 /** The settings of the environment, some of them replaced by those of the operators, and what operators alone can set. */
 export interface LivePoolSettings
@@ -17,7 +17,11 @@ export class LiveSettings {
   #version = 0;
   readonly #listeners: (() => void)[] = [];
 
-  constructor(environment: PoolSettings) {
+  /** `configured` is what the environment sets, as in heartbeats. */
+  constructor(
+    environment: PoolSettings,
+    readonly configured: ConfiguredSettings = {},
+  ) {
     this.#environment = environment;
     this.#current = environment;
   }

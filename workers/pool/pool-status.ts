@@ -16,7 +16,7 @@ import type { PoolThrottle } from './pool-throttle.js';
 
 interface DescribedPool {
   provider: Pick<Provider, 'id'>;
-  settings: Pick<LiveSettings, 'current' | 'version'>;
+  settings: Pick<LiveSettings, 'current' | 'version' | 'configured'>;
   workerName: string;
   account: Pick<Breaker, 'state' | 'nextProbeMs' | 'reason'>;
   circuits: Pick<Circuits, 'describe'>;
@@ -71,6 +71,7 @@ export async function describePool({
     ...(defaultModel !== undefined && { defaultModel }),
     ...(models && { models: [...models] }),
     ...(environment && { environment: toMessage(environment) }),
+    configured: settings.configured,
     ...(oldestJobMs !== undefined && { oldestJobMs }),
     ...(breakers.length > 0 && { breakers }),
     ...describeTimes(times),

@@ -97,6 +97,21 @@ describe('GET /admin/pools/{provider}', () => {
     expect(settingOf(settings, 'rate')).toMatchObject({ value: null, source: 'default' });
   });
 
+  it('shows what the environment of the workers sets, not that of the API process (finding O3)', async () => {
+    heartbeat('two', 0, { configured: { concurrency: 9 } });
+    heartbeat('one', 0, {
+      configured: { concurrency: 20, timeoutMs: 9000, models: ['gpt-*'] },
+      ...{ defaultModel: 'gpt-mini', models: ['gpt-*'] },
+    });
+    const settings = (await (await ask()).json()) as PoolSettings;
+    const shown = (name: string) => settingOf(settings, name);
+    expect(shown('concurrency')).toMatchObject({ value: 20, source: 'environment' });
+    expect(shown('timeoutMs')).toMatchObject({ value: 9000, source: 'environment' });
+    expect(shown('idleTimeoutMs')).toMatchObject({ value: 20_000, source: 'default' });
+    expect(shown('model')).toMatchObject({ value: 'gpt-mini', source: 'default' });
+    expect(shown('models')).toMatchObject({ value: ['gpt-*'], source: 'environment' });
+  });
+
   it.each(['nobody', 'OPENAI', '__proto__', '%00'])('knows no provider %s', async (name) => {
     expect((await ask({}, `/admin/pools/${name}`)).status).toBe(404);
     expect((await put({}, '"0"', `/admin/pools/${name}`)).status).toBe(404);

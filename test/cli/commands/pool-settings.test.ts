@@ -77,6 +77,7 @@ describe('quillgate pools', () => {
         meanJobMs: 0,
         hasDefaultModel: true,
         service,
+        configured: { concurrency: 12 },
         settingsVersion: 0,
         release: '0.4.0',
         host: 'h',
@@ -89,6 +90,7 @@ describe('quillgate pools', () => {
       expect(printed).toContain(
         '\nopenai: 6 at once suggested, 6 for each worker: 2 jobs a second, of 2000 ms (p50 1500, p99 9000), by the 600 jobs of 300 s\n',
       );
+      expect(printed, 'finding O3').toMatch(/^openai +concurrency +12 +environment/m);
       expect(printed).not.toContain('\nanthropic:');
     } finally {
       clearInterval(publishing);
