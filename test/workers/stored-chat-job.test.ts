@@ -67,7 +67,7 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
       ...{ replyTo: 'node', user: 'me' },
       keptUntil,
     };
-    const ended = runChatJob(takeJob({ data: job, stop: stop.signal }), job, {
+    const ended = runChatJob(takeJob({ id, data: job, stop: stop.signal }), job, {
       settings: {
         concurrency: 1,
         timeoutMs: 10_000,
@@ -82,10 +82,7 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
       nextAttempts: { begin: async () => undefined },
       times: { meanMs: 0 },
       onFailure: (failure) => failures.push(failure),
-      storedResult: new StoredResults({ records: shared.store.records, log }).of(
-        { id, expiresAt: keptUntil },
-        stop.signal,
-      ),
+      storedResults: new StoredResults({ records: shared.store.records, log }),
     });
     return ended.then(({ outcome }) => outcome);
   };

@@ -11,7 +11,7 @@ import { toModelRequest } from './model-request.js';
 import type { NextAttempts } from './next-attempt.js';
 import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
 import { Cancelled, type RunningJob } from './running-job.js';
-import type { StoredResult } from './stored-results.js';
+import type { StoredResults } from './stored-results.js';
 
 /** What a chat job works with. */
 export interface ChatJobDeps {
@@ -23,7 +23,7 @@ export interface ChatJobDeps {
   call: Next;
   /** Called with what a job failed with: the operators' way to see why. */
   onFailure: (error: Failure) => void;
-  storedResult?: StoredResult | undefined;
+  storedResults: Pick<StoredResults, 'find' | 'record'>;
   nextAttempts: Pick<NextAttempts, 'begin'>;
   isRestarted?: boolean;
   /** The attempt that follows it already, begun by a worker that died before this one had ended. */
@@ -44,7 +44,7 @@ export interface ChatJobDeps {
  * Throws `NotBegun` for a job that goes back to its queue, and unexpected errors; neither is recorded as an outcome.
  */
 export async function runChatJob(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Promise<JobEnd> {
-  const recorded = await deps.storedResult?.find(chatJob.deadline);
+  const recorded = await deps.storedResults.find(job, chatJob.deadline);
   if (recorded !== undefined) return { own: recorded, outcome: recorded };
   if (deps.begunNext) return endBefore(deps.begunNext, job);
   if (deps.isRestarted) job.deltas?.announceRestart();
@@ -57,7 +57,7 @@ export async function runChatJob(job: RunningJob, chatJob: ChatJob, deps: ChatJo
     if (next) return { own, outcome: { ...own, next } };
   }
   const outcome = conclude(own, [...(chatJob.earlier ?? []), ended]);
-  return { own, outcome: deps.storedResult ? await deps.storedResult.record(outcome) : outcome };
+  return { own, outcome: await deps.storedResults.record(job, outcome) };
 }
 
 /** The end of a job that has passed its chat on already; nobody knows any more why. */

@@ -73,9 +73,10 @@ export class ReplyPublisher {
   }
 
   async #recordFailure(job: EndedJob): Promise<void> {
-    const { chatId: id, facts } = job;
-    const storedResult = this.#deps.storedResults.of({ id, expiresAt: facts.keptUntil });
-    const outcome = (await storedResult?.record(givenUpOutcome)) ?? givenUpOutcome;
+    const { chatId, facts } = job;
+    // Also of a job that was aborted.
+    const { signal } = new AbortController();
+    const outcome = await this.#deps.storedResults.record({ chatId, facts, signal }, givenUpOutcome);
     this.#publish(job, encodeOutcome(outcome));
   }
 

@@ -9,7 +9,7 @@ import {
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { retry } from '../../shared/runtime/retry.js';
-import { Cancelled } from './running-job.js';
+import { Cancelled, type RunningJob } from './running-job.js';
 
 interface StoredResultsDeps {
   records: RecordStore;
@@ -22,13 +22,13 @@ interface StoredResultsDeps {
 
 const pauseMs = 250;
 
-interface JobReference {
-  id?: string | undefined;
-  /** When its result is removed, in milliseconds since the epoch; undefined for an ordinary job. */
-  expiresAt?: number | undefined;
-}
+/** A job whose outcome is recorded, if it is of a stored chat. */
+type StoredJob = Pick<RunningJob, 'chatId' | 'facts' | 'signal'>;
 
-/** The results of stored chats in the queue store. */
+/**
+ * The results of stored chats in the queue store: whoever records an outcome first decides, and everyone else goes by it.
+ * Both operations throw the reason of the job's signal when the job is no longer this worker's, and nothing else.
+ */
 export class StoredResults {
   readonly #deps: Required<StoredResultsDeps>;
 
@@ -36,67 +36,43 @@ export class StoredResults {
     this.#deps = { ...deps, now, timeoutMs };
   }
 
-  /** The result of this job, undefined for an ordinary one; `signal` is the job's. */
-  of(
-    { id: jobId = '', expiresAt }: JobReference,
-    signal = new AbortController().signal,
-  ): StoredResult | undefined {
-    return expiresAt === undefined
-      ? undefined
-      : new StoredResult({ ...this.#deps, jobId, expiresAt, signal });
-  }
-}
-
-interface StoredResultDeps extends Required<StoredResultsDeps> {
-  jobId: string;
-  expiresAt: number;
-  signal: AbortSignal;
-}
-
-/**
- * The result of one stored chat: whoever records an outcome first decides, and everyone else goes by it. Both operations
- * throw the reason of the job's signal when the job is no longer this worker's, and nothing else.
- */
-export class StoredResult {
-  readonly #deps: StoredResultDeps;
-
-  constructor(deps: StoredResultDeps) {
-    this.#deps = deps;
-  }
-
   /**
    * The recorded outcome; undefined when there is none, or when the store has not answered in time, at the latest by
    * `deadline`, in milliseconds since the epoch.
    */
-  find(deadline: number): Promise<Outcome | undefined> {
+  async find(job: StoredJob, deadline: number): Promise<Outcome | undefined> {
+    if (job.facts.keptUntil === undefined) return undefined;
     const { now, timeoutMs } = this.#deps;
-    return this.#retry(() => this.#read(), {
+    return this.#retry(() => this.#read(job), job, {
       giveUpAt: Math.min(now() + timeoutMs, deadline),
       fallback: undefined,
     });
   }
 
   /** Records the outcome and returns the one that counts: this, or another that was recorded before. */
-  record(outcome: Outcome): Promise<Outcome> {
-    const { records, jobId, expiresAt, now, timeoutMs } = this.#deps;
+  async record(job: StoredJob, outcome: Outcome): Promise<Outcome> {
+    const { chatId, facts } = job;
+    const { keptUntil } = facts;
+    if (keptUntil === undefined) return outcome;
+    const { records, now, timeoutMs } = this.#deps;
     const value = encodeStoredResult(outcome, now());
     const write = async (): Promise<Outcome> => {
-      const ttlMs = Math.max(1, Math.ceil(expiresAt - now()));
-      if (await records.create(resultKey(jobId), { value, ttlMs })) return outcome;
-      return (await this.#read()) ?? outcome;
+      const ttlMs = Math.max(1, Math.ceil(keptUntil - now()));
+      if (await records.create(resultKey(chatId), { value, ttlMs })) return outcome;
+      return (await this.#read(job)) ?? outcome;
     };
-    return this.#retry(write, { giveUpAt: now() + timeoutMs, fallback: outcome });
+    return this.#retry(write, job, { giveUpAt: now() + timeoutMs, fallback: outcome });
   }
 
-  async #read(): Promise<Outcome | undefined> {
-    const { records, jobId, log } = this.#deps;
-    const text = await records.read(resultKey(jobId));
+  async #read({ chatId }: StoredJob): Promise<Outcome | undefined> {
+    const { records, log } = this.#deps;
+    const text = await records.read(resultKey(chatId));
     if (text === undefined) return undefined;
     try {
       return decodeStoredResult(text).outcome;
     } catch {
       // The chat has ended, though a newer release wrote how.
-      log.warn({ jobId }, 'stored result unreadable');
+      log.warn({ jobId: chatId }, 'stored result unreadable');
       return brokenOutcome;
     }
   }
@@ -104,9 +80,10 @@ export class StoredResult {
   /** Retries while the store is unavailable, until the job is aborted. */
   async #retry<T>(
     work: () => Promise<T>,
+    { chatId, signal }: StoredJob,
     { giveUpAt, fallback }: { giveUpAt: number; fallback: Awaited<T> },
   ): Promise<Awaited<T>> {
-    const { jobId, log, now, signal } = this.#deps;
+    const { log, now } = this.#deps;
     throwIfLost(signal);
     try {
       return await retry(work, { pauseMs, maxMs: Math.max(0, giveUpAt - now()), signal });
@@ -116,7 +93,7 @@ export class StoredResult {
       const last = signal.aborted ? await Promise.allSettled([work()]) : [];
       if (last[0]?.status === 'fulfilled') return last[0].value;
       throwIfLost(signal);
-      log.warn({ err, jobId }, 'stored result unavailable');
+      log.warn({ err, jobId: chatId }, 'stored result unavailable');
       return fallback;
     }
   }

@@ -214,7 +214,7 @@ export class PoolWorker {
 
   async #runChatJob(job: RunningJob): Promise<JobEnd> {
     const { settings, circuits, times, nextAttempts, log } = this.#deps;
-    const { chatId, queued, slot, trace, signal } = job;
+    const { queued, slot, trace } = job;
     const parsed = chatJobSchema.parse(queued.data);
     // The job of a fallback goes on where this one ends.
     const chatJob = trace ? { ...parsed, traceparent: trace.traceparent } : parsed;
@@ -227,7 +227,7 @@ export class PoolWorker {
       ...{ nextAttempts, isRestarted, begunNext, circuits, times },
       settings: settings.current,
       call: this.#call,
-      storedResult: this.#storedResults.of({ id: chatId, expiresAt: chatJob.keptUntil }, signal),
+      storedResults: this.#storedResults,
       onFailure: (failure) => log.warn({ ...namesOf(job), ...describeFailure(failure) }, 'job failed'),
     });
   }

@@ -14,6 +14,7 @@ import { poolMetrics } from '../../support/metrics.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay } from '../../support/recording-relay.js';
 import { takeJob } from '../../support/running-jobs.js';
+import { unavailableResults } from '../../support/stored-results.js';
 
 type Run = Provider['run'];
 
@@ -76,6 +77,7 @@ function run(
   const ended = runChatJob(running, job, {
     ...{ settings, ...circuits },
     call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => true }),
+    storedResults: unavailableResults(),
     nextAttempts: { begin: async () => undefined },
     times: { meanMs: 0 },
     onFailure: () => {},

@@ -12,6 +12,7 @@ import { openCircuits } from '../../support/circuits.js';
 import { poolMetrics } from '../../support/metrics.js';
 import { providerSetups } from '../../support/providers.js';
 import { takeJob } from '../../support/running-jobs.js';
+import { unavailableResults } from '../../support/stored-results.js';
 
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
@@ -78,6 +79,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       settings,
       ...circuits,
       call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => false }),
+      storedResults: unavailableResults(),
       nextAttempts: { begin: async () => undefined },
       times: { meanMs: meanJobMs },
       onFailure: (failure) => failures.push(failure),
@@ -381,6 +383,7 @@ describe('runChatJob', () => {
       settings,
       ...circuits,
       call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => false }),
+      storedResults: unavailableResults(),
       nextAttempts: { begin: async () => undefined },
       times: { meanMs: 0 },
       onFailure: () => {},

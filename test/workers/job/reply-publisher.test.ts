@@ -2,10 +2,10 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type ResultMessage, resultMessageSchema } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { ReplyPublisher } from '../../../workers/job/reply-publisher.js';
-import { StoredResults } from '../../../workers/job/stored-results.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
 import { takeJob } from '../../support/running-jobs.js';
+import { unavailableResults } from '../../support/stored-results.js';
 
 let relay: RecordingRelay;
 let logged: ReturnType<typeof createRecordingLog>;
@@ -14,21 +14,9 @@ let replies: ReplyPublisher;
 beforeEach(() => {
   relay = createRecordingRelay();
   logged = createRecordingLog();
-  replies = new ReplyPublisher({ relay, storedResults: storedResults(), log: logged.log });
+  replies = new ReplyPublisher({ relay, storedResults: unavailableResults(logged.log), log: logged.log });
 });
 
-/** Of an unavailable store: the outcomes of ordinary jobs do not need it. */
-const storedResults = (): StoredResults => {
-  const unavailable = () => Promise.reject(new Error('the store is down'));
-  const records = {
-    read: unavailable,
-    readAll: unavailable,
-    create: unavailable,
-    replace: unavailable,
-    removeEnded: unavailable,
-  };
-  return new StoredResults({ records, log: logged.log, timeoutMs: 0 });
-};
 const job = (id: string, replyTo = 'node') => takeJob({ id, data: { replyTo } });
 const storedJob = (id: string, replyTo = 'node') =>
   takeJob({ id, data: { replyTo, keptUntil: Date.now() + 60_000 } });
@@ -155,7 +143,11 @@ describe('flush', () => {
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const publishing = [first.promise, second.promise];
     const slowRelay = { ...relay, send: () => publishing.shift() ?? Promise.resolve() };
-    const slow = new ReplyPublisher({ relay: slowRelay, storedResults: storedResults(), log: logged.log });
+    const slow = new ReplyPublisher({
+      relay: slowRelay,
+      storedResults: unavailableResults(logged.log),
+      log: logged.log,
+    });
     slow.publishOutcome(job('one', 'a'), encodeOutcome(reply('a')));
     slow.publishOutcome(job('two', 'b'), encodeOutcome(reply('b')));
     const order: string[] = [];

@@ -7,6 +7,7 @@ import { Cancelled } from '../../../workers/job/running-job.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
+import { takeJob } from '../../support/running-jobs.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
 import { findStores } from '../../support/stores.js';
 
@@ -50,12 +51,12 @@ describe.each(stores)('stored results in $name', (choice) => {
   });
 
   const open = ({ expiresAt = later(), timeoutMs = 10_000, records = shared.store.records } = {}) => {
-    const storedResult = new StoredResults({ records, log: logged.log, timeoutMs }).of(
-      { id, expiresAt },
-      stop.signal,
-    );
-    if (storedResult === undefined) throw new Error('not stored');
-    return storedResult;
+    const results = new StoredResults({ records, log: logged.log, timeoutMs });
+    const job = takeJob({ id, data: { keptUntil: expiresAt }, stop: stop.signal });
+    return {
+      find: (deadline: number) => results.find(job, deadline),
+      record: (ended: Outcome) => results.record(job, ended),
+    };
   };
   const recorded = async () => {
     const text = await elsewhere.read(resultKey(id));
@@ -190,7 +191,7 @@ describe.each(stores)('stored results in $name', (choice) => {
   });
 });
 
-it('has nothing to do with an ordinary job', () => {
+it('has nothing to do with an ordinary job', async () => {
   const { log } = createRecordingLog();
   const untouched = () => Promise.reject(new Error('touched'));
   const records = {
@@ -200,5 +201,7 @@ it('has nothing to do with an ordinary job', () => {
     replace: untouched,
     removeEnded: untouched,
   };
-  expect(new StoredResults({ records, log }).of({ id: 'one' })).toBeUndefined();
+  const results = new StoredResults({ records, log });
+  expect(await results.find(takeJob(), later())).toBeUndefined();
+  expect(await results.record(takeJob(), outcome)).toBe(outcome);
 });
