@@ -44,7 +44,6 @@ import { checkConversation } from './chat/chat-request.js';
 import type { ChatService } from './chat/chat-service.js';
 import { StoredChatsController } from './chat/stored-chats.controller.js';
 import type { StoredChats } from './chat/stored-chats.js';
-import { UserLimits } from './chat/user-limits.js';
 import { Controllers } from './http/controllers.js';
 import { allowOrigins, allowReaders } from './http/cors.js';
 import { jsonBody } from './http/json-body.js';
@@ -64,7 +63,8 @@ import type { Sitemap } from './site/sitemap.js';
 /** What the HTTP application is built from. */
 export interface AppDeps {
   config: Config;
-  chatService: Pick<ChatService, 'createChat'>;
+  chatService: Pick<ChatService, 'createChat' | 'follow'>;
+  bytesInFlight: BytesInFlight;
   storedChats: StoredChats;
   models: () => readonly ListedModel[];
   blogs: BlogsDeps;
@@ -84,7 +84,6 @@ export interface AppDeps {
   /** Whether the job client is connected to the queue. */
   connected: () => boolean;
   /** Jobs that all live pools can run at once; undefined while none is known. */
-  places: () => number | undefined;
   draining: () => boolean;
   instruments: ApiInstruments;
   tracing?: Tracing | undefined;
@@ -129,20 +128,11 @@ export function createApp(deps: AppDeps): Express {
 function addControllers(app: Express, deps: AppDeps): void {
   const { config, chatService, storedChats, models, blogs, feeds, admin, authentication } = deps;
   const { MAX_MESSAGES: maxMessages } = config;
-  const bytesInFlight = new BytesInFlight({
-    perUser: config.CHAT_USER_MAX_QUEUED_BYTES,
-    inAll: config.CHAT_MAX_QUEUED_BYTES,
-  });
-  const limits = new UserLimits({
-    maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT ?? maxInFlightOf(deps.places()),
-    maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
-    bytesInFlight,
-  });
-  const chat = { chatService, limits, maxWaitS: config.CHAT_MAX_WAIT_S };
+  const chat = { chatService, maxWaitS: config.CHAT_MAX_WAIT_S };
   app.locals.controllers = new Controllers()
     .add(ChatController, () => new ChatController(chat))
     .add(OpenAiController, () => new OpenAiController({ ...chat, maxMessages, models }))
-    .add(StoredChatsController, () => new StoredChatsController({ storedChats, limits }))
+    .add(StoredChatsController, () => new StoredChatsController({ storedChats, chatService }))
     .add(BlogsController, () => new BlogsController(blogs))
     .add(FeedsController, () => new FeedsController(feeds))
     .add(RequestsController, () => new RequestsController(admin))
@@ -159,7 +149,7 @@ function addControllers(app: Express, deps: AppDeps): void {
   // Strangers may send short bodies: those must not take the room of chats.
   const shortBytes = new BytesInFlight({ perUser: 1_048_576, inAll: 16_777_216 });
   app.locals.jsonBody = jsonBody({
-    holdBytes: (request) => bytesInFlight.open(request),
+    holdBytes: (request) => deps.bytesInFlight.open(request),
     maxBytes: config.MAX_BODY_BYTES,
     maxDepth: config.MAX_JSON_DEPTH,
     maxValues: Math.max(minMaxValues, valuesPerMessage * maxMessages),
@@ -216,14 +206,6 @@ export const describeApi = (facts: DocumentFacts): object =>
 const minMaxValues = 20_000;
 /** The message, its role, its content, and one ignored field. */
 const valuesPerMessage = 4;
-/** A user who queues more than this many times what the pools can run at once gains nothing. */
-const maxInFlightPerPlace = 10;
-/** A user may have this many chats in flight however small the pools are. */
-const minMaxInFlight = 100;
-
-const maxInFlightOf = (places: number | undefined): number | undefined =>
-  places === undefined ? undefined : Math.max(minMaxInFlight, places * maxInFlightPerPlace);
-
 /** The page must also work over plain HTTP; HTTPS is up to the proxy in front. */
 const pageHeaders = {
   contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },

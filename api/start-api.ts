@@ -17,6 +17,7 @@ import { createLog, type Log } from '../shared/runtime/log.js';
 import { openTracing } from '../shared/runtime/open-tracing.js';
 import { explainListenError, type ListenAddress, notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
+import { BytesInFlight } from './access/bytes-in-flight.js';
 import {
   environmentUsers,
   type OpenAuthentication,
@@ -24,16 +25,19 @@ import {
   refuseWithoutCredentials,
 } from './access/open-authentication.js';
 import { FleetEvents } from './admin/fleet-events.js';
+import { ChatRecorder } from './admin/history/chat-recorder.js';
 import { History } from './admin/history/history.js';
 import { OperatorSettings } from './admin/operator-settings.js';
 import { SettingsKeeper } from './admin/settings-keeper.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { ChatService } from './chat/chat-service.js';
 import { JobClient } from './chat/jobs/job-client.js';
-import { type PendingJob, PendingReplies } from './chat/jobs/pending-replies.js';
 import { RemovedUsers } from './chat/jobs/removed-users.js';
+import type { LiveChat } from './chat/live-chat.js';
+import { LiveChats } from './chat/live-chats.js';
+import { answerSizes } from './chat/stored-answers.js';
 import { StoredChats } from './chat/stored-chats.js';
-import { UserShares } from './chat/user-shares.js';
+import { maxInFlightOf, UserShares } from './chat/user-shares.js';
 import { ApiServer } from './http/server.js';
 import { openBlog } from './open-blog.js';
 import { observeIntake } from './operations/intake-gauges.js';
@@ -64,12 +68,11 @@ export async function serveApi(config: Config): Promise<void> {
   const instruments = openApiInstruments();
   const history = new History({ log });
   const deps = { database, store, authentication, instruments, history, log, lifecycle };
-  const { pendingReplies, jobClient, ...chat } = openChat(config, deps);
+  const { chats, jobClient, ...chat } = openChat(config, deps);
 
   const draining = () => lifecycle.stopping.aborted;
   const watched = { store, database, connected: () => jobClient() !== undefined, draining, instruments, log };
   const metricsPort = await serveMetrics(config, watched, lifecycle);
-  const places = () => jobClient()?.pools.totalConcurrency();
   const heartbeats = () => jobClient()?.heartbeats;
   const models = () => listModels(jobClient()?.heartbeats);
   const providerStates = createProviderStates({ heartbeats, checkStore: () => store.check() });
@@ -82,11 +85,11 @@ export async function serveApi(config: Config): Promise<void> {
   const queues = { source: jobClient, readTimes: store.readTimes };
   const accounts = { database, reloadAccounts, environmentUsers: environmentUsers(config) };
   const admin = { ...accounts, fleet, settings, events, history, sessions, preview, queues };
-  const seen = { places, models, providerStates, admin };
+  const seen = { models, providerStates, admin };
   const parts = { ...chat, ...blog, authentication, ...seen };
   const app = createApp({ config, ...parts, ...watched, tracing });
   const server = lifecycle.opened('http server', new ApiServer({ app, draining }), (open) =>
-    closeServer(open, config, { pendingReplies, jobClient }),
+    closeServer(open, config, { chats, jobClient }),
   );
   const port = await listen(server, { variable: 'PORT', port: config.PORT, host: config.HOST });
   notifyParent({ type: 'listening', port });
@@ -100,19 +103,17 @@ export async function serveApi(config: Config): Promise<void> {
 function closeServer(
   server: ApiServer,
   { SHUTDOWN_GRACE_MS: graceMs, STREAM_GRACE_MS: streamGraceMs }: Config,
-  { pendingReplies, jobClient }: Pick<ChatParts, 'pendingReplies' | 'jobClient'>,
+  { chats, jobClient }: Pick<ChatParts, 'chats' | 'jobClient'>,
 ): Promise<void> {
-  const end = (jobs: readonly PendingJob[]) => {
-    for (const job of jobs) {
-      pendingReplies.settle(job.jobId, cutShort);
-      // Nobody can read its reply any more.
-      if (!job.isStored) jobClient()?.cancel(job);
+  const end = (unfinished: readonly LiveChat[]) => {
+    for (const { id, job, isStored } of unfinished) {
+      chats.onOutcome(id, cutShort);
+      // Its reply can no longer be read.
+      if (!isStored) jobClient()?.cancel(job);
     }
   };
-  const streamed = () =>
-    (jobClient()?.streamedJobIds ?? []).flatMap((jobId) => pendingReplies.find(jobId) ?? []);
-  setTimeout(() => end(streamed()), streamGraceMs).unref();
-  return server.close({ graceMs, onGraceOver: () => end(pendingReplies.pending()) });
+  setTimeout(() => end(chats.all().filter(({ isStreamed }) => isStreamed)), streamGraceMs).unref();
+  return server.close({ graceMs, onGraceOver: () => end(chats.all()) });
 }
 
 function openApiInstruments(): ApiInstruments {
@@ -140,18 +141,26 @@ const fallbackVariables = {
   vertexai: 'VERTEXAI_FALLBACK',
 } as const satisfies Record<ProviderId, keyof Config>;
 
-interface ChatParts extends Pick<AppDeps, 'chatService' | 'storedChats'> {
-  pendingReplies: PendingReplies;
+interface ChatParts extends Pick<AppDeps, 'chatService' | 'storedChats' | 'bytesInFlight'> {
+  chats: LiveChats;
   jobClient: () => JobClient | undefined;
 }
 
 function openChat(config: Config, deps: ApiDeps): ChatParts {
   const { store, instruments, history } = deps;
   const { now } = store;
-  const pendingReplies = new PendingReplies(now);
-  const shares = new UserShares();
-  pendingReplies.onMove((jobId, provider) => shares.move(jobId, provider));
-  const jobClient = connectWhenReady(config, pendingReplies, deps);
+  const chats = new LiveChats(now);
+  const jobClient = connectWhenReady(config, chats, deps);
+  const bytesInFlight = new BytesInFlight({
+    perUser: config.CHAT_USER_MAX_QUEUED_BYTES,
+    inAll: config.CHAT_MAX_QUEUED_BYTES,
+  });
+  const shares = new UserShares({
+    maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT ?? maxInFlightOf(jobClient()?.pools.totalConcurrency()),
+    maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
+    bytesInFlight,
+  });
+  for (const listener of [shares, new ChatRecorder(history), answerSizes]) chats.listen(listener);
   const gauges = createQueueGauges({ metrics: instruments.metrics, source: jobClient, now });
   instruments.onScrape(gauges.refresh);
   observeIntake(instruments, jobClient);
@@ -159,17 +168,15 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
   const storedChats = new StoredChats({
     records: store.records,
     jobClient,
-    pendingReplies,
     resultTtlMs,
     maxOutputTokens: (provider) => poolSettings(config, provider).maxOutputTokens,
     now,
   });
   const chatService = new ChatService({
     jobClient,
-    pendingReplies,
+    chats,
     shares,
     storedChats,
-    history,
     timeoutMs: config.CHAT_TIMEOUT_MS,
     maxMs: config.CHAT_MAX_WAIT_S * 1000,
     maxStreamMs: config.CHAT_STREAM_MAX_S * 1000,
@@ -177,18 +184,18 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
       jobClient()?.pools.settings.of(provider).fallback ?? config[fallbackVariables[provider]] ?? [],
     now,
   });
-  return { pendingReplies, jobClient, storedChats, chatService };
+  return { chats, jobClient, storedChats, chatService, bytesInFlight };
 }
 
 /** Connects in the background: the process serves its health pages while the store is still down. */
 function connectWhenReady(
   config: Config,
-  pendingReplies: PendingReplies,
+  chats: LiveChats,
   { database, store, authentication, instruments: { metrics }, history, log, lifecycle }: ApiDeps,
 ): () => JobClient | undefined {
   let jobClient: JobClient | undefined;
   const connect = async () => {
-    const open = () => JobClient.open({ store, pendingReplies, metrics, log });
+    const open = () => JobClient.open({ store, chats, metrics, log });
     const signal = lifecycle.stopping;
     const opened = await whenReady(open, { store, log, signal, maxPauseMs: maxPauseToOpenMs }).catch(
       (error) => {

@@ -10,6 +10,10 @@ export function toTurns(messages: readonly Message[]): Turn[] {
     .filter((turn) => !isBlank(turn.content));
 }
 
+/** The size of a conversation's texts, in bytes of UTF-8. */
+export const bytesOf = (turns: readonly Turn[]): number =>
+  turns.reduce((total, { content }) => total + Buffer.byteLength(content), 0);
+
 // Wider than /\S/: providers refuse texts without a visible character and disagree on white space (Python's
 // `isspace` includes U+001C to U+001F, JavaScript's `\s` does not), so every invisible character counts as blank.
 const visibleCharacter = /[^\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;

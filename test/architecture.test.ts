@@ -49,7 +49,7 @@ const rooms: Record<string, string[]> = {
     ...['shared/**', 'db', 'db/access', 'db/database', 'db/settings'],
     ...['api/http', 'api/access', 'api/admin/history'],
   ],
-  'api/admin/history': ['shared/**', 'api/http'],
+  'api/admin/history': ['shared/**', 'api/http', 'api/chat'],
   'api/operations': ['shared/**', 'db/database', 'api/http'],
   'api/openapi': ['shared/**', 'api/http'],
   workers: ['shared/**', 'workers/**'],

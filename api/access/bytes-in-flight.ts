@@ -47,9 +47,10 @@ export class BytesInFlight {
     };
   }
 
-  /** Counts the bytes of work that goes on without its request until it has ended; refuses nothing and never throws. */
-  countUntil(user: string, bytes: number, ended: Promise<unknown>): void {
-    this.#held.addUntil(user, bytes, ended);
+  /** Counts the bytes of work that goes on without its request, until the function it gives is called; refuses nothing. */
+  hold(user: string, bytes: number): () => void {
+    this.#held.add(user, bytes);
+    return () => this.#held.add(user, -bytes);
   }
 
   /** A request that alone is larger than a limit may go on: the size of a body has its own limit. */

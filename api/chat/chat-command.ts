@@ -2,13 +2,16 @@ import type { UserIdentity } from '../../db/access/users.js';
 import type { ChatStatus, ProviderId, Target, Turn } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
+import type { RequestCode } from '../../shared/history.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
-import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import type { Completion } from './chat-result.js';
 import type { NewJob } from './jobs/job-client.js';
-import type { DeltaSink, TextPosition } from './jobs/reply-stream.js';
+import type { JobResult } from './jobs/job-records.js';
+import type { ChatOpening } from './live-chat.js';
+import type { DeltaSink, TextPosition } from './reply-stream.js';
+import type { Reservation } from './stored-answers.js';
 
 /** A conversation for a provider. */
 export interface ChatCommand {
@@ -64,8 +67,6 @@ export interface StoreOptions {
   readonly isAsync: boolean;
   /** Called with the id of the command's chat as soon as it is known, and whether that had ended before. */
   readonly onResolved: (chatId: string, facts: { isReplayed: boolean }) => void;
-  /** Called when the command's chat goes on without its request, with a promise that resolves when that no longer counts. */
-  readonly onDetached: (ended: Promise<unknown>) => void;
 }
 
 /** A command whose chat is stored. */
@@ -80,6 +81,12 @@ export function throwIfLeft({ signal, provider }: Pick<ChatCommand, 'signal' | '
   if (signal.aborted) throw new Failure('timeout', { provider });
 }
 
+/** What operators see as the end of a request that fails with this error. */
+export function failureCodeOf({ signal }: Pick<ChatCommand, 'signal'>, error: unknown): RequestCode {
+  if (signal.aborted) return 'cancelled';
+  return error instanceof Failure ? error.code : 'internal';
+}
+
 /** As whose job the command's at this provider is counted. */
 export const jobOwnerOf = (
   { user, isLowPriority = false, storeOptions }: ChatCommand,
@@ -90,37 +97,44 @@ export const jobOwnerOf = (
   isAsync: isLowPriority || (storeOptions?.isAsync ?? false),
 });
 
-/** The chat of a command: new, joined while it is under way, or ended already. */
-export interface ResolvedChat {
-  readonly chat: {
-    readonly id: string;
-    /** Milliseconds since the epoch, as is `expiresAt`. */
-    readonly deadline: number;
-    readonly expiresAt?: number;
-    /** The attempt that is under way, or is to be made. */
-    readonly current: Attempt;
-  };
-  /** Call it with the bytes of the answer when the chat has ended; present when the command has stored it. */
-  readonly onAnswer?: (bytes: number) => void;
-  /** Present when the chat had ended before the command came. */
-  readonly outcome?: Outcome;
+/** A chat that a request may be attached to. */
+export interface ClaimedChat {
+  readonly id: string;
+  /** Milliseconds since the epoch, as is `expiresAt`. */
+  readonly deadline: number;
+  /** When the records of a stored chat end; absent for one that is not stored. */
+  readonly expiresAt?: number;
+  /** The attempt that is under way, or is to be made. */
+  readonly current: Attempt;
+  /** The room for its answer; present when this process has stored the chat. */
+  readonly answer?: Reservation;
 }
 
-/** The job of the command's chat. */
+/** The chat of a command: new, joined while it is under way, or ended already. */
+export interface ResolvedChat {
+  readonly chat: ClaimedChat;
+  /** What the records said of a chat that the command joins; absent for a new one. */
+  readonly result?: JobResult;
+}
+
+/** The job of a chat's attempt. */
 export function toNewJob(
-  command: ChatCommand,
-  { id, deadline, expiresAt, current }: ResolvedChat['chat'],
+  { command, level, startBy }: ChatOpening,
+  { id, deadline, expiresAt }: ClaimedChat,
+  attempt: Attempt,
 ): NewJob {
-  const { turns, parameters, trace } = command;
+  const { turns, parameters, trace, stream } = command;
   return {
-    ...current,
-    ...jobOwnerOf(command, current.provider),
-    ...(current.attempt !== undefined && { chatId: id }),
+    ...attempt,
+    ...jobOwnerOf(command, attempt.provider),
+    ...(attempt.attempt !== undefined && { chatId: id }),
     turns,
     deadline,
+    level,
     ...(parameters && { parameters }),
     ...(trace && { trace }),
     ...(expiresAt !== undefined && { keptUntil: expiresAt }),
+    ...(stream && { stream: true, firstDeltaBy: startBy }),
   };
 }
 

@@ -102,11 +102,6 @@ interface ChatHeaders {
   fallback: string | undefined;
 }
 
-interface ReadOptions extends Pick<StoreOptions, 'onDetached'> {
-  /** The longest `wait` that a caller may ask for, in seconds. */
-  maxWaitS: number;
-}
-
 /** What a command says beside whom it asks, and what. */
 type CommandOptions = Pick<
   ChatCommand,
@@ -120,7 +115,8 @@ type CommandOptions = Pick<
 export function readOptions(
   request: AuthenticatedRequest,
   { prefer, idempotencyKey, fallback }: ChatHeaders,
-  { maxWaitS, onDetached }: ReadOptions,
+  /** The longest `wait` that a caller may ask for, in seconds. */
+  maxWaitS: number,
 ): { options: CommandOptions; applied: Applied } {
   const response = request.res as HttpResponse;
   const waitS = readWait(prefer, maxWaitS);
@@ -129,7 +125,7 @@ export function readOptions(
   const applied = { isStrict: prefersStrict(prefer), waitS };
   markApplied(response, applied);
   const onResolved: StoreOptions['onResolved'] = (id, facts) => markChat(response, id, facts);
-  const storeOptions = { owner: request.user, key, isAsync, onResolved, onDetached };
+  const storeOptions = { owner: request.user, key, isAsync, onResolved };
   const options = {
     requestId: requestIdOf(response),
     user: request.user.id,
@@ -171,10 +167,6 @@ export function readTurns({ messages }: ChatRequest): Turn[] {
   if (turns.length === 0) throw new Failure('empty_conversation');
   return turns;
 }
-
-/** The size of a conversation's texts, in bytes of UTF-8. */
-export const bytesOf = (turns: readonly Turn[]): number =>
-  turns.reduce((total, { content }) => total + Buffer.byteLength(content), 0);
 
 /** Returns the model's name; throws `invalid_request` for what cannot be one. */
 export function checkModel(model: string | undefined): string | undefined {

@@ -4,7 +4,7 @@ import { modelFailing, modelNotAllowed } from '../../shared/fleet/live-pools.js'
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { resultTimeoutMs } from '../../shared/protocol/stored-chat.js';
-import type { JobResult } from './jobs/job-results.js';
+import type { JobResult } from './jobs/job-records.js';
 
 /** A finished (`ok`) reply or one cut at the token limit (`truncated`). */
 export type Completion = Extract<Outcome, { text: string }>;

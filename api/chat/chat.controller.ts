@@ -14,16 +14,14 @@ import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatRequest, ChatResponse, Problem, ProviderId } from '../../shared/contract.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { readChatBody } from '../http/json-body.js';
-import { bytesOf, checkChatRequest, checkModel, readOptions, readTurns } from './chat-request.js';
+import { checkChatRequest, checkModel, readOptions, readTurns } from './chat-request.js';
 import { completionHeaders, sendAccepted } from './chat-response.js';
 import type { ChatService } from './chat-service.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
-import type { UserLimits } from './user-limits.js';
 
 /** What `POST /chat` needs of the application. */
 export interface ChatControllerDeps {
   chatService: Pick<ChatService, 'createChat'>;
-  limits: UserLimits;
   /** The longest `wait` that a caller may ask for, in seconds. */
   maxWaitS: number;
 }
@@ -134,22 +132,19 @@ export class ChatController extends Controller {
     @Header('X-LLM-Fallback') fallback?: string,
   ): Promise<ChatResponse> {
     const response = request.res as HttpResponse;
-    const { chatService, limits, maxWaitS } = this.deps;
-    const onDetached = (ended: Promise<unknown>) => limits.countUntil(load, ended);
+    const { chatService, maxWaitS } = this.deps;
     const headers = { prefer, idempotencyKey, fallback };
-    const { options, applied } = readOptions(request, headers, { maxWaitS, onDetached });
-    const turns = readTurns(body);
-    const load = { user: request.user.id, bytes: bytesOf(turns) };
+    const { options, applied } = readOptions(request, headers, maxWaitS);
     const isStream = !options.storeOptions?.isAsync && acceptsEventStream(request);
     const events = isStream ? new EventStream(response, provider) : undefined;
     const command = {
       ...options,
       provider,
       model: checkModel(model),
-      turns,
+      turns: readTurns(body),
       stream: events && { sink: events, from: readLastEventId(lastEventId) },
     };
-    const replying = limits.run(load, () => chatService.createChat(command));
+    const replying = chatService.createChat(command);
     if (events) return events.end(replying);
     const reply = await replying;
     if (reply.kind === 'accepted') return sendAccepted(response, reply, applied);

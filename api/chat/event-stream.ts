@@ -7,7 +7,7 @@ import { EventResponse, eventStreamType } from '../http/event-response.js';
 import { recordFailure, requestIdOf, toProblem } from '../http/problem.js';
 import type { ChatReply } from './chat-command.js';
 import { answeredBy, type Completion } from './chat-result.js';
-import type { DeltaSink, TextPosition } from './jobs/reply-stream.js';
+import type { DeltaSink, TextPosition } from './reply-stream.js';
 
 /** What a caller is told of an attempt. */
 const summarize = ({ provider, model, code, usage }: EndedAttempt) => ({ provider, model, code, usage });

@@ -5,19 +5,25 @@ import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
-import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { ChatCommand, ResolvedChat, StoredChatCommand } from './chat-command.js';
-import { type ChatRecords, type IdempotencyKey, isOwnedBy } from './chat-records.js';
+import type { ChatCommand, ClaimedChat, ResolvedChat, StoredChatCommand } from './chat-command.js';
+import { type ChatRecords, isOwnedBy } from './chat-records.js';
 import { statusOf } from './chat-result.js';
-import type { JobResult } from './jobs/job-results.js';
+import type { JobResult } from './jobs/job-records.js';
 import { type Reservation, StoredAnswers } from './stored-answers.js';
 
-/** How a new chat is admitted. */
-export interface Admission {
+/** What the `Idempotency-Key` of a command stands for. */
+export interface FoundChat {
+  /** Absent when a new chat has to be opened. */
+  readonly joined?: ResolvedChat;
+  /** Id of the chat that the key has stood for, and that is not joined. */
+  readonly previousId?: string | undefined;
+}
+
+/** A new chat that was admitted. */
+export interface NewChat extends Pick<FoundChat, 'previousId'> {
   /** Of its job, in milliseconds since the epoch. */
-  deadline: number;
-  /** The first attempt at a new chat; throws when none would be done in time. */
-  admit: () => Promise<Attempt>;
+  readonly deadline: number;
+  readonly current: Attempt;
 }
 
 interface CreatedChat {
@@ -53,47 +59,36 @@ export class IdempotentEntry {
     this.#answers = new StoredAnswers(deps.now);
   }
 
-  /**
-   * A new chat, once it was admitted, or the one that the command's key stands for. Throws `idempotency_key_reused`
-   * when that one is of another request, what `admit` throws, `rate_limited` when there is no room for another answer,
-   * and `timeout` when the deadline passes first.
-   */
-  open(command: StoredChatCommand, admission: Admission): Promise<ResolvedChat> {
-    const { provider, storeOptions } = command;
-    const { owner, key } = storeOptions;
-    const leftMs = admission.deadline - this.#deps.now();
-    const resolving =
-      key === undefined
-        ? this.#create(command, admission).then(toResolvedChat)
-        : this.#claimKey(command, { owner: owner.name, key }, admission);
-    const tooLate = () =>
-      new Failure(leftMs > storeTimeoutMs ? 'queue_unavailable' : 'timeout', { provider });
-    return withTimeout(Math.min(leftMs, storeTimeoutMs), resolving, tooLate);
+  /** What the command's key stands for; throws `idempotency_key_reused` when that is a chat of another request. */
+  async find(command: StoredChatCommand): Promise<FoundChat> {
+    const { owner, key } = command.storeOptions;
+    if (key === undefined) return {};
+    const previousId = await this.#deps.records.readKeyIndex({ owner: owner.name, key });
+    const joined = previousId === undefined ? undefined : await this.#join(command, previousId);
+    return joined ? { joined } : { previousId };
   }
 
-  /** Joins the chat that the key stands for, or has the key stand for a new one. */
-  async #claimKey(
-    command: StoredChatCommand,
-    key: IdempotencyKey,
-    admission: Admission,
-  ): Promise<ResolvedChat> {
-    const { records } = this.#deps;
-    /** Created, but not what the key stands for. */
-    let unclaimed: CreatedChat | undefined;
+  /**
+   * Stores a new chat, and has the command's key stand for it. Joins the chat of another request that was faster.
+   * Throws as `find`, and `rate_limited` when there is no room for another answer.
+   */
+  async open(command: StoredChatCommand, { previousId, ...admitted }: NewChat): Promise<ResolvedChat> {
+    const { owner, key } = command.storeOptions;
+    const created = await this.#create(command, admitted);
+    if (key === undefined) return toResolvedChat(created);
+    let isClaimed = false;
     try {
-      for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-        const previousId = await records.readKeyIndex(key);
-        const joined = previousId === undefined ? undefined : await this.#join(command, previousId);
-        if (joined) return joined;
-        const created: CreatedChat = unclaimed ?? (await this.#create(command, admission));
-        unclaimed = undefined;
-        if (await records.writeKeyIndex(key, created.chat, previousId)) return toResolvedChat(created);
-        unclaimed = created;
+      const claimed = { owner: owner.name, key };
+      for (let attempt = 0, expected = previousId; attempt < maxAttempts; attempt += 1) {
+        isClaimed = await this.#deps.records.writeKeyIndex(claimed, created.chat, expected);
+        if (isClaimed) return toResolvedChat(created);
+        const found = await this.find(command);
+        if (found.joined) return found.joined;
+        expected = found.previousId;
       }
       throw new Failure('internal', { retryable: true });
     } finally {
-      unclaimed?.answer.release();
-      if (unclaimed) await records.deleteChat(unclaimed.chat).catch(() => undefined);
+      if (!isClaimed) await this.#discard(created);
     }
   }
 
@@ -105,10 +100,10 @@ export class IdempotentEntry {
     if (chat.requestHash !== hashOf(command)) throw new Failure('idempotency_key_reused');
     const result = await readResult(chat);
     if (result.state !== 'settled')
-      return this.#isUnderWay(chat, result) ? toResolvedChat({ chat }) : undefined;
+      return this.#isUnderWay(chat, result) ? toResolvedChat({ chat }, result) : undefined;
     const { outcome } = result;
     const isTransient = outcome.kind === 'failed' && outcome.retryable;
-    return isTransient ? undefined : { ...toResolvedChat({ chat }), outcome };
+    return isTransient ? undefined : toResolvedChat({ chat }, result);
   }
 
   #isUnderWay(chat: StoredChat, result: JobResult): boolean {
@@ -119,8 +114,10 @@ export class IdempotentEntry {
   }
 
   /** Recorded before its key, so that a key always leads to a chat. */
-  async #create(command: StoredChatCommand, { deadline, admit }: Admission): Promise<CreatedChat> {
-    const current = await admit();
+  async #create(
+    command: StoredChatCommand,
+    { deadline, current }: Omit<NewChat, 'previousId'>,
+  ): Promise<CreatedChat> {
     const { records, resultTtlMs, now } = this.#deps;
     const times = { createdAt: now(), deadline, keptUntil: deadline + resultTtlMs };
     const chat = describe(command, current, times);
@@ -131,6 +128,12 @@ export class IdempotentEntry {
       throw error;
     });
     return { chat, answer };
+  }
+
+  /** For a chat whose id nobody has received. */
+  async #discard({ chat, answer }: CreatedChat): Promise<void> {
+    answer.release();
+    await this.#deps.records.deleteChat(chat).catch(() => undefined);
   }
 
   /** Room for the longest answer of those who may be asked. */
@@ -145,9 +148,20 @@ export class IdempotentEntry {
 }
 
 /** A chat that another request has created, perhaps at another process, has its room there. */
-const toResolvedChat = ({ chat, answer }: { chat: StoredChat; answer?: Reservation }): ResolvedChat => ({
-  chat: { id: chat.id, deadline: chat.deadline, expiresAt: chat.keptUntil, current: currentOf(chat) },
-  ...(answer && { onAnswer: answer.shrink }),
+const toResolvedChat = (
+  { chat, answer }: { chat: StoredChat; answer?: Reservation },
+  result?: JobResult,
+): ResolvedChat => ({
+  chat: { ...toClaimedChat(chat), ...(answer && { answer }) },
+  ...(result && { result }),
+});
+
+/** The stored chat, for requests that are attached to it. */
+export const toClaimedChat = (chat: StoredChat): ClaimedChat => ({
+  id: chat.id,
+  deadline: chat.deadline,
+  expiresAt: chat.keptUntil,
+  current: currentOf(chat),
 });
 
 function describe(

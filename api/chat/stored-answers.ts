@@ -1,5 +1,7 @@
 import { Failure } from '../../shared/failures.js';
 import { Tally } from '../../shared/runtime/tally.js';
+import { isCompletion } from './chat-result.js';
+import type { ChatListener } from './live-chats.js';
 
 interface Answer {
   /** Id of the chat's owner. */
@@ -79,6 +81,13 @@ export class StoredAnswers {
     }
   }
 }
+
+/** Shrinks what was reserved for a chat's answer once the chat has ended. */
+export const answerSizes: ChatListener = {
+  ended: ({ claimed }, outcome) => {
+    if (outcome) claimed.answer?.shrink(isCompletion(outcome) ? Buffer.byteLength(outcome.text) : 0);
+  },
+};
 
 const detail =
   'There is no room to store another answer; there will be when the records of earlier chats end.';

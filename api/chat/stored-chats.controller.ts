@@ -20,15 +20,15 @@ import { toProblem } from '../http/problem.js';
 import { checkUuidParam } from '../http/uuid-param.js';
 import { attachedSignal } from './chat-request.js';
 import { answeredBy, isCompletion, outcomeToFailure } from './chat-result.js';
+import type { ChatService } from './chat-service.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
-import type { JobResult } from './jobs/job-results.js';
+import type { JobResult } from './jobs/job-records.js';
 import type { StoredChats } from './stored-chats.js';
-import type { UserLimits } from './user-limits.js';
 
 /** What the operations on stored chats need of the application. */
 export interface StoredChatsControllerDeps {
-  storedChats: Pick<StoredChats, 'read' | 'follow' | 'cancel'>;
-  limits: UserLimits;
+  storedChats: Pick<StoredChats, 'read' | 'cancel'>;
+  chatService: Pick<ChatService, 'follow'>;
 }
 
 @Route('chat')
@@ -60,15 +60,14 @@ export class StoredChatsController extends Controller {
     @Path() id: string,
     @Header('Last-Event-ID') lastEventId?: string,
   ): Promise<Chat> {
-    const { storedChats, limits } = this.deps;
+    const { storedChats, chatService } = this.deps;
     const name = { owner: request.user, id: id.toLowerCase() };
     const { chat, result, status } = await storedChats.read(name);
     if (!acceptsEventStream(request)) return represent(chat, result, status);
     const response = request.res as HttpResponse;
     const events = new EventStream(response, chat.provider);
     const reader = { sink: events, from: readLastEventId(lastEventId), signal: attachedSignal(request) };
-    const load = { user: request.user.id, bytes: 0 };
-    await events.end(limits.runUncounted(load, () => storedChats.follow(chat, result, reader)));
+    await events.end(chatService.follow(chat, result, reader));
     return represent(chat, result, status);
   }
 

@@ -5,20 +5,12 @@ import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
-import {
-  type ChatReply,
-  type ResolvedChat,
-  type StoredChatCommand,
-  type StreamOptions,
-  throwIfLeft,
-} from './chat-command.js';
+import type { ResolvedChat, StoredChatCommand } from './chat-command.js';
 import { ChatRecords, isOwnedBy } from './chat-records.js';
-import { statusOf, toCompletion } from './chat-result.js';
-import { type Admission, clockMarginMs, IdempotentEntry } from './idempotent-entry.js';
+import { statusOf } from './chat-result.js';
+import { type FoundChat, IdempotentEntry, type NewChat } from './idempotent-entry.js';
 import type { JobClient } from './jobs/job-client.js';
-import type { JobResult } from './jobs/job-results.js';
-import type { PendingJob, PendingReplies } from './jobs/pending-replies.js';
-import { ReplyStream } from './jobs/reply-stream.js';
+import type { JobResult, PendingJob } from './jobs/job-records.js';
 
 /** A stored chat, for the user who asks for it. */
 interface ChatName {
@@ -26,13 +18,12 @@ interface ChatName {
   id: string;
 }
 
-type Jobs = Pick<JobClient, 'read' | 'cancel' | 'openStream'>;
+type Jobs = Pick<JobClient, 'read' | 'cancel'>;
 
 interface StoredChatsDeps {
   records: RecordStore;
   /** Undefined until the queue's store was reached. */
   jobClient: () => Jobs | undefined;
-  pendingReplies: Pick<PendingReplies, 'wait'>;
   /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
   /** The longest answer of a provider, in its tokens. */
@@ -47,15 +38,13 @@ const retryWhileDown = { pauseMs: 1000, maxPauseMs: 16_000, maxTries: 6, unref: 
 /** The rules by which stored chats are created, joined, read and cancelled; all throw `queue_unavailable` without a store. */
 export class StoredChats {
   readonly #jobClient: () => Jobs | undefined;
-  readonly #pendingReplies: Pick<PendingReplies, 'wait'>;
   readonly #records: ChatRecords;
   readonly #entry: IdempotentEntry;
   readonly #now: () => number;
 
   constructor(deps: StoredChatsDeps) {
-    const { records, jobClient, pendingReplies, resultTtlMs, maxOutputTokens, now = Date.now } = deps;
+    const { records, jobClient, resultTtlMs, maxOutputTokens, now = Date.now } = deps;
     this.#jobClient = jobClient;
-    this.#pendingReplies = pendingReplies;
     this.#records = new ChatRecords(records, now);
     this.#now = now;
     const readResult = (chat: StoredChat) => this.#readResult(chat);
@@ -64,50 +53,19 @@ export class StoredChats {
     });
   }
 
-  /** The command's chat, new or joined; see `IdempotentEntry.open`. */
-  open(command: StoredChatCommand, admission: Admission): Promise<ResolvedChat> {
-    return this.#entry.open(command, admission);
+  /** See `IdempotentEntry.find`; throws `timeout` when the deadline passes first. */
+  find(command: StoredChatCommand, deadline: number): Promise<FoundChat> {
+    return this.#beforeDeadline(deadline, command.provider, this.#entry.find(command));
+  }
+
+  /** See `IdempotentEntry.open`; throws `timeout` when the deadline passes first. */
+  open(command: StoredChatCommand, newChat: NewChat): Promise<ResolvedChat> {
+    return this.#beforeDeadline(newChat.deadline, command.provider, this.#entry.open(command, newChat));
   }
 
   /** The chat and what has become of it; throws `not_found` unless it is the owner's. */
   read(name: ChatName): Promise<{ chat: StoredChat; result: JobResult; status: ChatStatus }> {
     return withAnswerTimeout(this.#read(name));
-  }
-
-  /**
-   * The reply of a chat that was read with this result; its sink gets it as it is written. Leaves the chat alone when the signal aborts.
-   * Throws the failure that it ends with, and `timeout` at its deadline.
-   */
-  async follow(
-    chat: StoredChat,
-    result: JobResult,
-    { signal, ...reader }: StreamOptions & { signal: AbortSignal },
-  ): Promise<ChatReply> {
-    const { provider, deadline } = chat;
-    if (result.state === 'settled') {
-      const completion = toCompletion(result, provider);
-      await ReplyStream.replay({ ...reader, signal }, completion);
-      return { kind: 'completed', completion };
-    }
-    const job = toPendingJob(chat);
-    const wait = this.#pendingReplies.wait(job, deadline + clockMarginMs);
-    if (signal.aborted) wait.leave();
-    signal.addEventListener('abort', wait.leave);
-    try {
-      using stream = this.#connected().openStream(job, {
-        ...{ ...reader, signal },
-        user: chat.ownerId,
-        isJoined: true,
-      });
-      const outcome = await Promise.race([wait.outcome, stream.failed]);
-      if (outcome === undefined) throwIfLeft({ signal, provider });
-      const completion = toCompletion(outcome ? { state: 'settled', outcome } : result, provider);
-      await stream.finish(completion);
-      return { kind: 'completed', completion };
-    } finally {
-      signal.removeEventListener('abort', wait.leave);
-      wait.leave();
-    }
   }
 
   /** Cancels the chat unless it has ended; throws `not_found` unless it is the owner's. */
@@ -145,6 +103,13 @@ export class StoredChats {
     } catch (cause) {
       throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
     }
+  }
+
+  #beforeDeadline<T>(deadline: number, provider: ProviderId, work: Promise<T>): Promise<T> {
+    const leftMs = deadline - this.#now();
+    const tooLate = () =>
+      new Failure(leftMs > storeTimeoutMs ? 'queue_unavailable' : 'timeout', { provider });
+    return withTimeout(Math.min(leftMs, storeTimeoutMs), work, tooLate);
   }
 
   #connected(): Jobs {

@@ -1,4 +1,7 @@
+import { type RateLimiterAbstract, RateLimiterMemory } from 'rate-limiter-flexible';
 import type { ProviderId } from '../../shared/contract.js';
+import { bytesOf } from '../../shared/conversation.js';
+import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import {
   levelOfNth,
@@ -7,19 +10,27 @@ import {
   type WaitingByLevel,
 } from '../../shared/queue/priority.js';
 import { Tally } from '../../shared/runtime/tally.js';
+import type { BytesInFlight } from '../access/bytes-in-flight.js';
+import { consume } from '../access/rate-limit.js';
+import { jobOwnerOf } from './chat-command.js';
+import type { LiveChat } from './live-chat.js';
+import type { ChatListener } from './live-chats.js';
 
-/** A job that is counted as outstanding until it is released. */
-export interface CountedJob {
-  readonly level: ShareLevel;
-  /** To be called once by each who had the job counted, when the job has settled or its request leaves it. */
-  readonly release: () => void;
+interface UserShareOptions {
+  /** Requests that a user may have in flight; undefined means any number. */
+  maxInFlight?: () => number | undefined;
+  /** Requests that a user may make in one window; undefined means any number. */
+  maxPerWindow?: number | undefined;
+  /** How long a window lasts, in seconds; it begins with a request. */
+  windowSeconds?: number;
+  /** Counts the bytes of each request from their arrival. */
+  bytesInFlight?: Pick<BytesInFlight, 'hold'>;
 }
 
-interface OutstandingJob {
-  owner: JobOwner;
-  readonly level: ShareLevel;
-  /** How many have had it counted and not released it. */
-  holders: number;
+/** A request that counts as in flight until it is disposed of. */
+export interface Place extends Disposable {
+  /** Has the request read a chat as it is written that another one has begun; throws `rate_limited` beyond the limit. */
+  joinStream(): void;
 }
 
 interface Share {
@@ -28,19 +39,77 @@ interface Share {
   level: ShareLevel;
 }
 
+/** How a chat counts. */
+interface CountedChat {
+  owner: JobOwner;
+  readonly level: ShareLevel;
+  isOutstanding: boolean;
+  /** Has it no longer count as in flight; present while it goes on without a request. */
+  release?: () => void;
+}
+
+/** A user who queues more than this many times what the pools can run at once gains nothing. */
+const maxInFlightPerPlace = 10;
+/** A user may have this many chats in flight however small the pools are. */
+const minMaxInFlight = 100;
+/** When a request in flight ends is unknown; most end soon. */
+const retryAfterMs = 1000;
+/** A user may read this many chats at once here that other requests have begun. */
+const maxJoined = 20;
+const tooManyReaders = { detail: 'This user reads too many stored chats at once.', retryAfterMs };
 /**
  * A user's level falls only when a quarter of the jobs is left: if it fell with each job that ends, the user's new jobs would
  * overtake the older ones.
  */
 const levelsBeforeReturn = 2;
 
-/** The jobs that this API process has added and that have not settled, queued and running: the basis of fair shares. */
-export class UserShares {
-  readonly #jobs = new Map<string, OutstandingJob>();
+/**
+ * What each user has of this process, which counts alone: requests in flight, and outstanding chats, queued and
+ * running, which are the basis of fair shares. A request that is refused because of those in flight does not count
+ * towards the rate: a client that tries again every second uses up nothing.
+ */
+export class UserShares implements ChatListener {
+  readonly #options: UserShareOptions;
+  readonly #rate: RateLimiterAbstract | undefined;
+  readonly #inFlight = new Tally();
+  readonly #joined = new Tally();
   readonly #shares = new Map<string, Share>();
-  /** How many jobs are outstanding, by provider, kind and level. */
-  readonly #counts = new Tally();
+  /** How many chats are outstanding, by provider, kind and level. */
+  readonly #levels = new Tally();
+  readonly #counted = new WeakMap<LiveChat, CountedChat>();
 
+  constructor(options: UserShareOptions = {}) {
+    this.#options = options;
+    const { maxPerWindow, windowSeconds = 60 } = options;
+    if (maxPerWindow !== undefined)
+      this.#rate = new RateLimiterMemory({ points: maxPerWindow, duration: windowSeconds });
+  }
+
+  /** Counts a request as in flight. Throws `rate_limited` when the user has too many. */
+  enter(user: string): Place {
+    const maxInFlight = this.#options.maxInFlight?.() ?? Number.POSITIVE_INFINITY;
+    if (this.#inFlight.of(user) >= maxInFlight) throw new Failure('rate_limited', { retryAfterMs });
+    this.#inFlight.add(user, 1);
+    let joined = 0;
+    return {
+      joinStream: () => {
+        if (this.#joined.of(user) >= maxJoined) throw new Failure('rate_limited', tooManyReaders);
+        joined = 1;
+        this.#joined.add(user, 1);
+      },
+      [Symbol.dispose]: () => {
+        this.#inFlight.add(user, -1);
+        if (joined > 0) this.#joined.add(user, -joined);
+      },
+    };
+  }
+
+  /** Counts a request towards the user's rate; throws `rate_limited` beyond it. */
+  async consume(user: string): Promise<void> {
+    if (this.#rate) await consume(this.#rate, user);
+  }
+
+  /** The level of the user's next chat; its priority follows from it. */
   nextLevel(owner: JobOwner): ShareLevel {
     const share = this.#shares.get(keyOf(owner));
     if (share === undefined) return 0;
@@ -49,49 +118,65 @@ export class UserShares {
     return isNear ? share.level : level;
   }
 
-  /** Counts a job as outstanding; one that several requests wait for counts once, until the last of them releases it. */
-  add(jobId: string, owner: JobOwner): CountedJob {
-    const job = this.#jobs.get(jobId) ?? this.#begin(jobId, owner);
-    job.holders += 1;
-    return { level: job.level, release: () => this.#release(jobId, job) };
-  }
-
-  /** Counts a job at this provider, which its chat was passed on to; its level, and so its priority, stays. */
-  move(jobId: string, provider: ProviderId): void {
-    const job = this.#jobs.get(jobId);
-    if (job === undefined || job.owner.provider === provider) return;
-    this.#leaveShare(job);
-    job.owner = { ...job.owner, provider };
-    this.#enterShare(job);
-  }
-
-  /** How many jobs of a provider are outstanding, by their level. */
+  /** How many chats are outstanding at a provider, by their level. */
   of(provider: ProviderId): WaitingByLevel {
     return { waitedFor: this.#levelsOf(provider, false), async: this.#levelsOf(provider, true) };
   }
 
-  #begin(jobId: string, owner: JobOwner): OutstandingJob {
-    const job = { owner, level: this.nextLevel(owner), holders: 0 };
-    this.#enterShare(job);
-    this.#jobs.set(jobId, job);
-    return job;
+  opened(chat: LiveChat): void {
+    if (chat.opening === undefined) return;
+    const { command, level } = chat.opening;
+    const counted = { owner: jobOwnerOf(command, chat.provider), level, isOutstanding: true };
+    this.#counted.set(chat, counted);
+    this.#enterShare(counted);
   }
 
-  #release(jobId: string, job: OutstandingJob): void {
-    job.holders -= 1;
-    if (job.holders > 0) return;
-    this.#jobs.delete(jobId);
-    this.#leaveShare(job);
+  /** The chat counts at the provider that it was passed on to; its level, and so its priority, stays. */
+  moved(chat: LiveChat): void {
+    const counted = this.#counted.get(chat);
+    if (!counted?.isOutstanding || counted.owner.provider === chat.provider) return;
+    this.#leaveShare(counted);
+    counted.owner = { ...counted.owner, provider: chat.provider };
+    this.#enterShare(counted);
   }
 
-  #enterShare({ owner, level }: OutstandingJob): void {
+  /** A stored chat counts as in flight while it goes on without its request; any other one is as good as over. */
+  detached(chat: LiveChat): void {
+    const counted = this.#counted.get(chat);
+    if (counted === undefined || chat.opening === undefined) return;
+    if (!chat.isStored) {
+      this.#settle(counted);
+      return;
+    }
+    const { user, turns } = chat.opening.command;
+    const releaseBytes = this.#options.bytesInFlight?.hold(user, bytesOf(turns));
+    this.#inFlight.add(user, 1);
+    counted.release = () => {
+      this.#inFlight.add(user, -1);
+      releaseBytes?.();
+    };
+  }
+
+  ended(chat: LiveChat): void {
+    const counted = this.#counted.get(chat);
+    if (counted === undefined) return;
+    this.#settle(counted);
+    counted.release?.();
+  }
+
+  #settle(counted: CountedChat): void {
+    if (counted.isOutstanding) this.#leaveShare(counted);
+    counted.isOutstanding = false;
+  }
+
+  #enterShare({ owner, level }: CountedChat): void {
     const key = keyOf(owner);
     const jobs = (this.#shares.get(key)?.jobs ?? 0) + 1;
     this.#shares.set(key, { jobs, level });
     this.#count(owner, level, 1);
   }
 
-  #leaveShare({ owner, level }: OutstandingJob): void {
+  #leaveShare({ owner, level }: CountedChat): void {
     const key = keyOf(owner);
     const share = this.#shares.get(key);
     // A user without outstanding jobs takes up no memory.
@@ -101,13 +186,17 @@ export class UserShares {
   }
 
   #count({ provider, isAsync }: JobOwner, level: ShareLevel, change: number): void {
-    this.#counts.add(`${provider} ${isAsync} ${level}`, change);
+    this.#levels.add(`${provider} ${isAsync} ${level}`, change);
   }
 
   #levelsOf(provider: ProviderId, isAsync: boolean): number[] {
-    return levels.map((level) => this.#counts.of(`${provider} ${isAsync} ${level}`));
+    return levels.map((level) => this.#levels.of(`${provider} ${isAsync} ${level}`));
   }
 }
+
+/** How many requests a user may have in flight, where the pools run so many jobs at once. */
+export const maxInFlightOf = (places: number | undefined): number | undefined =>
+  places === undefined ? undefined : Math.max(minMaxInFlight, places * maxInFlightPerPlace);
 
 const levels = Array.from({ length: maxShareLevel + 1 }, (_, level) => level);
 

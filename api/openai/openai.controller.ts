@@ -16,7 +16,7 @@ import type { AcceptedChat, ProviderId } from '../../shared/contract.js';
 import type { ListedModel } from '../../shared/fleet/models.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import type { ChatControllerDeps } from '../chat/chat.controller.js';
-import { bytesOf, readOptions } from '../chat/chat-request.js';
+import { readOptions } from '../chat/chat-request.js';
 import { chatIdOf, completionHeaders, sendAccepted } from '../chat/chat-response.js';
 import { answeredBy } from '../chat/chat-result.js';
 import { readChatBody } from '../http/json-body.js';
@@ -78,15 +78,13 @@ export class OpenAiController extends Controller {
     @Header('X-LLM-Fallback') fallback?: string,
   ): Promise<ChatCompletion> {
     const response = request.res as HttpResponse;
-    const { chatService, limits, maxWaitS, maxMessages } = this.deps;
-    const onDetached = (ended: Promise<unknown>) => limits.countUntil(load, ended);
+    const { chatService, maxWaitS, maxMessages } = this.deps;
     const headers = { prefer, idempotencyKey, fallback };
-    const { options, applied } = readOptions(request, headers, { maxWaitS, onDetached });
+    const { options, applied } = readOptions(request, headers, maxWaitS);
     const body = parseCompletionBody(request.body, maxMessages);
     const { isStream, includesUsage, ...asked } = toCompletionRequest(body, provider);
     const markIgnored = markIgnoredFields(request, { ...options, ...asked });
     recordProvider(response, asked.provider);
-    const load = { user: request.user.id, bytes: bytesOf(asked.turns) };
     const head = () => headFor(response, asked);
     const events =
       isStream && !options.storeOptions?.isAsync
@@ -95,7 +93,7 @@ export class OpenAiController extends Controller {
     const clientTimeoutMs = readClientTimeoutMs(timeout);
     const stream = events && { sink: events, from: undefined };
     const command = { ...options, ...asked, clientTimeoutMs, stream };
-    const replying = limits.run(load, () => chatService.createChat(command));
+    const replying = chatService.createChat(command);
     if (events) {
       await events.end(replying);
       return alreadySent;

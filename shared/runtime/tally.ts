@@ -19,10 +19,4 @@ export class Tally {
     else this.#amounts.set(key, sum);
     this.#total += amount;
   }
-
-  /** Adds the amount until the work has ended; never throws. */
-  addUntil(key: string, amount: number, ended: Promise<unknown>): void {
-    this.add(key, amount);
-    void ended.catch(() => undefined).then(() => this.add(key, -amount));
-  }
 }

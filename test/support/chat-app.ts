@@ -1,4 +1,5 @@
 import type { AccessDirectory } from '../../api/access/access-directory.js';
+import { BytesInFlight } from '../../api/access/bytes-in-flight.js';
 import type { Caller } from '../../api/access/caller.js';
 import { LoginLimiter } from '../../api/access/login-limiter.js';
 import { environmentUsers } from '../../api/access/open-authentication.js';
@@ -11,8 +12,8 @@ import { blogOf } from '../../api/blog/blog-layout.js';
 import { createFeeds } from '../../api/blog/feeds.js';
 import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
 import type { Completion } from '../../api/chat/chat-result.js';
-import { PendingReplies } from '../../api/chat/jobs/pending-replies.js';
 import { StoredChats } from '../../api/chat/stored-chats.js';
+import { UserShares } from '../../api/chat/user-shares.js';
 import type { SiteDeps } from '../../api/site/site-router.js';
 import { Sitemap } from '../../api/site/sitemap.js';
 import { type Database, openDatabase } from '../../db/database/client.js';
@@ -105,10 +106,22 @@ export async function startChatApp({
   const posts = new PostStore(postsDatabase ?? database);
   const fleetState = new FleetState({ store, source: () => fleet });
   const history = new History({ log: recording.log });
+  const bytesInFlight = new BytesInFlight({
+    perUser: config.CHAT_USER_MAX_QUEUED_BYTES,
+    inAll: config.CHAT_MAX_QUEUED_BYTES,
+  });
+  const shares = new UserShares({
+    maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT,
+    maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
+  });
   const app = createApp({
     config,
+    bytesInFlight,
     chatService: {
+      follow: () => Promise.reject(new Failure('not_found')),
       createChat: async (command) => {
+        using _place = shares.enter(command.user);
+        await shares.consume(command.user);
         commands.push(command);
         return (await reply(command)) ?? hello;
       },
@@ -116,7 +129,6 @@ export async function startChatApp({
     storedChats: new StoredChats({
       records: store.records,
       jobClient: () => undefined,
-      pendingReplies: new PendingReplies(),
       resultTtlMs: 1,
       maxOutputTokens: () => 4096,
     }),
@@ -156,7 +168,6 @@ export async function startChatApp({
     store,
     database,
     connected: () => true,
-    places: () => undefined,
     models: () => models,
     providerStates,
     draining: () => false,

@@ -78,7 +78,7 @@ const closingMs = 1000;
  * 3. `runChatJob` answers it; a job that has made no call may go back to the queue;
  * 4. BullMQ stores the outcome in the job's record;
  * 5. the outcome is published on `reply.<api>`, to which the `JobClient` of the API process that added the job subscribes: it
- *    settles the caller's wait in `PendingReplies`.
+ *    settles the chat in `LiveChats`.
  */
 export class PoolWorker {
   /** BullMQ's worker; it takes jobs once this one has started. */

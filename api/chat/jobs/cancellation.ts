@@ -14,7 +14,7 @@ import { writtenVersion } from '../../../shared/protocol/version.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import type { Relay } from '../../../shared/queue/relay.js';
 import type { Log } from '../../../shared/runtime/log.js';
-import type { PendingJob } from './pending-replies.js';
+import type { PendingJob } from './job-records.js';
 
 interface CancellationDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;

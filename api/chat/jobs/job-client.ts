@@ -4,7 +4,7 @@ import { Failure } from '../../../shared/failures.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { ApiInstruments } from '../../../shared/metrics/instruments.js';
-import { type DeltasMessage, deltasSchema, type Resend } from '../../../shared/protocol/deltas.js';
+import { deltasSchema, type Resend } from '../../../shared/protocol/deltas.js';
 import {
   type ChatJob,
   type ChatJobPayload,
@@ -28,11 +28,9 @@ import { retry } from '../../../shared/runtime/retry.js';
 import type { TraceSpan } from '../../../shared/runtime/tracing.js';
 import { storeTimeoutMs, withTimeout } from '../../../shared/runtime/with-timeout.js';
 import { Cancellation } from './cancellation.js';
-import { decodeResult, type JobResult, JobResults } from './job-results.js';
-import type { PendingJob, PendingReplies } from './pending-replies.js';
-import { type ReplyReader, ReplyReaders } from './reply-readers.js';
-import type { ReplyStream } from './reply-stream.js';
-import { StrandedJobs } from './stranded-jobs.js';
+import { DeadQueues } from './dead-queues.js';
+import { decodeResult, JobRecords, type JobResult, type PendingJob } from './job-records.js';
+import { type ChatReceiver, type PolledChat, ResultPoller } from './result-poller.js';
 
 /**
  * A job without what the client adds, and its turn: its user's share level, and whether it is asynchronous and so done after
@@ -46,7 +44,8 @@ export type NewJob = Omit<ChatJob, 'v' | 'replyTo' | 'traceparent'> & {
 
 interface JobClientDeps {
   store: QueueStore;
-  pendingReplies: PendingReplies;
+  /** What waits for the chats whose jobs are added here. */
+  chats: ChatReceiver;
   metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
   log: Log;
 }
@@ -62,27 +61,30 @@ export class JobClient {
   /** The pools as their heartbeats describe them. */
   readonly pools = new LivePools(this.heartbeats);
   readonly #store: QueueStore;
-  readonly #pendingReplies: PendingReplies;
+  readonly #chats: ChatReceiver;
   readonly #channels: Channels;
-  readonly #results: JobResults;
+  readonly #records: JobRecords;
+  readonly #poller: ResultPoller;
   readonly #cancellation: Cancellation;
   readonly #log: Log;
-  readonly #readers = new ReplyReaders((job, asked) => this.#requestResend(job, asked));
   /** Where workers send the results of the jobs that are added here, as long as the relay knows this process. */
   readonly #replyTo: string;
 
-  private constructor({ store, pendingReplies, metrics, log }: JobClientDeps, channels: Channels) {
+  private constructor({ store, chats, metrics, log }: JobClientDeps, channels: Channels) {
     this.#store = store;
-    this.#pendingReplies = pendingReplies;
+    this.#chats = chats;
     this.#channels = channels;
     this.#replyTo = channels.relay.nodeId;
     this.#log = log;
     const queueOf = (provider: ProviderId) => this.queueOf(provider);
-    const isAbandoned = (job: PendingJob) =>
-      this.pools.isAbandoned(job) && (job.fallback ?? []).some((next) => this.pools.isServed(next));
-    const isRead = (jobId: string) => this.#readers.haveRead(jobId);
-    const stranded = new StrandedJobs({ queueOf, store, pendingReplies, isAbandoned, isRead, log });
-    this.#results = new JobResults({ queueOf, store, pendingReplies, stranded, log });
+    const parts = { queueOf, store, chats, log };
+    this.#records = new JobRecords(parts);
+    const deadQueues = new DeadQueues({
+      ...parts,
+      isAbandoned: (target) => this.pools.isAbandoned(target),
+      isServed: (target) => this.pools.isServed(target),
+    });
+    this.#poller = new ResultPoller({ ...parts, jobRecords: this.#records, deadQueues });
     this.#cancellation = new Cancellation({ queueOf, store, relay: channels.relay, metrics, log });
   }
 
@@ -95,7 +97,7 @@ export class JobClient {
       await client.close();
       throw error;
     }
-    client.#results.start();
+    client.#poller.start();
     return client;
   }
 
@@ -116,19 +118,9 @@ export class JobClient {
     span?.end();
   }
 
-  /** Has the job's reply written to the sink as it arrives; see `ReplyReaders.open`. */
-  openStream(job: PendingJob, reader: ReplyReader): ReplyStream {
-    return this.#readers.open(job, reader);
-  }
-
-  /** The jobs whose replies are read here as they are written. */
-  get streamedJobIds(): string[] {
-    return this.#readers.jobIds;
-  }
-
   /** What the records say of the job; throws within three seconds when the store does not answer. */
   read(job: PendingJob): Promise<JobResult> {
-    return this.#results.read(job);
+    return this.#records.read(job);
   }
 
   /** How much there is to do for the provider; throws while the store cannot be reached. */
@@ -163,7 +155,7 @@ export class JobClient {
 
   async close(): Promise<void> {
     this.#clock.close();
-    this.#results.stop();
+    this.#poller.stop();
     await withTimeout(closeTimeoutMs, this.#cancellation.flush()).catch(() => undefined);
     await this.#channels.relay.close();
     await closeQueues(this.#channels.queues);
@@ -176,27 +168,25 @@ export class JobClient {
     await this.pools.settings.follow(relay);
     await relay.receive(topics.reply(this.#replyTo), resultMessageSchema, onResult);
     await relay.subscribe(topics.storedResult, resultMessageSchema, onResult);
-    await relay.receive(topics.deltas(this.#replyTo), deltasSchema, (message) => this.#onDeltas(message));
+    await relay.receive(topics.deltas(this.#replyTo), deltasSchema, ({ deltas }) => {
+      for (const delta of deltas) this.#chats.onDelta(delta);
+    });
   }
 
   /** A message without an outcome says that there is one to be read. */
   #onResult({ settled }: ResultMessage): void {
-    const unread: PendingJob[] = [];
+    const unread: PolledChat[] = [];
     for (const { jobId, outcome } of settled) {
-      const job = this.#pendingReplies.find(jobId);
-      if (outcome) this.#pendingReplies.settle(jobId, decodeResult(outcome));
-      else if (job) unread.push(job);
+      const chat = this.#chats.find(jobId);
+      if (outcome) this.#chats.onOutcome(jobId, decodeResult(outcome));
+      else if (chat) unread.push(chat);
     }
-    void this.#results.poll(unread);
+    if (unread.length > 0) void this.#poller.poll(unread);
   }
 
-  #onDeltas({ deltas }: DeltasMessage): void {
-    for (const delta of deltas) this.#readers.receive(delta);
-  }
-
-  /** One that is lost is asked for again, at the latest when the next delta comes. */
-  #requestResend(job: PendingJob, place: Pick<Resend, 'reader' | 'from' | 'max' | 'left'>): void {
-    const { jobId, provider, fallback = [] } = this.#pendingReplies.find(job.jobId) ?? job;
+  /** Asks the worker of the job for a part of its text. A request that is lost is repeated by the reader; never throws. */
+  requestResend(job: PendingJob, place: Pick<Resend, 'reader' | 'from' | 'max' | 'left'>): void {
+    const { jobId, provider, fallback = [] } = job;
     const message: Resend = { v: writtenVersion, jobId, api: this.#replyTo, ...place };
     // A reader who leaves may be the last who knew where the chat has been passed on to.
     const others = place.left ? fallback.map((target) => target.provider) : [];

@@ -6,6 +6,7 @@ interface Row {
   id: string;
   state: string;
   attempts_started: number;
+  is_locked: boolean | null;
   finished_at_ms: string | null;
   return_value: unknown;
 }
@@ -20,7 +21,9 @@ interface Asked {
 /** As `QueueStore.readJobs`. */
 export async function readJobs(pool: pg.Pool, { schema, queue, jobIds }: Asked): Promise<StoredJob[]> {
   if (jobIds.length === 0) return [];
-  const text = `select id, state, attempts_started, finished_at_ms, return_value from ${schema}.job where queue = $1 and id = any($2)`;
+  const text = `select id, state, attempts_started, finished_at_ms, return_value,
+    locked_until_ms > extract(epoch from clock_timestamp()) * 1000 as is_locked
+    from ${schema}.job where queue = $1 and id = any($2)`;
   const { rows } = await pool.query<Row>(text, [queue.name, jobIds]);
   const byId = new Map(rows.map((row) => [row.id, row]));
   return jobIds.map((id) => toStoredJob(byId.get(id)));
@@ -38,13 +41,13 @@ export async function readTimes(pool: pg.Pool, { schema, queue, jobIds }: Asked)
 function toStoredJob(row: Row | undefined): StoredJob {
   if (row === undefined) return { state: 'unknown' };
   switch (row.state) {
-    case 'active':
-      return { state: 'running' };
     case 'failed':
       return { state: 'failed', finishedOn: Number(row.finished_at_ms) };
     case 'completed':
       return { state: 'completed', finishedOn: Number(row.finished_at_ms), returnValue: row.return_value };
     default:
+      // As in Redis: a job runs while a worker holds its lock.
+      if (row.is_locked) return { state: 'running' };
       return { state: 'queued', ...(row.attempts_started > 0 && { wasTaken: true }) };
   }
 }

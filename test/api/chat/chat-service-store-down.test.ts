@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import type { ChatCommand } from '../../../api/chat/chat-command.js';
 import { ChatService } from '../../../api/chat/chat-service.js';
 import { JobClient } from '../../../api/chat/jobs/job-client.js';
-import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
+import { LiveChats } from '../../../api/chat/live-chats.js';
 import { StoredChats } from '../../../api/chat/stored-chats.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
 import { userNamed } from '../../support/identities.js';
@@ -21,7 +21,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   let shared: SharedStore;
-  let pendingReplies: PendingReplies;
+  let chats: LiveChats;
   let shares: UserShares;
   let jobs: JobClient;
   let storedChats: StoredChats;
@@ -29,15 +29,17 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
   let client: AbortController;
   /** What happens as a job is about to be added. */
   let beforeAdd: (() => void) | undefined;
-  const onDetached = vi.fn();
+  const detached = vi.fn();
+  const ended = vi.fn();
 
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
-    pendingReplies = new PendingReplies();
+    chats = new LiveChats();
     shares = new UserShares();
+    for (const listener of [shares, { detached, ended }]) chats.listen(listener);
     jobs = await JobClient.open({
       store: shared.store,
-      pendingReplies,
+      chats,
       metrics: apiInstruments.metrics,
       log,
     });
@@ -45,7 +47,6 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
     storedChats = new StoredChats({
       records,
       jobClient: () => jobs,
-      pendingReplies,
       resultTtlMs: 60_000,
       maxOutputTokens: () => 4096,
     });
@@ -55,7 +56,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
       return add(...job);
     });
     const deps = {
-      pendingReplies,
+      chats,
       shares,
       storedChats,
       timeoutMs: 20_000,
@@ -71,7 +72,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
   });
   beforeEach(() => {
     client = new AbortController();
-    onDetached.mockReset();
+    for (const heard of [detached, ended]) heard.mockReset();
     // There is no worker here; after an outage that is not known for a while.
     jobs.heartbeats.recordOutage();
   });
@@ -93,11 +94,9 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
       key: undefined,
       isAsync: false,
       onResolved: () => undefined,
-      onDetached,
       ...storeOptions,
     },
   });
-  const ended = () => onDetached.mock.lastCall?.[0] as Promise<unknown>;
   /** How it ends, and after how many milliseconds, less what the machine was late. */
   const timed = async (work: Promise<unknown>) => {
     const startedAt = performance.now();
@@ -151,34 +150,31 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
     };
     await vi.waitUntil(async () => (await outcome()) === 'cancelled', patience);
     await vi.waitUntil(async () => (await jobs.read(job)).state === 'unknown', patience);
-    expect(onDetached).not.toHaveBeenCalled();
+    expect(detached).not.toHaveBeenCalled();
   });
 
   it('counts a chat as detached that was joined and accepted after its first add had failed', async () => {
     const key = randomUUID();
-    const counted = vi.spyOn(shares, 'add');
     beforeAdd = shared.wire.freeze;
     await expect(chatService.createChat(storedCommand({ key, isAsync: true }))).rejects.toMatchObject({
       code: 'queue_unavailable',
     });
-    expect(onDetached).not.toHaveBeenCalled();
+    expect(detached).not.toHaveBeenCalled();
     beforeAdd = undefined;
     shared.wire.thaw();
     expect(await shared.store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
     const again = await chatService.createChat(storedCommand({ key, isAsync: true }));
     expect(again).toMatchObject({ kind: 'accepted' });
-    expect(onDetached).toHaveBeenCalledOnce();
-    const first = ended();
+    expect(detached).toHaveBeenCalledOnce();
     // One more request with the key is accepted as well, and takes up nothing.
     expect(await chatService.createChat(storedCommand({ key, isAsync: true }))).toEqual(again);
-    await ended();
-    // The first is no longer counted, and the two others are one job: none has another outstanding before it.
-    expect(counted.mock.results.map(({ value }) => value.level)).toEqual([0, 0, 0]);
-    counted.mockRestore();
+    expect(detached).toHaveBeenCalledOnce();
+    // The first is no longer counted, and the two others are one chat.
+    expect(shares.of('openai').async.reduce((sum, count) => sum + count)).toBe(1);
     const id = again.kind === 'accepted' ? again.id : '';
     await storedChats.cancel({ owner: userNamed('me'), id });
-    await first;
-    expect(pendingReplies.pending()).toEqual([]);
+    await vi.waitUntil(() => ended.mock.calls.length === 2, patience);
+    expect(chats.all()).toEqual([]);
   });
 
   it('counts nothing as detached that its client has left and the store has not taken', async () => {
@@ -188,9 +184,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
     };
     const { code } = await timed(chatService.createChat(storedCommand({ key: randomUUID() })));
     expect(code).toBe('timeout');
-    expect(pendingReplies.pending()).toEqual([]);
-    const { tookMs } = await timed(ended());
-    expect(tookMs).toBeLessThan(3000);
-    expect(pendingReplies.pending()).toEqual([]);
+    const over = vi.waitUntil(() => chats.all().length === 0, patience);
+    expect((await timed(over)).tookMs).toBeLessThan(3000);
   });
 });

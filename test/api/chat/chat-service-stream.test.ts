@@ -2,8 +2,7 @@ import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChatCommand } from '../../../api/chat/chat-command.js';
 import { ChatService } from '../../../api/chat/chat-service.js';
-import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
-import { ReplyStream } from '../../../api/chat/jobs/reply-stream.js';
+import { LiveChats } from '../../../api/chat/live-chats.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
@@ -16,30 +15,37 @@ const timeout = { code: 'timeout' };
 /** What was asked of the job client, in order. */
 let asked: string[];
 let adding: PromiseWithResolvers<void>;
-let pendingReplies: PendingReplies;
+let chats: LiveChats;
 let chatService: ChatService;
 let client: AbortController;
 let written: string[];
 let isRead: boolean;
-/** The streams that are open. */
-let streams: Set<ReplyStream>;
 /** The outcome of a chat that had ended before. */
 let ended: Outcome | undefined;
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] });
-  [asked, written, isRead, streams, ended] = [[], [], true, new Set(), undefined];
+  [asked, written, isRead, ended] = [[], [], true, undefined];
   adding = Promise.withResolvers();
-  pendingReplies = new PendingReplies();
+  chats = new LiveChats();
+  chats.listen({ detached: ({ isStored }) => void (isStored && asked.push('detached')) });
   client = new AbortController();
   chatService = new ChatService({
     jobClient: () => jobs,
-    pendingReplies,
+    chats,
     shares: new UserShares(),
     storedChats: {
-      open: async ({ requestId }, { deadline }) => ({
-        chat: { id: requestId, deadline, current: { provider: 'openai' } },
-        ...(ended && { outcome: ended }),
+      find: async ({ requestId }, deadline) => {
+        const chat = {
+          id: requestId,
+          deadline,
+          expiresAt: deadline,
+          current: { provider: 'openai' },
+        } as const;
+        return ended ? { joined: { chat, result: { state: 'settled', outcome: ended } } } : {};
+      },
+      open: async ({ requestId }, { deadline, current }) => ({
+        chat: { id: requestId, deadline, expiresAt: deadline, current },
       }),
       cancelUnconfirmed: () => void asked.push('cancel unconfirmed'),
     },
@@ -48,8 +54,8 @@ beforeEach(() => {
 });
 afterEach(() => {
   // A worker ends what was cut.
-  pendingReplies.settle('one', ok);
-  expect([vi.getTimerCount(), streams.size, getEventListeners(client.signal, 'abort')]).toEqual([0, 0, []]);
+  chats.onOutcome('one', ok);
+  expect([vi.getTimerCount(), chats.all(), getEventListeners(client.signal, 'abort')]).toEqual([0, [], []]);
   vi.useRealTimers();
 });
 
@@ -63,12 +69,7 @@ const jobs: NonNullable<ReturnType<ConstructorParameters<typeof ChatService>[0][
   read: async () => ({ state: 'running' }),
   cancel: ({ jobId }) => void asked.push(`cancel ${jobId}`),
   cancelUnconfirmed: ({ jobId }) => void asked.push(`cancel unconfirmed ${jobId}`),
-  openStream: (_job, options) => {
-    const onDispose = () => void streams.delete(stream);
-    const stream = new ReplyStream({ ...options, requestResend: () => {}, onDispose });
-    streams.add(stream);
-    return stream;
-  },
+  requestResend: () => {},
 };
 
 const left = Promise.withResolvers<never>();
@@ -84,7 +85,6 @@ const sink = {
 const added = 'add a stream, 300000 ms after its first delta';
 const withKey = {
   ...{ owner: userNamed('me'), key: 'k', isAsync: false, onResolved: () => {} },
-  onDetached: () => void asked.push('detached'),
 };
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -101,7 +101,7 @@ async function ask(own: Partial<ChatCommand> = {}): Promise<Promise<unknown>[]> 
   return [answer];
 }
 async function receive(at: number, text: string, callId = 'call'): Promise<void> {
-  for (const stream of streams) stream.receive({ jobId: 'one', callId, at, text });
+  chats.onDelta({ jobId: 'one', callId, at, text });
   await turn();
 }
 
@@ -110,7 +110,7 @@ describe('createChat, of a stream', () => {
     const [answer] = await ask();
     await receive(0, 'Hel');
     expect(written).toEqual(['Hel']);
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     expect(await answer).toEqual({ kind: 'completed', completion: ok });
     expect([written, asked]).toEqual([['Hel', 'lo'], [added]]);
   });
@@ -127,7 +127,7 @@ describe('createChat, of a stream', () => {
     vi.advanceTimersByTime(60_000);
     await expect(answer).rejects.toMatchObject(timeout);
     expect(asked).toEqual([added, 'detached']);
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     await turn();
   });
 
@@ -169,7 +169,7 @@ describe('createChat, of a stream', () => {
     await receive(0, 'Good', 'another');
     await expect(answer).rejects.toMatchObject({ code: 'internal', retryable: true });
     expect([written, asked]).toEqual([['Hel'], [added, last]]);
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     await turn();
   });
 });
@@ -192,14 +192,14 @@ describe('a client that leaves a stream', () => {
     client.abort();
     await expect(answer).rejects.toMatchObject(timeout);
     expect(asked).toEqual([added, 'detached']);
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     await turn();
   });
 
   it('cancels nothing once the reply is there', async () => {
     isRead = false;
     const [answer] = await ask();
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     await turn();
     client.abort();
     left.reject(new Error('left'));

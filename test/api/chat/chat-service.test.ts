@@ -1,10 +1,10 @@
 import { getEventListeners } from 'node:events';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { ChatRecorder } from '../../../api/admin/history/chat-recorder.js';
 import type { ChatCommand } from '../../../api/chat/chat-command.js';
 import { ChatService } from '../../../api/chat/chat-service.js';
 import type { JobClient, NewJob } from '../../../api/chat/jobs/job-client.js';
-import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
-import { ReplyStream } from '../../../api/chat/jobs/reply-stream.js';
+import { LiveChats } from '../../../api/chat/live-chats.js';
 import type { StoredChats } from '../../../api/chat/stored-chats.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
 import { Failure } from '../../../shared/failures.js';
@@ -19,7 +19,7 @@ const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, provide
 let asked: string[];
 let added: NewJob[];
 let adding: PromiseWithResolvers<void>;
-let pendingReplies: PendingReplies;
+let chats: LiveChats;
 let chatService: ChatService;
 let client: AbortController;
 /** What operators see. */
@@ -33,11 +33,11 @@ beforeEach(() => {
   recorded = [];
   endedBefore = undefined;
   adding = Promise.withResolvers();
-  pendingReplies = new PendingReplies();
+  chats = new LiveChats();
   client = new AbortController();
   const jobs: Pick<
     JobClient,
-    'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'openStream'
+    'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'requestResend'
   > = {
     pools: new LivePools(new Heartbeats()),
     check: async () => {},
@@ -49,30 +49,34 @@ beforeEach(() => {
     read: async () => ({ state: 'unknown' }),
     cancel: ({ jobId }) => void asked.push(`cancel ${jobId}`),
     cancelUnconfirmed: ({ jobId }) => void asked.push(`cancel unconfirmed ${jobId}`),
-    openStream: (_job, options) => new ReplyStream({ ...options, requestResend: () => {} }),
+    requestResend: () => {},
   };
   chatService = new ChatService({
     jobClient: () => jobs,
-    pendingReplies,
+    chats,
     shares: new UserShares(),
     storedChats,
     timeoutMs: 60_000,
     maxMs: 60_000,
     maxStreamMs: 60_000,
-    history: {
-      recordArrival: () => void recorded.push('arrival'),
-      recordEnd: ({ id, code }) => void recorded.push(`${id} ${code}`),
-    },
   });
+  const recorder = new ChatRecorder({
+    recordArrival: () => void recorded.push('arrival'),
+    recordEnd: ({ id, code }) => void recorded.push(`${id} ${code}`),
+  });
+  chats.listen(recorder);
 });
 
 /** There is one stored chat, which the first command creates. */
-const storedChats: Pick<StoredChats, 'open' | 'cancelUnconfirmed'> = {
-  open: async (_, { deadline, admit }) => {
-    const current = await admit();
-    const chat = { id: 'one', deadline, expiresAt: deadline + 1, current };
-    return { chat, ...(endedBefore && { outcome: endedBefore }) };
+const storedChats: Pick<StoredChats, 'find' | 'open' | 'cancelUnconfirmed'> = {
+  find: async (_, deadline) => {
+    if (endedBefore === undefined) return {};
+    const chat = { id: 'one', deadline, expiresAt: deadline + 1, current: { provider: 'openai' } } as const;
+    return { joined: { chat, result: { state: 'settled', outcome: endedBefore } } };
   },
+  open: async (_, { deadline, current }) => ({
+    chat: { id: 'one', deadline, expiresAt: deadline + 1, current },
+  }),
   cancelUnconfirmed: ({ owner, id }) => void asked.push(`cancel unconfirmed ${id} of ${owner.name}`),
 };
 
@@ -89,7 +93,7 @@ const ask = (command: Partial<ChatCommand> = {}) =>
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const timeout = expect.objectContaining({ code: 'timeout' });
 const nothingIsLeft = () => {
-  expect(pendingReplies.pending()).toEqual([]);
+  expect(chats.all()).toEqual([]);
   expect(getEventListeners(client.signal, 'abort')).toEqual([]);
 };
 
@@ -98,7 +102,7 @@ describe('createChat', () => {
     const answer = ask();
     adding.resolve();
     await turn();
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     expect(await answer).toEqual({ kind: 'completed', completion: ok });
     nothingIsLeft();
     client.abort();
@@ -115,7 +119,7 @@ describe('createChat', () => {
     await expect(answer).rejects.toMatchObject({ code: 'unauthorized' });
     await turn();
     expect(asked).toEqual(['add one', 'cancel one']);
-    pendingReplies.settle('one', { kind: 'cancelled', queueMs: 1, providerMs: 1 });
+    chats.onOutcome('one', { kind: 'cancelled', queueMs: 1, providerMs: 1 });
     nothingIsLeft();
   });
 
@@ -124,7 +128,7 @@ describe('createChat', () => {
     const answer = ask({ user: 'somebody', parameters });
     adding.resolve();
     await turn();
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     await answer;
     expect(added).toMatchObject([{ user: 'somebody', parameters }]);
   });
@@ -133,7 +137,7 @@ describe('createChat', () => {
     const answer = ask({ isLowPriority });
     adding.resolve();
     await turn();
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     await answer;
     expect(added).toMatchObject([{ isAsync: isLowPriority }]);
   });
@@ -153,7 +157,7 @@ describe('createChat', () => {
     await expect(answer).rejects.toEqual(timeout);
     expect(asked).toEqual(['add one', 'cancel one']);
     expect(recorded).toEqual(['arrival']);
-    pendingReplies.settle('one', { kind: 'cancelled', queueMs: 1, providerMs: 1 });
+    chats.onOutcome('one', { kind: 'cancelled', queueMs: 1, providerMs: 1 });
     await turn();
     expect(recorded).toEqual(['arrival', 'one cancelled']);
     nothingIsLeft();
@@ -209,31 +213,36 @@ describe('createChat', () => {
   it('adds a lost job again once, but not before its add was confirmed', async () => {
     const answer = ask();
     await turn();
-    pendingReplies.markLost('one', Date.now());
+    expect(chats.onLost('one', Date.now())).toBe(false);
     adding.resolve();
     await turn();
     expect(asked).toEqual(['add one']);
-    pendingReplies.markLost('one', Date.now());
-    pendingReplies.markLost('one', Date.now());
+    expect([1, 2].map(() => chats.onLost('one', Date.now()))).toEqual([true, false]);
     expect(asked).toEqual(['add one', 'add one']);
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     await answer;
     nothingIsLeft();
   });
 });
 
 describe('createChat, of a stored chat', () => {
-  const onDetached = vi.fn();
-  beforeEach(() => void onDetached.mockReset());
+  let detached: number;
+  beforeEach(() => {
+    detached = 0;
+    chats.listen({
+      detached: () => {
+        detached += 1;
+      },
+    });
+  });
   /** The chat went on without its request, and ends now. */
   const end = async () => {
-    expect(onDetached).toHaveBeenCalledOnce();
-    pendingReplies.settle('one', ok);
-    await onDetached.mock.lastCall?.[0];
+    expect(detached).toBe(1);
+    chats.onOutcome('one', ok);
     await turn();
   };
   const onResolved = vi.fn();
-  const storeOptions = { owner: userNamed('me'), key: 'k', isAsync: false, onResolved, onDetached };
+  const storeOptions = { owner: userNamed('me'), key: 'k', isAsync: false, onResolved };
   const isAsync = { ...storeOptions, isAsync: true };
 
   it('reports the id of the chat before anything becomes of it', async () => {
@@ -241,7 +250,7 @@ describe('createChat, of a stored chat', () => {
     await turn();
     expect(onResolved).toHaveBeenCalledExactlyOnceWith('one', { isReplayed: false });
     adding.resolve();
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     await answer;
   });
 
@@ -267,7 +276,7 @@ describe('createChat, of a stored chat', () => {
 
   it('polls rarely for a chat that goes on without its request', async () => {
     const polledIn = (slots: number[]) =>
-      slots.filter((pollSlot) => pendingReplies.pending({ pollSlot }).length > 0);
+      slots.filter((slot) => chats.due({ attachedBefore: Number.POSITIVE_INFINITY, slot }).length > 0);
     const slots = Array.from({ length: 15 }, (_, index) => index);
     const answer = ask({ storeOptions: isAsync, waitMs: 20 });
     adding.resolve();
@@ -283,7 +292,7 @@ describe('createChat, of a stored chat', () => {
     const answer = ask({ storeOptions: isAsync });
     adding.reject(new Failure('queue_unavailable'));
     await expect(answer).rejects.toMatchObject({ code: 'queue_unavailable' });
-    expect(onDetached).not.toHaveBeenCalled();
+    expect(detached).toBe(0);
     nothingIsLeft();
     // Without a key nobody can come back for the chat.
     expect(asked).toEqual(['add one']);
@@ -298,7 +307,7 @@ describe('createChat, of a stored chat', () => {
     adding.resolve();
     const soon = ask({ storeOptions: isAsync, waitMs: 60_000 });
     await turn();
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     expect(await soon).toEqual({ kind: 'completed', completion: ok });
     expect(await ask({ storeOptions: isAsync, waitMs: 20 })).toMatchObject({ kind: 'accepted' });
     await end();
@@ -315,7 +324,7 @@ describe('createChat, of a stored chat', () => {
     const answers = [ask({ storeOptions: one }), ask({ requestId: 'two', storeOptions: two })];
     await turn();
     expect(recorded).toEqual(['arrival']);
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     await Promise.all(answers);
     await turn();
     expect(recorded).toEqual(['arrival', 'one ok']);
@@ -329,7 +338,7 @@ describe('createChat, of a stored chat', () => {
     await expect(first).rejects.toEqual(timeout);
     await turn();
     expect(recorded).toEqual(['arrival']);
-    pendingReplies.settle('one', ok);
+    chats.onOutcome('one', ok);
     await turn();
     expect(recorded).toEqual(['arrival', 'one ok']);
     nothingIsLeft();

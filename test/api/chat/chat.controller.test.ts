@@ -149,7 +149,6 @@ describe('Prefer: respond-async', () => {
       owner: userNamed('user'),
       key: undefined,
       isAsync: true,
-      onDetached: expect.any(Function),
     };
     expect(app.commands.at(-1)).toMatchObject({ waitMs, storeOptions });
   });

@@ -1,5 +1,8 @@
-import { describe, expect, it } from 'vitest';
-import { StoredAnswers } from '../../../api/chat/stored-answers.js';
+import { describe, expect, it, vi } from 'vitest';
+import { LiveChats } from '../../../api/chat/live-chats.js';
+import { answerSizes, StoredAnswers } from '../../../api/chat/stored-answers.js';
+import type { Outcome } from '../../../shared/protocol/outcome.js';
+import { attach, leave } from '../../support/attached.js';
 
 const retryAfter = expect.objectContaining({ retryAfterMs: expect.any(Number) });
 const limited = expect.objectContaining({ code: 'rate_limited', status: 429, facts: retryAfter });
@@ -71,4 +74,38 @@ describe('StoredAnswers', () => {
     for (let n = 0; n < 65_536; n += 1) reserve('one', 0.0005).shrink(0);
     expect(() => reserve('one', 0)).toThrow(limited);
   });
+});
+
+describe('answerSizes', () => {
+  const times = { queueMs: 300, providerMs: 2000 };
+
+  it.each<[Outcome, number]>([
+    [{ kind: 'ok', text: 'Grüße', model: 'm', ...times }, 7],
+    [{ kind: 'truncated', text: 'Grü', model: 'm', ...times }, 4],
+    [{ kind: 'failed', code: 'internal', retryable: true, ...times }, 0],
+    [{ kind: 'cancelled', ...times }, 0],
+  ])('keep room for the answer of %o alone, once it is known (finding S6)', (outcome, bytes) => {
+    const { chats, chat, shrink } = follow();
+    const request = attach(chats, 'one', { chat });
+    chats.leave(request, 'timeout', { goesOn: true });
+    expect(shrink).not.toHaveBeenCalled();
+    chats.onOutcome('one', outcome);
+    expect(shrink).toHaveBeenCalledExactlyOnceWith(bytes);
+  });
+
+  it('keep the room of a chat whose end is unknown, and need none', () => {
+    const { chats, chat, shrink } = follow();
+    leave(chats, attach(chats, 'one', { chat }));
+    expect(shrink).not.toHaveBeenCalled();
+    attach(chats, 'another');
+    chats.onOutcome('another', { kind: 'cancelled', ...times });
+  });
+
+  function follow() {
+    const chats = new LiveChats();
+    chats.listen(answerSizes);
+    const shrink = vi.fn();
+    const chat = { expiresAt: Date.now() + hourMs, answer: { shrink, release: () => {} } };
+    return { chats, chat, shrink };
+  }
 });

@@ -3,7 +3,7 @@ import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ResolvedChat, StoredChatCommand } from '../../../api/chat/chat-command.js';
 import { JobClient } from '../../../api/chat/jobs/job-client.js';
-import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
+import { LiveChats } from '../../../api/chat/live-chats.js';
 import { StoredChats } from '../../../api/chat/stored-chats.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import type { Attempt } from '../../../shared/protocol/attempts.js';
@@ -37,6 +37,7 @@ let queue: Queue;
 let chats: StoredChats;
 /** Milliseconds since the epoch, for the rules alone. */
 let now: number;
+/** How many commands found no chat to join. */
 let admissions: number;
 /** The longest answer, in tokens; a tenth of that of anthropic. */
 let maxOutputTokens: number;
@@ -49,7 +50,7 @@ beforeAll(async () => {
   expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   jobs = await JobClient.open({
     store,
-    pendingReplies: new PendingReplies(),
+    chats: new LiveChats(),
     metrics: apiInstruments.metrics,
     log,
   });
@@ -65,16 +66,18 @@ beforeEach(() => {
   now = Date.now();
   admissions = 0;
   maxOutputTokens = 4096;
-  chats = new StoredChats({
-    records: store.records,
+  chats = storedChats();
+});
+
+const storedChats = ({ records = store.records } = {}) =>
+  new StoredChats({
+    records,
     jobClient: () => jobs,
-    pendingReplies: new PendingReplies(),
     resultTtlMs: 60_000,
     maxOutputTokens: (provider) => (provider === 'anthropic' ? 10 : 1) * maxOutputTokens,
     now: () => now,
   });
-});
-
+const never = () => new Promise<never>(() => undefined);
 const command = (key: string | undefined, differs: Partial<StoredChatCommand> = {}): StoredChatCommand => ({
   requestId: randomUUID(),
   user: 'me',
@@ -82,19 +85,22 @@ const command = (key: string | undefined, differs: Partial<StoredChatCommand> = 
   model: undefined,
   turns: [{ role: 'user', content: 'Hello' }],
   signal: new AbortController().signal,
-  storeOptions: { owner: me, key, isAsync: false, onResolved: () => undefined, onDetached: () => undefined },
+  storeOptions: { owner: me, key, isAsync: false, onResolved: () => undefined },
   ...differs,
 });
-const open = async (asked: StoredChatCommand) => {
-  const resolved = await chats.open(asked, {
-    deadline: now + 10_000,
-    admit: async () => {
-      admissions += 1;
-      return { provider: asked.provider, ...(asked.model && { model: asked.model }) };
-    },
-  });
-  return { ...resolved, isNew: resolved.chat.id === asked.requestId };
+/** The command's chat, as the service opens it: whoever finds none is admitted, and opens one. */
+const open = async (asked: StoredChatCommand, own: Partial<Attempt> = {}) => {
+  const deadline = now + 10_000;
+  const { joined, previousId } = await chats.find(asked, deadline);
+  if (joined === undefined) admissions += 1;
+  const { provider, model } = asked;
+  const current = { provider, ...(model && { model }), ...own };
+  const opened = joined ?? (await chats.open(asked, { deadline, current, previousId }));
+  const { answer, ...chat } = opened.chat;
+  const { result } = opened;
+  return { chat, ...(result && { result }), answer, isNew: chat.id === asked.requestId };
 };
+const underWay = { state: 'unknown' };
 const end = (id: string, outcome: Outcome) =>
   store.records.create(resultKey(id), { value: encodeStoredResult(outcome, now), ttlMs: 60_000 });
 /** Adds the chat's job. */
@@ -139,7 +145,7 @@ const run = async (opened: ResolvedChat) => {
 const notFound = expect.objectContaining({ code: 'not_found' });
 
 describe('open', () => {
-  it('creates a chat for each command without a key, once it was admitted', async () => {
+  it('creates a chat for each command without a key', async () => {
     const [one, two] = [command(undefined), command(undefined, { model: 'm' })];
     expect(await open(one)).toMatchObject({ isNew: true, chat: { id: one.requestId } });
     expect(await open(two)).toMatchObject({ isNew: true, chat: { id: two.requestId } });
@@ -155,25 +161,51 @@ describe('open', () => {
     expect(result).toEqual({ state: 'unknown' });
   });
 
-  it('stores nothing of a command that is not admitted', async () => {
+  it('comes after a look for the chat that stores nothing', async () => {
     const asked = command(randomUUID());
-    const admit = () => Promise.reject(new Error('full'));
-    await expect(chats.open(asked, { deadline: now + 1000, admit })).rejects.toThrow('full');
+    expect(await chats.find(asked, now + 1000)).toEqual({});
     await expect(chats.read({ owner: me, id: asked.requestId })).rejects.toEqual(notFound);
     expect(await open(asked)).toMatchObject({ isNew: true });
   });
 
-  it('joins the chat that the key stands for without an admission', async () => {
+  it('is not needed where the key stands for a chat, which the look for it joins', async () => {
     const key = randomUUID();
-    const first = await open(command(key));
-    expect(await open(command(key))).toEqual({ chat: first.chat, isNew: false });
-    expect(admissions).toBe(1);
+    const { chat, answer } = await open(command(key));
+    expect(await open(command(key))).toEqual({ chat, result: underWay, isNew: false });
+    expect([admissions, answer === undefined]).toEqual([1, false]);
+  });
+
+  it('stores where the chat is asked for, and joins it at its own deadline', async () => {
+    const key = randomUUID();
+    const current: Attempt = { provider: 'bedrock', fallback: [{ provider: 'anthropic' }] };
+    const { chat } = await open(command(key), current);
+    expect(chat).toEqual({ id: chat.id, deadline: now + 10_000, expiresAt: now + 70_000, current });
+    now += 5000;
+    expect(await open(command(key))).toMatchObject({ isNew: false, chat });
+  });
+
+  it.each<[string, number, string]>([
+    ['when the deadline passes first', 50, 'timeout'],
+    ['when the store has not answered in time', 60_000, 'queue_unavailable'],
+  ])('throws %s, as the look for the chat does', async (_, leftMs, code) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const silent = { ...store.records, read: never, create: never, readAll: never, replace: never };
+    const silentChats = storedChats({ records: silent as typeof store.records });
+    const asked = command(randomUUID());
+    const deadline = now + leftMs;
+    const refused = [
+      silentChats.find(asked, deadline),
+      silentChats.open(asked, { deadline, current: { provider: 'openai' } }),
+    ].map((promise) => expect(promise).rejects.toMatchObject({ code }));
+    vi.advanceTimersByTime(2500);
+    vi.useRealTimers();
+    await Promise.all(refused);
   });
 
   it('creates one chat when many commands with one key come at once', async () => {
     const key = randomUUID();
     const asked = Array.from({ length: 20 }, () => command(key));
-    const opened = await Promise.all(asked.map(open));
+    const opened = await Promise.all(asked.map((each) => open(each)));
     expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
     expect(new Set(opened.map(({ chat }) => chat.id)).size).toBe(1);
     // The chats that the others had created are deleted.
@@ -199,7 +231,8 @@ describe('open', () => {
     const asked = { maxOutputTokens: 5, stop: ['a', 'b'] };
     const first = await open(command(key, { parameters: asked }));
     const same = { stop: ['a', 'b'], seed: undefined, maxOutputTokens: 5 };
-    expect(await open(command(key, { parameters: same }))).toEqual({ chat: first.chat, isNew: false });
+    const joined = await open(command(key, { parameters: same }));
+    expect(joined).toMatchObject({ chat: first.chat, isNew: false });
     const other = { ...asked, stop: ['b', 'a'] };
     const reused = open(command(key, { parameters: other }));
     await expect(reused).rejects.toMatchObject({ code: 'idempotency_key_reused' });
@@ -239,9 +272,9 @@ describe('open', () => {
 
   it('keeps no more room than its answer takes once that is known (finding S6)', async () => {
     maxOutputTokens = 16_000_000;
-    const { onAnswer } = await open(command(undefined));
+    const { answer } = await open(command(undefined));
     await expect(open(command(undefined))).rejects.toMatchObject({ code: 'rate_limited' });
-    onAnswer?.(2_000_000);
+    answer?.shrink(2_000_000);
     expect(await open(command(undefined))).toMatchObject({ isNew: true });
   });
 
@@ -250,7 +283,7 @@ describe('open', () => {
     { provider: 'openai', fallback: [{ provider: 'bedrock' }, { provider: 'anthropic' }] },
   ])('reserves room for the longest answer of those who may be asked: %o (finding S6)', async (attempt) => {
     maxOutputTokens = 1_677_721;
-    await chats.open(command(undefined), { deadline: now + 10_000, admit: async () => attempt });
+    await open(command(undefined), attempt);
     await expect(open(command(undefined))).rejects.toMatchObject({ code: 'rate_limited' });
   });
 
@@ -272,7 +305,8 @@ describe('open', () => {
     const { chat } = await open(command(key));
     await end(chat.id, outcome);
     now += 20_000;
-    expect(await open(command(key))).toEqual({ chat, isNew: false, outcome });
+    const result = { state: 'settled', outcome, settledAt: now - 20_000 };
+    expect(await open(command(key))).toEqual({ chat, isNew: false, result });
     expect(admissions).toBe(1);
   });
 
@@ -285,13 +319,13 @@ describe('open', () => {
     const [id, ...more] = new Set(opened.map((each) => each.chat.id));
     expect([id === chat.id, more]).toEqual([false, []]);
     await end(id ?? '', ok);
-    expect(await open(command(key))).toMatchObject({ outcome: ok });
+    expect(await open(command(key))).toMatchObject({ result: { outcome: ok } });
   });
 
   it('leaves nothing behind of a command that is refused for its key after it had created a chat', async () => {
     const key = randomUUID();
     const asked = Array.from({ length: 10 }, (_, n) => command(key, { model: `m${n}` }));
-    const opened = await Promise.allSettled(asked.map(open));
+    const opened = await Promise.allSettled(asked.map((each) => open(each)));
     expect(opened.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     const ids = asked.map(({ requestId }) => requestId);
     // A deleted record ends after a millisecond.
@@ -330,9 +364,9 @@ describe('open', () => {
     const key = randomUUID();
     const opened = await open(command(key));
     await work(opened, async () => encodeOutcome(ok));
-    expect(await open(command(key))).toMatchObject({ isNew: false, outcome: ok });
+    expect(await open(command(key))).toMatchObject({ isNew: false, result: { outcome: ok } });
     await take(opened.chat.id);
-    expect(await open(command(key))).toMatchObject({ isNew: false, outcome: ok });
+    expect(await open(command(key))).toMatchObject({ isNew: false, result: { outcome: ok } });
   });
 
   it('makes another attempt once the deadline has passed without an outcome', async () => {
@@ -361,13 +395,7 @@ describe('open', () => {
 
   it('throws queue_unavailable when the store cannot be read', async () => {
     const records = { ...store.records, read: () => Promise.reject(new Error('down')) };
-    chats = new StoredChats({
-      records,
-      jobClient: () => jobs,
-      pendingReplies: new PendingReplies(),
-      resultTtlMs: 60_000,
-      maxOutputTokens: () => 4096,
-    });
+    chats = storedChats({ records });
     await expect(open(command(randomUUID()))).rejects.toMatchObject({ code: 'queue_unavailable' });
   });
 });

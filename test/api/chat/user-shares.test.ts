@@ -1,85 +1,300 @@
-import { beforeEach, describe, expect, it } from 'vitest';
-import { type CountedJob, UserShares } from '../../../api/chat/user-shares.js';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { AttachedRequest } from '../../../api/chat/attached-request.js';
+import { type ChatCommand, jobOwnerOf } from '../../../api/chat/chat-command.js';
+import { LiveChats } from '../../../api/chat/live-chats.js';
+import { maxInFlightOf, UserShares } from '../../../api/chat/user-shares.js';
+import type { ProviderId } from '../../../shared/contract.js';
+import type { Failure } from '../../../shared/failures.js';
+import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { countAll } from '../../../shared/queue/priority.js';
+import { attach, command, leave } from '../../support/attached.js';
+import { patience } from '../../support/patience.js';
 
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
-let jobs: UserShares;
-let added: number;
+const elsewhere = { ...me, provider: 'bedrock' } as const;
+const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 };
+const limited = expect.objectContaining({ code: 'rate_limited', status: 429 });
+const stored = { expiresAt: Number.POSITIVE_INFINITY };
+
+let shares: UserShares;
+let chats: LiveChats;
+/** How many chats have been opened. */
+let count: number;
+
+const start = (options?: ConstructorParameters<typeof UserShares>[0]) => {
+  shares = new UserShares(options);
+  chats = new LiveChats();
+  chats.listen(shares);
+};
 
 beforeEach(() => {
-  jobs = new UserShares();
-  added = 0;
+  count = 0;
+  start();
+});
+afterEach(() => {
+  vi.useRealTimers();
+  for (const { id } of chats.all()) end(id);
+  // Whatever a test did, nothing stays counted once all chats have ended.
+  const outstanding = [shares.of('openai'), shares.of('bedrock')];
+  expect(outstanding.map(({ waitedFor, async }) => countAll(waitedFor) + countAll(async))).toEqual([0, 0]);
 });
 
-const addOne = (owner = me): CountedJob => {
-  added += 1;
-  return jobs.add(`job ${added}`, owner);
-};
-const addMany = (count: number, owner = me): CountedJob[] =>
-  Array.from({ length: count }, () => addOne(owner));
-const releaseAll = (counted: readonly CountedJob[]) => {
-  for (const job of counted) job.release();
-};
+type Opened = AttachedRequest & { readonly level: number };
 
-describe('UserShares', () => {
-  it("puts a user's next job one level further back at each doubling", () => {
-    const levels = addMany(17).map(({ level }) => level);
+/** A `POST` for a new chat, or for that of this id. */
+function open(own: Partial<ChatCommand> = {}, { id = `chat ${++count}`, isStored = false } = {}): Opened {
+  const level = shares.nextLevel(jobOwnerOf(command(own), 'openai'));
+  const request = attach(chats, id, { command: own, level, ...(isStored && { chat: stored }) });
+  return Object.assign(request, { level });
+}
+const openMany = (many: number): Opened[] => Array.from({ length: many }, () => open());
+const end = (id: string) => chats.onOutcome(id, ok);
+const endAll = (requests: readonly AttachedRequest[]) => {
+  for (const { chat } of requests) end(chat.id);
+};
+const leaveBehind = (request: AttachedRequest) => chats.leave(request, 'timeout', { goesOn: true });
+const waitedFor = (provider: ProviderId) => countAll(shares.of(provider).waitedFor);
+
+describe('the level of a chat', () => {
+  it('is one further back at each doubling of what the user has outstanding', () => {
+    const levels = openMany(17).map(({ level }) => level);
     expect(levels).toEqual([0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 5]);
   });
 
   it('counts each user, each provider and asynchronous chats for themselves', () => {
-    addMany(100);
-    expect(jobs.nextLevel(me)).toBe(7);
-    expect(jobs.nextLevel({ ...me, user: 'another' })).toBe(0);
-    expect(jobs.nextLevel({ ...me, provider: 'bedrock' })).toBe(0);
-    expect(jobs.nextLevel({ ...me, isAsync: true })).toBe(0);
+    openMany(100);
+    expect(shares.nextLevel(me)).toBe(7);
+    expect(shares.nextLevel({ ...me, user: 'another' })).toBe(0);
+    expect(shares.nextLevel(elsewhere)).toBe(0);
+    expect(shares.nextLevel({ ...me, isAsync: true })).toBe(0);
+    open({ isLowPriority: true });
+    expect(countAll(shares.of('openai').async)).toBe(1);
+    expect(shares.nextLevel({ ...me, isAsync: true })).toBe(1);
+    expect(waitedFor('openai')).toBe(100);
   });
 
-  it("does not let a user's new job overtake the older ones when a few have ended", () => {
-    const counted = addMany(100);
-    releaseAll(counted.slice(0, 60));
-    expect(addOne().level).toBe(7);
-    releaseAll(counted.slice(60, 90));
-    expect(addOne().level).toBe(4);
+  it("does not let a user's new chat overtake the older ones when a few have ended", () => {
+    const requests = openMany(100);
+    endAll(requests.slice(0, 60));
+    expect(open().level).toBe(7);
+    endAll(requests.slice(60, 90));
+    expect(open().level).toBe(4);
   });
 
-  it('counts a job once until the last of those who wait for it releases it', () => {
-    const first = jobs.add('joined', me);
-    const second = jobs.add('joined', { ...me, user: 'another' });
-    expect([first.level, second.level]).toEqual([0, 0]);
-    expect(countAll(jobs.of('openai').waitedFor)).toBe(1);
-    first.release();
-    expect(jobs.nextLevel(me)).toBe(1);
-    second.release();
-    expect(countAll(jobs.of('openai').waitedFor)).toBe(0);
-    const again = jobs.add('joined', me);
-    expect(countAll(jobs.of('openai').waitedFor)).toBe(1);
-    again.release();
-    expect(jobs.nextLevel(me)).toBe(0);
-  });
-
-  it('forgets a user without outstanding jobs', () => {
-    releaseAll(addMany(100));
-    expect(jobs.nextLevel(me)).toBe(0);
-    expect(countAll(jobs.of('openai').waitedFor)).toBe(0);
-  });
-
-  it('has a last level, however large a flood is', () => {
-    const levels = addMany(70_000).map(({ level }) => level);
+  it('has a last one, however large a flood is', () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const levels = openMany(70_000).map(({ level }) => level);
     expect(Math.max(...levels)).toBe(16);
-    expect(countAll(jobs.of('openai').waitedFor)).toBe(70_000);
+    expect(waitedFor('openai')).toBe(70_000);
+    endAll(chats.all().flatMap(({ requests }) => [...requests]));
   });
 
-  it('counts a job where its chat was passed on to, until it is released', () => {
-    const counted = addMany(4);
-    const elsewhere = { ...me, provider: 'bedrock' } as const;
-    for (const n of [1, 2, 3, 4]) jobs.move(`job ${n}`, 'bedrock');
-    jobs.move('job 4', 'bedrock');
-    jobs.move('unknown', 'bedrock');
-    expect([jobs.nextLevel(me), jobs.nextLevel(elsewhere)]).toEqual([0, 3]);
-    expect([countAll(jobs.of('openai').waitedFor), countAll(jobs.of('bedrock').waitedFor)]).toEqual([0, 4]);
-    releaseAll(counted);
-    expect(jobs.nextLevel(elsewhere)).toBe(0);
-    expect(countAll(jobs.of('bedrock').waitedFor)).toBe(0);
+  it('is 0 again for a user without outstanding chats', () => {
+    endAll(openMany(100));
+    expect(shares.nextLevel(me)).toBe(0);
+    expect(waitedFor('openai')).toBe(0);
+  });
+});
+
+describe('an outstanding chat', () => {
+  it('counts once, for its first request, until the last one has left it', () => {
+    const id = 'joined';
+    const first = open({}, { id });
+    const second = open({ user: 'another' }, { id });
+    expect(waitedFor('openai')).toBe(1);
+    leave(chats, first);
+    expect([shares.nextLevel(me), shares.nextLevel({ ...me, user: 'another' })]).toEqual([1, 0]);
+    leave(chats, second);
+    expect(waitedFor('openai')).toBe(0);
+    open({}, { id });
+    expect(waitedFor('openai')).toBe(1);
+    end(id);
+    end(id);
+    expect([waitedFor('openai'), shares.nextLevel(me)]).toEqual([0, 0]);
+  });
+
+  it('counts where it was passed on to, until it ends', () => {
+    const requests = openMany(4);
+    for (const { chat } of requests) chats.onMoved(chat.id, { provider: 'bedrock', attempt: 2 });
+    chats.onMoved('chat 4', { provider: 'bedrock', attempt: 2 });
+    chats.onMoved('chat 4', { provider: 'bedrock', model: 'another', attempt: 3 });
+    chats.onMoved('unknown', { provider: 'bedrock', attempt: 2 });
+    expect([shares.nextLevel(me), shares.nextLevel(elsewhere)]).toEqual([0, 3]);
+    expect([waitedFor('openai'), waitedFor('bedrock')]).toEqual([0, 4]);
+    // Its priority, and so its level, stays.
+    expect(shares.of('bedrock').waitedFor.slice(0, 3)).toEqual([1, 1, 2]);
+    endAll(requests);
+    expect([shares.nextLevel(elsewhere), waitedFor('bedrock')]).toEqual([0, 0]);
+  });
+
+  it('that is only read counts nowhere, until a request begins or joins it', () => {
+    const { signal } = command();
+    const deadline = Date.now() + 60_000;
+    const claimed = { id: 'read', deadline, current: { provider: 'openai' }, ...stored } as const;
+    chats.attach(claimed, { signal, waitUntil: deadline, jobClient: { requestResend: () => {} } });
+    chats.onMoved('read', { provider: 'bedrock', attempt: 2 });
+    expect([waitedFor('openai'), waitedFor('bedrock')]).toEqual([0, 0]);
+    open({}, { id: 'read' });
+    expect(waitedFor('bedrock')).toBe(1);
+  });
+
+  it('that is not stored counts no longer once it was left, although its job takes a while to end', () => {
+    start({ maxInFlight: () => 1 });
+    const request = open();
+    leaveBehind(request);
+    expect(chats.find(request.chat.id)).toBeDefined();
+    expect(waitedFor('openai')).toBe(0);
+    shares.enter('me')[Symbol.dispose]();
+    chats.onMoved(request.chat.id, { provider: 'bedrock', attempt: 2 });
+    expect([waitedFor('openai'), waitedFor('bedrock')]).toEqual([0, 0]);
+  });
+});
+
+describe('a chat in the background', () => {
+  const release = vi.fn();
+  const hold = vi.fn(() => release);
+  let request: AttachedRequest;
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    hold.mockClear();
+    release.mockClear();
+    start({ maxInFlight: () => 1, bytesInFlight: { hold } });
+    request = open({ turns: [{ role: 'user', content: 'Grüße' }] }, { isStored: true });
+  });
+
+  it.each<[string, () => void]>([
+    ['it ends', () => end(request.chat.id)],
+    ['its deadline', () => vi.advanceTimersByTime(60_000)],
+    ['its job was not added', () => request.fail(new Error('down'))],
+  ])('counts as outstanding and in flight, with its bytes, until %s', (_, finish) => {
+    leaveBehind(request);
+    expect(waitedFor('openai')).toBe(1);
+    expect(() => shares.enter('me')).toThrow(limited);
+    expect(hold).toHaveBeenCalledExactlyOnceWith('me', 7);
+    expect(release).not.toHaveBeenCalled();
+    finish();
+    expect(waitedFor('openai')).toBe(0);
+    expect(release).toHaveBeenCalledOnce();
+    // Had it been given back twice, two would fit.
+    const place = shares.enter('me');
+    expect(() => shares.enter('me')).toThrow(limited);
+    place[Symbol.dispose]();
+  });
+
+  it('counts once however many requests leave it, and beside those that come to it', () => {
+    const second = open({}, { id: request.chat.id });
+    leaveBehind(request);
+    leaveBehind(second);
+    expect(hold).toHaveBeenCalledOnce();
+    const third = open({}, { id: request.chat.id });
+    leave(chats, third);
+    expect([release.mock.calls.length, waitedFor('openai')]).toEqual([0, 1]);
+    end(request.chat.id);
+    expect(release).toHaveBeenCalledOnce();
+    shares.enter('me')[Symbol.dispose]();
+  });
+
+  it('counts nothing when a request leaves that it does not go on without', () => {
+    leave(chats, request);
+    expect([hold.mock.calls.length, waitedFor('openai')]).toEqual([0, 0]);
+    shares.enter('me')[Symbol.dispose]();
+  });
+});
+
+describe('enter', () => {
+  it('refuses nothing without a limit', () => {
+    for (let n = 0; n < 1000; n += 1) shares.enter('me');
+  });
+
+  it('lets a user have so many requests in flight, and lets the next one retry after a second', () => {
+    start({ maxInFlight: () => 2 });
+    shares.enter('me');
+    shares.enter('me');
+    const facts = expect.objectContaining({ retryAfterMs: 1000 });
+    expect(() => shares.enter('me')).toThrow(expect.objectContaining({ code: 'rate_limited', facts }));
+    shares.enter('another');
+  });
+
+  it('gives a place back exactly once, however the request ends', () => {
+    start({ maxInFlight: () => 2 });
+    shares.enter('me');
+    const work = (fails: boolean) => {
+      using _ = shares.enter('me');
+      expect(() => shares.enter('me')).toThrow(limited);
+      if (fails) throw new Error('failed');
+    };
+    for (const fails of [false, true, false]) {
+      if (fails) expect(() => work(fails)).toThrow('failed');
+      else work(fails);
+    }
+    // Had one been given back twice, two more would fit beside the one that stays.
+    shares.enter('me');
+    expect(() => shares.enter('me')).toThrow(limited);
+  });
+
+  it('follows a number of places that changes', () => {
+    let maxInFlight: number | undefined = 1;
+    start({ maxInFlight: () => maxInFlight });
+    shares.enter('me');
+    expect(() => shares.enter('me')).toThrow(limited);
+    maxInFlight = undefined;
+    shares.enter('me');
+  });
+
+  it.each([
+    [undefined, undefined],
+    [0, 100],
+    [10, 100],
+    [11, 110],
+  ])('allows, where %s jobs run at once, %s requests unless it is configured', (places, expected) => {
+    expect(maxInFlightOf(places)).toBe(expected);
+  });
+});
+
+describe('joinStream', () => {
+  const detail = 'This user reads too many stored chats at once.';
+  const tooMany = expect.objectContaining({
+    code: 'rate_limited',
+    facts: expect.objectContaining({ detail, retryAfterMs: 1000 }),
+  });
+
+  it('lets a user read twenty chats at once that other requests have begun', () => {
+    const places = Array.from({ length: 20 }, () => shares.enter('me'));
+    for (const place of places) place.joinStream();
+    const refused = shares.enter('me');
+    expect(() => refused.joinStream()).toThrow(tooMany);
+    // Neither gives back what it does not have.
+    refused[Symbol.dispose]();
+    shares.enter('me')[Symbol.dispose]();
+    expect(() => shares.enter('me').joinStream()).toThrow(tooMany);
+    shares.enter('another').joinStream();
+    places[0]?.[Symbol.dispose]();
+    shares.enter('me').joinStream();
+    expect(() => shares.enter('me').joinStream()).toThrow(tooMany);
+  });
+});
+
+describe('consume', () => {
+  it('refuses nothing without a limit', async () => {
+    for (let n = 0; n < 1000; n += 1) await shares.consume('me');
+  });
+
+  it('lets a user make so many requests in a window, and says when the next one begins', async () => {
+    start({ maxPerWindow: 3 });
+    for (let n = 0; n < 3; n += 1) await shares.consume('me');
+    const refusal = await shares.consume('me').catch((error: Failure) => error);
+    expect(refusal).toEqual(limited);
+    const { retryAfterMs = 0 } = (refusal as Failure).facts;
+    expect(retryAfterMs).toBeGreaterThan(50_000);
+    expect(retryAfterMs).toBeLessThanOrEqual(60_000);
+    await shares.consume('another');
+  });
+
+  it('begins again when the window is over, however often the user came in it', async () => {
+    start({ maxPerWindow: 1, windowSeconds: 0.05 });
+    await shares.consume('me');
+    await expect(shares.consume('me')).rejects.toEqual(limited);
+    await vi.waitFor(() => shares.consume('me'), { ...patience, interval: 5 });
   });
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { JobClient } from '../../../api/chat/jobs/job-client.js';
-import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
+import { LiveChats } from '../../../api/chat/live-chats.js';
 import { createQueueGauges, type QueueGauges } from '../../../api/operations/queue-gauges.js';
 import { type ApiInstruments, openInstruments } from '../../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../../shared/metrics/metrics.js';
@@ -103,9 +103,8 @@ describe.each(stores)('createQueueGauges on $name', (choice) => {
   let link: JobClient;
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
-    const pendingReplies = new PendingReplies();
     const { metrics } = openInstruments(apiMetrics);
-    link = await JobClient.open({ store: shared.store, pendingReplies, metrics, log });
+    link = await JobClient.open({ store: shared.store, chats: new LiveChats(), metrics, log });
   });
   afterAll(async () => {
     await link?.close();

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { LiveChats } from '../../../api/chat/live-chats.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
 import type { Failure } from '../../../shared/failures.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { type JobOwner, LivePools } from '../../../shared/fleet/live-pools.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import type { SettingsRecord } from '../../../shared/protocol/settings.js';
+import { attach } from '../../support/attached.js';
 
 const startMs = 1_000_000;
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
@@ -13,15 +15,29 @@ let nowMs: number;
 let pools: LivePools;
 let heartbeats: Heartbeats;
 let shares: UserShares;
+let chats: LiveChats;
 
 beforeEach(() => {
   nowMs = startMs;
   heartbeats = new Heartbeats({ now: () => nowMs });
   pools = new LivePools(heartbeats);
   shares = new UserShares();
+  chats = new LiveChats();
+  chats.listen(shares);
+});
+afterEach(() => {
+  for (const { id } of chats.all()) chats.onOutcome(id, ended);
 });
 
-const addJob = (owner: JobOwner) => shares.add(randomUUID(), owner);
+const ended = { kind: 'cancelled', queueMs: 0, providerMs: 0 } as const;
+/** A chat of this process that is outstanding until it is released. */
+function addJob(owner: JobOwner): { release: () => void } {
+  const { user, provider, isAsync: isLowPriority } = owner;
+  const id = randomUUID();
+  attach(chats, id, { command: { user, provider, isLowPriority }, level: shares.nextLevel(owner) });
+  return { release: () => chats.onOutcome(id, ended) };
+}
+
 const admit = (owner: JobOwner, required: Omit<Parameters<LivePools['admit']>[1], 'own' | 'level'>): void =>
   pools.admit(owner, { ...required, own: shares.of(owner.provider), level: shares.nextLevel(owner) });
 const heartbeat = (changes: Partial<PoolHeartbeat> = {}) =>

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { JobClient } from '../../../api/chat/jobs/job-client.js';
-import { PendingReplies } from '../../../api/chat/jobs/pending-replies.js';
+import { LiveChats } from '../../../api/chat/live-chats.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { openQueueStore } from '../../../shared/queue/stores/open.js';
 import { whenReady } from '../../../shared/queue/when-ready.js';
@@ -32,8 +32,7 @@ describe.skipIf(findRedisBinary() === undefined)('whenReady', () => {
     const startedAt: number[] = [];
     const open = () => {
       startedAt.push(performance.now());
-      const pendingReplies = new PendingReplies();
-      return JobClient.open({ store, pendingReplies, metrics: apiInstruments.metrics, log });
+      return JobClient.open({ store, chats: new LiveChats(), metrics: apiInstruments.metrics, log });
     };
     const opening = whenReady(open, { store, log, signal: AbortSignal.timeout(30_000), maxPauseMs: 8000 });
     await vi.waitFor(() => expect(startedAt.length).toBeGreaterThan(2), patience);

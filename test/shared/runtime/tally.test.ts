@@ -10,16 +10,10 @@ describe('Tally', () => {
     expect([tally.of('one'), tally.of('two'), tally.of('three'), tally.total]).toEqual([2, 5, 0, 7]);
   });
 
-  it.each([
-    ['done', () => Promise.resolve()],
-    ['failed', () => Promise.reject(new Error('x'))],
-  ])('counts an amount until its work is %s', async (_, work) => {
-    const ended = work();
+  it('has nothing left of what was taken away again', () => {
     const tally = new Tally();
-    tally.addUntil('one', 3, ended);
-    expect(tally.of('one')).toBe(3);
-    await Promise.allSettled([ended]);
-    await Promise.resolve();
+    tally.add('one', 3);
+    tally.add('one', -3);
     expect([tally.of('one'), tally.total]).toEqual([0, 0]);
   });
 });

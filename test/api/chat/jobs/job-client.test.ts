@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { JobClient } from '../../../../api/chat/jobs/job-client.js';
-import { JobResults } from '../../../../api/chat/jobs/job-results.js';
-import { type PendingJob, PendingReplies } from '../../../../api/chat/jobs/pending-replies.js';
+import { JobRecords, type PendingJob } from '../../../../api/chat/jobs/job-records.js';
+import { ResultPoller } from '../../../../api/chat/jobs/result-poller.js';
+import { LiveChats } from '../../../../api/chat/live-chats.js';
 import { parseConfig } from '../../../../shared/config/config.js';
 import { describeProviders } from '../../../../shared/fleet/fleet.js';
 import { resendSchema } from '../../../../shared/protocol/deltas.js';
@@ -16,6 +17,7 @@ import {
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
 import { openRelay } from '../../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../../shared/queue/stores/open.js';
+import { attach, leave } from '../../../support/attached.js';
 import { startEmptyDatabase, type TestDatabase } from '../../../support/database.js';
 import { withLag } from '../../../support/lateness.js';
 import { apiInstruments } from '../../../support/metrics.js';
@@ -23,7 +25,7 @@ import { patience, patienceMs } from '../../../support/patience.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 import { openWire, type Wire } from '../../../support/wire.js';
 
-const pendingReplies = new PendingReplies();
+const chats = new LiveChats();
 const { log } = createRecordingLog();
 let postgres: TestDatabase;
 let wire: Wire;
@@ -38,7 +40,7 @@ beforeAll(async () => {
   url.port = String(wire.port);
   store = openQueueStore(parseConfig({ DATABASE_URL: url.href }, 'migrate'), log);
   await store.whenReady(AbortSignal.timeout(patienceMs));
-  client = await JobClient.open({ store, pendingReplies, metrics: apiInstruments.metrics, log });
+  client = await JobClient.open({ store, chats, metrics: apiInstruments.metrics, log });
 });
 afterAll(async () => {
   await client.close();
@@ -54,7 +56,7 @@ const add = (jobId: string) => client.add(jobId, { ...job, turns: [...job.turns]
 
 describe('JobClient', () => {
   it('finds the outcome in the record when its message is lost', async () => {
-    const outcome = pendingReplies.wait({ jobId: 'unpublished', provider: 'openai' }, later()).outcome;
+    const { outcome } = attach(chats, 'unpublished');
     await add('unpublished');
     const worker = store.createWorker(queueName('openai'), async () => encodeOutcome(ok), {});
     expect(await outcome).toEqual(ok);
@@ -65,7 +67,7 @@ describe('JobClient', () => {
 
   it('reads the record of a stored chat when a message says that it has ended', async () => {
     const job = { jobId: 'stored', provider: 'openai', isStored: true } as const;
-    const waiting = pendingReplies.wait(job, later());
+    const waiting = attach(chats, 'stored', { chat: { expiresAt: later() } });
     await store.records.create(resultKey('stored'), { value: encodeStoredResult(ok, 1000), ttlMs: 60_000 });
     const relay = await openRelay(store, { name: 'test', log });
     await relay.publish(topics.storedResult, { v: 1, settled: [{ jobId: 'stored' }] });
@@ -113,8 +115,7 @@ describe('JobClient', () => {
       ...{ jobId: 'read', provider: 'openai', isStored: true },
       fallback: [{ provider: 'anthropic' }, { provider: 'openai', model: 'm' }],
     };
-    const sink = { begin: () => undefined, write: () => true, drained: async () => undefined };
-    client.openStream(read, { sink, user: 'me', isJoined: false })[Symbol.dispose]();
+    client.requestResend(read, { reader: undefined, from: 0, max: 1, left: true });
     await vi.waitFor(() => expect(told.toSorted()).toEqual(['anthropic', 'openai']), patience);
     await relay.close();
   });
@@ -131,73 +132,75 @@ describe('JobClient', () => {
   it('has a lost job added again once the message of its outcome should have come', async () => {
     const lost = Promise.withResolvers<number>();
     const startedAt = Date.now();
-    const waiting = pendingReplies.wait({ jobId: 'gone', provider: 'openai' }, later());
-    waiting.onLost(() => lost.resolve(Date.now() - startedAt));
+    chats.listen({ lost: ({ id }) => void (id === 'gone' && lost.resolve(Date.now() - startedAt)) });
+    const waiting = attach(chats, 'gone');
+    waiting.chat.added(startedAt);
     expect(await lost.promise).toBeGreaterThanOrEqual(100);
-    waiting.leave();
+    leave(chats, waiting);
   });
 
   it('waits for the attempt that another process has passed a stored chat on to', async () => {
-    const named = { jobId: 'passed-on', provider: 'openai', isStored: true } as const;
     const chat = encodeStoredChat({
       ...{ v: 1, id: 'passed-on', owner: 'me', ownerId: 'me', provider: 'openai', requestHash: 'h' },
       ...{ createdAt: 0, deadline: later(), keptUntil: later() },
       current: { provider: 'bedrock', attempt: 2 },
     });
     await store.records.create(chatKey('passed-on'), { value: chat, ttlMs: 60_000 });
-    const waiting = pendingReplies.wait({ ...named, fallback: [{ provider: 'bedrock' }] }, later());
-    await vi.waitUntil(() => pendingReplies.find('passed-on')?.attempt === 2, patience);
-    waiting.leave();
+    const current = { provider: 'openai' as const, fallback: [{ provider: 'bedrock' as const }] };
+    const waiting = attach(chats, 'passed-on', { chat: { expiresAt: later(), current } });
+    await vi.waitUntil(() => waiting.chat.attempt.attempt === 2, patience);
+    leave(chats, waiting);
   });
 
   it('reads all records, also when one of them cannot be read', async () => {
     await store.records.create(resultKey('of-a-newer'), { value: '{"v":2}', ttlMs: 60_000 });
     const queue = store.createQueue(queueName('bedrock'));
-    const stranded = { passOn: async () => undefined, isPassingOn: () => false };
-    const results = new JobResults({ queueOf: () => queue, store, pendingReplies, stranded, log });
-    const lost = { jobId: 'lost', provider: 'bedrock', isStored: true } as const;
-    expect(await results.poll([{ ...lost, jobId: 'of-a-newer' }, lost])).toEqual([lost]);
+    const deadQueues = { passOn: async () => undefined, sweep: async () => undefined };
+    const jobRecords = new JobRecords({ queueOf: () => queue, store });
+    const poller = new ResultPoller({ chats, jobRecords, store, deadQueues, log });
+    const stored = { command: { provider: 'bedrock' }, chat: { expiresAt: later() } } as const;
+    const [newer, lost] = ['of-a-newer', 'lost'].map((id) => attach(chats, id, stored));
+    const polled = [newer?.chat ?? [], lost?.chat ?? []].flat();
+    expect(await poller.poll(polled)).toEqual([lost?.chat]);
+    for (const request of [newer, lost]) if (request) leave(chats, request);
     await queue.close();
   });
 
   it('records that it has seen a pending job', async () => {
-    const seen = vi.spyOn(pendingReplies, 'recordSeen');
     const startedAt = Date.now();
-    const waiting = pendingReplies.wait({ jobId: 'seen', provider: 'vertexai' }, later());
+    const waiting = attach(chats, 'seen', { command: { provider: 'vertexai' } });
+    const seen = vi.spyOn(waiting.chat, 'seen');
     await client.add('seen', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
     await vi.waitUntil(() => seen.mock.calls.length > 0, patience);
-    const [jobId, at] = seen.mock.calls[0] ?? [];
-    expect(jobId).toBe('seen');
+    const [at, facts] = seen.mock.calls[0] ?? [];
     expect(at).toBeGreaterThanOrEqual(startedAt);
-    seen.mockRestore();
-    waiting.leave();
+    expect(facts).toEqual({ isRunning: false });
+    leave(chats, waiting);
   });
 
   it('passes on what nobody does any more, but no stream that has begun', async () => {
     const abandoned = vi.spyOn(client.pools, 'isAbandoned').mockReturnValue(true);
     const served = vi.spyOn(client.pools, 'isServed').mockReturnValue(true);
-    const fallback = [{ provider: 'bedrock' } as const];
+    const named = { provider: 'vertexai' as const, fallback: [{ provider: 'bedrock' as const }] };
+    const stream = { from: undefined, sink: { begin: () => {}, write: () => true, drained: async () => {} } };
     const waiting = ['begun', 'queued anew'].map(async (jobId) => {
-      const named = { provider: 'vertexai', fallback } as const;
-      await client.add(jobId, { ...job, ...named, turns: [...job.turns], deadline: later() });
-      return { wait: pendingReplies.wait({ jobId, ...named }, later()), jobId, ...named };
+      await client.add(jobId, { ...job, ...named, turns: [], deadline: later() });
+      return attach(chats, jobId, { chat: { current: named }, stream });
     });
-    const [begun, other] = await Promise.all(waiting);
-    const sink = { begin: () => {}, write: () => true, drained: async () => {} };
-    using stream = client.openStream(begun ?? expect.unreachable(), { sink, user: 'me', isJoined: false });
-    stream.receive({ jobId: 'begun', callId: 'call', at: 0, text: 'Hel' });
-    await vi.waitUntil(() => pendingReplies.find('queued anew')?.attempt === 2, patience);
-    expect(pendingReplies.find('begun')).toMatchObject({ provider: 'vertexai', fallback });
+    const requests = await Promise.all(waiting);
+    chats.onDelta({ jobId: 'begun', callId: 'call', at: 0, text: 'Hel' });
+    await vi.waitUntil(() => chats.find('queued anew')?.attempt.attempt === 2, patience);
+    expect(chats.find('begun')?.attempt).toMatchObject(named);
     abandoned.mockRestore();
     served.mockRestore();
-    begun?.wait.leave();
-    other?.wait.leave();
+    for (const request of requests) {
+      request[Symbol.dispose]();
+      leave(chats, request);
+    }
   });
 
   it('takes an outcome that it cannot read for internal, and goes on with the others of the message', async () => {
-    const jobs = ['odd', 'even'].map(
-      (jobId) => pendingReplies.wait({ jobId, provider: 'bedrock' }, later()).outcome,
-    );
+    const jobs = ['odd', 'even'].map((id) => attach(chats, id).outcome);
     const replyTo = Promise.withResolvers<string>();
     const worker = store.createWorker(
       queueName('openai'),

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Completion } from '../../../../api/chat/chat-result.js';
-import { type DeltaSink, ReplyStream, type TextPosition } from '../../../../api/chat/jobs/reply-stream.js';
-import { Failure } from '../../../../shared/failures.js';
-import type { Delta } from '../../../../shared/protocol/deltas.js';
+import type { Completion } from '../../../api/chat/chat-result.js';
+import { type DeltaSink, ReplyStream, type TextPosition } from '../../../api/chat/reply-stream.js';
+import { Failure } from '../../../shared/failures.js';
+import type { Delta } from '../../../shared/protocol/deltas.js';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
@@ -60,10 +60,11 @@ const delta = (at: number, text: string, callId = 'call'): Delta => ({ jobId: 'j
 function open({ from, isJoined = false }: { from?: TextPosition; isJoined?: boolean } = {}) {
   const reader = new Reader();
   const asked: number[] = [];
-  const onDispose = vi.fn();
+  const failures: Failure[] = [];
   const requestResend = (offset: number) => void asked.push(offset);
-  const stream = new ReplyStream({ sink: reader, from, isJoined, requestResend, onDispose });
-  return { reader, asked, stream, onDispose };
+  const onFailure = (failure: Failure) => void failures.push(failure);
+  const stream = new ReplyStream({ sink: reader, from, isJoined, requestResend, onFailure });
+  return { reader, asked, stream, failures };
 }
 
 /** The deltas of a text that is cut at these places. */
@@ -105,7 +106,7 @@ async function writesExactly({ text, cuts, events, answers, reads, start }: Chao
   reader.mayRead = () => true;
   await reader.drain();
   await finished;
-  stream[Symbol.dispose]();
+  stream.close();
   expect([stream.hasFailed, reader.text]).toEqual([false, text.slice(offset)]);
   expect(reader.positions).toEqual(positionsOf(reader.pieces, offset));
   expect(vi.getTimerCount()).toBe(0);
@@ -137,7 +138,7 @@ describe('ReplyStream', () => {
     for (const each of cut('A reply in pieces', [2, 6, 7])) stream.receive(each);
     expect(reader.pieces).toEqual(['A r', 'eply', ' ', 'in pieces']);
     await stream.finish(completion('A reply in pieces', 'call'));
-    expect([reader.pieces.length, asked]).toEqual([4, []]);
+    expect([reader.pieces.length, asked, stream.isFinished]).toEqual([4, [], true]);
   });
 
   it('asks once for what was lost, and again a second later', () => {
@@ -165,20 +166,42 @@ describe('ReplyStream', () => {
     expect(asked).toEqual([]);
     vi.advanceTimersByTime(1);
     expect(asked).toEqual([3]);
-    stream[Symbol.dispose]();
+    stream.close();
     vi.advanceTimersByTime(60_000);
     expect([asked, vi.getTimerCount()]).toEqual([[3], 0]);
   });
 
-  it('asks at once, and then each second until it hears something, for a text that is sent elsewhere', () => {
-    const { asked, stream, onDispose } = open({ isJoined: true, from: { callId: 'call', offset: 4 } });
-    vi.advanceTimersByTime(2000);
-    expect(asked).toEqual([4, 4, 4]);
+  it('asks for nothing of a text that is sent elsewhere until a worker runs its job (finding S7)', () => {
+    const { asked, stream } = open({ isJoined: true, from: { callId: 'call', offset: 4 } });
+    vi.advanceTimersByTime(60_000);
+    expect([asked, vi.getTimerCount()]).toEqual([[], 0]);
+    stream.close();
+    stream.askFirst();
+    expect(asked).toEqual([]);
+  });
+
+  it('asks for such a text at once, and then once a second at most until it hears something', () => {
+    const { asked, stream } = open({ isJoined: true, from: { callId: 'call', offset: 4 } });
+    stream.askFirst();
+    stream.askFirst();
+    vi.advanceTimersByTime(999);
+    stream.askFirst();
+    expect(asked).toEqual([4]);
+    vi.advanceTimersByTime(1);
+    stream.askFirst();
+    expect(asked).toEqual([4, 4]);
     stream.receive(delta(4, ''));
     vi.advanceTimersByTime(4000);
-    expect(asked).toHaveLength(3);
-    stream[Symbol.dispose]();
-    expect([vi.getTimerCount(), onDispose.mock.calls.length]).toEqual([0, 1]);
+    stream.askFirst();
+    expect(asked).toHaveLength(2);
+    stream.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('asks for nothing of a text that is sent here from its beginning, although its job runs', () => {
+    const { asked, stream } = open();
+    stream.askFirst();
+    expect(asked).toEqual([]);
   });
 
   it('takes nothing for a slow reader, and asks for it once there is room', async () => {
@@ -208,7 +231,7 @@ describe('ReplyStream', () => {
     const { reader, asked, stream } = open();
     reader.mayRead = () => false;
     stream.receive(delta(0, 'ab'));
-    stream[Symbol.dispose]();
+    stream.close();
     await reader.drain();
     stream.receive(delta(2, 'cd'));
     expect([reader.text, asked]).toEqual(['ab', []]);
@@ -271,18 +294,20 @@ describe('the text of another call', () => {
     expect(reader.text).toBe('Hello!');
   });
 
-  it('never continues what was written', async () => {
-    const { reader, stream } = open();
+  it('never continues what was written', () => {
+    const { reader, stream, failures } = open();
     stream.receive(delta(0, 'Hel', 'first'));
     stream.receive(delta(3, 'lo', 'second'));
-    await expect(stream.failed).rejects.toMatchObject(interrupted);
     stream.receive(delta(3, 'lo', 'first'));
+    stream.receive(delta(3, 'lo', 'second'));
+    expect(failures).toMatchObject([interrupted]);
     expect([reader.text, stream.hasFailed, reader.hasBegun]).toEqual(['Hel', true, true]);
+    expect(stream.isFinished).toBe(false);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('is taken for granted when no worker has answered for half a minute', async () => {
-    const { reader, stream } = open();
+  it('is taken for granted when no worker has answered for half a minute', () => {
+    const { reader, stream, failures } = open();
     stream.receive(delta(0, 'Hel'));
     vi.advanceTimersByTime(29_000);
     // The provider is silent; the worker is there.
@@ -290,8 +315,19 @@ describe('the text of another call', () => {
     vi.advanceTimersByTime(29_000);
     expect(stream.hasFailed).toBe(false);
     vi.advanceTimersByTime(6_000);
-    await expect(stream.failed).rejects.toMatchObject({ code: 'internal', retryable: true });
+    expect(failures).toMatchObject([interrupted]);
     expect([reader.text, vi.getTimerCount()]).toEqual(['Hel', 0]);
+  });
+
+  it('is taken for granted as well when no worker answers a reader who comes back', () => {
+    const { stream, failures } = open({ from: { callId: 'call', offset: 3 }, isJoined: true });
+    for (let second = 0; second < 30; second += 1) {
+      stream.askFirst();
+      vi.advanceTimersByTime(1000);
+    }
+    expect(failures).toEqual([]);
+    stream.askFirst();
+    expect(failures).toMatchObject([interrupted]);
   });
 
   it('is not taken for granted while nothing was shown, or its reader is slow', async () => {
@@ -299,19 +335,23 @@ describe('the text of another call', () => {
     const slow = open();
     slow.reader.mayRead = () => false;
     slow.stream.receive(delta(0, 'Hel'));
-    vi.advanceTimersByTime(120_000);
+    for (let second = 0; second < 120; second += 1) {
+      waiting.stream.askFirst();
+      vi.advanceTimersByTime(1000);
+    }
+    expect(waiting.asked).toHaveLength(120);
     slow.reader.mayRead = () => true;
     await slow.reader.drain();
     vi.advanceTimersByTime(29_000);
     expect([waiting.stream.hasFailed, slow.stream.hasFailed]).toEqual([false, false]);
-    waiting.stream[Symbol.dispose]();
-    slow.stream[Symbol.dispose]();
+    waiting.stream.close();
+    slow.stream.close();
   });
 
-  it('is noticed in the report that a job has begun anew', async () => {
-    const { stream } = open({ from: { callId: 'first', offset: 3 }, isJoined: true });
+  it('is noticed in the report that a job has begun anew', () => {
+    const { stream, failures } = open({ from: { callId: 'first', offset: 3 }, isJoined: true });
     stream.receive(delta(0, '', 'second'));
-    await expect(stream.failed).rejects.toMatchObject(interrupted);
+    expect(failures).toMatchObject([interrupted]);
   });
 
   it.each([undefined, 'second'])('is noticed in the end, from %s', async (callId) => {
@@ -325,10 +365,10 @@ describe('a place beyond the text', () => {
   const refused = { code: 'invalid_request' };
   const from = { callId: 'call', offset: 9 };
 
-  it('is refused when the worker says where the text ends, before anything is sent', async () => {
-    const { reader, stream } = open({ from, isJoined: true });
+  it('is refused when the worker says where the text ends, before anything is sent', () => {
+    const { reader, stream, failures } = open({ from, isJoined: true });
     stream.receive(delta(8, ''));
-    await expect(stream.failed).rejects.toMatchObject(refused);
+    expect(failures).toMatchObject([refused]);
     expect(reader.hasBegun).toBe(false);
   });
 

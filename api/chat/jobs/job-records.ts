@@ -1,7 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Job, type Queue } from 'bullmq';
 import type { ProviderId } from '../../../shared/contract.js';
-import { jobIdOf } from '../../../shared/protocol/attempts.js';
+import { type Attempt, jobIdOf } from '../../../shared/protocol/attempts.js';
 import type { ChatJobPayload } from '../../../shared/protocol/messages.js';
 import {
   brokenOutcome,
@@ -13,11 +12,7 @@ import {
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
 import { isNewer } from '../../../shared/protocol/version.js';
 import type { QueueStore, StoredJob } from '../../../shared/queue/queue-store.js';
-import type { Log } from '../../../shared/runtime/log.js';
 import { storeTimeoutMs, withTimeout } from '../../../shared/runtime/with-timeout.js';
-import { LostJobs } from './lost-jobs.js';
-import type { PendingJob, PendingReplies } from './pending-replies.js';
-import type { StrandedJobs } from './stranded-jobs.js';
 import { refuseNewer } from './version-guard.js';
 
 /** What the records say of a job: `unknown` when there is none, because it was never added or has expired. */
@@ -27,108 +22,41 @@ export type JobResult =
   | { readonly state: 'queued'; readonly wasTaken?: true }
   | { readonly state: 'settled'; readonly outcome: Outcome; readonly settledAt?: number };
 
-interface JobResultsDeps {
-  queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
-  store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;
-  pendingReplies: PendingReplies;
-  /** Gets each job that a poll finds waiting in its queue, or at a worker. */
-  stranded: Pick<StrandedJobs, 'passOn' | 'isPassingOn'>;
-  log: Log;
+/** The job of a chat: that of the attempt that is under way, as far as it is known. */
+export interface PendingJob extends Pick<Attempt, 'provider' | 'model' | 'attempt' | 'fallback'> {
+  /** Id of the chat, and of its first job. */
+  readonly jobId: string;
+  /** Whether it belongs to a stored chat, whose outcome has a record of its own. */
+  readonly isStored?: boolean;
 }
 
-/** How often the records of pending jobs are read, in case a message was lost. */
-const pollIntervalMs = 1000;
-/** The message for a wait that began less than this ago is most likely still to come. */
-const messageDelayMs = 100;
-/** Jobs read in one command, so that none holds up the store for more than a millisecond or two. */
-const pollBatch = 250;
+interface JobRecordsDeps {
+  queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
+  store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;
+}
 
-/** Reads the records of jobs, which are the truth about their outcomes; messages only make them known sooner. */
-export class JobResults {
-  readonly #deps: JobResultsDeps;
-  readonly #lostJobs: LostJobs;
-  readonly #stopping = new AbortController();
+/** The records of jobs, which are the truth about their outcomes; messages only make them known sooner. */
+export class JobRecords {
+  readonly #deps: JobRecordsDeps;
 
-  constructor(deps: JobResultsDeps) {
+  constructor(deps: JobRecordsDeps) {
     this.#deps = deps;
-    const { store, pendingReplies, stranded, log } = deps;
-    const isPassingOn = (jobId: string) => stranded.isPassingOn(jobId);
-    this.#lostJobs = new LostJobs({ records: store.records, pendingReplies, isPassingOn, log });
-  }
-
-  /** Polls for everyone who waits, once a second and never two polls at once, until `stop`. */
-  start(): void {
-    void this.#pollUntilStopped();
-  }
-
-  stop(): void {
-    this.#stopping.abort();
   }
 
   /**
-   * What the records say of the attempt, or of one that follows; a job that broke or was given up has ended as `internal`. The end of a stored chat, once
-   * read, stays the same until its records expire. Throws within three seconds when the store does not answer.
+   * What the records say of the attempt, or of one that follows; a job that broke or was given up has ended as
+   * `internal`. The end of a stored chat, once read, stays the same until its records expire. Throws within three
+   * seconds when the store does not answer.
    */
   async read(job: PendingJob): Promise<JobResult> {
-    const [result] = await this.#readBatch(job.provider, [job]);
+    const [result] = await this.readAll(job.provider, [job]);
     if (result?.status !== 'fulfilled') throw result?.reason;
     const next = result.value.state === 'settled' ? nextOf(result.value.outcome) : undefined;
     return next ? this.read({ ...job, ...next }) : result.value;
   }
 
-  /** Settles those who wait for one of these jobs that has an outcome, and returns the jobs that the store does not know. */
-  async poll(jobs: readonly PendingJob[]): Promise<PendingJob[]> {
-    const byProvider = Map.groupBy(jobs, ({ provider }) => provider);
-    const lost = await Promise.all(
-      [...byProvider].map(([provider, own]) => this.#pollProvider(provider, own)),
-    );
-    return lost.flat();
-  }
-
-  async #pollUntilStopped(): Promise<void> {
-    const { pendingReplies, store } = this.#deps;
-    const { signal } = this.#stopping;
-    for (let pollSlot = 0; !signal.aborted; pollSlot += 1) {
-      await delay(pollIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
-      if (signal.aborted) return;
-      const askedAt = store.now();
-      const due = pendingReplies.pending({ since: askedAt - messageDelayMs, pollSlot });
-      await this.#lostJobs.report(await this.poll(due), askedAt);
-    }
-  }
-
-  async #pollProvider(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PendingJob[]> {
-    const lost: PendingJob[] = [];
-    for (let start = 0; start < jobs.length; start += pollBatch)
-      lost.push(...(await this.#pollBatch(provider, jobs.slice(start, start + pollBatch))));
-    return lost;
-  }
-
-  async #pollBatch(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PendingJob[]> {
-    const { pendingReplies, store, stranded, log } = this.#deps;
-    const readAt = store.now();
-    const results = await this.#readBatch(provider, jobs).catch((err) => {
-      log.debug({ err, provider }, 'job records could not be read');
-      return undefined;
-    });
-    if (results === undefined) return [];
-    return jobs.filter((job, n) => {
-      const { jobId } = job;
-      const result = results[n];
-      // A record that cannot be read says nothing about the others.
-      if (result?.status !== 'fulfilled')
-        log.debug({ err: result?.reason, jobId }, 'job record could not be read');
-      else if (result.value.state === 'settled') pendingReplies.settle(jobId, result.value.outcome);
-      else if (result.value.state === 'unknown') return true;
-      else {
-        pendingReplies.recordSeen(jobId, readAt);
-        void stranded.passOn(job);
-      }
-      return false;
-    });
-  }
-
-  #readBatch(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PromiseSettledResult<JobResult>[]> {
+  /** What the records say of each of these attempts at one provider, in their order; throws as `read` does. */
+  readAll(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PromiseSettledResult<JobResult>[]> {
     const source = { queue: this.#deps.queueOf(provider), store: this.#deps.store };
     return withTimeout(storeTimeoutMs, readRecords(jobs, source));
   }
@@ -136,7 +64,7 @@ export class JobResults {
 
 interface Source {
   queue: Queue<ChatJobPayload>;
-  store: JobResultsDeps['store'];
+  store: JobRecordsDeps['store'];
 }
 
 /**
@@ -201,7 +129,7 @@ interface SettledJob {
 
 /** Records how a stored chat ended, unless somebody did meanwhile, and returns the result that counts. */
 async function recordResult(
-  { now, records }: JobResultsDeps['store'],
+  { now, records }: JobRecordsDeps['store'],
   settled: SettledJob,
 ): Promise<JobResult> {
   const { jobId, outcome, settledAt, expiresAt } = settled;

@@ -1,7 +1,7 @@
-import type { Target } from '../../../shared/contract.js';
-import { Failure } from '../../../shared/failures.js';
-import { type Delta, sliceText } from '../../../shared/protocol/deltas.js';
-import { writerOf } from '../../../shared/protocol/outcome.js';
+import type { Target } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import { type Delta, sliceText } from '../../shared/protocol/deltas.js';
+import { writerOf } from '../../shared/protocol/outcome.js';
 
 /** A place in the text of one call, as in the `id` of an event: `<call>.<length of the text before it>`. */
 export interface TextPosition {
@@ -36,8 +36,8 @@ export interface ReplyStreamOptions {
   requestResend: (offset: number) => void;
   /** Whether the worker has to be asked for the beginning, because it sends the text elsewhere. */
   isJoined: boolean;
-  /** Called when it is disposed of; `isFinished` says whether it had the whole text by then. */
-  onDispose?: (how: { isFinished: boolean }) => void;
+  /** Called when the text cannot be continued. */
+  onFailure?: (failure: Failure) => void;
 }
 
 /** How long a request for a resend may take before it counts as lost, in milliseconds. */
@@ -63,8 +63,8 @@ const unstreamedCall = '0';
  */
 export class ReplyStream {
   readonly #options: ReplyStreamOptions;
-  readonly #failed = Promise.withResolvers<never>();
   #hasFailed = false;
+  #isFinished = false;
   #callId: string | undefined;
   /** Who writes the text, if that is not whom the request names. */
   #writer: Target | undefined;
@@ -72,7 +72,6 @@ export class ReplyStream {
   #isPaused = false;
   #resendRequestedAt = Number.NEGATIVE_INFINITY;
   #isOver = false;
-  #isFinished = false;
   /** Where the worker pauses, because no more was asked for. */
   #askedUpTo = Number.POSITIVE_INFINITY;
   #asking: NodeJS.Timeout | undefined;
@@ -84,11 +83,6 @@ export class ReplyStream {
     this.#options = options;
     this.#callId = options.from?.callId;
     this.#sent = options.from?.offset ?? 0;
-    this.#failed.promise.catch(() => undefined);
-    if (!options.isJoined) return;
-    // The job may not have begun yet, and then nobody hears this.
-    this.#requestResend();
-    this.#asking = setInterval(() => this.#requestResend(), resendTimeoutMs);
   }
 
   /** Writes what the reader lacks of a reply that is whole already. */
@@ -99,13 +93,13 @@ export class ReplyStream {
     await new ReplyStream({ ...reader, isJoined: false, requestResend: () => undefined }).finish(reply);
   }
 
-  /** Rejects when the text cannot be continued. */
-  get failed(): Promise<never> {
-    return this.#failed.promise;
-  }
-
   get hasFailed(): boolean {
     return this.#hasFailed;
+  }
+
+  /** Whether the whole text was there, and what the reader lacked of it is written. */
+  get isFinished(): boolean {
+    return this.#isFinished;
   }
 
   get hasBegun(): boolean {
@@ -115,6 +109,11 @@ export class ReplyStream {
   /** Whether the reader has a part of the text, be it from an earlier request. */
   get hasText(): boolean {
     return this.#sent > 0;
+  }
+
+  /** A worker runs the job. One that does not know the reader is asked for the beginning of the text. */
+  askFirst(): void {
+    if (this.#options.isJoined && !this.#hasHeard) this.#requestResend();
   }
 
   receive({ callId, provider, model, at, text }: Delta): void {
@@ -135,7 +134,7 @@ export class ReplyStream {
 
   /** Writes what the reader lacks of the whole text, until the sink has taken it. Throws what the signal aborts with. */
   async finish({ text, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
-    this.#stopReceiving();
+    this.close();
     this.#isFinished = true;
     if (!this.#adopt(callId, writerOf(reply))) throw this.#interrupt();
     if (this.#sent > text.length) throw beyondText();
@@ -149,12 +148,7 @@ export class ReplyStream {
   }
 
   /** Nothing is received after that. */
-  [Symbol.dispose](): void {
-    this.#stopReceiving();
-    this.#options.onDispose?.({ isFinished: this.#isFinished });
-  }
-
-  #stopReceiving(): void {
+  close(): void {
     this.#isOver = true;
     clearInterval(this.#asking);
   }
@@ -214,10 +208,10 @@ export class ReplyStream {
   }
 
   #fail(failure: Failure): void {
-    this.#stopReceiving();
+    this.close();
     this.#hasFailed = true;
     if (failure.code !== 'invalid_request') this.#options.sink.begin();
-    this.#failed.reject(failure);
+    this.#options.onFailure?.(failure);
   }
 }
 

@@ -1,0 +1,165 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ProviderId } from '../../../shared/contract.js';
+import type { Attempt } from '../../../shared/protocol/attempts.js';
+import type { Delta } from '../../../shared/protocol/deltas.js';
+import type { Outcome } from '../../../shared/protocol/outcome.js';
+import { chatKey, currentOf, decodeStoredChat } from '../../../shared/protocol/stored-chat.js';
+import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import type { Log } from '../../../shared/runtime/log.js';
+import type { DeadQueues } from './dead-queues.js';
+import type { JobRecords, PendingJob } from './job-records.js';
+
+/** A chat that is waited for in this process, as the queue's side sees it. */
+export interface PolledChat {
+  readonly id: string;
+  readonly job: PendingJob;
+  /** Whether any reader here has got a part of the reply. */
+  readonly isRead: boolean;
+  /** Whether this process is passing it on: no job of it may be in the store then. */
+  isPassedOn: boolean;
+  /** A poll has found its job, which it asked for at this time, in milliseconds since the epoch. */
+  seen(at: number, facts: { isRunning: boolean }): void;
+}
+
+/** Which chats a poll is for. */
+export interface Poll {
+  /** Only those that came before this time, in milliseconds since the epoch. */
+  readonly attachedBefore: number;
+  /** Counts the polls: chats in the background come up less often. */
+  readonly slot: number;
+}
+
+/** What waits for chats in this process. What it does not wait for, it ignores. */
+export interface ChatReceiver {
+  find(id: string): PolledChat | undefined;
+  due(poll: Poll): PolledChat[];
+  /** An outcome with a `next` is a move. */
+  onOutcome(id: string, outcome: Outcome): void;
+  onMoved(id: string, next: Attempt): void;
+  onDelta(delta: Delta): void;
+  /** The store did not know the job at `askedAt`; true when it is added again. */
+  onLost(id: string, askedAt: number): boolean;
+}
+
+interface ResultPollerDeps {
+  chats: ChatReceiver;
+  jobRecords: Pick<JobRecords, 'readAll'>;
+  store: Pick<QueueStore, 'now' | 'records'>;
+  /** Gets each chat whose job waits in its queue or runs. */
+  deadQueues: Pick<DeadQueues, 'passOn' | 'sweep'>;
+  log: Log;
+}
+
+/** How often the records are read, in case a message was lost. */
+const pollIntervalMs = 1000;
+/** The message for a chat that came less than this ago is most likely still to come. */
+const messageDelayMs = 100;
+/** Queues that no pool takes jobs from are swept at every so manieth poll. */
+const pollsPerSweep = 5;
+/** Jobs read in one command, so that none holds up the store for more than a millisecond or two. */
+const pollBatch = 250;
+
+/** Asks the store what has become of the chats that are waited for: which ended, moved on, were lost or are stranded. */
+export class ResultPoller {
+  readonly #deps: ResultPollerDeps;
+  readonly #stopping = new AbortController();
+
+  constructor(deps: ResultPollerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Polls once a second and never twice at once, until `stop`. */
+  start(): void {
+    void this.#pollUntilStopped();
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  /** Reads the records of these chats, and returns those whose job the store does not know; never rejects. */
+  async poll(chats: readonly PolledChat[]): Promise<PolledChat[]> {
+    const missing: PolledChat[] = [];
+    const ofProvider = async ([provider, own]: [ProviderId, PolledChat[]]) => {
+      for (let start = 0; start < own.length; start += pollBatch)
+        missing.push(...(await this.#pollBatch(provider, own.slice(start, start + pollBatch))));
+    };
+    await Promise.all([...Map.groupBy(chats, ({ job }) => job.provider)].map(ofProvider));
+    return missing;
+  }
+
+  /** Polls the chats that are due, and deals with those whose job is missing; never rejects. */
+  async pollDue(slot: number): Promise<void> {
+    const { chats, store } = this.#deps;
+    const askedAt = store.now();
+    const missing = await this.poll(chats.due({ attachedBefore: askedAt - messageDelayMs, slot }));
+    await this.#reportMissing(missing, askedAt);
+  }
+
+  async #pollUntilStopped(): Promise<void> {
+    const { signal } = this.#stopping;
+    for (let slot = 0; !signal.aborted; slot += 1) {
+      await delay(pollIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
+      if (signal.aborted) return;
+      await this.pollDue(slot);
+      if (slot % pollsPerSweep === 0) void this.#deps.deadQueues.sweep();
+    }
+  }
+
+  async #pollBatch(provider: ProviderId, chats: readonly PolledChat[]): Promise<PolledChat[]> {
+    const { jobRecords, store, log } = this.#deps;
+    const readAt = store.now();
+    // A chat may move on meanwhile.
+    const jobs = chats.map(({ job }) => job);
+    const results = await jobRecords.readAll(provider, jobs).catch((err) => {
+      log.debug({ err, provider }, 'job records could not be read');
+      return undefined;
+    });
+    if (results === undefined) return [];
+    return chats.filter((chat, n) => {
+      const result = results[n];
+      // A record that cannot be read says nothing about the others.
+      if (result?.status !== 'fulfilled')
+        log.debug({ err: result?.reason, jobId: chat.id }, 'job record could not be read');
+      else if (result.value.state === 'settled') this.#deps.chats.onOutcome(chat.id, result.value.outcome);
+      else if (result.value.state === 'unknown') return true;
+      else {
+        chat.seen(readAt, { isRunning: result.value.state === 'running' });
+        void this.#deps.deadQueues.passOn(chat);
+      }
+      return false;
+    });
+  }
+
+  /** What is missing was passed on by another process, or is lost. */
+  async #reportMissing(missing: readonly PolledChat[], askedAt: number): Promise<void> {
+    const { chats, log } = this.#deps;
+    const own = missing.filter(({ isPassedOn }) => !isPassedOn);
+    const lost = own.filter((chat) => !mayHaveMoved(chat));
+    const others = own.filter(mayHaveMoved);
+    for (let start = 0; start < others.length; start += pollBatch)
+      lost.push(...(await this.#findLost(others.slice(start, start + pollBatch))));
+    for (const { id } of lost) if (chats.onLost(id, askedAt)) log.warn({ jobId: id }, 'lost job added again');
+  }
+
+  async #findLost(chats: readonly PolledChat[]): Promise<PolledChat[]> {
+    try {
+      const texts = await this.#deps.store.records.readAll(chats.map(({ id }) => chatKey(id)));
+      const current = texts.map((text) => text && currentOf(decodeStoredChat(text)));
+      return chats.filter((chat, n) => this.#isLost(chat, current[n] || undefined));
+    } catch (err) {
+      this.#deps.log.debug({ err }, 'records of stored chats could not be read');
+      return [];
+    }
+  }
+
+  #isLost(chat: PolledChat, current: Attempt | undefined): boolean {
+    if (current === undefined || (current.attempt ?? 1) <= (chat.job.attempt ?? 1)) return true;
+    this.#deps.chats.onMoved(chat.id, current);
+    return false;
+  }
+}
+
+/** Another process may have passed the chat on: then its job has another id. */
+const mayHaveMoved = ({ job: { isStored, fallback = [] } }: PolledChat): boolean =>
+  isStored === true && fallback.length > 0;

@@ -1,0 +1,139 @@
+import type { ProviderId } from '../../shared/contract.js';
+import type { RequestCode } from '../../shared/history.js';
+import type { Attempt } from '../../shared/protocol/attempts.js';
+import { jobRecordTtlMs } from '../../shared/protocol/messages.js';
+import type { Outcome } from '../../shared/protocol/outcome.js';
+import type { ShareLevel } from '../../shared/queue/priority.js';
+import type { AttachedRequest } from './attached-request.js';
+import type { ChatCommand, ClaimedChat } from './chat-command.js';
+import type { PendingJob } from './jobs/job-records.js';
+import type { PolledChat } from './jobs/result-poller.js';
+
+/** What the first `POST` of a chat in this process decides. */
+export interface ChatOpening {
+  readonly command: ChatCommand;
+  /** The share level of its user, which is the priority of its job. */
+  readonly level: ShareLevel;
+  /** Until when a streamed reply has to begin, in milliseconds since the epoch. */
+  readonly startBy: number;
+  /** When its request came, by the clock of `performance.now()`. */
+  readonly receivedAt: number;
+}
+
+/** The record of a job that has ended still exists after this time: a little less than its lifetime. */
+const recordAliveMs = jobRecordTtlMs - 10_000;
+
+/** One chat that requests of this process wait for or read: its data, and its four transitions. */
+export class LiveChat implements PolledChat {
+  readonly claimed: ClaimedChat;
+  readonly requests = new Set<AttachedRequest>();
+  /** In milliseconds since the epoch. */
+  readonly attachedAt: number;
+  /** Which polls read it while it is only in the background. */
+  readonly pollSlot: number;
+  /** Undefined while the chat is only read here. Only an opened chat has events, and can be added again. */
+  opening: ChatOpening | undefined;
+  /** Why the last waiting request left before there was an outcome. */
+  leftWith: RequestCode | undefined;
+  isPassedOn = false;
+  #job: PendingJob;
+  #attempt: Attempt;
+  /** When the store last knew its job; undefined until its add is confirmed. */
+  #seenAt: number | undefined;
+  #mayBeAddedAgain = false;
+
+  constructor(claimed: ClaimedChat, { attachedAt, pollSlot }: { attachedAt: number; pollSlot: number }) {
+    this.claimed = claimed;
+    this.attachedAt = attachedAt;
+    this.pollSlot = pollSlot;
+    this.#attempt = claimed.current;
+    this.#job = jobOf(claimed, claimed.current);
+  }
+
+  get id(): string {
+    return this.claimed.id;
+  }
+
+  get isStored(): boolean {
+    return this.claimed.expiresAt !== undefined;
+  }
+
+  /** The attempt that is under way. */
+  get attempt(): Attempt {
+    return this.#attempt;
+  }
+
+  /** The job of that attempt. */
+  get job(): PendingJob {
+    return this.#job;
+  }
+
+  get provider(): ProviderId {
+    return this.#attempt.provider;
+  }
+
+  /** Whether the reply is read here as it is written. */
+  get isStreamed(): boolean {
+    return [...this.requests].some(({ reader, isInBackground }) => reader && !isInBackground);
+  }
+
+  /** Whether any reader here has got a part of the reply. */
+  get isRead(): boolean {
+    return [...this.requests].some(({ reader, isInBackground }) => reader?.hasText && !isInBackground);
+  }
+
+  /** Whether no request waits for it any more, but this process still follows it. */
+  get isInBackground(): boolean {
+    return [...this.requests].every((request) => request.isInBackground);
+  }
+
+  /** The store confirmed at this time, in milliseconds since the epoch, that it has the job which a request has added. */
+  added(at: number): void {
+    this.#seenAt = at;
+    this.#mayBeAddedAgain = true;
+  }
+
+  /** As `added`, for a poll that has found the job. A worker that runs it can be asked for what readers lack. */
+  seen(at: number, { isRunning }: { isRunning: boolean }): void {
+    this.#seenAt = at;
+    if (isRunning) for (const { reader } of this.requests) reader?.askFirst();
+  }
+
+  /** False for news that is old: messages may come late and twice. */
+  moved(next: Attempt): boolean {
+    if ((next.attempt ?? 1) <= (this.#attempt.attempt ?? 1)) return false;
+    this.#attempt = next;
+    this.#job = jobOf(this.claimed, next);
+    this.#seenAt = undefined;
+    this.#mayBeAddedAgain = false;
+    return true;
+  }
+
+  settled(outcome: Outcome): void {
+    for (const request of this.requests) request.settle(outcome);
+    this.requests.clear();
+  }
+
+  /** A request leaves; true when it was the last. */
+  detached(request: AttachedRequest): boolean {
+    request.release();
+    return this.requests.delete(request) && this.requests.size === 0;
+  }
+
+  /**
+   * Whether a job that the store did not know at `askedAt` has to be added again. It has not when it was seen since, or
+   * so long ago that it may have ended and its record expired. True once for each request that adds it.
+   */
+  isLost(askedAt: number, now: number): boolean {
+    const seenAt = this.#seenAt ?? 0;
+    if (!this.#mayBeAddedAgain || seenAt <= now - recordAliveMs || seenAt > askedAt) return false;
+    this.#mayBeAddedAgain = false;
+    return true;
+  }
+}
+
+const jobOf = ({ id, expiresAt }: ClaimedChat, attempt: Attempt): PendingJob => ({
+  ...attempt,
+  jobId: id,
+  isStored: expiresAt !== undefined,
+});

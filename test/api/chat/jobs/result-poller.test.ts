@@ -1,0 +1,138 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { JobRecords } from '../../../../api/chat/jobs/job-records.js';
+import { ResultPoller } from '../../../../api/chat/jobs/result-poller.js';
+import { LiveChats } from '../../../../api/chat/live-chats.js';
+import { parseConfig } from '../../../../shared/config/config.js';
+import { queueName } from '../../../../shared/protocol/messages.js';
+import { encodeStoredChat, type StoredChat } from '../../../../shared/protocol/stored-chat.js';
+import type { QueueStore } from '../../../../shared/queue/queue-store.js';
+import { openQueueStore } from '../../../../shared/queue/stores/open.js';
+import { attach } from '../../../support/attached.js';
+import { patienceMs } from '../../../support/patience.js';
+import { createRecordingLog } from '../../../support/recording-log.js';
+import { findStores, freshStore } from '../../../support/stores.js';
+
+const choice = (await findStores()).find(({ name }) => name === 'redis');
+const waiters = 5000;
+const deadQueues = { passOn: async () => undefined, sweep: async () => undefined };
+
+describe('poll', () => {
+  if (choice?.servedBy === undefined) return it.skip(`(${choice?.missing})`);
+
+  let url: string;
+  let store: QueueStore;
+  let stop: () => Promise<void>;
+  beforeAll(async () => {
+    const started = await choice.start();
+    stop = started.stop;
+    const variables = await freshStore(started.server);
+    url = variables.REDIS_URL ?? '';
+    store = openQueueStore(parseConfig(variables, 'config'), createRecordingLog().log);
+    await store.whenReady(AbortSignal.timeout(patienceMs));
+  });
+  afterAll(async () => {
+    await store?.close();
+    await stop?.();
+  });
+
+  it(`takes less than a tenth of a second of Redis' processor for ${waiters} jobs`, async () => {
+    const { log } = createRecordingLog();
+    const queue = store.createQueue(queueName('openai'));
+    const chats = new LiveChats();
+    const poller = new ResultPoller({
+      ...{ chats, store, log, deadQueues },
+      jobRecords: new JobRecords({ queueOf: () => queue, store }),
+    });
+    for (let n = 0; n < waiters; n += 1) attach(chats, `job-${n}`);
+    const data = { turns: 'x'.repeat(2000) };
+    const adds = chats.all().map(({ id }) => ({ name: 'chat', data, opts: { jobId: id } }));
+    // In parts, each of which a slow machine also does within the connection's timeout.
+    for (let start = 0; start < adds.length; start += 250)
+      await queue.addBulk(adds.slice(start, start + 250));
+    const redis = new Redis(url);
+    const before = await cpuMs(redis);
+    expect(await poller.poll(chats.all())).toEqual([]);
+
+    expect((await cpuMs(redis)) - before).toBeLessThan(100);
+    redis.disconnect();
+    for (const { id } of chats.all()) chats.onOutcome(id, { kind: 'cancelled', queueMs: 0, providerMs: 0 });
+    await queue.close();
+  });
+});
+
+describe('pollDue', () => {
+  const { log } = createRecordingLog();
+  const chat: StoredChat = {
+    ...{ v: 1, id: 'chat', owner: 'me', ownerId: 'me', provider: 'openai', requestHash: 'h' },
+    ...{ createdAt: 0, deadline: 0, keptUntil: 0 },
+  };
+  const current = { provider: 'openai' as const, fallback: [{ provider: 'bedrock' as const }] };
+  let chats: LiveChats;
+  let lost: string[];
+  /** What the record of the stored chat is. */
+  let recorded: string | undefined;
+  beforeEach(() => {
+    vi.useFakeTimers({ now: 1_000_000 });
+    chats = new LiveChats();
+    [lost, recorded] = [[], undefined];
+    chats.listen({ lost: ({ id }) => void lost.push(id) });
+    return () => {
+      for (const { id } of chats.all()) chats.onOutcome(id, { kind: 'cancelled', queueMs: 0, providerMs: 0 });
+      vi.useRealTimers();
+    };
+  });
+
+  /** Polls for chats whose jobs the store does not know. */
+  const poll = async (): Promise<void> => {
+    for (const each of chats.all()) each.added(Date.now());
+    vi.advanceTimersByTime(200);
+    const records = { readAll: async (keys: readonly string[]) => keys.map(() => recorded) };
+    const unknown = { status: 'fulfilled', value: { state: 'unknown' } } as const;
+    await new ResultPoller({
+      ...{ chats, log, deadQueues },
+      store: { now: Date.now, records } as unknown as QueueStore,
+      jobRecords: { readAll: async (_, jobs) => jobs.map(() => unknown) },
+    }).pollDue(0);
+  };
+
+  it('has a job added again that no other process can have passed on', async () => {
+    attach(chats, 'not stored', { chat: { current } });
+    attach(chats, 'no fallback', { chat: { expiresAt: 1_060_000 } });
+    await poll();
+    expect(lost).toEqual(['not stored', 'no fallback']);
+  });
+
+  it.each([
+    ['is gone', undefined],
+    ['names the attempt that is missing', chat],
+  ])('has the job of a stored chat added again whose record %s', async (_, record) => {
+    recorded = record && encodeStoredChat(record);
+    attach(chats, 'chat', { chat: { current, expiresAt: 1_060_000 } });
+    await poll();
+    expect(lost).toEqual(['chat']);
+  });
+
+  it('has those who wait for a stored chat wait for the attempt that another process has begun', async () => {
+    recorded = encodeStoredChat({ ...chat, current: { provider: 'bedrock', attempt: 2 } });
+    const request = attach(chats, 'chat', { chat: { current, expiresAt: 1_060_000 } });
+    await poll();
+    expect(request.chat.job).toMatchObject({ provider: 'bedrock', attempt: 2, isStored: true });
+    expect(lost).toEqual([]);
+  });
+
+  it('leaves a chat alone whose record cannot be read', async () => {
+    recorded = '{"v":2}';
+    attach(chats, 'chat', { chat: { current, expiresAt: 1_060_000 } });
+    await poll();
+    await poll();
+    expect(lost).toEqual([]);
+  });
+});
+
+/** What the server has spent so far. */
+async function cpuMs(redis: Redis): Promise<number> {
+  const info = await redis.info('cpu');
+  const seconds = (name: string) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1]);
+  return 1000 * (seconds('used_cpu_user') + seconds('used_cpu_sys'));
+}
