@@ -68,8 +68,7 @@ export async function admit(command: ChatCommand, options: AdmissionOptions): Pr
   for (const [n, target] of targets.entries()) {
     const refusal = await refusalOf(target, command, options);
     if (refusal === undefined) {
-      const following = { hasParameters: hasParameters(command) };
-      const remaining = targets.slice(n + 1).filter((next) => pools.isServed(next, following));
+      const remaining = targets.slice(n + 1).filter((next) => pools.isServed(next));
       const attempt = {
         ...target,
         ...(remaining.length > 0 && { fallback: remaining }),
@@ -102,8 +101,6 @@ function targetsOf(
   return [...byModel.values()].flatMap(([first]) => first ?? []);
 }
 
-const hasParameters = ({ parameters = {} }: ChatCommand): boolean => Object.keys(parameters).length > 0;
-
 /** Operators have paused it: its model has passed the check. */
 const passedOver = ({ model }: Target): Failure =>
   new Failure('provider_unavailable', model === undefined ? {} : { model });
@@ -134,7 +131,6 @@ async function refusalOf(
     jobClient.pools.admit(owner, {
       ...{ timeoutMs, model, isStream: command.stream !== undefined },
       ...{ own: shares.of(provider), level: shares.nextLevel(owner) },
-      hasParameters: hasParameters(command),
     });
     return undefined;
   } catch (error) {

@@ -21,8 +21,6 @@ interface JobRequirements extends Pick<NewJobPosition, 'own' | 'level'> {
   model: string | undefined;
   /** Whether it only has to begin by then. */
   isStream?: boolean;
-  /** Whether anything is asked of the model beside the conversation. */
-  hasParameters?: boolean;
 }
 
 /**
@@ -51,9 +49,9 @@ export class LivePools {
 
   /**
    * Throws unless a new job would be done in time, or begun in time if it is a stream:
-   * - `provider_unavailable` when no live worker would take it or call its model for this user, when operators drain
-   *   the provider, or when a worker of 0.3 would ignore what is asked of the model. Pools that operators have paused
-   *   count as if they went on now, because it is not known when they will;
+   * - `provider_unavailable` when no live worker would take it or call its model for this user, or when operators drain
+   *   the provider. Pools that operators have paused count as if they went on now, because it is not known when they
+   *   will;
    * - `invalid_request` when no pool may call the model it names, or has a default one if it names none;
    * - `overloaded` when the wait estimated from the backlog is longer than `timeoutMs`, and for seven seconds after the
    *   last live worker fell silent while it was full. Asynchronous jobs come after all others, and a user's after those
@@ -61,12 +59,10 @@ export class LivePools {
    * - `provider_rate_limited` when it is only so because every pool holds the model back for its provider's limits.
    */
   admit({ provider, user, isAsync }: JobOwner, required: JobRequirements): void {
-    const { timeoutMs, model, isStream = false, hasParameters, own, level } = required;
+    const { timeoutMs, model, isStream = false, own, level } = required;
     const { intake, ...limits } = this.settings.of(provider);
     if (intake === 'draining') throw new Failure('provider_unavailable', { provider });
     const live = this.#livePools(provider, model, user);
-    if (hasParameters && live.some(ignoresParameters))
-      throw new Failure('provider_unavailable', { provider, detail: duringUpgrade });
     if (live.length === 0 && this.#heartbeats.mayHaveMissed) return;
     if (live.length === 0 && this.#wasFull({ provider, model }))
       throw new Failure('overloaded', { provider, retryAfterMs: silence.counts });
@@ -81,10 +77,9 @@ export class LivePools {
   }
 
   /** Whether a live pool takes jobs of the provider for the model, or may, as long as nothing is known of its pools. */
-  isServed({ provider, model }: Target, { hasParameters = false } = {}): boolean {
+  isServed({ provider, model }: Target): boolean {
     if (this.settings.of(provider).intake === 'draining') return false;
     const live = this.#livePools(provider, model);
-    if (hasParameters && live.some(ignoresParameters)) return false;
     if (live.length === 0) return this.#heartbeats.mayHaveMissed;
     return live.some((pool) => pool.state !== 'paused' && serves(pool, model));
   }
@@ -152,12 +147,6 @@ function poolsFor(
 /** What operators have paused goes on with what waits for it. */
 const refusesJobs = ({ state, pausedBy }: PoolHeartbeat): boolean =>
   state === 'paused' && pausedBy !== 'operator';
-
-/** A worker of 0.3, which does not say whether it is simulated: any worker of the provider may take a job. */
-const ignoresParameters = ({ simulated }: PoolHeartbeat): boolean => simulated === undefined;
-
-const duringUpgrade =
-  'A worker of this provider runs an older release, which ignores what is asked of the model beside the conversation. Try again once it has been replaced.';
 
 const serves = (heartbeat: PoolHeartbeat, model: string | undefined): boolean =>
   model === undefined ? heartbeat.defaultModel !== undefined : isModelAllowed(model, heartbeat);

@@ -207,8 +207,8 @@ describe('describeProviders', () => {
     const pools = new Set(serving.map(({ provider, worker }) => `${provider} ${worker}`));
     expect(new Set(known.map((each) => each.worker)).size).toBeGreaterThan(0);
     expect(known).toHaveLength(pools.size);
-    for (const each of known) expect(each).toMatchObject({ release: '0.3.0', state: 'serving' });
-    expect(new Set(describeProviders(heartbeats).map(({ kind }) => kind))).toEqual(new Set(['unknown']));
+    for (const each of known) expect(each).toMatchObject({ release: '0.4.0', state: 'serving' });
+    expect(new Set(known.map(({ simulated }) => simulated))).toEqual(new Set([false]));
   });
 });
 

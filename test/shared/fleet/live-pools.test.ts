@@ -534,27 +534,3 @@ describe('Heartbeats', () => {
     expect(verdict()).toBe('provider_unavailable');
   });
 });
-
-// Finding P6.
-describe('a worker of 0.3 during an upgrade', () => {
-  const asking = { timeoutMs: 10_000, model: 'm', hasParameters: true };
-  const admitted = () => {
-    try {
-      admit(me, asking);
-      return true;
-    } catch (error) {
-      expect(error).toMatchObject({ code: 'provider_unavailable', retryable: true });
-      return false;
-    }
-  };
-
-  it('has requests refused that ask something of the model, as long as it is there', () => {
-    heartbeat({ worker: 'newer', simulated: false });
-    expect([admitted(), pools.isServed(me, { hasParameters: true })]).toEqual([true, true]);
-    heartbeat({ worker: 'older' });
-    expect([admitted(), pools.isServed(me, { hasParameters: true })]).toEqual([false, false]);
-    expect([verdict(), pools.isServed(me)]).toEqual(['admitted', true]);
-    heartbeat({ worker: 'older', state: 'stopped' });
-    expect(admitted()).toBe(true);
-  });
-});
