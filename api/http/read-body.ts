@@ -56,9 +56,12 @@ function readChunks(source: Readable, onChunk: (chunk: Buffer) => void): Promise
       reject(error);
     }
   };
-  finished(source, { writable: false }, (cause) =>
-    cause ? reject(new Failure('invalid_json', { cause })) : resolve(),
-  );
+  finished(source, { writable: false }, (cause) => {
+    // The request lives until its chat has ended, and would hold the bytes of its body for as long.
+    source.off('data', read);
+    if (cause) reject(new Failure('invalid_json', { cause }));
+    else resolve();
+  });
   source.on('data', read);
   return promise;
 }

@@ -12,6 +12,7 @@ import { serve } from '../../support/serve.js';
 const maxBytes = 1_048_576;
 const logged = createRecordingLog();
 let read: unknown;
+let listeners: number;
 const app = express();
 app.post('/', jsonBody({ maxBytes, maxDepth: 32, maxValues: 100_000 }), (request, response) => {
   read = request.body;
@@ -22,6 +23,7 @@ app.post(
   jsonBody({ maxBytes: 8 * maxBytes, maxDepth: 32, maxValues: 100_000 }),
   (request, response) => {
     read = request.body;
+    listeners = request.listenerCount('data');
     response.sendStatus(204);
   },
 );
@@ -51,6 +53,14 @@ const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 const sized = (bytes: number) => `"${'a'.repeat(bytes - 2)}"`;
 
 describe('jsonBody', () => {
+  it.each([
+    ['plain', json, sized(100_000)],
+    ['encoded', { ...json, 'Content-Encoding': 'gzip' }, gzipSync(sized(100_000))],
+  ])('keeps nothing of a body that it has read, %s', async (_, headers, body) => {
+    expect(await send(body, headers, '/large')).toBe('read');
+    expect(listeners).toBe(0);
+  });
+
   it.each([
     'application/json',
     'Application/JSON',
