@@ -18,10 +18,8 @@ const decoders = new Map<string, () => Transform>([
  */
 export async function readBody(request: Request, onBytes: (bytes: number) => void): Promise<Buffer> {
   const decoder = decoderOf(request);
-  if (decoder) {
-    request.pipe(decoder);
-    finished(request, (error) => error && decoder.destroy(error));
-  }
+  if (decoder) request.pipe(decoder);
+  const forget = decoder && finished(request, (error) => error && decoder.destroy(error));
   let bytes: Buffer = Buffer.alloc(0);
   let length = 0;
   const append = (chunk: Buffer) => {
@@ -40,6 +38,7 @@ export async function readBody(request: Request, onBytes: (bytes: number) => voi
   } finally {
     // The rest, and what follows the end of an encoded text, has to be read: else the connection could not be used again.
     request.unpipe().resume();
+    forget?.();
     decoder?.destroy();
   }
   return bytes.subarray(0, length);
@@ -56,9 +55,10 @@ function readChunks(source: Readable, onChunk: (chunk: Buffer) => void): Promise
       reject(error);
     }
   };
-  finished(source, { writable: false }, (cause) => {
-    // The request lives until its chat has ended, and would hold the bytes of its body for as long.
+  const forget = finished(source, { writable: false }, (cause) => {
+    // The request lives until its chat has ended, and its listeners would hold the bytes of its body for as long.
     source.off('data', read);
+    forget();
     if (cause) reject(new Failure('invalid_json', { cause }));
     else resolve();
   });

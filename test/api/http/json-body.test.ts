@@ -23,7 +23,7 @@ app.post(
   jsonBody({ maxBytes: 8 * maxBytes, maxDepth: 32, maxValues: 100_000 }),
   (request, response) => {
     read = request.body;
-    listeners = request.listenerCount('data');
+    listeners = request.listenerCount('data') + request.listenerCount('end');
     response.sendStatus(204);
   },
 );
