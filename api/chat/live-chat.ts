@@ -33,7 +33,7 @@ export class LiveChat implements PolledChat {
   readonly pollSlot: number;
   /** Undefined while the chat is only read here. Only an opened chat has events, and can be added again. */
   opening: ChatOpening | undefined;
-  /** Why the last waiting request left before there was an outcome. */
+  /** Why the last waiting request left before there was an outcome. That of a stored chat is set only when it is removed. */
   leftWith: RequestCode | undefined;
   isPassedOn = false;
   #job: PendingJob;
@@ -122,11 +122,13 @@ export class LiveChat implements PolledChat {
 
   /**
    * Whether a job that the store did not know at `askedAt` has to be added again. It has not when it was seen since, or
-   * so long ago that it may have ended and its record expired. True once for each request that adds it.
+   * so long ago that it may have ended and its record expired, or when all its requests have left, which cancels it.
+   * True once for each request that adds it.
    */
   isLost(askedAt: number, now: number): boolean {
     const seenAt = this.#seenAt ?? 0;
-    if (!this.#mayBeAddedAgain || seenAt <= now - recordAliveMs || seenAt > askedAt) return false;
+    if (this.leftWith !== undefined || !this.#mayBeAddedAgain) return false;
+    if (seenAt <= now - recordAliveMs || seenAt > askedAt) return false;
     this.#mayBeAddedAgain = false;
     return true;
   }

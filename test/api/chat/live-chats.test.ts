@@ -171,6 +171,15 @@ describe('onLost', () => {
     leave(chats, request);
   });
 
+  it('does nothing for a job that was cancelled because its request has left', () => {
+    const request = attach(chats, 'one');
+    request.chat.added(Date.now());
+    chats.leave(request, 'cancelled', { goesOn: true });
+    expect([ids(), chats.onLost('one', Date.now())]).toEqual([['one'], false]);
+    chats.onOutcome('one', blocked);
+    expect(heard).not.toContain('one lost');
+  });
+
   it('does nothing for an attempt that was not seen yet', () => {
     const request = attach(chats, 'one');
     request.chat.added(Date.now());
