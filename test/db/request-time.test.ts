@@ -107,7 +107,7 @@ describe('a request that writes', () => {
     await write('key');
     await Promise.all([lock('tokens'), lock('posts')]);
     const request = write('key');
-    const released = [releaseAfter('tokens', 0.5), releaseAfter('posts', 2)];
+    const released = [releaseAfter('tokens', 0.5), releaseAfter('posts', 1.5)];
     await vi.waitUntil(async () => (await holders.next.query(writeWaits)).rows.length > 0, patience);
     // Granted as soon as that write has been: then the first post of this key is looked for, and waits too.
     const locked = holders.next.query('begin; lock table posts in access exclusive mode');

@@ -151,7 +151,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
     for (const look of looks) {
       const { page, context, complaints } = await visit(browser, look);
       await openView(page, started.deployment.url, 'pools/openai');
-      await page.getByLabel('Fallback').waitFor();
+      await page.getByLabel('Fallback', { exact: true }).waitFor();
       await takePicture(page, `pool-${look.width}-${look.colorScheme}`);
       expect(await findFaults(page), JSON.stringify(look)).toEqual([]);
       expect(complaints).toEqual([]);
