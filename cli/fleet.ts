@@ -5,7 +5,7 @@ import type { ProviderId } from '../shared/contract.js';
 import { type FleetSource, FleetState } from '../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../shared/fleet/heartbeats.js';
 import type { PoolHeartbeat } from '../shared/protocol/messages.js';
-import { type Channels, closeQueues, openChannels } from '../shared/queue/channels.js';
+import { type Channels, closeChannels, openChannels, queueOf } from '../shared/queue/channels.js';
 import { subscribeToPools } from '../shared/queue/heartbeats.js';
 import type { QueueDepth, QueueStore } from '../shared/queue/queue-store.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
@@ -104,13 +104,10 @@ class HeartbeatSource implements FleetSource {
   }
 
   async measure(provider: ProviderId): Promise<QueueDepth> {
-    const queue = this.#channels.queues.get(provider);
-    if (queue === undefined) throw new TypeError('no such queue');
-    return this.#store.measure(queue);
+    return this.#store.measure(queueOf(this.#channels.queues, provider));
   }
 
   async close(): Promise<void> {
-    await this.#channels.relay.close();
-    await closeQueues(this.#channels.queues);
+    await closeChannels(this.#channels);
   }
 }

@@ -11,9 +11,10 @@ import {
 import type { ProviderId } from '../shared/contract.js';
 import { openInstruments, type WorkerInstruments } from '../shared/metrics/instruments.js';
 import { workerMetrics } from '../shared/metrics/metrics.js';
+import { closeChannels, openChannels } from '../shared/queue/channels.js';
 import { startPruner } from '../shared/queue/pruner.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
-import { openRelay, type Relay } from '../shared/queue/relay.js';
+import type { Relay } from '../shared/queue/relay.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
 import { whenReady } from '../shared/queue/when-ready.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
@@ -75,20 +76,30 @@ interface StartDeps {
 }
 
 async function startPools(deps: StartDeps): Promise<Pool[]> {
-  const { config, store, instruments, tracing, log, lifecycle } = deps;
+  const { config, store, log, lifecycle } = deps;
   const workerName = `${hostname().replaceAll(/[^A-Za-z0-9-]/g, '-')}-${process.pid}-${randomUUID().slice(0, 8)}`;
-  const relay = await openRelayWhenReady({ store, log, lifecycle }, workerName);
+  const ready = { store, signal: lifecycle.stopping, log, maxTries: maxTriesToOpen };
+  const channels = await whenReady(() => openChannels(store, { name: workerName, log }), ready);
+  const { queues } = lifecycle.opened('channels', channels, closeChannels);
+  // In PostgreSQL subscribing fails while the store is unavailable.
+  const subscribe: Relay['subscribe'] = (...topic) =>
+    whenReady(() => channels.relay.subscribe(...topic), ready);
+  const relay = { ...channels.relay, subscribe };
   const ids = config.WORKER_PROVIDERS.filter((id) => runsHere(config, id, log));
   // All are loaded, and their release is registered, before the first takes a job.
   const providers = await Promise.all(ids.map((id) => openProvider(id, config)));
-  const nextAttempts = lifecycle.opened('fallback', new NextAttempts({ store, log }), (open) => open.close());
-  const settings = new Map(
-    ids.map((id) => [id, new LiveSettings(poolSettings(config, id), configuredSettings(config, id))]),
+  const nextAttempts = lifecycle.opened('fallback', new NextAttempts({ store, queues, log }), (open) =>
+    open.close(),
   );
+  const parts = providers.map((provider) => ({ provider, settings: openSettings(config, provider.id) }));
+  const settings = new Map(parts.map((part) => [part.provider.id, part.settings]));
   const jobs = new RunningJobs();
   const deltas = new DeltaPublisher({ jobs, relay, windowMs: deltaWindowMs[store.kind], log });
   // Both go on until the pools have stopped.
-  await followSettings(settings, { store, relay, jobs, log, lifecycle });
+  const follower = new SettingsFollower({ settings, records: store.records, relay, jobs, log });
+  lifecycle.opened('settings', follower, (open) => open.stop());
+  // A pool that is paused must not take a job.
+  await whenReady(() => follower.start(), ready);
   const lostCallers = new LostCallers({ jobs, relay, now: store.now, log });
   lifecycle.opened('lost callers', lostCallers, (open) => open.stop()).start();
   const heartbeat = new Heartbeat({ relay, worker: workerName, log });
@@ -97,58 +108,16 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   lifecycle.opened('pools', starting, async () => {
     await Promise.all(starting.map(async (pool) => (await pool).stop(grace)));
   });
-  for (const provider of providers) {
-    const own = settings.get(provider.id) ?? new LiveSettings(poolSettings(config, provider.id));
-    const shared = {
-      config,
-      store,
-      relay,
-      jobs,
-      deltas,
-      nextAttempts,
-      heartbeat,
-      workerName,
-      instruments,
-      tracing,
-      log,
-    };
-    const pool = new Pool({ provider, settings: own, ...shared });
+  const shared = { ...deps, relay, queues, jobs, deltas, nextAttempts, heartbeat, workerName };
+  for (const part of parts) {
+    const pool = new Pool({ ...shared, ...part });
     starting.push(pool.start().then(() => pool));
   }
   return Promise.all(starting);
 }
 
-/** Resolves once the settings are those that operators have made: a pool that is paused must not take a job. */
-async function followSettings(
-  settings: ReadonlyMap<ProviderId, LiveSettings>,
-  {
-    store,
-    relay,
-    jobs,
-    log,
-    lifecycle,
-  }: Pick<StartDeps, 'store' | 'log' | 'lifecycle'> & { relay: Relay; jobs: RunningJobs },
-): Promise<void> {
-  const follower = new SettingsFollower({ settings, records: store.records, relay, jobs, log });
-  lifecycle.opened('settings', follower, (open) => open.stop());
-  await whenReady(() => follower.start(), {
-    store,
-    signal: lifecycle.stopping,
-    log,
-    maxTries: maxTriesToOpen,
-  });
-}
-
-/** In PostgreSQL opening the relay and subscribing fail while the store is unavailable; queues and workers wait. */
-async function openRelayWhenReady(
-  { store, log, lifecycle }: Pick<StartDeps, 'store' | 'log' | 'lifecycle'>,
-  name: string,
-): Promise<Relay> {
-  const deps = { store, signal: lifecycle.stopping, log, maxTries: maxTriesToOpen };
-  const opened = await whenReady(() => openRelay(store, { name, log }), deps);
-  const relay = lifecycle.opened('relay', opened, (open) => open.close());
-  return { ...relay, subscribe: (...topic) => whenReady(() => relay.subscribe(...topic), deps) };
-}
+const openSettings = (config: Config, id: ProviderId): LiveSettings =>
+  new LiveSettings(poolSettings(config, id), configuredSettings(config, id));
 
 function runsHere(config: Config, id: ProviderId, log: Log): boolean {
   const names = namesSet(config);

@@ -22,9 +22,23 @@ const closeTimeoutMs = 1000;
 export const openQueues = (store: Pick<QueueStore, 'createQueue'>): Queues =>
   new Map(providerIds.map((id) => [id, store.createQueue(queueName(id))]));
 
-/** Closes the queues. */
+/** The queue of this provider; throws when it is none of them. */
+export function queueOf(queues: Queues, id: ProviderId): Queue<ChatJobPayload> {
+  const queue = queues.get(id);
+  if (queue === undefined) throw new TypeError('no such queue');
+  return queue;
+}
+
+/** Closes the queues; those of a store that is down after a second. */
 export async function closeQueues(queues: Queues): Promise<void> {
-  await Promise.all([...queues.values()].map((queue) => queue.close()));
+  const closing = Promise.all([...queues.values()].map((queue) => queue.close()));
+  await withTimeout(closeTimeoutMs, closing).catch(() => undefined);
+}
+
+/** Closes relay and queues. */
+export async function closeChannels({ queues, relay }: Channels): Promise<void> {
+  await relay.close();
+  await closeQueues(queues);
 }
 
 /**
@@ -40,7 +54,7 @@ export async function openChannels(
     await Promise.all([...queues.values()].map((queue) => queue.waitUntilReady()));
     return { queues, relay: await openRelay(store, { name, log }) };
   } catch (error) {
-    await withTimeout(closeTimeoutMs, closeQueues(queues)).catch(() => undefined);
+    await closeQueues(queues);
     throw error;
   }
 }

@@ -64,14 +64,13 @@ export function startPruner({ store, maxMs, log }: PrunerDeps, times: PrunerTime
     }
   };
   const running = run();
-  const close = async () => {
-    await running;
-    await closeQueues(queues);
-  };
   return {
     stop: () => {
       stopping.abort();
-      return withTimeout(closingMs, close()).catch(() => undefined);
+      return withTimeout(
+        closingMs,
+        running.then(() => closeQueues(queues)),
+      ).catch(() => undefined);
     },
   };
 }

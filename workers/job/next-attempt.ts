@@ -1,4 +1,3 @@
-import type { ProviderId } from '../../shared/contract.js';
 import {
   type Attempt,
   attemptAfter,
@@ -6,8 +5,9 @@ import {
   isMendable,
   jobIdOf,
 } from '../../shared/protocol/attempts.js';
-import { type ChatJob, encodeChatJob, queueName } from '../../shared/protocol/messages.js';
+import { type ChatJob, encodeChatJob } from '../../shared/protocol/messages.js';
 import { addNextAttempt } from '../../shared/queue/add-attempt.js';
+import { type Queues, queueOf } from '../../shared/queue/channels.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { retry } from '../../shared/runtime/retry.js';
@@ -15,10 +15,9 @@ import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.j
 import { startOf } from './call.js';
 import { Cancelled, LockLost, type QueuedJob, type RunningJob } from './running-job.js';
 
-type Queue = ReturnType<QueueStore['createQueue']>;
-
 interface NextAttemptsDeps {
-  store: Pick<QueueStore, 'createQueue' | 'now' | 'records' | 'readJobs'>;
+  store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;
+  queues: Queues;
   log: Log;
 }
 
@@ -29,13 +28,9 @@ type FailingJob = Pick<RunningJob, 'chatId' | 'signal'> & { readonly queued: Pic
 const minTimeLeftMs = 250;
 const pauses = { pauseMs: 50, maxPauseMs: 1000 };
 
-/** How long the store may take to let go, in milliseconds. */
-const closingMs = 1000;
-
 /** Passes chats whose attempts have failed on to the next provider of their fallback, if they have one. */
 export class NextAttempts {
   readonly #deps: NextAttemptsDeps;
-  readonly #queues = new Map<ProviderId, Promise<Queue>>();
   #isClosing = false;
 
   constructor(deps: NextAttemptsDeps) {
@@ -49,8 +44,9 @@ export class NextAttempts {
   async find(job: FailingJob, chatJob: ChatJob): Promise<Attempt | undefined> {
     const next = attemptAfter(chatJob, { provider: chatJob.provider, code: 'internal' });
     if (next === undefined) return undefined;
+    const { store, queues } = this.#deps;
     const ids = [jobIdOf(job.chatId, next.attempt)];
-    const read = async () => this.#deps.store.readJobs(await this.#queueOf(next.provider), ids);
+    const read = () => store.readJobs(queueOf(queues, next.provider), ids);
     const [found] = await this.#untilAnswered(read, job, chatJob).catch(() => []);
     return found === undefined || found.state === 'unknown' ? undefined : next;
   }
@@ -62,11 +58,11 @@ export class NextAttempts {
    */
   async begin(job: FailingJob, chatJob: ChatJob, ended: EndedAttempt): Promise<Attempt | undefined> {
     const { chatId, queued } = job;
-    const { store, log } = this.#deps;
+    const { store, queues, log } = this.#deps;
     const next = attemptAfter(chatJob, ended);
     if (next === undefined || !isMendable(ended) || this.#leftMs(chatJob) < minTimeLeftMs) return undefined;
     const followed = { chatId, payload: encodeChatJob(chatJob), priority: queued.priority ?? 0, next };
-    const add = async () => addNextAttempt(await this.#queueOf(next.provider), store, followed);
+    const add = () => addNextAttempt(queueOf(queues, next.provider), store, followed);
     try {
       await this.#untilAnswered(add, job, chatJob);
       return next;
@@ -76,30 +72,9 @@ export class NextAttempts {
     }
   }
 
-  async close(): Promise<void> {
+  /** Begins no more attempts while the store does not answer. */
+  close(): void {
     this.#isClosing = true;
-    const queues = await Promise.allSettled(this.#queues.values());
-    const closing = queues.map((queue) => queue.status === 'fulfilled' && queue.value.close());
-    await withTimeout(closingMs, Promise.all(closing)).catch(() => undefined);
-  }
-
-  /** In PostgreSQL a queue whose first connection fails never recovers. */
-  #queueOf(provider: ProviderId): Promise<Queue> {
-    const opened = this.#queues.get(provider) ?? this.#open(provider);
-    this.#queues.set(provider, opened);
-    opened.catch(() => this.#queues.delete(provider));
-    return opened;
-  }
-
-  async #open(provider: ProviderId): Promise<Queue> {
-    const queue = this.#deps.store.createQueue(queueName(provider));
-    try {
-      await queue.waitUntilReady();
-      return queue;
-    } catch (error) {
-      await queue.close().catch(() => undefined);
-      throw error;
-    }
   }
 
   /** How long a call may still begin, in milliseconds. */

@@ -6,7 +6,7 @@ import type { LiveSettings } from './live-settings.js';
 interface PoolThrottleDeps {
   worker: ThrottledWorker;
   settings: Pick<LiveSettings, 'current'>;
-  breaker: Pick<Breaker, 'state' | 'isProbing'>;
+  account: Pick<Breaker, 'state' | 'isProbing'>;
   load: () => Pick<Load, 'inFlight' | 'parked'>;
   clock: Pick<ClockGuard, 'isOff'>;
 }
@@ -33,16 +33,16 @@ export class PoolThrottle {
   }
 
   get isTaking(): boolean {
-    const { settings, breaker, clock } = this.#deps;
-    return settings.current.intake !== 'paused' && breaker.state !== 'open' && !clock.isOff;
+    const { settings, account, clock } = this.#deps;
+    return settings.current.intake !== 'paused' && account.state !== 'open' && !clock.isOff;
   }
 
   /** Jobs at once at this moment, not counting parked ones. */
   get concurrency(): number {
-    const { settings, breaker, load } = this.#deps;
-    if (breaker.state !== 'half-open') return settings.current.concurrency;
+    const { settings, account, load } = this.#deps;
+    if (account.state !== 'half-open') return settings.current.concurrency;
     const { inFlight, parked } = load();
-    return Math.max(1, inFlight - parked + (breaker.isProbing ? 0 : 1));
+    return Math.max(1, inFlight - parked + (account.isProbing ? 0 : 1));
   }
 
   /**

@@ -15,11 +15,12 @@ import { isNewer } from '../../shared/protocol/version.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
+import type { Tracing } from '../../shared/runtime/tracing.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { type CallChainDeps, callChain, type Next } from '../job/call-chain.js';
 import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
 import type { DeltaPublisher, DeltaStream } from '../job/delta-publisher.js';
-import type { JobTrace } from '../job/job-trace.js';
+import { JobTrace } from '../job/job-trace.js';
 import type { NextAttempts } from '../job/next-attempt.js';
 import { describeOutcome, type JobEnd } from '../job/outcomes.js';
 import type { PoolMetrics } from '../job/pool-metrics.js';
@@ -36,11 +37,8 @@ import { LockRenewal } from './lock-renewal.js';
 import { dropLongConversation } from './long-conversation.js';
 import { type RequeuableJob, Requeue } from './requeue.js';
 
-/** What the worker of a pool works with. */
-export interface PoolWorkerDeps
-  extends Pick<ChatJobDeps, 'circuits' | 'times'>,
-    Pick<CallChainDeps, 'provider' | 'account'> {
-  settings: Pick<LiveSettings, 'current'>;
+/** What the pools of a process work with. */
+export interface PoolWorkerTools {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   relay: Relay;
@@ -48,15 +46,22 @@ export interface PoolWorkerDeps
   workerName: string;
   /** Those of all pools of this process. */
   jobs: RunningJobs;
-  slots: Slots;
-  backlog: Pick<Backlog, 'forget' | 'recordEmpty'>;
   deltas: DeltaPublisher;
   nextAttempts: NextAttempts;
+  tracing?: Tracing | undefined;
+  log: Log;
+}
+
+interface PoolWorkerDeps
+  extends PoolWorkerTools,
+    Pick<ChatJobDeps, 'circuits' | 'times'>,
+    Pick<CallChainDeps, 'provider' | 'account'> {
+  settings: Pick<LiveSettings, 'current'>;
+  slots: Slots;
+  backlog: Pick<Backlog, 'forget' | 'recordEmpty'>;
   metrics: PoolMetrics;
   /** Those of the jobs of this pool, called also in a turn of the event loop that takes long. */
   listeners: readonly JobListener[];
-  startTrace?: (job: RunningJob) => JobTrace;
-  log: Log;
 }
 
 /** How long jobs may take to finish when the worker stops, in milliseconds. */
@@ -173,10 +178,10 @@ export class PoolWorker {
   }
 
   async #process(queued: RequeuableJob): Promise<string> {
-    const { jobs, startTrace, log } = this.#deps;
+    const { jobs, tracing, log } = this.#deps;
     const job = jobs.find(queued);
     if (!job) throw new Error('job not taken');
-    job.trace = startTrace?.(job);
+    job.trace = tracing && JobTrace.start(tracing, job);
     job.taken();
     let end: JobEnd;
     try {

@@ -1,29 +1,20 @@
-import type { Config } from '../../shared/config/config.js';
 import type { ProviderId } from '../../shared/contract.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import {
   type PoolHeartbeat,
-  queueName,
   type RateLimitMessage,
   rateLimitSchema,
   topics,
 } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
-import type { QueueStore } from '../../shared/queue/queue-store.js';
-import type { Relay } from '../../shared/queue/relay.js';
-import type { Log } from '../../shared/runtime/log.js';
-import type { Tracing } from '../../shared/runtime/tracing.js';
+import { type Queues, queueOf } from '../../shared/queue/channels.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { Breaker, type BreakerState, type BreakerTimes } from '../job/breaker.js';
 import { AccountSamples } from '../job/call-samples.js';
 import { CallTimes } from '../job/call-times.js';
 import { Circuits } from '../job/circuits.js';
-import type { DeltaPublisher } from '../job/delta-publisher.js';
-import { JobTrace } from '../job/job-trace.js';
-import type { NextAttempts } from '../job/next-attempt.js';
 import { PoolMetrics } from '../job/pool-metrics.js';
 import type { JobListener } from '../job/running-job.js';
-import type { RunningJobs } from '../job/running-jobs.js';
 import { Slots } from '../job/slots.js';
 import type { Provider } from '../providers/provider.js';
 import { Backlog } from './backlog.js';
@@ -32,25 +23,15 @@ import type { Heartbeat } from './heartbeat.js';
 import type { LiveSettings } from './live-settings.js';
 import { describePool } from './pool-status.js';
 import { PoolThrottle } from './pool-throttle.js';
-import { type Grace, PoolWorker, type PoolWorkerDeps } from './pool-worker.js';
+import { type Grace, PoolWorker, type PoolWorkerTools } from './pool-worker.js';
 
-interface PoolDeps {
+interface PoolDeps extends PoolWorkerTools {
   provider: Provider;
   settings: LiveSettings;
-  config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
-  store: QueueStore;
-  relay: Relay;
-  /** Those of all pools of this process. */
-  jobs: RunningJobs;
-  deltas: DeltaPublisher;
-  nextAttempts: NextAttempts;
+  queues: Queues;
   /** Of this process. */
   heartbeat: Heartbeat;
-  /** Name of this worker process, unique among all of them. */
-  workerName: string;
   instruments: WorkerInstruments;
-  tracing?: Tracing | undefined;
-  log: Log;
 }
 
 /** How long the store may take to let go, in milliseconds. */
@@ -65,7 +46,6 @@ const maxParked = 500;
 export class Pool {
   readonly #deps: PoolDeps;
   readonly #metrics: PoolMetrics;
-  readonly #queue: ReturnType<QueueStore['createQueue']>;
   readonly #backlog: Backlog;
   readonly #slots: Slots;
   /** The breaker of what concerns the account, and so every model. */
@@ -78,35 +58,26 @@ export class Pool {
   #isStarted = false;
 
   constructor(shared: PoolDeps) {
-    const { provider, settings, store } = shared;
+    const { provider, store, queues, jobs } = shared;
     const log = shared.log.child({ provider: provider.id });
-    const deps = { ...shared, log };
-    this.#deps = deps;
+    this.#deps = { ...shared, log };
     const times = new CallTimes();
-    const metrics = new PoolMetrics(deps.instruments, provider.id, times);
+    const metrics = new PoolMetrics(shared.instruments, provider.id, times);
     this.#metrics = metrics;
-    this.#queue = store.createQueue(queueName(provider.id));
-    const backlog = new Backlog({ queue: this.#queue });
-    this.#backlog = backlog;
-    const slots = this.#createSlots();
-    this.#slots = slots;
-    const account = this.#createAccountBreaker();
-    this.#account = account;
-    const circuits = this.#createCircuits();
-    this.#circuits = circuits;
-    const load = () => deps.jobs.loadOf(provider.id);
-    metrics.observe({ settings, load, account, circuits });
-    const trace = this.#createTrace();
-    const listeners = [metrics, times, this.#createListener()];
-    const own = { account, circuits, slots, times, backlog, metrics, listeners };
-    this.#worker = new PoolWorker({ ...deps, ...trace, ...own });
-    const clock = new ClockGuard({ check: () => store.check(), onChange: () => this.#apply(), log });
-    this.#clock = clock;
-    const worker = this.#worker.bullWorker;
-    const throttle = new PoolThrottle({ worker, settings, breaker: account, load, clock });
+    this.#backlog = new Backlog({ queue: queueOf(queues, provider.id) });
+    this.#slots = this.#createSlots();
+    this.#account = this.#createAccountBreaker();
+    this.#circuits = this.#createCircuits();
+    this.#clock = new ClockGuard({ check: () => store.check(), onChange: () => this.#apply(), log });
+    const parts = {
+      ...{ ...this.#deps, times, metrics, load: () => jobs.loadOf(provider.id), backlog: this.#backlog },
+      ...{ slots: this.#slots, account: this.#account, circuits: this.#circuits, clock: this.#clock },
+    };
+    metrics.observe(parts);
+    this.#worker = new PoolWorker({ ...parts, listeners: [metrics, times, this.#createListener()] });
+    const throttle = new PoolThrottle({ ...parts, worker: this.#worker.bullWorker });
     this.#throttle = throttle;
-    this.#describe = () =>
-      describePool({ ...deps, account, circuits, clock, throttle, load, times, backlog });
+    this.#describe = () => describePool({ ...parts, throttle });
   }
 
   get id(): ProviderId {
@@ -135,15 +106,9 @@ export class Pool {
     const closed = this.#worker.close(grace);
     await withTimeout(closingMs, this.#deps.heartbeat.stop(this.#describe)).catch(() => undefined);
     await closed;
-    await withTimeout(closingMs, this.#queue.close()).catch(() => undefined);
     this.#circuits.dispose();
     this.#account.dispose();
     this.#deps.provider.close();
-  }
-
-  #createTrace(): Pick<PoolWorkerDeps, 'startTrace'> {
-    const { tracing } = this.#deps;
-    return tracing ? { startTrace: (job) => JobTrace.start(tracing, job) } : {};
   }
 
   #createListener(): JobListener {

@@ -15,7 +15,7 @@ import {
 } from '../../../shared/protocol/messages.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
 import { addJob, retryBriefly } from '../../../shared/queue/add-attempt.js';
-import { type Channels, closeQueues, openChannels } from '../../../shared/queue/channels.js';
+import { type Channels, closeChannels, openChannels, queueOf } from '../../../shared/queue/channels.js';
 import { subscribeToPools } from '../../../shared/queue/heartbeats.js';
 import { startSend } from '../../../shared/queue/job-spans.js';
 import { priorityOf, type ShareLevel } from '../../../shared/queue/priority.js';
@@ -157,8 +157,7 @@ export class JobClient {
     this.#clock.close();
     this.#poller.stop();
     await withTimeout(closeTimeoutMs, this.#cancellation.flush()).catch(() => undefined);
-    await this.#channels.relay.close();
-    await closeQueues(this.#channels.queues);
+    await closeChannels(this.#channels);
   }
 
   async #subscribe(): Promise<void> {
@@ -197,9 +196,7 @@ export class JobClient {
   }
 
   queueOf(provider: ProviderId): Queue<ChatJobPayload> {
-    const queue = this.#channels.queues.get(provider);
-    if (queue === undefined) throw new TypeError('no such queue');
-    return queue;
+    return queueOf(this.#channels.queues, provider);
   }
 
   #refuse(cause: unknown, span?: TraceSpan): never {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type EndedAttempt, jobIdOf } from '../../../shared/protocol/attempts.js';
 import { type ChatJob, chatJobSchema, queueName } from '../../../shared/protocol/messages.js';
 import { chatKey, decodeStoredChat, encodeStoredChat } from '../../../shared/protocol/stored-chat.js';
+import { closeQueues, openQueues, type Queues } from '../../../shared/queue/channels.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
@@ -18,12 +19,19 @@ describe.each(stores)('NextAttempts in $name', (choice) => {
   const { log } = createRecordingLog();
   let shared: SharedStore;
   let attempts: NextAttempts;
+  const opened: Queues[] = [];
+  const open = (own: Partial<QueueStore> = {}) => {
+    const store = { ...shared.store, ...own };
+    const queues = openQueues(store);
+    opened.push(queues);
+    return new NextAttempts({ store, queues, log });
+  };
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
-    attempts = new NextAttempts({ store: shared.store, log });
+    attempts = open();
   });
   afterAll(async () => {
-    await attempts?.close();
+    await Promise.all(opened.map(closeQueues));
     await shared?.stop();
   });
 
@@ -78,10 +86,9 @@ describe.each(stores)('NextAttempts in $name', (choice) => {
       vi.spyOn(queue, 'add').mockRejectedValueOnce(new Error('connection lost'));
       return queue;
     };
-    const unlucky = new NextAttempts({ store: { ...shared.store, createQueue }, log });
+    const unlucky = open({ createQueue });
     const chatId = randomUUID();
     const begun = await next(chatId, job(), unlucky).begin(failed);
-    await unlucky.close();
     expect(begun).toMatchObject({ provider: 'anthropic', attempt: 2 });
     expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
   });
@@ -97,9 +104,8 @@ describe.each(stores)('NextAttempts in $name', (choice) => {
     const chatId = randomUUID();
     await next(chatId).begin(failed);
     const readJobs = vi.fn(shared.store.readJobs).mockRejectedValueOnce(new Error('connection lost'));
-    const unlucky = new NextAttempts({ store: { ...shared.store, readJobs }, log });
+    const unlucky = open({ readJobs });
     expect(await next(chatId, job(), unlucky).find()).toMatchObject({ provider: 'anthropic', attempt: 2 });
-    await unlucky.close();
   });
 
   /** Adds through it are not acknowledged: the first is executed only when `release` is called. */
@@ -114,7 +120,7 @@ describe.each(stores)('NextAttempts in $name', (choice) => {
       });
       return queue;
     };
-    const slow = new NextAttempts({ store: { ...shared.store, createQueue }, log });
+    const slow = open({ createQueue });
     return { slow, release: added.resolve };
   };
 
@@ -123,7 +129,6 @@ describe.each(stores)('NextAttempts in $name', (choice) => {
     const chatId = randomUUID();
     expect(await next(chatId, job(), slow).begin(failed)).toMatchObject({ provider: 'anthropic' });
     release();
-    await slow.close();
     expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
   });
 
@@ -133,15 +138,16 @@ describe.each(stores)('NextAttempts in $name', (choice) => {
     expect(await next(randomUUID(), job({ deadline }), slow).begin(failed)).toBeUndefined();
     expect(shared.store.now()).toBeGreaterThanOrEqual(deadline - 1);
     release();
-    await slow.close();
   });
 
   it('gives it up when another worker has the job, or nobody waits for it', async () => {
     for (const reason of [new LockLost(), new Cancelled()]) {
-      const createQueue = () => {
-        throw new Error('down');
+      const createQueue: QueueStore['createQueue'] = (name) => {
+        const queue = shared.store.createQueue(name);
+        vi.spyOn(queue, 'add').mockRejectedValue(new Error('down'));
+        return queue;
       };
-      const down = new NextAttempts({ store: { ...shared.store, createQueue }, log });
+      const down = open({ createQueue });
       const left = { chatId: randomUUID(), queued: {}, signal: AbortSignal.abort(reason) };
       expect(await down.begin(left, job(), failed)).toBeUndefined();
     }

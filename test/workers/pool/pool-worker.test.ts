@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { parseConfig } from '../../../shared/config/config.js';
 import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
+import { closeQueues, openQueues, type Queues } from '../../../shared/queue/channels.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
@@ -37,6 +38,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
 
   let shared: SharedStore;
   let queue: ReturnType<SharedStore['store']['createQueue']>;
+  let queues: Queues;
   let open: ReturnType<typeof openCircuits>;
   let relay: RecordingRelay;
   let jobs: RunningJobs;
@@ -45,9 +47,11 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
     queue = shared.another.createQueue(queueName('openai'));
+    queues = openQueues(shared.store);
   });
   afterAll(async () => {
     await queue?.close();
+    if (queues) await closeQueues(queues);
     await shared?.stop();
   });
   beforeEach(() => {
@@ -84,7 +88,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
       store,
       relay,
       deltas: new DeltaPublisher({ jobs, relay, windowMs: 1, log }),
-      nextAttempts: new NextAttempts({ store: shared.store, log }),
+      nextAttempts: new NextAttempts({ store: shared.store, queues, log }),
       jobs,
       workerName: 'test',
       ...open,

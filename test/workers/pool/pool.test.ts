@@ -7,6 +7,7 @@ import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import { encodeChatJob, type PoolHeartbeat, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { PoolOverrides } from '../../../shared/protocol/settings.js';
+import { closeQueues, openQueues } from '../../../shared/queue/channels.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { release } from '../../../shared/runtime/release.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
@@ -72,14 +73,16 @@ describe.each(stores)('Pool on $name', (choice) => {
       close: () => {},
     };
     const jobs = new RunningJobs();
+    const queues = openQueues({ createQueue: createCountingQueue });
     const pool = new Pool({
       provider,
       settings,
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
-      store: { ...shared.store, createQueue: createCountingQueue },
+      store: shared.store,
+      queues,
       relay,
       deltas: new DeltaPublisher({ jobs, relay, windowMs: 1, log }),
-      nextAttempts: new NextAttempts({ store: shared.store, log }),
+      nextAttempts: new NextAttempts({ store: shared.store, queues, log }),
       jobs,
       workerName: 'test',
       heartbeat: new Heartbeat({ relay, worker: 'test', log }),
@@ -90,6 +93,7 @@ describe.each(stores)('Pool on $name', (choice) => {
     return async () => {
       gate.resolve();
       await pool.stop({ graceMs: 1000 });
+      await closeQueues(queues);
     };
   });
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { encodeChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
+import { closeQueues, openQueues, type Queues } from '../../../shared/queue/channels.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
@@ -30,12 +31,14 @@ describe.each(stores)('a job that is run again in $name', (choice) => {
 
   let shared: SharedStore;
   let nextAttempts: NextAttempts;
+  let queues: Queues;
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
-    nextAttempts = new NextAttempts({ store: shared.store, log });
+    queues = openQueues(shared.store);
+    nextAttempts = new NextAttempts({ store: shared.store, queues, log });
   });
   afterAll(async () => {
-    await nextAttempts?.close();
+    if (queues) await closeQueues(queues);
     await shared?.stop();
   });
 
