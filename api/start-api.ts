@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { type Database, openDatabase } from '../db/database/client.js';
 import type { Config } from '../shared/config/config.js';
-import { poolSettings } from '../shared/config/pool-settings.js';
+import { poolConfig } from '../shared/config/pool-config.js';
 import type { ProviderId } from '../shared/contract.js';
 import { FleetState } from '../shared/fleet/fleet-state.js';
 import { listModels } from '../shared/fleet/models.js';
@@ -169,7 +169,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     records: store.records,
     jobClient,
     resultTtlMs,
-    maxOutputTokens: (provider) => poolSettings(config, provider).maxOutputTokens,
+    maxOutputTokens: (provider) => poolConfig(config, provider).maxOutputTokens,
     now,
   });
   const chatService = new ChatService({

@@ -1,5 +1,5 @@
 import type { Config } from '../shared/config/config.js';
-import { poolSettings } from '../shared/config/pool-settings.js';
+import { poolConfig } from '../shared/config/pool-config.js';
 import type { ProviderId } from '../shared/contract.js';
 import type { Credentials, StartToken } from './credentials.js';
 import { toMakeReal } from './simulated-providers.js';
@@ -104,7 +104,7 @@ function describe(id: ProviderId, facts: Facts): string {
 }
 
 const lacksModel = (id: ProviderId, { config, simulated }: Facts): boolean =>
-  !simulated.includes(id) && poolSettings(config, id).model === undefined;
+  !simulated.includes(id) && poolConfig(config, id).model === undefined;
 
 function curl(id: ProviderId, facts: Facts): string {
   const { config, credentials } = facts;

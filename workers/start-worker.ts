@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type Config, namesSet } from '../shared/config/config.js';
-import { configuredSettings, poolSettings } from '../shared/config/pool-settings.js';
+import { configuredSettings, poolConfig } from '../shared/config/pool-config.js';
 import {
   credentialVariables,
   hasCredentials,
@@ -117,7 +117,7 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
 }
 
 const openSettings = (config: Config, id: ProviderId): LiveSettings =>
-  new LiveSettings(poolSettings(config, id), configuredSettings(config, id));
+  new LiveSettings(poolConfig(config, id), configuredSettings(config, id));
 
 function runsHere(config: Config, id: ProviderId, log: Log): boolean {
   const names = namesSet(config);

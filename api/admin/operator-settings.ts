@@ -1,8 +1,7 @@
 import type { Database } from '../../db/database/client.js';
 import { changePoolSettings, type WantedSettings } from '../../db/settings/change-settings.js';
-import type { PoolSetting } from '../../db/settings/pool-settings.js';
 import type { Config } from '../../shared/config/config.js';
-import { poolSettings, rulesOf } from '../../shared/config/pool-settings.js';
+import { poolConfig, rulesOf } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Heartbeats } from '../../shared/fleet/heartbeats.js';
@@ -11,7 +10,7 @@ import { viewSettings } from '../../shared/fleet/settings-view.js';
 import { suggestConcurrency } from '../../shared/fleet/suggestion.js';
 import type { PoolSettings } from '../../shared/fleet-contract.js';
 import type { ModelRules } from '../../shared/model-names.js';
-import { writtenVersion } from '../../shared/protocol/version.js';
+import type { ProviderSettings } from '../../shared/protocol/settings.js';
 import type { SettingsChannel } from '../../shared/queue/settings-records.js';
 
 /** What knows the settings and reaches the workers: the job client, once it is connected. */
@@ -51,7 +50,7 @@ export class OperatorSettings {
       channel: source.settingsChannel,
       rulesOf: (id) => this.#rulesOf(id, source),
     });
-    source.pools.settings.apply({ ...changed, v: writtenVersion });
+    source.pools.settings.apply(changed);
     return { ...this.#view(wanted.provider, changed, source), ...(!isCopied && { isPending: true }) };
   }
 
@@ -65,12 +64,12 @@ export class OperatorSettings {
   #rulesOf(provider: ProviderId, { heartbeats: heard }: SettingsSource): readonly ModelRules[] {
     const heartbeats = heard.of(provider) ?? [];
     if (heartbeats.length > 0) return heartbeats.map((heartbeat) => heartbeat.environment ?? heartbeat);
-    return [rulesOf(poolSettings(this.#deps.config, provider))];
+    return [rulesOf(poolConfig(this.#deps.config, provider))];
   }
 
   #view(
     provider: ProviderId,
-    setting: PoolSetting | undefined,
+    setting: ProviderSettings | undefined,
     { heartbeats: heard }: SettingsSource,
   ): PoolSettings {
     const { version = 0, changedAt, changedBy, overrides = {} } = setting ?? {};

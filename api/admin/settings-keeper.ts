@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { pruneAudit } from '../../db/audit.js';
 import type { Database } from '../../db/database/client.js';
-import { listPoolSettings, type PoolSetting } from '../../db/settings/pool-settings.js';
+import { listPoolSettings } from '../../db/settings/pool-settings.js';
 import { providerIds } from '../../shared/contract.js';
 import type { FleetSettings } from '../../shared/fleet/live-settings.js';
-import type { SettingsRecord } from '../../shared/protocol/settings.js';
-import { writtenVersion } from '../../shared/protocol/version.js';
+import type { ProviderSettings } from '../../shared/protocol/settings.js';
 import { copySettings, readSettings, type SettingsChannel } from '../../shared/queue/settings-records.js';
 import type { Log } from '../../shared/runtime/log.js';
 
@@ -55,7 +54,7 @@ export class SettingsKeeper {
     const failed = (err: unknown) => log.debug({ err }, 'settings not compared');
     if (withTable) {
       const rows = await listPoolSettings(database, 'background').catch(failed);
-      for (const row of rows ?? []) settings.apply({ ...row, v: writtenVersion });
+      for (const row of rows ?? []) settings.apply(row);
     }
     const recorded = await readSettings(channel.records, providerIds).catch(failed);
     if (recorded === undefined) return;
@@ -64,8 +63,8 @@ export class SettingsKeeper {
   }
 
   async #keepOne(
-    recorded: SettingsRecord | undefined,
-    known: PoolSetting | undefined,
+    recorded: ProviderSettings | undefined,
+    known: ProviderSettings | undefined,
     { withLimits }: { withLimits: boolean },
   ): Promise<void> {
     const { settings, channel, log } = this.#deps;

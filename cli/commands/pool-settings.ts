@@ -1,15 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import { changePoolSettings, readPoolSettings } from '../../db/settings/change-settings.js';
-import type { PoolSetting } from '../../db/settings/pool-settings.js';
 import { type Config, type Environment, parseConfig } from '../../shared/config/config.js';
-import { poolSettings, rulesOf } from '../../shared/config/pool-settings.js';
+import { poolConfig, rulesOf } from '../../shared/config/pool-config.js';
 import { parseTargets } from '../../shared/config/targets.js';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { Failure, failureKinds } from '../../shared/failures.js';
 import { viewSettings } from '../../shared/fleet/settings-view.js';
 import { suggestConcurrency } from '../../shared/fleet/suggestion.js';
 import type { PoolHeartbeat } from '../../shared/protocol/messages.js';
-import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
+import {
+  newOverridesSchema,
+  type PoolOverrides,
+  type ProviderSettings,
+} from '../../shared/protocol/settings.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { parseBody } from '../../shared/validation.js';
@@ -170,7 +173,7 @@ async function changeOnce(
   const base = expected ?? current?.version ?? 0;
   const changed = await changePoolSettings(
     { provider, overrides: change(before), expected: base, changedBy: actor() },
-    { ...stores, rulesOf: (id) => [rulesOf(poolSettings(config, id))] },
+    { ...stores, rulesOf: (id) => [rulesOf(poolConfig(config, id))] },
   );
   return { ...changed, before };
 }
@@ -180,7 +183,7 @@ const isOvertaken = (error: unknown): boolean =>
 
 interface PoolFacts {
   readonly config: Config;
-  readonly current: PoolSetting | undefined;
+  readonly current: ProviderSettings | undefined;
   readonly heartbeats: readonly PoolHeartbeat[];
 }
 

@@ -1,11 +1,11 @@
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { isSettable, type ModelRules } from '../../shared/model-names.js';
-import type { PoolOverrides } from '../../shared/protocol/settings.js';
+import type { PoolOverrides, ProviderSettings } from '../../shared/protocol/settings.js';
 import { copySettings, readSettings, type SettingsChannel } from '../../shared/queue/settings-records.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { Database } from '../database/client.js';
-import { changePoolSetting, listPoolSettings, type PoolSetting } from './pool-settings.js';
+import { changePoolSetting, listPoolSettings } from './pool-settings.js';
 
 /** What somebody wants a provider's settings to be. */
 export interface WantedSettings {
@@ -25,7 +25,7 @@ interface ChangeDeps {
 }
 
 /** A provider's settings, and whether the queue's store has them; if not, the API processes copy them when it is back. */
-export interface ChangedSettings extends PoolSetting {
+export interface ChangedSettings extends ProviderSettings {
   readonly isCopied: boolean;
 }
 
@@ -33,7 +33,7 @@ export interface ChangedSettings extends PoolSetting {
 export async function readPoolSettings(
   provider: ProviderId,
   { database, channel }: Pick<ChangeDeps, 'database' | 'channel'>,
-): Promise<{ stored: PoolSetting | undefined; current: PoolSetting | undefined }> {
+): Promise<{ stored: ProviderSettings | undefined; current: ProviderSettings | undefined }> {
   const [rows, [record]] = await Promise.all([
     listPoolSettings(database),
     readSettings(channel.records, [provider]).catch((cause) => {
@@ -99,7 +99,7 @@ const namesIn = ({ model, models = [], fallback = [] }: PoolOverrides, provider:
   ),
 ];
 
-function changedBefore(current: PoolSetting | undefined): Failure {
+function changedBefore(current: ProviderSettings | undefined): Failure {
   const { version = 0, changedBy = 'nobody', changedAt = '' } = current ?? {};
   return new Failure('precondition_failed', {
     detail: `The settings have changed since: version ${version}, by ${changedBy}${changedAt && `, ${changedAt}`}.`,

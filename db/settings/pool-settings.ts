@@ -2,15 +2,12 @@ import { v5 as uuidv5 } from 'uuid';
 import type { AuditAction, ProviderId } from '../../shared/contract.js';
 import {
   type PoolOverrides,
-  type SettingsRecord,
-  settingsRecordSchema,
+  type ProviderSettings,
+  providerSettingsSchema,
 } from '../../shared/protocol/settings.js';
 import type { Database } from '../database/client.js';
 import { sql } from '../database/drizzle.js';
 import { audit, poolSettings } from '../schema.js';
-
-/** What operators have set for a provider, and who did so last. */
-export type PoolSetting = Omit<SettingsRecord, 'v'>;
 
 /** A change of all settings of a provider. */
 export interface PoolSettingChange {
@@ -26,21 +23,20 @@ export interface PoolSettingChange {
 export async function listPoolSettings(
   database: Pick<Database, 'run'>,
   purpose: 'request' | 'background' = 'request',
-): Promise<PoolSetting[]> {
+): Promise<ProviderSettings[]> {
   const rows = await database.run((db) => db.select().from(poolSettings), purpose);
   // A row may be of a newer release.
   return rows.flatMap(
-    ({ changedAt, ...row }) => stored.safeParse({ ...row, changedAt: changedAt.toISOString() }).data ?? [],
+    ({ changedAt, ...row }) =>
+      providerSettingsSchema.safeParse({ ...row, changedAt: changedAt.toISOString() }).data ?? [],
   );
 }
-
-const stored = settingsRecordSchema.omit({ v: true });
 
 /** Makes the change and writes the audit, in one statement. Undefined when the version is no longer the expected one. */
 export async function changePoolSetting(
   database: Pick<Database, 'run'>,
   { provider, expected, version, overrides, changedBy }: PoolSettingChange,
-): Promise<PoolSetting | undefined> {
+): Promise<ProviderSettings | undefined> {
   const before = sql`(select overrides from ${poolSettings} where provider = ${provider})`;
   const known = sql`coalesce((select version from ${poolSettings} where provider = ${provider}), 0)`;
   const [row] = await database.run((db) =>

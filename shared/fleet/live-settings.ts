@@ -1,13 +1,13 @@
 import type { ProviderId } from '../contract.js';
 import { topics } from '../protocol/messages.js';
-import { type PoolOverrides, type SettingsRecord, settingsRecordSchema } from '../protocol/settings.js';
+import { type PoolOverrides, type ProviderSettings, settingsRecordSchema } from '../protocol/settings.js';
 import type { Relay } from '../queue/relay.js';
 
 const none: PoolOverrides = {};
 
 /** What operators have set for each provider, as far as this API process knows. */
 export class FleetSettings {
-  readonly #records = new Map<ProviderId, SettingsRecord>();
+  readonly #records = new Map<ProviderId, ProviderSettings>();
 
   /** Takes over what is published from now on. */
   follow(relay: Pick<Relay, 'subscribe'>): Promise<void> {
@@ -15,7 +15,7 @@ export class FleetSettings {
   }
 
   /** Takes over the settings unless those that are known are as new or newer. */
-  apply(record: SettingsRecord): void {
+  apply(record: ProviderSettings): void {
     const known = this.#records.get(record.provider);
     if (known === undefined || record.version > known.version) this.#records.set(record.provider, record);
   }
@@ -25,7 +25,7 @@ export class FleetSettings {
     return this.#records.get(provider)?.overrides ?? none;
   }
 
-  recordOf(provider: ProviderId): SettingsRecord | undefined {
+  recordOf(provider: ProviderId): ProviderSettings | undefined {
     return this.#records.get(provider);
   }
 }

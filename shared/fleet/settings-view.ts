@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.js';
-import { configuredSettings, defaultSettings, poolSettings, rulesOf } from '../config/pool-settings.js';
+import { configuredSettings, defaultSettings, poolConfig, rulesOf } from '../config/pool-config.js';
 import type { ProviderId } from '../contract.js';
 import type { PoolSetting } from '../fleet-contract.js';
 import type { PoolHeartbeat } from '../protocol/messages.js';
@@ -49,6 +49,6 @@ function environmentOf(
   const set = worker?.configured ?? configuredSettings(config, provider);
   const { defaultModel: model, models } = worker
     ? (worker.environment ?? worker)
-    : rulesOf(poolSettings(config, provider));
+    : rulesOf(poolConfig(config, provider));
   return { set, values: { ...defaultSettings(provider), ...set, model, models } };
 }

@@ -33,7 +33,7 @@ const overrides = {
   intake: z.enum(['paused', 'draining']).exactOptional(),
   /** Holds the breaker of the account open, or all breakers closed. */
   breaker: z.enum(['open', 'closed']).exactOptional(),
-  /** As in `PoolSettings`, in milliseconds. */
+  /** As in `PoolConfig`, in milliseconds. */
   timeoutMs: milliseconds.exactOptional(),
   firstTokenTimeoutMs: milliseconds.exactOptional(),
   idleTimeoutMs: milliseconds.exactOptional(),
@@ -76,9 +76,8 @@ export const configuredSchema = z
 
 export type ConfiguredSettings = z.output<typeof configuredSchema>;
 
-/** A provider's settings as one change has left them. */
-export const settingsRecordSchema = z.object({
-  v: version,
+/** What operators have set for a provider, as one change has left it. */
+export const providerSettingsSchema = z.object({
   provider,
   /** Grows with each change. */
   version: z.int().positive(),
@@ -90,14 +89,19 @@ export const settingsRecordSchema = z.object({
   changedBy: z.string(),
 });
 
+export type ProviderSettings = z.output<typeof providerSettingsSchema>;
+
+/** The settings as a record has them, and a message. */
+export const settingsRecordSchema = providerSettingsSchema.extend({ v: version });
+
 export type SettingsRecord = z.output<typeof settingsRecordSchema>;
 
 /** The record as text; `decodeSettings` reads it back. */
-export const encodeSettings = (record: Omit<SettingsRecord, 'v'>): string =>
-  JSON.stringify({ ...record, v: writtenVersion });
+export const encodeSettings = (settings: ProviderSettings): string =>
+  JSON.stringify({ ...settings, v: writtenVersion });
 
 /** Undefined for what this release cannot read. */
-export const decodeSettings = (text: string): SettingsRecord | undefined =>
+export const decodeSettings = (text: string): ProviderSettings | undefined =>
   jsonText(settingsRecordSchema).safeParse(text).data;
 
 /** Where a provider's settings are recorded. */

@@ -1,6 +1,12 @@
 import type { Queue } from 'bullmq';
 import type { ProviderId } from '../contract.js';
-import { decodeSettings, encodeSettings, type SettingsRecord, settingsKey } from '../protocol/settings.js';
+import {
+  decodeSettings,
+  encodeSettings,
+  type ProviderSettings,
+  type SettingsRecord,
+  settingsKey,
+} from '../protocol/settings.js';
 import { isNewer, writtenVersion } from '../protocol/version.js';
 import type { QueueStore, RecordStore } from './queue-store.js';
 
@@ -17,7 +23,7 @@ export interface SettingsChannel {
 export async function readSettings(
   records: Pick<RecordStore, 'readAll'>,
   ids: readonly ProviderId[],
-): Promise<(SettingsRecord | undefined)[]> {
+): Promise<(ProviderSettings | undefined)[]> {
   const texts = await records.readAll(ids.map(settingsKey));
   return texts.map((text) => (text === undefined ? undefined : decodeSettings(text)));
 }
@@ -25,7 +31,7 @@ export async function readSettings(
 /** Records the settings, unless those recorded are as new or newer. */
 export async function recordSettings(
   records: Pick<RecordStore, 'read' | 'create' | 'replace'>,
-  settings: Omit<SettingsRecord, 'v'>,
+  settings: ProviderSettings,
 ): Promise<void> {
   const key = settingsKey(settings.provider);
   const value = encodeSettings(settings);
@@ -42,10 +48,7 @@ export async function recordSettings(
 }
 
 /** Records settings in the queue's store, gives BullMQ its limits, and has every process know. */
-export async function copySettings(
-  settings: Omit<SettingsRecord, 'v'>,
-  channel: SettingsChannel,
-): Promise<void> {
+export async function copySettings(settings: ProviderSettings, channel: SettingsChannel): Promise<void> {
   await recordSettings(channel.records, settings);
   await Promise.all([
     channel.publish({ ...settings, v: writtenVersion }),
@@ -74,7 +77,7 @@ export async function syncLimits(
   }
 }
 
-type Overrides = SettingsRecord['overrides'];
+type Overrides = ProviderSettings['overrides'];
 
 /** Whether it had to be changed. */
 async function syncConcurrency(queue: Queue, { globalConcurrency }: Overrides): Promise<boolean> {

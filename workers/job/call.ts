@@ -1,4 +1,4 @@
-import type { PoolSettings } from '../../shared/config/pool-settings.js';
+import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Circuit } from './circuit.js';
 import type { Cooldown } from './cooldown.js';
@@ -21,7 +21,7 @@ export interface Asked {
     readonly cooldown: Pick<Cooldown, 'leftMs'>;
     readonly budget: Pick<RetryBudget, 'shareOf'>;
   };
-  readonly settings: PoolSettings;
+  readonly settings: PoolConfig;
   /** Whether another provider may be asked if this one fails. */
   readonly hasFallback: boolean;
 }

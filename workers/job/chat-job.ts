@@ -1,4 +1,4 @@
-import type { PoolSettings } from '../../shared/config/pool-settings.js';
+import type { PoolConfig } from '../../shared/config/pool-config.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
@@ -15,7 +15,7 @@ import type { StoredResults } from './stored-results.js';
 
 /** What a chat job works with. */
 export interface ChatJobDeps {
-  settings: PoolSettings;
+  settings: PoolConfig;
   circuits: Pick<Circuits, 'of'>;
   /** Those of the pool's jobs. */
   times: Pick<CallTimes, 'meanMs'>;

@@ -1,4 +1,4 @@
-import type { PoolSettings } from '../../shared/config/pool-settings.js';
+import type { PoolConfig } from '../../shared/config/pool-config.js';
 import { Failure } from '../../shared/failures.js';
 import { isModelAllowed } from '../../shared/model-names.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
@@ -14,7 +14,7 @@ export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity'>;
  */
 export function toModelRequest(
   job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters'>,
-  settings: PoolSettings,
+  settings: PoolConfig,
 ) {
   const model = job.model ?? settings.model;
   const { model: defaultModel, models, environment } = settings;

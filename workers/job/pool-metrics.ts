@@ -1,4 +1,4 @@
-import type { PoolSettings } from '../../shared/config/pool-settings.js';
+import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { isFailing } from '../../shared/failing.js';
 import { Failure } from '../../shared/failures.js';
@@ -15,7 +15,7 @@ import { Cancelled, type JobListener, LockLost, type RunningJob } from './runnin
 import type { Load } from './running-jobs.js';
 
 interface ObservedPool {
-  settings: { readonly current: Pick<PoolSettings, 'concurrency'> };
+  settings: { readonly current: Pick<PoolConfig, 'concurrency'> };
   load: () => Pick<Load, 'inFlight'>;
   account: Pick<Breaker, 'state'>;
   circuits: Pick<Circuits, 'maxCooldownMs' | 'worstState'>;

@@ -1,10 +1,10 @@
-import { type PoolSettings, rulesOf } from '../../shared/config/pool-settings.js';
+import { type PoolConfig, rulesOf } from '../../shared/config/pool-config.js';
 import { isSettable } from '../../shared/model-names.js';
-import type { ConfiguredSettings, PoolOverrides, SettingsRecord } from '../../shared/protocol/settings.js';
+import type { ConfiguredSettings, PoolOverrides, ProviderSettings } from '../../shared/protocol/settings.js';
 
 /** The settings of the environment, some of them replaced by those of the operators, and what operators alone can set. */
 export interface LivePoolSettings
-  extends PoolSettings,
+  extends PoolConfig,
     Pick<PoolOverrides, 'globalConcurrency' | 'rate' | 'intake' | 'breaker'> {}
 
 /**
@@ -12,14 +12,14 @@ export interface LivePoolSettings
  * so that a change takes effect at once; a job keeps the settings with which it began.
  */
 export class LiveSettings {
-  readonly #environment: PoolSettings;
+  readonly #environment: PoolConfig;
   #current: LivePoolSettings;
   #version = 0;
   readonly #listeners: (() => void)[] = [];
 
   /** `configured` is what the environment sets, as in heartbeats. */
   constructor(
-    environment: PoolSettings,
+    environment: PoolConfig,
     readonly configured: ConfiguredSettings = {},
   ) {
     this.#environment = environment;
@@ -35,9 +35,9 @@ export class LiveSettings {
     return this.#version;
   }
 
-  /** Replaces what operators have set, then calls the listeners in the order in which they came. Does nothing unless it is newer. */
-  apply({ version, overrides }: Pick<SettingsRecord, 'version' | 'overrides'>): void {
-    if (version <= this.#version) return;
+  /** Replaces what operators have set, then calls the listeners in the order in which they came. False unless it is newer. */
+  apply({ version, overrides }: Pick<ProviderSettings, 'version' | 'overrides'>): boolean {
+    if (version <= this.#version) return false;
     // The API decides on the fallback.
     const { fallback: _, model, models, ...own } = overrides;
     const environment = rulesOf(this.#environment);
@@ -50,6 +50,7 @@ export class LiveSettings {
     };
     this.#version = version;
     for (const listener of this.#listeners) listener();
+    return true;
   }
 
   onChange(listener: () => void): void {

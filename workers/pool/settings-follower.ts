@@ -3,7 +3,7 @@ import { topics } from '../../shared/protocol/messages.js';
 import { decodeRemovedUsers, removedUsersKey } from '../../shared/protocol/removed-users.js';
 import {
   decodeSettings,
-  type SettingsRecord,
+  type ProviderSettings,
   settingsKey,
   settingsRecordSchema,
 } from '../../shared/protocol/settings.js';
@@ -15,7 +15,7 @@ import type { LiveSettings } from './live-settings.js';
 
 interface SettingsFollowerDeps {
   /** Of each pool of this process. */
-  settings: ReadonlyMap<ProviderId, Pick<LiveSettings, 'version' | 'apply'>>;
+  settings: ReadonlyMap<ProviderId, Pick<LiveSettings, 'apply'>>;
   records: Pick<RecordStore, 'readAll'>;
   relay: Pick<Relay, 'subscribe'>;
   jobs: Pick<RunningJobs, 'cancelUsers'>;
@@ -60,12 +60,9 @@ export class SettingsFollower {
     clearInterval(this.#timer);
   }
 
-  #apply(record: SettingsRecord): void {
+  #apply({ provider, version, overrides }: ProviderSettings): void {
     const { settings, log } = this.#deps;
-    const { provider, version, overrides } = record;
-    const pool = settings.get(provider);
-    if (pool === undefined || version <= pool.version) return;
-    log.info({ provider, version, overrides }, 'settings changed');
-    pool.apply(record);
+    if (settings.get(provider)?.apply({ version, overrides }))
+      log.info({ provider, version, overrides }, 'settings changed');
   }
 }

@@ -10,7 +10,7 @@ import {
   decodeSettings,
   newOverridesSchema,
   type PoolOverrides,
-  type SettingsRecord,
+  type ProviderSettings,
   settingsKey,
 } from '../../../shared/protocol/settings.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
@@ -29,7 +29,7 @@ function createStore() {
   };
   const store = {
     isUp: true,
-    published: [] as SettingsRecord[],
+    published: [] as ProviderSettings[],
     synced: [] as string[],
     records: {
       read: async (key) => texts.get(key),
@@ -46,7 +46,7 @@ function createStore() {
       removeEnded: async () => {},
     } satisfies RecordStore as RecordStore,
     syncLimits: async (id: string) => void store.synced.push(id),
-    publish: async (record: SettingsRecord) => void store.published.push(record),
+    publish: async (record: ProviderSettings) => void store.published.push(record),
     wipe: () => texts.clear(),
     recorded: () => decodeSettings(texts.get(settingsKey('openai')) ?? ''),
   };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError, type Environment, namesSet, parseConfig } from '../../../shared/config/config.js';
-import { poolSettings } from '../../../shared/config/pool-settings.js';
+import { poolConfig } from '../../../shared/config/pool-config.js';
 import { hasCredentials } from '../../../shared/config/provider-credentials.js';
 import type { Program } from '../../../shared/config/requirements.js';
 import { providerIds } from '../../../shared/contract.js';
@@ -308,7 +308,7 @@ describe('hasCredentials', () => {
   });
 });
 
-describe('poolSettings', () => {
+describe('poolConfig', () => {
   it.each(providerIds)('reads the variables of %s and of nobody else', (id) => {
     const prefix = id.toUpperCase();
     const config = parse({
@@ -322,7 +322,7 @@ describe('poolSettings', () => {
       [`${prefix}_MAX_OUTPUT_TOKENS`]: '9',
       BREAKER_RESET_MS: '700',
     });
-    expect(poolSettings(config, id)).toEqual({
+    expect(poolConfig(config, id)).toEqual({
       concurrency: 7,
       timeoutMs: 100,
       firstTokenTimeoutMs: 101,
@@ -334,7 +334,7 @@ describe('poolSettings', () => {
       breakerResetMs: 700,
     });
     for (const other of providerIds.filter((one) => one !== id)) {
-      expect(poolSettings(config, other)).toEqual({
+      expect(poolConfig(config, other)).toEqual({
         concurrency: 20,
         timeoutMs: 45_000,
         firstTokenTimeoutMs: 40_000,
@@ -347,7 +347,7 @@ describe('poolSettings', () => {
   });
 
   it("leaves the real provider's models out where the simulator plays it", () => {
-    const settings = poolSettings(parse({ SIMULATOR_URL: 'http://s', OPENAI_MODELS: 'gpt-*' }), 'openai');
+    const settings = poolConfig(parse({ SIMULATOR_URL: 'http://s', OPENAI_MODELS: 'gpt-*' }), 'openai');
     expect([settings.model, settings.models, settings.isSimulated]).toEqual(['sim-echo', undefined, true]);
   });
 });

@@ -6,7 +6,7 @@ import type { Failure } from '../../../shared/failures.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { type JobOwner, LivePools } from '../../../shared/fleet/live-pools.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
-import type { SettingsRecord } from '../../../shared/protocol/settings.js';
+import type { ProviderSettings } from '../../../shared/protocol/settings.js';
 import { attach } from '../../support/attached.js';
 
 const startMs = 1_000_000;
@@ -446,8 +446,8 @@ describe('a pool that is held back', () => {
 });
 
 describe('what operators have set', () => {
-  const set = (overrides: SettingsRecord['overrides'], version = 1) =>
-    pools.settings.apply({ v: 1, provider: 'openai', version, overrides, changedAt: '', changedBy: 'ann' });
+  const set = (overrides: ProviderSettings['overrides'], version = 1) =>
+    pools.settings.apply({ provider: 'openai', version, overrides, changedAt: '', changedBy: 'ann' });
 
   beforeEach(() => {
     afterGrace();

@@ -1,17 +1,17 @@
 import { describe, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
-import { poolSettings } from '../../../shared/config/pool-settings.js';
-import { encodeSettings, type SettingsRecord } from '../../../shared/protocol/settings.js';
+import { poolConfig } from '../../../shared/config/pool-config.js';
+import { encodeSettings, type ProviderSettings } from '../../../shared/protocol/settings.js';
 import { toModelRequest } from '../../../workers/job/model-request.js';
 import { LiveSettings } from '../../../workers/pool/live-settings.js';
 import { SettingsFollower } from '../../../workers/pool/settings-follower.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
-const environment = poolSettings(
+const environment = poolConfig(
   parseConfig({ OPENAI_CONCURRENCY: '7', OPENAI_MODEL: 'm' }, 'config'),
   'openai',
 );
-const record = (version: number, overrides: SettingsRecord['overrides']): SettingsRecord => ({
+const record = (version: number, overrides: ProviderSettings['overrides']): ProviderSettings => ({
   ...{ v: 1, provider: 'openai', version, overrides },
   ...{ changedAt: '2026-11-22T10:00:00.000Z', changedBy: 'ann' },
 });
@@ -67,7 +67,7 @@ describe('SettingsFollower', () => {
     });
     await follower.start();
     expect(settings.current.concurrency).toBe(2);
-    const publish = (message: SettingsRecord) => {
+    const publish = (message: ProviderSettings) => {
       for (const listener of listeners) listener(message as never);
     };
     publish(record(4, { concurrency: 4 }));

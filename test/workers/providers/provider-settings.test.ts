@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { parseConfig } from '../../../shared/config/config.js';
-import { poolSettings } from '../../../shared/config/pool-settings.js';
+import { poolConfig } from '../../../shared/config/pool-config.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import { openProvider } from '../../../workers/providers/provider-settings.js';
 import { patienceMs } from '../../support/patience.js';
@@ -52,7 +52,7 @@ async function say(content: string, id: ProviderId, simulatorUrl: string, more =
   const config = parseConfig(variables, 'worker');
   const provider = await openProvider(id, config);
   onTestFinished(() => provider.close());
-  const { model = '', maxOutputTokens } = poolSettings(config, id);
+  const { model = '', maxOutputTokens } = poolConfig(config, id);
   const signal = AbortSignal.timeout(patienceMs);
   const turns = [{ role: 'user' as const, content }];
   return JSON.stringify(await provider.run({ turns, model, maxOutputTokens, signal }));

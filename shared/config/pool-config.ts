@@ -5,7 +5,7 @@ import { type Config, environmentSchema, namesSet } from './config.js';
 import { isSimulated } from './provider-credentials.js';
 
 /** What one provider's pool goes by. */
-export interface PoolSettings {
+export interface PoolConfig {
   /** Jobs at once in this process. */
   concurrency: number;
   /** Longest call, or of a stream the longest wait for its first delta, in milliseconds. */
@@ -33,7 +33,7 @@ export interface PoolSettings {
 }
 
 /** Which models these settings allow. */
-export const rulesOf = ({ model, models }: Pick<PoolSettings, 'model' | 'models'>): ModelRules => ({
+export const rulesOf = ({ model, models }: Pick<PoolConfig, 'model' | 'models'>): ModelRules => ({
   defaultModel: model,
   models,
 });
@@ -42,7 +42,7 @@ export const rulesOf = ({ model, models }: Pick<PoolSettings, 'model' | 'models'
 const simulatedModel = 'sim-echo';
 
 /** The `<PROVIDER>_…` variables of one provider. */
-export function poolSettings(config: Config, id: ProviderId): PoolSettings {
+export function poolConfig(config: Config, id: ProviderId): PoolConfig {
   const prefix = id.toUpperCase() as Uppercase<ProviderId>;
   const isPlayed = isSimulated(namesSet(config), id);
   const fallbackAfterMs = config[`${prefix}_FALLBACK_AFTER_MS`];

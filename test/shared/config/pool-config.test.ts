@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
-import { configuredSettings, defaultSettings } from '../../../shared/config/pool-settings.js';
+import { configuredSettings, defaultSettings } from '../../../shared/config/pool-config.js';
 
 describe('configuredSettings', () => {
   it('has what the environment sets of a provider, and not what is at its default', () => {
