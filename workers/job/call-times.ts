@@ -102,13 +102,12 @@ export class CallTimes implements JobListener {
     const share = (wanted: CallResult) =>
       calls.filter(({ result }) => result === wanted).length / calls.length;
     const replies = calls.filter(({ result }) => result === 'reply').map(({ tookMs }) => tookMs);
+    const latencyMs = { p50: percentile(replies, 0.5), p95: percentile(replies, 0.95) };
     return {
       count: calls.length,
       errorRate: share('fault'),
       rateLimitRate: share('limit'),
-      ...(replies.length > 0 && {
-        latencyMs: { p50: percentile(replies, 0.5), p95: percentile(replies, 0.95) },
-      }),
+      latencyMs: replies.length > 0 ? latencyMs : undefined,
     };
   }
 
@@ -126,7 +125,7 @@ export class CallTimes implements JobListener {
       meanMs: Math.round(all.reduce((sum, { sumMs }) => sum + sumMs, 0) / count),
       p50Ms: DurationCounts.percentile(all, 0.5),
       p99Ms: DurationCounts.percentile(all, 0.99),
-      ...(waitingBefore !== undefined && { waitingBefore }),
+      waitingBefore,
     };
   }
 

@@ -79,8 +79,8 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     const circuit = circuits.of(request.model);
     const hasFallback = Boolean(chatJob.fallback?.length);
     const reply = await deps.call(new Call({ job, chatJob, request, circuit, settings, hasFallback }));
-    const asked = chatJob.earlier && { askedModel: request.model };
-    return toOutcome(reply, { ...job.timings, ...asked, ...(deltas && { callId: deltas.callId }) });
+    const askedModel = chatJob.earlier && request.model;
+    return toOutcome(reply, { ...job.timings, askedModel, callId: deltas?.callId });
   } catch (error) {
     if (error instanceof Cancelled) return { kind: 'cancelled', ...job.timings };
     if (!(error instanceof Failure)) throw error;

@@ -52,11 +52,9 @@ export class Circuits {
       if (model === shared) return [];
       const nextProbeMs = Math.ceil(breaker.nextProbeMs || cooldown.leftMs);
       const { state, reason, user } = breaker;
-      if (state !== 'closed')
-        return [{ model, state, nextProbeMs, ...(reason && { reason }), ...(user && { user }) }];
-      return nextProbeMs > 0
-        ? [{ model, state: 'limited', nextProbeMs, reason: 'provider_rate_limited' }]
-        : [];
+      if (state !== 'closed') return [{ model, state, nextProbeMs, reason, user }];
+      if (nextProbeMs === 0) return [];
+      return [{ model, state: 'limited', nextProbeMs, reason: 'provider_rate_limited' }];
     });
   }
 

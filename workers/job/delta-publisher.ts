@@ -152,14 +152,7 @@ class Cursor implements DeltaSource {
     const text = sliceText(stream.text, at, Math.min(maxLength, this.#end - at));
     this.#at += text.length;
     const { jobId, callId, writer } = stream;
-    return {
-      jobId,
-      ...(reader !== undefined && { reader }),
-      callId,
-      ...writer,
-      at,
-      text,
-    };
+    return { jobId, reader, callId, ...writer, at, text };
   }
 
   get hasMore(): boolean {

@@ -6,6 +6,8 @@ import type { Outcome } from '../../shared/protocol/outcome.js';
 import { providerErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
 
+type Completion = Extract<Outcome, { kind: 'ok' }>;
+
 export type Timings = Pick<Outcome, 'queueMs' | 'providerMs' | 'firstTokenMs'>;
 
 /** How a job ended. */
@@ -18,33 +20,28 @@ export interface JobEnd {
 /** What a reply is to the API. */
 export function toOutcome(
   { text, reason, model, usage }: ProviderReply,
-  { callId, askedModel, ...timings }: Timings & { callId?: string; askedModel?: string },
+  { callId, askedModel, ...timings }: Timings & Pick<Completion, 'callId' | 'askedModel'>,
 ): Outcome {
-  const names = { model, ...(askedModel && { askedModel }) };
-  const completion = { text, ...names, ...(usage && { usage }), ...(callId && { callId }), ...timings };
+  const completion = { text, model, askedModel, usage, callId, ...timings };
   switch (reason) {
     case 'stop':
       return { kind: 'ok', ...completion };
     case 'length':
       return { kind: 'truncated', ...completion };
     case 'blocked':
-      return { kind: 'blocked', ...(usage && { usage }), ...timings };
+      return { kind: 'blocked', usage, ...timings };
   }
 }
 
 /** What a failure is to the API. */
 export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
   const { code, retryable, facts } = failure;
-  const providerError = providerErrorOf(failure);
   return {
-    kind: 'failed',
-    code,
-    retryable,
-    ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
-    ...(refusesCredentials(failure) && { credentialsRefused: true }),
-    ...(providerError && { providerError }),
-    ...(facts.model !== undefined && { failingModel: facts.model }),
-    ...(facts.usage && { usage: facts.usage }),
+    ...{ kind: 'failed', code, retryable, retryAfterMs: facts.retryAfterMs },
+    credentialsRefused: refusesCredentials(failure) || undefined,
+    providerError: providerErrorOf(failure),
+    failingModel: facts.model,
+    usage: facts.usage,
     ...timings,
   };
 }
@@ -60,25 +57,18 @@ export function describeOutcome(own: Outcome, next: ProviderId | undefined): obj
 /** The attempt that ended with this outcome of its job. */
 export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): EndedAttempt {
   const { queueMs, providerMs } = own;
-  const usage = 'usage' in own && own.usage;
-  const attempt = { provider, ...(usage && { usage }), queueMs, providerMs };
+  const attempt = { provider, model, usage: 'usage' in own ? own.usage : undefined, queueMs, providerMs };
   switch (own.kind) {
     case 'ok':
     case 'truncated':
       return { ...attempt, model: own.model, code: 'ok' };
     case 'failed': {
       const { code, retryable, retryAfterMs, credentialsRefused, providerError, failingModel = model } = own;
-      return {
-        ...attempt,
-        ...(failingModel && { model: failingModel }),
-        ...{ code, retryable },
-        ...(retryAfterMs !== undefined && { retryAfterMs }),
-        ...(credentialsRefused && { credentialsRefused }),
-        ...(providerError && { providerError }),
-      };
+      const facts = { code, retryable, retryAfterMs, credentialsRefused, providerError };
+      return { ...attempt, model: failingModel, ...facts };
     }
     default:
-      return { ...attempt, ...(model && { model }), code: 'content_blocked' };
+      return { ...attempt, code: 'content_blocked' };
   }
 }
 
@@ -98,11 +88,6 @@ export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outco
   };
   if (own.kind !== 'failed' || own.code === 'timeout' || first.code === 'ok') return { ...own, ...all };
   const { code, retryAfterMs, credentialsRefused } = first;
-  return {
-    ...{ kind: 'failed', code },
-    retryable: attempts.some((attempt) => attempt.retryable),
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-    ...(credentialsRefused && { credentialsRefused }),
-    ...all,
-  };
+  const retryable = attempts.some((attempt) => attempt.retryable);
+  return { kind: 'failed', code, retryable, retryAfterMs, credentialsRefused, ...all };
 }

@@ -138,7 +138,7 @@ export class RunningJob {
     return {
       queueMs: Math.max(0, startedAt - this.queued.timestamp),
       providerMs: now - startedAt,
-      ...(firstDeltaAt !== undefined && { firstTokenMs: Math.max(0, firstDeltaAt - startedAt) }),
+      firstTokenMs: firstDeltaAt && Math.max(0, firstDeltaAt - startedAt),
     };
   }
 }

@@ -1,5 +1,4 @@
 import { hostname } from 'node:os';
-import type { ModelRules } from '../../shared/model-names.js';
 import { type ModelBreaker, maxBreakers, type PoolHeartbeat } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { countAll, countAllWaiting, type WaitingByLevel } from '../../shared/queue/priority.js';
@@ -53,39 +52,35 @@ export async function describePool({
   ]);
   times.recordWaiting(countAllWaiting(waiting));
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
-  const { model: defaultModel, models, environment, isSimulated } = settings.current;
-  const { oldestJobMs } = load();
+  const { model: defaultModel, models, environment, isSimulated = false } = settings.current;
   const breakers = [...describeAccount(account), ...circuits.describe()].slice(0, maxBreakers);
   return {
     v: writtenVersion,
     provider: provider.id,
     worker: workerName,
     state: state(),
-    ...pausedBy({ account, clock, settings }),
+    pausedBy: pausedBy({ account, clock, settings }),
     concurrency: throttle.concurrency,
     inFlight: inFlight(),
     ...describeWaiting(waiting),
-    ...(rateLeftMs > 0 && { rateLeftMs }),
+    rateLeftMs: rateLeftMs || undefined,
     meanJobMs: times.meanMs ?? 0,
     hasDefaultModel: defaultModel !== undefined,
-    ...(defaultModel !== undefined && { defaultModel }),
-    ...(models && { models: [...models] }),
-    ...(environment && { environment: toMessage(environment) }),
+    defaultModel,
+    models: models && [...models],
+    environment: environment && { ...environment, models: environment.models && [...environment.models] },
     configured: settings.configured,
-    ...(oldestJobMs !== undefined && { oldestJobMs }),
-    ...(breakers.length > 0 && { breakers }),
-    ...describeTimes(times),
+    oldestJobMs: load().oldestJobMs,
+    breakers: breakers.length > 0 ? breakers : undefined,
+    calls: times.calls,
+    service: times.jobs,
+    lastError: times.lastError,
     settingsVersion: settings.version,
-    simulated: isSimulated ?? false,
+    simulated: isSimulated,
     release,
     host: hostname(),
   };
 }
-
-const toMessage = ({ defaultModel, models }: ModelRules): PoolHeartbeat['environment'] => ({
-  ...(defaultModel !== undefined && { defaultModel }),
-  ...(models && { models: [...models] }),
-});
 
 /** A worker to which its queue's limit gives no job takes the queue for empty. */
 const isLimited = ({ globalConcurrency, rate }: LivePoolSettings): boolean =>
@@ -96,38 +91,27 @@ function pausedBy({
   account,
   clock,
   settings,
-}: Pick<DescribedPool, 'account' | 'clock' | 'settings'>): { pausedBy: string } | undefined {
+}: Pick<DescribedPool, 'account' | 'clock' | 'settings'>): string | undefined {
   if (account.state === 'open') return undefined;
-  if (clock.isOff) return { pausedBy: 'clock' };
-  return settings.current.intake === 'paused' ? { pausedBy: 'operator' } : undefined;
+  if (clock.isOff) return 'clock';
+  return settings.current.intake === 'paused' ? 'operator' : undefined;
 }
 
 function describeAccount({ state, nextProbeMs, reason }: DescribedPool['account']): ModelBreaker[] {
-  if (state === 'closed') return [];
-  return [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs), ...(reason && { reason }) }];
-}
-
-function describeTimes({ calls, jobs: service, lastError }: DescribedPool['times']) {
-  return {
-    ...(calls && { calls }),
-    ...(service && { service }),
-    ...(lastError && { lastError }),
-  };
+  return state === 'closed' ? [] : [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs), reason }];
 }
 
 type Waiting = Pick<PoolHeartbeat, 'waiting' | 'waitingAsync' | 'waitingByLevel' | 'waitingAsyncByLevel'>;
 
-function describeWaiting({ waitedFor, async }: WaitingByLevel): Waiting {
-  const asyncCount = countAll(async);
-  const used = { waitedFor: trimmed(waitedFor), async: trimmed(async) };
-  return {
-    waiting: countAll(waitedFor),
-    ...(asyncCount > 0 && { waitingAsync: asyncCount }),
-    ...(used.waitedFor.length > 1 && { waitingByLevel: used.waitedFor }),
-    ...(used.async.length > 1 && { waitingAsyncByLevel: used.async }),
-  };
-}
+const describeWaiting = ({ waitedFor, async }: WaitingByLevel): Waiting => ({
+  waiting: countAll(waitedFor),
+  waitingAsync: countAll(async) || undefined,
+  waitingByLevel: used(waitedFor),
+  waitingAsyncByLevel: used(async),
+});
 
-/** Without the empty levels at its end. */
-const trimmed = (byLevel: readonly number[]): number[] =>
-  byLevel.slice(0, byLevel.findLastIndex((count) => count > 0) + 1);
+/** Without the empty levels at its end; undefined when there is no job but at the first level. */
+function used(byLevel: readonly number[]): number[] | undefined {
+  const last = byLevel.findLastIndex((count) => count > 0);
+  return last > 0 ? byLevel.slice(0, last + 1) : undefined;
+}
