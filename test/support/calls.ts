@@ -1,10 +1,15 @@
+import type { PoolSettings } from '../../shared/config/pool-settings.js';
 import { type Asked, Call } from '../../workers/job/call.js';
+import type { DeltaStream } from '../../workers/job/delta-publisher.js';
 import { openSlot } from './circuits.js';
 
 type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasBegun'>> & {
   isRetry?: boolean;
   attempt?: number;
   now?: () => number;
+  firstDeltaBy?: number;
+  deltas?: DeltaStream;
+  settings?: Partial<PoolSettings>;
 } & Partial<Pick<Asked, 'circuit' | 'hasFallback'>>;
 
 /** A call of a job that has what the steps of the call chain read, and makes none. */
@@ -16,15 +21,17 @@ export function callOf(own: Own = {}): Call {
     budget: { shareOf: () => ({ earn: () => {}, spend: () => true }) },
   };
   const job = {
-    ...{ id: 'job', now, deltas: undefined, trace: undefined, begin: () => {}, recordFirstDelta: () => {} },
+    ...{ id: 'job', now, deltas: own.deltas, trace: undefined, begin: () => {}, recordFirstDelta: () => {} },
     signal: own.stop ?? new AbortController().signal,
     slot: own.slot ?? openSlot(),
   };
-  const chatJob = { user, attempt, deadline: own.deadline ?? now() + 20_000 };
+  const { deadline = now() + 20_000, firstDeltaBy = deadline } = own;
+  const chatJob = { user, attempt, deadline, firstDeltaBy };
   const request = { model: 'm', maxOutputTokens: 1, turns: [] };
   const settings = {
     ...{ concurrency: 1, timeoutMs: 1000, firstTokenTimeoutMs: 1000, idleTimeoutMs: 1000 },
     ...{ model: 'm', maxOutputTokens: 1, breakerResetMs: 1000 },
+    ...own.settings,
   };
   const call = new Call({ job, chatJob, request, circuit, settings, hasFallback }, { isRetry });
   call.hasBegun = own.hasBegun ?? false;

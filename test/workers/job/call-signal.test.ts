@@ -1,9 +1,10 @@
 import { getEventListeners, once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CallSignal } from '../../../workers/job/call-signal.js';
+import { DeltaStream } from '../../../workers/job/delta-publisher.js';
+import { callOf } from '../../support/calls.js';
+import { takeJob } from '../../support/running-jobs.js';
 
-const neverStopped = new AbortController().signal;
-const soon = { timeoutMs: 10, deadline: Date.now() + 60_000 };
 let opened: CallSignal[] = [];
 
 afterEach(() => {
@@ -12,12 +13,8 @@ afterEach(() => {
 });
 
 function open(limits: { timeoutMs: number; inMs: number; stop?: AbortSignal }): AbortSignal {
-  const deadline = Date.now() + limits.inMs;
-  const call = new CallSignal({
-    timeoutMs: limits.timeoutMs,
-    deadline,
-    stop: limits.stop ?? neverStopped,
-  });
+  const { timeoutMs, inMs, ...own } = limits;
+  const call = new CallSignal(callOf({ deadline: Date.now() + inMs, settings: { timeoutMs }, ...own }));
   opened.push(call);
   return call.signal;
 }
@@ -53,7 +50,7 @@ describe('CallSignal', () => {
 
   it('leaves nothing at the stop signal once it is released', () => {
     const stopping = new AbortController();
-    const calls = Array.from({ length: 50 }, () => new CallSignal({ ...soon, stop: stopping.signal }));
+    const calls = Array.from({ length: 50 }, () => new CallSignal(callOf({ stop: stopping.signal })));
     expect(getEventListeners(stopping.signal, 'abort')).toHaveLength(50);
     for (const call of calls) call.release();
     expect(getEventListeners(stopping.signal, 'abort')).toEqual([]);
@@ -62,7 +59,7 @@ describe('CallSignal', () => {
   });
 
   it('never aborts once it is released', async () => {
-    const released = new CallSignal({ ...soon, stop: neverStopped });
+    const released = new CallSignal(callOf({ settings: { timeoutMs: 10 } }));
     released.release();
     await once(open({ timeoutMs: 50, inMs: 60_000 }), 'abort');
     expect(released.signal.aborted).toBe(false);
@@ -96,19 +93,15 @@ describe('the CallSignal of a stream', () => {
   });
 
   function openStream(own: Partial<Limits> = {}): void {
-    const { timeoutMs, inMs, firstDeltaInMs, firstTokenTimeoutMs, fallbackAfterMs } = {
-      fallbackAfterMs: undefined,
-      ...limits,
-      ...own,
-    };
+    const { inMs, firstDeltaInMs, ...settings } = { ...limits, ...own };
     const now = Date.now();
-    const stream = {
-      firstDeltaBy: now + firstDeltaInMs,
-      firstTokenTimeoutMs,
-      idleTimeoutMs,
-      fallbackAfterMs,
-    };
-    call = new CallSignal({ timeoutMs, deadline: now + inMs, stop: neverStopped, stream });
+    call = new CallSignal(
+      callOf({
+        ...{ deadline: now + inMs, firstDeltaBy: now + firstDeltaInMs, hasFallback: true },
+        deltas: new DeltaStream(takeJob(), undefined),
+        settings: { ...settings, idleTimeoutMs },
+      }),
+    );
   }
 
   /** What ends the call after exactly this time. */
