@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { failureCodes } from '../failures.js';
 import { providerErrorSchema } from './attempts.js';
-import { version } from './version.js';
+import { eachOf, version } from './version.js';
 
 /**
  * What API processes ask each other for while operators look: the chats that ended, and the samples of the last ten minutes. Ages cross, not
@@ -16,18 +16,6 @@ const count = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
 const tokens = z.number().min(0).max(Number.MAX_SAFE_INTEGER).optional();
 /** 31 years: no process is as old, and what is much longer leads to no date. */
 const ms = z.number().min(0).max(1e12);
-
-/** Each of the list by itself: whatever is odd about one, or new, the others are taken. */
-const eachOf = <T>(schema: z.ZodType<T>, max: number) =>
-  z
-    .array(z.unknown())
-    .max(max)
-    .transform((sent) =>
-      sent.flatMap((one) => {
-        const { success, data } = schema.safeParse(one);
-        return success ? [data] : [];
-      }),
-    );
 
 /** Published on `history.ask`. */
 export const historyAskSchema = z.object({

@@ -4,7 +4,7 @@ import { attemptSchema } from './attempts.js';
 import { jsonText } from './json-text.js';
 import { modelParametersSchema } from './model-parameters.js';
 import { configuredSchema } from './settings.js';
-import { version } from './version.js';
+import { eachOf, version } from './version.js';
 
 /**
  * What crosses between processes, and nothing else does: the job on the queue, and the messages on the relay. Each
@@ -223,17 +223,15 @@ export const poolHeartbeatSchema = z.object({
 
 export type PoolHeartbeat = z.output<typeof poolHeartbeatSchema>;
 
-/** The pools of one process in its heartbeat. One that cannot be read costs only itself. */
-const pools = z
-  .array(z.unknown())
-  .max(100)
-  .transform((all) => all.flatMap((pool) => poolHeartbeatSchema.safeParse(pool).data ?? []));
-
 /**
  * Published on `processes` once a second, at every change of a breaker, when a cooldown begins and ends, and when a pool
  * stops: the heartbeats of the pools of a process. Workers of 0.4 publish each on `pool.<provider>.<worker>` instead.
  */
-export const processHeartbeatSchema = z.object({ v: version, worker: shortText, pools });
+export const processHeartbeatSchema = z.object({
+  v: version,
+  worker: shortText,
+  pools: eachOf(poolHeartbeatSchema, 100),
+});
 
 /** The record of a finished job is kept this long, in milliseconds, for an API process that missed the message. */
 export const jobRecordTtlMs = 60_000;

@@ -18,6 +18,13 @@ export const version = z
   .refine((v) => v === newest || v === newest - 1)
   .transform((): typeof writtenVersion => writtenVersion);
 
+/** A list of at most `max`, each by itself: what is odd about one, or new, does not cost the others. */
+export const eachOf = <T>(schema: z.ZodType<T>, max: number) =>
+  z
+    .array(z.unknown())
+    .max(max)
+    .transform((sent) => sent.flatMap((one) => schema.safeParse(one).data ?? []));
+
 const ofNewer = z.looseObject({ v: z.number().gt(newest) });
 const newer = z.union([ofNewer, jsonText(ofNewer)]);
 

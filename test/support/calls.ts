@@ -1,4 +1,4 @@
-import type { PoolSettings } from '../../shared/config/pool-settings.js';
+import type { PoolConfig } from '../../shared/config/pool-config.js';
 import { type Asked, Call } from '../../workers/job/call.js';
 import type { DeltaStream } from '../../workers/job/delta-publisher.js';
 import { openSlot } from './circuits.js';
@@ -9,7 +9,7 @@ type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasBegun'
   now?: () => number;
   firstDeltaBy?: number;
   deltas?: DeltaStream;
-  settings?: Partial<PoolSettings>;
+  settings?: Partial<PoolConfig>;
 } & Partial<Pick<Asked, 'circuit' | 'hasFallback'>>;
 
 /** A call of a job that has what the steps of the call chain read, and makes none. */

@@ -42,7 +42,7 @@ export function createAnthropicProvider(settings: AnthropicSettings, limits: Res
   return {
     id: 'anthropic',
     run: (request, onDelta) => {
-      const parts = (signal: AbortSignal) => (onDelta ? streamed : whole)(client, request, signal);
+      const parts = (own: ProviderRequest) => (onDelta ? streamed : whole)(client, own);
       return callProvider({ request, parts, readError }, onDelta);
     },
     close: () => http.close(),
@@ -52,12 +52,9 @@ export function createAnthropicProvider(settings: AnthropicSettings, limits: Res
 // Far above any deadline of ours, which comes with the signal.
 const sdkTimeoutMs = 3_600_000;
 
-async function* whole(
-  client: Anthropic,
-  request: ProviderRequest,
-  signal: AbortSignal,
-): AsyncGenerator<ReplyPart> {
-  const fetchOptions = toFetchOptions({ signal, traceparent: request.traceparent });
+async function* whole(client: Anthropic, request: ProviderRequest): AsyncGenerator<ReplyPart> {
+  const { signal, traceparent } = request;
+  const fetchOptions = toFetchOptions({ signal, traceparent });
   const response = await client.messages.create(toBody(request), { fetchOptions }).asResponse();
   const answer = message.parse(await response.json());
   yield {
@@ -68,14 +65,10 @@ async function* whole(
   };
 }
 
-async function* streamed(
-  client: Anthropic,
-  request: ProviderRequest,
-  signal: AbortSignal,
-): AsyncGenerator<ReplyPart> {
+async function* streamed(client: Anthropic, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   let stopReason = '';
   const body = { ...toBody(request), stream: true as const };
-  const { onActivity, traceparent } = request;
+  const { signal, onActivity, traceparent } = request;
   // The SDK swallows the pings that show that the provider is still at work.
   const fetchOptions = toFetchOptions({ signal, traceparent, onActivity });
   const response = await client.messages.create(body, { fetchOptions }).asResponse();

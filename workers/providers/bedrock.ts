@@ -42,7 +42,7 @@ export function createBedrockProvider(
   return {
     id: 'bedrock',
     run: (request, onDelta) => {
-      const parts = (signal: AbortSignal) => (onDelta ? streamed : whole)(client, request, signal);
+      const parts = (own: ProviderRequest) => (onDelta ? streamed : whole)(client, own);
       return callProvider({ request, parts, readError }, onDelta);
     },
     close: () => client.destroy(),
@@ -60,7 +60,7 @@ interface CallOptions {
   traceparent?: string | undefined;
 }
 
-const toOptions = ({ traceparent }: ProviderRequest, abortSignal: AbortSignal): CallOptions => ({
+const toOptions = ({ signal: abortSignal, traceparent }: ProviderRequest): CallOptions => ({
   abortSignal,
   traceparent,
 });
@@ -97,14 +97,9 @@ function toSearch(query: Query = {}): string {
   return fields.length === 0 ? '' : `?${fields.join('&')}`;
 }
 
-async function* whole(
-  client: BedrockRuntimeClient,
-  request: ProviderRequest,
-  abortSignal: AbortSignal,
-): AsyncGenerator<ReplyPart> {
-  const answer = converseAnswer.parse(
-    await client.send(new ConverseCommand(toInput(request)), toOptions(request, abortSignal)),
-  );
+async function* whole(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
+  const command = new ConverseCommand(toInput(request));
+  const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
   yield {
     text: answer.output.message.content.map((block) => block.text ?? '').join(''),
     reason: finishReasons.get(answer.stopReason),
@@ -112,15 +107,8 @@ async function* whole(
   };
 }
 
-async function* streamed(
-  client: BedrockRuntimeClient,
-  request: ProviderRequest,
-  abortSignal: AbortSignal,
-): AsyncGenerator<ReplyPart> {
-  const answer = await client.send(
-    new ConverseStreamCommand(toInput(request)),
-    toOptions(request, abortSignal),
-  );
+async function* streamed(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
+  const answer = await client.send(new ConverseStreamCommand(toInput(request)), toOptions(request));
   for await (const raw of answer.stream ?? []) {
     const event = streamEvent.parse(raw);
     yield {

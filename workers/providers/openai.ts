@@ -41,7 +41,7 @@ export function createOpenAiProvider(settings: OpenAiSettings, limits: ResponseL
   return {
     id: 'openai',
     run: (request, onDelta) => {
-      const parts = (signal: AbortSignal) => (onDelta ? streamed : whole)(client, request, signal);
+      const parts = (own: ProviderRequest) => (onDelta ? streamed : whole)(client, own);
       return callProvider({ request, parts, readError }, onDelta);
     },
     close: () => http.close(),
@@ -51,12 +51,9 @@ export function createOpenAiProvider(settings: OpenAiSettings, limits: ResponseL
 // Far above any deadline of ours, which comes with the signal.
 const sdkTimeoutMs = 3_600_000;
 
-async function* whole(
-  client: OpenAI,
-  request: ProviderRequest,
-  signal: AbortSignal,
-): AsyncGenerator<ReplyPart> {
-  const fetchOptions = toFetchOptions({ signal, traceparent: request.traceparent });
+async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
+  const { signal, traceparent } = request;
+  const fetchOptions = toFetchOptions({ signal, traceparent });
   // The SDK's own parsing comes with timers and listeners for a body that is still on its way; here it is not.
   const response = await client.chat.completions.create(toBody(request), { fetchOptions }).asResponse();
   const answer = completion.parse(await response.json());
@@ -72,13 +69,10 @@ async function* whole(
 /** A complete answer without choices. */
 const nothingSaid = { message: { content: null, refusal: null }, finish_reason: 'stop' };
 
-async function* streamed(
-  client: OpenAI,
-  request: ProviderRequest,
-  signal: AbortSignal,
-): AsyncGenerator<ReplyPart> {
+async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const body = { ...toBody(request), stream: true as const, stream_options: { include_usage: true } };
-  const fetchOptions = toFetchOptions({ signal, traceparent: request.traceparent });
+  const { signal, traceparent } = request;
+  const fetchOptions = toFetchOptions({ signal, traceparent });
   const response = await client.chat.completions.create(body, { fetchOptions }).asResponse();
   let refused = false;
   for await (const events of readEvents(response)) {

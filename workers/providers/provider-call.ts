@@ -13,9 +13,12 @@ export interface ReplyPart {
 
 /** One call of a provider. */
 export interface ProviderCall {
-  request: Pick<ProviderRequest, 'model' | 'signal' | 'onActivity' | 'mayBeBlankAt'>;
-  /** Calls the SDK once and reads its answer; whatever the SDK or a schema throws may pass. */
-  parts: (signal: AbortSignal) => AsyncIterable<ReplyPart>;
+  request: ProviderRequest;
+  /**
+   * Calls the SDK once and reads its answer; whatever the SDK or a schema throws may pass. It is given the request with a
+   * signal that ends the call.
+   */
+  parts: (request: ProviderRequest) => AsyncIterable<ReplyPart>;
   readError: (error: unknown) => ErrorFacts;
 }
 
@@ -29,7 +32,7 @@ export interface ProviderCall {
  * 4. a reply that is blank, unless its caller asked for such an end, or that the provider did not finish, is a failure too.
  */
 export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore): Promise<ProviderReply> {
-  const { signal, model, onActivity = ignore, mayBeBlankAt = [] } = call.request;
+  const { signal } = call.request;
   signal.throwIfAborted();
   const over = new AbortController();
   const aborted = Promise.withResolvers<never>();
@@ -40,10 +43,8 @@ export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore
   };
   signal.addEventListener('abort', abort);
   try {
-    const reading = collect(call.parts(over.signal), {
-      ...{ signal: over.signal, model, onActivity, onDelta, mayBeBlankAt },
-    });
-    return await Promise.race([aborted.promise, reading]);
+    const request = { ...call.request, signal: over.signal };
+    return await Promise.race([aborted.promise, collect(call.parts(request), request, onDelta)]);
   } catch (error) {
     signal.throwIfAborted();
     throw classifyError(error, call.readError(error));
@@ -58,19 +59,11 @@ const ignore = () => {};
 // One reason for all: making an exception for every call costs more than the abort itself.
 const callIsOver = new Error('The call is over.');
 
-interface CollectOptions {
-  /** Aborts when the call is over: what arrives after that is dropped. */
-  signal: AbortSignal;
-  /** Reported when the answer does not name one. */
-  model: string;
-  onActivity: () => void;
-  onDelta: OnDelta;
-  mayBeBlankAt: readonly FinishReason[];
-}
-
+/** What arrives after the signal is dropped. The model is reported when the answer does not name one. */
 async function collect(
   parts: AsyncIterable<ReplyPart>,
-  { signal, model, onActivity, onDelta, mayBeBlankAt }: CollectOptions,
+  { signal, model, onActivity = ignore, mayBeBlankAt = [] }: ProviderRequest,
+  onDelta: OnDelta,
 ): Promise<ProviderReply> {
   let text = '';
   let hasBegun = false;
@@ -91,15 +84,16 @@ async function collect(
   }
   if (end.reason === undefined) throw unusableAnswer('unfinished');
   const reply = { text, reason: end.reason, model: end.model ?? model, ...completeUsage(end.usage) };
-  if (reply.reason !== 'blocked' && !hasBegun) takeBlank(reply, { mayBeBlankAt, onDelta });
+  if (reply.reason !== 'blocked' && !hasBegun) takeBlank(reply, mayBeBlankAt, onDelta);
   return reply;
 }
 
 function takeBlank(
   { text, reason, usage }: ProviderReply,
-  { mayBeBlankAt, onDelta }: Pick<CollectOptions, 'mayBeBlankAt' | 'onDelta'>,
+  allowedAt: readonly FinishReason[],
+  onDelta: OnDelta,
 ): void {
-  if (!mayBeBlankAt.includes(reason)) throw unusableAnswer('blank', usage);
+  if (!allowedAt.includes(reason)) throw unusableAnswer('blank', usage);
   if (text !== '') onDelta(text);
 }
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Failure } from '../../shared/failures.js';
 import { modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
-import { type CallHooks, HttpClient, type ResponseLimits } from './http-client.js';
+import { HttpClient, type ResponseLimits } from './http-client.js';
 import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
@@ -34,14 +34,12 @@ export function createVertexAiProvider(settings: VertexAiSettings, limits: Respo
     id: 'vertexai',
     run: (request, onDelta) => {
       let exchange: Exchange = { fetch };
-      const parts = (signal: AbortSignal) => {
-        exchange = createExchange(fetch, { signal, traceparent: request.traceparent });
-        return (onDelta ? streamed : whole)(client, toParameters(request, exchange));
+      const parts = (own: ProviderRequest) => {
+        exchange = createExchange(fetch, own);
+        return (onDelta ? streamed : whole)(client, toParameters(own, exchange));
       };
-      return callProvider(
-        { request, parts, readError: (error) => readError(error, exchange.answer) },
-        onDelta,
-      );
+      const readOwnError = (error: unknown) => readError(error, exchange.answer);
+      return callProvider({ request, parts, readError: readOwnError }, onDelta);
     },
     close: () => http.close(),
   };
@@ -60,10 +58,10 @@ interface Exchange {
 }
 
 /** Keeps the raw answer of one call, because the SDK's errors drop its headers (`Retry-After`). */
-function createExchange(fetch: typeof globalThis.fetch, call: CallHooks): Exchange {
+function createExchange(fetch: typeof globalThis.fetch, { signal, traceparent }: ProviderRequest): Exchange {
   const exchange: Exchange = {
     fetch: async (input, init) => {
-      exchange.answer = await fetch(input, { ...init, ...toFetchOptions(call) });
+      exchange.answer = await fetch(input, { ...init, ...toFetchOptions({ signal, traceparent }) });
       return exchange.answer;
     },
   };

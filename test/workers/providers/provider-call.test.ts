@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import type { FinishReason, OnDelta } from '../../../workers/providers/provider.js';
+import type { FinishReason, OnDelta, ProviderRequest } from '../../../workers/providers/provider.js';
 import { callProvider, type ReplyPart } from '../../../workers/providers/provider-call.js';
 
 const model = 'asked-model';
@@ -10,7 +10,7 @@ async function* give(parts: ReplyPart[]): AsyncGenerator<ReplyPart> {
   yield* parts;
 }
 
-type Parts = (signal: AbortSignal) => AsyncIterable<ReplyPart>;
+type Parts = (request: ProviderRequest) => AsyncIterable<ReplyPart>;
 interface CallOptions {
   signal?: AbortSignal;
   onDelta?: OnDelta;
@@ -18,7 +18,11 @@ interface CallOptions {
 }
 const call = (parts: Parts, { signal = idle, onDelta, mayBeBlankAt = [] }: CallOptions = {}) =>
   callProvider(
-    { request: { model, signal, mayBeBlankAt }, parts, readError: () => ({ status: 500 }) },
+    {
+      request: { turns: [], maxOutputTokens: 1, model, signal, mayBeBlankAt },
+      parts,
+      readError: () => ({ status: 500 }),
+    },
     onDelta,
   );
 
@@ -150,7 +154,7 @@ describe('callProvider', () => {
 
   it('closes the connection of a call that has ended badly', async () => {
     const ended = Promise.withResolvers<void>();
-    const broken = call(async function* (signal) {
+    const broken = call(async function* ({ signal }) {
       signal.addEventListener('abort', () => ended.resolve());
       yield { text: 'a' };
     });
