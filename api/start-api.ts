@@ -7,7 +7,7 @@ import { FleetState } from '../shared/fleet/fleet-state.js';
 import { listModels } from '../shared/fleet/models.js';
 import { type ApiInstruments, openInstruments } from '../shared/metrics/instruments.js';
 import { apiMetrics } from '../shared/metrics/metrics.js';
-import type { Outcome } from '../shared/protocol/outcome.js';
+import { givenUpOutcome } from '../shared/protocol/outcome.js';
 import { startPruner } from '../shared/queue/pruner.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
@@ -48,8 +48,6 @@ import { createProviderStates } from './site/provider-states.js';
 const closingMs = 5000;
 /** The longest pause between two tries to open the queue. */
 const maxPauseToOpenMs = 8000;
-/** The outcome of a chat that outlasts the grace. */
-const cutShort: Outcome = { kind: 'failed', code: 'internal', retryable: true, queueMs: 0, providerMs: 0 };
 
 /** Serves until the process is asked to stop. Throws `StartupError` when nobody could use the server. */
 export async function serveApi(config: Config): Promise<void> {
@@ -107,7 +105,7 @@ function closeServer(
 ): Promise<void> {
   const end = (unfinished: readonly LiveChat[]) => {
     for (const { id, job, isStored } of unfinished) {
-      chats.onOutcome(id, cutShort);
+      chats.onOutcome(id, givenUpOutcome);
       // Its reply can no longer be read.
       if (!isStored) jobClient()?.cancel(job);
     }

@@ -52,9 +52,7 @@ const accepted: Record<ProviderId, Partial<Record<ParameterName, z.ZodType>>> = 
 const neutralValues: ModelParameters = { temperature: 1, topP: 1, frequencyPenalty: 0, presencePenalty: 0 };
 
 /** What a reply can do without: a provider that does not take one of these is asked without it. */
-const hints: ReadonlySet<ParameterName> = new Set([
-  ...(['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty'] as const),
-]);
+const hints = new Set<ParameterName>(['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty']);
 
 /** The first parameter, hints aside, that the provider does not take, or not with this value; undefined without one. */
 export const findUnsupportedParameter = (

@@ -82,16 +82,13 @@ export function writerOf({
 }
 
 /** What a job whose outcome cannot be read ended as. */
-export const brokenOutcome: Outcome = {
-  kind: 'failed',
-  code: 'internal',
-  retryable: false,
-  queueMs: 0,
-  providerMs: 0,
-};
+export const brokenOutcome = {
+  ...({ kind: 'failed', code: 'internal' } as const),
+  ...{ retryable: false, queueMs: 0, providerMs: 0 },
+} satisfies Outcome;
 
 /** What a job that broke or was given up ended as: outages do that to healthy ones, so another attempt is worth it. */
-export const givenUpOutcome: Outcome = { ...brokenOutcome, retryable: true };
+export const givenUpOutcome = { ...brokenOutcome, retryable: true } satisfies Outcome;
 
 /** An outcome as JSON text, with its version; see `jsonText` for why it crosses the queue as a string. */
 export const encodeOutcome = (outcome: Outcome): string => JSON.stringify({ v: writtenVersion, ...outcome });

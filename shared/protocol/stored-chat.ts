@@ -38,13 +38,11 @@ export type StoredChat = z.output<typeof storedChatSchema>;
 
 const storedResultSchema = z.object({
   v: version,
+  /** When it ended, in milliseconds since the epoch. */
   at: z.number(),
   /** As `encodeOutcome` writes it. */
   outcome: z.string().transform(decodeOutcome),
 });
-
-/** How a stored chat ended, and when, in milliseconds since the epoch. */
-type StoredResultRecord = z.output<typeof storedResultSchema>;
 
 /** The attempt that is under way. */
 export const currentOf = ({ current, provider, model }: StoredChat): Attempt =>
@@ -76,5 +74,4 @@ export const encodeStoredResult = (outcome: Outcome, at: number): string =>
   >);
 
 /** Reads what `encodeStoredResult` wrote. Throws for anything else. */
-export const decodeStoredResult = (text: string): StoredResultRecord =>
-  jsonText(storedResultSchema).parse(text);
+export const decodeStoredResult = (text: string) => jsonText(storedResultSchema).parse(text);

@@ -5,11 +5,6 @@ import { withTimeout } from '../runtime/with-timeout.js';
 import { closeQueues, openQueues } from './channels.js';
 import type { QueueStore } from './queue-store.js';
 
-/** Removes expired data from the queue's store. */
-export interface Pruner {
-  stop(): Promise<void>;
-}
-
 interface PrunerDeps {
   store: QueueStore;
   /**
@@ -37,7 +32,10 @@ interface PrunerTimes {
  * of those that remove the same do so, and not again before half the period has passed. The store must be ready. What fails
  * is tried again in the next period and does not stop the rest.
  */
-export function startPruner({ store, maxMs, log }: PrunerDeps, times: PrunerTimes = {}): Pruner {
+export function startPruner(
+  { store, maxMs, log }: PrunerDeps,
+  times: PrunerTimes = {},
+): { stop(): Promise<void> } {
   const { everyMs = 10_000, keptMs = jobRecordTtlMs, marginMs = 60_000 } = times;
   const queues = openQueues(store);
   const stopping = new AbortController();
@@ -54,7 +52,8 @@ export function startPruner({ store, maxMs, log }: PrunerDeps, times: PrunerTime
     await attempt(() => store.records.removeEnded());
   };
   const attempt = (work: () => Promise<void>) => work().catch((err) => log.debug({ err }, 'prune failed'));
-  const lease = leaseKey(maxMs === undefined ? 'ended' : 'all');
+  // One for processes that remove finished jobs and events, another for those that also remove unfinished jobs.
+  const lease = `lease.upkeep.${maxMs === undefined ? 'ended' : 'all'}`;
   /** The lease expires by itself, so a process that dies with it delays little. */
   const hasLease = () =>
     store.records.create(lease, { value: '', ttlMs: Math.ceil(everyMs / 2) }).catch(() => false);
@@ -74,9 +73,6 @@ export function startPruner({ store, maxMs, log }: PrunerDeps, times: PrunerTime
     },
   };
 }
-
-/** One lease for processes that remove finished jobs and events, another for those that also remove unfinished jobs. */
-const leaseKey = (removes: 'ended' | 'all'): string => `lease.upkeep.${removes}`;
 
 /** Maximum time to close the queues. */
 const closingMs = 1000;

@@ -74,20 +74,22 @@ export async function openRelay(
     throw error;
   });
   const publish: Relay['publish'] = async (topic, message) => void (await relay.publish(topic, message));
-  const listen = async (topic: string, onData: (data: unknown) => void) =>
-    void (await relay.subscribe(topic, ({ data }) => onData(data)));
+  const listen = async <T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void) => {
+    const onData = reader({ topic, schema, listener, log });
+    await relay.subscribe(topic, ({ data }) => onData(data));
+    return onData;
+  };
   return {
     nodeId: relay.nodeId,
     publish,
-    subscribe: (topic, schema, listener) => listen(topic, reader({ topic, schema, listener, log })),
+    subscribe: async (...subscription) => void (await listen(...subscription)),
     send: async (topic, message) => {
       const subscribers = await pubSub?.publish(topic, JSON.stringify(message));
       // A process of 0.3, and one that is just connecting again, finds it in its inbox.
       if (!subscribers) await publish(topic, message);
     },
     receive: async (topic, schema, listener) => {
-      const onData = reader({ topic, schema, listener, log });
-      await listen(topic, onData);
+      const onData = await listen(topic, schema, listener);
       await pubSub?.subscribe(topic, onText(onData, log));
     },
     broadcast: async (topic, message) => {
@@ -95,10 +97,9 @@ export async function openRelay(
       await publish(followers ? missedTopic(topic) : topic, message);
     },
     follow: async (topic, schema, listener) => {
-      const onData = reader({ topic, schema, listener, log });
-      await listen(topic, onData);
+      const onData = await listen(topic, schema, listener);
       const isRefused = pubSub !== undefined && !(await pubSub.subscribe(topic, onText(onData, log)));
-      if (isRefused) await listen(missedTopic(topic), onData);
+      if (isRefused) await listen(missedTopic(topic), schema, listener);
     },
     nodes: () => relay.getNodes(),
     close,

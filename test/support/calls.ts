@@ -18,7 +18,7 @@ export function callOf(own: Own = {}): Call {
   const circuit = own.circuit ?? {
     run: (call, next) => next(call),
     cooldown: { leftMs: 0 },
-    budget: { shareOf: () => ({ earn: () => {}, spend: () => true }) },
+    budget: { earn: () => {}, spend: () => true },
   };
   const job = {
     ...{ id: 'job', now, deltas: own.deltas, trace: undefined, begin: () => {}, recordFirstDelta: () => {} },

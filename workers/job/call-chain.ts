@@ -31,6 +31,7 @@ export function callChain(deps: CallChainDeps): Next {
     (call, next) => passAccount(call, next, deps),
     (call, next) => deps.metrics.watchCall(call, next),
     endInTime,
+    (call, next) => call.asked.job.trace?.watchCall(call, next) ?? next(call),
   ];
   return steps.reduceRight<Next>(
     (next, step) => (call) => step(call, next),
@@ -67,14 +68,13 @@ async function passAccount(call: Call, next: Next, { account }: CallChainDeps): 
 }
 
 function ask(call: Call, { provider }: CallChainDeps): Promise<ProviderReply> {
-  const { signal, onActivity, asked } = call;
-  const { deltas, trace } = asked.job;
+  const { signal, onActivity, traceparent, asked } = call;
+  const { deltas } = asked.job;
   const onDelta =
     deltas &&
     ((text: string) => {
       if (!call.hasBegun) call.begin();
       deltas.append(text);
     });
-  const request = { ...asked.request, signal, onActivity };
-  return trace ? trace.watchCall(provider, request, onDelta) : provider.run(request, onDelta);
+  return provider.run({ ...asked.request, signal, onActivity, traceparent }, onDelta);
 }

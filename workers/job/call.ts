@@ -19,7 +19,7 @@ export interface Asked {
   readonly request: ModelRequest;
   readonly circuit: Pick<Circuit, 'run'> & {
     readonly cooldown: Pick<Cooldown, 'leftMs'>;
-    readonly budget: Pick<RetryBudget, 'shareOf'>;
+    readonly budget: Pick<RetryBudget, 'earn' | 'spend'>;
   };
   readonly settings: PoolConfig;
   /** Whether another provider may be asked if this one fails. */
@@ -43,6 +43,8 @@ export class Call {
   signal: AbortSignal;
   /** To be called whenever the provider sends something. */
   onActivity = () => {};
+  /** The span of the call, when it is traced. */
+  traceparent: string | undefined;
   /** Whether it is the one call that the breaker of its user lets through. */
   isUsersProbe = false;
   /** Whether the reply of a stream has begun. */

@@ -2,7 +2,7 @@ import type { PoolConfig } from '../../shared/config/pool-config.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
-import type { Outcome } from '../../shared/protocol/outcome.js';
+import { givenUpOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import { Call, startOf } from './call.js';
 import type { Next } from './call-chain.js';
 import type { CallTimes } from './call-times.js';
@@ -46,7 +46,11 @@ export interface ChatJobDeps {
 export async function runChatJob(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Promise<JobEnd> {
   const recorded = await deps.storedResults.find(job, chatJob.deadline);
   if (recorded !== undefined) return { own: recorded, outcome: recorded };
-  if (deps.begunNext) return endBefore(deps.begunNext, job);
+  if (deps.begunNext) {
+    // Nobody knows any more why it was passed on.
+    const own = { ...givenUpOutcome, ...job.timings };
+    return { own, outcome: { ...own, next: deps.begunNext } };
+  }
   if (deps.isRestarted) job.deltas?.announceRestart();
   const own = await answer(job, chatJob, deps);
   job.begin();
@@ -58,12 +62,6 @@ export async function runChatJob(job: RunningJob, chatJob: ChatJob, deps: ChatJo
   }
   const outcome = conclude(own, [...(chatJob.earlier ?? []), ended]);
   return { own, outcome: await deps.storedResults.record(job, outcome) };
-}
-
-/** The end of a job that has passed its chat on already; nobody knows any more why. */
-function endBefore(next: Attempt, { timings }: RunningJob): JobEnd {
-  const own: Outcome = { kind: 'failed', code: 'internal', retryable: true, ...timings };
-  return { own, outcome: { ...own, next } };
 }
 
 async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Promise<Outcome> {

@@ -34,11 +34,11 @@ const trialMs = 1000;
  */
 export class Circuit {
   readonly budget = new RetryBudget();
+  readonly cooldown: Cooldown;
   readonly #options: CircuitOptions;
   readonly #now: () => number;
   readonly #breaker: Breaker;
   readonly #userBreaker: UserBreaker;
-  readonly #cooldown: Cooldown;
   readonly #waiting = new WaitingJobs();
   /** Those that are made, or are about to be. */
   readonly #calls = new Set<Call>();
@@ -64,7 +64,7 @@ export class Circuit {
       samples: new CallSamples(this.#userBreaker),
       onChange: (state) => this.#onChange(state),
     });
-    this.#cooldown = new Cooldown({ onChange: () => this.#onChange(), publishLimit });
+    this.cooldown = new Cooldown({ onChange: () => this.#onChange(), publishLimit });
   }
 
   /** The breaker of all users; while that is closed, the breaker of one user. */
@@ -72,15 +72,11 @@ export class Circuit {
     return this.#breaker.state === 'closed' ? this.#userBreaker : this.#breaker;
   }
 
-  get cooldown(): Pick<Cooldown, 'leftMs' | 'extend'> {
-    return this.#cooldown;
-  }
-
   /** Whether it can be dropped: it only remembers good calls, or its model is no longer called. */
   get isIdle(): boolean {
     if (this.#calls.size > 0) return false;
     if (performance.now() - this.#lastUsedAt > keptResets * this.#options.times().resetMs) return true;
-    return this.breaker.state === 'closed' && this.#cooldown.leftMs === 0;
+    return this.breaker.state === 'closed' && this.cooldown.leftMs === 0;
   }
 
   /**
@@ -100,7 +96,7 @@ export class Circuit {
       } while (this.#blockedMs(user) > 0);
       call.stop.throwIfAborted();
       call.isUsersProbe = this.#userProbe === slot;
-      const watched = () => this.#cooldown.watch(call, next);
+      const watched = () => this.cooldown.watch(call, next);
       return await this.#watch(slot, () => this.#breaker.run(call, watched));
     } finally {
       this.#calls.delete(call);
@@ -122,7 +118,7 @@ export class Circuit {
   }
 
   dispose(): void {
-    this.#cooldown.dispose();
+    this.cooldown.dispose();
     this.#breaker.dispose();
     this.#userBreaker.dispose();
   }
@@ -134,7 +130,7 @@ export class Circuit {
 
   /** How long no call of this user may begin, in milliseconds; 0 when calls may. */
   #blockedMs(user: string | undefined): number {
-    return this.#stateFor(user) === 'open' ? this.breaker.nextProbeMs : this.#cooldown.leftMs;
+    return this.#stateFor(user) === 'open' ? this.breaker.nextProbeMs : this.cooldown.leftMs;
   }
 
   get #isOneAtATime(): boolean {
@@ -214,7 +210,7 @@ export class Circuit {
   }
 
   #onChange(state?: BreakerState, user?: string): void {
-    if (this.#cooldown.leftMs > 0) this.#wasCoolingDown = true;
+    if (this.cooldown.leftMs > 0) this.#wasCoolingDown = true;
     if (state === 'open') this.#refuseWaiters(user);
     this.#wake();
     this.#options.onChange(state, user);

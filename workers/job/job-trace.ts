@@ -4,7 +4,9 @@ import { nextOf } from '../../shared/protocol/outcome.js';
 import { describeJob } from '../../shared/queue/job-spans.js';
 import { HandedBack } from '../../shared/queue/queue-store.js';
 import type { SpanAttributes, TraceSpan, Tracing } from '../../shared/runtime/tracing.js';
-import type { OnDelta, Provider, ProviderReply, ProviderRequest } from '../providers/provider.js';
+import type { ProviderReply } from '../providers/provider.js';
+import type { Call } from './call.js';
+import type { ModelRequest } from './model-request.js';
 import type { JobEnd } from './outcomes.js';
 import { codeOfError, codeOfOutcome } from './pool-metrics.js';
 import type { RunningJob } from './running-job.js';
@@ -12,10 +14,12 @@ import type { RunningJob } from './running-job.js';
 /** The part of a chat's trace that one worker adds: the wait in the queue, the job, and each call of its provider. */
 export class JobTrace {
   readonly #span: TraceSpan;
+  readonly #provider: ProviderId;
   #calls = 0;
 
-  private constructor(span: TraceSpan) {
+  private constructor(span: TraceSpan, provider: ProviderId) {
     this.#span = span;
+    this.#provider = provider;
   }
 
   static start(tracing: Tracing, job: RunningJob): JobTrace {
@@ -42,7 +46,7 @@ export class JobTrace {
         'quillgate.job.starts': attemptsStarted,
       },
     });
-    return new JobTrace(span);
+    return new JobTrace(span, provider);
   }
 
   /** The job, to those that it is a step of. */
@@ -65,22 +69,20 @@ export class JobTrace {
     this.#span.end(end.own.kind === 'failed' ? { error: code } : {});
   }
 
-  /** Calls the provider, and records a span for it. */
-  async watchCall(provider: Provider, request: ProviderRequest, onDelta?: OnDelta): Promise<ProviderReply> {
+  /** Makes the call, and records a span for it. */
+  async watchCall(call: Call, next: (call: Call) => Promise<ProviderReply>): Promise<ProviderReply> {
     const startedAt = performance.now();
-    const attributes = describeRequest(provider.id, request, onDelta !== undefined);
+    const { request, job } = call.asked;
+    const attributes = describeRequest(this.#provider, request, job.deltas !== undefined);
     if (this.#calls > 0) attributes['http.request.resend_count'] = this.#calls;
     this.#calls += 1;
     const span = this.#span.start(`chat ${request.model}`, { kind: 'client', attributes });
-    let hasBegun = false;
-    const watched = (text: string) => {
-      if (!hasBegun)
-        span.set({ 'gen_ai.response.time_to_first_chunk': (performance.now() - startedAt) / 1000 });
-      hasBegun = true;
-      onDelta?.(text);
-    };
+    call.traceparent = span.traceparent;
+    call.onBegun(() =>
+      span.set({ 'gen_ai.response.time_to_first_chunk': (performance.now() - startedAt) / 1000 }),
+    );
     try {
-      const reply = await provider.run({ ...request, traceparent: span.traceparent }, onDelta && watched);
+      const reply = await next(call);
       span.set(describeReply(reply));
       span.end();
       return reply;
@@ -108,7 +110,7 @@ const finishReasons: Record<ProviderReply['reason'], string> = {
 /** Without the texts to stop at, which are the caller's. */
 function describeRequest(
   provider: ProviderId,
-  { model, maxOutputTokens, parameters = {} }: ProviderRequest,
+  { model, maxOutputTokens, parameters = {} }: ModelRequest,
   isStream: boolean,
 ): SpanAttributes {
   return {

@@ -6,7 +6,7 @@ import { parametersFor } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 
 /** What a job asks of its provider, in each of its calls. */
-export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity'>;
+export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity' | 'traceparent'>;
 
 /**
  * The request of a job, within the limits of its pool. Throws `invalid_request` for a model that callers may not name, or when there

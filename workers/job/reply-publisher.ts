@@ -16,10 +16,11 @@ type EndedJob = Pick<RunningJob, 'chatId' | 'facts' | 'isPublished'>;
 
 type SettledJob = ResultMessage['settled'][number];
 
-/** Longer outcomes are left to the job's record: the relay refuses messages over 512 KiB, escapes included. */
+/**
+ * Longer outcomes are left to the job's record, and a message has no more in all: the relay refuses messages over 512 KiB,
+ * escapes included.
+ */
 const maxOutcomeChars = 80_000;
-/** Outcomes in one message; with the bound above it stays within what the relay takes. */
-const maxMessageChars = maxOutcomeChars;
 
 /**
  * Publishes once how a job ended on the topic of the API process that waits for it; the job's record says the same to a process that
@@ -109,7 +110,7 @@ function inBatches(results: SettledJob[]): SettledJob[][] {
   let size = Number.POSITIVE_INFINITY;
   for (const result of results) {
     size += result.outcome?.length ?? 0;
-    if (size > maxMessageChars) {
+    if (size > maxOutcomeChars) {
       batches.push([]);
       size = result.outcome?.length ?? 0;
     }

@@ -21,8 +21,7 @@ const minTimeLeftMs = 250;
 export async function withOneRetry<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
   const { stop, slot, asked } = call;
   const { job, circuit } = asked;
-  const budget = circuit.budget.shareOf(call.user);
-  budget.earn();
+  circuit.budget.earn(call.user);
   const startedAt = job.now();
   try {
     return await next(call);
@@ -31,7 +30,7 @@ export async function withOneRetry<T>(call: Call, next: (call: Call) => Promise<
     if (ownPauseMs === undefined) throw error;
     const startBy = latestRetry(job.now() - startedAt, call);
     let pauseMs = Math.max(ownPauseMs, circuit.cooldown.leftMs);
-    if (job.now() + pauseMs > startBy || !budget.spend()) throw error;
+    if (job.now() + pauseMs > startBy || !circuit.budget.spend(call.user)) throw error;
     // Another call may make the cooldown longer meanwhile.
     for (; pauseMs > 0; pauseMs = circuit.cooldown.leftMs) {
       if (job.now() + pauseMs > startBy) throw error;
@@ -74,39 +73,28 @@ function pauseBeforeRetry(error: unknown, { hasBegun, asked: { chatJob } }: Call
   return Math.max(jitteredMs, (error.facts.retryAfterMs ?? 0) + Math.random() * 100);
 }
 
-/** A user's share of a model's retries. */
-export interface RetryShare {
-  /** To be called once for every first attempt. */
-  earn(): void;
-  /** Takes one retry out of the budget; false when there is none for this user. */
-  spend(): boolean;
-}
-
 const attemptsPerRetry = 10;
 const maxSaved = 20 * attemptsPerRetry;
 
 /**
  * Keeps the retries of a model to a share of its traffic, so that a failing model does not get twice the calls of a
  * healthy one: one retry for every ten first attempts. It starts with 20, and saves at most 20. No user may spend more
- * than is then left for the others, so one user alone gets half.
+ * than is then left for the others, so one user alone gets half. All who have no name count as one.
  */
 export class RetryBudget {
   #earned = maxSaved;
   /** What each user has spent and not earned back. */
   #spent = new Tally();
 
-  /** The share of this user; all who have no name share one. */
-  shareOf(user = ''): RetryShare {
-    return { earn: () => this.#earn(user), spend: () => this.#spend(user) };
-  }
-
-  #earn(user: string): void {
+  /** To be called once for every first attempt. */
+  earn(user = ''): void {
     this.#earned = Math.min(maxSaved, this.#earned + 1);
     if (this.#earned === maxSaved) this.#spent = new Tally();
     else if (this.#spent.of(user) > 0) this.#spent.add(user, -1);
   }
 
-  #spend(user: string): boolean {
+  /** Takes one retry out of the budget; false when there is none for this user. */
+  spend(user = ''): boolean {
     const left = this.#earned - attemptsPerRetry;
     if (left < this.#spent.of(user) + attemptsPerRetry) return false;
     this.#earned = left;

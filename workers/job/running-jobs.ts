@@ -84,17 +84,13 @@ export class RunningJobs {
     return new Set([...this.#all()].flatMap(({ isInFlight, api }) => (isInFlight && api) || []));
   }
 
-  onCancel({ jobIds, users = [] }: Pick<Cancel, 'jobIds' | 'users'>): void {
-    this.cancel(jobIds);
-    this.cancelUsers(users);
-  }
-
-  /** Aborts the jobs of these chats where they run, and those that start within the next minute. */
-  cancel(chatIds: readonly string[]): void {
-    for (const chatId of chatIds) {
+  /** Aborts the jobs of these chats where they run, and those that start within the next minute; and of these users. */
+  cancel({ jobIds, users = [] }: Pick<Cancel, 'jobIds' | 'users'>): void {
+    for (const chatId of jobIds) {
       for (const job of this.ofChat(chatId)) job.abort(new Cancelled());
       this.#cancelled.set(chatId, true);
     }
+    this.cancelUsers(users);
   }
 
   /** Aborts the jobs of these users, and all that start from now on. */

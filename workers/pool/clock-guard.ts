@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Log } from '../../shared/runtime/log.js';
+import { retry } from '../../shared/runtime/retry.js';
 
 interface ClockGuardDeps {
   /** Resolves when the store is available, and so when its clock and this machine's agree. */
@@ -60,16 +61,14 @@ export class ClockGuard {
   /** The offset with which the store agrees. */
   async #untilRight(): Promise<number> {
     const { signal } = this.#stopping;
-    for (;;) {
-      await delay(checkPauseMs, undefined, { signal });
+    await delay(checkPauseMs, undefined, { signal });
+    const checkOffset = async () => {
       const offset = this.#readOffset();
-      const isRight = await this.#deps.check().then(
-        () => true,
-        () => false,
-      );
+      await this.#deps.check();
       signal.throwIfAborted();
-      if (isRight) return offset;
-    }
+      return offset;
+    };
+    return retry(checkOffset, { pauseMs: checkPauseMs, signal });
   }
 
   #set(isOff: boolean): void {

@@ -29,18 +29,8 @@ interface DescribedPool {
 const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' } as const;
 
 /** The state of a pool at this moment. Rejects when the store is unavailable. */
-export async function describePool({
-  provider,
-  settings,
-  workerName,
-  account,
-  circuits,
-  clock,
-  throttle,
-  load,
-  times,
-  backlog,
-}: DescribedPool): Promise<PoolHeartbeat> {
+export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> {
+  const { provider, settings, workerName, account, circuits, throttle, load, times, backlog } = pool;
   const state = () => (throttle.isTaking ? poolStates[account.state] : 'paused');
   // Parked jobs do not make the others wait longer.
   const inFlight = () => load().inFlight - load().parked;
@@ -59,7 +49,7 @@ export async function describePool({
     provider: provider.id,
     worker: workerName,
     state: state(),
-    pausedBy: pausedBy({ account, clock, settings }),
+    pausedBy: pausedBy(pool),
     concurrency: throttle.concurrency,
     inFlight: inFlight(),
     ...describeWaiting(waiting),
@@ -87,11 +77,7 @@ const isLimited = ({ globalConcurrency, rate }: LivePoolSettings): boolean =>
   globalConcurrency !== undefined || rate !== undefined;
 
 /** Undefined for a pool that takes jobs, or is paused by the breaker of its account. */
-function pausedBy({
-  account,
-  clock,
-  settings,
-}: Pick<DescribedPool, 'account' | 'clock' | 'settings'>): string | undefined {
+function pausedBy({ account, clock, settings }: DescribedPool): string | undefined {
   if (account.state === 'open') return undefined;
   if (clock.isOff) return 'clock';
   return settings.current.intake === 'paused' ? 'operator' : undefined;

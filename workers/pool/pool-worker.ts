@@ -131,7 +131,7 @@ export class PoolWorker {
     const { provider, relay, jobs, deltas } = this.#deps;
     // Before the first job is taken: what is published before the subscription is lost.
     await Promise.all([
-      relay.subscribe(topics.cancel(provider.id), cancelSchema, (cancel) => jobs.onCancel(cancel)),
+      relay.subscribe(topics.cancel(provider.id), cancelSchema, (cancel) => jobs.cancel(cancel)),
       relay.subscribe(topics.resend(provider.id), resendSchema, (resend) => deltas.onResend(resend)),
     ]);
     this.#locks.start();

@@ -14,22 +14,20 @@ export type OutageMode = 'fail-fast' | 'blocking' | 'listening';
 
 /** Connects, and reconnects without end; the caller listens to `error`. */
 export function connectRedis(address: RedisAddress, mode: OutageMode): RedisConnection {
-  const redis = connectTo(address, mode);
-  if (redis instanceof Cluster) redis.on('+node', prepareSockets);
-  else prepareSockets(redis);
+  if (address.topology === 'cluster') return connectCluster(address, mode).on('+node', prepareSockets);
+  const redis = address.topology === 'single' ? connectSingle(address, mode) : connectWatched(address, mode);
+  prepareSockets(redis);
   return redis;
 }
 
 /** Each reconnect opens another socket. */
 function prepareSockets(redis: Redis): void {
   redis.on('connect', () => {
-    allowManyRefusals(redis.stream);
+    // ioredis adds a listener to the socket for each command that `reconnectOnError` retries: Node would warn of a leak.
+    redis.stream.setMaxListeners(0);
     writeOncePerTurn(redis.stream);
   });
 }
-
-/** ioredis adds a listener to the socket for each command that `reconnectOnError` retries: Node would warn of a leak. */
-const allowManyRefusals = (socket: Socket): void => void socket.setMaxListeners(0);
 
 /**
  * A command waits for the others of its turn for at most this long, in milliseconds. A busy process has turns of 5 to 20
@@ -61,17 +59,6 @@ function writeOncePerTurn(socket: Socket): void {
     corkedAt = now;
     return isWritten;
   };
-}
-
-function connectTo(address: RedisAddress, mode: OutageMode): RedisConnection {
-  switch (address.topology) {
-    case 'single':
-      return connectSingle(address, mode);
-    case 'sentinel':
-      return connectWatched(address, mode);
-    case 'cluster':
-      return connectCluster(address, mode);
-  }
 }
 
 const connectTimeout = 2000;

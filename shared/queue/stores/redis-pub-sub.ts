@@ -2,7 +2,7 @@ import type { Log } from '../../runtime/log.js';
 import type { PubSub } from '../queue-store.js';
 import type { RedisConnection } from './redis-connection.js';
 
-export interface PubSubConnections {
+interface PubSubConnections {
   publisher: Pick<RedisConnection, 'publish'>;
   connect: (mode: 'listening') => RedisConnection;
   log: Log;

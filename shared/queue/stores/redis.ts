@@ -9,7 +9,7 @@ import { connectRedis, maxBlockMs, type OutageMode, type RedisConnection } from 
 import { findRedisMisconfiguration } from './redis-defects.js';
 import { writeNoEvents } from './redis-events.js';
 import { defineReadJobs, readJobs, readTimes } from './redis-jobs.js';
-import { type PubSubConnections, RedisPubSub } from './redis-pub-sub.js';
+import { RedisPubSub } from './redis-pub-sub.js';
 import { defineTakeJobs, RedisWorker } from './redis-worker.js';
 
 declare module 'ioredis' {
@@ -27,6 +27,7 @@ declare module 'ioredis' {
 export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreParts {
   const address = parseRedisUrl(url);
   const keys = namesOfKeys(address);
+  const isCluster = address.topology === 'cluster';
   const connect = (mode: OutageMode): RedisConnection => {
     const redis = connectRedis(address, mode);
     redis.on('error', (error) => log.debug({ err: error }, 'redis connection'));
@@ -47,7 +48,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
   };
   return {
     kind: 'redis',
-    records: openRecords(producer, keys.record, address.topology === 'cluster'),
+    records: openRecords(producer, keys.record, isCluster),
     findDefect: () => findRedisMisconfiguration(producer, address, clock),
     createQueue: (name) => new Queue(name, { ...queueSettings, prefix: keys.queuePrefix(name) }),
     createWorker: (name, processor, options) => {
@@ -56,7 +57,9 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
     },
     createRelay: (options) =>
       new Relay({ ...options, prefix: keys.relayPrefix, connection: blocking, blockTimeout: maxBlockMs }),
-    createPubSub: () => openPubSub(address, { publisher: blocking, connect, log }),
+    // Not in a cluster: PUBLISH reaches all of it, but counts the subscribers of one node.
+    createPubSub: () =>
+      isCluster ? undefined : new RedisPubSub({ publisher: blocking, connect, log }, keys.channel),
     readJobs: (queue, jobIds) => readJobs(producer, queue, jobIds),
     readTimes: (queue, jobIds) => readTimes(producer, queue, jobIds),
     measure: (queue) => measure(producer, queue),
@@ -69,41 +72,28 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
   };
 }
 
-/** Undefined for a cluster: PUBLISH reaches all of it, but counts the subscribers of one node. */
-function openPubSub(address: RedisAddress, connections: PubSubConnections): RedisPubSub | undefined {
-  if (address.topology === 'cluster') return undefined;
-  return new RedisPubSub(connections, namesOfKeys(address).channel);
-}
-
-/** Names of the keys of one deployment. */
-interface RedisKeys {
-  /** BullMQ's prefix for this queue. */
-  queuePrefix(queue: string): string;
-  /** BullMQ's prefix for the relay, which itself keeps a namespace in one slot. */
-  readonly relayPrefix: string;
-  /** The key of a record; each is used alone, so a cluster may spread them. */
-  record(key: string): string;
-  /** The channel of a topic. Channels are the same in all databases of a server. */
-  channel(topic: string): string;
-}
-
 interface KeySettings extends Pick<RedisAddress, 'topology' | 'prefix'> {
   database?: number;
 }
 
 /**
- * A cluster places keys by the text in braces: the keys of one queue must be in one slot, as scripts require, while the
+ * Names of the keys of one deployment. A cluster places keys by the text in braces: the keys of one queue must be in one slot, as scripts require, while the
  * providers' queues are spread over the masters (these names put four queues and the relay on all of three). Without a cluster
  * there are no braces: other names than before would strand the jobs of a running deployment.
  */
-export function namesOfKeys({ topology, prefix, database = 0 }: KeySettings): RedisKeys {
+export function namesOfKeys({ topology, prefix, database = 0 }: KeySettings) {
   const start = prefix ?? 'bull';
   const recordStart = prefix ?? 'quillgate';
   return {
-    queuePrefix: (queue) => (topology === 'cluster' ? `${start}:{quillgate:${queue}}` : start),
+    /** BullMQ's prefix for this queue. */
+    queuePrefix: (queue: string): string =>
+      topology === 'cluster' ? `${start}:{quillgate:${queue}}` : start,
+    /** BullMQ's prefix for the relay, which itself keeps a namespace in one slot. */
     relayPrefix: start,
-    record: (key) => `${recordStart}:record:${key}`,
-    channel: (topic) => `${recordStart}:${database}:${topic}`,
+    /** The key of a record; each is used alone, so a cluster may spread them. */
+    record: (key: string): string => `${recordStart}:record:${key}`,
+    /** The channel of a topic. Channels are the same in all databases of a server. */
+    channel: (topic: string): string => `${recordStart}:${database}:${topic}`,
   };
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Failure, failureCodes } from '../../../shared/failures.js';
 import type { Call } from '../../../workers/job/call.js';
-import { RetryBudget, type RetryShare, withOneRetry } from '../../../workers/job/retry.js';
+import { RetryBudget, withOneRetry } from '../../../workers/job/retry.js';
 import { callOf } from '../../support/calls.js';
 import { openSlot } from '../../support/circuits.js';
 
@@ -30,7 +30,7 @@ async function run(
   endings: (unknown | 'done')[],
   {
     inMs = 60_000,
-    budget = new RetryBudget().shareOf(),
+    budget = new RetryBudget(),
     signal = new AbortController().signal,
     cooldown = { leftMs: 0 },
     tookMs,
@@ -55,7 +55,7 @@ async function run(
     return 'done';
   };
   const deadline = nowMs + inMs;
-  const circuit = { run: () => expect.unreachable(), cooldown, budget: { shareOf: () => budget } };
+  const circuit = { run: () => expect.unreachable(), cooldown, budget };
   const call = callOf({ deadline, now, stop: signal, slot, circuit, ...limits });
   return withOneRetry(call, attempt).catch((error) => error);
 }
@@ -215,45 +215,44 @@ describe('withOneRetry', () => {
 });
 
 describe('RetryBudget', () => {
-  const spendAll = (budget: RetryShare) => {
+  const spendAll = (budget: RetryBudget, user = 'M') => {
     let spent = 0;
-    while (budget.spend()) spent += 1;
+    while (budget.spend(user)) spent += 1;
     return spent;
   };
-  const earn = (budget: RetryShare, times: number) => {
-    for (let n = 0; n < times; n += 1) budget.earn();
+  const earn = (budget: RetryBudget, times: number) => {
+    for (let n = 0; n < times; n += 1) budget.earn('M');
   };
 
   it('starts with ten, and saves up no more', () => {
-    const budget = new RetryBudget().shareOf('M');
+    const budget = new RetryBudget();
     earn(budget, 1000);
     expect(spendAll(budget)).toBe(10);
-    expect(spendAll(new RetryBudget().shareOf('M'))).toBe(10);
+    expect(spendAll(new RetryBudget())).toBe(10);
   });
 
   it('allows no retry for nine attempts', () => {
-    const budget = new RetryBudget().shareOf('M');
+    const budget = new RetryBudget();
     spendAll(budget);
     earn(budget, 9);
-    expect(budget.spend()).toBe(false);
+    expect(budget.spend('M')).toBe(false);
   });
 
   it('keeps what one user leaves for the others', () => {
     const budget = new RetryBudget();
-    const [one, other] = [budget.shareOf('M'), budget.shareOf('V')];
-    earn(one, 1000);
-    spendAll(one);
-    expect(spendAll(other)).toBe(5);
-    earn(one, 100);
-    expect(spendAll(one)).toBe(7);
-    expect(budget.shareOf('W').spend()).toBe(true);
+    earn(budget, 1000);
+    spendAll(budget);
+    expect(spendAll(budget, 'V')).toBe(5);
+    earn(budget, 100);
+    expect(spendAll(budget)).toBe(7);
+    expect(budget.spend('W')).toBe(true);
   });
 
   // Ten times 0.1 is 0.9999999999999999.
   it('allows one retry for every ten attempts', () => {
-    const budget = new RetryBudget().shareOf('M');
+    const budget = new RetryBudget();
     spendAll(budget);
     earn(budget, 10);
-    expect(budget.spend()).toBe(true);
+    expect(budget.spend('M')).toBe(true);
   });
 });

@@ -48,19 +48,19 @@ describe('RunningJobs', () => {
 
   it('aborts the jobs that are cancelled, both runs of one whose lock was lost, and no other', () => {
     const [one, again, other] = [open('one'), open('one'), open('other')];
-    jobs.cancel(['one', 'unknown']);
+    jobs.cancel({ jobIds: ['one', 'unknown'] });
     expect([one, again, other].map(reasonOf)).toEqual([cancelled, cancelled, undefined]);
   });
 
   // A message overtakes what lies on the queue.
   it('aborts a job at its start that was cancelled just before', () => {
-    jobs.cancel(['early']);
+    jobs.cancel({ jobIds: ['early'] });
     expect(reasonOf(open('early'))).toEqual(cancelled);
     expect(reasonOf(open('other'))).toBeUndefined();
   });
 
   it('forgets cancelled jobs after a minute', () => {
-    jobs.cancel(['old']);
+    jobs.cancel({ jobIds: ['old'] });
     nowMs += 60_000;
     expect(reasonOf(open('old'))).toEqual(cancelled);
     nowMs += 1;
@@ -68,14 +68,14 @@ describe('RunningJobs', () => {
   });
 
   it('remembers the newest 10,000 at most', () => {
-    jobs.cancel(Array.from({ length: 10_001 }, (_, n) => `job-${n}`));
+    jobs.cancel({ jobIds: Array.from({ length: 10_001 }, (_, n) => `job-${n}`) });
     expect([open('job-0'), open('job-1')].map(reasonOf)).toEqual([undefined, cancelled]);
   });
 
   // Finding M7.
   it('aborts the jobs of removed users, those that start later too, and no other', () => {
     const [running, other] = [open('one', { user: 'removed' }), open('two', { user: 'other' })];
-    jobs.onCancel({ jobIds: [], users: ['removed'] });
+    jobs.cancel({ jobIds: [], users: ['removed'] });
     const later = open('three', { user: 'removed' });
     expect([running, other, later].map(reasonOf)).toEqual([cancelled, undefined, cancelled]);
     jobs.cancelUsers(Array.from({ length: 10_000 }, (_, n) => `later-${n}`));
