@@ -1,3 +1,5 @@
+import type { Queue } from 'bullmq';
+
 /**
  * The order in which a provider's jobs run. BullMQ takes jobs without a priority (0) first, then those of priority 1, 2, …;
  * jobs of one priority in the order they were added.
@@ -32,13 +34,8 @@ export interface WaitingByLevel {
   readonly async: readonly number[];
 }
 
-/** The part of BullMQ's queue that counts waiting jobs. */
-interface CountingQueue {
-  getCountsPerPriority(priorities: number[]): Promise<Record<string, number>>;
-}
-
 /** Counts a queue's waiting jobs with one command. Rejects when the store is unavailable. */
-export async function countWaiting(queue: CountingQueue): Promise<WaitingByLevel> {
+export async function countWaiting(queue: Pick<Queue, 'getCountsPerPriority'>): Promise<WaitingByLevel> {
   const kinds = [{ isAsync: false }, { isAsync: true }];
   const priorities = kinds.map((kind) => shareLevels.map((level) => priorityOf(level, kind)));
   const counts = await queue.getCountsPerPriority(priorities.flat());

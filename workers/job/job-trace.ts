@@ -17,12 +17,7 @@ export class JobTrace {
   readonly #provider: ProviderId;
   #calls = 0;
 
-  private constructor(span: TraceSpan, provider: ProviderId) {
-    this.#span = span;
-    this.#provider = provider;
-  }
-
-  static start(tracing: Tracing, job: RunningJob): JobTrace {
+  constructor(tracing: Tracing, job: RunningJob) {
     const { id, chatId, provider, queued, facts, now } = job;
     const { traceparent, attempt } = facts;
     const { timestamp, attemptsStarted } = queued;
@@ -36,7 +31,8 @@ export class JobTrace {
         .start(`wait ${queue}`, traceparent, { kind: 'internal', startedAt, attributes })
         .end({ at: takenAt });
     }
-    const span = tracing.start(`process ${queue}`, traceparent, {
+    this.#provider = provider;
+    this.#span = tracing.start(`process ${queue}`, traceparent, {
       kind: 'consumer',
       startedAt: takenAt,
       attributes: {
@@ -46,7 +42,6 @@ export class JobTrace {
         'quillgate.job.starts': attemptsStarted,
       },
     });
-    return new JobTrace(span, provider);
   }
 
   /** The job, to those that it is a step of. */

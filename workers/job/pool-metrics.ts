@@ -33,7 +33,7 @@ export class PoolMetrics implements JobListener {
   constructor(
     instruments: Omit<WorkerInstruments, 'scrape'>,
     provider: ProviderId,
-    times: Pick<CallTimes, 'recordCall' | 'calls'> = new CallTimes(),
+    times: Pick<CallTimes, 'recordCall' | 'calls'>,
   ) {
     this.#instruments = instruments;
     this.#provider = provider;

@@ -31,29 +31,26 @@ interface Waiting extends Urgency {
  * When it goes on it comes before whatever is less urgent or newer, so that newer jobs do not starve it.
  */
 export class Slots {
-  readonly #options: SlotsOptions;
-  readonly #operations: SlotOperations;
+  readonly onChange: () => void;
+  readonly #size: () => number;
   readonly #waiting: Waiting[] = [];
   #taken = 0;
 
-  constructor(options: SlotsOptions) {
-    this.#options = options;
-    this.#operations = {
-      take: (urgency) => this.#take(urgency),
-      release: () => this.#release(),
-      onParked: () => options.onChange(),
-    };
+  constructor({ size, onChange }: SlotsOptions) {
+    this.#size = size;
+    this.onChange = onChange;
   }
 
   open(urgency: Urgency): Slot {
-    return new PoolSlot(urgency, this.#operations);
+    return new PoolSlot(urgency, this);
   }
 
   resize(): void {
     this.#grantFree();
   }
 
-  #take(urgency: Urgency): Promise<void> {
+  /** Resolves when one is free for a job that is as urgent. */
+  take(urgency: Urgency): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const later = this.#waiting.findIndex((other) => isMoreUrgent(urgency, other));
     this.#waiting.splice(later < 0 ? this.#waiting.length : later, 0, { ...urgency, grant: resolve });
@@ -61,13 +58,13 @@ export class Slots {
     return promise;
   }
 
-  #release(): void {
+  release(): void {
     this.#taken -= 1;
     this.#grantFree();
   }
 
   #grantFree(): void {
-    while (this.#taken < this.#options.size()) {
+    while (this.#taken < this.#size()) {
       const next = this.#waiting.shift();
       if (next === undefined) return;
       this.#taken += 1;
@@ -76,18 +73,12 @@ export class Slots {
   }
 }
 
-interface SlotOperations {
-  take(urgency: Urgency): Promise<void>;
-  release(): void;
-  onParked(): void;
-}
-
 class PoolSlot implements Slot {
   readonly #urgency: Urgency;
-  readonly #slots: SlotOperations;
+  readonly #slots: Slots;
   #state: 'new' | 'waiting' | 'taken' | 'parked' | 'closed' = 'new';
 
-  constructor(urgency: Urgency, slots: SlotOperations) {
+  constructor(urgency: Urgency, slots: Slots) {
     this.#urgency = urgency;
     this.#slots = slots;
   }
@@ -100,7 +91,7 @@ class PoolSlot implements Slot {
     if (this.#state !== 'new' && this.#state !== 'parked') return;
     const wasParked = this.isParked;
     this.#state = 'waiting';
-    if (wasParked) this.#slots.onParked();
+    if (wasParked) this.#slots.onChange();
     await this.#slots.take(this.#urgency);
     // The job may have ended meanwhile.
     if (this.#isWaiting) this.#state = 'taken';
@@ -111,14 +102,14 @@ class PoolSlot implements Slot {
     if (this.#state !== 'taken') return;
     this.#state = 'parked';
     this.#slots.release();
-    this.#slots.onParked();
+    this.#slots.onChange();
   }
 
   close(): void {
     const before = this.#state;
     this.#state = 'closed';
     if (before === 'taken') this.#slots.release();
-    if (before === 'parked') this.#slots.onParked();
+    if (before === 'parked') this.#slots.onChange();
   }
 
   get #isWaiting(): boolean {

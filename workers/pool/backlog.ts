@@ -1,7 +1,8 @@
+import type { Queue } from 'bullmq';
 import { countAllWaiting, countWaiting, type WaitingByLevel } from '../../shared/queue/priority.js';
 
 interface BacklogOptions {
-  queue: Parameters<typeof countWaiting>[0] & { getRateLimitTtl(max: number): Promise<number> };
+  queue: Pick<Queue, 'getCountsPerPriority' | 'getRateLimitTtl'>;
   /** A monotonic clock, in milliseconds. */
   now?: () => number;
 }

@@ -76,25 +76,20 @@ export class LockRenewal {
 
   async #pass(): Promise<void> {
     if (this.#unanswered >= maxUnanswered) return;
-    this.#unanswered += 1;
+    const { worker, provider, lockMs, jobs, log } = this.#deps;
+    const held = [...jobs.ofPool(provider)].filter(({ holdsLock }) => holdsLock);
+    const [jobIds, tokens] = [held.map(({ id }) => id), held.map(({ token }) => token)];
     this.#passedAt = performance.now();
+    if (held.length === 0) return;
+    this.#unanswered += 1;
     try {
-      await this.#renew(
-        [...this.#deps.jobs.ofPool(this.#deps.provider)].filter(({ holdsLock }) => holdsLock),
-      );
+      const failed = new Set(await worker.extendJobLocks(jobIds, tokens, lockMs));
+      this.#lose(held.filter(({ id }) => failed.has(id)));
     } catch (err) {
-      this.#deps.log.debug({ err }, 'locks not renewed');
+      log.debug({ err }, 'locks not renewed');
     } finally {
       this.#unanswered -= 1;
     }
-  }
-
-  async #renew(held: readonly RunningJob[]): Promise<void> {
-    if (held.length === 0) return;
-    const { worker, lockMs } = this.#deps;
-    const [jobIds, tokens] = [held.map(({ id }) => id), held.map(({ token }) => token)];
-    const failed = new Set(await worker.extendJobLocks(jobIds, tokens, lockMs));
-    this.#lose(held.filter(({ id }) => failed.has(id)));
   }
 
   /** The store refuses the outcomes of these jobs, and BullMQ emits neither `completed` nor `failed` for them. */

@@ -181,7 +181,7 @@ export class PoolWorker {
     const { jobs, tracing, log } = this.#deps;
     const job = jobs.find(queued);
     if (!job) throw new Error('job not taken');
-    job.trace = tracing && JobTrace.start(tracing, job);
+    job.trace = tracing && new JobTrace(tracing, job);
     job.taken();
     let end: JobEnd;
     try {

@@ -187,19 +187,12 @@ export class Pool {
   }
 
   /** One account serves all workers of a provider: a 429 to one of them concerns the others. */
-  #publishLimit(model: string, cooldownMs: number): void {
-    const { relay, provider, workerName: worker, log } = this.#deps;
-    log.warn({ model, holdMs: cooldownMs }, 'provider rate limited');
-    const message: RateLimitMessage = {
-      v: writtenVersion,
-      provider: provider.id,
-      worker,
-      holdMs: cooldownMs,
-      model,
-    };
-    relay
-      .publish(topics.limit(provider.id), message)
-      .catch((err) => log.debug({ err }, 'limit not published'));
+  #publishLimit(model: string, holdMs: number): void {
+    const { relay, workerName: worker, log } = this.#deps;
+    const { id: provider } = this;
+    log.warn({ model, holdMs }, 'provider rate limited');
+    const message: RateLimitMessage = { v: writtenVersion, provider, worker, holdMs, model };
+    relay.publish(topics.limit(provider), message).catch((err) => log.debug({ err }, 'limit not published'));
   }
 
   async #subscribeToLimits(): Promise<void> {

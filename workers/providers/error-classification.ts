@@ -69,15 +69,6 @@ export const refusesCredentials = ({ code, cause }: Failure): boolean =>
     cause.status === 403 ||
     (cause.word !== undefined && refusedAccess.has(cause.word)));
 
-type ProviderFailureCode = Extract<
-  FailureCode,
-  | 'provider_error'
-  | 'provider_rejected'
-  | 'provider_rate_limited'
-  | 'context_length_exceeded'
-  | 'content_blocked'
->;
-
 /**
  * Classifies an error of an SDK by what the provider answered; without an answer it is a `provider_error`. A failure of
  * our own, which the SDK may have wrapped in its errors, stays what it is.
@@ -116,7 +107,7 @@ export function unusableAnswer(what: 'unfinished' | 'blank' | 'oversized', usage
 // Exceptions of Bedrock whose HTTP status misleads: 429 for a model that is still loading, 424 for one that broke,
 // 400 for a quota.
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html#API_runtime_Converse_Errors
-const overStatus: ReadonlyMap<string, ProviderFailureCode> = new Map([
+const overStatus: ReadonlyMap<string, FailureCode> = new Map([
   ['ModelErrorException', 'provider_error'],
   ['ModelNotReadyException', 'provider_error'],
   ['ModelStreamErrorException', 'provider_error'],
@@ -131,7 +122,7 @@ const overStatus: ReadonlyMap<string, ProviderFailureCode> = new Map([
 ]);
 
 // Errors inside a stream come after the 200, so that only their word tells them apart.
-const withoutStatus: ReadonlyMap<string, ProviderFailureCode> = new Map([
+const withoutStatus: ReadonlyMap<string, FailureCode> = new Map([
   ['rate_limit_error', 'provider_rate_limited'],
   ['rate_limit_exceeded', 'provider_rate_limited'],
   ['AccessDeniedException', 'provider_rejected'],
@@ -144,7 +135,7 @@ const withoutStatus: ReadonlyMap<string, ProviderFailureCode> = new Map([
   ['request_too_large', 'provider_rejected'],
 ]);
 
-function codeByWord(words: readonly string[], codes: ReadonlyMap<string, ProviderFailureCode>) {
+function codeByWord(words: readonly string[], codes: ReadonlyMap<string, FailureCode>) {
   return words.map((word) => codes.get(word)).find((code) => code !== undefined);
 }
 
@@ -153,16 +144,16 @@ function codeByWord(words: readonly string[], codes: ReadonlyMap<string, Provide
  * else, a provider's text decides. If it changes, or quotes a prompt, the failure gets another code; no text is passed
  * on.
  */
-const byText: readonly (readonly [RegExp, ProviderFailureCode])[] = [
+const byText: readonly (readonly [RegExp, FailureCode])[] = [
   [/\b(prompt|input) is too long\b/i, 'context_length_exceeded'],
   [/\bexceeds? (context limit|the maximum number of tokens)\b/i, 'context_length_exceeded'],
   [/\bblocked by content filtering policy\b/i, 'content_blocked'],
 ];
 
-const codeByText = (text = ''): ProviderFailureCode | undefined =>
+const codeByText = (text = ''): FailureCode | undefined =>
   byText.find(([pattern]) => pattern.test(text))?.[1];
 
-function codeByStatus(status: number | undefined): ProviderFailureCode | undefined {
+function codeByStatus(status: number | undefined): FailureCode | undefined {
   if (status === undefined || status < 400) return undefined;
   if (status === 429) return 'provider_rate_limited';
   // 408 is the provider's own timeout and 409 a lock it could not get: both SDKs that name them retry them.

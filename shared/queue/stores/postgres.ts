@@ -26,23 +26,15 @@ import { openPostgresPool } from './postgres-pool.js';
 /** Opens the queue's store in PostgreSQL; `migratePostgresStore` creates its schema. */
 export function openPostgresStore(url: string, log: Log, clock: StoreClock): StoreParts {
   const session = { search_path: schema };
-  const unflushed = { ...session, synchronous_commit: 'off' };
-  const queuePool = openPostgresPool(url, {
-    max: queueConnections,
-    listeners: providerIds.length,
-    session: unflushed,
-    log,
-  });
-  const urgentPool = openPostgresPool(url, {
-    max: urgentConnections,
-    listeners: 1,
-    session: unflushed,
-    log,
-  });
+  const unflushed = { session: { ...session, synchronous_commit: 'off' }, log };
+  const listeners = providerIds.length;
+  const queuePool = openPostgresPool(url, { max: queueConnections, listeners, ...unflushed });
+  const urgentPool = openPostgresPool(url, { max: urgentConnections, listeners: 1, ...unflushed });
   const recordsPool = openPostgresPool(url, { max: recordConnections, session, log });
   const { pool, connection } = queuePool;
   const { connection: urgent } = urgentPool;
   const postgres = withBackend(recoveringBackends(urgent));
+  const relaySettings = { connection: urgent, backend: createPostgresRelayBackend };
   return {
     kind: 'postgres',
     records: openRecords(recordsPool.pool),
@@ -54,12 +46,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
       const settings = { ...options, connection, runRetryDelay, maximumRateLimitDelay };
       return new postgres.Worker(name, processor, settings) as unknown as Worker;
     },
-    createRelay: (options) =>
-      new Relay({
-        ...options,
-        connection: urgent,
-        backend: createPostgresRelayBackend,
-      }) as unknown as Relay,
+    createRelay: (options) => new Relay({ ...options, ...relaySettings }) as unknown as Relay,
     createPubSub: () => undefined,
     readJobs: (queue, jobIds) => withTimeout(storeTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
     readTimes: (queue, jobIds) => withTimeout(storeTimeoutMs, readTimes(pool, { schema, queue, jobIds })),
