@@ -16,13 +16,8 @@ interface HealthServerDeps {
 }
 
 /** Serves `/livez`, `/readyz` and `/metrics` of this worker; closed with the lifecycle. Throws when the port cannot be used. */
-export async function openHealthServer({
-  config,
-  store,
-  instruments,
-  lifecycle,
-  isWorking,
-}: HealthServerDeps): Promise<void> {
+export async function openHealthServer(deps: HealthServerDeps): Promise<void> {
+  const { config, store, instruments, lifecycle, isWorking } = deps;
   const server = createServer((request, response) => {
     const answer = (status: number, body: object) =>
       response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));

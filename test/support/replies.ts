@@ -4,7 +4,7 @@ import type {
   FinishReason,
   Provider,
   ProviderReply,
-  SamplingParameters,
+  ProviderRequest,
 } from '../../workers/providers/provider.js';
 
 /** One call of a provider in a test. */
@@ -13,7 +13,7 @@ export interface ProviderCommand {
   stream: boolean;
   turns?: readonly Turn[];
   maxOutputTokens?: number;
-  parameters?: SamplingParameters;
+  parameters?: ProviderRequest['parameters'];
   mayBeBlankAt?: FinishReason[];
   signal?: AbortSignal;
   /** Called with each delta of a stream. */

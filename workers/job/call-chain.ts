@@ -43,17 +43,13 @@ export function callChain(deps: CallChainDeps): Next {
  * A job whose call never reached the provider goes back to the queue, for a worker that reaches the provider; one with a
  * fallback goes on to that.
  */
-async function requeueUnlessReached(
-  call: Call,
-  next: Next,
-  { mayRequeue }: CallChainDeps,
-): Promise<ProviderReply> {
+async function requeueUnlessReached(call: Call, next: Next, deps: CallChainDeps): Promise<ProviderReply> {
   try {
     return await next(call);
   } catch (error) {
     const { kind, hasBegun, asked } = call;
     const mayGoBack = !kind.isRetry && !asked.hasFallback && !hasBegun;
-    if (mayGoBack && isUnreachable(error) && mayRequeue(asked.job)) throw new NotBegun();
+    if (mayGoBack && isUnreachable(error) && deps.mayRequeue(asked.job)) throw new NotBegun();
     throw error;
   }
 }

@@ -37,7 +37,7 @@ export class DeltaPublisher {
   onResend({ jobId, api, left, ...place }: Resend): void {
     const stream = this.#deps.jobs.ofChat(jobId).findLast(({ deltas }) => deltas)?.deltas;
     if (left) stream?.remove(api, place.reader);
-    else stream?.place(this.#linkTo(api), place).report();
+    else stream?.report(this.#linkTo(api), place);
   }
 
   #linkTo(api: string): ApiLink {
@@ -74,88 +74,78 @@ export class DeltaStream {
 
   /** Informs whoever has read an earlier run of the job that another text begins. */
   announceRestart(): void {
-    for (const cursor of this.#cursors.values()) cursor.report();
+    for (const cursor of this.#cursors.values()) cursor.link.report(cursor);
   }
 
   append(text: string): void {
     const isUrgent = !this.hasBegun;
     this.#text += text;
-    for (const cursor of this.#cursors.values()) cursor.send({ isUrgent });
+    for (const cursor of this.#cursors.values()) cursor.link.send(cursor, { isUrgent });
   }
 
   /** Has the reader at this API process get the text from there on, `max` characters of it. */
   place(link: ApiLink, { reader, from, max }: Pick<Resend, 'reader' | 'from' | 'max'>): Cursor {
     const key = keyOf(link.api, reader);
-    const cursor = this.#cursors.get(key) ?? new Cursor({ stream: this, link, reader });
+    const cursor = this.#cursors.get(key) ?? new Cursor(this, link, reader);
     this.#cursors.set(key, cursor);
     cursor.move(from, max);
     return cursor;
   }
 
+  /** As `place`, and sends at once of which call the text is and how far it has got, even if there is nothing new. */
+  report(link: ApiLink, place: Pick<Resend, 'reader' | 'from' | 'max'>): void {
+    link.report(this.place(link, place));
+  }
+
   remove(api: string, reader: string | undefined): void {
     const key = keyOf(api, reader);
-    this.#cursors.get(key)?.close();
+    const cursor = this.#cursors.get(key);
+    cursor?.link.forget(cursor);
     this.#cursors.delete(key);
   }
 
   /** What a reader has not been sent it finds in the outcome. */
   [Symbol.dispose](): void {
     this.#job.deltas = undefined;
-    for (const cursor of this.#cursors.values()) cursor.close();
+    for (const cursor of this.#cursors.values()) cursor.link.forget(cursor);
     this.#cursors.clear();
   }
 }
 
 const keyOf = (api: string, reader: string | undefined): string => `${api} ${reader ?? ''}`;
 
-interface CursorOptions {
-  stream: DeltaStream;
-  link: ApiLink;
-  reader: string | undefined;
-}
-
 /** How far one reader has been sent the text. */
 class Cursor implements DeltaSource {
-  readonly #options: CursorOptions;
+  readonly link: ApiLink;
+  readonly #stream: DeltaStream;
+  readonly #reader: string | undefined;
   #at = 0;
   /** Where it stops until the reader asks again. */
   #end = Number.POSITIVE_INFINITY;
 
-  constructor(options: CursorOptions) {
-    this.#options = options;
-    options.link.attach(this);
+  constructor(stream: DeltaStream, link: ApiLink, reader: string | undefined) {
+    this.link = link;
+    this.#stream = stream;
+    this.#reader = reader;
+    link.attach(this);
   }
 
   /** A place beyond the text is its end. */
   move(from: number, max = Number.POSITIVE_INFINITY): void {
-    this.#at = Math.min(from, this.#options.stream.text.length);
+    this.#at = Math.min(from, this.#stream.text.length);
     this.#end = from + max;
-  }
-
-  send({ isUrgent }: { isUrgent: boolean }): void {
-    this.#options.link.send(this, { isUrgent });
-  }
-
-  /** Sends at once of which call the text is and how far it has got, even if there is nothing new. */
-  report(): void {
-    this.#options.link.report(this);
-  }
-
-  close(): void {
-    this.#options.link.forget(this);
   }
 
   /** The next piece, which then counts as sent. */
   take(maxLength: number): Delta {
-    const { stream, reader } = this.#options;
     const at = this.#at;
-    const text = sliceText(stream.text, at, Math.min(maxLength, this.#end - at));
+    const text = sliceText(this.#stream.text, at, Math.min(maxLength, this.#end - at));
     this.#at += text.length;
-    const { jobId, callId, writer } = stream;
-    return { jobId, reader, callId, ...writer, at, text };
+    const { jobId, callId, writer } = this.#stream;
+    return { jobId, reader: this.#reader, callId, ...writer, at, text };
   }
 
   get hasMore(): boolean {
-    return sliceText(this.#options.stream.text, this.#at, Math.min(2, this.#end - this.#at)) !== '';
+    return sliceText(this.#stream.text, this.#at, Math.min(2, this.#end - this.#at)) !== '';
   }
 }

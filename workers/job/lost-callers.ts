@@ -33,8 +33,7 @@ const maxRemembered = 1000;
  * after, the store cannot be asked.
  */
 export class LostCallers {
-  readonly #deps: LostCallersDeps;
-  readonly #clock: () => number;
+  readonly #deps: Required<LostCallersDeps>;
   /** When each process was last known to live, by `clock`. */
   readonly #aliveAt = new LRUCache<string, number>({ max: maxRemembered });
   /** When each was found to be gone, by the clock of jobs. */
@@ -45,8 +44,7 @@ export class LostCallers {
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ clock = () => performance.now(), ...deps }: LostCallersDeps) {
-    this.#deps = deps;
-    this.#clock = clock;
+    this.#deps = { ...deps, clock };
   }
 
   start(): void {
@@ -60,7 +58,7 @@ export class LostCallers {
   /** Asks which processes there are, if it is time to, and cancels the jobs of those that are gone. Never throws. */
   async check(): Promise<void> {
     const { jobs, relay, log } = this.#deps;
-    const askedAt = this.#clock();
+    const askedAt = this.#deps.clock();
     const awaited = [...jobs.apis];
     const isAnyLate = awaited.some(
       (api) => askedAt - (this.#aliveAt.get(api) ?? Number.NEGATIVE_INFINITY) > lateAfterMs,
@@ -71,7 +69,7 @@ export class LostCallers {
     try {
       this.#onAnswer(await relay.nodes(), askedAt);
     } catch (err) {
-      this.#interruptedAt = this.#clock();
+      this.#interruptedAt = this.#deps.clock();
       log.debug({ err }, 'API processes not listed');
     } finally {
       this.#isAsking = false;
@@ -80,7 +78,7 @@ export class LostCallers {
 
   #onAnswer(nodes: readonly RelayNode[], askedAt: number): void {
     const { jobs, relay, now, log } = this.#deps;
-    const answeredAt = this.#clock();
+    const answeredAt = this.#deps.clock();
     const gapMs = answeredAt - this.#answeredAt;
     this.#answeredAt = answeredAt;
     const own = nodes.find(({ id }) => id === relay.nodeId)?.lastHeartbeat;
@@ -105,6 +103,6 @@ export class LostCallers {
 
   #recordAlive(api: string, at: number): void {
     this.#aliveAt.set(api, at);
-    if (this.#clock() - at < goneAfterMs) this.#goneAt.delete(api);
+    if (this.#deps.clock() - at < goneAfterMs) this.#goneAt.delete(api);
   }
 }

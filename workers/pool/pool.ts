@@ -58,14 +58,15 @@ export class Pool {
   #isStarted = false;
 
   constructor(shared: PoolDeps) {
-    const { provider, store, queues, jobs } = shared;
+    const { provider, settings, store, queues, jobs } = shared;
     const log = shared.log.child({ provider: provider.id });
     this.#deps = { ...shared, log };
     const times = new CallTimes();
     const metrics = new PoolMetrics(shared.instruments, provider.id, times);
     this.#metrics = metrics;
     this.#backlog = new Backlog({ queue: queueOf(queues, provider.id) });
-    this.#slots = this.#createSlots();
+    const size = () => settings.current.concurrency;
+    this.#slots = new Slots({ size, onChange: () => this.#throttle.applySoon() });
     this.#account = this.#createAccountBreaker();
     this.#circuits = this.#createCircuits();
     this.#clock = new ClockGuard({ check: () => store.check(), onChange: () => this.#apply(), log });
@@ -120,13 +121,6 @@ export class Pool {
         this.#deps.heartbeat.publishIfLate();
       },
     };
-  }
-
-  #createSlots(): Slots {
-    return new Slots({
-      size: () => this.#deps.settings.current.concurrency,
-      onChange: () => this.#throttle.applySoon(),
-    });
   }
 
   #createAccountBreaker(): Breaker {

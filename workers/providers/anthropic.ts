@@ -9,7 +9,7 @@ import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { givenFields } from './request-fields.js';
 import { readEvents } from './sdk-events.js';
-import { createSdkFetch, reuseRequest, toFetchOptions } from './sdk-fetch.js';
+import { createSdkFetch, reuseRequest, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach Anthropic. */
 export interface AnthropicSettings {
@@ -48,9 +48,6 @@ export function createAnthropicProvider(settings: AnthropicSettings, limits: Res
     close: () => http.close(),
   };
 }
-
-// Far above any deadline of ours, which comes with the signal.
-const sdkTimeoutMs = 3_600_000;
 
 async function* whole(client: Anthropic, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const { signal, traceparent } = request;

@@ -9,7 +9,7 @@ import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { givenFields } from './request-fields.js';
 import { readEvents } from './sdk-events.js';
-import { createSdkFetch, reuseRequest, toFetchOptions } from './sdk-fetch.js';
+import { createSdkFetch, reuseRequest, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach OpenAI, or anything that speaks its chat completions. */
 export interface OpenAiSettings {
@@ -47,9 +47,6 @@ export function createOpenAiProvider(settings: OpenAiSettings, limits: ResponseL
     close: () => http.close(),
   };
 }
-
-// Far above any deadline of ours, which comes with the signal.
-const sdkTimeoutMs = 3_600_000;
 
 async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const { signal, traceparent } = request;

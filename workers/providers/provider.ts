@@ -1,9 +1,6 @@
 import type { ProviderId, Turn } from '../../shared/contract.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 
-/** What is asked of a model beside the conversation and the length of its reply. */
-export type SamplingParameters = Omit<ModelParameters, 'maxOutputTokens'>;
-
 /** What a provider is asked. */
 export interface ProviderRequest {
   /** The conversation in order; at least one turn, none of them blank. */
@@ -13,7 +10,7 @@ export interface ProviderRequest {
   /** Upper bound of the reply, in the provider's tokens. */
   maxOutputTokens: number;
   /** An adapter passes on those that its provider's models can be asked for; the others were refused before. */
-  parameters?: SamplingParameters | undefined;
+  parameters?: Omit<ModelParameters, 'maxOutputTokens'> | undefined;
   /** The ends for which a reply may be blank, because the caller's own limit or text to stop at may come before any text. */
   mayBeBlankAt?: readonly FinishReason[];
   /** Sent along as the header of that name; absent when the call is not traced. */

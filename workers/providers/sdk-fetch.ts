@@ -6,6 +6,9 @@ interface CallOptions {
   call: CallHooks;
 }
 
+/** For the SDKs that have a time limit of their own: far above any deadline of ours, which comes with the signal. */
+export const sdkTimeoutMs = 3_600_000;
+
 /** The `fetchOptions` of an SDK that tell `fetch` which call it is for. */
 export const toFetchOptions = (call: CallHooks): object => ({ call }) satisfies CallOptions;
 
