@@ -35,8 +35,7 @@ const trialMs = 1000;
 export class Circuit {
   readonly budget = new RetryBudget();
   readonly cooldown: Cooldown;
-  readonly #options: CircuitOptions;
-  readonly #now: () => number;
+  readonly #options: Required<CircuitOptions>;
   readonly #breaker: Breaker;
   readonly #userBreaker: UserBreaker;
   readonly #waiting = new WaitingJobs();
@@ -53,8 +52,7 @@ export class Circuit {
 
   constructor(options: CircuitOptions) {
     const { times, publishLimit, now = Date.now } = options;
-    this.#options = options;
-    this.#now = now;
+    this.#options = { ...options, now };
     this.#userBreaker = new UserBreaker({
       resetMs: () => times().resetMs,
       onChange: (state, user) => this.#onChange(state, user),
@@ -166,10 +164,10 @@ export class Circuit {
     this.#throwIfTooLate(call);
     if (!kind.isRetry && !this.#options.hasRoom()) throw this.#refusal(call);
     call.slot.park();
-    const leftMs = call.deadline - this.#now();
+    const leftMs = call.deadline - this.#options.now();
     const patienceMs = patienceOf(call, this.#stateFor(call.user));
     const failure = () => (patienceMs < leftMs ? this.#refusal(call) : new Failure('timeout'));
-    await this.#waiting.wait(call, { ms: Math.min(patienceMs, leftMs), failure });
+    await this.#waiting.wait(call, Math.min(patienceMs, leftMs), failure);
   }
 
   /** Whether others wait before it. Jobs that wait for one user's breaker delay no other user. */
@@ -198,7 +196,8 @@ export class Circuit {
   #throwIfTooLate(call: Call): void {
     const blockedMs = this.#blockedMs(call.user);
     const isTooLong =
-      blockedMs > patienceOf(call, this.#stateFor(call.user)) || this.#now() + blockedMs >= call.deadline;
+      blockedMs > patienceOf(call, this.#stateFor(call.user)) ||
+      this.#options.now() + blockedMs >= call.deadline;
     if (blockedMs > 0 && isTooLong) throw this.#refusal(call);
   }
 

@@ -14,11 +14,6 @@ export interface Waiter {
   reject(reason: unknown): void;
 }
 
-interface WaitLimit {
-  readonly ms: number;
-  readonly failure: () => Failure;
-}
-
 /** The jobs that wait for one model, in order. */
 export class WaitingJobs {
   readonly #waiters = new Set<Waiter>();
@@ -27,8 +22,8 @@ export class WaitingJobs {
     return [...this.#waiters];
   }
 
-  /** Resolves once the job may begin; rejects with why it may not, at its limit, or with the reason of its signal. */
-  async wait(call: Call, limit: WaitLimit): Promise<void> {
+  /** Resolves once the job may begin; rejects with why it may not, after `maxMs`, or with the reason of its signal. */
+  async wait(call: Call, maxMs: number, failure: () => Failure): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter: Waiter = {
       call,
@@ -36,7 +31,7 @@ export class WaitingJobs {
       reject: (reason) => this.#waiters.delete(waiter) && reject(reason),
     };
     const onStop = () => waiter.reject(call.stop.reason);
-    const timer = setTimeout(() => waiter.reject(limit.failure()), limit.ms);
+    const timer = setTimeout(() => waiter.reject(failure()), maxMs);
     this.#waiters.add(waiter);
     call.stop.addEventListener('abort', onStop);
     if (call.stop.aborted) onStop();

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { type ModelBreaker, maxBreakers, type PoolHeartbeat } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
-import { countAll, countAllWaiting, type WaitingByLevel } from '../../shared/queue/priority.js';
+import { countAll, countAllWaiting } from '../../shared/queue/priority.js';
 import { release } from '../../shared/runtime/release.js';
 import type { Breaker } from '../job/breaker.js';
 import type { CallTimes } from '../job/call-times.js';
@@ -36,11 +36,11 @@ export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> 
   const inFlight = () => load().inFlight - load().parked;
   const hasRoom = throttle.isTaking && !isLimited(settings.current) && inFlight() < throttle.concurrency;
   const { rate } = settings.current;
-  const [waiting, rateLeftMs] = await Promise.all([
+  const [{ waitedFor, async }, rateLeftMs] = await Promise.all([
     backlog.count({ hasRoom }),
     rate ? backlog.rateLeftMs(rate.max) : 0,
   ]);
-  times.recordWaiting(countAllWaiting(waiting));
+  times.recordWaiting(countAllWaiting({ waitedFor, async }));
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
   const { model: defaultModel, models, environment, isSimulated = false } = settings.current;
   const breakers = [...describeAccount(account), ...circuits.describe()].slice(0, maxBreakers);
@@ -52,7 +52,10 @@ export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> 
     pausedBy: pausedBy(pool),
     concurrency: throttle.concurrency,
     inFlight: inFlight(),
-    ...describeWaiting(waiting),
+    waiting: countAll(waitedFor),
+    waitingAsync: countAll(async) || undefined,
+    waitingByLevel: used(waitedFor),
+    waitingAsyncByLevel: used(async),
     rateLeftMs: rateLeftMs || undefined,
     meanJobMs: times.meanMs ?? 0,
     hasDefaultModel: defaultModel !== undefined,
@@ -86,15 +89,6 @@ function pausedBy({ account, clock, settings }: DescribedPool): string | undefin
 function describeAccount({ state, nextProbeMs, reason }: DescribedPool['account']): ModelBreaker[] {
   return state === 'closed' ? [] : [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs), reason }];
 }
-
-type Waiting = Pick<PoolHeartbeat, 'waiting' | 'waitingAsync' | 'waitingByLevel' | 'waitingAsyncByLevel'>;
-
-const describeWaiting = ({ waitedFor, async }: WaitingByLevel): Waiting => ({
-  waiting: countAll(waitedFor),
-  waitingAsync: countAll(async) || undefined,
-  waitingByLevel: used(waitedFor),
-  waitingAsyncByLevel: used(async),
-});
 
 /** Without the empty levels at its end; undefined when there is no job but at the first level. */
 function used(byLevel: readonly number[]): number[] | undefined {
