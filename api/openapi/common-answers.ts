@@ -1,11 +1,5 @@
+import type { Operation } from './document.js';
 import { openAiPath } from './openai-operations.js';
-
-/** The parts of an operation that decide which answers it may give. */
-interface Operation {
-  security?: Record<string, string[]>[];
-  requestBody?: object;
-  responses: Record<string, object>;
-}
 
 /** The description of an answer, and its own header if it has one. */
 type Answer = readonly [description: string, header?: string];

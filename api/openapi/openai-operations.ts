@@ -1,25 +1,11 @@
 import { z } from 'zod';
-
-/** The parts of a generated operation that this file completes. */
-interface Operation {
-  requestBody?: object;
-  responses: Record<
-    string,
-    { headers?: Record<string, object>; content?: Record<string, { schema: unknown }> }
-  >;
-}
-
-/** The parts of a generated document that it completes. */
-interface Described {
-  paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, object> };
-}
+import type { Document, Operation, Schema } from './document.js';
 
 /** Below this path is OpenAI's API. */
 export const openAiPath = '/v1/';
 
 /** Adds to the operations of OpenAI's API the body, which another schema than the generated one checks, and headers. */
-export function describeOpenAi({ paths, components }: Described, completion: z.ZodObject): void {
+export function describeOpenAi({ paths, components }: Document, completion: z.ZodObject): void {
   const schema = z.toJSONSchema(completion, { target: 'openapi-3.0', io: 'input' });
   components.schemas.ChatCompletionRequest = spellNull(schema) as object;
   const content = { 'application/json': { schema: { $ref: '#/components/schemas/ChatCompletionRequest' } } };
@@ -69,13 +55,6 @@ function describeErrors({ responses }: Operation, { isChat }: { isChat: boolean 
   }
 }
 
-interface NullableSchema {
-  nullable?: boolean;
-  type?: string;
-  enum?: unknown[];
-  anyOf?: object[];
-}
-
 /**
  * Says `null` as OpenAPI 3.0.3 wants it (clarification of 2019-10): an enum has to list it, and only a schema with a type may be
  * nullable.
@@ -83,7 +62,7 @@ interface NullableSchema {
 function spellNull(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(spellNull);
   if (typeof node !== 'object' || node === null) return node;
-  const { nullable, ...schema }: NullableSchema = Object.fromEntries(
+  const { nullable, ...schema }: Schema = Object.fromEntries(
     Object.entries(node).map(([name, value]) => [name, spellNull(value)]),
   );
   if (!nullable) return schema;

@@ -3,6 +3,7 @@ import type { Config } from '../../shared/config/config.js';
 import { release } from '../../shared/runtime/release.js';
 import generated from '../generated/openapi.json' with { type: 'json' };
 import { addCommonAnswers } from './common-answers.js';
+import type { Document, Info, Operation, Schema } from './document.js';
 import { describeOpenAi, openAiPath } from './openai-operations.js';
 import { schemaExamples } from './openapi-examples.js';
 import { inOrder, tagOf, tags } from './openapi-order.js';
@@ -18,38 +19,6 @@ export interface RequestSchemas {
   readonly bodies: Readonly<Record<string, z.ZodObject>>;
   readonly queries: readonly z.ZodObject[];
   readonly completion: z.ZodObject;
-}
-
-/** The parts of an OpenAPI 3.0 document that this file uses. */
-interface Schema {
-  description?: string;
-  nullable?: boolean;
-  enum?: unknown[];
-  properties?: Record<string, Schema>;
-  $ref?: string;
-  allOf?: { $ref: string }[];
-  additionalProperties?: boolean;
-  example?: unknown;
-}
-interface ResponseObject {
-  headers?: Record<string, { required?: boolean; description?: string; schema?: unknown }>;
-  content?: Record<string, { schema: unknown }>;
-}
-interface Operation {
-  operationId: string;
-  security?: Record<string, string[]>[];
-  parameters?: { name: string; in: string; schema: Schema }[];
-  requestBody?: { content?: Record<string, unknown> };
-  responses: Record<string, ResponseObject>;
-}
-interface Info {
-  version: string;
-  description: string;
-}
-interface Document {
-  info: Info;
-  paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, Schema> };
 }
 
 /** Headers that an answer may lack; the generator marks every header as always sent. */
@@ -84,7 +53,7 @@ export function createDocument(
   for (const [path, operations] of Object.entries(document.paths))
     for (const operation of Object.values(operations)) {
       addCommonAnswers(path, operation);
-      Object.assign(operation, { operationId: lowerFirst(operation.operationId), tags: [tagOf(path)] });
+      Object.assign(operation, { tags: [tagOf(path)] });
       markProblems(operation);
     }
   describeOpenAi(document, completion);
@@ -143,9 +112,6 @@ function completeSchema(name: string, schema: Schema): void {
       schema.properties[field] = { ...beside, allOf: [{ $ref }] };
   }
 }
-
-/** The generator takes the method's name, with a capital. */
-const lowerFirst = (name: string): string => name.charAt(0).toLowerCase() + name.slice(1);
 
 /** The generator takes every body for plain JSON. */
 function markProblems({ responses }: Operation): void {

@@ -1,0 +1,38 @@
+/** The parts of an OpenAPI 3.0 document that are completed here. */
+export interface Document {
+  info: Info;
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema> };
+}
+
+export interface Info {
+  version: string;
+  description: string;
+}
+
+export interface Operation {
+  operationId: string;
+  security?: Record<string, string[]>[];
+  parameters?: { name: string; in: string; schema: Schema }[];
+  requestBody?: { required?: boolean; content?: Record<string, unknown> };
+  responses: Record<string, Answer>;
+}
+
+/** An answer; its description is the generator's. */
+export interface Answer {
+  headers?: Record<string, { required?: boolean; description?: string; schema?: unknown }>;
+  content?: Record<string, { schema: unknown }>;
+}
+
+export interface Schema {
+  description?: string;
+  type?: string;
+  nullable?: boolean;
+  enum?: unknown[];
+  anyOf?: object[];
+  properties?: Record<string, Schema>;
+  $ref?: string;
+  allOf?: { $ref: string }[];
+  additionalProperties?: boolean;
+  example?: unknown;
+}
