@@ -44,7 +44,7 @@ import { checkConversation } from './chat/chat-request.js';
 import type { ChatService } from './chat/chat-service.js';
 import { StoredChatsController } from './chat/stored-chats.controller.js';
 import type { StoredChats } from './chat/stored-chats.js';
-import { Controllers } from './http/controllers.js';
+import type { Controllers } from './http/controllers.js';
 import { allowOrigins, allowReaders } from './http/cors.js';
 import { jsonBody } from './http/json-body.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
@@ -129,22 +129,14 @@ function addControllers(app: Express, deps: AppDeps): void {
   const { config, chatService, storedChats, models, blogs, feeds, admin, authentication } = deps;
   const { MAX_MESSAGES: maxMessages } = config;
   const chat = { chatService, maxWaitS: config.CHAT_MAX_WAIT_S };
-  app.locals.controllers = new Controllers()
-    .add(ChatController, () => new ChatController(chat))
-    .add(OpenAiController, () => new OpenAiController({ ...chat, maxMessages, models }))
-    .add(StoredChatsController, () => new StoredChatsController({ storedChats, chatService }))
-    .add(BlogsController, () => new BlogsController(blogs))
-    .add(FeedsController, () => new FeedsController(feeds))
-    .add(RequestsController, () => new RequestsController(admin))
-    .add(SamplesController, () => new SamplesController(admin))
-    .add(PoolsController, () => new PoolsController(admin))
-    .add(EventsController, () => new EventsController(admin))
-    .add(PoolSettingsController, () => new PoolSettingsController(admin))
-    .add(SessionController, () => new SessionController(admin))
-    .add(UsersController, () => new UsersController(admin))
-    .add(TokensController, () => new TokensController(admin))
-    .add(AuditController, () => new AuditController(admin))
-    .add(PreviewController, () => new PreviewController(admin));
+  const controllers: Controllers = new Map<unknown, () => unknown>()
+    .set(ChatController, () => new ChatController(chat))
+    .set(OpenAiController, () => new OpenAiController({ ...chat, maxMessages, models }))
+    .set(StoredChatsController, () => new StoredChatsController({ storedChats, chatService }))
+    .set(BlogsController, () => new BlogsController(blogs))
+    .set(FeedsController, () => new FeedsController(feeds));
+  for (const Controller of adminControllers) controllers.set(Controller, () => new Controller(admin));
+  app.locals.controllers = controllers;
   app.locals.authentication = authentication;
   // Strangers may send short bodies: those must not take the room of chats.
   const shortBytes = new BytesInFlight({ perUser: 1_048_576, inAll: 16_777_216 });
@@ -158,6 +150,19 @@ function addControllers(app: Express, deps: AppDeps): void {
   app.locals.shortJsonBody = jsonBody({ ...short, holdBytes: (request) => shortBytes.open(request) });
   app.locals.checkConversation = checkConversation({ maxMessages });
 }
+
+const adminControllers = [
+  RequestsController,
+  SamplesController,
+  PoolsController,
+  EventsController,
+  PoolSettingsController,
+  SessionController,
+  UsersController,
+  TokensController,
+  AuditController,
+  PreviewController,
+];
 
 export type MetricsAppDeps = Pick<
   AppDeps,

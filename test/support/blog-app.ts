@@ -5,7 +5,6 @@ import { createBlog } from '../../api/blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from '../../api/blog/blogs.controller.js';
 import { failuresAsPages } from '../../api/blog/failure-page.js';
 import { RegisterRoutes } from '../../api/generated/routes.js';
-import { Controllers } from '../../api/http/controllers.js';
 import { jsonBody } from '../../api/http/json-body.js';
 import { notFound, problemHandler } from '../../api/http/problem.js';
 import { openDatabase } from '../../db/database/client.js';
@@ -75,7 +74,7 @@ export async function startBlogApp({
     blog: createBlog({ title: 'Blog', baseUrl: 'https://blog.example/base', language: 'en' }),
     pages,
   };
-  app.locals.controllers = new Controllers().add(BlogsController, () => new BlogsController(deps));
+  app.locals.controllers = new Map().set(BlogsController, () => new BlogsController(deps));
   app.locals.jsonBody = jsonBody({ maxBytes: 2_097_152, maxDepth: 32, maxValues: 1_000_000 });
   app.locals.authentication = {
     checkUser: () => undefined,

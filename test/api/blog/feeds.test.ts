@@ -8,7 +8,6 @@ import { createFeeds } from '../../../api/blog/feeds.js';
 import { createMarkdownRenderer, type Rendering } from '../../../api/blog/rendering/markdown.js';
 import { createRenderedPosts } from '../../../api/blog/rendering/rendered-posts.js';
 import { RegisterRoutes } from '../../../api/generated/routes.js';
-import { Controllers } from '../../../api/http/controllers.js';
 import { problemHandler } from '../../../api/http/problem.js';
 import type { PostFields } from '../../../db/posts/post-creation.js';
 import { PostStore } from '../../../db/posts/post-store.js';
@@ -57,7 +56,7 @@ beforeAll(async () => {
     },
   });
   const app = express().disable('etag');
-  app.locals.controllers = new Controllers().add(FeedsController, () => new FeedsController({ feeds }));
+  app.locals.controllers = new Map().set(FeedsController, () => new FeedsController({ feeds }));
   app.locals.authentication = {
     checkUser: () => undefined,
     checkToken: async (token: string) => readers[token],
