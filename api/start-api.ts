@@ -1,8 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { type Database, openDatabase } from '../db/database/client.js';
 import type { Config } from '../shared/config/config.js';
-import { poolConfig } from '../shared/config/pool-config.js';
-import type { ProviderId } from '../shared/contract.js';
+import { fallbackOf, poolConfig } from '../shared/config/pool-config.js';
 import { FleetState } from '../shared/fleet/fleet-state.js';
 import { listModels } from '../shared/fleet/models.js';
 import { type ApiInstruments, openInstruments } from '../shared/metrics/instruments.js';
@@ -132,13 +131,6 @@ interface ApiDeps {
   lifecycle: Lifecycle;
 }
 
-const fallbackVariables = {
-  openai: 'OPENAI_FALLBACK',
-  anthropic: 'ANTHROPIC_FALLBACK',
-  bedrock: 'BEDROCK_FALLBACK',
-  vertexai: 'VERTEXAI_FALLBACK',
-} as const satisfies Record<ProviderId, keyof Config>;
-
 interface ChatParts extends Pick<AppDeps, 'chatService' | 'storedChats' | 'bytesInFlight'> {
   chats: LiveChats;
   jobClient: () => JobClient | undefined;
@@ -159,8 +151,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     bytesInFlight,
   });
   for (const listener of [shares, new ChatRecorder(history), answerSizes]) chats.listen(listener);
-  const gauges = createQueueGauges({ metrics: instruments.metrics, source: jobClient, now });
-  instruments.onScrape(gauges.refresh);
+  instruments.onScrape(createQueueGauges({ metrics: instruments.metrics, source: jobClient, now }));
   observeIntake(instruments, jobClient);
   const resultTtlMs = config.CHAT_RESULT_TTL_S * 1000;
   const storedChats = new StoredChats({
@@ -179,7 +170,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     maxMs: config.CHAT_MAX_WAIT_S * 1000,
     maxStreamMs: config.CHAT_STREAM_MAX_S * 1000,
     defaultFallback: (provider) =>
-      jobClient()?.pools.settings.of(provider).fallback ?? config[fallbackVariables[provider]] ?? [],
+      jobClient()?.pools.settings.of(provider).fallback ?? fallbackOf(config, provider) ?? [],
     now,
   });
   return { chats, jobClient, storedChats, chatService, bytesInFlight };

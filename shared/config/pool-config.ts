@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ProviderId } from '../contract.js';
+import type { ProviderId, Target } from '../contract.js';
 import type { ModelRules } from '../model-names.js';
 import { type Config, environmentSchema, namesSet } from './config.js';
 import { isSimulated } from './provider-credentials.js';
@@ -40,6 +40,10 @@ export const rulesOf = ({ model, models }: Pick<PoolConfig, 'model' | 'models'>)
 
 /** The simulator's own model: the configured ones are meant for the real provider. */
 const simulatedModel = 'sim-echo';
+
+/** Whom API processes ask when the provider fails, unless the request or an operator says so. */
+export const fallbackOf = (config: Config, id: ProviderId): Target[] | undefined =>
+  config[`${id.toUpperCase() as Uppercase<ProviderId>}_FALLBACK`];
 
 /** The `<PROVIDER>_…` variables of one provider. */
 export function poolConfig(config: Config, id: ProviderId): PoolConfig {

@@ -1,5 +1,11 @@
 import type { Config } from '../config/config.js';
-import { configuredSettings, defaultSettings, poolConfig, rulesOf } from '../config/pool-config.js';
+import {
+  configuredSettings,
+  defaultSettings,
+  fallbackOf,
+  poolConfig,
+  rulesOf,
+} from '../config/pool-config.js';
 import type { ProviderId } from '../contract.js';
 import type { PoolSetting } from '../fleet-contract.js';
 import type { PoolHeartbeat } from '../protocol/messages.js';
@@ -22,7 +28,7 @@ export function viewSettings(
   { config, overrides, heartbeats }: ViewOptions,
 ): PoolSetting[] {
   const environment = environmentOf(provider, { config, heartbeats });
-  const fallback = config[`${provider.toUpperCase() as Uppercase<ProviderId>}_FALLBACK`];
+  const fallback = fallbackOf(config, provider);
   const set: Readonly<Record<string, unknown>> = { ...environment.set, ...(fallback && { fallback }) };
   const values: Readonly<Record<string, unknown>> = { ...environment.values, fallback };
   return settingNames.map((name) => {
