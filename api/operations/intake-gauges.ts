@@ -15,10 +15,7 @@ interface SettingsSource {
  * down. Absent until the queue has been reached, when the settings are known.
  */
 export function observeIntake(
-  {
-    metrics,
-    onScrape,
-  }: Pick<ApiInstruments, 'onScrape'> & { metrics: Pick<ApiInstruments['metrics'], 'intake'> },
+  { metrics, onScrape }: Pick<ApiInstruments, 'metrics' | 'onScrape'>,
   source: () => SettingsSource | undefined,
 ): void {
   onScrape(() => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
-import { createQueueGauges, type QueueGauges } from '../../../api/operations/queue-gauges.js';
+import { createQueueGauges } from '../../../api/operations/queue-gauges.js';
 import { type ApiInstruments, openInstruments } from '../../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../../shared/metrics/metrics.js';
 import type { QueueDepth } from '../../../shared/queue/queue-store.js';
@@ -28,11 +28,8 @@ async function ofQueue() {
   );
   return Object.fromEntries(own.map(([series, value]) => [series.replace('quillgate_queue_', ''), value]));
 }
-const gauge = (source: () => Pick<JobClient, 'measure'> | undefined, now = Date.now): QueueGauges => {
-  const gauges = createQueueGauges({ metrics: instruments.metrics, source, now });
-  instruments.onScrape(gauges.refresh);
-  return gauges;
-};
+const gauge = (source: () => Pick<JobClient, 'measure'> | undefined, now = Date.now): void =>
+  instruments.onScrape(createQueueGauges({ metrics: instruments.metrics, source, now }));
 const series = (waiting: number, active: number, seconds: number) => ({
   up: 1,
   'jobs{provider="openai",state="waiting"}': waiting,
