@@ -83,7 +83,6 @@ export interface AppDeps {
   database: Pick<Database, 'check'>;
   /** Whether the job client is connected to the queue. */
   connected: () => boolean;
-  /** Jobs that all live pools can run at once; undefined while none is known. */
   draining: () => boolean;
   instruments: ApiInstruments;
   tracing?: Tracing | undefined;

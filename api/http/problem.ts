@@ -76,6 +76,10 @@ export function recordFailure(response: Response, { code }: Failure): void {
 /** The code of the problem that answered the request, if there was one. */
 export const failureCodeOf = (response: Response): FailureCode | undefined => response.locals.failureCode;
 
+/** What the request ended with: the code of its failure, `ok`, or `client_closed` when the answer could not be written. */
+export const endOf = (response: Response): FailureCode | 'ok' | 'client_closed' =>
+  response.writableFinished ? (failureCodeOf(response) ?? 'ok') : 'client_closed';
+
 /** The problem object of a failure; `requestId` is the id of the request that failed. */
 export function toProblem(failure: Failure, requestId: string): Problem {
   const { title, detail } = failureKinds[failure.code];

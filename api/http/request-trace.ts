@@ -1,6 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { TraceSpan, Tracing } from '../../shared/runtime/tracing.js';
-import { elapsedMsOf, failureCodeOf, requestIdOf } from './problem.js';
+import { elapsedMsOf, endOf, requestIdOf } from './problem.js';
 
 /**
  * Traces each request, from its headers to the end of its response, as OpenTelemetry's conventions for HTTP have it,
@@ -39,8 +39,8 @@ const parentOf = (request: Request & { user?: unknown }): string | undefined =>
 
 function end(span: TraceSpan | undefined, request: Request, response: Response): void {
   const route: string | undefined = request.route?.path;
-  const { statusCode, writableFinished } = response;
-  const code = writableFinished ? (failureCodeOf(response) ?? 'ok') : 'client_closed';
+  const { statusCode } = response;
+  const code = endOf(response);
   if (route !== undefined) span?.rename(`${request.method} ${route}`);
   span?.set({
     'http.route': route,

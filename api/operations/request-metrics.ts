@@ -3,7 +3,7 @@ import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { FailureCode } from '../../shared/failures.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import { onEventsBegun } from '../http/event-response.js';
-import { elapsedMsOf, failureCodeOf, onProvider } from '../http/problem.js';
+import { elapsedMsOf, endOf, onProvider } from '../http/problem.js';
 
 /** Count requests by outcome; mount them before the routes of chat, OpenAI's API and blog. */
 export interface RequestCounts {
@@ -81,8 +81,4 @@ const providerOf = (sent: readonly string[] = []): ProviderId | 'none' =>
 function codeOf(response: Response): FailureCode | 'ok' | 'accepted' | 'client_closed' {
   const end = endOf(response);
   return end === 'ok' && response.statusCode === 202 ? 'accepted' : end;
-}
-
-function endOf(response: Response): FailureCode | 'ok' | 'client_closed' {
-  return response.writableFinished ? (failureCodeOf(response) ?? 'ok') : 'client_closed';
 }
