@@ -40,7 +40,7 @@ import { maxInFlightOf, UserShares } from './chat/user-shares.js';
 import { ApiServer } from './http/server.js';
 import { openBlog } from './open-blog.js';
 import { observeIntake } from './operations/intake-gauges.js';
-import { createQueueGauges } from './operations/queue-gauges.js';
+import { observeQueues } from './operations/queue-gauges.js';
 import { createProviderStates } from './site/provider-states.js';
 
 /** Time after the grace for everything else to close; a store that is down takes a second at each step. */
@@ -74,6 +74,7 @@ export async function serveApi(config: Config): Promise<void> {
   const models = () => listModels(jobClient()?.heartbeats);
   const providerStates = createProviderStates({ heartbeats, checkStore: () => store.check() });
   const fleet = new FleetState({ store, source: jobClient });
+  observeQueues({ instruments, fleet, now: store.now });
   const settings = new OperatorSettings({ config, database, source: jobClient });
   lifecycle.opened('history', history.start(fleet), (open) => open.stop());
   const events = new FleetEvents({ fleet, history, stopping: lifecycle.stopping });
@@ -151,7 +152,6 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     bytesInFlight,
   });
   for (const listener of [shares, new ChatRecorder(history), answerSizes]) chats.listen(listener);
-  instruments.onScrape(createQueueGauges({ metrics: instruments.metrics, source: jobClient, now }));
   observeIntake(instruments, jobClient);
   const resultTtlMs = config.CHAT_RESULT_TTL_S * 1000;
   const storedChats = new StoredChats({

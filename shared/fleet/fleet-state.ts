@@ -26,7 +26,7 @@ type Load = Pick<Sample, 'waiting' | 'active' | 'inFlight' | 'concurrency'>;
 
 /** Nobody who looks waits longer than this for the store: its silence has to show within three seconds. */
 const timeoutMs = 1000;
-/** On PostgreSQL a count reads all that waits. */
+/** On PostgreSQL a count reads all that waits, so the board, its samples and the metrics share one. */
 const countsApartMs = 1000;
 
 type Depths = ReadonlyMap<ProviderId, QueueDepth>;
@@ -44,7 +44,7 @@ export class FleetState {
   /** Never rejects: what cannot be reached is part of the state. */
   async read(): Promise<Fleet> {
     const source = this.#deps.source();
-    const [queue, depths] = await Promise.all([this.#readQueue(source), this.#readDepths()]);
+    const [queue, depths] = await Promise.all([this.#readQueue(source), this.readDepths()]);
     const heartbeats = source?.heartbeats ?? new Heartbeats();
     if (queue.status === 'failing') heartbeats.recordOutage();
     return {
@@ -61,7 +61,7 @@ export class FleetState {
 
   /** How busy each provider is; what is not known is null. Never rejects, and takes a second at most. */
   async readLoads(): Promise<(Load & { provider: ProviderId })[]> {
-    const depths = await this.#readDepths();
+    const depths = await this.readDepths();
     const heartbeats = this.#deps.source()?.heartbeats ?? new Heartbeats();
     return describeProviders(heartbeats).map(({ provider, workers, inFlight, concurrency }) => {
       const depth = depths?.get(provider);
@@ -84,7 +84,8 @@ export class FleetState {
     return source ? { store, status: 'ok' } : { store, status: 'failing', detail: 'not connected yet' };
   }
 
-  async #readDepths(): Promise<Depths | undefined> {
+  /** What waits and what is active, at most a second old; undefined while the store does not answer. Never rejects, and takes a second at most. */
+  async readDepths(): Promise<Depths | undefined> {
     const counted = this.#counted;
     if (counted && performance.now() - counted.at < countsApartMs) return counted.depths;
     return withTimeout(timeoutMs, this.#count()).catch(() => {

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
-import { createQueueGauges } from '../../../api/operations/queue-gauges.js';
+import { observeQueues } from '../../../api/operations/queue-gauges.js';
+import { FleetState } from '../../../shared/fleet/fleet-state.js';
 import { type ApiInstruments, openInstruments } from '../../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../../shared/metrics/metrics.js';
 import type { QueueDepth } from '../../../shared/queue/queue-store.js';
@@ -28,8 +29,6 @@ async function ofQueue() {
   );
   return Object.fromEntries(own.map(([series, value]) => [series.replace('quillgate_queue_', ''), value]));
 }
-const gauge = (source: () => Pick<JobClient, 'measure'> | undefined, now = Date.now): void =>
-  instruments.onScrape(createQueueGauges({ metrics: instruments.metrics, source, now }));
 const series = (waiting: number, active: number, seconds: number) => ({
   up: 1,
   'jobs{provider="openai",state="waiting"}': waiting,
@@ -37,63 +36,37 @@ const series = (waiting: number, active: number, seconds: number) => ({
   'oldest_waiting_seconds{provider="openai"}': seconds,
 });
 
-describe('createQueueGauges', () => {
+describe('observeQueues', () => {
   let nowMs: number;
-  let asked: number;
-  let measure: () => Promise<QueueDepth>;
+  let depth: QueueDepth | undefined;
   beforeEach(() => {
     nowMs = 100_000;
-    asked = 0;
-    measure = async () => ({ waiting: 2, active: 1, oldestAddedAt: 40_000 });
-    const counted = async () => {
-      asked += 1;
-      return measure();
-    };
-    gauge(
-      () => ({ measure: counted }),
-      () => nowMs,
-    );
+    depth = { waiting: 2, active: 1, oldestAddedAt: 40_000 };
+    const fleet = { readDepths: async () => depth && new Map([['openai' as const, depth]]) };
+    observeQueues({ instruments, fleet, now: () => nowMs });
   });
 
-  it('asks the store once for the scrapes of a moment, and lets the age go on', async () => {
-    await Promise.all([ofQueue(), ofQueue()]);
-    expect(asked).toBe(4);
+  it('lets the age of what waits go on between two counts', async () => {
+    expect(await ofQueue()).toEqual(series(2, 1, 60));
     nowMs += 900;
     expect(await ofQueue()).toEqual(series(2, 1, 60.9));
-    expect(asked).toBe(8);
   });
 
   it('removes its series while the store fails, and restores them', async () => {
     await ofQueue();
-    measure = () => Promise.reject(new Error('away'));
+    depth = undefined;
     expect(await ofQueue()).toEqual({ up: 0 });
-    measure = async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined });
+    depth = { waiting: 0, active: 0, oldestAddedAt: undefined };
     expect(await ofQueue()).toEqual(series(0, 0, 0));
   });
 
   it('shows no age below zero when the clock of another API process is ahead', async () => {
-    measure = async () => ({ waiting: 1, active: 0, oldestAddedAt: nowMs + 500 });
+    depth = { waiting: 1, active: 0, oldestAddedAt: nowMs + 500 };
     expect(await ofQueue()).toEqual(series(1, 0, 0));
-  });
-
-  it('waits for one measurement at a time, and not for long', async () => {
-    const hanging = Promise.withResolvers<QueueDepth>();
-    measure = () => hanging.promise;
-    // Without a bound it would be for ever.
-    expect(await Promise.all([ofQueue(), ofQueue()])).toEqual([{ up: 0 }, { up: 0 }]);
-    expect(asked).toBe(4);
-    hanging.resolve({ waiting: 1, active: 0, oldestAddedAt: nowMs });
-    await vi.waitFor(async () => expect(await ofQueue()).toEqual(series(1, 0, 0)), patience);
-  });
-
-  it('shows the store as down before it was ever reached', async () => {
-    instruments = openInstruments(apiMetrics);
-    gauge(() => undefined);
-    expect(await ofQueue()).toEqual({ up: 0 });
   });
 });
 
-describe.each(stores)('createQueueGauges on $name', (choice) => {
+describe.each(stores)('observeQueues on $name', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   let shared: SharedStore;
@@ -109,7 +82,7 @@ describe.each(stores)('createQueueGauges on $name', (choice) => {
   });
 
   it('answers quickly while the store says nothing, and is right again once it does', async () => {
-    gauge(() => link);
+    observeQueues({ instruments, fleet: new FleetState({ store: shared.store, source: () => link }) });
     await link.add(randomUUID(), {
       ...{ user: 'me', provider: 'openai' },
       turns: [{ role: 'user', content: 'Hello' }],

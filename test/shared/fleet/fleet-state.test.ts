@@ -74,8 +74,18 @@ describe('FleetState', () => {
     expect(providers[0]).not.toHaveProperty('queue');
   });
 
+  it('counts one at a time, however long the store takes', async () => {
+    const hanging = Promise.withResolvers<QueueDepth>();
+    measure = () => hanging.promise;
+    expect(await Promise.all([state.readDepths(), state.readDepths()])).toEqual([undefined, undefined]);
+    expect([await state.readDepths(), counts]).toEqual([undefined, 4]);
+    hanging.resolve(none);
+    expect((await state.readDepths())?.get('openai')).toEqual(none);
+  });
+
   it('says so before the queue has ever been reached', async () => {
     source = undefined;
+    expect(await state.readDepths()).toBeUndefined();
     const { queue, providers } = await state.read();
     expect(queue).toEqual({ store: 'redis', status: 'failing', detail: 'not connected yet' });
     expect(providers.map((each) => each.state)).toEqual(Array(4).fill('unknown'));
