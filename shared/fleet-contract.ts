@@ -20,13 +20,13 @@ export interface FleetBreaker {
   /** `limited` by the provider's 429 (a cooldown); `half-open` takes one call at a time. */
   state: 'open' | 'half-open' | 'limited';
   /** Code of the failures that opened it; of the account `credentials`, `unreachable`, or `operator` who holds it open. */
-  reason?: string;
+  reason?: string | undefined;
   /** Id of the user whose calls alone it refuses; absent where it refuses everyone's. */
-  user?: string;
+  user?: string | undefined;
   /** When the next call may be made. */
-  nextProbeAt?: string;
+  nextProbeAt?: string | undefined;
   /** Since when it has this state, as far as the answering process knows. A `half-open` one has had no call since. */
-  since?: string;
+  since?: string | undefined;
 }
 
 /** How the calls of a worker's last minute went; only the latest 500 count. */
@@ -37,7 +37,7 @@ export interface FleetCalls {
   /** Share of those that the provider answered with 429. */
   rateLimitRate: number;
   /** How long the calls took that gave a reply, in milliseconds. */
-  latencyMs?: { p50: number; p95: number };
+  latencyMs?: { p50: number; p95: number } | undefined;
 }
 
 /** The last call of a worker that failed. */
@@ -63,27 +63,27 @@ export interface FleetWorker {
   /** `paused` takes no jobs; `probing` takes one at a time; `silent` was not heard of for two seconds, and what follows is what it said last. */
   state: 'serving' | 'probing' | 'paused' | 'silent';
   /** Since when it is silent. */
-  silentSince?: string;
+  silentSince?: string | undefined;
   /** Why it is paused, other than by the account's breaker: `operator`, or `clock`, which differs too much from the store's. */
-  pausedBy?: string;
+  pausedBy?: string | undefined;
   /** Jobs at once. */
   concurrency: number;
   /** Jobs that run. */
   inFlight: number;
   /** When the oldest of them began. */
-  oldestJobSince?: string;
+  oldestJobSince?: string | undefined;
   /** Moving mean of the time that one job takes, in milliseconds; 0 before the first. */
   meanJobMs: number;
   /** For requests that name no model. */
-  defaultModel?: string;
+  defaultModel?: string | undefined;
   /** What callers may name besides, with `*` for any characters; any plain name where it is absent. */
-  models?: string[];
+  models?: string[] | undefined;
   breakers: FleetBreaker[];
   /** Absent when there were none. */
-  calls?: FleetCalls;
-  lastError?: FleetError;
+  calls?: FleetCalls | undefined;
+  lastError?: FleetError | undefined;
   /** Absent from 0.3. */
-  simulated?: boolean;
+  simulated?: boolean | undefined;
   /** By which settings of the operators it works; 0 without any. */
   settingsVersion: number;
   release: string;

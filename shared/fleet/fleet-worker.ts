@@ -21,24 +21,17 @@ export function describeWorker(
 ): FleetWorker {
   const { worker, concurrency, inFlight, meanJobMs, oldestJobMs, breakers = [], lastError } = heartbeat;
   const { pausedBy, defaultModel, models, calls, simulated, settingsVersion, release, host } = heartbeat;
-  const { before } = moment;
   return {
-    worker,
-    state,
-    ...(pausedBy !== undefined && { pausedBy }),
-    concurrency,
-    inFlight,
-    ...(oldestJobMs !== undefined && {
-      oldestJobSince: timeOf(-oldestJobMs, moment, before?.oldestJobSince),
-    }),
+    ...{ worker, state, pausedBy, concurrency, inFlight },
+    oldestJobSince:
+      oldestJobMs === undefined ? undefined : timeOf(-oldestJobMs, moment, moment.before?.oldestJobSince),
     meanJobMs: Math.round(meanJobMs),
-    ...(defaultModel !== undefined && { defaultModel }),
-    ...(models && { models: models.slice(0, maxModels) }),
+    defaultModel,
+    models: models?.slice(0, maxModels),
     breakers: breakers.map((breaker) => describeBreaker(breaker, moment)),
-    ...(calls && { calls: describeCalls(calls) }),
-    ...(lastError && { lastError: describeError(lastError, moment) }),
-    ...(simulated !== undefined && { simulated }),
-    ...{ settingsVersion, release, host },
+    calls,
+    lastError: lastError && describeError(lastError, moment),
+    ...{ simulated, settingsVersion, release, host },
   };
 }
 
@@ -48,20 +41,10 @@ function describeBreaker(
 ): FleetBreaker {
   const before = moment.before?.breakers.find((breaker) => breaker.model === model);
   return {
-    model,
-    state,
-    ...(reason !== undefined && { reason }),
-    ...(user !== undefined && { user }),
-    ...(nextProbeMs > 0 && { nextProbeAt: timeOf(nextProbeMs, moment, before?.nextProbeAt) }),
+    ...{ model, state, reason, user },
+    nextProbeAt: nextProbeMs > 0 ? timeOf(nextProbeMs, moment, before?.nextProbeAt) : undefined,
     since: (before?.state === state && before.since) || timeOf(0, moment, undefined),
   };
-}
-
-function describeCalls({
-  latencyMs,
-  ...calls
-}: NonNullable<PoolHeartbeat['calls']>): NonNullable<FleetWorker['calls']> {
-  return { ...calls, ...(latencyMs && { latencyMs }) };
 }
 
 function describeError(
