@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
@@ -198,3 +198,23 @@ describe('every source file', () => {
     expect(forbidden).toEqual([]);
   });
 });
+
+describe('the pages about the code', () => {
+  it.each(['architecture', 'internals', 'guarantees'])('name in %s.md only files that exist', (page) => {
+    const files = readdirSync('.', { encoding: 'utf8' })
+      .filter((room) => !/^(node_modules|dist|\.git|test-results)$/.test(room))
+      .flatMap((room) => [room, ...namesBelow(room)]);
+    const named = [...readFileSync(`docs/${page}.md`, 'utf8').matchAll(/`([\w./-]+\.(?:tsx?|mjs))`/g)].map(
+      ([, name = '']) => name,
+    );
+    expect(named.filter((name) => !files.some((file) => isNamed(file, name)))).toEqual([]);
+  });
+});
+
+/** A page gives the path, or the end of one. */
+const isNamed = (file: string, name: string): boolean => file === name || file.endsWith(`/${name}`);
+
+const namesBelow = (room: string): string[] =>
+  statSync(room).isDirectory()
+    ? readdirSync(room, { recursive: true, encoding: 'utf8' }).map((name) => join(room, name))
+    : [];
