@@ -1,33 +1,25 @@
 import { useId, useState } from 'preact/hooks';
-import type { PoolSetting, PoolSettings } from '../../shared/fleet-contract.ts';
+import type { ConcurrencySuggestion } from '../../shared/fleet-contract.ts';
+import { labelOf } from './setting-fields.ts';
 import { SettingSource } from './setting-source.tsx';
 import type { PoolSettingsEditor } from './settings.ts';
 
 /** Slider and field of one value: jobs at once in each worker. It applies when the slider is let go. */
 export function ConcurrencyControl({ editor }: { editor: PoolSettingsEditor }) {
-  const settings = editor.known.value;
-  const setting = settings?.settings.find(({ name }) => name === 'concurrency');
-  if (settings === undefined || setting === undefined) return null;
-  return <Control editor={editor} settings={settings} setting={setting} />;
-}
-
-interface ControlProps {
-  editor: PoolSettingsEditor;
-  settings: PoolSettings;
-  setting: PoolSetting;
-}
-
-function Control({ editor, settings, setting }: ControlProps) {
   const id = useId();
   const [draft, setDraft] = useState<number>();
-  const value = draft ?? Number(setting.value);
+  const setting = editor.find('concurrency');
+  if (setting === undefined) return null;
+  const current = Number(setting.value);
+  const suggestion = editor.known.value?.suggestion;
+  const value = draft ?? current;
   const onInput = ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
     editor.begin();
     setDraft(currentTarget.valueAsNumber);
   };
   const onChange = async ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
     const wanted = currentTarget.valueAsNumber;
-    const isChange = Number.isInteger(wanted) && wanted !== Number(setting.value);
+    const isChange = Number.isInteger(wanted) && wanted !== current;
     if (isChange) await editor.change({ concurrency: wanted });
     else editor.cancel();
     setDraft(undefined);
@@ -36,14 +28,14 @@ function Control({ editor, settings, setting }: ControlProps) {
   const common = { min: 1, value: shown, onInput, onChange: (event: never) => void onChange(event) };
   return (
     <div class="setting">
-      <label for={id}>Jobs at once, in each worker</label>
+      <label for={id}>{labelOf('concurrency')}</label>
       <div class="row">
         <input
           {...common}
           id={id}
           class="slider"
           type="range"
-          max={rangeOf(settings, Number(setting.value))}
+          max={rangeOf(current, suggestion?.perWorker)}
         />
         <input
           {...common}
@@ -54,25 +46,25 @@ function Control({ editor, settings, setting }: ControlProps) {
         />
       </div>
       <SettingSource editor={editor} setting={setting} />
-      <Suggestion editor={editor} settings={settings} value={Number(setting.value)} />
+      {suggestion && suggestion.perWorker !== current && (
+        <Suggestion editor={editor} suggestion={suggestion} />
+      )}
     </div>
   );
 }
 
 /** Wide enough for what is set and suggested, and round. */
-function rangeOf({ suggestion }: PoolSettings, value: number): number {
-  const wanted = 2 * Math.max(value, suggestion?.perWorker ?? 0);
+function rangeOf(value: number, suggested = 0): number {
+  const wanted = 2 * Math.max(value, suggested);
   return [50, 100, 200, 500, 1000, 2000, 5000].find((max) => max >= wanted) ?? 10_000;
 }
 
 interface SuggestionProps {
   editor: PoolSettingsEditor;
-  settings: PoolSettings;
-  value: number;
+  suggestion: ConcurrencySuggestion;
 }
 
-function Suggestion({ editor, settings: { suggestion }, value }: SuggestionProps) {
-  if (suggestion === undefined || suggestion.perWorker === value) return null;
+function Suggestion({ editor, suggestion }: SuggestionProps) {
   const { perWorker, arrivalsPerSecond, meanMs, jobs } = suggestion;
   return (
     <p class="soft">

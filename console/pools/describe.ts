@@ -27,22 +27,12 @@ const tones: Readonly<Record<FleetProvider['state'], Tone>> = {
   unknown: 'soft',
 };
 
-const texts: Readonly<Record<FleetProvider['state'], string>> = {
-  serving: 'serving',
-  probing: 'probing',
-  paused: 'paused',
-  silent: 'silent',
-  absent: 'no worker',
-  unknown: 'unknown',
-};
-
 /** State of a provider, with the reason where it takes no jobs. `intake` is the setting of that name. */
 export function describeProvider({ state, workers, failing }: FleetProvider, intake: unknown): Described {
   if (intake === 'draining' && state === 'serving') return { text: 'draining', tone: 'warn' };
   if (failing) return { text: `failing: ${describeReason(failing.code)}`, tone: 'bad' };
   const reasons = new Set(workers.filter((one) => one.state === state).flatMap(reasonOf));
-  const reason = reasons.size > 0 ? `: ${[...reasons].join(', ')}` : '';
-  return { text: texts[state] + reason, tone: tones[state] };
+  return describeState(state, [...reasons]);
 }
 
 /** Those that fail before the others, each in the order that it has. */
@@ -50,9 +40,12 @@ export const failingFirst = (pools: readonly FleetProvider[]): FleetProvider[] =
   pools.toSorted((a, b) => Number(b.failing !== undefined) - Number(a.failing !== undefined));
 
 /** State of a worker, with its reason. */
-export function describeWorker(worker: FleetWorker): Described {
-  const reason = reasonOf(worker).join(', ');
-  return { text: texts[worker.state] + (reason && `: ${reason}`), tone: tones[worker.state] };
+export const describeWorker = (worker: FleetWorker): Described =>
+  describeState(worker.state, reasonOf(worker));
+
+function describeState(state: FleetProvider['state'], why: readonly string[]): Described {
+  const text = state === 'absent' ? 'no worker' : state;
+  return { text: [text, why.join(', ')].filter(Boolean).join(': '), tone: tones[state] };
 }
 
 /** Why a worker takes no jobs, or one at a time. */

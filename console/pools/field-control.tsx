@@ -8,7 +8,7 @@ export function FieldControl({ editor, field }: { editor: PoolSettingsEditor; fi
   const id = useId();
   const [draft, setDraft] = useState<string>();
   const [wrong, setWrong] = useState<string>();
-  const setting = editor.known.value?.settings.find(({ name }) => name === field.name);
+  const setting = editor.find(field.name);
   if (setting === undefined) return null;
   const current = setting.value === null ? '' : field.format(setting.value);
   const forget = () => {

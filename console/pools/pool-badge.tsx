@@ -14,10 +14,9 @@ export function Badge({ text, tone }: Described) {
 
 /** State of a provider, and whether it is the real one; changes are read out. */
 export function PoolBadges({ pool, editor }: { pool: FleetProvider; editor: PoolSettingsEditor }) {
-  const intake = editor.known.value?.settings.find(({ name }) => name === 'intake')?.value;
   return (
     <span class="row" role="status">
-      <Badge {...describeProvider(pool, intake)} />
+      <Badge {...describeProvider(pool, editor.find('intake')?.value)} />
       {pool.kind !== 'unknown' && (
         <Badge
           text={pool.kind}

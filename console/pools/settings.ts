@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { ProviderId } from '../../shared/contract.ts';
-import type { PoolSettings, PoolSettingsInput } from '../../shared/fleet-contract.ts';
+import type { PoolSetting, PoolSettings, PoolSettingsInput } from '../../shared/fleet-contract.ts';
 import { ApiError, call } from '../api.ts';
 
 /** What an operator wants to be different; null takes back what operators have set. */
@@ -33,6 +33,11 @@ export class PoolSettingsEditor {
 
   get #address(): string {
     return `/admin/pools/${this.provider}`;
+  }
+
+  /** A setting as it is in force; undefined before the server has answered. */
+  find(name: keyof PoolSettingsInput): PoolSetting | undefined {
+    return this.known.value?.settings.find((setting) => setting.name === name);
   }
 
   async load(): Promise<void> {

@@ -30,22 +30,8 @@ const charts: readonly ChartFacts[] = [
       { label: 'allowed at once', color: '--soft', of: ({ concurrency }) => concurrency },
     ],
   },
-  {
-    title: 'Wait in the queue',
-    format: formatDuration,
-    lines: [
-      { label: 'p50', color: '--link', of: ({ queueMs }) => queueMs?.p50 },
-      { label: 'p95', color: '--warn', of: ({ queueMs }) => queueMs?.p95 },
-    ],
-  },
-  {
-    title: 'Time at the provider',
-    format: formatDuration,
-    lines: [
-      { label: 'p50', color: '--link', of: ({ providerMs }) => providerMs?.p50 },
-      { label: 'p95', color: '--warn', of: ({ providerMs }) => providerMs?.p95 },
-    ],
-  },
+  chartOfTimes('Wait in the queue', 'queueMs'),
+  chartOfTimes('Time at the provider', 'providerMs'),
   {
     title: 'Chats in five seconds',
     format: formatNumber,
@@ -56,6 +42,17 @@ const charts: readonly ChartFacts[] = [
     ],
   },
 ];
+
+function chartOfTimes(title: string, name: 'queueMs' | 'providerMs'): ChartFacts {
+  return {
+    title,
+    format: formatDuration,
+    lines: [
+      { label: 'p50', color: '--link', of: (sample) => sample[name]?.p50 },
+      { label: 'p95', color: '--warn', of: (sample) => sample[name]?.p95 },
+    ],
+  };
+}
 
 /** Ten minutes of a provider: each chart beside what it says as text. */
 export function PoolCharts({ provider }: { provider: string }) {

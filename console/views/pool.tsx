@@ -1,6 +1,6 @@
 import type { FleetProvider } from '../../shared/fleet-contract.ts';
 import { ChangeState } from '../pools/change-state.tsx';
-import { BreakerControl, IntakeControl } from '../pools/choice-control.tsx';
+import { ChoiceControl } from '../pools/choice-control.tsx';
 import { ConcurrencyControl } from '../pools/concurrency-control.tsx';
 import { nameOf } from '../pools/describe.ts';
 import { FieldControl } from '../pools/field-control.tsx';
@@ -9,7 +9,7 @@ import { PoolBadges } from '../pools/pool-badge.tsx';
 import { PoolNumbers } from '../pools/pool-numbers.tsx';
 import { PoolTroubles } from '../pools/pool-troubles.tsx';
 import { settingFields } from '../pools/setting-fields.ts';
-import type { PoolSettingsEditor, SettingsChange } from '../pools/settings.ts';
+import type { PoolSettingsEditor } from '../pools/settings.ts';
 import { useSettings } from '../pools/use-settings.ts';
 import { WorkerTable } from '../pools/worker-table.tsx';
 import { PoolCharts } from '../samples/pool-charts.tsx';
@@ -37,8 +37,8 @@ export function PoolView({ pool }: { pool: FleetProvider }) {
         <ChangeState editor={editor} />
         <div class="settings">
           <ConcurrencyControl editor={editor} />
-          <IntakeControl editor={editor} />
-          <BreakerControl editor={editor} />
+          <ChoiceControl editor={editor} name="intake" />
+          <ChoiceControl editor={editor} name="breaker" />
           {settingFields.map((field) => (
             <FieldControl key={field.name} editor={editor} field={field} />
           ))}
@@ -61,7 +61,7 @@ export function PoolView({ pool }: { pool: FleetProvider }) {
 function ResetAll({ editor }: { editor: PoolSettingsEditor }) {
   const set = editor.known.value?.settings.filter(({ source }) => source === 'override') ?? [];
   if (set.length === 0) return null;
-  const everything = Object.fromEntries(set.map(({ name }) => [name, null])) as SettingsChange;
+  const everything = Object.fromEntries(set.map(({ name }) => [name, null]));
   return (
     <button type="button" class="danger" onClick={() => void editor.change(everything)}>
       Reset {set.length === 1 ? 'what operators have set' : `all ${set.length} that operators have set`}

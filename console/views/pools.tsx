@@ -1,7 +1,7 @@
 import { useEffect } from 'preact/hooks';
 import type { FleetProvider } from '../../shared/fleet-contract.ts';
 import { ChangeState } from '../pools/change-state.tsx';
-import { IntakeControl } from '../pools/choice-control.tsx';
+import { ChoiceControl } from '../pools/choice-control.tsx';
 import { ConcurrencyControl } from '../pools/concurrency-control.tsx';
 import { failingFirst, nameOf } from '../pools/describe.ts';
 import { PoolBadges } from '../pools/pool-badge.tsx';
@@ -48,7 +48,7 @@ function PoolCard({ pool }: { pool: FleetProvider }) {
       <PoolNumbers pool={pool} editor={editor} />
       <div class="settings">
         <ConcurrencyControl editor={editor} />
-        <IntakeControl editor={editor} />
+        <ChoiceControl editor={editor} name="intake" />
       </div>
       <ChangeState editor={editor} />
       <details>
