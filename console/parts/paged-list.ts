@@ -66,6 +66,16 @@ export function usePagedList<T>(addressOf: AddressOf, inputs: readonly unknown[]
   return list;
 }
 
+/** Shows a view again with what the form of its filter says, when that is submitted. */
+export function showFiltered(event: SubmitEvent, view: string): void {
+  event.preventDefault();
+  const fields = [...new FormData(event.currentTarget as HTMLFormElement)];
+  location.hash = addressOf(
+    `/${view}`,
+    Object.fromEntries(fields.map(([name, value]) => [name, String(value).trim()])),
+  );
+}
+
 /** The path with those parameters that have a value. */
 export function addressOf(path: string, parameters: Readonly<Record<string, string | undefined>>): string {
   const given = Object.entries(parameters).filter((pair): pair is [string, string] => Boolean(pair[1]));

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-interface TableProps {
+export interface TableProps {
   /** What the table is of, for screen readers. */
   label: string;
   /** Of each column, with its class if it has one. */

@@ -1,5 +1,6 @@
 import { useId } from 'preact/hooks';
 import type { Message, Role } from '../../shared/contract.ts';
+import { Options } from '../parts/field.tsx';
 
 interface ConversationProps {
   messages: readonly Message[];
@@ -54,11 +55,7 @@ function MessageFields({ number, message, onChange, onRemove }: MessageFieldsPro
           value={message.role ?? 'user'}
           onChange={({ currentTarget }) => onChange({ role: currentTarget.value as Role })}
         >
-          {roles.map((role) => (
-            <option key={role} value={role}>
-              {role}
-            </option>
-          ))}
+          <Options of={roles.map((role) => [role, role])} />
         </select>
         {onRemove && (
           <button type="button" class="plain" onClick={onRemove}>

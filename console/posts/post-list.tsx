@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Post, PostStatus } from '../../shared/contract.ts';
+import { Options } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PagedList } from '../parts/paged-list.ts';
@@ -87,11 +88,7 @@ function Filters({ filter }: { filter: PostListFilter }) {
       <span class="field">
         <label for="post-status">Show</label>
         <select id="post-status" ref={status} value={filter.status} onChange={show}>
-          {statuses.map(([value, text]) => (
-            <option key={value} value={value}>
-              {text}
-            </option>
-          ))}
+          <Options of={statuses} />
         </select>
       </span>
     </search>

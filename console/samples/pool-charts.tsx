@@ -1,9 +1,9 @@
-import { useEffect, useState } from 'preact/hooks';
 import type { Sample } from '../../shared/history.ts';
 import { Chart, type ChartLine } from '../parts/chart.tsx';
+import { useFollowed } from '../parts/followed.ts';
 import { formatDuration, formatNumber } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
-import { FollowedSamples, summaryOf } from './samples.ts';
+import { maxSamples, openSamples, summaryOf } from './samples.ts';
 
 interface ChartFacts {
   readonly title: string;
@@ -56,17 +56,12 @@ function chartOfTimes(title: string, name: 'queueMs' | 'providerMs'): ChartFacts
 
 /** Ten minutes of a provider: each chart beside what it says as text. */
 export function PoolCharts({ provider }: { provider: string }) {
-  const [followed, setFollowed] = useState<FollowedSamples | undefined>(undefined);
-  useEffect(() => {
-    const samples = new FollowedSamples(provider);
-    setFollowed(samples);
-    return () => samples.stop();
-  }, [provider]);
-  const samples = followed?.samples.value ?? [];
+  const { known, error } = useFollowed(() => openSamples(provider), [provider]);
+  const samples = known.value?.samples.slice(-maxSamples) ?? [];
   return (
     <section aria-labelledby="history">
       <h2 id="history">Last ten minutes</h2>
-      <ErrorNotice error={followed?.error.value} />
+      <ErrorNotice error={error.value} />
       {samples.length === 0 ? (
         <p class="soft">Nothing has been measured yet; a restart of the API loses it.</p>
       ) : (

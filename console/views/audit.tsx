@@ -1,11 +1,10 @@
-import { useId } from 'preact/hooks';
 import type { AuditEntry } from '../../shared/accounts.ts';
 import type { AuditAction } from '../../shared/contract.ts';
 import { diffSettings } from '../accounts/settings-diff.ts';
+import { SelectField, TextField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
-import { ListState } from '../parts/list-state.tsx';
-import { addressOf, usePagedList } from '../parts/paged-list.ts';
-import { Table } from '../parts/table.tsx';
+import { addressOf, showFiltered, usePagedList } from '../parts/paged-list.ts';
+import { PagedTable } from '../parts/paged-table.tsx';
 import type { ViewProps } from '../router.ts';
 
 const actions: Readonly<Record<AuditAction, string>> = {
@@ -29,70 +28,43 @@ export function AuditView({ query }: ViewProps) {
     <>
       <h1>Audit</h1>
       <Filter key={filter} query={query} />
-      <AuditTable entries={list.rows.value ?? []} />
-      <ListState list={list} empty="Nothing was done." more="Older" />
+      <PagedTable
+        list={list}
+        label="What was done"
+        titles={['When', 'Who', 'What', 'To', 'Change']}
+        row={({ id, at, actor: who, action: what, targetName, before, after }) => (
+          <tr key={id}>
+            <td>
+              <time dateTime={at}>{formatTime(at)}</time>
+            </td>
+            <td>{who}</td>
+            <td>{actions[what] ?? what}</td>
+            <td>{targetName}</td>
+            <td>{after !== undefined && <Changes before={before} after={after} />}</td>
+          </tr>
+        )}
+        empty="Nothing was done."
+        more="Older"
+      />
     </>
   );
 }
 
 function Filter({ query }: { query: URLSearchParams }) {
-  const id = useId();
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault();
-    const given = [...new FormData(event.currentTarget as HTMLFormElement)].map(
-      ([name, value]) => [name, String(value).trim()] as const,
-    );
-    location.hash = addressOf('/audit', Object.fromEntries(given));
-  };
+  const of = (name: string) => query.get(name) ?? '';
   return (
-    <form class="row" onSubmit={submit}>
-      <span class="field">
-        <label for={`${id}-actor`}>By</label>
-        <input id={`${id}-actor`} name="actor" defaultValue={query.get('actor') ?? ''} spellcheck={false} />
-      </span>
-      <span class="field">
-        <label for={`${id}-target`}>To</label>
-        <input
-          id={`${id}-target`}
-          name="target"
-          placeholder="user or provider"
-          defaultValue={query.get('target') ?? ''}
-          spellcheck={false}
-        />
-      </span>
-      <span class="field">
-        <label for={`${id}-action`}>What</label>
-        <select id={`${id}-action`} name="action" value={query.get('action') ?? ''}>
-          <option value="">anything</option>
-          {Object.entries(actions).map(([action, text]) => (
-            <option key={action} value={action}>
-              {text}
-            </option>
-          ))}
-        </select>
-      </span>
+    <form class="row" onSubmit={(event) => showFiltered(event, 'audit')}>
+      <TextField label="By" name="actor" defaultValue={of('actor')} />
+      <TextField label="To" name="target" placeholder="user or provider" defaultValue={of('target')} />
+      <SelectField
+        label="What"
+        name="action"
+        value={of('action')}
+        options={[['', 'anything'], ...Object.entries(actions)]}
+      />
       <button type="submit">Filter</button>
       {query.size > 0 && <a href="#/audit">Show all</a>}
     </form>
-  );
-}
-
-function AuditTable({ entries }: { entries: readonly AuditEntry[] }) {
-  if (entries.length === 0) return null;
-  return (
-    <Table label="What was done" titles={['When', 'Who', 'What', 'To', 'Change']}>
-      {entries.map(({ id, at, actor, action, targetName, before, after }) => (
-        <tr key={id}>
-          <td>
-            <time dateTime={at}>{formatTime(at)}</time>
-          </td>
-          <td>{actor}</td>
-          <td>{actions[action] ?? action}</td>
-          <td>{targetName}</td>
-          <td>{after !== undefined && <Changes before={before} after={after} />}</td>
-        </tr>
-      ))}
-    </Table>
   );
 }
 

@@ -1,6 +1,7 @@
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
 import { call } from '../api.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
+import { Options } from '../parts/field.tsx';
 import { PlaygroundChat, type PlaygroundRequest } from '../playground/chat.ts';
 import { Conversation } from '../playground/conversation.tsx';
 import { Reply } from '../playground/reply.tsx';
@@ -84,12 +85,12 @@ function Target({ request, onChange }: TargetProps) {
           value={request.provider}
           onChange={({ currentTarget }) => onChange({ provider: currentTarget.value })}
         >
-          {providers.map(({ provider, kind }) => (
-            <option key={provider} value={provider}>
-              {nameOf(provider)}
-              {kind === 'simulated' && ' (simulated)'}
-            </option>
-          ))}
+          <Options
+            of={providers.map(({ provider, kind }) => [
+              provider,
+              nameOf(provider) + (kind === 'simulated' ? ' (simulated)' : ''),
+            ])}
+          />
         </select>
       </div>
       <Field

@@ -1,7 +1,9 @@
-import { useEffect, useState } from 'preact/hooks';
+import { Options } from '../parts/field.tsx';
+import { useFollowed } from '../parts/followed.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
+import { showFiltered } from '../parts/paged-list.ts';
 import { nameOf } from '../pools/describe.ts';
-import { RecentChats, type RequestFilter } from '../requests/recent.ts';
+import { openRequests, type RequestFilter } from '../requests/recent.ts';
 import { RequestTable } from '../requests/request-table.tsx';
 import { TimelineLegend } from '../requests/timeline.tsx';
 import type { ViewProps } from '../router.ts';
@@ -9,7 +11,7 @@ import { fleet, isStale } from '../store.ts';
 
 /** The last chats that ended, followed as they end; `#/requests?code=timeout` shows some of them. */
 export function RequestsView({ query }: ViewProps) {
-  const of = (name: string) => query.get(name) ?? '';
+  const of = (name: string) => query.get(name)?.trim() ?? '';
   const filter = { id: of('id'), provider: of('provider'), code: of('code'), user: of('user') };
   const key = JSON.stringify(filter);
   return (
@@ -22,17 +24,12 @@ export function RequestsView({ query }: ViewProps) {
 }
 
 function FilteredList({ filter }: { filter: RequestFilter }) {
-  const [chats, setChats] = useState<RecentChats | undefined>(undefined);
-  useEffect(() => {
-    const followed = new RecentChats(filter);
-    setChats(followed);
-    return () => followed.stop();
-    // The list has another key for another filter.
-  }, []);
-  const list = chats?.list.value;
+  // It has another key for another filter.
+  const { known, error } = useFollowed(() => openRequests(filter), []);
+  const list = known.value;
   return (
     <>
-      <ErrorNotice error={chats?.error.value} />
+      <ErrorNotice error={error.value} />
       {list && (
         <div class={isStale.value ? 'stale' : ''}>
           <p class="soft">
@@ -61,35 +58,24 @@ const codes = [
 ];
 
 function FilterForm({ filter }: { filter: RequestFilter }) {
-  const show = (event: Event) => {
-    event.preventDefault();
-    const query = new URLSearchParams();
-    for (const [name, value] of new FormData(event.currentTarget as HTMLFormElement))
-      if (typeof value === 'string' && value.trim() !== '') query.set(name, value.trim());
-    location.hash = query.size === 0 ? '#/requests' : `#/requests?${query}`;
-  };
+  const providers = fleet.value?.providers ?? [];
   return (
-    <form class="row filters" onSubmit={show}>
+    <form class="row filters" onSubmit={(event) => showFiltered(event, 'requests')}>
       <label>
         Provider{' '}
         <select name="provider">
           <option value="">all</option>
-          {fleet.value?.providers.map(({ provider }) => (
-            <option key={provider} value={provider} selected={provider === filter.provider}>
-              {nameOf(provider)}
-            </option>
-          ))}
+          <Options
+            of={providers.map(({ provider }) => [provider, nameOf(provider)])}
+            selected={filter.provider}
+          />
         </select>
       </label>
       <label>
         Result{' '}
         <select name="code">
           <option value="">all</option>
-          {codes.map((code) => (
-            <option key={code} value={code} selected={code === filter.code}>
-              {code}
-            </option>
-          ))}
+          <Options of={codes.map((code) => [code, code])} selected={filter.code} />
         </select>
       </label>
       <label>

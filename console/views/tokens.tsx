@@ -1,13 +1,13 @@
-import { useId, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { NewToken, TokenInfo, TokenInput } from '../../shared/accounts.ts';
 import type { Scope } from '../../shared/contract.ts';
 import { type Told, useChanges } from '../accounts/secret-notice.tsx';
 import { call } from '../api.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
+import { type OptionTexts, SelectField, TextField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
-import { ListState } from '../parts/list-state.tsx';
 import { addressOf, usePagedList } from '../parts/paged-list.ts';
-import { Table } from '../parts/table.tsx';
+import { PagedTable } from '../parts/paged-table.tsx';
 import { session } from '../session/session.ts';
 
 /** What each scope allows, in the order of the form. */
@@ -17,13 +17,13 @@ const scopes: Readonly<Record<Scope, string>> = {
   'blogs:read': 'read posts where that needs a token',
   admin: 'all that operators can',
 };
-const lifetimes: readonly [days: number | null, text: string][] = [
-  [1, 'a day'],
-  [7, 'a week'],
-  [30, '30 days'],
-  [90, '90 days'],
-  [365, 'a year'],
-  [null, 'never'],
+const lifetimes: OptionTexts = [
+  ['1', 'a day'],
+  ['7', 'a week'],
+  ['30', '30 days'],
+  ['90', '90 days'],
+  ['365', 'a year'],
+  ['null', 'never'],
 ];
 
 /** The access tokens: made and revoked. */
@@ -35,8 +35,16 @@ export function TokensView() {
       <h1>Access tokens</h1>
       <NewTokenForm onCreate={(input) => change(() => create(input))} />
       {outcome}
-      <TokenTable tokens={list.rows.value ?? []} onRevoke={(id) => change(() => revoke(id))} />
-      <ListState list={list} empty="There are no access tokens." more="Older tokens" />
+      <PagedTable
+        list={list}
+        label="Access tokens"
+        titles={['User', 'Scopes', 'Created', 'Expires', 'Last used', 'Actions']}
+        row={(token) => (
+          <TokenRow key={token.id} token={token} onRevoke={() => change(() => revoke(token.id))} />
+        )}
+        empty="There are no access tokens."
+        more="Older tokens"
+      />
     </>
   );
 }
@@ -51,7 +59,6 @@ async function revoke(id: string): Promise<undefined> {
 }
 
 function NewTokenForm({ onCreate }: { onCreate(input: TokenInput): Promise<void> }) {
-  const id = useId();
   const [owner, setOwner] = useState(session.value?.user.name ?? '');
   const [chosen, setChosen] = useState<readonly Scope[]>(['chat']);
   const [expiresInDays, setExpires] = useState<number | null>(90);
@@ -66,32 +73,20 @@ function NewTokenForm({ onCreate }: { onCreate(input: TokenInput): Promise<void>
       }}
     >
       <div class="row">
-        <span class="field">
-          <label for={`${id}-owner`}>User</label>
-          <input
-            id={`${id}-owner`}
-            value={owner}
-            required
-            maxLength={128}
-            autocomplete="off"
-            spellcheck={false}
-            onInput={({ currentTarget }) => setOwner(currentTarget.value)}
-          />
-        </span>
-        <span class="field">
-          <label for={`${id}-expires`}>Expires after</label>
-          <select
-            id={`${id}-expires`}
-            value={String(expiresInDays)}
-            onChange={({ currentTarget: { value } }) => setExpires(value === 'null' ? null : Number(value))}
-          >
-            {lifetimes.map(([days, text]) => (
-              <option key={text} value={String(days)}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </span>
+        <TextField
+          label="User"
+          value={owner}
+          required
+          maxLength={128}
+          autocomplete="off"
+          onInput={({ currentTarget }) => setOwner(currentTarget.value)}
+        />
+        <SelectField
+          label="Expires after"
+          value={String(expiresInDays)}
+          options={lifetimes}
+          onChange={({ currentTarget: { value } }) => setExpires(value === 'null' ? null : Number(value))}
+        />
       </div>
       <fieldset>
         <legend>What it allows</legend>
@@ -113,24 +108,8 @@ function NewTokenForm({ onCreate }: { onCreate(input: TokenInput): Promise<void>
   );
 }
 
-interface TableProps {
-  tokens: readonly TokenInfo[];
-  onRevoke(id: string): Promise<void>;
-}
-
-function TokenTable({ tokens, onRevoke }: TableProps) {
-  if (tokens.length === 0) return null;
-  return (
-    <Table label="Access tokens" titles={['User', 'Scopes', 'Created', 'Expires', 'Last used', 'Actions']}>
-      {tokens.map((token) => (
-        <TokenRow key={token.id} token={token} onRevoke={onRevoke} />
-      ))}
-    </Table>
-  );
-}
-
-function TokenRow({ token, onRevoke }: { token: TokenInfo; onRevoke: TableProps['onRevoke'] }) {
-  const { id, owner, createdAt, expiresAt, lastUsedAt, revokedAt } = token;
+function TokenRow({ token, onRevoke }: { token: TokenInfo; onRevoke(): Promise<void> }) {
+  const { owner, createdAt, expiresAt, lastUsedAt, revokedAt } = token;
   const isExpired = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
   const names = token.scopes.join(', ');
   return (
@@ -150,7 +129,7 @@ function TokenRow({ token, onRevoke }: { token: TokenInfo; onRevoke: TableProps[
             label="Revoke"
             of={`the token of ${owner} for ${names}`}
             question={`Revoke this token of ${owner}, at once and for good?`}
-            onConfirm={() => onRevoke(id)}
+            onConfirm={onRevoke}
           />
         )}
       </td>

@@ -1,13 +1,13 @@
-import { useId, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { UserInfo, UserSecret } from '../../shared/accounts.ts';
 import type { UserRole } from '../../shared/contract.ts';
 import { type Told, useChanges } from '../accounts/secret-notice.tsx';
 import { call } from '../api.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
+import { SelectField, TextField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
-import { ListState } from '../parts/list-state.tsx';
 import { addressOf, usePagedList } from '../parts/paged-list.ts';
-import { Table } from '../parts/table.tsx';
+import { PagedTable } from '../parts/paged-table.tsx';
 import { session } from '../session/session.ts';
 
 /** The users of the database: added, given new secrets, removed. */
@@ -24,8 +24,14 @@ export function UsersView() {
       </p>
       <NewUser onCreate={(name, role) => change(() => create(name, role))} />
       {outcome}
-      <UserTable users={list.rows.value ?? []} onChange={change} />
-      <ListState list={list} empty="There are no users." more="More users" />
+      <PagedTable
+        list={list}
+        label="Users"
+        titles={['Name', 'Role', 'Secret', 'Created', 'Actions']}
+        row={(user) => <UserRow key={user.id} user={user} onChange={change} />}
+        empty="There are no users."
+        more="More users"
+      />
     </>
   );
 }
@@ -47,7 +53,6 @@ async function remove(name: string): Promise<undefined> {
 }
 
 function NewUser({ onCreate }: { onCreate(name: string, role: UserRole): Promise<void> }) {
-  const id = useId();
   const [name, setName] = useState('');
   const [role, setRole] = useState<UserRole>('user');
   const submit = async (event: Event) => {
@@ -57,29 +62,23 @@ function NewUser({ onCreate }: { onCreate(name: string, role: UserRole): Promise
   };
   return (
     <form class="row" onSubmit={(event) => void submit(event)}>
-      <span class="field">
-        <label for={`${id}-name`}>New user</label>
-        <input
-          id={`${id}-name`}
-          value={name}
-          required
-          maxLength={128}
-          autocomplete="off"
-          spellcheck={false}
-          onInput={({ currentTarget }) => setName(currentTarget.value)}
-        />
-      </span>
-      <span class="field">
-        <label for={`${id}-role`}>Role</label>
-        <select
-          id={`${id}-role`}
-          value={role}
-          onChange={({ currentTarget }) => setRole(currentTarget.value as UserRole)}
-        >
-          <option value="user">user</option>
-          <option value="admin">admin</option>
-        </select>
-      </span>
+      <TextField
+        label="New user"
+        value={name}
+        required
+        maxLength={128}
+        autocomplete="off"
+        onInput={({ currentTarget }) => setName(currentTarget.value)}
+      />
+      <SelectField
+        label="Role"
+        value={role}
+        options={[
+          ['user', 'user'],
+          ['admin', 'admin'],
+        ]}
+        onChange={({ currentTarget }) => setRole(currentTarget.value as UserRole)}
+      />
       <button type="submit" class="primary">
         Add user
       </button>
@@ -87,55 +86,42 @@ function NewUser({ onCreate }: { onCreate(name: string, role: UserRole): Promise
   );
 }
 
-interface TableProps {
-  users: readonly UserInfo[];
+interface RowProps {
+  user: UserInfo;
   onChange(make: () => Promise<Told | undefined>): Promise<void>;
 }
 
-function UserTable({ users, onChange }: TableProps) {
-  if (users.length === 0) return null;
+function UserRow({ user: { name, role, hasSecret, createdAt, source }, onChange }: RowProps) {
   return (
-    <Table label="Users" titles={['Name', 'Role', 'Secret', 'Created', 'Actions']}>
-      {users.map(({ id, name, role, hasSecret, createdAt, source }) => (
-        <tr key={id}>
-          <td>
-            <a href={`#/audit?${new URLSearchParams({ target: name })}`}>{name}</a>
-          </td>
-          <td>{role}</td>
-          <td>
-            {hasSecret ? 'yes' : 'only tokens'}
-            {source && <span class="soft"> environment</span>}
-          </td>
-          <td>
-            {source === 'environment' ? '–' : <time dateTime={createdAt}>{formatTime(createdAt)}</time>}
-          </td>
-          <td class="row">
-            {source !== 'environment' && name !== session.value?.user.name && (
-              <Actions name={name} onChange={onChange} />
-            )}
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
-}
-
-/** Not for oneself: either ends the user's sessions, and with them the page that would show the secret. */
-function Actions({ name, onChange }: { name: string; onChange: TableProps['onChange'] }) {
-  return (
-    <>
-      <ConfirmButton
-        label="New secret"
-        of={`for ${name}`}
-        question={`Replace the secret of ${name}, and sign ${name} out everywhere?`}
-        onConfirm={() => onChange(() => reset(name))}
-      />
-      <ConfirmButton
-        label="Remove"
-        of={name}
-        question={`Remove ${name}, with all tokens and sessions?`}
-        onConfirm={() => onChange(() => remove(name))}
-      />
-    </>
+    <tr>
+      <td>
+        <a href={`#/audit?${new URLSearchParams({ target: name })}`}>{name}</a>
+      </td>
+      <td>{role}</td>
+      <td>
+        {hasSecret ? 'yes' : 'only tokens'}
+        {source && <span class="soft"> environment</span>}
+      </td>
+      <td>{source === 'environment' ? '–' : <time dateTime={createdAt}>{formatTime(createdAt)}</time>}</td>
+      <td class="row">
+        {/* Not for oneself: either ends the user's sessions, and with them the page that would show the secret. */}
+        {source !== 'environment' && name !== session.value?.user.name && (
+          <>
+            <ConfirmButton
+              label="New secret"
+              of={`for ${name}`}
+              question={`Replace the secret of ${name}, and sign ${name} out everywhere?`}
+              onConfirm={() => onChange(() => reset(name))}
+            />
+            <ConfirmButton
+              label="Remove"
+              of={name}
+              question={`Remove ${name}, with all tokens and sessions?`}
+              onConfirm={() => onChange(() => remove(name))}
+            />
+          </>
+        )}
+      </td>
+    </tr>
   );
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { addRequest, isWanted, maxShown, queryOf, RecentChats } from '../../../console/requests/recent.ts';
+import { addRequest, isWanted, maxShown, openRequests, pathOf } from '../../../console/requests/recent.ts';
 import { followFleet } from '../../../console/store.ts';
 import type { RecentRequest } from '../../../shared/history.ts';
 import { recentRequest } from '../../support/history.js';
@@ -7,11 +7,11 @@ import { patience } from '../../support/patience.js';
 
 const all = { id: '', provider: '', code: '', user: '' };
 
-describe('queryOf', () => {
+describe('pathOf', () => {
   it('asks for what is wanted alone', () => {
-    expect(queryOf(all)).toBe('limit=200');
-    expect(queryOf({ id: ' a-1 ', provider: 'openai', code: 'ok', user: ' Ben & Ö ' })).toBe(
-      'limit=200&id=a-1&provider=openai&code=ok&user=Ben+%26+%C3%96',
+    expect(pathOf(all)).toBe('/admin/requests?limit=200');
+    expect(pathOf({ id: 'a-1', provider: 'openai', code: 'ok', user: 'Ben & Ö' })).toBe(
+      '/admin/requests?limit=200&id=a-1&provider=openai&code=ok&user=Ben+%26+%C3%96',
     );
   });
 });
@@ -20,8 +20,8 @@ describe('isWanted', () => {
   it('is as the API chooses', () => {
     const request = recentRequest({ user: 'anna' });
     expect(isWanted(all, request)).toBe(true);
-    expect(isWanted({ ...all, provider: 'openai', code: 'ok', user: 'anna ' }, request)).toBe(true);
-    expect(isWanted({ ...all, id: `${request.id} ` }, request)).toBe(true);
+    expect(isWanted({ ...all, provider: 'openai', code: 'ok', user: 'anna' }, request)).toBe(true);
+    expect(isWanted({ ...all, id: request.id }, request)).toBe(true);
     for (const other of [{ id: 'another' }, { provider: 'bedrock' }, { code: 'timeout' }, { user: 'ann' }])
       expect(isWanted({ ...all, ...other }, request)).toBe(false);
   });
@@ -46,11 +46,12 @@ class StubEventSource extends EventTarget {
   close(): void {}
 }
 
-describe('RecentChats', () => {
+describe('openRequests', () => {
   /** The reads under way; each is answered by the test. */
   let reads: PromiseWithResolvers<Response>[];
   let stream: StubEventSource;
-  let chats: RecentChats;
+  let chats: ReturnType<typeof openRequests>;
+  let stop: () => void;
   let endStream: () => void;
   beforeEach(() => {
     reads = [];
@@ -64,10 +65,11 @@ describe('RecentChats', () => {
       return read.promise;
     });
     endStream = followFleet();
-    chats = new RecentChats({ ...all, code: 'ok' });
+    chats = openRequests({ ...all, code: 'ok' });
+    stop = chats.follow();
   });
   afterEach(() => {
-    chats.stop();
+    stop();
     endStream();
     vi.unstubAllGlobals();
   });
@@ -81,7 +83,7 @@ describe('RecentChats', () => {
     reads[read]?.resolve(Response.json({ processes: 2, isPartial: false, requests }));
     await vi.waitFor(() => expect(shown()).toEqual(expect.arrayContaining(ids)), patience);
   };
-  const shown = () => chats.list.value?.requests.map(({ id }) => id);
+  const shown = () => chats.known.value?.requests.map(({ id }) => id);
   const asked = (times: number) => vi.waitFor(() => expect(reads).toHaveLength(times), patience);
 
   it('adds to an answer what has ended since it was asked for', async () => {
@@ -120,7 +122,7 @@ describe('RecentChats', () => {
     tell('missed', { requests: 101 });
     await asked(3);
     tell('missed', { requests: 101 });
-    chats.stop();
+    stop();
     reads[2]?.resolve(Response.json({ requests: [] }));
     await vi.waitFor(() => expect(shown()).toEqual([]), patience);
     expect(reads).toHaveLength(3);
