@@ -71,7 +71,7 @@ const rooms: Record<string, string[]> = {
   'dev/simulator/vertexai': ['shared', 'dev/simulator'],
   // Of `shared` the types of what the controllers answer with, and nothing else.
   console: ['shared', 'console/**'],
-  'console/session': ['console'],
+  'console/session': ['shared', 'console'],
   'console/parts': ['shared', 'console', 'console/session'],
   'console/accounts': ['shared', 'console', 'console/parts'],
   'console/pools': ['shared', 'console', 'console/parts'],

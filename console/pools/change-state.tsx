@@ -74,7 +74,7 @@ function Failed({ editor, failed, known }: FailedProps) {
       <ul>
         {Object.entries(failed.change).map(([name, wanted]) => (
           <li key={name}>
-            {labelOf(name)}: now {formatSetting(name, valueInForce(known, name))}; you wanted{' '}
+            {labelOf(name)}: now {formatSetting(name, editor.find(name)?.value)}; you wanted{' '}
             {wanted === null ? 'to reset it' : formatSetting(name, wanted)}
           </li>
         ))}
@@ -83,6 +83,3 @@ function Failed({ editor, failed, known }: FailedProps) {
     </Notice>
   );
 }
-
-const valueInForce = ({ settings }: PoolSettings, name: string): unknown =>
-  settings.find((setting) => setting.name === name)?.value;

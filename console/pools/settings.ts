@@ -36,7 +36,7 @@ export class PoolSettingsEditor {
   }
 
   /** A setting as it is in force; undefined before the server has answered. */
-  find(name: keyof PoolSettingsInput): PoolSetting | undefined {
+  find(name: string): PoolSetting | undefined {
     return this.known.value?.settings.find((setting) => setting.name === name);
   }
 

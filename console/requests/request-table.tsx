@@ -1,9 +1,9 @@
+import type { Target } from '../../shared/contract.ts';
 import type { RecentRequest } from '../../shared/history.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { describeProviderError, formatNumber, formatTime } from '../parts/format.ts';
 import { Table } from '../parts/table.tsx';
 import { nameOf } from '../pools/describe.ts';
-import { type RequestTarget, targetsOf } from './targets.ts';
 import { Timeline } from './timeline.tsx';
 
 const goodCodes: ReadonlySet<string> = new Set(['ok', 'truncated']);
@@ -47,11 +47,12 @@ function Row({ request, longestMs }: { request: RecentRequest; longestMs: number
       </td>
       <td>{user}</td>
       <td>
-        <Target {...asked} />
+        <TargetName {...asked} />
         {streamed && <span class="soft"> streamed</span>}
         {answered && (
           <div>
-            <span aria-hidden="true">→</span> <span class="soft">answered by</span> <Target {...answered} />
+            <span aria-hidden="true">→</span> <span class="soft">answered by</span>{' '}
+            <TargetName {...answered} />
           </div>
         )}
       </td>
@@ -81,12 +82,26 @@ function Row({ request, longestMs }: { request: RecentRequest; longestMs: number
   );
 }
 
-function Target({ provider, model }: RequestTarget) {
+function TargetName({ provider, model }: Target) {
   return (
     <>
       {nameOf(provider)} <span class="soft model">{model}</span>
     </>
   );
+}
+
+/** The target that was asked and, if a fallback answered, the one that answered. */
+export function targetsOf({ provider, model, code, attempts }: RecentRequest): {
+  asked: Target;
+  answered?: Target;
+} {
+  const [first, last] = [attempts[0], attempts.at(-1)];
+  if (attempts.length < 2 || first === undefined || last === undefined) return { asked: { provider, model } };
+  const isAnswered = code === 'ok' || code === 'truncated';
+  return {
+    asked: { provider, model: first.model },
+    ...(isAnswered && { answered: { provider: last.provider, model: last.model ?? model } }),
+  };
 }
 
 function Tokens({ request: { inputTokens, outputTokens } }: { request: RecentRequest }) {

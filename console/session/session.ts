@@ -1,14 +1,8 @@
 import { signal } from '@preact/signals';
+import type { ConsoleSession } from '../../shared/contract.ts';
 
-/** Who is signed in. */
-export interface Session {
-  user: { id: string; name: string };
-  /** RFC 3339. */
-  expiresAt: string;
-}
-
-/** Undefined while nobody has looked; null when nobody is signed in. */
-export const session = signal<Session | null | undefined>(undefined);
+/** Who is signed in: undefined while nobody has looked; null when nobody is signed in. */
+export const session = signal<ConsoleSession | null | undefined>(undefined);
 
 /**
  * Where this browser remembers that somebody is signed in: a script cannot see the session's cookie, and a browser reports to its console
@@ -27,7 +21,7 @@ export function maybeSignedIn(): boolean {
 }
 
 /** Takes note of who has signed in; `toldAt` is the answer's `Date`, since the server's clock need not be the browser's. */
-export function beginSession(begun: Session, toldAt: string | null): void {
+export function beginSession(begun: ConsoleSession, toldAt: string | null): void {
   const leftMs = Date.parse(begun.expiresAt) - Date.parse(toldAt ?? '');
   // Without a `Date` it is not a number, and never in the past.
   remember((storage) => storage.setItem(rememberedKey, String(Date.now() + leftMs)));

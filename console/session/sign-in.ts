@@ -1,12 +1,6 @@
+import type { ConsoleSession } from '../../shared/contract.ts';
 import { ApiError, call } from '../api.ts';
-import {
-  beginSession,
-  endSession,
-  followOtherTabs,
-  maybeSignedIn,
-  type Session,
-  session,
-} from './session.ts';
+import { beginSession, endSession, followOtherTabs, maybeSignedIn, session } from './session.ts';
 
 const address = '/admin/session';
 
@@ -20,7 +14,7 @@ export async function restoreSession(): Promise<void> {
 /** Asks who is signed in; keeps what is known when the server does not answer. */
 export async function loadSession(): Promise<void> {
   try {
-    session.value = (await call<Session>(address)).body;
+    session.value = (await call<ConsoleSession>(address)).body;
   } catch (error) {
     if (session.value && !(error instanceof ApiError && error.code === 'unauthorized')) return;
     // Whoever is remembered stays so, for a server that answers again.
@@ -30,7 +24,7 @@ export async function loadSession(): Promise<void> {
 
 /** Throws `ApiError`, with the code `unauthorized` when name or secret are wrong. */
 export async function signIn(name: string, secret: string): Promise<void> {
-  const { body, headers } = await call<Session>(address, { method: 'POST', json: { name, secret } });
+  const { body, headers } = await call<ConsoleSession>(address, { method: 'POST', json: { name, secret } });
   beginSession(body, headers.get('Date'));
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openBreakersOf } from '../../../console/pools/open-breakers.ts';
+import { openBreakersOf } from '../../../console/pools/pool-troubles.tsx';
 import type { FleetBreaker, FleetWorker } from '../../../shared/fleet-contract.ts';
 
 const worker = (breakers: FleetBreaker[], state: FleetWorker['state'] = 'serving'): FleetWorker => ({

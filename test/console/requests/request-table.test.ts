@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { targetsOf } from '../../../console/requests/targets.ts';
+import { targetsOf } from '../../../console/requests/request-table.tsx';
 import type { RequestAttempt } from '../../../shared/history.ts';
 import { recentRequest } from '../../support/history.js';
 
