@@ -23,28 +23,17 @@ export function ConfirmButton({ label, of, question, onConfirm }: ConfirmProps) 
     setState('busy');
     void onConfirm().finally(() => setState('idle'));
   };
+  const action = { type: 'button', class: 'danger', 'aria-label': `${label} ${of}` } as const;
   if (state === 'idle' || state === 'cancelled')
     return (
-      <button
-        type="button"
-        class="danger"
-        ref={first}
-        aria-label={`${label} ${of}`}
-        onClick={() => setState('asking')}
-      >
+      <button {...action} ref={first} onClick={() => setState('asking')}>
         {label}
       </button>
     );
   return (
     <fieldset class="row" onKeyDown={({ key }) => key === 'Escape' && setState('cancelled')}>
       <legend>{question}</legend>
-      <button
-        type="button"
-        class="danger"
-        disabled={state === 'busy'}
-        aria-label={`${label} ${of}`}
-        onClick={confirm}
-      >
+      <button {...action} disabled={state === 'busy'} onClick={confirm}>
         {label}
       </button>
       <button type="button" ref={cancel} disabled={state === 'busy'} onClick={() => setState('cancelled')}>

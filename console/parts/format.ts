@@ -37,6 +37,9 @@ export function formatZone(nowMs = Date.now()): string {
   return timeZone === 'UTC' || offset === undefined ? timeZone : `${timeZone} (${offset})`;
 }
 
+/** The texts between the commas, without spaces around and without empty ones. */
+export const splitList = (text: string): string[] => text.split(',').flatMap((part) => part.trim() || []);
+
 /** `HTTP 400 invalid_request_error` */
 export const describeProviderError = ({ status, type }: ProviderError): string =>
   [status && `HTTP ${status}`, type].filter(Boolean).join(' ');

@@ -10,6 +10,12 @@ import type { PoolSettingsEditor } from './settings.ts';
 /** What goes on at a provider, as numbers, and as a line beside them. */
 export function PoolNumbers({ pool, editor }: { pool: FleetProvider; editor: PoolSettingsEditor }) {
   const { count, errorRate, rateLimitRate, p95Ms } = sumCalls(pool.workers);
+  const numbers = [
+    ['Waiting', <Waiting key="waiting" pool={pool} />],
+    ['Errors, last minute', <Rate key="errors" share={errorRate} count={count} />],
+    ['429, last minute', <Rate key="limited" share={rateLimitRate} count={count} />],
+    ['p95, last minute', p95Ms === undefined ? '–' : formatDuration(p95Ms)],
+  ] as const;
   return (
     <dl class="numbers">
       <div class="wide">
@@ -19,28 +25,12 @@ export function PoolNumbers({ pool, editor }: { pool: FleetProvider; editor: Poo
           <Sparkline values={loadUntil(recentLoad.value, pool.provider, now.value)} max={pool.concurrency} />
         </dd>
       </div>
-      <div>
-        <dt>Waiting</dt>
-        <dd>
-          <Waiting pool={pool} />
-        </dd>
-      </div>
-      <div>
-        <dt>Errors, last minute</dt>
-        <dd>
-          <Rate share={errorRate} count={count} />
-        </dd>
-      </div>
-      <div>
-        <dt>429, last minute</dt>
-        <dd>
-          <Rate share={rateLimitRate} count={count} />
-        </dd>
-      </div>
-      <div>
-        <dt>p95, last minute</dt>
-        <dd>{p95Ms === undefined ? '–' : formatDuration(p95Ms)}</dd>
-      </div>
+      {numbers.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
     </dl>
   );
 }

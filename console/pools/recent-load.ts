@@ -20,13 +20,30 @@ const slotOf = (time: number): number => Math.floor(time / slotMs);
 /** Records until the function given back is called. */
 export function recordLoad(): () => void {
   const stopping = new AbortController();
-  const measurements = new Measurements(stopping.signal);
-  void measurements.read();
+  /** How far the browser's clock is ahead of the server's; undefined before the first answer. */
+  let aheadMs: number | undefined;
+  const add = (samples: readonly Sample[]) => {
+    const ahead = aheadMs;
+    if (ahead === undefined) return;
+    const toBrowser = (at: string) => new Date(Date.parse(at) + ahead).toISOString();
+    const shifted = samples.map((sample) => ({ ...sample, at: toBrowser(sample.at) }));
+    recentLoad.value = addSamples(recentLoad.peek(), shifted, Date.now());
+  };
+  const read = async () => {
+    try {
+      const { body } = await call<Samples>('/admin/samples', { signal: stopping.signal });
+      aheadMs = Date.now() - Date.parse(body.at);
+      add(body.samples);
+    } catch {
+      // It is for a picture beside numbers, which shows what there is. The next snapshot reads again.
+    }
+  };
+  void read();
   const ends = [
     // After a break.
-    onEvent('snapshot', () => void measurements.read()),
+    onEvent('snapshot', () => void read()),
     // Of a page in the background the clock may stand still for a minute.
-    onEvent('sample', (data) => measurements.add([data as Sample])),
+    onEvent('sample', (data) => add([data as Sample])),
     effect(() => {
       const time = now.value;
       const seen = fleet.peek();
@@ -77,34 +94,3 @@ export function addSamples(before: RecentLoad, samples: readonly Sample[], time:
 /** The later of two values of a slot counts. */
 const keepRecent = (last: number, slots: (readonly [number, number])[]): Map<number, number> =>
   new Map(slots.filter(([slot]) => slot > last - kept && slot <= last));
-
-/** What the server has measured. It is for a picture beside numbers: without an answer that has what there is. */
-class Measurements {
-  readonly #stopped: AbortSignal;
-  /** How far the browser's clock is ahead of the server's; undefined before the first answer. */
-  #aheadMs: number | undefined;
-
-  constructor(stopped: AbortSignal) {
-    this.#stopped = stopped;
-  }
-
-  async read(): Promise<void> {
-    try {
-      const { body } = await call<Samples>('/admin/samples', { signal: this.#stopped });
-      this.#aheadMs = Date.now() - Date.parse(body.at);
-      this.add(body.samples);
-    } catch {
-      // The next snapshot reads again.
-    }
-  }
-
-  add(samples: readonly Sample[]): void {
-    const aheadMs = this.#aheadMs;
-    if (aheadMs === undefined) return;
-    const shifted = samples.map((sample) => ({
-      ...sample,
-      at: new Date(Date.parse(sample.at) + aheadMs).toISOString(),
-    }));
-    recentLoad.value = addSamples(recentLoad.peek(), shifted, Date.now());
-  }
-}

@@ -1,5 +1,5 @@
 import type { PoolSettingsInput } from '../../shared/fleet-contract.ts';
-import { formatDuration } from '../parts/format.ts';
+import { formatDuration, splitList } from '../parts/format.ts';
 
 /** A setting that is written as text: how it is shown and read. */
 export interface SettingField {
@@ -89,8 +89,8 @@ export const settingFields: readonly SettingField[] = [
     label: 'Allowed models',
     hint: 'besides, with commas between; * for any characters',
     none: 'any',
-    format: formatList,
-    parse: toList,
+    format: (value) => (value as string[]).join(', '),
+    parse: splitList,
   },
   {
     name: 'fallback',
@@ -115,17 +115,8 @@ function parseRate(text: string): unknown {
   return { max: Number(max), durationMs: Number(time || 1) * (unitsMs[unit] ?? 1000) };
 }
 
-function toList(text: string): string[] {
-  const parts = text.split(',').map((part) => part.trim());
-  return parts.filter((part) => part !== '');
-}
-
-function formatList(value: unknown): string {
-  return (value as string[]).join(', ');
-}
-
 function parseTargets(text: string): unknown {
-  return toList(text).map((target) => {
+  return splitList(text).map((target) => {
     const [, provider = '', model] = /^([^/]+)(?:\/(.+))?$/.exec(target) ?? [];
     return { provider, ...(model && { model }) };
   });

@@ -1,6 +1,12 @@
 import { signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import type { ProviderId } from '../../shared/contract.ts';
-import type { PoolSetting, PoolSettings, PoolSettingsInput } from '../../shared/fleet-contract.ts';
+import type {
+  FleetProvider,
+  PoolSetting,
+  PoolSettings,
+  PoolSettingsInput,
+} from '../../shared/fleet-contract.ts';
 import { ApiError, call } from '../api.ts';
 
 /** What an operator wants to be different; null takes back what operators have set. */
@@ -136,8 +142,23 @@ export function toOverrides(base: PoolSettings, change: SettingsChange): object 
 const editors = new Map<ProviderId, PoolSettingsEditor>();
 
 /** The one of each provider, so that a change that failed outlives the view. */
-export function editorOf(provider: ProviderId): PoolSettingsEditor {
+function editorOf(provider: ProviderId): PoolSettingsEditor {
   const editor = editors.get(provider) ?? new PoolSettingsEditor(provider);
   editors.set(provider, editor);
+  return editor;
+}
+
+/** The suggestion changes although nobody changes the settings. */
+const reloadMs = 15_000;
+
+/** The settings of a provider, read again when a worker has newer ones than those that are known here. */
+export function useSettings({ provider, workers }: FleetProvider): PoolSettingsEditor {
+  const editor = editorOf(provider);
+  const newest = Math.max(0, ...workers.map(({ settingsVersion }) => settingsVersion));
+  useEffect(() => {
+    if (newest >= (editor.known.peek()?.version ?? -1)) void editor.load();
+    const timer = setInterval(() => void editor.load(), reloadMs);
+    return () => clearInterval(timer);
+  }, [editor, newest]);
   return editor;
 }

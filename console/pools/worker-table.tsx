@@ -76,7 +76,9 @@ function Row({ worker }: { worker: FleetWorker }) {
           <div key={breaker.model}>
             {breaker.model ?? 'account'}:{' '}
             <span class={toneOfBreaker(breaker)}>{describeBreaker(breaker)}</span>
-            {breaker.nextProbeAt && <NextProbe at={breaker.nextProbeAt} />}
+            {breaker.nextProbeAt && (
+              <div class="soft">next probe {new Date(breaker.nextProbeAt).toLocaleTimeString()}</div>
+            )}
             {breaker.state === 'half-open' && breaker.since && (
               <div class="soft">
                 no call for <Age since={breaker.since} />
@@ -107,8 +109,4 @@ function Calls({ worker: { calls } }: { worker: FleetWorker }) {
       )}
     </>
   );
-}
-
-function NextProbe({ at }: { at: string }) {
-  return <div class="soft">next probe {new Date(at).toLocaleTimeString()}</div>;
 }

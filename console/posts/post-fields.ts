@@ -1,4 +1,5 @@
 import type { Post, PostInput, PostPatch, PostStatus } from '../../shared/contract.ts';
+import { splitList } from '../parts/format.ts';
 
 /** A post as its form holds it. */
 export interface PostFields {
@@ -21,11 +22,7 @@ export const fieldsOf = ({ title, content, tags, slug }: Post): PostFields => ({
 const parsers = {
   title: (text: string) => (text.trim() === '' ? null : text),
   content: (text: string) => text,
-  tags: (text: string) =>
-    text
-      .split(',')
-      .map((tag) => tag.trim())
-      .filter((tag) => tag !== ''),
+  tags: splitList,
   slug: (text: string) => (text.trim() === '' ? null : text.trim()),
 };
 

@@ -1,5 +1,5 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import type { PostStatus } from '../../shared/contract.ts';
+import type { Post, PostStatus } from '../../shared/contract.ts';
 import { formatTime } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PostConflict } from './post-conflict.tsx';
@@ -42,7 +42,7 @@ export function PostForm({ editor, id, onCreated, onRemoved }: FormProps) {
     <>
       <BackToPosts />
       <h1>{stored ? <bdi>{headingOf(stored.post)}</bdi> : 'New post'}</h1>
-      {stored && <About editor={editor} />}
+      {stored && <About post={stored.post} />}
       <div class="editor">
         <form class="stacked" onSubmit={(event) => event.preventDefault()}>
           <Fields editor={editor} />
@@ -64,9 +64,7 @@ const BackToPosts = () => (
   </p>
 );
 
-function About({ editor }: { editor: PostEditor }) {
-  const post = editor.stored.value?.post;
-  if (post === undefined) return null;
+function About({ post }: { post: Post }) {
   return (
     <p class="row soft">
       <span class={post.status === 'draft' ? 'badge warn' : 'badge good'}>

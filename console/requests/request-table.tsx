@@ -1,16 +1,15 @@
 import type { Target } from '../../shared/contract.ts';
-import type { RecentRequest } from '../../shared/history.ts';
+import type { RecentRequest, RequestCode } from '../../shared/history.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { describeProviderError, formatNumber, formatTime } from '../parts/format.ts';
 import { Table } from '../parts/table.tsx';
 import { nameOf } from '../pools/describe.ts';
 import { Timeline } from './timeline.tsx';
 
-const goodCodes: ReadonlySet<string> = new Set(['ok', 'truncated']);
-const callersCodes: ReadonlySet<string> = new Set(['cancelled', 'blocked']);
-const toneOf = (code: string): string => {
-  if (goodCodes.has(code)) return 'good';
-  return callersCodes.has(code) ? 'warn' : 'bad';
+const isAnswered = (code: RequestCode): boolean => code === 'ok' || code === 'truncated';
+const toneOf = (code: RequestCode): string => {
+  if (isAnswered(code)) return 'good';
+  return code === 'cancelled' || code === 'blocked' ? 'warn' : 'bad';
 };
 
 /** Chats, one a row. */
@@ -97,10 +96,9 @@ export function targetsOf({ provider, model, code, attempts }: RecentRequest): {
 } {
   const [first, last] = [attempts[0], attempts.at(-1)];
   if (attempts.length < 2 || first === undefined || last === undefined) return { asked: { provider, model } };
-  const isAnswered = code === 'ok' || code === 'truncated';
   return {
     asked: { provider, model: first.model },
-    ...(isAnswered && { answered: { provider: last.provider, model: last.model ?? model } }),
+    ...(isAnswered(code) && { answered: { provider: last.provider, model: last.model ?? model } }),
   };
 }
 

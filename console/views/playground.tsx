@@ -73,9 +73,10 @@ function Target({ request, onChange }: TargetProps) {
   const id = useId();
   const providers = fleet.value?.providers ?? [];
   const workers = providers.find(({ provider }) => provider === request.provider)?.workers ?? [];
-  const models = [
-    ...new Set(workers.flatMap(({ defaultModel, models: allowed = [] }) => [defaultModel, ...allowed])),
-  ];
+  const named = workers.flatMap(({ defaultModel, models: allowed = [] }) =>
+    [defaultModel ?? [], allowed].flat(),
+  );
+  const models = [...new Set(named)].filter((model) => !model.includes('*'));
   return (
     <div class="settings">
       <div class="setting">
@@ -93,40 +94,35 @@ function Target({ request, onChange }: TargetProps) {
           />
         </select>
       </div>
-      <Field
-        label="Model"
-        hint="its default unless named"
-        value={request.model}
-        list={models.filter(isModel)}
-        onInput={(model) => onChange({ model })}
-      />
-      <Field
-        label="Fallback"
-        hint="such as anthropic,bedrock"
-        value={request.fallback}
-        onInput={(fallback) => onChange({ fallback })}
-      />
-      <Field
-        label="Longest wait, in seconds"
-        hint="the server's unless set"
-        value={request.wait}
-        onInput={(wait) => onChange({ wait })}
-      />
+      {fields.map(([name, label, hint]) => (
+        <Field
+          key={name}
+          label={label}
+          hint={hint}
+          value={request[name]}
+          list={name === 'model' ? models : []}
+          onInput={(value) => onChange({ [name]: value })}
+        />
+      ))}
     </div>
   );
 }
 
-const isModel = (model: string | undefined): model is string => model !== undefined && !model.includes('*');
+const fields = [
+  ['model', 'Model', 'its default unless named'],
+  ['fallback', 'Fallback', 'such as anthropic,bedrock'],
+  ['wait', 'Longest wait, in seconds', "the server's unless set"],
+] as const;
 
 interface FieldProps {
   label: string;
   hint: string;
   value: string;
-  list?: readonly string[];
+  list: readonly string[];
   onInput(value: string): void;
 }
 
-function Field({ label, hint, value, list = [], onInput }: FieldProps) {
+function Field({ label, hint, value, list, onInput }: FieldProps) {
   const id = useId();
   return (
     <div class="setting">

@@ -8,7 +8,7 @@ import { PoolBadges } from '../pools/pool-badge.tsx';
 import { PoolNumbers } from '../pools/pool-numbers.tsx';
 import { PoolTroubles } from '../pools/pool-troubles.tsx';
 import { recordLoad } from '../pools/recent-load.ts';
-import { useSettings } from '../pools/use-settings.ts';
+import { useSettings } from '../pools/settings.ts';
 import { WorkerTable } from '../pools/worker-table.tsx';
 import type { ViewProps } from '../router.ts';
 import { fleet, isStale } from '../store.ts';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { UserInfo, UserSecret } from '../../shared/accounts.ts';
+import type { UserInfo, UserInput, UserSecret } from '../../shared/accounts.ts';
 import type { UserRole } from '../../shared/contract.ts';
 import { type Told, useChanges } from '../accounts/secret-notice.tsx';
 import { call } from '../api.ts';
@@ -22,7 +22,7 @@ export function UsersView() {
         changed there. A new secret signs its user out at once, so your own is made by another operator, or by{' '}
         <code>npx quillgate users reset {session.value?.user.name ?? 'NAME'}</code>.
       </p>
-      <NewUser onCreate={(name, role) => change(() => create(name, role))} />
+      <NewUser onCreate={(user) => change(() => makeSecret('The secret', '/admin/users', user))} />
       {outcome}
       <PagedTable
         list={list}
@@ -36,28 +36,24 @@ export function UsersView() {
   );
 }
 
-async function create(name: string, role: UserRole): Promise<Told> {
-  const { body } = await call<UserSecret>('/admin/users', { method: 'POST', json: { name, role } });
-  return { what: `The secret of ${body.name}`, secret: body.secret };
+/** Makes the secret of a user, who is new with `json`. */
+async function makeSecret(what: string, path: string, json?: UserInput): Promise<Told> {
+  const { body } = await call<UserSecret>(path, { method: 'POST', json });
+  return { what: `${what} of ${body.name}`, secret: body.secret };
 }
 
 const addressOfUser = (name: string): string => `/admin/users/${encodeURIComponent(name)}`;
-
-async function reset(name: string): Promise<Told> {
-  const { body } = await call<UserSecret>(`${addressOfUser(name)}/secret`, { method: 'POST' });
-  return { what: `The new secret of ${body.name}`, secret: body.secret };
-}
 
 async function remove(name: string): Promise<undefined> {
   await call(addressOfUser(name), { method: 'DELETE' });
 }
 
-function NewUser({ onCreate }: { onCreate(name: string, role: UserRole): Promise<void> }) {
+function NewUser({ onCreate }: { onCreate(user: UserInput): Promise<void> }) {
   const [name, setName] = useState('');
   const [role, setRole] = useState<UserRole>('user');
   const submit = async (event: Event) => {
     event.preventDefault();
-    await onCreate(name, role);
+    await onCreate({ name, role });
     setName('');
   };
   return (
@@ -111,7 +107,7 @@ function UserRow({ user: { name, role, hasSecret, createdAt, source }, onChange 
               label="New secret"
               of={`for ${name}`}
               question={`Replace the secret of ${name}, and sign ${name} out everywhere?`}
-              onConfirm={() => onChange(() => reset(name))}
+              onConfirm={() => onChange(() => makeSecret('The new secret', `${addressOfUser(name)}/secret`))}
             />
             <ConfirmButton
               label="Remove"

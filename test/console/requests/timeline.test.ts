@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeTimes, phasesOf } from '../../../console/requests/phases.ts';
+import { describeTimes, phasesOf } from '../../../console/requests/timeline.tsx';
 
 const times = { queuedMs: 2, startedMs: 300, firstTokenMs: 900, endedMs: 3100 };
 
