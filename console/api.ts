@@ -21,20 +21,17 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
-/** What an answer says beside its status. `body` is undefined where there is none. */
-export interface Answer<T> {
-  body: T;
-  headers: Headers;
-}
-
 /** Longer than the server takes for anything but a chat, in milliseconds. */
 const answerMs = 10_000;
 
 /**
- * Calls the API and parses its JSON. Throws `ApiError`, `unreachable` also when the answer is not there in time; a 401 ends the session
- * here, and the page asks to sign in.
+ * Calls the API and parses its JSON; `body` is undefined where there is none. Throws `ApiError`, `unreachable` also
+ * when the answer is not there in time; a 401 ends the session here, and the page asks to sign in.
  */
-export async function call<T>(path: string, options: CallOptions = {}): Promise<Answer<T>> {
+export async function call<T>(
+  path: string,
+  options: CallOptions = {},
+): Promise<{ body: T; headers: Headers }> {
   const { signal: given } = options;
   const limit = AbortSignal.timeout(answerMs);
   const signal = given ? AbortSignal.any([given, limit]) : limit;

@@ -1,4 +1,3 @@
-import type { ComponentChildren } from 'preact';
 import { ApiError } from '../api.ts';
 
 /** Why something did not work: the server's words, each place that is wrong, and the id for its operators. */
@@ -18,15 +17,6 @@ export function ErrorNotice({ error }: { error: unknown }) {
         </ul>
       )}
       {problem?.requestId && <p class="soft">Request {problem.requestId}</p>}
-    </div>
-  );
-}
-
-/** Something to know, which is read out when it appears. */
-export function Notice({ children }: { children: ComponentChildren }) {
-  return (
-    <div class="notice" role="status">
-      {children}
     </div>
   );
 }

@@ -1,6 +1,6 @@
-import { useEffect, useState } from 'preact/hooks';
-import type { RecentRequests, RequestAttempt } from '../../shared/history.ts';
-import { ApiError, call } from '../api.ts';
+import type { RecentRequests } from '../../shared/history.ts';
+import { ApiError } from '../api.ts';
+import { useAnswer } from '../parts/answer.ts';
 import { describeProviderError, formatDuration } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import type { ChatProgress } from './chat.ts';
@@ -25,24 +25,18 @@ export function Reply({ progress }: { progress: ChatProgress }) {
       </div>
       {text !== '' && <p class="reply">{text}</p>}
       {state === 'failed' && <ErrorNotice error={error} />}
-      {state === 'failed' && error instanceof ApiError && <FailureReason id={error.problem?.requestId} />}
+      {state === 'failed' && error instanceof ApiError && error.problem && (
+        <FailureReason id={error.problem.requestId} />
+      )}
       <Facts progress={progress} />
     </section>
   );
 }
 
 /** The providers' own errors, which callers do not see. */
-function FailureReason({ id }: { id: string | undefined }) {
-  const [attempts, setAttempts] = useState<readonly RequestAttempt[]>([]);
-  useEffect(() => {
-    if (id === undefined) return;
-    // Without it only the code is shown.
-    call<RecentRequests>(`/admin/requests?id=${encodeURIComponent(id)}`).then(
-      ({ body }) => setAttempts(body.requests[0]?.attempts ?? []),
-      () => undefined,
-    );
-  }, [id]);
-  const reasons = attempts.flatMap(({ provider, providerError }) =>
+function FailureReason({ id }: { id: string }) {
+  const answer = useAnswer<RecentRequests>(`/admin/requests?id=${encodeURIComponent(id)}`);
+  const reasons = (answer?.requests[0]?.attempts ?? []).flatMap(({ provider, providerError }) =>
     providerError ? [`${provider} answered ${describeProviderError(providerError)}`] : [],
   );
   if (reasons.length === 0) return null;

@@ -1,18 +1,17 @@
 import type { PoolSettings } from '../../shared/fleet-contract.ts';
 import { formatTime } from '../parts/format.ts';
-import { ErrorNotice, Notice } from '../parts/notice.tsx';
+import { ErrorNotice } from '../parts/notice.tsx';
 import { fleet } from '../store.ts';
 import { reachOf } from './describe.ts';
 import { formatSetting, labelOf } from './setting-fields.ts';
-import type { FailedChange, PoolSettingsEditor } from './settings.ts';
+import type { PoolSettingsEditor } from './settings.ts';
 
 /** How far the last change has come: with the workers, or not made, and then by whom it was overtaken. */
 export function ChangeState({ editor }: { editor: PoolSettingsEditor }) {
-  const failed = editor.failed.value;
   const known = editor.known.value;
   return (
     <>
-      {failed && known && <Failed editor={editor} failed={failed} known={known} />}
+      <Failed editor={editor} />
       <ErrorNotice error={known ? undefined : editor.loadError.value} />
       <p class="soft reach" role="status">
         {editor.isSaving.value ? 'Saving…' : known && <Reach known={known} />}
@@ -40,13 +39,10 @@ function Reach({ known }: { known: PoolSettings }) {
   );
 }
 
-interface FailedProps {
-  editor: PoolSettingsEditor;
-  failed: FailedChange;
-  known: PoolSettings;
-}
-
-function Failed({ editor, failed, known }: FailedProps) {
+function Failed({ editor }: { editor: PoolSettingsEditor }) {
+  const failed = editor.failed.value;
+  const known = editor.known.value;
+  if (failed === undefined || known === undefined) return null;
   const buttons = (
     <p class="row">
       <button type="button" onClick={() => void editor.retry()}>
@@ -66,7 +62,7 @@ function Failed({ editor, failed, known }: FailedProps) {
     );
   const { changedBy = 'Somebody', changedAt, version } = known;
   return (
-    <Notice>
+    <div class="notice" role="status">
       <p>
         <strong>{changedBy}</strong> was first: version {version}
         {changedAt && `, ${formatTime(changedAt)}`}. Your change was not made.
@@ -80,6 +76,6 @@ function Failed({ editor, failed, known }: FailedProps) {
         ))}
       </ul>
       {buttons}
-    </Notice>
+    </div>
   );
 }

@@ -13,7 +13,7 @@ import { ApiError, call } from '../api.ts';
 export type SettingsChange = { [Name in keyof PoolSettingsInput]?: PoolSettingsInput[Name] | null };
 
 /** A change that was not made. It is kept until somebody makes or discards it. */
-export interface FailedChange {
+interface FailedChange {
   readonly change: SettingsChange;
   readonly error: unknown;
   /** Somebody else was first. */

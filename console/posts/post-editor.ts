@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import type { Post, PostStatus } from '../../shared/contract.ts';
-import { type Answer, ApiError, call } from '../api.ts';
+import { ApiError, type CallOptions, call } from '../api.ts';
 import {
   fieldsOf,
   isSame,
@@ -27,10 +27,10 @@ export interface Conflict {
 
 const addressOf = (id: string): string => `/admin/blogs/${encodeURIComponent(id)}`;
 
-const toStored = ({ body, headers }: Answer<Post>): Stored => ({
-  post: body,
-  etag: headers.get('ETag') ?? '',
-});
+async function callForPost(path: string, options?: CallOptions): Promise<Stored> {
+  const { body, headers } = await call<Post>(path, options);
+  return { post: body, etag: headers.get('ETag') ?? '' };
+}
 
 /** One post in its form. What was typed is kept here until it is saved or discarded, whatever happens to the view. */
 export class PostEditor {
@@ -57,7 +57,7 @@ export class PostEditor {
   /** Reads the post, unless that was done before: what is typed is based on that version. */
   async load(id: string): Promise<void> {
     if (this.stored.value) return;
-    await this.#run(async () => this.#take(toStored(await call<Post>(addressOf(id)))));
+    await this.#run(async () => this.#take(await callForPost(addressOf(id))));
   }
 
   /** Saves what was typed; false when it was not, and then `conflict` or `error` says why. */
@@ -109,7 +109,7 @@ export class PostEditor {
     const body = JSON.stringify(json);
     if (this.#sent?.body !== body) this.#sent = { body, key: randomKey() };
     const headers = { 'Idempotency-Key': this.#sent.key };
-    this.#take(toStored(await call<Post>('/admin/blogs', { method: 'POST', json, headers })), sent);
+    this.#take(await callForPost('/admin/blogs', { method: 'POST', json, headers }), sent);
     this.#sent = undefined;
   }
 
@@ -117,9 +117,9 @@ export class PostEditor {
     const sent = this.fields.value;
     const json = toPostPatch(sent, post, status);
     const headers = { 'If-Match': etag };
-    const change = () => call<Post>(addressOf(post.id), { method: 'PATCH', json, headers });
+    const change = () => callForPost(addressOf(post.id), { method: 'PATCH', json, headers });
     try {
-      this.#take(toStored(await this.#orConflict(post.id, status, change)), sent);
+      this.#take(await this.#orConflict(post.id, status, change), sent);
     } catch (error) {
       const theirs = this.conflict.value?.theirs;
       // It is what was sent before, and only the answer was lost.
@@ -168,7 +168,7 @@ export class PostEditor {
 
 async function readLatest(id: string): Promise<Stored | null> {
   try {
-    return toStored(await call<Post>(addressOf(id)));
+    return await callForPost(addressOf(id));
   } catch (error) {
     if (error instanceof ApiError && error.code === 'not_found') return null;
     throw error;

@@ -1,5 +1,5 @@
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
-import { call } from '../api.ts';
+import { useAnswer } from '../parts/answer.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { Options } from '../parts/field.tsx';
 import { PlaygroundChat, type PlaygroundRequest } from '../playground/chat.ts';
@@ -146,15 +146,7 @@ function Field({ label, hint, value, list, onInput }: FieldProps) {
 
 /** The same request for programs. Credentials stay with whoever has them. */
 function Snippets({ request }: { request: PlaygroundRequest }) {
-  const [path, setPath] = useState('/chat');
-  useEffect(() => {
-    const headers = { Accept: 'application/json' };
-    // Without it the address is the usual one.
-    call<{ links: { chat: string } }>('/', { headers }).then(
-      ({ body }) => setPath(body.links.chat),
-      () => undefined,
-    );
-  }, []);
+  const path = useAnswer<{ links: { chat: string } }>('/')?.links.chat ?? '/chat';
   const snippets = [
     ['curl', toCurl(request, `${location.origin}${path}`)],
     ['OpenAI for Python', toOpenAi(request, location.origin)],

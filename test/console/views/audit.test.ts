@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { diffSettings } from '../../../console/accounts/settings-diff.ts';
+import { diffSettings } from '../../../console/views/audit.tsx';
 
 describe('diffSettings', () => {
   it('has what was set, changed and taken back, by name, and nothing else', () => {
