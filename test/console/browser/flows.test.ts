@@ -86,7 +86,8 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     await page.getByText('Completed').waitFor();
     expect(await page.getByText(secretWord).count()).toBeGreaterThan(0);
     await see('requests');
-    const row = rowOf('sim-echo').filter({ hasText: admin.name });
+    const user = page.getByRole('cell', { name: admin.name, exact: true });
+    const row = rowOf('sim-echo').filter({ has: user });
     await row.getByText(/queued .+, started .+, ended /).waitFor();
     await row.getByText('ok', { exact: true }).waitFor();
     expect(await page.content()).not.toContain(secretWord);
