@@ -108,48 +108,43 @@ export class FleetEvents {
   }
 }
 
+interface ReaderDeps extends Omit<Reading, 'include'> {
+  readonly feed: HistoryFeed;
+  readonly aliveAfterMs: number;
+}
+
 /** One stream. What its client has not read is never more than one look's events. */
 class Reader {
-  readonly user: string;
   readonly #response: HttpResponse;
   readonly #events: EventResponse;
-  readonly #isAllowed: () => boolean;
-  readonly #feed: HistoryFeed;
-  readonly #aliveAfterMs: number;
+  readonly #reading: ReaderDeps;
   #seen = 0;
   /** When there was something to send for the last time, on the clock of `performance`. */
   #sentAt = 0;
   #isBehind = false;
 
-  constructor(
-    response: HttpResponse,
-    {
-      user,
-      isAllowed,
-      feed,
-      aliveAfterMs,
-    }: Omit<Reading, 'include'> & { feed: HistoryFeed; aliveAfterMs: number },
-  ) {
+  constructor(response: HttpResponse, reading: ReaderDeps) {
     this.#response = response;
     this.#events = new EventResponse(response);
-    this.user = user;
-    this.#isAllowed = isAllowed;
-    this.#feed = feed;
-    this.#aliveAfterMs = aliveAfterMs;
+    this.#reading = reading;
+  }
+
+  get user(): string {
+    return this.#reading.user;
   }
 
   /** Sends what has changed since the last look that was sent, unless that has not been read yet. */
   update(look: Look): void {
-    if (!this.#isAllowed()) this.#refuse();
+    if (!this.#reading.isAllowed()) this.#refuse();
     else if (!this.#isBehind && this.#seen < look.number) this.#send(look);
   }
 
   #send({ number, snapshot, alive, parts }: Look): void {
     const isFirst = this.#events.begin({});
     const changed = [...parts.values()].filter(({ since }) => since > this.#seen).map(({ event }) => event);
-    const events = [...(isFirst ? [snapshot] : changed), ...this.#feed.next()];
+    const events = [...(isFirst ? [snapshot] : changed), ...this.#reading.feed.next()];
     const now = performance.now();
-    if (events.length === 0 && now - this.#sentAt >= this.#aliveAfterMs) events.push(alive);
+    if (events.length === 0 && now - this.#sentAt >= this.#reading.aliveAfterMs) events.push(alive);
     if (events.length > 0) this.#sentAt = now;
     const isRead = events.map((event) => this.#events.send(event));
     this.#seen = number;

@@ -1,6 +1,5 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { Heartbeats } from '../../shared/fleet/heartbeats.js';
-import { singleFlight } from '../../shared/runtime/single-flight.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 
 /** Who answers for a provider; `unknown` while the workers cannot be seen. */
@@ -11,14 +10,11 @@ export type ProviderStates = Readonly<Record<ProviderId, ProviderState>>;
 interface ProviderStatesDeps {
   /** What is known of the pools; undefined before the queue is connected. */
   heartbeats: () => Pick<Heartbeats, 'of'> | undefined;
-  /** Rejects when the queue's store is down. */
+  /** Rejects when the queue's store is down. Simultaneous calls share one check, because anybody may ask. */
   checkStore: () => Promise<unknown>;
   /** How long a page waits for that, in milliseconds. */
   storeTimeoutMs?: number;
 }
-
-/** Anybody may ask, as often as they like. */
-const checksApartMs = 200;
 
 /**
  * Makes the look at the providers' states. They come from the workers' last heartbeats; the store is asked only when a provider has none:
@@ -29,14 +25,11 @@ export function createProviderStates({
   checkStore,
   storeTimeoutMs = 1000,
 }: ProviderStatesDeps): () => Promise<ProviderStates> {
-  const seesWorkers = singleFlight(
-    () =>
-      withTimeout(storeTimeoutMs, checkStore()).then(
-        () => true,
-        () => false,
-      ),
-    { apartMs: checksApartMs },
-  );
+  const seesWorkers = () =>
+    withTimeout(storeTimeoutMs, checkStore()).then(
+      () => true,
+      () => false,
+    );
   const stateOf = (id: ProviderId): ProviderState => {
     const heard = heartbeats()?.of(id);
     if (heard === undefined) return 'unknown';

@@ -21,26 +21,24 @@ interface SitemapDeps {
  * because a post that was withdrawn must not be listed any longer.
  */
 export class Sitemap {
-  readonly #posts: PostMap;
-  readonly #baseUrl: string;
+  readonly #deps: SitemapDeps;
   /** By the number of the part; 0 is the index. */
   readonly #underWay = new Map<number, Promise<SiteDocument | undefined>>();
 
-  constructor({ posts, baseUrl }: SitemapDeps) {
-    this.#posts = posts;
-    this.#baseUrl = baseUrl;
+  constructor(deps: SitemapDeps) {
+    this.#deps = deps;
   }
 
   /** Throws `Failure('database_unavailable')`, as `part` does. */
   async index(): Promise<SiteDocument | undefined> {
-    return this.#share(0, async () => this.#writeIndex(await this.#posts.countParts()));
+    return this.#share(0, async () => this.#writeIndex(await this.#deps.posts.countParts()));
   }
 
   /** Undefined when there is no part of that number. */
   async part(number: number): Promise<SiteDocument | undefined> {
     if (!(number >= 1)) return undefined;
     return this.#share(number, async () => {
-      const posts = await this.#posts.part(number);
+      const posts = await this.#deps.posts.part(number);
       return posts.length > 0 || number === 1 ? toDocument(this.#writePart(posts)) : undefined;
     });
   }
@@ -68,7 +66,7 @@ export class Sitemap {
   }
 
   #address(path: string): string {
-    return escapeHtml(this.#baseUrl + path);
+    return escapeHtml(this.#deps.baseUrl + path);
   }
 }
 

@@ -166,38 +166,35 @@ const upsert = (post: ImportedPost, force: boolean): SQL => sql`
     select outcome from stored
     union all select 'stale' from found where differs and stale and not ${force}`;
 
-const idsAtOnce = 1000;
-
 async function changedSinceImport(database: Database, ids: readonly string[]): Promise<Set<string>> {
-  const changed = new Set<string>();
-  for (let start = 0; start < ids.length; start += idsAtOnce) {
-    const some = inArray(posts.id, ids.slice(start, start + idsAtOnce));
-    const rows = await database.run((db) =>
-      db
-        .select({ id: posts.id })
-        .from(posts)
-        .leftJoin(postSources, eq(postSources.postId, posts.id))
-        .where(and(some, sql`${posts.version} is distinct from ${postSources.version}`)),
-    );
-    for (const { id } of rows) changed.add(id);
-  }
-  return changed;
+  const isChanged = sql`${posts.version} is distinct from ${postSources.version}`;
+  const rows = await findSources(database, ids, (some) => and(inArray(posts.id, some), isChanged));
+  return new Set(rows.map(({ id }) => id));
 }
 
-const slugsAtOnce = 1000;
-
 async function slugOwners(database: Database, slugs: readonly string[]): Promise<Map<string, SlugOwner>> {
-  const found = new Map<string, SlugOwner>();
-  for (let start = 0; start < slugs.length; start += slugsAtOnce) {
-    const some = inArray(posts.slug, slugs.slice(start, start + slugsAtOnce));
+  const rows = await findSources(database, slugs, (some) => inArray(posts.slug, some));
+  return new Map(rows.map(({ slug, ...owner }) => [slug, owner]));
+}
+
+const keysAtOnce = 1000;
+
+/** The posts that have some of these keys, with the paths of their files. */
+async function findSources(
+  database: Database,
+  keys: readonly string[],
+  having: (some: string[]) => SQL | undefined,
+): Promise<(SlugOwner & { slug: string })[]> {
+  const found = [];
+  for (let start = 0; start < keys.length; start += keysAtOnce) {
     const rows = await database.run((db) =>
       db
         .select({ slug: posts.slug, id: posts.id, path: postSources.path })
         .from(posts)
         .leftJoin(postSources, eq(postSources.postId, posts.id))
-        .where(some),
+        .where(having(keys.slice(start, start + keysAtOnce))),
     );
-    for (const { slug, ...owner } of rows) found.set(slug, owner);
+    found.push(...rows);
   }
   return found;
 }
