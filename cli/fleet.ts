@@ -5,8 +5,13 @@ import type { ProviderId } from '../shared/contract.js';
 import { type FleetSource, FleetState } from '../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../shared/fleet/heartbeats.js';
 import type { PoolHeartbeat } from '../shared/protocol/messages.js';
-import { type Channels, closeChannels, openChannels, queueOf } from '../shared/queue/channels.js';
-import { subscribeToPools } from '../shared/queue/heartbeats.js';
+import {
+  type Channels,
+  closeChannels,
+  followPools,
+  openChannels,
+  queueOf,
+} from '../shared/queue/channels.js';
 import type { QueueDepth, QueueStore } from '../shared/queue/queue-store.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
 import { whenReady } from '../shared/queue/when-ready.js';
@@ -100,7 +105,7 @@ class HeartbeatSource implements FleetSource {
   }
 
   async #listen(): Promise<void> {
-    await subscribeToPools(this.#channels.relay, (heartbeat) => this.heartbeats.add(heartbeat));
+    await followPools(this.#channels.relay, (heartbeat) => this.heartbeats.add(heartbeat));
   }
 
   async measure(provider: ProviderId): Promise<QueueDepth> {

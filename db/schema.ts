@@ -117,8 +117,8 @@ export const tokens = pgTable('tokens', {
   /** Name of its user when it was made. */
   owner: text('owner').notNull(),
   /**
-   * Its user. A trigger sets it from the owner's name, and creates a user without a secret when there is none, because 0.3
-   * writes no ids. Null once the user was removed: the token is worthless then.
+   * Its user. A trigger sets it from the owner's name, and creates a user without a secret when there is none.
+   * Null once the user was removed: the token is worthless then.
    */
   userId: uuid('user_id').references(() => users.id, { onDelete: 'set null' }),
   scopes: text('scopes').array().$type<Scope[]>().notNull(),

@@ -82,8 +82,8 @@ export interface FleetWorker {
   /** Absent when there were none. */
   calls?: FleetCalls | undefined;
   lastError?: FleetError | undefined;
-  /** Absent from 0.3. */
-  simulated?: boolean | undefined;
+  /** Whether the simulator plays the provider. */
+  simulated: boolean;
   /** By which settings of the operators it works; 0 without any. */
   settingsVersion: number;
   release: string;

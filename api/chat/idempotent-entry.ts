@@ -190,7 +190,7 @@ const hashOf = ({ provider, model, turns, parameters, fallback }: ChatCommand): 
     .update(JSON.stringify([provider, model ?? null, turns, ...sortedEntries({ ...parameters, fallback })]))
     .digest('base64url');
 
-/** Nothing where there are none: 0.3 hashes such requests, and its records are still read. */
+/** Sorted, so that the order in which a caller names them does not matter. */
 const sortedEntries = (options: ModelParameters & Pick<ChatCommand, 'fallback'>): [string, unknown][] =>
   Object.entries(options)
     .filter(([, value]) => value !== undefined)

@@ -34,7 +34,7 @@ const worker = {
   lastError: {
     ...{ code: 'provider_timeout', at: '2026-11-21T09:29:51.004Z', since: '2026-11-21T09:28:02.310Z' },
   },
-  ...{ simulated: false, settingsVersion: 3, release: '0.4.0', host: 'worker-1' },
+  ...{ simulated: false, settingsVersion: 3, release: '0.5.0', host: 'worker-1' },
 } as const;
 const absent = {
   ...{ state: 'absent', kind: 'unknown', concurrency: 0, inFlight: 0 },
@@ -137,7 +137,7 @@ export const schemaExamples: Readonly<Record<string, unknown>> = {
   },
   Fleet: {
     at: '2026-11-21T09:30:00.000Z',
-    release: '0.4.0',
+    release: '0.5.0',
     queue: { store: 'redis', status: 'ok' },
     providers: [
       {

@@ -50,7 +50,7 @@ const sumOf = (workers: readonly FleetWorker[], field: 'concurrency' | 'inFlight
   );
 
 function kindOf(workers: readonly FleetWorker[]): ServedProvider['kind'] {
-  const kinds = new Set(workers.flatMap(({ simulated }) => simulated ?? []));
+  const kinds = new Set(workers.map(({ simulated }) => simulated));
   if (kinds.size === 2) return 'mixed';
   const [simulated] = kinds;
   if (simulated === undefined) return 'unknown';

@@ -12,7 +12,7 @@ import type { PoolHeartbeat } from '../protocol/messages.js';
 import { type PoolOverrides, settingNames } from '../protocol/settings.js';
 
 interface ViewOptions {
-  /** Of this process; it decides on the fallback, and stands in while no worker says what its own environment sets. */
+  /** Of this process. It decides on the fallback, and stands in for the workers while none is live. */
   readonly config: Config;
   readonly overrides: PoolOverrides;
   /** Of the provider's live workers. */
@@ -49,9 +49,7 @@ function environmentOf(
   provider: ProviderId,
   { config, heartbeats }: Pick<ViewOptions, 'config' | 'heartbeats'>,
 ): EnvironmentView {
-  const [worker] = heartbeats
-    .filter(({ configured }) => configured !== undefined)
-    .toSorted((a, b) => (a.worker < b.worker ? -1 : 1));
+  const [worker] = heartbeats.toSorted((a, b) => (a.worker < b.worker ? -1 : 1));
   const set = worker?.configured ?? configuredSettings(config, provider);
   const { defaultModel: model, models } = worker
     ? (worker.environment ?? worker)

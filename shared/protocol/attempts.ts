@@ -15,7 +15,7 @@ const target = z.object({ provider, model: z.string().optional() });
 /** Tokens as the provider counted them; absent where it did not. */
 export const usage = z.object({ inputTokens: z.number(), outputTokens: z.number() }).optional();
 
-/** HTTP status and type of a provider's error, without its text, which may quote the prompt. Absent from 0.3. */
+/** HTTP status and type of a provider's error, without its text, which may quote the prompt. */
 export const providerErrorSchema = z
   .object({
     status: z.int().optional(),

@@ -29,11 +29,11 @@ export const chatJobSchema = z.object({
   /** Id of the chat; absent means the job's, as in a first attempt. */
   chatId: z.string().optional(),
   turns: jsonText(z.array(z.object({ role: z.enum(['system', 'user', 'assistant']), content })).min(1)),
-  /** What the caller asks of the model beside the conversation; absent means nothing, and in jobs of 0.3. */
+  /** What the caller asks of the model beside the conversation; absent means nothing. */
   parameters: jsonText(modelParametersSchema).optional(),
   /** When the caller stops waiting, in milliseconds since the epoch; set once at the API and binding for everyone. */
   deadline: z.number(),
-  /** The API process that waits for the outcome: the id of its node in the relay. An id of its own in jobs of 0.3. */
+  /** The API process that waits for the outcome: the id of its node in the relay. */
   replyTo: z.string(),
   /**
    * When the records of a stored chat end, in milliseconds since the epoch: its caller may come back, so its outcome is
@@ -85,7 +85,7 @@ export type ResultMessage = z.output<typeof resultMessageSchema>;
 export const cancelSchema = z.object({
   v: version,
   jobIds: z.array(z.string()),
-  /** Ids of removed users: all their chats end, also those that are still queued. Ignored by 0.3. */
+  /** Ids of removed users: all their chats end, also those that are still queued. */
   users: z.array(z.string()).optional(),
 });
 
@@ -116,10 +116,10 @@ const modelBreakerSchema = z.object({
   nextProbeMs: z.number(),
   /**
    * Why: a failure's code, or of the account `credentials`, `unreachable` or `operator`. A later release may give
-   * others. Absent from 0.3.
+   * others.
    */
   reason: shortText.optional(),
-  /** Id of the only user whose calls it refuses; absent if it refuses all calls. 0.3 reads it as refusing all. */
+  /** Id of the only user whose calls it refuses; absent if it refuses all calls. */
   user: shortText.optional(),
 });
 
@@ -186,34 +186,34 @@ export const poolHeartbeatSchema = z.object({
   /** Both by level of fair share, from 0 up to the last that is not empty; absent when only the first level has any. */
   waitingByLevel: z.array(z.number()).optional(),
   waitingAsyncByLevel: z.array(z.number()).optional(),
-  /** Time until the operators' rate lets another job begin, in milliseconds; absent if one may, and from 0.3. */
+  /** Time until the operators' rate lets another job begin, in milliseconds; absent if one may. */
   rateLeftMs: z.number().optional(),
   /** Moving mean of the time one job takes here, in milliseconds; 0 before the first was answered. */
   meanJobMs: z.number(),
   /** Age of the oldest running job, in milliseconds; absent when none is running. */
   oldestJobMs: z.number().optional(),
-  /** Whether there is a `defaultModel`; 0.3 demands it. */
+  /** Whether there is a `defaultModel`. Only 0.5 reads it. */
   hasDefaultModel: z.boolean(),
   /** The model for requests that name none; absent where there is none. */
   defaultModel: z.string().optional(),
   /** What callers may name besides, as in `isModelAllowed`; absent where any plain name is allowed. */
   models: z.array(z.string()).optional(),
-  /** Both as in the worker's environment, if operators have set others; absent from 0.3. */
+  /** Both as in the worker's environment, if operators have set others. */
   environment: z
     .object({ defaultModel: z.string().optional(), models: z.array(z.string()).optional() })
     .optional(),
-  /** What the worker's environment sets of what operators may change, where it is not the default; absent from 0.4. */
-  configured: configuredSchema.optional(),
+  /** What the worker's environment sets of what operators may change, where it is not the default. */
+  configured: configuredSchema,
   /** What it does not call freely; absent when there is nothing. */
   breakers: z.array(modelBreakerSchema).max(maxBreakers).optional(),
   /** The calls of the last minute; absent when there were none. */
   calls: callStatsSchema.optional(),
-  /** Absent when none has ended, and from 0.3. */
+  /** Absent when none has ended. */
   service: serviceStatsSchema.optional(),
-  /** Absent before the first, and from 0.3. */
+  /** Absent before the first. */
   lastError: lastErrorSchema.optional(),
-  /** Whether the simulator plays the provider; absent from 0.3. */
-  simulated: z.boolean().optional(),
+  /** Whether the simulator plays the provider. */
+  simulated: z.boolean(),
   /** Which settings of the operators the pool works by, as in their record; 0 without one. */
   settingsVersion: z.int(),
   /** The release that the worker runs, and its machine's name. */
@@ -225,7 +225,7 @@ export type PoolHeartbeat = z.output<typeof poolHeartbeatSchema>;
 
 /**
  * Published on `processes` once a second, at every change of a breaker, when a cooldown begins and ends, and when a pool
- * stops: the heartbeats of the pools of a process. Workers of 0.4 publish each on `pool.<provider>.<worker>` instead.
+ * stops: the heartbeats of the pools of a process.
  */
 export const processHeartbeatSchema = z.object({
   v: version,
@@ -249,8 +249,6 @@ export const topics = {
   resend: (id: (typeof providerIds)[number]): string => `resend.${id}`,
   settings: (id: (typeof providerIds)[number]): string => `settings.${id}`,
   allSettings: 'settings.*',
-  /** Of workers of 0.4. */
-  allPools: 'pool.>',
   /** One topic for all workers: it goes by Redis' publish and subscribe, which is used without patterns. */
   processes: 'processes',
 } as const;

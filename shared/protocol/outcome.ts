@@ -9,7 +9,7 @@ const completion = {
   text: z.string(),
   /** The model that answered, in the provider's words. */
   model: z.string(),
-  /** The model that the provider was asked for, defaults included; absent without a fallback, and from 0.3. */
+  /** The model that the provider was asked for, defaults included; absent without a fallback. */
   askedModel: z.string().optional(),
   usage,
   /** The call whose text it is, as in its deltas; absent when nobody has read it as it was written. */
@@ -25,7 +25,7 @@ const timings = {
   providerMs: z.number(),
   /**
    * Milliseconds from the first call of the last attempt to the first delta of its reply; absent for replies that were not
-   * streamed, for failures before the first delta, and from 0.3.
+   * streamed, and for failures before the first delta.
    */
   firstTokenMs: z.number().optional(),
   /** All attempts in their order, the last of which gave the outcome; absent when there was only one, which is the outcome itself. */
@@ -50,12 +50,12 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     retryAfterMs: z.number().optional(),
     /** The attempt that follows: then this is the end of a job, and not of the chat. */
     next: attemptSchema.optional(),
-    /** Whether the provider refused our own credentials; absent means not, and from 0.3. */
+    /** Whether the provider refused our own credentials; absent means not. */
     credentialsRefused: z.boolean().optional(),
     providerError: providerErrorSchema,
-    /** The model whose breaker refused the job; absent for other failures, and from 0.3. */
+    /** The model whose breaker refused the job; absent for other failures. */
     failingModel: z.string().optional(),
-    /** Of a reply without text, which fails and is billed; absent from 0.3. */
+    /** Of a reply without text, which fails and is billed. */
     usage,
     ...timings,
   }),

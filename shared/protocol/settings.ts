@@ -37,7 +37,6 @@ const overrides = {
   timeoutMs: milliseconds.exactOptional(),
   firstTokenTimeoutMs: milliseconds.exactOptional(),
   idleTimeoutMs: milliseconds.exactOptional(),
-  /** Ignored by 0.4. */
   fallbackAfterMs: milliseconds.exactOptional(),
   /** Model for requests that name none. */
   model: model.exactOptional(),

@@ -9,7 +9,7 @@ import { jsonText } from './json-text.js';
 /** The newest that this release reads; it reads the one before as well, and no other. */
 const newest = 1;
 
-/** What this release writes. Never newer than what 0.3 reads, which may still be running. */
+/** What this release writes. Never newer than what 0.5 reads, which may still be running. */
 export const writtenVersion = 1;
 
 /** The `v` of everything that is read: whatever it was, what has been read is of this release's version. */

@@ -1,6 +1,12 @@
 import type { Queue } from 'bullmq';
 import { type ProviderId, providerIds } from '../contract.js';
-import { type ChatJobPayload, queueName } from '../protocol/messages.js';
+import {
+  type ChatJobPayload,
+  type PoolHeartbeat,
+  processHeartbeatSchema,
+  queueName,
+  topics,
+} from '../protocol/messages.js';
 import type { Log } from '../runtime/log.js';
 import { withTimeout } from '../runtime/with-timeout.js';
 import type { QueueStore } from './queue-store.js';
@@ -34,6 +40,13 @@ export async function closeQueues(queues: Queues): Promise<void> {
   const closing = Promise.all([...queues.values()].map((queue) => queue.close()));
   await withTimeout(closeTimeoutMs, closing).catch(() => undefined);
 }
+
+/** Calls the listener with every heartbeat of every pool. */
+export const followPools = (
+  relay: Pick<Relay, 'follow'>,
+  listener: (heartbeat: PoolHeartbeat) => void,
+): Promise<void> =>
+  relay.follow(topics.processes, processHeartbeatSchema, ({ pools }) => pools.forEach(listener));
 
 /** Closes relay and queues. */
 export async function closeChannels({ queues, relay }: Channels): Promise<void> {

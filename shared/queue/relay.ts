@@ -15,7 +15,7 @@ export interface Relay {
   /** Resolves once the message is on its way to the current subscribers; rejects when the store is down. */
   publish(topic: string, message: object): Promise<void>;
   /**
-   * Calls the listener with every message of the topic (or pattern: `*` one segment, `>` the rest) that parses. A newer release
+   * Calls the listener with every message of the topic (or pattern, in which `*` is one segment) that parses. A newer release
    * may send others: the first is logged as a warning.
    */
   subscribe<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
@@ -85,7 +85,7 @@ export async function openRelay(
     subscribe: async (...subscription) => void (await listen(...subscription)),
     send: async (topic, message) => {
       const subscribers = await pubSub?.publish(topic, JSON.stringify(message));
-      // A process of 0.3, and one that is just connecting again, finds it in its inbox.
+      // A process that is just connecting again finds it in its inbox.
       if (!subscribers) await publish(topic, message);
     },
     receive: async (topic, schema, listener) => {

@@ -26,7 +26,6 @@ export async function listenToAll(store: QueueStore, log: Log): Promise<MessageR
   const waiting = new Set<() => void>();
   const patterns = [
     'reply.*',
-    'pool.>',
     topics.processes,
     ...providerIds.flatMap((id) => [topics.cancel(id), topics.limit(id)]),
   ];

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
-import { queueName } from '../../shared/protocol/messages.js';
+import { processHeartbeatSchema, queueName, topics } from '../../shared/protocol/messages.js';
 import { chatKey, idempotencyIndexKey, resultKey } from '../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
@@ -96,8 +96,10 @@ async function readRecords(from: QueueStore, ids: string[]): Promise<{ key: stri
 /** Heartbeats come every second and say the same. */
 function oneOfEachShape(published: PublishedMessage[]): PublishedMessage[] {
   const shapeOf = ({ topic, message }: PublishedMessage) =>
-    topic.startsWith('pool.')
-      ? JSON.stringify([Object.keys(message), message.state])
+    topic === topics.processes
+      ? JSON.stringify(
+          processHeartbeatSchema.parse(message).pools.map((pool) => [Object.keys(pool), pool.state]),
+        )
       : JSON.stringify(message);
   return [...new Map(published.map((one) => [shapeOf(one), one])).values()];
 }

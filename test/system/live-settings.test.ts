@@ -6,7 +6,7 @@ import { createToken } from '../../cli/commands/tokens.js';
 import { parseConfig } from '../../shared/config/config.js';
 import { type PoolHeartbeat, queueName } from '../../shared/protocol/messages.js';
 import { settingsKey } from '../../shared/protocol/settings.js';
-import { subscribeToPools } from '../../shared/queue/heartbeats.js';
+import { followPools } from '../../shared/queue/channels.js';
 import { openRelay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
@@ -271,7 +271,7 @@ async function hearFleet() {
   const relay = await openRelay(store, { name: 'test', log });
   const queue = store.createQueue(queueName('openai'));
   const last = new Map<string, PoolHeartbeat>();
-  await subscribeToPools(relay, (heartbeat) => {
+  await followPools(relay, (heartbeat) => {
     if (heartbeat.provider === 'openai') last.set(heartbeat.worker, heartbeat);
   });
   return {

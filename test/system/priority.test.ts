@@ -2,7 +2,7 @@ import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
 import { type PoolHeartbeat, queueName } from '../../shared/protocol/messages.js';
-import { subscribeToPools } from '../../shared/queue/heartbeats.js';
+import { followPools } from '../../shared/queue/channels.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
@@ -25,7 +25,7 @@ beforeAll(async () => {
   queue = store.createQueue(queueName('openai'));
   relay = await openRelay(store, { name: 'test', log });
   heartbeats = [];
-  await subscribeToPools(relay, (heartbeat) => {
+  await followPools(relay, (heartbeat) => {
     if (heartbeat.provider === 'openai') heartbeats.push(heartbeat);
   });
 });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, inject, it, vi } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
 import { type PoolHeartbeat } from '../../shared/protocol/messages.js';
-import { subscribeToPools } from '../../shared/queue/heartbeats.js';
+import { followPools } from '../../shared/queue/channels.js';
 import { openRelay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
@@ -45,7 +45,7 @@ async function hearBeats() {
   const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
   const relay = await openRelay(store, { name: 'test', log });
   const last = new Map<string, PoolHeartbeat>();
-  await subscribeToPools(relay, (heartbeat) => {
+  await followPools(relay, (heartbeat) => {
     if (heartbeat.provider === 'openai') last.set(heartbeat.worker, heartbeat);
   });
   return {

@@ -59,7 +59,7 @@ const maxSamples = 4 * (historyMs / sampleEveryMs + 1);
 
 /**
  * Lends the API processes each other's history: while somebody reads here, and only then, it asks the others once a
- * second. A process of 0.3, or one that has died, does not answer. It no longer counts, and what it has said stays.
+ * second. A process that has died does not answer. It no longer counts, and its answers stay.
  */
 export class HistoryExchange {
   readonly #deps: ExchangeDeps;

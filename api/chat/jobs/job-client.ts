@@ -15,8 +15,13 @@ import {
 } from '../../../shared/protocol/messages.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
 import { addJob, retryBriefly } from '../../../shared/queue/add-attempt.js';
-import { type Channels, closeChannels, openChannels, queueOf } from '../../../shared/queue/channels.js';
-import { subscribeToPools } from '../../../shared/queue/heartbeats.js';
+import {
+  type Channels,
+  closeChannels,
+  followPools,
+  openChannels,
+  queueOf,
+} from '../../../shared/queue/channels.js';
 import { startSend } from '../../../shared/queue/job-spans.js';
 import { priorityOf, type ShareLevel } from '../../../shared/queue/priority.js';
 import type { QueueDepth, QueueStore } from '../../../shared/queue/queue-store.js';
@@ -163,7 +168,7 @@ export class JobClient {
   async #subscribe(): Promise<void> {
     const { relay } = this.#channels;
     const onResult = (message: ResultMessage) => this.#onResult(message);
-    await subscribeToPools(relay, (heartbeat) => this.heartbeats.add(heartbeat));
+    await followPools(relay, (heartbeat) => this.heartbeats.add(heartbeat));
     await this.pools.settings.follow(relay);
     await relay.receive(topics.reply(this.#replyTo), resultMessageSchema, onResult);
     await relay.subscribe(topics.storedResult, resultMessageSchema, onResult);

@@ -52,7 +52,8 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
     readTimes: (queue, jobIds) => withTimeout(storeTimeoutMs, readTimes(pool, { schema, queue, jobIds })),
     measure: ({ name }) => measure(pool, name),
     wake: async ({ name }) => void (await pool.query(`select pg_notify('bullmq_jobs', $1)`, [name])),
-    forgetEvents: async ({ name }) => void (await pool.query(removeEvents, [name])),
+    // `silenceEvents` leaves none to forget.
+    forgetEvents: async () => undefined,
     close: async () =>
       void (await Promise.all([queuePool, urgentPool, recordsPool].map((each) => each.close()))),
   };
@@ -138,14 +139,6 @@ const readStoreState = `select to_regclass('${table}') is null as missing, ${ser
 /** A worker whose clock was ahead may have stored a time in the future before which nobody checks for stalled jobs. */
 const removeFutureCheck = `
   delete from ${schema}.meta where queue = $1 and field = 'stalled-check' and value::bigint > ${serverMs}`;
-
-/**
- * Those that were written on the schema of 0.3. Its processes trim this table while they complete a job, which must
- * never wait for us: locked rows are skipped.
- */
-const removeEvents = `
-  delete from ${schema}.event where (queue, id) in
-  (select queue, id from ${schema}.event where queue = $1 for update skip locked)`;
 
 async function measure(pool: pg.Pool, queue: string): Promise<QueueDepth> {
   const { rows } = await pool.query<Record<'waiting' | 'active' | 'oldest', string | null>>(countJobs, [

@@ -109,8 +109,8 @@ const drainDelay = 1;
 const workerDelays = { runRetryDelay, drainDelay, maximumRateLimitDelay };
 
 /**
- * Processes of 0.3 write events. Now every job that they add trims the stream to nothing, instead of to BullMQ's
- * 10,000 events. Those after the last trim stay until the next call. BullMQ's own `trimEvents` is approximate.
+ * Every job that is added trims BullMQ's stream of events to nothing, instead of to 10,000 events. Those after the
+ * last trim stay until the next call. BullMQ's own `trimEvents` is approximate.
  */
 async function forgetEvents(redis: RedisConnection, queue: Queue): Promise<void> {
   await redis.hset(queue.toKey('meta'), 'opts.maxLenEvents', 0);

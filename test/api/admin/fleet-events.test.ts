@@ -224,7 +224,7 @@ describe('fifty clients that do not read', () => {
         provider.workers = [
           {
             ...{ worker: `${++n} ${bulk}`, state: 'serving', concurrency: 1, inFlight: 1, meanJobMs: 1 },
-            ...{ breakers: [], settingsVersion: 0, release: '0.4.0', host: 'h' },
+            ...{ breakers: [], simulated: false, settingsVersion: 0, release: '0.4.0', host: 'h' },
           },
         ];
       expect(responses).toHaveLength(50);

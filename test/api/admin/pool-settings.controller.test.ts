@@ -9,6 +9,7 @@ import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
 import { openTestDatabase } from '../../support/database.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 
 const { database, stop } = await openTestDatabase();
 const texts = new Map<string, string>();
@@ -71,11 +72,12 @@ const put = (body: unknown, ifMatch?: string, at = path) =>
 const settingOf = ({ settings }: PoolSettings, name: string) => settings.find((one) => one.name === name);
 const service = { count: 60, overMs: 60_000, meanMs: 4000, p50Ms: 3000, p99Ms: 9000 };
 const heartbeat = (worker: string, settingsVersion: number, facts: Partial<PoolHeartbeat> = {}) =>
-  heartbeats.add({
-    ...{ v: 1, provider: 'openai', worker, state: 'serving', concurrency: 20, inFlight: 0, waiting: 0 },
-    ...{ meanJobMs: 0, hasDefaultModel: true, settingsVersion, service, release: '0.4.0', host: 'h' },
-    ...facts,
-  });
+  heartbeats.add(
+    heartbeatOf({
+      ...{ worker, concurrency: 20, configured: { concurrency: 7 }, settingsVersion, service },
+      ...facts,
+    }),
+  );
 
 describe('GET /admin/pools/{provider}', () => {
   it('shows each value in force, where it comes from, and which bound binds, without the database', async () => {

@@ -2,15 +2,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import type { Fleet } from '../../../shared/fleet-contract.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 
 let app: ChatApp;
 const heartbeats = new Heartbeats();
 beforeAll(async () => {
-  heartbeats.add({
-    ...{ v: 1, provider: 'bedrock', worker: 'one', state: 'paused', concurrency: 2, inFlight: 1 },
-    ...{ waiting: 0, meanJobMs: 1, hasDefaultModel: true, settingsVersion: 0, release: '0.4.0', host: 'h' },
-    breakers: [{ model: null, state: 'open', nextProbeMs: 60_000, reason: 'credentials' }],
-  });
+  heartbeats.add(
+    heartbeatOf({
+      ...{ provider: 'bedrock', state: 'paused', concurrency: 2, inFlight: 1 },
+      breakers: [{ model: null, state: 'open', nextProbeMs: 60_000, reason: 'credentials' }],
+    }),
+  );
   app = await startChatApp({
     fleet: { heartbeats, measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }) },
     variables: { CORS_ORIGINS: '*' },
@@ -29,7 +31,7 @@ describe('GET /admin/pools', () => {
     const { queue, providers } = (await response.json()) as Fleet;
     expect(queue).toMatchObject({ store: 'redis', status: 'failing' });
     expect(providers[2]).toMatchObject({
-      ...{ provider: 'bedrock', state: 'paused', kind: 'unknown' },
+      ...{ provider: 'bedrock', state: 'paused', kind: 'real' },
       workers: [{ worker: 'one', breakers: [{ model: null, state: 'open', reason: 'credentials' }] }],
     });
   });

@@ -7,6 +7,7 @@ import { Failure } from '../../../shared/failures.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 import { userNamed } from '../../support/identities.js';
 
 const limits = { timeoutMs: 55_000, maxMs: 300_000, maxStreamMs: 200_000 };
@@ -77,12 +78,7 @@ describe('admit with a fallback', () => {
     pools = new LivePools(heartbeats);
   });
   const beat = (provider: ProviderId, own: Partial<PoolHeartbeat> = {}) =>
-    heartbeats.add({
-      ...{ v: 1, provider, worker: 'w', state: 'serving', concurrency: 2, inFlight: 0, waiting: 0 },
-      ...{ meanJobMs: 100, hasDefaultModel: true, defaultModel: 'm' },
-      ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
-      ...own,
-    });
+    heartbeats.add(heartbeatOf({ provider, concurrency: 2, meanJobMs: 100, defaultModel: 'm', ...own }));
   const ask = (...fallback: Target[]) =>
     admit(command({}), { jobClient: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback });
 

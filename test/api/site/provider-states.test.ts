@@ -2,20 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { createProviderStates } from '../../../api/site/provider-states.js';
 import type { ProviderId } from '../../../shared/contract.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 
-const worker = (simulated?: boolean): PoolHeartbeat => ({
-  v: 1,
-  provider: 'openai',
-  worker: 'one',
-  state: 'paused',
-  concurrency: 1,
-  inFlight: 0,
-  waiting: 0,
-  meanJobMs: 0,
-  hasDefaultModel: true,
-  ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
-  ...(simulated !== undefined && { simulated }),
-});
+const worker = (simulated = false) => heartbeatOf({ state: 'paused', simulated });
 
 /** The states while the workers of these providers have been heard of; undefined: none could have been yet. */
 const statesOf = (

@@ -9,9 +9,10 @@ import {
   setPool,
 } from '../../../cli/commands/pool-settings.js';
 import { parseConfig } from '../../../shared/config/config.js';
-import { type PoolHeartbeat, topics } from '../../../shared/protocol/messages.js';
+import { topics } from '../../../shared/protocol/messages.js';
 import { openRelay } from '../../../shared/queue/relay.js';
 import { openQueueStore } from '../../../shared/queue/stores/open.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 import { patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { findStores, freshStore } from '../../support/stores.js';
@@ -70,19 +71,7 @@ describe('quillgate pools', () => {
     await store.whenReady(AbortSignal.timeout(patienceMs));
     const relay = await openRelay(store, { name: 'worker', log });
     const service = { count: 600, overMs: 300_000, meanMs: 2000, p50Ms: 1500, p99Ms: 9000 };
-    const heartbeat: PoolHeartbeat = {
-      ...{ v: 1, provider: 'openai', worker: 'w', state: 'serving', concurrency: 7, inFlight: 0 },
-      ...{
-        waiting: 0,
-        meanJobMs: 0,
-        hasDefaultModel: true,
-        service,
-        configured: { concurrency: 12 },
-        settingsVersion: 0,
-        release: '0.4.0',
-        host: 'h',
-      },
-    };
+    const heartbeat = heartbeatOf({ concurrency: 7, service, configured: { concurrency: 12 } });
     const message = { v: 1, worker: 'w', pools: [heartbeat] };
     const publishing = setInterval(() => void relay.broadcast(topics.processes, message), 100);
     try {

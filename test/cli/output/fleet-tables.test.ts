@@ -5,7 +5,15 @@ import type { Fleet, FleetWorker } from '../../../shared/fleet-contract.js';
 const now = Date.UTC(2026, 10, 22, 12);
 const ago = (ms: number) => new Date(now - ms).toISOString();
 const busy: FleetWorker = {
-  ...{ worker: 'one', state: 'serving', concurrency: 20, inFlight: 7, meanJobMs: 3000, settingsVersion: 3 },
+  ...{
+    worker: 'one',
+    state: 'serving',
+    concurrency: 20,
+    inFlight: 7,
+    meanJobMs: 3000,
+    simulated: false,
+    settingsVersion: 3,
+  },
   calls: { count: 100, errorRate: 0.051, rateLimitRate: 0, latencyMs: { p50: 2900, p95: 6100 } },
   breakers: [
     { model: null, state: 'half-open', reason: 'credentials' },
@@ -16,7 +24,7 @@ const busy: FleetWorker = {
 };
 const lost: FleetWorker = {
   ...{ worker: 'two', state: 'silent', silentSince: ago(4000), concurrency: 1, inFlight: 0, meanJobMs: 0 },
-  ...{ breakers: [], settingsVersion: 0, release: '0.4.0', host: 'h' },
+  ...{ breakers: [], simulated: false, settingsVersion: 0, release: '0.4.0', host: 'h' },
 };
 const fleetOf = (...workers: FleetWorker[]): Fleet => ({
   ...{ at: ago(0), release: '1', queue: { store: 'redis', status: 'ok' } },

@@ -4,7 +4,7 @@ import type { FleetProvider, FleetWorker } from '../../../shared/fleet-contract.
 
 const worker = (facts: Partial<FleetWorker> = {}): FleetWorker => ({
   ...{ worker: 'w', state: 'serving', concurrency: 1, inFlight: 0, meanJobMs: 0, breakers: [] },
-  ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
+  ...{ simulated: false, settingsVersion: 0, release: '0.5.0', host: 'h' },
   ...facts,
 });
 const provider = (workers: FleetWorker[], state: FleetProvider['state']): FleetProvider => ({

@@ -4,7 +4,7 @@ import type { FleetBreaker, FleetWorker } from '../../../shared/fleet-contract.t
 
 const worker = (breakers: FleetBreaker[], state: FleetWorker['state'] = 'serving'): FleetWorker => ({
   ...{ worker: 'w', state, concurrency: 1, inFlight: 0, meanJobMs: 0, breakers },
-  ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
+  ...{ simulated: false, settingsVersion: 0, release: '0.5.0', host: 'h' },
 });
 
 describe('openBreakersOf', () => {

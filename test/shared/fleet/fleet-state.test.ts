@@ -3,6 +3,7 @@ import { type FleetSource, FleetState } from '../../../shared/fleet/fleet-state.
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import type { QueueDepth } from '../../../shared/queue/queue-store.js';
 import { release } from '../../../shared/runtime/release.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 
 const never = new Promise<never>(() => {});
 let check: () => Promise<void>;
@@ -25,11 +26,7 @@ beforeEach(() => {
 });
 const none: QueueDepth = { waiting: 0, active: 0, oldestAddedAt: undefined };
 const hear = () =>
-  source?.heartbeats.add({
-    ...{ v: 1, provider: 'openai', worker: 'one', state: 'serving', concurrency: 2, inFlight: 1 },
-    ...{ waiting: 0, meanJobMs: 1, hasDefaultModel: true, simulated: true },
-    ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
-  });
+  source?.heartbeats.add(heartbeatOf({ concurrency: 2, inFlight: 1, meanJobMs: 1, simulated: true }));
 
 describe('FleetState', () => {
   it('has the queue, every provider with what waits, and its workers', async () => {

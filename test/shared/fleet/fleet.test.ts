@@ -2,7 +2,13 @@ import { readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { describeProviders } from '../../../shared/fleet/fleet.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
-import { type PoolHeartbeat, poolHeartbeatSchema } from '../../../shared/protocol/messages.js';
+import {
+  type PoolHeartbeat,
+  poolHeartbeatSchema,
+  processHeartbeatSchema,
+  topics,
+} from '../../../shared/protocol/messages.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 
 let nowMs: number;
 let heartbeats: Heartbeats;
@@ -11,19 +17,7 @@ beforeEach(() => {
   heartbeats = new Heartbeats({ now: () => nowMs, time: () => Date.UTC(2026, 10, 22) + nowMs });
 });
 
-const base: PoolHeartbeat = {
-  v: 1,
-  provider: 'openai',
-  worker: 'one',
-  state: 'serving',
-  concurrency: 10,
-  inFlight: 3,
-  waiting: 0,
-  meanJobMs: 1000.4,
-  hasDefaultModel: true,
-  simulated: false,
-  ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
-};
+const base = heartbeatOf({ inFlight: 3, meanJobMs: 1000.4 });
 const hear = (changes: Partial<PoolHeartbeat> = {}) => heartbeats.add({ ...base, ...changes });
 const openai = () => describeProviders(heartbeats)[0];
 const worker = () => openai()?.workers[0];
@@ -174,9 +168,7 @@ describe('describeProviders', () => {
     expect(openai()?.state).toBe('serving');
   });
 
-  it('knows whether the provider is real, as far as anybody says so', () => {
-    const { simulated: _, ...silent } = base;
-    heartbeats.add(silent);
+  it('knows whether the provider is real, as far as its workers say', () => {
     expect(openai()?.kind).toBe('unknown');
     hear({ worker: 'two', simulated: true });
     expect(openai()?.kind).toBe('simulated');
@@ -199,15 +191,15 @@ describe('describeProviders', () => {
       readFileSync('test/compatibility/recorded/messages.json', 'utf8'),
     );
     const recorded = messages
-      .filter(({ topic }) => topic.startsWith('pool.'))
-      .map(({ message }) => poolHeartbeatSchema.parse(message));
+      .filter(({ topic }) => topic === topics.processes)
+      .flatMap(({ message }) => processHeartbeatSchema.parse(message).pools);
     for (const heartbeat of recorded.filter(({ state }) => state !== 'stopped')) heartbeats.add(heartbeat);
     const known = describeProviders(heartbeats).flatMap(({ workers }) => workers);
     const serving = recorded.filter(({ state }) => state === 'serving');
     const pools = new Set(serving.map(({ provider, worker }) => `${provider} ${worker}`));
     expect(new Set(known.map((each) => each.worker)).size).toBeGreaterThan(0);
     expect(known).toHaveLength(pools.size);
-    for (const each of known) expect(each).toMatchObject({ release: '0.4.0', state: 'serving' });
+    for (const each of known) expect(each).toMatchObject({ release: '0.5.0', state: 'serving' });
     expect(new Set(known.map(({ simulated }) => simulated))).toEqual(new Set([false]));
   });
 });

@@ -8,6 +8,7 @@ import { type JobOwner, LivePools } from '../../../shared/fleet/live-pools.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import type { ProviderSettings } from '../../../shared/protocol/settings.js';
 import { attach } from '../../support/attached.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 
 const startMs = 1_000_000;
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
@@ -41,20 +42,7 @@ function addJob(owner: JobOwner): { release: () => void } {
 const admit = (owner: JobOwner, required: Omit<Parameters<LivePools['admit']>[1], 'own' | 'level'>): void =>
   pools.admit(owner, { ...required, own: shares.of(owner.provider), level: shares.nextLevel(owner) });
 const heartbeat = (changes: Partial<PoolHeartbeat> = {}) =>
-  heartbeats.add({
-    v: 1,
-    provider: 'openai',
-    worker: 'one',
-    state: 'serving',
-    concurrency: 10,
-    inFlight: 0,
-    waiting: 0,
-    meanJobMs: 1000,
-    hasDefaultModel: true,
-    defaultModel: 'm',
-    ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
-    ...changes,
-  });
+  heartbeats.add(heartbeatOf({ meanJobMs: 1000, defaultModel: 'm', ...changes }));
 
 const noDefaultModel = { hasDefaultModel: false, defaultModel: undefined };
 /** Of a pool that makes no call of the model for so long. */

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { listModels } from '../../../shared/fleet/models.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 
 let nowMs: number;
 let heartbeats: Heartbeats;
@@ -11,12 +12,7 @@ beforeEach(() => {
 });
 
 const heartbeat = (changes: Partial<PoolHeartbeat> = {}) =>
-  heartbeats.add({
-    ...{ v: 1, provider: 'openai', worker: 'one', state: 'serving', concurrency: 1, inFlight: 0, waiting: 0 },
-    ...{ meanJobMs: 0, hasDefaultModel: true, defaultModel: 'gpt' },
-    ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
-    ...changes,
-  });
+  heartbeats.add(heartbeatOf({ defaultModel: 'gpt', ...changes }));
 const listed = () => listModels(heartbeats).map(({ provider, model }) => `${provider}/${model}`);
 
 describe('listModels', () => {
@@ -38,17 +34,7 @@ describe('listModels', () => {
   });
 
   it('has nothing of a pool without a default model', () => {
-    heartbeats.add({
-      ...{ v: 1, provider: 'bedrock', worker: 'one', state: 'serving', concurrency: 1, inFlight: 0 },
-      ...{
-        waiting: 0,
-        meanJobMs: 0,
-        hasDefaultModel: false,
-        settingsVersion: 0,
-        release: '0.4.0',
-        host: 'h',
-      },
-    });
+    heartbeats.add(heartbeatOf({ provider: 'bedrock', hasDefaultModel: false }));
     expect(listed()).toEqual([]);
   });
 

@@ -1,16 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { suggestConcurrency } from '../../../shared/fleet/suggestion.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 
 type Service = NonNullable<PoolHeartbeat['service']>;
 
-const heartbeat = (service?: Partial<Service>, waiting = 0, waitingAsync = 0): PoolHeartbeat => ({
-  ...{ v: 1, provider: 'openai', worker: 'w', state: 'serving', concurrency: 5, inFlight: 0, waiting },
-  ...{ waitingAsync, meanJobMs: 0, hasDefaultModel: true, settingsVersion: 0, release: '0.4.0', host: 'h' },
-  ...(service && {
-    service: { count: 300, overMs: 300_000, meanMs: 2000, p50Ms: 1500, p99Ms: 9000, ...service },
-  }),
-});
+const heartbeat = (service?: Partial<Service>, waiting = 0, waitingAsync = 0) =>
+  heartbeatOf({
+    ...{ concurrency: 5, waiting, waitingAsync },
+    ...(service && {
+      service: { count: 300, overMs: 300_000, meanMs: 2000, p50Ms: 1500, p99Ms: 9000, ...service },
+    }),
+  });
 
 describe('suggestConcurrency', () => {
   it('is arrivals times mean time, and 30 % more, rounded up, for the fleet and each of its workers', () => {

@@ -14,6 +14,7 @@ import {
   topics,
 } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 
 /** What arrives on the other side. */
 const sent = (message: object): unknown => JSON.parse(JSON.stringify(message));
@@ -54,18 +55,7 @@ const job: ChatJob = {
   user: 'me',
 };
 
-const heartbeat: PoolHeartbeat = {
-  v: 1,
-  provider: 'vertexai',
-  worker: 'host-1-abc',
-  state: 'probing',
-  concurrency: 20,
-  inFlight: 3,
-  waiting: 0,
-  meanJobMs: 12.5,
-  hasDefaultModel: false,
-  ...{ settingsVersion: 2, release: '0.3.0', host: 'a' },
-};
+const heartbeat = heartbeatOf({ provider: 'vertexai', state: 'probing', inFlight: 3, meanJobMs: 12.5 });
 
 describe('decodeOutcome', () => {
   it.each(outcomes)('reads what was written: %j', (outcome) => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { Heartbeat } from '../../../workers/pool/heartbeat.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
 
@@ -8,18 +9,7 @@ let relay: RecordingRelay;
 let heartbeat: Heartbeat;
 let describePool: () => Promise<PoolHeartbeat>;
 
-const message: PoolHeartbeat = {
-  v: 1,
-  provider: 'openai',
-  worker: 'w1',
-  state: 'serving',
-  concurrency: 1,
-  inFlight: 0,
-  waiting: 0,
-  meanJobMs: 0,
-  hasDefaultModel: true,
-  ...{ settingsVersion: 0, release: '0.4.0', host: 'h' },
-};
+const message = heartbeatOf({ worker: 'w1' });
 const openai = () => describePool();
 const pools = () => relay.published.flatMap(({ message }) => (message as { pools: PoolHeartbeat[] }).pools);
 const states = () => pools().map(({ state }) => state);
