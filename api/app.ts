@@ -142,7 +142,7 @@ function addControllers(app: Express, deps: AppDeps): void {
   app.locals.jsonBody = jsonBody({
     holdBytes: (request) => deps.bytesInFlight.open(request),
     maxBytes: config.MAX_BODY_BYTES,
-    maxDepth: config.MAX_JSON_DEPTH,
+    maxDepth: 32,
     maxValues: Math.max(minMaxValues, valuesPerMessage * maxMessages),
   });
   const short = { maxBytes: 16_384, maxDepth: 8, maxValues: 200 };

@@ -154,5 +154,4 @@ export const apiVariables = {
     ),
   MAX_BODY_BYTES: whole(1024, 67_108_864).default(1_048_576).describe('Largest request body, in bytes.'),
   MAX_MESSAGES: count(100_000).default(1000).describe('Maximum messages in one conversation.'),
-  MAX_JSON_DEPTH: count(1000).default(32).describe('Maximum nesting depth of a JSON body.'),
 };

@@ -62,7 +62,6 @@ describe('parseConfig', () => {
       CHAT_TIMEOUT_MS: 55_000,
       MAX_BODY_BYTES: 1_048_576,
       MAX_MESSAGES: 1000,
-      MAX_JSON_DEPTH: 32,
       WORKER_PROVIDERS: [...providerIds],
     });
   });
