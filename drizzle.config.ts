@@ -1,4 +1,4 @@
 import { defineConfig } from 'drizzle-kit';
 
-/** For `npm run db:generate`: writes the migration that a change of the schema needs. */
+/** For `npx drizzle-kit generate`: writes the migration that a change of the schema needs. */
 export default defineConfig({ dialect: 'postgresql', schema: './db/schema.ts', out: './db/migrations' });

@@ -11,10 +11,9 @@ const served = stores.flatMap(({ name, servedBy }) => (servedBy ? [name] : []));
 const servedTopologies = topologies.flatMap(({ name, servedBy }) => (servedBy ? [name] : []));
 
 const wholePath = ['test/system/**/*.test.ts'];
-/** What keeps the processors busy for long; beside it, what has to happen within a time would be late. */
-const laborious = ['test/fuzz/**/*.test.ts'];
-/** What hostile texts and a hundred thousand posts cost. */
-const laboriousRelease = [
+/** What keeps the processors busy for long, or checks times while little else runs: one file for each processor. */
+const laborious = [
+  'test/fuzz/**/*.test.ts',
   'test/db/post-{explain,search-cost}.test.ts',
   'test/blog/hostile-input.test.ts',
   'test/api/blog/rendering/hostile-texts.test.ts',
@@ -35,27 +34,19 @@ const release = [
   // The benchmark's own.
   'test/bench/**/*.test.ts',
 ];
-const releaseOnStore = [
+/** A deployment for each test, or seconds that have to pass. */
+const longPath = [
   'test/system/{procfile,release,upgrade}.test.ts',
-  // A deployment for each test, or seconds that have to pass.
   'test/system/{console-sessions,database-down,fleet,history,live-settings,metrics,prometheus,rate-limits,real-providers,traces,upkeep,worker-faults}.test.ts',
 ];
-/** What these check is a tenth of a second, and they do little else: no more run at once than there are processors. */
-const faultsToTheTenth = ['test/faults/{deadlines,cancel}.test.ts'];
-/** What takes a whole machine: nothing else runs beside it. */
-const faultsAlone = ['test/faults/{fairness,many-leave,one-user,slow-readers,wave}.test.ts'];
-const scaling = 'test/deployment/scaling.test.ts';
+/** Faults that take a whole machine, or are measured to a tenth of a second: nothing else runs beside them. */
+const faultsAlone = ['test/faults/{cancel,deadlines,fairness,many-leave,one-user,slow-readers,wave}.test.ts'];
 
 /** Starts programs, or changes what all code in a process sees: gets a process of its own. */
 const needsProcess =
   /node:child_process|support\/(deployment|command-line|redis-process|redis-topologies)\.js|vi\.(mock|stubEnv)/;
 const others = globSync('test/**/*.test.ts', {
-  exclude: [
-    ...laborious,
-    ...laboriousRelease,
-    ...release,
-    'test/{system,faults,redis,deployment,console/browser}/**',
-  ],
+  exclude: [...laborious, ...release, 'test/{system,faults,redis,deployment,console/browser}/**'],
 });
 const programs = others.filter((file) => needsProcess.test(readFileSync(file, 'utf8')));
 const parts = others.filter((file) => !programs.includes(file));
@@ -71,26 +62,17 @@ function project({ order, ...test }: ProjectOptions): TestProjectInlineConfigura
   return { extends: true, test: { ...test, sequence: { groupOrder: order } } };
 }
 
-/** Catalogue cases on one store: most wait for seconds that have to pass, so those of all stores run at once. */
+/** The catalogue on one store: most cases wait for seconds that have to pass, so those of all stores run at once. */
 const faults = (store: string, index: number) => [
   project({
     name: `${store} faults`,
     include: ['test/faults/**/*.test.ts'],
-    exclude: [...faultsToTheTenth, ...faultsAlone],
+    exclude: faultsAlone,
     globalSetup: withStore,
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    ...waiting,
+    maxWorkers: 5,
     order: 10,
-  }),
-  project({
-    name: `${store} faults to the tenth`,
-    include: faultsToTheTenth,
-    globalSetup: withStore,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    maxWorkers: 2,
-    order: 11,
   }),
   project({
     name: `${store} faults alone`,
@@ -104,24 +86,16 @@ const faults = (store: string, index: number) => [
 ];
 
 /** Whole path, worker deaths and failovers on several Redis servers. */
-const onTopology = (store: string) => [
+const onTopology = (store: string) =>
   project({
     name: store,
-    include: wholePath,
+    include: [...wholePath, 'test/redis/**/*.test.ts', 'test/faults/{workers,store-trouble}.test.ts'],
     // The release before this one knows of one server alone.
     exclude: ['test/system/upgrade.test.ts'],
     globalSetup: withStore,
-    maxWorkers: 6,
-    order: 20,
-  }),
-  project({
-    name: `${store} faults`,
-    include: ['test/redis/**/*.test.ts', 'test/faults/{workers,store-trouble}.test.ts'],
-    globalSetup: withStore,
     maxWorkers: 3,
-    order: 21,
-  }),
-];
+    order: 20,
+  });
 
 const embedded = 'embedded-postgres';
 const projects = {
@@ -140,7 +114,7 @@ const projects = {
     project({
       name: embedded,
       include: wholePath,
-      exclude: releaseOnStore,
+      exclude: longPath,
       globalSetup: withStore,
       ...waiting,
       order: 0,
@@ -148,38 +122,19 @@ const projects = {
   ],
   release: [
     project({ name: 'laborious', include: laborious, globalSetup: [postgres], maxWorkers: 2, order: 2 }),
-    project({
-      name: 'release',
-      // What the laborious ones measure is processor time, whatever runs beside them.
-      include: [...release, ...laboriousRelease],
-      globalSetup: [postgres],
-      ...waiting,
-      order: 3,
-    }),
+    project({ name: 'release', include: release, globalSetup: [postgres], ...waiting, order: 3 }),
     ...served.map((store) =>
       project({
         name: `${store} release`,
-        include: releaseOnStore,
+        include: store === embedded ? longPath : wholePath,
         globalSetup: withStore,
         ...waiting,
         order: 3,
       }),
     ),
-    ...served
-      .filter((store) => store !== embedded)
-      .map((name) =>
-        project({
-          name,
-          include: wholePath,
-          exclude: releaseOnStore,
-          globalSetup: withStore,
-          ...waiting,
-          order: 3,
-        }),
-      ),
   ],
   faults: served.flatMap(faults),
-  'redis-topologies': servedTopologies.flatMap(onTopology),
+  'redis-topologies': servedTopologies.map(onTopology),
   browser: [
     project({
       name: 'browser',
@@ -194,19 +149,11 @@ const projects = {
     project({
       name: 'deployment',
       include: ['test/deployment/**/*.test.ts'],
-      exclude: [scaling],
       globalSetup: ['test/deployment/support/build-image.ts'],
       testTimeout: 60_000,
       hookTimeout: 240_000,
+      maxWorkers: 2,
       order: 30,
-    }),
-    project({
-      name: 'containers',
-      include: [scaling],
-      globalSetup: ['test/deployment/support/build-image.ts'],
-      testTimeout: 60_000,
-      hookTimeout: 240_000,
-      order: 31,
     }),
   ],
 };
@@ -238,6 +185,7 @@ class ShortFilesLast extends BaseSequencer {
 /** All suites: package.json's scripts choose the projects of one, and vitest without a choice runs everything. */
 export default defineConfig({
   test: {
+    globalSetup: ['test/support/build.ts'],
     // Far more than any test takes: on a machine with too much to do everything takes many times as long.
     testTimeout: 180_000,
     hookTimeout: 180_000,

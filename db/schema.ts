@@ -14,7 +14,7 @@ import {
 } from './database/drizzle.js';
 
 /**
- * The tables. `npm run db:generate` writes the migration for a change of this file. Remove `"public".` from it, which drizzle-kit
+ * The tables. `npx drizzle-kit generate` writes the migration for a change of this file. Remove `"public".` from it, which drizzle-kit
  * puts into references: the tables are in the schema that search_path names.
  */
 

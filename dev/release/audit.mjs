@@ -17,7 +17,7 @@ const report = parse(stdout);
 // npm says what came of its request; of what is wrong here, such as the lockfile, it gives a code alone.
 if (report?.message !== undefined) {
   process.stderr.write(
-    "NOT AUDITED: the registry's audit service gave no answer. Run npm run audit where it can be reached.\n",
+    "NOT AUDITED: the registry's audit service gave no answer. Run it again where it can be reached.\n",
   );
   process.exit(unanswered);
 }

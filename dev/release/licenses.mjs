@@ -61,7 +61,7 @@ function describe(all) {
   });
   return `# Third-party licences
 
-What Quillgate runs with, and is not part of it. Written by \`npm run licenses\`.
+What Quillgate runs with, and is not part of it. Written by \`npx node dev/release/licenses.mjs\`.
 
 | package | version | licence |
 |---|---|---|

@@ -11,7 +11,7 @@ import { listenToAll, type PublishedMessage } from './all-topics.js';
 
 /**
  * Records what the programs of this checkout write to the queue's store and publish, for the next release to read:
- * `npm run record`. To be run when a release is made, never on unreleased code.
+ * `npm run build && npx node dist/test/compatibility/record.js`, when a release is made, never on unreleased code.
  */
 
 interface RecordedJob {

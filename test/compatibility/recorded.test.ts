@@ -10,7 +10,7 @@ import {
 import { decodeOutcome } from '../../shared/protocol/outcome.js';
 import { decodeStoredChat, decodeStoredResult } from '../../shared/protocol/stored-chat.js';
 
-// What the release before this one has written and published (`npm run record` in its checkout): all of it has to be read, to
+// What the release before this one has written and published (`record.ts` in its checkout): all of it has to be read, to
 // the last field.
 
 type Json = Record<string, unknown>;

@@ -22,7 +22,6 @@ const badNames = [
 fault(
   {
     id: 'S3',
-    stores: ['redis'],
     injected: 'X-LLM missing, twice, of another case, unknown, __proto__, with white space',
   },
   async (books) => {
@@ -58,7 +57,6 @@ const bad: [status: number, call: ChatCall][] = [
 fault(
   {
     id: 'S4',
-    stores: ['redis'],
     injected: 'bodies over the limit, a bomb, 50,000 deep, 100,000 keys, __proto__, text, none, BOM',
   },
   async (books) => {

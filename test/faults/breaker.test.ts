@@ -30,7 +30,6 @@ const goodCalls = 300;
 fault(
   {
     id: 'P12',
-    stores: ['redis'],
     injected: `a provider that fails every call after ${goodCalls} good ones in the same window`,
     callsPerRequest: 2,
   },
@@ -50,7 +49,6 @@ fault(
 fault(
   {
     id: 'P11',
-    stores: ['redis'],
     injected: 'a model that takes 4 s while every caller waits 3 s; then another user',
   },
   async (books) => {
@@ -83,7 +81,6 @@ const hangingCalls = 14;
 fault(
   {
     id: 'P13',
-    stores: ['redis'],
     timed: true,
     injected: `a provider that answers again while ${hangingCalls} calls to it still hang`,
   },

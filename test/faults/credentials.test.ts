@@ -43,7 +43,7 @@ const doors = [
 ];
 
 fault(
-  { id: 'S1', stores: ['redis'], injected: 'no, wrong, malformed, huge and the other door’s credentials' },
+  { id: 'S1', injected: 'no, wrong, malformed, huge and the other door’s credentials' },
   async (books) => {
     const deployment = await books.start({ workers: 0 });
     let attempts = 0;
@@ -62,7 +62,7 @@ fault(
   },
 );
 
-fault({ id: 'S2', stores: ['redis'], injected: 'a hundred bad logins from one address' }, async (books) => {
+fault({ id: 'S2', injected: 'a hundred bad logins from one address' }, async (books) => {
   const deployment = await books.start({ variables: { TRUSTED_PROXIES: 'loopback' } });
   const from = '203.0.113.7';
   const guesses = await Promise.all(

@@ -20,7 +20,6 @@ for (const model of ['sim-hang', 'sim-hang-body', 'sim-drip-50']) {
     {
       id: 'D1',
       timed: true,
-      stores: ['redis'],
       injected: `${model} at every provider, and a deadline of 1 s`,
       timeoutMs: 90_000,
     },

@@ -12,7 +12,6 @@ fault(
   {
     id: 'Q3',
     timed: true,
-    stores: ['redis'],
     injected: '120 requests with a deadline of 10 s to a pool that has just started: 20 at once, 8 s a call',
   },
   async (books) => {

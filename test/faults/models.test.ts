@@ -30,7 +30,6 @@ async function askMeanwhile(books: Books, other: Promise<unknown>): Promise<Chat
 fault(
   {
     id: 'P17',
-    stores: ['redis'],
     injected: 'a model that fails every call, beside one that is well',
     callsPerRequest: 2,
   },
@@ -51,7 +50,7 @@ fault(
 );
 
 fault(
-  { id: 'P17', stores: ['redis'], injected: 'a model that hangs, at all places, beside one that is well' },
+  { id: 'P17', injected: 'a model that hangs, at all places, beside one that is well' },
   async (books) => {
     const { simulator } = await books.start({
       variables: { OPENAI_CONCURRENCY: '4', OPENAI_TIMEOUT_MS: '2000', BREAKER_RESET_MS: '60000' },
@@ -109,7 +108,6 @@ fault(
 fault(
   {
     id: 'P16',
-    stores: ['redis'],
     injected: 'a 429 with Retry-After: 0 for every call, 20 callers for 5 s',
     callsPerRequest: 2,
   },

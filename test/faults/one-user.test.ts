@@ -13,8 +13,8 @@ import { newUser } from './support/users.js';
 
 const slowMs = 3000;
 const slowModel = `sim-latency-${slowMs}@slow`;
-const seconds = 60;
-const turnMs = 6000;
+const seconds = 30;
+const turnMs = 3000;
 const isRedis = inject('store').kind === 'redis';
 /** On PostgreSQL, where each of them costs more of the machine that all programs share, fewer. */
 const flood = isRedis ? { waiting: 500, large: 200, torn: 400 } : { waiting: 200, large: 30, torn: 100 };

@@ -5,23 +5,20 @@ import type { Post } from '../../shared/contract.js';
 import { blogToken } from '../support/deployment.js';
 import { fault } from './support/fault.js';
 
-fault(
-  { id: 'B4', stores: ['redis'], injected: 'two writes with the same If-Match at once, twenty times' },
-  async (books) => {
-    const { blog } = await books.start({ workers: 0 });
-    for (let round = 0; round < 20; round += 1) {
-      const created = await blog('/blogs', { json: { content: 'first' } });
-      const { id } = (await created.json()) as Post;
-      const headers = { 'If-Match': created.headers.get('etag') ?? '' };
-      const put = (content: string) => blog(`/blogs/${id}`, { method: 'PUT', headers, json: { content } });
-      const answers = await Promise.all([put('one'), put('other')]);
-      expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 412]);
-      const [winner] = answers.filter(({ ok }) => ok);
-      expect(await (await blog(`/blogs/${id}`)).json()).toEqual(await winner?.json());
-    }
-    return 'one 200 and one 412 each time, and the winner is what is stored';
-  },
-);
+fault({ id: 'B4', injected: 'two writes with the same If-Match at once, twenty times' }, async (books) => {
+  const { blog } = await books.start({ workers: 0 });
+  for (let round = 0; round < 20; round += 1) {
+    const created = await blog('/blogs', { json: { content: 'first' } });
+    const { id } = (await created.json()) as Post;
+    const headers = { 'If-Match': created.headers.get('etag') ?? '' };
+    const put = (content: string) => blog(`/blogs/${id}`, { method: 'PUT', headers, json: { content } });
+    const answers = await Promise.all([put('one'), put('other')]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 412]);
+    const [winner] = answers.filter(({ ok }) => ok);
+    expect(await (await blog(`/blogs/${id}`)).json()).toEqual(await winner?.json());
+  }
+  return 'one 200 and one 412 each time, and the winner is what is stored';
+});
 
 const oddIds = [
   '42',
@@ -33,7 +30,7 @@ const oddIds = [
   "'%3B%20DROP%20TABLE%20posts%3B--",
 ];
 
-fault({ id: 'B5', stores: ['redis'], injected: 'ids that are none' }, async (books) => {
+fault({ id: 'B5', injected: 'ids that are none' }, async (books) => {
   const { url } = await books.start({ workers: 0 });
   const statuses: (number | undefined)[] = [];
   for (const id of [...oddIds, '../'])
@@ -68,7 +65,6 @@ const keptTexts = [
 fault(
   {
     id: 'B6',
-    stores: ['redis'],
     injected: 'texts with NUL and lone surrogates; with emoji, right to left, and SQL',
   },
   async (books) => {

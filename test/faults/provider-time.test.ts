@@ -34,16 +34,13 @@ async function expectCut(books: Books, model: string): Promise<number> {
   return Math.round(Math.max(...result.map(({ reply }) => reply.tookMs)));
 }
 
-fault(
-  { id: 'P3', timed: true, stores: ['redis'], injected: 'every provider hangs before the headers' },
-  async (books) => {
-    await books.start({ variables });
-    return `500 provider_timeout after ${await expectCut(books, 'sim-hang')} ms of 1,000 at most, sockets closed`;
-  },
-);
+fault({ id: 'P3', timed: true, injected: 'every provider hangs before the headers' }, async (books) => {
+  await books.start({ variables });
+  return `500 provider_timeout after ${await expectCut(books, 'sim-hang')} ms of 1,000 at most, sockets closed`;
+});
 
 fault(
-  { id: 'P3', timed: true, stores: ['redis'], injected: 'a provider that hangs, at 1 and at 0.3 requests/s' },
+  { id: 'P3', timed: true, injected: 'a provider that hangs, at 1 and at 0.3 requests/s' },
   async (books) => {
     await books.start({ variables });
     const [fast, slow] = await Promise.all([
@@ -70,7 +67,6 @@ fault(
   {
     id: 'P4',
     timed: true,
-    stores: ['redis'],
     injected: 'every provider sends one byte a second, or half of the body and no more',
   },
   async (books) => {
@@ -89,7 +85,6 @@ fault(
   {
     id: 'P10',
     timed: true,
-    stores: ['redis'],
     injected: 'a provider that fails until its breaker opens',
     callsPerRequest: 2,
   },

@@ -6,7 +6,7 @@ import { fault } from './support/fault.js';
 import { footprintOf } from './support/footprint.js';
 
 fault(
-  { id: 'P2', stores: ['redis'], injected: '500, 502, 503 and 529 of every provider', callsPerRequest: 2 },
+  { id: 'P2', injected: '500, 502, 503 and 529 of every provider', callsPerRequest: 2 },
   async (books) => {
     await books.start();
     await beginWell(books, 10);
@@ -36,7 +36,6 @@ fault(
 fault(
   {
     id: 'P5',
-    stores: ['redis'],
     injected: 'truncated JSON, a reset in the body, HTML with 200, JSON of another shape, of every provider',
     callsPerRequest: 2,
   },
@@ -57,7 +56,6 @@ fault(
 fault(
   {
     id: 'P6',
-    stores: ['redis'],
     injected: 'nothing usable: no choices, null text, blocked, refused, of every provider, five times',
   },
   async (books) => {
@@ -76,7 +74,7 @@ fault(
   },
 );
 
-fault({ id: 'P7', stores: ['redis'], injected: '401 and 403 of every provider' }, async (books) => {
+fault({ id: 'P7', injected: '401 and 403 of every provider' }, async (books) => {
   await books.start();
   const met = await askAll(books, ['sim-status-401', 'sim-status-403']);
   expect(codesByModel(met)).toEqual({
@@ -88,7 +86,7 @@ fault({ id: 'P7', stores: ['redis'], injected: '401 and 403 of every provider' }
   return `${met.length} × 500 provider_rejected, one call each; the key is in no log and no answer`;
 });
 
-fault({ id: 'P8', stores: ['redis'], injected: 'a 400 of every provider, fifty times' }, async (books) => {
+fault({ id: 'P8', injected: 'a 400 of every provider, fifty times' }, async (books) => {
   await books.start();
   const met = await askAll(books, Array<string>(50).fill('sim-status-400'));
   expect(met.map(({ reply }) => codeOf(reply)).filter((code) => code !== 'provider_rejected')).toEqual([]);
@@ -101,7 +99,6 @@ const mebibyte = 1_048_576;
 fault(
   {
     id: 'P14',
-    stores: ['redis'],
     injected: 'answers and errors without an end, of every provider, five times',
   },
   async (books) => {

@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(project, { recursive: true }));
 
-describe('npm run licenses', () => {
+describe('the licences', () => {
   it('lists what the product runs with, and every text once', async () => {
     lock({
       'node_modules/one': { version: '1.0.0', license: 'MIT' },

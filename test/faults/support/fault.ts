@@ -10,7 +10,7 @@ export interface Fault extends BooksRules {
   readonly id: string;
   /** What is done to the deployment. */
   readonly injected: string;
-  /** Where the queue has to live for this, or one of them where it has no part in it; either store unless told. */
+  /** Where the queue has to live for this; see `storesOf` for what runs where unless this says so. */
   readonly stores?: readonly StoreServer['kind'][];
   /** Whether it is tried on several Redis servers too, where the others are not. */
   readonly onTopologies?: boolean;
@@ -40,6 +40,13 @@ declare module 'vitest' {
   }
 }
 
+/** The store has a part in these: workers, callers, keys, the store itself, crowds, ends of streams, fallbacks, bounds. */
+const ofBothStores = /^(?:[WAIRNFX]\d+|Q[26]|T[567])$/;
+
+/** The stores on which a case runs: both if the store has a part in it, and else Redis alone. */
+const storesOf = ({ id, stores }: Fault): readonly StoreServer['kind'][] =>
+  stores ?? (ofBothStores.test(id) ? ['redis', 'postgres'] : ['redis']);
+
 const usualTimeoutMs = 60_000;
 /** Time to end the programs and to draw the balance. */
 const closingMs = 60_000;
@@ -49,9 +56,9 @@ const closingMs = 60_000;
  * expects; it gives what came out, in words for the report.
  */
 export function fault(line: Fault, run: (books: Books) => Promise<string>): void {
-  const { id, injected, stores, onTopologies = false, timed = false, timeoutMs = usualTimeoutMs } = line;
+  const { id, injected, onTopologies = false, timed = false, timeoutMs = usualTimeoutMs } = line;
   const { kind, topology } = inject('store');
-  const isElsewhere = stores?.includes(kind) === false || (topology !== undefined && !onTopologies);
+  const isElsewhere = !storesOf(line).includes(kind) || (topology !== undefined && !onTopologies);
   const tries = timed ? 2 : 1;
   it.skipIf(isElsewhere)(
     `${id}: ${injected}`,
