@@ -23,7 +23,8 @@ const release = [
   'test/dev/{build,install-scripts,start}.test.ts',
   'test/dev/{postgres,release}/**/*.test.ts',
   'test/{operations,tls}/**/*.test.ts',
-  // What every store of the queue has to do, and dead connections that only time shows: on one server, a cluster and with Sentinels.
+  // What every store of the queue has to do, and dead connections that only time shows: on one server, a cluster and
+  // with Sentinels.
   'test/shared/queue/queue-store.test.ts',
   'test/shared/queue/stores/{redis-connection,postgres-pool}.test.ts',
   // The same of the stores of chat and blog.

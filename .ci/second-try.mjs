@@ -1,5 +1,5 @@
-// Prints which files of a suite to run once more: those in which a test failed. Fails when there are none, or when it was no
-// matter of time.
+// Prints which files of a suite to run once more: those in which a test failed. Fails when there are none, or when it
+// was no matter of time.
 import { readFileSync } from 'node:fs';
 
 const { failures } = JSON.parse(readFileSync(process.argv[2], 'utf8'));

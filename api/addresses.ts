@@ -69,8 +69,8 @@ export function blogOperations({ BLOG_BASE_URL }: BaseUrls, before: readonly Req
 export const adminOperations = (): Router => operations(adminMethods, []);
 
 /**
- * Chat and posts once more, for operators: below `/admin` their check stands in for that of the operations. To be used before chat and
- * blog, and without CORS.
+ * Chat and posts once more, for operators: below `/admin` their check stands in for that of the operations. To be used
+ * before chat and blog, and without CORS.
  */
 export function operatorsChatAndBlog(counts: Record<'chat' | 'blog', RequestHandler>): Router {
   const routers = [operations(chatMethods, [counts.chat]), operations(postMethods, [counts.blog])];
@@ -114,8 +114,8 @@ const chatCompletionsAlone =
   'Of OpenAI’s API this server has chat completions and models: in the AI SDK, use openai.chat(…).';
 
 /**
- * Has what fails below `/v1` answered as OpenAI's API would, but for the addresses of chat and blog there. To be used before anything
- * can fail.
+ * Has what fails below `/v1` answered as OpenAI's API would, but for the addresses of chat and blog there. To be used
+ * before anything can fail.
  */
 export function errorFormats(urls: BaseUrls): RequestHandler {
   const router = Router(exact);

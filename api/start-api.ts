@@ -95,8 +95,8 @@ export async function serveApi(config: Config): Promise<void> {
 }
 
 /**
- * Answers what is in flight within its grace; what takes longer ends as a failure that is worth another try, and its job is cancelled
- * unless the chat is stored.
+ * Answers what is in flight within its grace; what takes longer ends as a failure that is worth another try, and its
+ * job is cancelled unless the chat is stored.
  */
 function closeServer(
   server: ApiServer,

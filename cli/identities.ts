@@ -25,8 +25,8 @@ export function checkName(name: string): string {
 }
 
 /**
- * Name of the user whose credentials the API gets from its environment: CHAT_USERNAME, or the one `npm start` made when this is
- * its database. Undefined when neither is known here.
+ * Name of the user whose credentials the API gets from its environment: CHAT_USERNAME, or the one `npm start` made when
+ * this is its database. Undefined when neither is known here.
  */
 export const firstName = ({ CHAT_USERNAME, ...config }: FirstNames): string | undefined =>
   CHAT_USERNAME ?? generatedName(config, 'chat-credentials');

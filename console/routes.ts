@@ -17,8 +17,8 @@ interface Route {
 }
 
 /**
- * Every view, in the order of the navigation; the first is shown where the fragment names none. To add one: a component in
- * `views/NAME.tsx` that begins with an `<h1>`, and a line here.
+ * Every view, in the order of the navigation; the first is shown where the fragment names none. To add one: a component
+ * in `views/NAME.tsx` that begins with an `<h1>`, and a line here.
  */
 export const routes: readonly Route[] = [
   { view: 'pools', title: 'Pools', component: PoolsView },

@@ -19,7 +19,8 @@ export interface AuditFilter {
 export async function listAudit(database: Pick<Database, 'run'>, filter: AuditFilter): Promise<AuditEntry[]> {
   const { limit, before, actor, action, target } = filter;
   const conditions = [
-    // Its time is read there: JavaScript would cut the microseconds off. Once the entry was pruned, so was all that is older.
+    // Its time is read there: JavaScript would cut the microseconds off. Once the entry was pruned, so was all that is
+    // older.
     before &&
       sql`(${audit.at}, ${audit.id}) < (select at, id from ${audit} as entry where entry.id = ${before})`,
     actor === undefined ? undefined : eq(audit.actor, actor),

@@ -14,8 +14,8 @@ import {
 } from './database/drizzle.js';
 
 /**
- * The tables. `npx drizzle-kit generate` writes the migration for a change of this file. Remove `"public".` from it, which drizzle-kit
- * puts into references: the tables are in the schema that search_path names.
+ * The tables. `npx drizzle-kit generate` writes the migration for a change of this file. Remove `"public".` from it,
+ * which drizzle-kit puts into references: the tables are in the schema that search_path names.
  */
 
 const bytes = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
@@ -56,13 +56,14 @@ export const posts = pgTable(
     uniqueIndex('posts_idempotency')
       .on(post.idempotencyOwner, post.idempotencyKey)
       .where(sql`idempotency_key is not null`),
-    // Scanned backwards, newest first. Readers see only published posts, writers all of them. For drafts alone there is none: building one would
-    // keep those waiting who write while a release follows another, for a list that takes 0.14 s where one post in 100,000 is a draft.
+    // Scanned backwards, newest first. Readers see only published posts, writers all of them. For drafts alone there is
+    // none: building one would keep those waiting who write while a release follows another, for a list that takes 0.14
+    // s where one post in 100,000 is a draft.
     index('posts_published_newest').on(post.sortedAt, post.id).where(sql`status = 'published'`),
     index('posts_newest').on(post.sortedAt, post.id),
     index('posts_author_newest').on(post.author, post.sortedAt, post.id),
-    // With PostgreSQL's list of pending entries: without it 100,000 posts took 2,400 new ones a second instead of 4,200,
-    // and were searched no faster (p99 10 ms either way); in return, one post in some thousands takes 0.3 s.
+    // With PostgreSQL's list of pending entries: without it 100,000 posts took 2,400 new ones a second instead of
+    // 4,200, and were searched no faster (p99 10 ms either way); in return, one post in some thousands takes 0.3 s.
     index('posts_tags').using('gin', post.tags),
     index('posts_search').using('gin', post.search),
   ],
@@ -82,8 +83,8 @@ export const postSources = pgTable('post_sources', {
 });
 
 /**
- * Slugs that published posts had before, which lead to them until another published post has one. A trigger on the posts writes them, for
- * every release and for imports alike.
+ * Slugs that published posts had before, which lead to them until another published post has one. A trigger on the
+ * posts writes them, for every release and for imports alike.
  */
 export const oldSlugs = pgTable(
   'old_slugs',
@@ -97,8 +98,8 @@ export const oldSlugs = pgTable(
 );
 
 /**
- * Users. Names are unique; a name that is removed and used again gets another id. The user that the environment names needs no row;
- * a row with that name belongs to that user.
+ * Users. Names are unique; a name that is removed and used again gets another id. The user that the environment names
+ * needs no row; a row with that name belongs to that user.
  */
 export const users = pgTable('users', {
   name: text('name').primaryKey(),
@@ -130,8 +131,8 @@ export const tokens = pgTable('tokens', {
 });
 
 /**
- * Sessions of the console. Without a reference to the users: the one that the environment names needs no row. The statements that remove a
- * user or reset a secret end them.
+ * Sessions of the console. Without a reference to the users: the one that the environment names needs no row. The
+ * statements that remove a user or reset a secret end them.
  */
 export const sessions = pgTable(
   'session',

@@ -1,6 +1,7 @@
-// Builds dist/ once per change of the sources: generated routes and OpenAPI document, JavaScript, bundled programs, the console. Any number may
-// start at once, as the lines of a Procfile do: one builds, the others wait for it and find nothing left to do.
-// Plain JavaScript, because it runs before anything is compiled; of TypeScript it imports what Node can strip.
+// Builds dist/ once per change of the sources: generated routes and OpenAPI document, JavaScript, bundled programs, the
+// console. Any number may start at once, as the lines of a Procfile do: one builds, the others wait for it and find
+// nothing left to do. Plain JavaScript, because it runs before anything is compiled; of TypeScript it imports what Node
+// can strip.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';

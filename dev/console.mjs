@@ -1,5 +1,5 @@
-// Builds the operators' console (docs/decisions/0039-console.md): one page, one script and one style sheet, with names that change
-// with what is in them, for api/site/console-router.ts.
+// Builds the operators' console (docs/decisions/0039-console.md): one page, one script and one style sheet, with names
+// that change with what is in them, for api/site/console-router.ts.
 import { join } from 'node:path';
 import { build } from 'vite';
 

@@ -13,8 +13,8 @@ export interface DataDir {
 }
 
 /**
- * Creates the data folder if it is missing and locks it against other starts, because the one that stops first would stop the
- * other's PostgreSQL too. The lock ends with the process, even when it is killed. Throws `ConfigError`.
+ * Creates the data folder if it is missing and locks it against other starts, because the one that stops first would
+ * stop the other's PostgreSQL too. The lock ends with the process, even when it is killed. Throws `ConfigError`.
  */
 export async function occupyDataDir(path: string): Promise<DataDir> {
   const logs = join(path, 'logs');

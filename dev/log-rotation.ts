@@ -5,8 +5,8 @@ const maxBytes = 10_000_000;
 const everyMs = 5000;
 
 /**
- * Rotates logs periodically. They are copied and then truncated, because the programs keep them open to append: a line written
- * in between is lost.
+ * Rotates logs periodically. They are copied and then truncated, because the programs keep them open to append: a line
+ * written in between is lost.
  */
 export function rotateLogs(files: readonly string[]): { stop(): void } {
   const timer = setInterval(() => {

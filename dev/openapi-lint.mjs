@@ -1,5 +1,5 @@
-// Holds the OpenAPI document, as the built API serves it, against the recommended rules of Redocly and Spectral. Needs no
-// network: both are asked as libraries. Prints what they find, and ends with 1 when that is anything.
+// Holds the OpenAPI document, as the built API serves it, against the recommended rules of Redocly and Spectral. Needs
+// no network: both are asked as libraries. Prints what they find, and ends with 1 when that is anything.
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import spectral from '@stoplight/spectral-core';
 import { oas } from '@stoplight/spectral-rulesets';

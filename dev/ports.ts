@@ -9,8 +9,8 @@ const checkEveryMs = 100;
 const loopbacks = ['127.0.0.1', '::1'];
 
 /**
- * Throws `ConfigError` unless all configured ports are free. Waits for a port that is taken, because the programs of a killed
- * start need a moment to stop.
+ * Throws `ConfigError` unless all configured ports are free. Waits for a port that is taken, because the programs of a
+ * killed start need a moment to stop.
  */
 export async function refuseUnusablePorts(
   { PORT, METRICS_PORT, WORKER_PORT, SIMULATOR_PORT }: Config,

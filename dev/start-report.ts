@@ -9,8 +9,8 @@ interface StartReportOptions {
 }
 
 /**
- * The progress of `npm start`: its stages until everything runs, then that it stops, and where the data is. A failed start
- * reports the reason only.
+ * The progress of `npm start`: its stages until everything runs, then that it stops, and where the data is. A failed
+ * start reports the reason only.
  */
 export class StartReport {
   readonly #options: StartReportOptions;

@@ -9,8 +9,8 @@ import { isCertificateError } from '../shared/urls/store-certificates.js';
 const timeoutMs = 5000;
 
 /**
- * Migrates the database and the queue's store and checks that they can be used, so that a wrong address is reported here instead
- * of the programs waiting for it for ever. Throws `ConfigError` for stores that the configuration names.
+ * Migrates the database and the queue's store and checks that they can be used, so that a wrong address is reported
+ * here instead of the programs waiting for it for ever. Throws `ConfigError` for stores that the configuration names.
  */
 export async function prepareStores(config: Config, databaseUrl: string): Promise<void> {
   const complete = { ...config, DATABASE_URL: databaseUrl };

@@ -1,8 +1,8 @@
 import type { AuditAction, Scope, UserRole } from './contract.js';
 
 /**
- * Users, their access tokens and the audit, as operators see them and as the API takes and gives them below `/admin`. Plain interfaces: the
- * OpenAPI document is generated from them. Times are RFC 3339 in UTC.
+ * Users, their access tokens and the audit, as operators see them and as the API takes and gives them below `/admin`.
+ * Plain interfaces: the OpenAPI document is generated from them. Times are RFC 3339 in UTC.
  */
 
 /** A user. */

@@ -1,8 +1,8 @@
 import type { ProviderId } from './contract.js';
 
 /**
- * What operators see of the fleet, at `GET /admin/pools` and in the command line. Plain interfaces: the OpenAPI document is
- * generated from them. Times are RFC 3339 in UTC; they stay as they are while nothing happens.
+ * What operators see of the fleet, at `GET /admin/pools` and in the command line. Plain interfaces: the OpenAPI
+ * document is generated from them. Times are RFC 3339 in UTC; they stay as they are while nothing happens.
  */
 
 /** The queue's store, as this API process reaches it. */
@@ -104,8 +104,8 @@ export interface FleetDepth {
 export interface FleetProvider {
   provider: ProviderId;
   /**
-   * `serving`, `probing` or `paused` as the best of its workers; `silent` when none of those that were there has been heard of; `absent`
-   * when there is none; `unknown` while none can have been heard of.
+   * `serving`, `probing` or `paused` as the best of its workers; `silent` when none of those that were there has been
+   * heard of; `absent` when there is none; `unknown` while none can have been heard of.
    */
   state: 'serving' | 'probing' | 'paused' | 'silent' | 'absent' | 'unknown';
   /**
@@ -135,8 +135,8 @@ export interface Fleet {
 }
 
 /**
- * Body of `PUT /admin/pools/{provider}`: all that shall replace the environment. What is absent is as the environment says; `{}` resets
- * everything.
+ * Body of `PUT /admin/pools/{provider}`: all that shall replace the environment. What is absent is as the environment
+ * says; `{}` resets everything.
  */
 export interface PoolSettingsInput {
   /** Jobs at once in each worker process. */
@@ -194,8 +194,8 @@ export interface SettingsReach {
 }
 
 /**
- * How many jobs at once the last five minutes have asked for, by Little's law: arrivals per second times mean time of a job, and 30 % more.
- * Jobs that ended at a worker that has stopped since are not counted.
+ * How many jobs at once the last five minutes have asked for, by Little's law: arrivals per second times mean time of a
+ * job, and 30 % more. Jobs that ended at a worker that has stopped since are not counted.
  */
 export interface ConcurrencySuggestion {
   /** Over all workers. */

@@ -1,8 +1,9 @@
 import type { ProblemCode, ProviderId } from './contract.js';
 
 /**
- * What operators see of the recent past, at `GET /admin/requests` and `GET /admin/samples`. Plain interfaces: the OpenAPI document is
- * generated from them. Times are RFC 3339 in UTC. It is kept in memory: a restart of the API processes loses it.
+ * What operators see of the recent past, at `GET /admin/requests` and `GET /admin/samples`. Plain interfaces: the
+ * OpenAPI document is generated from them. Times are RFC 3339 in UTC. It is kept in memory: a restart of the API
+ * processes loses it.
  */
 
 /** How a chat ended: with a reply, which may be cut or withheld, because its caller had gone or it was cancelled, or with this failure. */
@@ -88,8 +89,8 @@ export interface Sample {
   ended: number;
   failed: number;
   /**
-   * Of the chats that ended: how long their jobs waited, and were at the providers, in milliseconds; null without any. Of several processes p50
-   * is the mean, p95 the highest.
+   * Of the chats that ended: how long their jobs waited, and were at the providers, in milliseconds; null without any.
+   * Of several processes p50 is the mean, p95 the highest.
    */
   queueMs: { p50: number; p95: number } | null;
   providerMs: { p50: number; p95: number } | null;

@@ -33,8 +33,8 @@ export function isSettable(pattern: string, environment: Omit<ModelRules, 'envir
 }
 
 /**
- * A name that can only mean a model of the provider's own list: with paths and ARNs a caller could use any project, endpoint or
- * profile that our identity may.
+ * A name that can only mean a model of the provider's own list: with paths and ARNs a caller could use any project,
+ * endpoint or profile that our identity may.
  */
 const isPlainName = (model: string): boolean =>
   /^[A-Za-z0-9][\w.:@-]{0,127}$/.test(model) && !model.toLowerCase().startsWith('arn:');

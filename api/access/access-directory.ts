@@ -37,8 +37,8 @@ const recordUseEveryMs = 60_000;
 const maxRecorded = 10_000;
 
 /**
- * Users, access tokens and sessions of the console, in memory, so that chats and reads need no database. They are loaded
- * together, and again whenever they change. A load that fails changes nothing.
+ * Users, access tokens and sessions of the console, in memory, so that chats and reads need no database. They are
+ * loaded together, and again whenever they change. A load that fails changes nothing.
  */
 export class AccessDirectory {
   readonly #deps: AccessDirectoryDeps;

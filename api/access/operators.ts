@@ -17,8 +17,8 @@ import {
 } from './login.js';
 
 /**
- * Who may use the operators' addresses: whoever has a session of the console, or an access token with the scope `admin`. An
- * `Authorization` header decides alone, because no browser adds one by itself.
+ * Who may use the operators' addresses: whoever has a session of the console, or an access token with the scope
+ * `admin`. An `Authorization` header decides alone, because no browser adds one by itself.
  */
 
 /** Where the operations of chat and blog are mounted for operators: there `asOperator` stands in for their own check. */
@@ -85,8 +85,8 @@ const sessionsAlone = {
 const readMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
 /**
- * Whether the credentials of a request to an operators' address are still good. A stream outlives the check it began with: a token may
- * be revoked meanwhile, a session may end, and both may expire.
+ * Whether the credentials of a request to an operators' address are still good. A stream outlives the check it began
+ * with: a token may be revoked meanwhile, a session may end, and both may expire.
  */
 export function mayStillOperate(request: Request): boolean {
   const { checkLoadedToken, checkLoadedSession } = request.app.locals.authentication as Authentication;

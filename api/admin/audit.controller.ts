@@ -24,8 +24,8 @@ export class AuditController extends Controller {
   }
 
   /**
-   * What was done to users, tokens and settings, newest first: when, by whom, and of settings what was set before and after. It is kept for
-   * `AUDIT_DAYS`.
+   * What was done to users, tokens and settings, newest first: when, by whom, and of settings what was set before and
+   * after. It is kept for `AUDIT_DAYS`.
    *
    * @summary List what operators have done
    */

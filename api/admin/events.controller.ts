@@ -31,12 +31,16 @@ export class EventsController extends Controller {
   }
 
   /**
-   * The state of the fleet as server-sent events: first a `snapshot`, which is that of `GET /admin/pools`; then a `provider` (one of its
-   * `providers`) or a `queue` (its `queue`) whenever that has changed, with its whole state. When none of all that has been sent for
-   * about a second, an `alive` (`{"at": …}`, the time of the look that found nothing new) is: a stream that sends nothing for longer than 2.5 s hangs, and is to be opened anew. With `include=requests` each chat that ends from now on is a `request`, as in `GET /admin/requests`; when there are more than a
-   * hundred since the last event, or the client has not read for so long, `missed` (`{"requests": 130}`) says that the list is to be read again.
-   * With `include=samples` each new measurement is a `sample`, as in `GET /admin/samples`. It ends with an `error` (a problem) when the token or the session is good no more, and without one when the
-   * server stops; a client that comes back gets a snapshot. A user may have 20 streams at each API process.
+   * The state of the fleet as server-sent events: first a `snapshot`, which is that of `GET /admin/pools`; then a
+   * `provider` (one of its `providers`) or a `queue` (its `queue`) whenever that has changed, with its whole state.
+   * When none of all that has been sent for about a second, an `alive` (`{"at": …}`, the time of the look that found
+   * nothing new) is: a stream that sends nothing for longer than 2.5 s hangs, and is to be opened anew. With
+   * `include=requests` each chat that ends from now on is a `request`, as in `GET /admin/requests`; when there are more
+   * than a hundred since the last event, or the client has not read for so long, `missed` (`{"requests": 130}`) says
+   * that the list is to be read again. With `include=samples` each new measurement is a `sample`, as in
+   * `GET /admin/samples`. It ends with an `error` (a problem) when the token or the session is good no more, and
+   * without one when the server stops; a client that comes back gets a snapshot. A user may have 20 streams at each API
+   * process.
    *
    * @summary Follow the state of the fleet
    */

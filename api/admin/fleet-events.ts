@@ -51,8 +51,10 @@ const maxReadersPerUser = 20;
 const defaultAliveAfterMs = 900;
 
 /**
- * The state of the fleet as server-sent events: a `snapshot`, then a `queue` or `provider` whenever that has changed, and an `alive` when a look
- * has found nothing new for a second: a reader tells by it a quiet fleet from a connection that hangs. One look serves all readers, and nobody looks while there are none. Of the recent past each reader is sent what has happened since the last look that it has read.
+ * The state of the fleet as server-sent events: a `snapshot`, then a `queue` or `provider` whenever that has changed,
+ * and an `alive` when a look has found nothing new for a second: a reader tells by it a quiet fleet from a connection
+ * that hangs. One look serves all readers, and nobody looks while there are none. Of the recent past each reader is
+ * sent what has happened since the last look that it has read.
  */
 export class FleetEvents {
   readonly #deps: FleetEventsDeps;
@@ -68,8 +70,8 @@ export class FleetEvents {
   }
 
   /**
-   * Writes events until the client leaves, `isAllowed` says no more, or the process stops; resolves then. Throws `rate_limited` when
-   * there are too many readers, of the user or in all.
+   * Writes events until the client leaves, `isAllowed` says no more, or the process stops; resolves then. Throws
+   * `rate_limited` when there are too many readers, of the user or in all.
    */
   async follow(response: HttpResponse, { user, isAllowed, include }: Reading): Promise<void> {
     const { stopping, history, aliveAfterMs = defaultAliveAfterMs } = this.#deps;

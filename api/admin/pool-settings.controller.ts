@@ -42,7 +42,8 @@ export class PoolSettingsController extends Controller {
   }
 
   /**
-   * Each setting with the value in force and where it comes from, as this API process knows them, also while the database is down.
+   * Each setting with the value in force and where it comes from, as this API process knows them, also while the
+   * database is down.
    *
    * @summary Get the settings of a provider's pools
    * @param provider Id of the provider.
@@ -59,7 +60,8 @@ export class PoolSettingsController extends Controller {
    *
    * @summary Change the settings of a provider's pools
    * @param provider Id of the provider.
-   * @param ifMatch The `ETag` of the settings that the change is based on: 412, with who has changed them, unless it is current.
+   * @param ifMatch The `ETag` of the settings that the change is based on: 412, with who has changed them, unless it is
+   * current.
    */
   @Put()
   @Middlewares(checkProvider, readJsonBody, checkBody(newOverridesSchema))

@@ -30,8 +30,8 @@ export class PoolsController extends Controller {
   }
 
   /**
-   * Every provider with its workers, as this API process knows them: from the heartbeats that they publish each second. A worker that
-   * falls silent is shown as such within three seconds, and for a minute.
+   * Every provider with its workers, as this API process knows them: from the heartbeats that they publish each second.
+   * A worker that falls silent is shown as such within three seconds, and for a minute.
    *
    * @summary Get the state of the fleet
    */

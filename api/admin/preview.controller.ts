@@ -36,7 +36,8 @@ export class PreviewController extends Controller {
   }
 
   /**
-   * As the blog would show it, within the same limits: a text that is too costly to render is shown as its source. Nothing is stored.
+   * As the blog would show it, within the same limits: a text that is too costly to render is shown as its source.
+   * Nothing is stored.
    *
    * @summary Render Markdown
    */

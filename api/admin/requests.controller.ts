@@ -17,9 +17,9 @@ export class RequestsController extends Controller {
   }
 
   /**
-   * The last chats that ended at the API processes, those that were refused before they were queued included; none of their texts. They are
-   * kept in memory, 1,000 of them, and lost with their process. A request that was refused before it was a chat, as for its body or its
-   * user's limits, is not among them, nor one that was only answered again.
+   * The last chats that ended at the API processes, those that were refused before they were queued included; none of
+   * their texts. They are kept in memory, 1,000 of them, and lost with their process. A request that was refused before
+   * it was a chat, as for its body or its user's limits, is not among them, nor one that was only answered again.
    *
    * @summary List the last chats
    */

@@ -61,8 +61,9 @@ export class SessionController extends Controller {
   }
 
   /**
-   * For 12 hours, with a cookie that is sent below `/admin` alone. Takes the name and the secret of a user with the role `admin`, from
-   * a page of this server (`Sec-Fetch-Site: same-origin`, or an `Origin` with the `Host` of the request).
+   * For 12 hours, with a cookie that is sent below `/admin` alone. Takes the name and the secret of a user with the
+   * role `admin`, from a page of this server (`Sec-Fetch-Site: same-origin`, or an `Origin` with the `Host` of the
+   * request).
    *
    * @summary Sign in to the console
    */
@@ -91,7 +92,8 @@ export class SessionController extends Controller {
   }
 
   /**
-   * Ends the session, at once on every API process, and the streams and chats that are attached with it; a stored chat goes on.
+   * Ends the session, at once on every API process, and the streams and chats that are attached with it; a stored chat
+   * goes on.
    *
    * @summary Sign out of the console
    * @param everywhere Whether to end all sessions of the user.

@@ -24,9 +24,9 @@ const pausesToTable = 6;
 const pausesToPrune = 720;
 
 /**
- * Brings together what the database, the queue's store and this API process know of the settings: the newest of each provider is what
- * all of them shall have. So a change that was committed and not copied is copied, and a store that was wiped gets its records
- * and BullMQ's limits back.
+ * Brings together what the database, the queue's store and this API process know of the settings: the newest of each
+ * provider is what all of them shall have. So a change that was committed and not copied is copied, and a store that
+ * was wiped gets its records and BullMQ's limits back.
  */
 export class SettingsKeeper {
   readonly #deps: SettingsKeeperDeps;

@@ -104,8 +104,8 @@ export class UsersController extends Controller {
   @Response<Problem>('404', 'No such user')
   @Response<Problem>('409', "The caller's own user")
   async removeUser(@Request() request: AuthenticatedRequest, @Path() name: string): Promise<void> {
-    // So whoever removes others is still there to let somebody in again; this also keeps the last operator. What two do to one another at
-    // once, and what is meant in earnest, the command line can do.
+    // So whoever removes others is still there to let somebody in again; this also keeps the last operator. What two do
+    // to one another at once, and what is meant in earnest, the command line can do.
     if (name === request.user.name) throw new Failure('own_user');
     const { removed } = await createUserStore(this.deps.database, request.user.name).remove(name);
     if (!removed) throw new Failure('not_found');
@@ -113,8 +113,8 @@ export class UsersController extends Controller {
   }
 
   /**
-   * Gives the user a new secret instead of the old one, which is good no more, and ends the user's sessions. The secret is in this answer
-   * and nowhere else.
+   * Gives the user a new secret instead of the old one, which is good no more, and ends the user's sessions. The secret
+   * is in this answer and nowhere else.
    *
    * @summary Reset the secret of a user
    * @param name Name of the user.

@@ -100,7 +100,8 @@ export class BlogsController extends Controller {
   }
 
   /**
-   * Newest first. Drafts are included only for tokens that may write. With `Accept: text/html`: a page for people, without drafts.
+   * Newest first. Drafts are included only for tokens that may write. With `Accept: text/html`: a page for people,
+   * without drafts.
    *
    * @summary List posts
    */
@@ -128,7 +129,8 @@ export class BlogsController extends Controller {
   }
 
   /**
-   * As JSON, as its Markdown source, or as an HTML page, by the `Accept` header; errors are pages as well for who asks for one.
+   * As JSON, as its Markdown source, or as an HTML page, by the `Accept` header; errors are pages as well for who asks
+   * for one.
    *
    * @summary Get a post
    * @param id Id of the post, a UUID, or its slug; one that it had before leads to it with 308.

@@ -89,8 +89,8 @@ const imageSources = new Map([
 ]);
 
 /**
- * The policy of a page that loads nothing but its icon, and images from there: `https` (any host), `none`, or hosts. Its forms, if it has
- * any, go to `formAction`.
+ * The policy of a page that loads nothing but its icon, and images from there: `https` (any host), `none`, or hosts.
+ * Its forms, if it has any, go to `formAction`.
  */
 export const policyOf = (images: readonly string[], { formAction = "'none'" } = {}): string =>
   [

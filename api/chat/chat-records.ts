@@ -24,8 +24,9 @@ export interface IdempotencyKey {
 export const isOwnedBy = ({ ownerId }: StoredChat, user: UserIdentity): boolean => ownerId === user.id;
 
 /**
- * The records of stored chats as the API writes them; those of one chat expire together, at its `keptUntil`. Every method throws
- * `queue_unavailable` when the store cannot be reached, and those that read also what `refuseNewer` throws.
+ * The records of stored chats as the API writes them; those of one chat expire together, at its `keptUntil`. Every
+ * method throws `queue_unavailable` when the store cannot be reached, and those that read also what `refuseNewer`
+ * throws.
  */
 export class ChatRecords {
   readonly #records: RecordStore;

@@ -29,10 +29,10 @@ export const checkChatRequest = (request: HttpRequest, response: HttpResponse, n
 };
 
 /**
- * Refuses a provider that does not exist with `unknown_provider`, and a body that is not a conversation with `invalid_request` and
- * its first errors. It runs before the generated validation, whose time grows with the square of the errors, and which compares
- * roles as text and so takes `["user"]` for `user`. Fields that nothing reads are listed in `X-Ignored-Fields`, or refused
- * under `Prefer: handling=strict`.
+ * Refuses a provider that does not exist with `unknown_provider`, and a body that is not a conversation with
+ * `invalid_request` and its first errors. It runs before the generated validation, whose time grows with the square of
+ * the errors, and which compares roles as text and so takes `["user"]` for `user`. Fields that nothing reads are listed
+ * in `X-Ignored-Fields`, or refused under `Prefer: handling=strict`.
  */
 export function checkConversation({ maxMessages }: { maxMessages: number }): RequestHandler {
   return (request, response, next) => {
@@ -109,8 +109,8 @@ type CommandOptions = Pick<
 >;
 
 /**
- * How the headers want the chat to be done. Marks on the response which preferences are applied and, once it is known, which stored
- * chat it is, so that errors say it as well. Throws `invalid_request`.
+ * How the headers want the chat to be done. Marks on the response which preferences are applied and, once it is known,
+ * which stored chat it is, so that errors say it as well. Throws `invalid_request`.
  */
 export function readOptions(
   request: AuthenticatedRequest,

@@ -33,29 +33,31 @@ export class ChatController extends Controller {
   }
 
   /**
-   * Sends the conversation to the provider that `X-LLM` names and returns its reply as one text. Fields besides `messages`, and
-   * besides `role` and `content` of a message, are ignored and named in `X-Ignored-Fields`. With an
-   * `Idempotency-Key` or `Prefer: respond-async` the chat is stored: it goes on when the client disconnects, and can be read at
-   * `/chat/{id}`, as `Content-Location` has it; the id is the `X-Request-Id` of the request that began it.
+   * Sends the conversation to the provider that `X-LLM` names and returns its reply as one text. Fields besides
+   * `messages`, and besides `role` and `content` of a message, are ignored and named in `X-Ignored-Fields`. With an
+   * `Idempotency-Key` or `Prefer: respond-async` the chat is stored: it goes on when the client disconnects, and can be
+   * read at `/chat/{id}`, as `Content-Location` has it; the id is the `X-Request-Id` of the request that began it.
    *
-   * With `Accept: text/event-stream` the reply comes as it is written, as server-sent events: `delta` with `{"delta": "…"}`, each piece of the
-   * text once and in order, then `done` with `{"response", "finishReason", "provider", "model", "usage"}`, or `error` with a problem. A chat
-   * that fails before its first piece is answered with an ordinary problem.
+   * With `Accept: text/event-stream` the reply comes as it is written, as server-sent events: `delta` with
+   * `{"delta": "…"}`, each piece of the text once and in order, then `done` with
+   * `{"response", "finishReason", "provider", "model", "usage"}`, or `error` with a problem. A chat that fails before
+   * its first piece is answered with an ordinary problem.
    *
    * @summary Chat with a language model
    * @param provider Which provider serves the request.
    * @param model The provider's own model name; absent means the configured one.
-   * @param fallback Whom to ask when the provider is unavailable, limits us, fails or takes too long, as long as nothing of its reply was
-   * sent: up to four providers or `provider/model`, in a comma list. The conversation then reaches that company, too. Without this header the
-   * operators may have set a fallback; `none` switches it off. Blocked content and refused requests go to nobody else.
-   * @param prefer `wait=N` sets the deadline of this request, in whole seconds (RFC 7240). `respond-async` answers 202 at once,
-   * or after `wait=N` if the reply is not there by then. `handling=strict` refuses fields that nothing reads. Other preferences are
-   * ignored.
-   * @param idempotencyKey 1 to 255 visible ASCII characters: requests with the same key share one chat and its reply. The chat calls the
-   * provider once, again if the call fails transiently, and at most four times if workers die. A chat that failed transiently is
-   * not replayed; the next request with its key tries again.
-   * @param lastEventId Of a stream that broke off: the id of the last event that arrived. The stream of a stored chat goes on behind it, if it
-   * is the same reply still.
+   * @param fallback Whom to ask when the provider is unavailable, limits us, fails or takes too long, as long as
+   * nothing of its reply was sent: up to four providers or `provider/model`, in a comma list. The conversation then
+   * reaches that company, too. Without this header the operators may have set a fallback; `none` switches it off.
+   * Blocked content and refused requests go to nobody else.
+   * @param prefer `wait=N` sets the deadline of this request, in whole seconds (RFC 7240). `respond-async` answers 202
+   * at once, or after `wait=N` if the reply is not there by then. `handling=strict` refuses fields that nothing reads.
+   * Other preferences are ignored.
+   * @param idempotencyKey 1 to 255 visible ASCII characters: requests with the same key share one chat and its reply.
+   * The chat calls the provider once, again if the call fails transiently, and at most four times if workers die. A
+   * chat that failed transiently is not replayed; the next request with its key tries again.
+   * @param lastEventId Of a stream that broke off: the id of the last event that arrived. The stream of a stored chat
+   * goes on behind it, if it is the same reply still.
    */
   @Post()
   @Security('basic')

@@ -33,8 +33,8 @@ export function readLastEventId(header: string | undefined): TextPosition | unde
 }
 
 /**
- * A reply as server-sent events: `delta`s, then `done` or `error`. The response begins with the first of them, so that a chat
- * that fails before has an ordinary problem.
+ * A reply as server-sent events: `delta`s, then `done` or `error`. The response begins with the first of them, so that
+ * a chat that fails before has an ordinary problem.
  */
 export class EventStream implements DeltaSink {
   readonly #response: HttpResponse;

@@ -45,8 +45,8 @@ const resendTimeoutMs = 1000;
 /** After this silence the worker is asked how far it has got, in milliseconds: it may have died, and another one begun anew. */
 const silenceMs = 5000;
 /**
- * After this long without an answer no worker has the text any more, in milliseconds; longer than an outage of the store that a stream
- * survives. Another worker would have reported that it begins anew, and there may be none.
+ * After this long without an answer no worker has the text any more, in milliseconds; longer than an outage of the
+ * store that a stream survives. Another worker would have reported that it begins anew, and there may be none.
  */
 const abandonedMs = 30_000;
 /** UTF-16 units that are asked for at once: a slow client would be sent a long text over and over. */
@@ -57,9 +57,9 @@ const maxEventLength = 16_384;
 const unstreamedCall = '0';
 
 /**
- * One reader's view of a reply: writes its text to the sink in order, every part once, from deltas that may be lost, come twice or
- * belong to another call, and in the end from the outcome. It stores no text: what is missing is asked for again, be it that a message
- * was lost, that the reader came later, or that it was too slow.
+ * One reader's view of a reply: writes its text to the sink in order, every part once, from deltas that may be lost,
+ * come twice or belong to another call, and in the end from the outcome. It stores no text: what is missing is asked
+ * for again, be it that a message was lost, that the reader came later, or that it was too slow.
  */
 export class ReplyStream {
   readonly #options: ReplyStreamOptions;

@@ -39,9 +39,9 @@ export class StoredChatsController extends Controller {
   }
 
   /**
-   * For whoever began it with an `Idempotency-Key` or `Prefer: respond-async`, until `CHAT_RESULT_TTL_S` after its deadline.
-   * `expired` is one whose deadline passed before there was a reply. With `Accept: text/event-stream` its reply is a stream, as that of
-   * `POST /chat`: from the beginning, or behind the event that `Last-Event-ID` names.
+   * For whoever began it with an `Idempotency-Key` or `Prefer: respond-async`, until `CHAT_RESULT_TTL_S` after its
+   * deadline. `expired` is one whose deadline passed before there was a reply. With `Accept: text/event-stream` its
+   * reply is a stream, as that of `POST /chat`: from the beginning, or behind the event that `Last-Event-ID` names.
    *
    * @summary Get a stored chat
    * @param id Id of the chat, as `Content-Location` and the `X-Request-Id` of the request that began it have it.

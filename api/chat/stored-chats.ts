@@ -74,8 +74,8 @@ export class StoredChats {
   }
 
   /**
-   * Begins to cancel a chat whose caller was refused although the queue may have its job, as soon as the store allows it within
-   * half a minute; never throws.
+   * Begins to cancel a chat whose caller was refused although the queue may have its job, as soon as the store allows
+   * it within half a minute; never throws.
    */
   cancelUnconfirmed(name: ChatName): void {
     void retry(() => this.cancel(name), retryWhileDown).catch(() => undefined);

@@ -4,8 +4,8 @@ import type { Request } from 'express';
 const maxAccept = 1000;
 
 /**
- * What the request's `Accept` prefers (RFC 9110, 12.5.1) of the media types that are the keys; their order is the server's own
- * preference. Undefined when it accepts none of them, or is too long to be weighed.
+ * What the request's `Accept` prefers (RFC 9110, 12.5.1) of the media types that are the keys; their order is the
+ * server's own preference. Undefined when it accepts none of them, or is too long to be weighed.
  */
 export function preferredOf<T>(request: Request, offered: Readonly<Record<string, T>>): T | undefined {
   if ((request.get('Accept')?.length ?? 0) > maxAccept) return undefined;

@@ -57,8 +57,9 @@ const maxAge = 7200;
 const common = { exposedHeaders, maxAge };
 
 /**
- * Lets the scripts of pages of these origins (`*` for all) send requests (https://fetch.spec.whatwg.org/#http-cors-protocol), and
- * answers their preflights. Cookies and other credentials that a browser adds by itself are not allowed.
+ * Lets the scripts of pages of these origins (`*` for all) send requests
+ * (https://fetch.spec.whatwg.org/#http-cors-protocol), and answers their preflights. Cookies and other credentials that
+ * a browser adds by itself are not allowed.
  */
 export function allowOrigins(
   origins: readonly string[],

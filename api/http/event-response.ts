@@ -26,8 +26,8 @@ export interface ServerSentEvent {
 }
 
 /**
- * A response of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). It is kept alive by comments
- * once it has begun; until then it can still become an ordinary one.
+ * A response of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). It is kept alive
+ * by comments once it has begun; until then it can still become an ordinary one.
  */
 export class EventResponse {
   readonly #response: HttpResponse;

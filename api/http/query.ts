@@ -4,8 +4,8 @@ import type { ProblemError } from '../../shared/contract.js';
 import { invalidRequest } from '../../shared/validation.js';
 
 /**
- * Refuses a query with invalid parameters, each as it was sent. Runs before the generated check, whose errors are less precise, or missing.
- * Ignores unknown parameters. Throws `invalid_request`.
+ * Refuses a query with invalid parameters, each as it was sent. Runs before the generated check, whose errors are less
+ * precise, or missing. Ignores unknown parameters. Throws `invalid_request`.
  */
 export function checkQuery(schema: z.ZodObject): RequestHandler {
   return (request, _response, next) => {
@@ -14,8 +14,8 @@ export function checkQuery(schema: z.ZodObject): RequestHandler {
       errors.push({ pointer: String(path[0]), detail: message });
     }
     if (errors.length > 0) throw invalidRequest(errors);
-    // Replaces the query of the application's parser, which ignores everything after a thousand parameters. A copy each time: the generated
-    // check writes defaults into its own.
+    // Replaces the query of the application's parser, which ignores everything after a thousand parameters. A copy each
+    // time: the generated check writes defaults into its own.
     Object.defineProperty(request, 'query', { get: () => ({ ...values }) });
     next();
   };

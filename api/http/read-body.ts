@@ -36,7 +36,8 @@ export async function readBody(request: Request, onBytes: (bytes: number) => voi
   try {
     await readChunks(decoder ?? request, append);
   } finally {
-    // The rest, and what follows the end of an encoded text, has to be read: else the connection could not be used again.
+    // The rest, and what follows the end of an encoded text, has to be read: else the connection could not be used
+    // again.
     request.unpipe().resume();
     forget?.();
     decoder?.destroy();

@@ -74,7 +74,8 @@ export class ApiServer {
 
   /**
    * Answers the requests in flight, and accepts new ones for as long as there are any, but at most for half of the
-   * grace: load balancers notice only from answers that the server is draining. Cuts off what is left at the end of the grace.
+   * grace: load balancers notice only from answers that the server is draining. Cuts off what is left at the end of the
+   * grace.
    */
   async close({ graceMs, onGraceOver }: { graceMs: number; onGraceOver: () => void }): Promise<void> {
     const graceOver = setTimeout(() => {

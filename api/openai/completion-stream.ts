@@ -24,10 +24,10 @@ interface CompletionStreamOptions {
 }
 
 /**
- * A reply as OpenAI's chunks (https://platform.openai.com/docs/api-reference/chat-streaming): one with the role, one for each piece of
- * the text, one with the finish reason, one with the token counts if they are asked for, and `[DONE]`. The response begins with the
- * first piece, so that a chat that fails before has an ordinary error. One that fails later ends with an `error` and no `[DONE]`,
- * which clients throw.
+ * A reply as OpenAI's chunks (https://platform.openai.com/docs/api-reference/chat-streaming): one with the role, one
+ * for each piece of the text, one with the finish reason, one with the token counts if they are asked for, and
+ * `[DONE]`. The response begins with the first piece, so that a chat that fails before has an ordinary error. One that
+ * fails later ends with an `error` and no `[DONE]`, which clients throw.
  */
 export class CompletionStream implements Sink {
   readonly #options: CompletionStreamOptions;

@@ -43,17 +43,19 @@ export class OpenAiController extends Controller {
   }
 
   /**
-   * OpenAI's chat completions, for every provider. `model` is `provider/model`, or a model of the provider that `X-LLM` names. Fields that
-   * this server does not know, and hints such as `temperature` that the provider does not take, are ignored and named in `X-Ignored-Fields`;
-   * other fields that it cannot do are refused, unless their value is the default. With `stream` the reply comes as chunks in server-sent events; a chat that fails after its first chunk ends
-   * with an `error` in place of `[DONE]`.
+   * OpenAI's chat completions, for every provider. `model` is `provider/model`, or a model of the provider that `X-LLM`
+   * names. Fields that this server does not know, and hints such as `temperature` that the provider does not take, are
+   * ignored and named in `X-Ignored-Fields`; other fields that it cannot do are refused, unless their value is the
+   * default. With `stream` the reply comes as chunks in server-sent events; a chat that fails after its first chunk
+   * ends with an `error` in place of `[DONE]`.
    *
    * @summary Create a chat completion
    * @param provider Which provider has the model; for models without `provider/`.
    * @param prefer As for `POST /chat`.
    * @param idempotencyKey As for `POST /chat`.
    * @param fallback As for `POST /chat`.
-   * @param timeout In seconds: OpenAI's clients send how long they wait. It bounds the deadline, of a stream that of its first chunk.
+   * @param timeout In seconds: OpenAI's clients send how long they wait. It bounds the deadline, of a stream that of
+   * its first chunk.
    */
   @Post('chat/completions')
   @Security('chat')

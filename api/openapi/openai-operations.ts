@@ -56,8 +56,8 @@ function describeErrors({ responses }: Operation, { isChat }: { isChat: boolean 
 }
 
 /**
- * Says `null` as OpenAPI 3.0.3 wants it (clarification of 2019-10): an enum has to list it, and only a schema with a type may be
- * nullable.
+ * Says `null` as OpenAPI 3.0.3 wants it (clarification of 2019-10): an enum has to list it, and only a schema with a
+ * type may be nullable.
  */
 function spellNull(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(spellNull);

@@ -11,8 +11,8 @@ interface SettingsSource {
 }
 
 /**
- * Has every scrape show whether a provider is open, paused or draining. Needs neither store: what was set stays in force while they are
- * down. Absent until the queue has been reached, when the settings are known.
+ * Has every scrape show whether a provider is open, paused or draining. Needs neither store: what was set stays in
+ * force while they are down. Absent until the queue has been reached, when the settings are known.
  */
 export function observeIntake(
   { metrics, onScrape }: Pick<ApiInstruments, 'metrics' | 'onScrape'>,

@@ -11,9 +11,9 @@ interface QueueGaugesDeps {
 }
 
 /**
- * Sets the gauges of the queues at each scrape, or removes them while the store does not answer. What waits is counted in
- * the store and not taken from the heartbeats of the pools: a program that starts pools when jobs wait must see the jobs
- * when there is no pool.
+ * Sets the gauges of the queues at each scrape, or removes them while the store does not answer. What waits is counted
+ * in the store and not taken from the heartbeats of the pools: a program that starts pools when jobs wait must see the
+ * jobs when there is no pool.
  */
 export function observeQueues({ instruments, fleet, now = Date.now }: QueueGaugesDeps): void {
   const { queueUp, queueJobs, oldestWaiting } = instruments.metrics;

@@ -9,8 +9,9 @@ import { sendFile } from './site-router.js';
 const built = new URL('../../console/', import.meta.url);
 
 /**
- * Serves the operators' console (docs/decisions/0039-console.md): `/admin`, a page that holds nothing, and its script and style sheet below `/admin/assets/`.
- * All of it is public, and comes from memory. Throws when the page was not built.
+ * Serves the operators' console (docs/decisions/0039-console.md): `/admin`, a page that holds nothing, and its script
+ * and style sheet below `/admin/assets/`. All of it is public, and comes from memory. Throws when the page was not
+ * built.
  */
 export function consoleRouter(folder: URL = built): Router {
   const router = Router({ caseSensitive: true, strict: true });

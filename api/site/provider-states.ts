@@ -17,8 +17,8 @@ interface ProviderStatesDeps {
 }
 
 /**
- * Makes the look at the providers' states. They come from the workers' last heartbeats; the store is asked only when a provider has none:
- * a store that is down is another matter than a missing worker.
+ * Makes the look at the providers' states. They come from the workers' last heartbeats; the store is asked only when a
+ * provider has none: a store that is down is another matter than a missing worker.
  */
 export function createProviderStates({
   heartbeats,

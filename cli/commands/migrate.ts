@@ -4,8 +4,8 @@ import { StartupError } from '../../shared/runtime/program.js';
 
 /**
  * `quillgate migrate`: safe to run at any time, by any number of processes at once. Throws `ConfigError`, and
- * `StartupError` when the database cannot be reached or refuses. What it needs is loaded once the configuration is known
- * to be good: loading takes longer.
+ * `StartupError` when the database cannot be reached or refuses. What it needs is loaded once the configuration is
+ * known to be good: loading takes longer.
  */
 export async function migrate(environment: Environment): Promise<void> {
   const config = parseConfig(environment, 'migrate');

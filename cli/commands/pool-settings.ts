@@ -50,8 +50,8 @@ interface ListOptions {
 }
 
 /**
- * `quillgate pools list`: the settings of the pools that can be changed, where each comes from, and what the workers' last five minutes
- * suggest as their concurrency.
+ * `quillgate pools list`: the settings of the pools that can be changed, where each comes from, and what the workers'
+ * last five minutes suggest as their concurrency.
  */
 export async function listPools(
   environment: Environment,

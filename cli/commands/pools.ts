@@ -19,8 +19,9 @@ const intervalMs = 1000;
 const firstListenMs = 1200;
 
 /**
- * `quillgate pools watch`: the fleet, drawn anew each second on a terminal; elsewhere a line for everything that has changed. Goes on until
- * SIGINT, SIGTERM, or the end of whoever reads it. Throws `StartupError` when no store is configured.
+ * `quillgate pools watch`: the fleet, drawn anew each second on a terminal; elsewhere a line for everything that has
+ * changed. Goes on until SIGINT, SIGTERM, or the end of whoever reads it. Throws `StartupError` when no store is
+ * configured.
  */
 export async function watchPools(
   environment: Environment,

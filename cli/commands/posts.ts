@@ -13,8 +13,8 @@ import { printable, readPosts } from '../import/post-files.js';
 
 /**
  * `quillgate posts import`: checks every post first, and stores none when one is wrong. Throws `StartupError` with
- * everything that is wrong, or with what was stored when that is not all. A post that was changed since its file was read
- * is overwritten only with `force`.
+ * everything that is wrong, or with what was stored when that is not all. A post that was changed since its file was
+ * read is overwritten only with `force`.
  */
 export async function importPosts(
   environment: Environment,
@@ -106,8 +106,8 @@ interface ExportOptions {
 }
 
 /**
- * `quillgate posts export`: to a folder, or to a file when the path ends in `.json`. Throws `StartupError` when the place
- * cannot be written to or the database becomes unavailable.
+ * `quillgate posts export`: to a folder, or to a file when the path ends in `.json`. Throws `StartupError` when the
+ * place cannot be written to or the database becomes unavailable.
  */
 export async function exportPosts(
   environment: Environment,

@@ -83,8 +83,8 @@ export const expectedProviders = (config: Config, given: string | undefined): Pr
   given === undefined ? configuredProviders(config) : readProviders(given);
 
 /**
- * The providers that this environment has credentials for, or that the simulator plays for it; all that a worker would run where it has
- * none at all, as beside `npm start`.
+ * The providers that this environment has credentials for, or that the simulator plays for it; all that a worker would
+ * run where it has none at all, as beside `npm start`.
  */
 function configuredProviders(config: Config): ProviderId[] {
   const names = namesSet(config);

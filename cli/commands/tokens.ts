@@ -91,8 +91,8 @@ function readExpiry(text: string): Date | undefined {
 const unitsMs = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
- * The expiry of a new token: `30m`, `12h` or `90d` from now, a time in the future (a day alone means its start in UTC), or
- * undefined for `never`. Throws `RangeError` with a message that does not quote the text.
+ * The expiry of a new token: `30m`, `12h` or `90d` from now, a time in the future (a day alone means its start in UTC),
+ * or undefined for `never`. Throws `RangeError` with a message that does not quote the text.
  */
 export function parseExpiry(text: string, now: Date): Date | undefined {
   if (text === 'never') return undefined;

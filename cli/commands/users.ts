@@ -61,8 +61,8 @@ export async function removeUser(environment: Environment, name: string): Promis
 }
 
 /**
- * `quillgate users reset`: prints a new secret, which cannot be shown again; the old one and the user's sessions end. Throws
- * `StartupError` when there is no such user.
+ * `quillgate users reset`: prints a new secret, which cannot be shown again; the old one and the user's sessions end.
+ * Throws `StartupError` when there is no such user.
  */
 export async function resetUser(
   environment: Environment,

@@ -61,8 +61,8 @@ export const describeStrays = ({ ofNoPost }: FilesBefore): string =>
   `Markdown files there that belong to no post: ${ofNoPost.length}. An import would make posts of them; --prune removes them.\n`;
 
 /**
- * Removes the files that belong to no post and lists them. Throws `StartupError` when one cannot be removed, and removes none
- * when no file belongs to a post, as in an unrelated folder.
+ * Removes the files that belong to no post and lists them. Throws `StartupError` when one cannot be removed, and
+ * removes none when no file belongs to a post, as in an unrelated folder.
  */
 export async function removeStrays(folder: string, { count, ofNoPost }: FilesBefore): Promise<string> {
   if (ofNoPost.length === count)
@@ -75,8 +75,8 @@ export async function removeStrays(folder: string, { count, ofNoPost }: FilesBef
 }
 
 /**
- * Whether the path still has the file that the post came from, so that this is its folder: once overwritten, that file has the
- * current post. A copy in another folder does not count: importing the old file would undo the change.
+ * Whether the path still has the file that the post came from, so that this is its folder: once overwritten, that file
+ * has the current post. A copy in another folder does not count: importing the old file would undo the change.
  */
 async function holds(path: string, { head }: PostSource): Promise<boolean> {
   const text = await readFile(path, 'utf8').catch(() => undefined);

@@ -13,8 +13,8 @@ interface ExportedFile extends ExportedPost {
 }
 
 /**
- * The head of a post's file. If the post came from a file, this is that file's head, in which only fields that differ from the
- * post are changed. Where that is not possible, every field is written.
+ * The head of a post's file. If the post came from a file, this is that file's head, in which only fields that differ
+ * from the post are changed. Where that is not possible, every field is written.
  */
 export function headOf(file: ExportedFile): string {
   const { post, path, source } = file;

@@ -5,8 +5,8 @@ import { printable } from '../import/post-files.js';
 import { type Export, written } from './export-folder.js';
 
 /**
- * Writes every post into one JSON array, which is moved into place once it is complete. Throws `StartupError` when the file
- * cannot be written.
+ * Writes every post into one JSON array, which is moved into place once it is complete. Throws `StartupError` when the
+ * file cannot be written.
  */
 export async function exportToJson(to: Export): Promise<void> {
   const { path, force } = to;

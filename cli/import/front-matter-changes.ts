@@ -10,8 +10,8 @@ export function renderFrontMatter(values: ReadonlyMap<string, YamlText>): string
 }
 
 /**
- * Sets values in the front matter of a head and leaves every other byte alone; new names are appended. Front matter in an
- * unusual style can come out wrong, so the caller has to parse the result again.
+ * Sets values in the front matter of a head and leaves every other byte alone; new names are appended. Front matter in
+ * an unusual style can come out wrong, so the caller has to parse the result again.
  */
 export function changeFrontMatter(head: string, values: ReadonlyMap<string, YamlText>): string {
   const { yaml } = splitFile(head);

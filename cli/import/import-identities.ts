@@ -30,8 +30,8 @@ export async function findStale(transfer: PostImport, posts: readonly NamedPost[
 }
 
 /**
- * Matches each post with one in the database, by its id or else its slug, or makes it a new one. The problems are ids and
- * slugs used twice, slugs of other posts, and posts that would be overwritten by accident.
+ * Matches each post with one in the database, by its id or else its slug, or makes it a new one. The problems are ids
+ * and slugs used twice, slugs of other posts, and posts that would be overwritten by accident.
  */
 export async function identifyPosts(
   transfer: PostImport,
@@ -80,8 +80,8 @@ function findTaken(slugged: readonly SluggedPost[]): string[] {
 }
 
 /**
- * Posts that share nothing but the slug made from their title or file name with a post that came from no file. If both have
- * the same content, overwriting it does no harm.
+ * Posts that share nothing but the slug made from their title or file name with a post that came from no file. If both
+ * have the same content, overwriting it does no harm.
  */
 async function findAccidentalMatches(
   transfer: PostImport,

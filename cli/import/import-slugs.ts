@@ -6,8 +6,8 @@ import type { CheckedPost } from './imported-post.js';
 export type SlugOwners = ReadonlyMap<string, SlugOwner>;
 
 /**
- * The slug that a post's fields give, or one made from the title that they give or from the file's name, with a fallback that
- * is the same at every import. A heading is not used: after an edit the file would count as another post.
+ * The slug that a post's fields give, or one made from the title that they give or from the file's name, with a
+ * fallback that is the same at every import. A heading is not used: after an edit the file would count as another post.
  */
 export function slugsOf({
   slug,
@@ -29,8 +29,8 @@ export interface SluggedPost {
 }
 
 /**
- * Gives every post its slug. Where several would get the same one, it stays with the file that already has it, or else goes
- * to the first, and the others get their fallbacks.
+ * Gives every post its slug. Where several would get the same one, it stays with the file that already has it, or else
+ * goes to the first, and the others get their fallbacks.
  */
 export function giveSlugs(checked: readonly CheckedPost[], owners: SlugOwners): SluggedPost[] {
   const taken = new Set(checked.flatMap(({ slug }) => slug ?? []));

@@ -84,8 +84,8 @@ export const fieldNames: ReadonlySet<string> = new Set(
 );
 
 /**
- * Checks a post by the rules of the API, so that nothing is stored that it would refuse. `defaultAuthor` is for a new post
- * that names no author.
+ * Checks a post by the rules of the API, so that nothing is stored that it would refuse. `defaultAuthor` is for a new
+ * post that names no author.
  */
 export function checkRawPost(raw: RawPost, defaultAuthor: string): PostCheck {
   const input = toInput(raw);

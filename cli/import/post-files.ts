@@ -25,8 +25,8 @@ export async function readPosts(path: string): Promise<FoundPosts> {
 }
 
 /**
- * Reads only regular files. A link in somebody else's folder could point to a private file of the person who imports it,
- * whose content would be published.
+ * Reads only regular files. A link in somebody else's folder could point to a private file of the person who imports
+ * it, whose content would be published.
  */
 async function readFolder(folder: string): Promise<FoundPosts> {
   const found: FoundPosts = { posts: [], problems: [] };
@@ -61,8 +61,8 @@ export async function listMarkdown(folder: string): Promise<string[]> {
 }
 
 /**
- * Everything in a folder at any depth, sorted by its path, which is relative to the folder and uses `/`. Names that begin
- * with a dot are left out, as shells do. Links are not followed.
+ * Everything in a folder at any depth, sorted by its path, which is relative to the folder and uses `/`. Names that
+ * begin with a dot are left out, as shells do. Links are not followed.
  */
 async function listFolder(folder: string): Promise<{ path: string; entry: Dirent }[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -105,9 +105,9 @@ export function parseMarkdown(path: string, text: string): ParsedFile {
 }
 
 /**
- * What a Markdown file implies about its post without front matter, by Jekyll's rules: a name like `2019-03-04-my-post.md`
- * gives the day and the title, and files in the folder `_drafts` are not published. If the text begins with a first-level
- * heading, that is the title instead.
+ * What a Markdown file implies about its post without front matter, by Jekyll's rules: a name like
+ * `2019-03-04-my-post.md` gives the day and the title, and files in the folder `_drafts` are not published. If the text
+ * begins with a first-level heading, that is the title instead.
  */
 function impliedBy(path: string, content: string): ImpliedFields {
   const [, day, words] = /^(\d{4}-\d{2}-\d{2})-(.+)$/u.exec(posix.basename(path, '.md')) ?? [];

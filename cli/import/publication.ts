@@ -4,8 +4,8 @@ import { earliestTime, parseTime } from '../output/time.js';
 
 /**
  * Whether and when a post is public, by our fields (`status`, `publishedAt`) and by those of Jekyll, Hugo, Obsidian and
- * others. An import must not publish what such a program hides: the post becomes a draft where the fields say so plainly,
- * and is refused by name otherwise.
+ * others. An import must not publish what such a program hides: the post becomes a draft where the fields say so
+ * plainly, and is refused by name otherwise.
  */
 
 /** A field that is missing or empty becomes undefined. */

@@ -6,8 +6,8 @@ const zone = String.raw`(?<zone>Z|(?<hours>[+-]\d{2})(?::?(?<minutes>\d{2}))?)`;
 const pattern = new RegExp(`^(?<day>[\\d-]+)(?:(?:T|[ \\t]+)${clock}[ \\t]*${zone}?)?$`, 'i');
 
 /**
- * Converts a time in the format of RFC 3339 or YAML (`2026-01-31`, `2026-01-31 10:00:00 +0100`) to RFC 3339 in UTC, with
- * milliseconds. Without a zone it is UTC. Undefined for anything else, and for a day that does not exist.
+ * Converts a time in the format of RFC 3339 or YAML (`2026-01-31`, `2026-01-31 10:00:00 +0100`) to RFC 3339 in UTC,
+ * with milliseconds. Without a zone it is UTC. Undefined for anything else, and for a day that does not exist.
  */
 export function parseTime(text: string): string | undefined {
   const parts = pattern.exec(text.trim())?.groups;
@@ -21,8 +21,8 @@ export function parseTime(text: string): string | undefined {
 }
 
 /**
- * The earliest moment, in UTC, that the time can mean: without a zone it may be local time anywhere, and days begin up to 14
- * hours before those of UTC.
+ * The earliest moment, in UTC, that the time can mean: without a zone it may be local time anywhere, and days begin up
+ * to 14 hours before those of UTC.
  */
 export function earliestTime(text: string): string | undefined {
   const time = parseTime(text);

@@ -29,8 +29,8 @@ const wholeSteps = [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((power) =>
 const spanTo = (last: number, seconds: number): [number, number] => [last - seconds, last];
 
 /**
- * Lines over time. A picture alone: whoever uses it says the same as text. uPlot draws on a canvas and places its parts by script, which
- * the page's policy allows.
+ * Lines over time. A picture alone: whoever uses it says the same as text. uPlot draws on a canvas and places its parts
+ * by script, which the page's policy allows.
  */
 export function Chart({ times, lines, seconds, format }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);

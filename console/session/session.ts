@@ -5,8 +5,9 @@ import type { ConsoleSession } from '../../shared/contract.ts';
 export const session = signal<ConsoleSession | null | undefined>(undefined);
 
 /**
- * Where this browser remembers that somebody is signed in: a script cannot see the session's cookie, and a browser reports to its console
- * each answer of 401. Its value is when the session ends, in milliseconds since 1970 by this browser's clock.
+ * Where this browser remembers that somebody is signed in: a script cannot see the session's cookie, and a browser
+ * reports to its console each answer of 401. Its value is when the session ends, in milliseconds since 1970 by this
+ * browser's clock.
  */
 const rememberedKey = 'quillgate.session-ends';
 

@@ -15,8 +15,8 @@ export interface ActiveSession {
   /** How much longer, in milliseconds by the database's clock. */
   readonly expiresInMs: number;
   /**
-   * Who has the name, and still the secret that the session was opened with; null when the database knows nobody such, as it need not know
-   * whom the environment names.
+   * Who has the name, and still the secret that the session was opened with; null when the database knows nobody such,
+   * as it need not know whom the environment names.
    */
   readonly user: (UserIdentity & { readonly role: UserRole }) | null;
 }

@@ -26,8 +26,8 @@ export interface UserIdentity {
 }
 
 /**
- * The user that the environment names. Every process must know the same id at every start without the database, so the id is made
- * from the name, and the user counts as the oldest with that name.
+ * The user that the environment names. Every process must know the same id at every start without the database, so the
+ * id is made from the name, and the user counts as the oldest with that name.
  */
 export const firstUserOf = (name: string): UserIdentity => ({
   id: uuidv5(name, firstUsers),
@@ -57,15 +57,15 @@ export interface NewUser {
 /** The users in Postgres. Everything may throw `Failure('database_unavailable')`. */
 export interface UserStore {
   /**
-   * Returns the user's id. A user of this name who has only tokens gets the secret, and the role if one is given; undefined when
-   * there is one with a secret, who stays unchanged.
+   * Returns the user's id. A user of this name who has only tokens gets the secret, and the role if one is given;
+   * undefined when there is one with a secret, who stays unchanged.
    */
   add(user: NewUser): Promise<string | undefined>;
   /** Removes the user, revokes the access tokens that the name owns, and ends its sessions; without such a user nothing happens. */
   remove(name: string): Promise<{ removed: boolean; tokensRevoked: number }>;
   /**
-   * Replaces the user's secret, of which it takes the SHA-256, and ends the user's sessions. Returns the user's id; undefined when there
-   * is no such user.
+   * Replaces the user's secret, of which it takes the SHA-256, and ends the user's sessions. Returns the user's id;
+   * undefined when there is no such user.
    */
   resetSecret(name: string, secretHash: Buffer): Promise<string | undefined>;
   /** Ids of the users removed in the last `ms` milliseconds, in order of removal, the last thousand at most. */

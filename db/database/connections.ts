@@ -29,8 +29,8 @@ interface SessionOptions {
 }
 
 /**
- * As many connections as queries run at once. Those that are lost, idle for a minute or older than half an hour to an hour (the
- * default of postgres.js) are opened anew: a new one may lead to the server that has taken over.
+ * As many connections as queries run at once. Those that are lost, idle for a minute or older than half an hour to an
+ * hour (the default of postgres.js) are opened anew: a new one may lead to the server that has taken over.
  */
 export class Connections {
   readonly #options: SessionOptions;
@@ -148,8 +148,8 @@ class Sockets {
     this.#left -= 1;
     const { host, port, ssl } = this.#address;
     const socket = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
-    // Without an error postgres.js would reconnect for ever, and without a pause, where connections are accepted and closed at
-    // once, as by the proxy of a dead server.
+    // Without an error postgres.js would reconnect for ever, and without a pause, where connections are accepted and
+    // closed at once, as by the proxy of a dead server.
     socket.once('end', () => socket.destroy(connectionLost()));
     // postgres.js uses a connection until 'close', which Node emits so late that a query could be sent in between.
     socket.once('error', () => queueMicrotask(() => socket.emit('close', true)));

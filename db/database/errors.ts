@@ -43,9 +43,10 @@ export function isUniqueViolation(error: unknown, constraint: string): boolean {
 const uniqueViolation = '23505';
 
 /**
- * Whether the connections can still be used after a failed query. If not, all of them go: the error concerns the server, while new
- * connections may lead to another one (after a failover the old one may continue as read-only), or postgres.js has lost one in the
- * middle of a query, and would fail the next with the same error (https://github.com/porsager/postgres/issues/1223).
+ * Whether the connections can still be used after a failed query. If not, all of them go: the error concerns the
+ * server, while new connections may lead to another one (after a failover the old one may continue as read-only), or
+ * postgres.js has lost one in the middle of a query, and would fail the next with the same error
+ * (https://github.com/porsager/postgres/issues/1223).
  */
 export function keepsConnections(error: unknown): boolean {
   const answered = postgresErrorOf(error);

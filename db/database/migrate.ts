@@ -18,9 +18,9 @@ const closingMs = 1000;
 const noticeAfterMs = 2000;
 
 /**
- * Brings the schema up to date. Any number of processes may do so at once; `onWait` is called in one that has waited 2 s for
- * another. Returns the age of the schema afterwards: a database that a newer release has migrated stays as it is. Changes nothing
- * when it rejects, with an error of Drizzle or postgres.js; `errorOf` says what may be shown of it.
+ * Brings the schema up to date. Any number of processes may do so at once; `onWait` is called in one that has waited 2
+ * s for another. Returns the age of the schema afterwards: a database that a newer release has migrated stays as it is.
+ * Changes nothing when it rejects, with an error of Drizzle or postgres.js; `errorOf` says what may be shown of it.
  */
 export async function migrateDatabase(
   url: string,

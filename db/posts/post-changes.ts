@@ -92,8 +92,8 @@ export async function whyUnchanged(
 }
 
 /**
- * Makes the slug of a post from its title again. Reads the title first, and again when the post changes in between: the slug would
- * be that of an old title.
+ * Makes the slug of a post from its title again. Reads the title first, and again when the post changes in between: the
+ * slug would be that of an old title.
  */
 export async function remakeSlug(statements: Statements, update: Omit<Update, 'slug'>): Promise<Change> {
   for (;;) {

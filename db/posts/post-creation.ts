@@ -66,8 +66,8 @@ export function insertPost(db: Drizzle) {
 }
 
 /**
- * The post of the idempotency key. The key is stored with the user's name. A post older than the user belongs to a previous
- * user of that name, and loses the key.
+ * The post of the idempotency key. The key is stored with the user's name. A post older than the user belongs to a
+ * previous user of that name, and loses the key.
  */
 export async function findFirst(
   statements: Statements,

@@ -47,8 +47,9 @@ export interface PostImport extends PostExport {
    */
   store(post: ImportedPost, options?: { force: boolean }): Promise<Imported>;
   /**
-   * The result that storing a post would have. A post is stale when storing it would change one that was changed since: one that
-   * has neither the version that its file was imported as nor the version that is given, where one of the two is known.
+   * The result that storing a post would have. A post is stale when storing it would change one that was changed since:
+   * one that has neither the version that its file was imported as nor the version that is given, where one of the two
+   * is known.
    */
   compare(post: ImportedPost): Promise<Comparison>;
   /** The ids among these of posts that have another version than their file was imported as, if they came from one. */
@@ -100,8 +101,8 @@ async function store(database: Database, post: ImportedPost, force: boolean): Pr
 }
 
 /**
- * SQL for the given post and the stored post with its id, if there is one. A later time of change than the post has counts as a
- * difference; an earlier one does not, because people who edit an exported file leave it as it is.
+ * SQL for the given post and the stored post with its id, if there is one. A later time of change than the post has
+ * counts as a difference; an earlier one does not, because people who edit an exported file leave it as it is.
  */
 function compared({ source, ...post }: ImportedPost): SQL {
   const given = JSON.stringify({ ...post, id: post.id ?? uuidv7(), ...source });

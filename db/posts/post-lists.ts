@@ -73,8 +73,8 @@ export function selectPage(db: Drizzle, filter: PostFilter) {
     .where(sql`${bytesBefore} < ${maxBytesPerPage}`)
     .orderBy(desc(measured.sortedAt), desc(measured.id))
     .limit(filter.limit);
-  // A tag or a word can be in every post or in one, so a generic plan would be bad: searches are planned for their values,
-  // all other lists once per connection.
+  // A tag or a word can be in every post or in one, so a generic plan would be bad: searches are planned for their
+  // values, all other lists once per connection.
   return isSearch(filter) ? page : page.prepare('posts').execute();
 }
 

@@ -51,9 +51,10 @@ const hadSlug = eq(oldSlugs.slug, sql.placeholder('slug'));
 
 /**
  * The posts in PostgreSQL; one statement for every write. Ids are well-formed UUIDs, texts well-formed Unicode without
- * NUL. The expected versions are a condition of the statement that writes, so only one of two writes that expect the same
- * version happens. That the token of the caller is active is another, so no write begins after its revocation. A write
- * that did not happen is followed by a read of the reason. Everything may throw `Failure('database_unavailable')`, and what sets a slug `Failure('slug_taken')`.
+ * NUL. The expected versions are a condition of the statement that writes, so only one of two writes that expect the
+ * same version happens. That the token of the caller is active is another, so no write begins after its revocation. A
+ * write that did not happen is followed by a read of the reason. Everything may throw
+ * `Failure('database_unavailable')`, and what sets a slug `Failure('slug_taken')`.
  */
 export class PostStore {
   readonly #database: Database;
@@ -141,10 +142,12 @@ export class PostStore {
    * `Failure('idempotency_key_reused')` when the key was used with another hash.
    *
    * 1. The post is inserted, unless its slug or its idempotency key is taken.
-   * 2. If the key is taken, its post is returned. This is checked first, because a repeated request with a slug finds that
+   * 2. If the key is taken, its post is returned. This is checked first, because a repeated request with a slug finds
+   * that
    *    slug taken, too: by its own post. A key of a previous user of the same name is removed from the post, and the insertion
    *    repeated.
-   * 3. If the slug was made from the title, another post has just taken it: the insertion is repeated with another slug.
+   * 3. If the slug was made from the title, another post has just taken it: the insertion is repeated with another
+   * slug.
    */
   async create(
     fields: PostFields,

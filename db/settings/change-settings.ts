@@ -46,9 +46,9 @@ export async function readPoolSettings(
 }
 
 /**
- * Changes the settings of a provider, for everybody: in the database with the audit, then in the queue's store, for the workers. Throws
- * `precondition_failed`, which says who was first, `invalid_request` for models that the environment does not allow,
- * `database_unavailable`, and `queue_unavailable` before anything was changed.
+ * Changes the settings of a provider, for everybody: in the database with the audit, then in the queue's store, for the
+ * workers. Throws `precondition_failed`, which says who was first, `invalid_request` for models that the environment
+ * does not allow, `database_unavailable`, and `queue_unavailable` before anything was changed.
  */
 export async function changePoolSettings(wanted: WantedSettings, deps: ChangeDeps): Promise<ChangedSettings> {
   const { provider, overrides, expected, changedBy } = wanted;

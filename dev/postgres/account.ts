@@ -56,8 +56,8 @@ export function changeOwner(path: string, account: Account): void {
 }
 
 /**
- * Whether the account can open these paths (for a folder: list and enter it). It is tried as that account, because modes
- * alone say nothing of access lists, groups and parent folders.
+ * Whether the account can open these paths (for a folder: list and enter it). It is tried as that account, because
+ * modes alone say nothing of access lists, groups and parent folders.
  */
 export function canReach(paths: readonly string[], account: Account): boolean {
   if (account === undefined) return true;

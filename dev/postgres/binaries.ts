@@ -29,8 +29,8 @@ interface BinariesQuery {
 }
 
 /**
- * The folder that holds PostgreSQL's `bin`, `lib` and `share`, usable by the account: the npm package's own folder,
- * or a copy where the account cannot read the package or its links cannot be made. Throws when npm has not installed the
+ * The folder that holds PostgreSQL's `bin`, `lib` and `share`, usable by the account: the npm package's own folder, or
+ * a copy where the account cannot read the package or its links cannot be made. Throws when npm has not installed the
  * package of this platform.
  */
 export async function findBinaries(query: BinariesQuery): Promise<string> {

@@ -17,8 +17,8 @@ const watchMs = 500;
 
 /**
  * The argument that marks the postmaster of the cluster at this path. The process id in a pid file alone may have been
- * reused, and a path would be wrong after the project was moved or copied while the server runs; the folder's inode stays
- * the same.
+ * reused, and a path would be wrong after the project was moved or copied while the server runs; the folder's inode
+ * stays the same.
  */
 export function markOf(cluster: string): string {
   return `cluster_name=quillgate-${statSync(cluster).ino}`;
@@ -33,9 +33,9 @@ export function findPostmaster(cluster: string): Postmaster | undefined {
 }
 
 /**
- * Removes a pid file that would prevent a start although no postmaster of the cluster runs: its process id now belongs to
- * another program or a zombie, or the process that created the file was killed before it wrote the id. PostgreSQL still
- * detects the remaining children of a killed postmaster by their shared memory.
+ * Removes a pid file that would prevent a start although no postmaster of the cluster runs: its process id now belongs
+ * to another program or a zombie, or the process that created the file was killed before it wrote the id. PostgreSQL
+ * still detects the remaining children of a killed postmaster by their shared memory.
  */
 export function removeStalePidFile(cluster: string): void {
   const path = join(cluster, 'postmaster.pid');

@@ -16,7 +16,8 @@ import {
 } from './postmaster-process.js';
 
 const readyWithinMs = 60_000;
-// A killed postmaster's children keep its shared memory for a second or two, and another program may take the free port.
+// A killed postmaster's children keep its shared memory for a second or two, and another program may take the free
+// port.
 const launchingForMs = 8_000;
 const launchPauseMs = 200;
 const pollMs = 10;
@@ -31,9 +32,9 @@ export interface ReadyPostmaster {
 }
 
 /**
- * Adopts the cluster's running postmaster or launches one, and waits until it answers at the URL for its port. Throws when it
- * refuses our credentials, is not ready within a minute, or keeps exiting; a launched one is stopped then. Must run under
- * the lock.
+ * Adopts the cluster's running postmaster or launches one, and waits until it answers at the URL for its port. Throws
+ * when it refuses our credentials, is not ready within a minute, or keeps exiting; a launched one is stopped then. Must
+ * run under the lock.
  */
 export async function startOrAdopt(
   installation: Installation,

@@ -1,5 +1,6 @@
-// Asks the registry for known vulnerabilities of the production dependencies. Exit code 0: none that is high or critical;
-// 1: some are, and here they are, or npm could not even ask; 3: the registry gave no answer, so nothing is known.
+// Asks the registry for known vulnerabilities of the production dependencies. Exit code 0: none that is high or
+// critical; 1: some are, and here they are, or npm could not even ask; 3: the registry gave no answer, so nothing is
+// known.
 import { spawnSync } from 'node:child_process';
 
 const unanswered = 3;

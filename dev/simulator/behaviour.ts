@@ -1,8 +1,8 @@
 import type { Ending } from './wire-format.js';
 
 /**
- * How the bytes of a reply reach the client: all at once; half, and then none while the connection stays open; half, and then
- * a reset; truncated; byte by byte; without end; half, and then malformed ones.
+ * How the bytes of a reply reach the client: all at once; half, and then none while the connection stays open; half,
+ * and then a reset; truncated; byte by byte; without end; half, and then malformed ones.
  */
 export type Delivery = 'whole' | 'hang' | 'reset' | 'truncate' | 'drip' | 'endless' | 'malformed';
 
@@ -18,8 +18,8 @@ export const noTimestamp = '0000000000000.000';
 export interface ReplyBehaviour {
   readonly kind: 'reply';
   /**
-   * The text: a summary of the conversation, the last user turn, the numbers from 1 to this one, pieces of one length, or so many
-   * timestamps.
+   * The text: a summary of the conversation, the last user turn, the numbers from 1 to this one, pieces of one length,
+   * or so many timestamps.
    */
   readonly says: 'echo' | 'verbatim' | number | Pieces | { readonly timestamps: number };
   readonly ending: Ending;

@@ -212,8 +212,8 @@ export const behaviourList: readonly { model: string; does: string }[] = rows.ma
 }));
 
 /**
- * The behaviour of a model name; `undefined` if there is no such model. Whatever follows an `@` is ignored: it only keeps the
- * calls of different tests apart.
+ * The behaviour of a model name; `undefined` if there is no such model. Whatever follows an `@` is ignored: it only
+ * keeps the calls of different tests apart.
  */
 export function findBehaviour(model: string): Behaviour | undefined {
   const [name = ''] = model.split('@', 1);

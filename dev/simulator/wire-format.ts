@@ -18,8 +18,8 @@ export interface Route {
 }
 
 /**
- * How a reply ends: finished; cut at the token limit; prompt blocked by the content filter; reply cut by the content filter;
- * refused by the model; no choices; a choice without text.
+ * How a reply ends: finished; cut at the token limit; prompt blocked by the content filter; reply cut by the content
+ * filter; refused by the model; no choices; a choice without text.
  */
 export type Ending = 'stop' | 'length' | 'blocked' | 'blocked-reply' | 'refused' | 'empty' | 'null';
 

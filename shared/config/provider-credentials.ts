@@ -25,8 +25,8 @@ export const isSimulated = (names: ReadonlySet<string>, id: ProviderId): boolean
   names.has(simulatorVariable) && !isBesideReal(names) && !hasCredentials(names, id);
 
 /**
- * Whether some provider of the installation is real, perhaps one that only other workers know: who has paid for one does not
- * want another's replies invented.
+ * Whether some provider of the installation is real, perhaps one that only other workers know: who has paid for one
+ * does not want another's replies invented.
  */
 export const isBesideReal = (names: ReadonlySet<string>): boolean => names.has('REAL_PROVIDERS');
 

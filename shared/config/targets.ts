@@ -5,8 +5,8 @@ import { isModelName } from '../model-names.js';
 const maxTargets = 4;
 
 /**
- * Reads a fallback: a comma list of `provider` or `provider/model`, of which at most four, each once. Undefined for what is none; empty
- * for `none`.
+ * Reads a fallback: a comma list of `provider` or `provider/model`, of which at most four, each once. Undefined for
+ * what is none; empty for `none`.
  */
 export function parseTargets(text: string): Target[] | undefined {
   if (text.trim() === 'none') return [];

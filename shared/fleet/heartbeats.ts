@@ -26,8 +26,8 @@ interface HeartbeatsOptions {
 }
 
 /**
- * How long a worker may be silent, which sends a heartbeat a second, in milliseconds. Operators see after two that it is
- * `silent`; it counts for admission until three and a little are missing, because a busy one is late.
+ * How long a worker may be silent, which sends a heartbeat a second, in milliseconds. Operators see after two that it
+ * is `silent`; it counts for admission until three and a little are missing, because a busy one is late.
  */
 export const silence = {
   shown: 2200,

@@ -24,8 +24,8 @@ interface JobRequirements extends Pick<NewJobPosition, 'own' | 'level'> {
 }
 
 /**
- * What this API process knows of the pools by their last heartbeats. Until every live worker must have sent one, and again
- * after an outage of the store, a provider without a known worker is assumed to have one.
+ * What this API process knows of the pools by their last heartbeats. Until every live worker must have sent one, and
+ * again after an outage of the store, a provider without a known worker is assumed to have one.
  */
 export class LivePools {
   readonly #heartbeats: Heartbeats;

@@ -20,8 +20,8 @@ interface ViewOptions {
 }
 
 /**
- * All settings of a provider that can be changed, each with its value in force and where that comes from: operators, or the
- * environment of the workers. Where workers differ it is that of the first by name.
+ * All settings of a provider that can be changed, each with its value in force and where that comes from: operators, or
+ * the environment of the workers. Where workers differ it is that of the first by name.
  */
 export function viewSettings(
   provider: ProviderId,

@@ -11,8 +11,8 @@ const headroom = 1.3;
 const maxConcurrency = 1_000_000;
 
 /**
- * The concurrency that the heartbeats of a provider's live workers ask for, by Little's law; undefined while they tell of too few jobs.
- * What waits now more than at the beginning has arrived, too.
+ * The concurrency that the heartbeats of a provider's live workers ask for, by Little's law; undefined while they tell
+ * of too few jobs. What waits now more than at the beginning has arrived, too.
  */
 export function suggestConcurrency(heartbeats: readonly PoolHeartbeat[]): ConcurrencySuggestion | undefined {
   const all = heartbeats.flatMap(({ service }) => service ?? []);

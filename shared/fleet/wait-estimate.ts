@@ -24,8 +24,9 @@ export interface NewJobPosition {
 }
 
 /**
- * Milliseconds until a job that is added now is done: until a pool is no longer held back, and the backlog before the job is
- * done. The pool that is held longest may have the most room, so each hold is tried with the pools that take jobs by then.
+ * Milliseconds until a job that is added now is done: until a pool is no longer held back, and the backlog before the
+ * job is done. The pool that is held longest may have the most room, so each hold is tried with the pools that take
+ * jobs by then.
  */
 export function estimateWaitMs(
   pools: LivePool[],
@@ -43,9 +44,9 @@ export function estimateWaitMs(
 const safetyFactor = 1.1;
 
 /**
- * 0 while there is room; else the time in which the pools, at their pace, do the jobs before a new one and the new one itself: a
- * job that only starts before its deadline costs a call that helps nobody, unless it is a stream. With a rate it is at least the
- * time in which the jobs before it may begin, after the window that is used up.
+ * 0 while there is room; else the time in which the pools, at their pace, do the jobs before a new one and the new one
+ * itself: a job that only starts before its deadline costs a call that helps nobody, unless it is a stream. With a rate
+ * it is at least the time in which the jobs before it may begin, after the window that is used up.
  */
 function estimateBacklogMs(
   heartbeats: PoolHeartbeat[],
@@ -80,8 +81,8 @@ const jobMsOf = ({ meanJobMs, oldestJobMs = 0 }: PoolHeartbeat): number =>
   meanJobMs > 0 ? meanJobMs : oldestJobMs;
 
 /**
- * Jobs that are done before a new one. Heartbeats count everybody's, up to a second late; our own are known exactly. Of the jobs
- * with a lower priority only those that run are before it, which are at most as many as there is room for.
+ * Jobs that are done before a new one. Heartbeats count everybody's, up to a second late; our own are known exactly. Of
+ * the jobs with a lower priority only those that run are before it, which are at most as many as there is room for.
  */
 function countAhead(heartbeats: PoolHeartbeat[], newcomer: NewJobPosition, concurrency: number): number {
   const { own } = newcomer;

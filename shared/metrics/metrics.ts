@@ -3,8 +3,8 @@ import { failureCodes } from '../failures.js';
 import { release } from '../runtime/release.js';
 
 /**
- * Every metric of ours: `instruments.ts` opens them, `docs/metrics.md` is generated from them. A label has only the values
- * listed here, never one that a caller sent.
+ * Every metric of ours: `instruments.ts` opens them, `docs/metrics.md` is generated from them. A label has only the
+ * values listed here, never one that a caller sent.
  */
 
 /** The definition of a metric; `labels` lists the possible values of each label. */

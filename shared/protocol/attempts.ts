@@ -3,8 +3,8 @@ import { providerIds } from '../contract.js';
 import { failureCodes } from '../failures.js';
 
 /**
- * A chat is a sequence of attempts, each a job of its own on the queue of its provider: the one who was asked for first, then those
- * of its fallback. The first job has the id of the chat.
+ * A chat is a sequence of attempts, each a job of its own on the queue of its provider: the one who was asked for
+ * first, then those of its fallback. The first job has the id of the chat.
  */
 
 const provider = z.enum(providerIds);

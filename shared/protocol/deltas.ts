@@ -3,8 +3,8 @@ import { providerIds } from '../contract.js';
 import { version } from './version.js';
 
 /**
- * The pieces of replies on their way to whoever reads them as they are written. The outcome of the job is the truth; deltas only
- * make its text arrive earlier, may be lost, and are then sent again.
+ * The pieces of replies on their way to whoever reads them as they are written. The outcome of the job is the truth;
+ * deltas only make its text arrive earlier, may be lost, and are then sent again.
  */
 
 /** A piece of a reply's text; an empty one says how far the text has got. */

@@ -5,8 +5,8 @@ import { providerErrorSchema } from './attempts.js';
 import { eachOf, version } from './version.js';
 
 /**
- * What API processes ask each other for while operators look: the chats that ended, and the samples of the last ten minutes. Ages cross, not
- * times: the clocks of two machines differ.
+ * What API processes ask each other for while operators look: the chats that ended, and the samples of the last ten
+ * minutes. Ages cross, not times: the clocks of two machines differ.
  */
 
 const provider = z.enum(providerIds);

@@ -45,8 +45,8 @@ export const chatJobSchema = z.object({
   /** Whether the caller reads the reply piece by piece; absent means not. */
   stream: z.boolean().optional(),
   /**
-   * When the first piece has to be there, in milliseconds since the epoch: the deadline of a stream bounds its whole length. Absent
-   * means the deadline.
+   * When the first piece has to be there, in milliseconds since the epoch: the deadline of a stream bounds its whole
+   * length. Absent means the deadline.
    */
   firstDeltaBy: z.number().optional(),
   /** The caller's trace, as in https://www.w3.org/TR/trace-context/#traceparent-header. */
@@ -177,8 +177,8 @@ export const poolHeartbeatSchema = z.object({
   concurrency: z.number(),
   inFlight: z.number(),
   /**
-   * Jobs of this provider that no worker has taken yet, over all workers, but for the asynchronous ones; 0 without a count where the
-   * pool knows that there are none.
+   * Jobs of this provider that no worker has taken yet, over all workers, but for the asynchronous ones; 0 without a
+   * count where the pool knows that there are none.
    */
   waiting: z.number(),
   /** The asynchronous ones, which are taken after those; absent when there are none. */
@@ -224,8 +224,8 @@ export const poolHeartbeatSchema = z.object({
 export type PoolHeartbeat = z.output<typeof poolHeartbeatSchema>;
 
 /**
- * Published on `processes` once a second, at every change of a breaker, when a cooldown begins and ends, and when a pool
- * stops: the heartbeats of the pools of a process.
+ * Published on `processes` once a second, at every change of a breaker, when a cooldown begins and ends, and when a
+ * pool stops: the heartbeats of the pools of a process.
  */
 export const processHeartbeatSchema = z.object({
   v: version,

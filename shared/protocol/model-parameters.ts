@@ -33,8 +33,8 @@ const { maxOutputTokens, temperature, topP, stop } = modelParametersSchema.shape
 /** What each provider's models can be asked for, and with which values. */
 const accepted: Record<ProviderId, Partial<Record<ParameterName, z.ZodType>>> = {
   openai: modelParametersSchema.shape,
-  // Its newer models, and so its SDK, have neither temperature nor top_p. A text to stop at has to have more than white space.
-  // https://platform.claude.com/docs/en/api/messages
+  // Its newer models, and so its SDK, have neither temperature nor top_p. A text to stop at has to have more than white
+  // space. https://platform.claude.com/docs/en/api/messages
   anthropic: {
     maxOutputTokens,
     stop: stop.refine((texts) => texts?.every((text) => text.trim() !== '')),

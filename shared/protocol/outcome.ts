@@ -24,8 +24,8 @@ const timings = {
   /** Milliseconds spent at the provider, all attempts and the pause between them included. */
   providerMs: z.number(),
   /**
-   * Milliseconds from the first call of the last attempt to the first delta of its reply; absent for replies that were not
-   * streamed, and for failures before the first delta.
+   * Milliseconds from the first call of the last attempt to the first delta of its reply; absent for replies that were
+   * not streamed, and for failures before the first delta.
    */
   firstTokenMs: z.number().optional(),
   /** All attempts in their order, the last of which gave the outcome; absent when there was only one, which is the outcome itself. */
@@ -34,8 +34,8 @@ const timings = {
 
 /**
  * How a chat job ended, as it crosses the queue: `ok` is a finished reply, `truncated` one cut at the token limit,
- * `blocked` one withheld by the provider's content filter, `cancelled` a job that was ended because nobody waited for it
- * any more, `failed` anything else with its reason as a code.
+ * `blocked` one withheld by the provider's content filter, `cancelled` a job that was ended because nobody waited for
+ * it any more, `failed` anything else with its reason as a code.
  */
 const outcomeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ok'), ...completion, ...timings }),

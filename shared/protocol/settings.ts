@@ -5,8 +5,8 @@ import { jsonText } from './json-text.js';
 import { version, writtenVersion } from './version.js';
 
 /**
- * What operators set for a provider while it runs: the record in the queue's store, under `settingsKey`, and the message on
- * `settings.<provider>`. Each carries `v`; see `version.ts`.
+ * What operators set for a provider while it runs: the record in the queue's store, under `settingsKey`, and the
+ * message on `settings.<provider>`. Each carries `v`; see `version.ts`.
  */
 
 const provider = z.enum(providerIds);

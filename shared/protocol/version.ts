@@ -3,7 +3,8 @@ import { jsonText } from './json-text.js';
 
 /**
  * The version of whatever crosses between processes or outlives them in the queue's store: jobs, outcomes, messages on
- * the relay, the records of stored chats. One number for all of them; `docs/decisions/0012-versions.md` says when it changes.
+ * the relay, the records of stored chats. One number for all of them; `docs/decisions/0012-versions.md` says when it
+ * changes.
  */
 
 /** The newest that this release reads; it reads the one before as well, and no other. */

@@ -35,8 +35,9 @@ export interface FollowedJob {
 }
 
 /**
- * Adds the job of the attempt that follows, with all else as it was. Of a stored chat it is recorded as the current one before, so that
- * whoever looks for the chat finds it there; should this process die in between, a repeated request adds the job.
+ * Adds the job of the attempt that follows, with all else as it was. Of a stored chat it is recorded as the current one
+ * before, so that whoever looks for the chat finds it there; should this process die in between, a repeated request
+ * adds the job.
  */
 export async function addNextAttempt(
   queue: Queue<ChatJobPayload>,

@@ -55,7 +55,8 @@ export async function closeChannels({ queues, relay }: Channels): Promise<void> 
 }
 
 /**
- * Opens queues and relay, under this name; the store must be ready. Throws what it throws, and leaves nothing open then.
+ * Opens queues and relay, under this name; the store must be ready. Throws what it throws, and leaves nothing open
+ * then.
  */
 export async function openChannels(
   store: QueueStore,

@@ -8,8 +8,8 @@ import type { QueueStore } from './queue-store.js';
 interface PrunerDeps {
   store: QueueStore;
   /**
-   * The longest deadline of a job that this process adds, in milliseconds: unfinished jobs are removed after it. A process that
-   * adds none leaves it out and does not remove them.
+   * The longest deadline of a job that this process adds, in milliseconds: unfinished jobs are removed after it. A
+   * process that adds none leaves it out and does not remove them.
    */
   maxMs?: number;
   log: Log;
@@ -27,10 +27,10 @@ interface PrunerTimes {
 }
 
 /**
- * Removes prompts and answers when their time is over. BullMQ removes finished jobs only when another one finishes, and never
- * removes events or jobs that no worker takes. So API and worker processes prune all queues periodically; a lease lets only one
- * of those that remove the same do so, and not again before half the period has passed. The store must be ready. What fails
- * is tried again in the next period and does not stop the rest.
+ * Removes prompts and answers when their time is over. BullMQ removes finished jobs only when another one finishes, and
+ * never removes events or jobs that no worker takes. So API and worker processes prune all queues periodically; a lease
+ * lets only one of those that remove the same do so, and not again before half the period has passed. The store must be
+ * ready. What fails is tried again in the next period and does not stop the rest.
  */
 export function startPruner(
   { store, maxMs, log }: PrunerDeps,
@@ -83,8 +83,8 @@ const maxBatches = 100;
 
 const finished = ['completed', 'failed'] as const;
 /**
- * No queue is ever paused. A job stays active when the last worker died with it, and delayed while it waits for a worker of
- * the newer release that added it.
+ * No queue is ever paused. A job stays active when the last worker died with it, and delayed while it waits for a
+ * worker of the newer release that added it.
  */
 const unfinished = ['wait', 'prioritized', 'delayed', 'active'] as const;
 

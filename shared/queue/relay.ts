@@ -6,8 +6,8 @@ import type { QueueStore } from './queue-store.js';
 
 /**
  * Messages between processes, delivered at most once and never replayed, so nothing may depend on them alone. A small
- * interface over BullMQ's Relay, which is still marked experimental, and over Redis' own publish/subscribe, which costs a tenth
- * of it (`docs/decisions/0032-replies-by-publish-subscribe.md`).
+ * interface over BullMQ's Relay, which is still marked experimental, and over Redis' own publish/subscribe, which costs
+ * a tenth of it (`docs/decisions/0032-replies-by-publish-subscribe.md`).
  */
 export interface Relay {
   /** The id of this process in `nodes`; it stays the same while the process runs. */
@@ -15,8 +15,8 @@ export interface Relay {
   /** Resolves once the message is on its way to the current subscribers; rejects when the store is down. */
   publish(topic: string, message: object): Promise<void>;
   /**
-   * Calls the listener with every message of the topic (or pattern, in which `*` is one segment) that parses. A newer release
-   * may send others: the first is logged as a warning.
+   * Calls the listener with every message of the topic (or pattern, in which `*` is one segment) that parses. A newer
+   * release may send others: the first is logged as a warning.
    */
   subscribe<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
   /** As `publish`, for the topic of one process: it goes by the shorter way, where that process listens there at this moment. */
@@ -24,8 +24,8 @@ export interface Relay {
   /** As `subscribe`, to what is sent by either way. One message may overtake another only while its way changes. */
   receive<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
   /**
-   * As `publish`, for whoever follows the topic, each second or so: by Redis' publish and subscribe, where that may be used. A
-   * message is lost to a process that is connecting again.
+   * As `publish`, for whoever follows the topic, each second or so: by Redis' publish and subscribe, where that may be
+   * used. A message is lost to a process that is connecting again.
    */
   broadcast(topic: string, message: object): Promise<void>;
   /** As `subscribe`, to what is broadcast; the topic has no pattern. */

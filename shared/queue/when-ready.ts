@@ -12,8 +12,9 @@ interface ReadinessDeps extends Pick<RetryOptions, 'maxPauseMs' | 'maxTries'> {
 const pauseMs = 250;
 
 /**
- * Does what needs the store once that is ready, and again when it fails: a store can become unavailable meanwhile, or answer and
- * still refuse. Logs each reason once. Throws the last error of the work, or the signal's reason when that aborts before the first try.
+ * Does what needs the store once that is ready, and again when it fails: a store can become unavailable meanwhile, or
+ * answer and still refuse. Logs each reason once. Throws the last error of the work, or the signal's reason when that
+ * aborts before the first try.
  */
 export function whenReady<T>(
   work: () => Promise<T>,

@@ -1,8 +1,8 @@
 import type { Log } from './log.js';
 
 /**
- * The resources a program has opened. Each is registered with its release on the line that opens it; `close` runs the releases
- * once, in reverse order, and continues when one fails.
+ * The resources a program has opened. Each is registered with its release on the line that opens it; `close` runs the
+ * releases once, in reverse order, and continues when one fails.
  */
 export class Lifecycle {
   #resources = new AsyncDisposableStack();

@@ -23,8 +23,8 @@ export interface RetryOptions {
 }
 
 /**
- * Gives the result of the work, which is tried again while it fails, whatever it throws. Throws the last error of the work itself:
- * neither the reason of the signal nor an error of the retrying takes its place.
+ * Gives the result of the work, which is tried again while it fails, whatever it throws. Throws the last error of the
+ * work itself: neither the reason of the signal nor an error of the retrying takes its place.
  */
 export async function retry<T>(
   work: (attempt: number) => T | Promise<T>,

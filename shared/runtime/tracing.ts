@@ -1,6 +1,6 @@
 /**
- * Everything that a span may say (docs/decisions/0038-traces.md): ids of ours, codes, numbers, names of models. Texts of callers and
- * providers, addresses, credentials and users have no place here.
+ * Everything that a span may say (docs/decisions/0038-traces.md): ids of ours, codes, numbers, names of models. Texts
+ * of callers and providers, addresses, credentials and users have no place here.
  */
 export interface SpanAttributes {
   'http.request.method'?: string | undefined;

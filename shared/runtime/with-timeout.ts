@@ -2,7 +2,8 @@
 export const storeTimeoutMs = 2500;
 
 /**
- * Returns the result of the work, or rejects with the error of `tooLate` after `ms` milliseconds; the work itself goes on.
+ * Returns the result of the work, or rejects with the error of `tooLate` after `ms` milliseconds; the work itself goes
+ * on.
  */
 export function withTimeout<T>(ms: number, work: Promise<T>, tooLate = noAnswer): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();

@@ -4,9 +4,9 @@ import { StoreUrlError } from './store-url-error.js';
 import { decodePart, parametersOf, readPort, refuseParameters } from './store-url-parts.js';
 
 /**
- * The only parser of `DATABASE_URL`. Our two clients parse the same URL differently, and take unknown parameters for settings of
- * the session that precede ours; so they get the result of this parser instead. The parameters are those of libpq
- * (PostgreSQL's manual, 32.1.2).
+ * The only parser of `DATABASE_URL`. Our two clients parse the same URL differently, and take unknown parameters for
+ * settings of the session that precede ours; so they get the result of this parser instead. The parameters are those of
+ * libpq (PostgreSQL's manual, 32.1.2).
  */
 
 /** Where a PostgreSQL server is and how to talk to it, in names that pg and postgres.js share. */

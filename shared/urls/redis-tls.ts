@@ -3,8 +3,8 @@ import { authorities, ownCertificate } from './store-certificates.js';
 import { StoreUrlError } from './store-url-error.js';
 
 /**
- * The TLS options of a Redis URL, with PostgreSQL's parameters. The scheme turns TLS on; `sslmode` says how the servers'
- * certificates are verified, fully by default; `sslrootcert`, `sslcert` and `sslkey` are files.
+ * The TLS options of a Redis URL, with PostgreSQL's parameters. The scheme turns TLS on; `sslmode` says how the
+ * servers' certificates are verified, fully by default; `sslrootcert`, `sslcert` and `sslkey` are files.
  */
 
 export type RedisTls = Pick<

@@ -9,9 +9,10 @@ import { decodePart, parametersOf, readPort, refuseParameters } from './store-ur
  *     redis-sentinel://[user:password@]sentinel[:port][,sentinel…]/master[/database]
  *     redis-cluster://[user:password@]node[:port][,node…]
  *
- * `rediss` in place of `redis` encrypts every connection, to the Sentinels too. User and password are those of the Redis
- * servers; `sentinel_user` and `sentinel_password` are those of the Sentinels, if they have their own. `prefix` begins every
- * key, so that several deployments can share a cluster, which has no databases. For `sslmode` and certificates see `redis-tls.ts`.
+ * `rediss` in place of `redis` encrypts every connection, to the Sentinels too. User and password are those of the
+ * Redis servers; `sentinel_user` and `sentinel_password` are those of the Sentinels, if they have their own. `prefix`
+ * begins every key, so that several deployments can share a cluster, which has no databases. For `sslmode` and
+ * certificates see `redis-tls.ts`.
  */
 
 export interface RedisNode {

@@ -17,8 +17,8 @@ import {
 import { patience } from '../support/patience.js';
 
 /**
- * For how long nobody else may be kept waiting, in milliseconds of processor time: about twice what the slowest case takes on two slow
- * cores.
+ * For how long nobody else may be kept waiting, in milliseconds of processor time: about twice what the slowest case
+ * takes on two slow cores.
  */
 const maxStallMs = 200;
 /** What may be in use afterwards that was not before, in bytes. */

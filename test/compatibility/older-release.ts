@@ -15,8 +15,8 @@ const run = promisify(execFile);
 export const olderCommit = readFileSync('test/compatibility/older-release', 'utf8').trim();
 
 /**
- * Takes the release from the history of this repository and builds it with the packages that are installed here; once, however
- * many ask. Rejects when there is a history and it cannot be built.
+ * Takes the release from the history of this repository and builds it with the packages that are installed here; once,
+ * however many ask. Rejects when there is a history and it cannot be built.
  */
 export async function buildOlderRelease(): Promise<OlderRelease> {
   if (!(await isInHistory()))

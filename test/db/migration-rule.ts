@@ -5,9 +5,9 @@ export interface MigrationFile {
 }
 
 /**
- * What is wrong with these migrations, oldest first, in words for whoever wrote them: each has to be safe while the release
- * before it serves from the same tables (`docs/decisions/0012-versions.md`). A list of what is allowed, because what is
- * dangerous has no end; a statement that is safe and not on it gets a line here, with the reason.
+ * What is wrong with these migrations, oldest first, in words for whoever wrote them: each has to be safe while the
+ * release before it serves from the same tables (`docs/decisions/0012-versions.md`). A list of what is allowed, because
+ * what is dangerous has no end; a statement that is safe and not on it gets a line here, with the reason.
  */
 export function objectionsTo(files: readonly MigrationFile[]): string[] {
   const inUse = new Set<string>();
@@ -81,8 +81,8 @@ function objectionTo(statement: string, isNew: (table: string) => boolean): stri
 }
 
 /**
- * A change of the catalogue alone, in one lock. It runs behind the writes of every release, none of which it changes: what it keeps is in a
- * table of its own. That it cannot fail is for its author to see to.
+ * A change of the catalogue alone, in one lock. It runs behind the writes of every release, none of which it changes:
+ * what it keeps is in a table of its own. That it cannot fail is for its author to see to.
  */
 const isTriggerBehindWrites = (statement: string): boolean =>
   /^create trigger "?\w+"? after insert or update of [\w", ]+ on "?posts"? for each row execute function \w+\(\)$/.test(
@@ -98,9 +98,9 @@ const isPlainNewColumn = (statement: string): boolean =>
 const constant = "(?:-?\\d+|true|false|'(?:[^']|'')*'(?:::[a-z]+(?:\\[\\])?)?)";
 
 /**
- * Users, tokens and the audit are made by people: there are so few that all of their rows are rewritten, looked through and indexed
- * within milliseconds. They may get what keeps other tables from being used for too long, as long as the release before can go
- * on with them:
+ * Users, tokens and the audit are made by people: there are so few that all of their rows are rewritten, looked through
+ * and indexed within milliseconds. They may get what keeps other tables from being used for too long, as long as the
+ * release before can go on with them:
  * - ids, and an index or a reference that only concerns new columns; whoever is referred to can still be deleted,
  * - values in one new column, and rows that are not there yet,
  * - a trigger that completes what the release before inserts,

@@ -23,8 +23,8 @@ const models = [
 ] as const;
 
 /**
- * What is wrong with a document by its schema: wrong types and missing fields in the validator's words, and fields that the
- * schema does not have, which the published schemas would let pass.
+ * What is wrong with a document by its schema: wrong types and missing fields in the validator's words, and fields that
+ * the schema does not have, which the published schemas would let pass.
  */
 export function findProblems(manifest: Manifest): string[] {
   const model = models.find(

@@ -97,7 +97,8 @@ fault(
     const [limitedAt = 0, ...later] = timesOf(model);
     expect(Math.min(...later) - limitedAt).toBeGreaterThanOrEqual(holdS * 1000);
     const otherTimes = timesOf('sim-latency-50');
-    // Neither waits for the other: many of the other model during the hold, and more of them after the last of the limited one.
+    // Neither waits for the other: many of the other model during the hold, and more of them after the last of the
+    // limited one.
     const meanwhile = otherTimes.filter((at) => at < limitedAt + holdS * 1000).length;
     expect(meanwhile).toBeGreaterThan(2);
     expect(Math.max(...otherTimes)).toBeGreaterThan(Math.max(...later));

@@ -114,8 +114,8 @@ async function hearCancels(books: Books): Promise<string[]> {
 }
 
 /**
- * Asks once more, which is answered after all that came before, and looks that nothing else was called to its end: between an
- * add that is executed late and its removal a worker may have taken the job, whose call is then cut.
+ * Asks once more, which is answered after all that came before, and looks that nothing else was called to its end:
+ * between an add that is executed late and its removal a worker may have taken the job, whose call is then cut.
  */
 async function expectNoCallAfter(books: Books, calls: number): Promise<void> {
   await eventually(async () => expect((await books.chat()).status).toBe(200));
@@ -150,8 +150,8 @@ fault(
     }
     const replies = await Promise.all(load.stop());
     expect(killed).toBeGreaterThan(times);
-    // A heartbeat can be lost as well; and a job that a worker took, but was not told of, waits for the end of its lock, perhaps
-    // twice, and whoever comes behind such jobs may be told at once that it would take too long.
+    // A heartbeat can be lost as well; and a job that a worker took, but was not told of, waits for the end of its
+    // lock, perhaps twice, and whoever comes behind such jobs may be told at once that it would take too long.
     expectCodes(replies, ['ok', 'queue_unavailable', 'provider_unavailable', 'timeout', 'overloaded']);
     const well = await timeUntil(async () => (await books.chat()).status === 200);
     const ok = replies.filter(({ status }) => status === 200).length;

@@ -47,8 +47,8 @@ function judgeProblem(sent: SentPlan, answer: Answer): void {
 }
 
 /**
- * Who asks for pages gets them, also of what went wrong in the blog and of addresses that nothing serves; the document has the API
- * alone. Below `/v1` there are none.
+ * Who asks for pages gets them, also of what went wrong in the blog and of addresses that nothing serves; the document
+ * has the API alone. Below `/v1` there are none.
  */
 const isPage = (
   { method, target, own = [] }: SentPlan,

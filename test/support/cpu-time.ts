@@ -1,6 +1,6 @@
 /**
- * The processor time in milliseconds that the work took in this process, whatever else the machine was doing. Nothing else
- * may run in this process meanwhile.
+ * The processor time in milliseconds that the work took in this process, whatever else the machine was doing. Nothing
+ * else may run in this process meanwhile.
  */
 export async function cpuMsOf(work: () => unknown): Promise<number> {
   const before = process.cpuUsage();

@@ -4,9 +4,9 @@ import { runInNewContext } from 'node:vm';
 import { isMainThread } from 'node:worker_threads';
 
 /**
- * Imported into a program under test (`--import`): tells at the socket PROBE_SOCKET for how long at most the event loop was held up
- * since it was last asked, in milliseconds of the thread's processor time, which other programs' load does not lengthen
- * as it does the clock's, and how much memory is in use after a collection, in bytes.
+ * Imported into a program under test (`--import`): tells at the socket PROBE_SOCKET for how long at most the event loop
+ * was held up since it was last asked, in milliseconds of the thread's processor time, which other programs' load does
+ * not lengthen as it does the clock's, and how much memory is in use after a collection, in bytes.
  */
 const everyMs = 5;
 let maxMs = 0;

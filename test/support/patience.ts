@@ -1,6 +1,6 @@
 /**
- * The timeout in milliseconds for what takes a moment on an idle machine: long, because no test is about it, and only a test
- * that fails waits for it.
+ * The timeout in milliseconds for what takes a moment on an idle machine: long, because no test is about it, and only a
+ * test that fails waits for it.
  */
 export const patienceMs = 60_000;
 

@@ -1,6 +1,7 @@
 import { afterAll, expect, vi } from 'vitest';
 
-// vitest's setup of the files that share a process: fake timers that one left behind would make the next one wait for ever.
+// vitest's setup of the files that share a process: fake timers that one left behind would make the next one wait for
+// ever.
 const { setTimeout: realTimer } = globalThis;
 
 afterAll(() => {

@@ -69,8 +69,8 @@ export function findRedisTopologies(): (StoreChoice & { name: `redis-${'cluster'
 }
 
 /**
- * Environment variables with a part of the servers that only one deployment uses. Its database is empty, unless it should be
- * migrated to the schema that the deployment needs.
+ * Environment variables with a part of the servers that only one deployment uses. Its database is empty, unless it
+ * should be migrated to the schema that the deployment needs.
  */
 export async function freshStore(
   server: StoreServer,

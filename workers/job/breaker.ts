@@ -32,9 +32,9 @@ const maxGood = 100;
 const shortWindowMs = 10_000;
 
 /**
- * A circuit breaker that counts only calls that say something about the provider's health. opossum counts whatever it wraps
- * as success or failure, so it does not wrap the call: it is given a sample after it. Calls end by their own signals,
- * which is why opossum's timeout is off.
+ * A circuit breaker that counts only calls that say something about the provider's health. opossum counts whatever it
+ * wraps as success or failure, so it does not wrap the call: it is given a sample after it. Calls end by their own
+ * signals, which is why opossum's timeout is off.
  */
 export class Breaker {
   readonly #options: BreakerOptions;

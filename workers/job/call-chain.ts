@@ -40,8 +40,8 @@ export function callChain(deps: CallChainDeps): Next {
 }
 
 /**
- * A job whose call never reached the provider goes back to the queue, for a worker that reaches the provider; one with a
- * fallback goes on to that.
+ * A job whose call never reached the provider goes back to the queue, for a worker that reaches the provider; one with
+ * a fallback goes on to that.
  */
 async function requeueUnlessReached(call: Call, next: Next, deps: CallChainDeps): Promise<ProviderReply> {
   try {

@@ -131,8 +131,8 @@ const isAnswer = (error: unknown): boolean =>
 const refusalCodes = ['provider_rejected', 'context_length_exceeded', 'content_blocked'];
 
 /**
- * Samples all calls of a provider for what concerns the account: refused credentials, and connections that cannot be made.
- * Any other answer is good; a call without an answer is no sample.
+ * Samples all calls of a provider for what concerns the account: refused credentials, and connections that cannot be
+ * made. Any other answer is good; a call without an answer is no sample.
  */
 export class AccountSamples {
   #badInRow = 0;

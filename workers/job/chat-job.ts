@@ -93,8 +93,8 @@ function throwIfCancelled(startBy: number, { now, signal }: RunningJob): void {
 }
 
 /**
- * A job that has waited for most of its time, and has less than half of a usual call left, would most likely be paid for and cut
- * short. One that has hardly waited is tried: its caller knows better how long the call may take.
+ * A job that has waited for most of its time, and has less than half of a usual call left, would most likely be paid
+ * for and cut short. One that has hardly waited is tried: its caller knows better how long the call may take.
  */
 function throwIfTooLate(
   { waitedMs, leftMs }: { waitedMs: number; leftMs: number },

@@ -78,8 +78,8 @@ export class Circuit {
   }
 
   /**
-   * Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, the `Failure` for which it cannot
-   * begin in time, or whatever the call throws.
+   * Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, the `Failure` for which it
+   * cannot begin in time, or whatever the call throws.
    */
   async run<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
     const { slot, user, kind } = call;

@@ -11,8 +11,8 @@ interface DeltaPublisherDeps extends ApiLinkDeps {
 }
 
 /**
- * Sends the replies that this process writes, piece by piece, to the API processes where they are read. Its memory is the only place
- * that has an unfinished text, so a reader who lacks a part of it asks here (`resend`).
+ * Sends the replies that this process writes, piece by piece, to the API processes where they are read. Its memory is
+ * the only place that has an unfinished text, so a reader who lacks a part of it asks here (`resend`).
  */
 export class DeltaPublisher {
   readonly #deps: DeltaPublisherDeps;

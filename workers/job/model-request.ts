@@ -9,8 +9,8 @@ import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity' | 'traceparent'>;
 
 /**
- * The request of a job, within the limits of its pool. Throws `invalid_request` for a model that callers may not name, or when there
- * is none.
+ * The request of a job, within the limits of its pool. Throws `invalid_request` for a model that callers may not name,
+ * or when there is none.
  */
 export function toModelRequest(
   job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters'>,

@@ -73,8 +73,8 @@ export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): Ende
 }
 
 /**
- * The outcome of the chat after these attempts, the last of which ended with `own`: if all attempts have failed, with the code of the
- * first, unless it was the deadline that ended the last: whoever asked by then was told so.
+ * The outcome of the chat after these attempts, the last of which ended with `own`: if all attempts have failed, with
+ * the code of the first, unless it was the deadline that ended the last: whoever asked by then was told so.
  */
 export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outcome {
   const [first, ...more] = attempts;

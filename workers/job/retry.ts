@@ -12,8 +12,8 @@ const minTimeLeftMs = 250;
 
 /**
  * The one retry layer: at most one more attempt, when the failure may pass, the pause fits before the deadline, and the
- * budget allows it. The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After` or
- * the model's cooldown. A call that timed out is not retried: it has already cost the most a call can.
+ * budget allows it. The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After`
+ * or the model's cooldown. A call that timed out is not retried: it has already cost the most a call can.
  *
  * With a fallback the pause is bounded by `patienceFor`, and a retry that takes as long as the first attempt must leave
  * half of the remaining time for the next provider.

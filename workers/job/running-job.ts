@@ -56,8 +56,8 @@ export function chatIdOf({ id = '', data }: Pick<QueuedJob, 'id' | 'data'>): str
 }
 
 /**
- * One job that this worker has taken from its queue, until BullMQ is done with it. All that is known here of the job is a
- * field of this; whatever else wants to follow it is a listener.
+ * One job that this worker has taken from its queue, until BullMQ is done with it. All that is known here of the job is
+ * a field of this; whatever else wants to follow it is a listener.
  */
 export class RunningJob {
   readonly id: string;

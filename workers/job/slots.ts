@@ -26,9 +26,9 @@ interface Waiting extends Urgency {
 }
 
 /**
- * The slots of a pool. BullMQ bounds how many jobs are here; a job that waits for a model in its cooldown, or whose call
- * hangs at a model whose breaker has opened, is parked: it has no slot, and another is taken from the queue in its place.
- * When it goes on it comes before whatever is less urgent or newer, so that newer jobs do not starve it.
+ * The slots of a pool. BullMQ bounds how many jobs are here; a job that waits for a model in its cooldown, or whose
+ * call hangs at a model whose breaker has opened, is parked: it has no slot, and another is taken from the queue in its
+ * place. When it goes on it comes before whatever is less urgent or newer, so that newer jobs do not starve it.
  */
 export class Slots {
   readonly onChange: () => void;

@@ -26,8 +26,8 @@ const pauseMs = 250;
 type StoredJob = Pick<RunningJob, 'chatId' | 'facts' | 'signal'>;
 
 /**
- * The results of stored chats in the queue store: whoever records an outcome first decides, and everyone else goes by it.
- * Both operations throw the reason of the job's signal when the job is no longer this worker's, and nothing else.
+ * The results of stored chats in the queue store: whoever records an outcome first decides, and everyone else goes by
+ * it. Both operations throw the reason of the job's signal when the job is no longer this worker's, and nothing else.
  */
 export class StoredResults {
   readonly #deps: Required<StoredResultsDeps>;

@@ -12,8 +12,8 @@ const trustedMs = 5000;
 const nothing: WaitingByLevel = { waitedFor: [], async: [] };
 
 /**
- * Counts the jobs that wait for a pool. A pool that found none, and has room, is given the next one at once: until then it
- * knows without asking the store that none is waiting.
+ * Counts the jobs that wait for a pool. A pool that found none, and has room, is given the next one at once: until then
+ * it knows without asking the store that none is waiting.
  */
 export class Backlog {
   readonly #queue: BacklogOptions['queue'];
@@ -37,8 +37,8 @@ export class Backlog {
   }
 
   /**
-   * The waiting jobs by level, counted unless it is known that there are none; `hasRoom` says whether the pool would take
-   * one now. Rejects when the store is unavailable.
+   * The waiting jobs by level, counted unless it is known that there are none; `hasRoom` says whether the pool would
+   * take one now. Rejects when the store is unavailable.
    */
   async count({ hasRoom }: { hasRoom: boolean }): Promise<WaitingByLevel> {
     if (hasRoom && this.#isKnownEmpty()) return nothing;

@@ -24,8 +24,8 @@ const maxUnanswered = 30;
 
 /**
  * Publishes the states of the pools of this process to every API process, once a second and after changes, so that each
- * knows at once where a request has no chance. One heartbeat is published at a time: none wait behind one that hangs, but
- * a change in the meantime is published after it.
+ * knows at once where a request has no chance. One heartbeat is published at a time: none wait behind one that hangs,
+ * but a change in the meantime is published after it.
  */
 export class Heartbeat {
   readonly #deps: HeartbeatDeps;
@@ -56,8 +56,8 @@ export class Heartbeat {
   }
 
   /**
-   * Publishes the last states again if the timer is late; for turns of the event loop that may take long. New states, and
-   * the answer to the message before, need answers of the store, which are read in the next turn.
+   * Publishes the last states again if the timer is late; for turns of the event loop that may take long. New states,
+   * and the answer to the message before, need answers of the store, which are read in the next turn.
    */
   publishIfLate(): void {
     const isLate = performance.now() - this.#sentAt > lateAfterMs;

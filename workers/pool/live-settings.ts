@@ -8,8 +8,8 @@ export interface LivePoolSettings
     Pick<PoolOverrides, 'globalConcurrency' | 'rate' | 'intake' | 'breaker'> {}
 
 /**
- * The settings of a pool while it runs. Whoever needs one reads it from `current` at the moment of use and keeps no copy,
- * so that a change takes effect at once; a job keeps the settings with which it began.
+ * The settings of a pool while it runs. Whoever needs one reads it from `current` at the moment of use and keeps no
+ * copy, so that a change takes effect at once; a job keeps the settings with which it began.
  */
 export class LiveSettings {
   readonly #environment: PoolConfig;

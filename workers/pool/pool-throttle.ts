@@ -19,10 +19,10 @@ interface ThrottledWorker {
 }
 
 /**
- * Decides whether a pool takes jobs, and how many at once; nothing else pauses or resumes its worker. A pool takes no jobs
- * while operators have paused it, nor while the breaker of its account is open, so that a worker elsewhere gets them, nor while its
- * clock is off: locks in PostgreSQL are timed by it. To probe, it takes one job at a time, beside calls that have been hanging since before the
- * breaker opened. For each parked job it takes another.
+ * Decides whether a pool takes jobs, and how many at once; nothing else pauses or resumes its worker. A pool takes no
+ * jobs while operators have paused it, nor while the breaker of its account is open, so that a worker elsewhere gets
+ * them, nor while its clock is off: locks in PostgreSQL are timed by it. To probe, it takes one job at a time, beside
+ * calls that have been hanging since before the breaker opened. For each parked job it takes another.
  */
 export class PoolThrottle {
   readonly #deps: PoolThrottleDeps;
@@ -46,9 +46,9 @@ export class PoolThrottle {
   }
 
   /**
-   * To be called after a change of the settings, the breaker or the clock, and when a job has ended while the breaker probes.
-   * `pause` and `resume` make a new concurrency effective at once instead of when the next job ends. A paused worker looks
-   * for no abandoned jobs; it does so first when it resumes.
+   * To be called after a change of the settings, the breaker or the clock, and when a job has ended while the breaker
+   * probes. `pause` and `resume` make a new concurrency effective at once instead of when the next job ends. A paused
+   * worker looks for no abandoned jobs; it does so first when it resumes.
    */
   apply(): void {
     const { worker, load } = this.#deps;

@@ -82,7 +82,8 @@ const closingMs = 1000;
  * 2. the job waits for a slot;
  * 3. `runChatJob` answers it; a job that has made no call may go back to the queue;
  * 4. BullMQ stores the outcome in the job's record;
- * 5. the outcome is published on `reply.<api>`, to which the `JobClient` of the API process that added the job subscribes: it
+ * 5. the outcome is published on `reply.<api>`, to which the `JobClient` of the API process that added the job
+ * subscribes: it
  *    settles the chat in `LiveChats`.
  */
 export class PoolWorker {
@@ -139,9 +140,9 @@ export class PoolWorker {
   }
 
   /**
-   * Takes no more jobs and waits for the running ones; those that outlast their grace are aborted and fail. BullMQ's worker
-   * waits for its store without end, so only jobs whose outcomes are not stored yet are waited for: it may have taken one
-   * just now, which is why they are counted only after a moment.
+   * Takes no more jobs and waits for the running ones; those that outlast their grace are aborted and fail. BullMQ's
+   * worker waits for its store without end, so only jobs whose outcomes are not stored yet are waited for: it may have
+   * taken one just now, which is why they are counted only after a moment.
    */
   async close({ graceMs, streamGraceMs = graceMs }: Grace): Promise<void> {
     const { provider, jobs, log } = this.#deps;
@@ -195,7 +196,8 @@ export class PoolWorker {
     const described = describeOutcome(own, nextOf(outcome)?.provider);
     log.info({ ...namesOf(job), ...described, ...job.trace?.logFields }, 'job completed');
     const encoded = encodeOutcome(outcome);
-    // Anything but a reply that nobody has begun to read is final once the store has it: where the lock was lost, another worker answers.
+    // Anything but a reply that nobody has begun to read is final once the store has it: where the lock was lost,
+    // another worker answers.
     if ('text' in outcome && outcome.callId === undefined) this.#replies.publishOutcome(job, encoded);
     return encoded;
   }

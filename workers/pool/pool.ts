@@ -40,8 +40,8 @@ const closingMs = 1000;
 const maxParked = 500;
 
 /**
- * The worker of one provider in this process, with everything that decides when it takes jobs: settings, slots, breakers,
- * cooldowns and clock. Their changes take effect, and are published, at once.
+ * The worker of one provider in this process, with everything that decides when it takes jobs: settings, slots,
+ * breakers, cooldowns and clock. Their changes take effect, and are published, at once.
  */
 export class Pool {
   readonly #deps: PoolDeps;
@@ -92,7 +92,8 @@ export class Pool {
     this.#forceBreakers();
     this.#throttle.applyFirst();
     await this.#worker.start();
-    // Not before: to apply settings resumes BullMQ's worker, which would take jobs before their cancels are listened for.
+    // Not before: to apply settings resumes BullMQ's worker, which would take jobs before their cancels are listened
+    // for.
     this.#isStarted = true;
     settings.onChange(() => this.#onSettings());
     if (settings.version !== version) this.#onSettings();

@@ -16,8 +16,8 @@ const maxPauseMs = 5000;
 const maxRemembered = 1000;
 
 /**
- * Puts jobs of a pool back into their queue; no job counts as stalled for it. `requeue` and `deferToNewerRelease` always
- * throw `HandedBack`.
+ * Puts jobs of a pool back into their queue; no job counts as stalled for it. `requeue` and `deferToNewerRelease`
+ * always throw `HandedBack`.
  */
 export class Requeue {
   readonly #log: Log;
@@ -43,8 +43,8 @@ export class Requeue {
   }
 
   /**
-   * For a worker of a newer release, the only one that can read it, after a pause. The pauses grow with the age of the job:
-   * it soon gets to such a worker, and costs little where there is none.
+   * For a worker of a newer release, the only one that can read it, after a pause. The pauses grow with the age of the
+   * job: it soon gets to such a worker, and costs little where there is none.
    */
   deferToNewerRelease(job: RequeuableJob, token: string | undefined): Promise<never> {
     // There may be thousands: only the first is a warning.

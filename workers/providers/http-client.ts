@@ -42,9 +42,9 @@ export interface HttpAnswer {
 }
 
 /**
- * The HTTP client of the providers' SDKs (docs/decisions/0007-sdk-fetch.md). A connection carries one call at a time, and
- * there are as many as calls at once. Does not follow redirects and asks for no compression. An answer larger than the
- * limit rejects, or breaks its stream, with a `Failure`. It has no time limits: those come with the signal.
+ * The HTTP client of the providers' SDKs (docs/decisions/0007-sdk-fetch.md). A connection carries one call at a time,
+ * and there are as many as calls at once. Does not follow redirects and asks for no compression. An answer larger than
+ * the limit rejects, or breaks its stream, with a `Failure`. It has no time limits: those come with the signal.
  */
 export class HttpClient {
   // HTTP/2 would have many calls share a connection, and its end.

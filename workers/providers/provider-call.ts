@@ -15,8 +15,8 @@ export interface ReplyPart {
 export interface ProviderCall {
   request: ProviderRequest;
   /**
-   * Calls the SDK once and reads its answer; whatever the SDK or a schema throws may pass. It is given the request with a
-   * signal that ends the call.
+   * Calls the SDK once and reads its answer; whatever the SDK or a schema throws may pass. It is given the request with
+   * a signal that ends the call.
    */
   parts: (request: ProviderRequest) => AsyncIterable<ReplyPart>;
   readError: (error: unknown) => ErrorFacts;
@@ -25,11 +25,13 @@ export interface ProviderCall {
 /**
  * Runs one call under the rules every provider shares:
  *
- * 1. the request's signal ends it at once with its own reason, whatever the SDK makes of an abort: some things that an SDK
+ * 1. the request's signal ends it at once with its own reason, whatever the SDK makes of an abort: some things that an
+ * SDK
  *    waits for, such as credentials, do not see the signal;
  * 2. its socket is closed however it ends;
  * 3. anything the SDK or a schema throws becomes a classified `Failure`;
- * 4. a reply that is blank, unless its caller asked for such an end, or that the provider did not finish, is a failure too.
+ * 4. a reply that is blank, unless its caller asked for such an end, or that the provider did not finish, is a failure
+ * too.
  */
 export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore): Promise<ProviderReply> {
   const { signal } = call.request;

@@ -1,8 +1,8 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 
 /**
- * The events of a stream, in lists of those that came at once. The SDKs' own readers take up to twice the processor time: each event
- * passes five generators.
+ * The events of a stream, in lists of those that came at once. The SDKs' own readers take up to twice the processor
+ * time: each event passes five generators.
  */
 export async function* readEvents({ body }: Response): AsyncGenerator<EventSourceMessage[]> {
   if (body === null) return;

@@ -13,8 +13,8 @@ export const sdkTimeoutMs = 3_600_000;
 export const toFetchOptions = (call: CallHooks): object => ({ call }) satisfies CallOptions;
 
 /**
- * The `fetch` that the SDKs of OpenAI, Anthropic and Vertex AI are given: for a method, headers, a body of text, and the hooks
- * of the call.
+ * The `fetch` that the SDKs of OpenAI, Anthropic and Vertex AI are given: for a method, headers, a body of text, and
+ * the hooks of the call.
  */
 export function createSdkFetch(client: HttpClient): typeof fetch {
   return async (input, init = {}) => {

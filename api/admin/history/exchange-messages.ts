@@ -17,8 +17,9 @@ const maxMessages = 5;
 type RequestsMessage = Pick<HistoryAnswer, 'after' | 'last' | 'requests'>;
 
 /**
- * The chats that became known after a number, up to the `last`, as messages have them: in that order, and in one message at least. The next
- * question fetches those for which there is no room. Any that nobody would take are left out: one that is odd would cost the room of others.
+ * The chats that became known after a number, up to the `last`, as messages have them: in that order, and in one
+ * message at least. The next question fetches those for which there is no room. Any that nobody would take are left
+ * out: one that is odd would cost the room of others.
  */
 export function packRequests(
   ended: readonly EndedRequest[],

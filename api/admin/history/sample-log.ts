@@ -117,8 +117,8 @@ const percentilesOf = (durations: DurationCounts): Percentiles | null =>
     : { p50: DurationCounts.percentile([durations], 0.5), p95: DurationCounts.percentile([durations], 0.95) };
 
 /**
- * The samples of several processes as one: what came and ended adds up, how busy the provider is says the first that knows it. Oldest
- * first, in the usual order of providers.
+ * The samples of several processes as one: what came and ended adds up, how busy the provider is says the first that
+ * knows it. Oldest first, in the usual order of providers.
  */
 export function mergeSamples(all: Iterable<readonly TimedSample[]>): Sample[] {
   const merged = new Map<string, TimedSample>();

@@ -7,8 +7,8 @@ const maxCharacters = 1000;
 const maxExcerpt = 240;
 
 /**
- * The beginning of a Markdown text as one line of plain text, at most 240 characters and an ellipsis: without headings that repeat the
- * title, code, HTML, tables and images; empty when nothing is left.
+ * The beginning of a Markdown text as one line of plain text, at most 240 characters and an ellipsis: without headings
+ * that repeat the title, code, HTML, tables and images; empty when nothing is left.
  */
 export function excerptOfMarkdown(markdown: string, title: string | null): string {
   const isShort = markdown.length <= maxCharacters;

@@ -43,7 +43,8 @@ const abortGraceMs = 1000;
 /**
  * Cancels jobs that nobody waits for any more, in this order:
  * 1. the job of a stored chat is read first: nothing is done unless it is queued or running;
- * 2. the cancel is published to the pools, because a running call costs money as long as it runs, and for stored chats to
+ * 2. the cancel is published to the pools, because a running call costs money as long as it runs, and for stored chats
+ * to
  *    every API process; jobs that are cancelled while a message is on its way share the next one;
  * 3. the job is removed from its queue;
  * 4. one that runs on after `abortGraceMs` gets a deadline that is over.
@@ -72,8 +73,8 @@ export class Cancellation {
   }
 
   /**
-   * Begins to cancel a job whose add was not confirmed, which the store may still execute; never throws. The cancel is published
-   * as soon as the store allows it, within a minute.
+   * Begins to cancel a job whose add was not confirmed, which the store may still execute; never throws. The cancel is
+   * published as soon as the store allows it, within a minute.
    */
   cancelUnconfirmed(job: PendingJob): void {
     if (!this.#claim(job)) return;

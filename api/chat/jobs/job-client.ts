@@ -38,8 +38,8 @@ import { decodeResult, JobRecords, type JobResult, type PendingJob } from './job
 import { type ChatReceiver, type PolledChat, ResultPoller } from './result-poller.js';
 
 /**
- * A job without what the client adds, and its turn: its user's share level, and whether it is asynchronous and so done after
- * all that are not. With the trace that it is a part of, if there is one.
+ * A job without what the client adds, and its turn: its user's share level, and whether it is asynchronous and so done
+ * after all that are not. With the trace that it is a part of, if there is one.
  */
 export type NewJob = Omit<ChatJob, 'v' | 'replyTo' | 'traceparent'> & {
   readonly trace?: TraceSpan;
@@ -134,8 +134,8 @@ export class JobClient {
   }
 
   /**
-   * Begins to cancel a job whose add was confirmed; never throws. That of a stored chat, whose outcome must say so already, may
-   * be cancelled any number of times.
+   * Begins to cancel a job whose add was confirmed; never throws. That of a stored chat, whose outcome must say so
+   * already, may be cancelled any number of times.
    */
   cancel(job: PendingJob): void {
     this.#cancellation.cancel(job);

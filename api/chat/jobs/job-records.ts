@@ -68,8 +68,8 @@ interface Source {
 }
 
 /**
- * What the records say of each of these jobs of one queue, in their order. The jobs are read before the outcomes: a stored chat
- * that was cancelled has an outcome before its job is removed, so a job that is missing has its outcome.
+ * What the records say of each of these jobs of one queue, in their order. The jobs are read before the outcomes: a
+ * stored chat that was cancelled has an outcome before its job is removed, so a job that is missing has its outcome.
  */
 async function readRecords(
   jobs: readonly PendingJob[],

@@ -16,8 +16,8 @@ const knownParameters = new Set(
 const retiredParameters = ['temperature', 'top_p', 'top_k'];
 
 /**
- * The error for the first rule of Messages that a body violates, by the rules of newer models. One rule is stricter than the
- * provider: consecutive messages of one role are refused here, where the provider would merge them.
+ * The error for the first rule of Messages that a body violates, by the rules of newer models. One rule is stricter
+ * than the provider: consecutive messages of one role are refused here, where the provider would merge them.
  */
 export function checkAnthropicRequest(body: JsonObject): Refusal | undefined {
   return (

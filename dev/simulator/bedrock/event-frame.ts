@@ -3,8 +3,8 @@ import { crc32 } from 'node:zlib';
 const stringType = 7;
 
 /**
- * One frame of `application/vnd.amazon.eventstream`: total length, headers' length, CRC of both, headers, payload, CRC of
- * all of it (https://docs.aws.amazon.com/AmazonS3/latest/API/RESTSelectObjectAppendix.html).
+ * One frame of `application/vnd.amazon.eventstream`: total length, headers' length, CRC of both, headers, payload, CRC
+ * of all of it (https://docs.aws.amazon.com/AmazonS3/latest/API/RESTSelectObjectAppendix.html).
  */
 export function eventFrame(type: string, payload: object, kind: 'event' | 'exception' = 'event'): Buffer {
   const headers = Buffer.concat([

@@ -28,9 +28,9 @@ interface Waiting {
 const maxCalls = 50;
 
 /**
- * Calls a function of the database, many times in one transaction when there is much to do: the calls of one turn of the event
- * loop share a transaction, and so do those that come while others are under way. When the server refuses one of them, none has
- * been made, and each is made by itself.
+ * Calls a function of the database, many times in one transaction when there is much to do: the calls of one turn of
+ * the event loop share a transaction, and so do those that come while others are under way. When the server refuses one
+ * of them, none has been made, and each is made by itself.
  */
 export class CallBatches {
   readonly #deps: CallBatchesDeps;

@@ -20,8 +20,9 @@ export function findClockSkew({ askedAt, answeredAt, storeAt }: ClockReading): s
 }
 
 /**
- * The store's time as this process knows it: each reading of the store's clock corrects it, and a monotonic clock advances it in
- * between. So deadlines and ages are the same for all processes, whatever the clocks of their machines say.
+ * The store's time as this process knows it: each reading of the store's clock corrects it, and a monotonic clock
+ * advances it in between. So deadlines and ages are the same for all processes, whatever the clocks of their machines
+ * say.
  */
 export class StoreClock {
   readonly #machineNow: () => number;

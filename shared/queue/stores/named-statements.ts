@@ -4,8 +4,8 @@ import type { QueryConfig } from 'pg';
 const maxNames = 100;
 
 /**
- * Gives statements with values a name, under which each connection of a pool has the server parse and plan them once. Their texts must
- * contain no values: each text gets a name of its own.
+ * Gives statements with values a name, under which each connection of a pool has the server parse and plan them once.
+ * Their texts must contain no values: each text gets a name of its own.
  */
 export class NamedStatements {
   readonly #names = new Map<string, string>();

@@ -11,8 +11,8 @@ import { openRedisStore } from './redis.js';
 import { watchStore } from './store-watch.js';
 
 /**
- * Opens the store that the configuration names. Does not throw when it is unreachable, which `check` reports. `now` is this
- * machine's clock, in milliseconds since the epoch.
+ * Opens the store that the configuration names. Does not throw when it is unreachable, which `check` reports. `now` is
+ * this machine's clock, in milliseconds since the epoch.
  */
 export function openQueueStore(config: Config, log: Log, now: () => number = Date.now): QueueStore {
   const clock = new StoreClock(now);

@@ -12,8 +12,8 @@ export interface BackendCalls {
 }
 
 /**
- * Has a backend add the jobs of one moment in one transaction: a trip, a commit and its NOTIFY, which wakes all who listen, cost the
- * server more than the job. BullMQ's own insert of many makes two temporary tables each time.
+ * Has a backend add the jobs of one moment in one transaction: a trip, a commit and its NOTIFY, which wakes all who
+ * listen, cost the server more than the job. BullMQ's own insert of many makes two temporary tables each time.
  */
 export function batchAdds(backend: ReturnType<typeof createPostgresBackend>): void {
   const calls = backend as unknown as BackendCalls;

@@ -10,8 +10,9 @@ const lostConnection = /^(08...|57P0[123])$/;
 const stalePlan = '0A000';
 
 /**
- * Makes a pool give its statements names, see `NamedStatements`, and reject with BullMQ's own error when a connection is lost, and returns it. After such an error BullMQ stores a
- * result again, but it knows only those of Redis; after any other it fails the job, although its call was answered.
+ * Makes a pool give its statements names, see `NamedStatements`, and reject with BullMQ's own error when a connection
+ * is lost, and returns it. After such an error BullMQ stores a result again, but it knows only those of Redis; after
+ * any other it fails the job, although its call was answered.
  */
 export function withConnectionErrorsNamed(pool: pg.Pool, queries: QueryQueue): PgPool {
   // The same object: BullMQ describes the part of pg.Pool it uses in types of its own that pg's overloads do not match.

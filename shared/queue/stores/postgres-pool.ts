@@ -70,8 +70,8 @@ const heartbeatMs = 2000;
 const heartbeatAnswerMs = 4000;
 
 /**
- * Ends connections that receive nothing, as when a firewall has forgotten them: TCP itself gives up after a quarter of an hour,
- * and a connection that only listens sends nothing that could go unanswered. Their queries fail.
+ * Ends connections that receive nothing, as when a firewall has forgotten them: TCP itself gives up after a quarter of
+ * an hour, and a connection that only listens sends nothing that could go unanswered. Their queries fail.
  */
 function endSilentConnections(pool: pg.Pool): void {
   const idle = new Set<pg.PoolClient>();

@@ -60,14 +60,14 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
 }
 
 /**
- * For queues. A NOTIFY locks the whole database from before its commit until after it, and each add, completion and message has
- * one: with a flush to the disk in between they would run one after the other, at the pace of the disk. So PostgreSQL may forget
- * the last moments before a crash of its own here, as Redis may with `appendfsync everysec`.
+ * For queues. A NOTIFY locks the whole database from before its commit until after it, and each add, completion and
+ * message has one: with a flush to the disk in between they would run one after the other, at the pace of the disk. So
+ * PostgreSQL may forget the last moments before a crash of its own here, as Redis may with `appendfsync everysec`.
  */
 const queueConnections = 12;
 /**
- * For what must not wait behind jobs, however many are added or finish: messages (heartbeats among them), lock renewals and
- * checks of the store. One of them listens.
+ * For what must not wait behind jobs, however many are added or finish: messages (heartbeats among them), lock renewals
+ * and checks of the store. One of them listens.
  */
 const urgentConnections = 4;
 /** For records, which are flushed: their promises outlive a crash. */
@@ -91,8 +91,8 @@ export async function migratePostgresStore(url: string): Promise<void> {
 const schema = 'bullmq';
 const table = `${schema}.quillgate_records`;
 /**
- * Milliseconds before a failed main loop tries again; the default of 15 s would be an outage by itself. Shorter than with Redis,
- * because no command waits for a connection to come back.
+ * Milliseconds before a failed main loop tries again; the default of 15 s would be an outage by itself. Shorter than
+ * with Redis, because no command waits for a connection to come back.
  */
 const runRetryDelay = 200;
 
@@ -103,8 +103,9 @@ const makeRecords = `
   create index if not exists quillgate_records_ends_at on ${table} (ends_at)`;
 
 /**
- * BullMQ publishes four events for each job, a row and a NOTIFY each, which wakes everybody who listens to anything. Nobody reads
- * them, and there is no switch: its function gets a body that does nothing. The lock is that above: two replacements at once fail.
+ * BullMQ publishes four events for each job, a row and a NOTIFY each, which wakes everybody who listens to anything.
+ * Nobody reads them, and there is no switch: its function gets a body that does nothing. The lock is that above: two
+ * replacements at once fail.
  */
 const silenceEvents = `
   select pg_advisory_xact_lock(hashtext('${table}'));

@@ -6,9 +6,9 @@ import type { ClusteredRedis, RedisAddress, SingleRedis, WatchedRedis } from '..
 export type RedisConnection = Redis | Cluster;
 
 /**
- * What happens to a command while its server is unreachable: `fail-fast` ones fail within two seconds, or an add() would hang
- * while Redis is down or frozen; `blocking` ones wait, as blocking reads must. A `listening` connection is as a blocking one, but
- * leaves it to its user to subscribe again.
+ * What happens to a command while its server is unreachable: `fail-fast` ones fail within two seconds, or an add()
+ * would hang while Redis is down or frozen; `blocking` ones wait, as blocking reads must. A `listening` connection is
+ * as a blocking one, but leaves it to its user to subscribe again.
  */
 export type OutageMode = 'fail-fast' | 'blocking' | 'listening';
 
@@ -23,15 +23,16 @@ export function connectRedis(address: RedisAddress, mode: OutageMode): RedisConn
 /** Each reconnect opens another socket. */
 function prepareSockets(redis: Redis): void {
   redis.on('connect', () => {
-    // ioredis adds a listener to the socket for each command that `reconnectOnError` retries: Node would warn of a leak.
+    // ioredis adds a listener to the socket for each command that `reconnectOnError` retries: Node would warn of a
+    // leak.
     redis.stream.setMaxListeners(0);
     writeOncePerTurn(redis.stream);
   });
 }
 
 /**
- * A command waits for the others of its turn for at most this long, in milliseconds. A busy process has turns of 5 to 20
- * ms, whose commands are to go in one write. What waits longer could be the renewal of a lock.
+ * A command waits for the others of its turn for at most this long, in milliseconds. A busy process has turns of 5 to
+ * 20 ms, whose commands are to go in one write. What waits longer could be the renewal of a lock.
  */
 const maxCorkedMs = 50;
 
@@ -70,8 +71,9 @@ const retryStrategy = (attempt: number): number => Math.min(50 * 2 ** attempt, 5
 export const maxBlockMs = 2000;
 
 /**
- * A connection that receives no byte for so many milliseconds while an answer is due is replaced, as when a firewall has
- * forgotten it: TCP itself gives up after a quarter of an hour. It is twice what a command may take or a read may block.
+ * A connection that receives no byte for so many milliseconds while an answer is due is replaced, as when a firewall
+ * has forgotten it: TCP itself gives up after a quarter of an hour. It is twice what a command may take or a read may
+ * block.
  */
 const socketTimeout = 4000;
 
@@ -82,8 +84,9 @@ const tunings = {
 } as const satisfies Record<OutageMode, RedisOptions>;
 
 /**
- * Reconnects and sends the command again when a replica answered. It was the master until now; or all connections to the masters
- * of a cluster have ended, so that ioredis tried any node: replicas run scripts instead of redirecting them, and refuse to write.
+ * Reconnects and sends the command again when a replica answered. It was the master until now; or all connections to
+ * the masters of a cluster have ended, so that ioredis tried any node: replicas run scripts instead of redirecting
+ * them, and refuse to write.
  */
 const reconnectOnError = ({ message }: Error): false | 2 => (message.includes('READONLY') ? 2 : false);
 
@@ -122,8 +125,8 @@ function connectWatched(address: WatchedRedis, mode: OutageMode): Redis {
 }
 
 /**
- * How often the nodes are asked who has which keys. A closed connection or a redirection tells at once; nothing else does so for
- * a master that fell silent.
+ * How often the nodes are asked who has which keys. A closed connection or a redirection tells at once; nothing else
+ * does so for a master that fell silent.
  */
 const slotsRefreshInterval = 2000;
 

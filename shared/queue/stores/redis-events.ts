@@ -6,8 +6,8 @@ const eventWrite = /\brcall\("XADD",[^()]*"event",[^()]*\);?/g;
 const eventTrim = /\brcall\("XTRIM", eventStreamKey,[^()]*\);?/g;
 
 /**
- * Leaves the writing of events out of the scripts that are defined on the connection from now on: BullMQ has no switch for it,
- * its scripts write five for each chat, one of which repeats the result, and nothing reads them.
+ * Leaves the writing of events out of the scripts that are defined on the connection from now on: BullMQ has no switch
+ * for it, its scripts write five for each chat, one of which repeats the result, and nothing reads them.
  */
 export function writeNoEvents(redis: RedisConnection): void {
   const define = redis.defineCommand.bind(redis);

@@ -14,9 +14,9 @@ type Found = 'unknown' | 'queued' | 'taken before' | 'running' | 'unreadable' | 
 type EndedJob = readonly [finishedOn: string, failed: 0 | 1, returnValue: string | null];
 
 /**
- * BullMQ's own `getState` reads the whole lists of waiting and active jobs for each job. A job's hash and lock say as much: it
- * is running while a worker holds its lock. A key that is no hash was not written by BullMQ and does not affect the others. All
- * keys begin with the first one, so they are in one slot of a cluster.
+ * BullMQ's own `getState` reads the whole lists of waiting and active jobs for each job. A job's hash and lock say as
+ * much: it is running while a worker holds its lock. A key that is no hash was not written by BullMQ and does not
+ * affect the others. All keys begin with the first one, so they are in one slot of a cluster.
  */
 const script = `
   local found = {}

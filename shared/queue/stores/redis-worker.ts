@@ -7,9 +7,10 @@ import { maxBlockMs, type RedisConnection } from './redis-connection.js';
 const maxTaken = 64;
 
 /**
- * BullMQ's script takes one job. This one runs it for each of the options that follow its first two arguments, until it finds
- * none. Whoever has emptied the queue removes the marker that the last taken job left to wake another worker, which would find
- * nothing; the next job that is added leaves its own. A job that cannot be taken must not strand those taken before it.
+ * BullMQ's script takes one job. This one runs it for each of the options that follow its first two arguments, until it
+ * finds none. Whoever has emptied the queue removes the marker that the last taken job left to wake another worker,
+ * which would find nothing; the next job that is added leaves its own. A job that cannot be taken must not strand those
+ * taken before it.
  */
 const takeScript = `
   local function take(KEYS, ARGV)
@@ -36,9 +37,9 @@ export function defineTakeJobs(redis: RedisConnection): void {
 }
 
 /**
- * BullMQ's worker takes one job in a round trip, and another trip tells it that the queue is empty. This one takes in one trip
- * as many as it has room for and found lately, and one more; while it finds as many as it asks for, twice as many. The
- * connection must have been prepared by `defineTakeJobs`.
+ * BullMQ's worker takes one job in a round trip, and another trip tells it that the queue is empty. This one takes in
+ * one trip as many as it has room for and found lately, and one more; while it finds as many as it asks for, twice as
+ * many. The connection must have been prepared by `defineTakeJobs`.
  */
 export class RedisWorker extends Worker {
   #wanted = minTaken;

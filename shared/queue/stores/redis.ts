@@ -77,9 +77,10 @@ interface KeySettings extends Pick<RedisAddress, 'topology' | 'prefix'> {
 }
 
 /**
- * Names of the keys of one deployment. A cluster places keys by the text in braces: the keys of one queue must be in one slot, as scripts require, while the
- * providers' queues are spread over the masters (these names put four queues and the relay on all of three). Without a cluster
- * there are no braces: other names than before would strand the jobs of a running deployment.
+ * Names of the keys of one deployment. A cluster places keys by the text in braces: the keys of one queue must be in
+ * one slot, as scripts require, while the providers' queues are spread over the masters (these names put four queues
+ * and the relay on all of three). Without a cluster there are no braces: other names than before would strand the jobs
+ * of a running deployment.
  */
 export function namesOfKeys({ topology, prefix, database = 0 }: KeySettings) {
   const start = prefix ?? 'bull';
@@ -101,8 +102,8 @@ export function namesOfKeys({ topology, prefix, database = 0 }: KeySettings) {
 const runRetryDelay = 500;
 
 /**
- * An idle worker checks for jobs at least every so many seconds. Redis wakes one worker for a job, and when that one is frozen
- * the others find the job only by such a check; PostgreSQL wakes all.
+ * An idle worker checks for jobs at least every so many seconds. Redis wakes one worker for a job, and when that one is
+ * frozen the others find the job only by such a check; PostgreSQL wakes all.
  */
 const drainDelay = 1;
 
@@ -118,8 +119,8 @@ async function forgetEvents(redis: RedisConnection, queue: Queue): Promise<void>
 }
 
 /**
- * Returns the lengths and when the job at either head was added, or 0. The keys of a queue and of its jobs, which begin with
- * the last key, are in one slot of a cluster.
+ * Returns the lengths and when the job at either head was added, or 0. The keys of a queue and of its jobs, which begin
+ * with the last key, are in one slot of a cluster.
  */
 const measureScript = `
   local function addedAt(id) return tonumber(id and redis.call('HGET', KEYS[4] .. id, 'timestamp') or 0) end

@@ -222,7 +222,8 @@ describe('a compressed body', () => {
   });
 
   it('is held to the limit by what comes out of it', async () => {
-    // Before the first is sent: compressing takes seconds where there is much else to do, and a kept connection would be closed meanwhile.
+    // Before the first is sent: compressing takes seconds where there is much else to do, and a kept connection would
+    // be closed meanwhile.
     const [fits, exceeds, explodes] = [
       sized(maxBytes),
       sized(maxBytes + 1),

@@ -16,8 +16,8 @@ export interface Fault extends BooksRules {
   readonly onTopologies?: boolean;
   readonly timeoutMs?: number;
   /**
-   * Whether its bounds are times that a machine with too much else to do misses, so that a second try is due; the report
-   * tells of it. Books that do not balance get none.
+   * Whether its bounds are times that a machine with too much else to do misses, so that a second try is due; the
+   * report tells of it. Books that do not balance get none.
    */
   readonly timed?: boolean;
 }
@@ -52,8 +52,8 @@ const usualTimeoutMs = 60_000;
 const closingMs = 60_000;
 
 /**
- * A test that injects a fault. Its requests go through the books, which must balance at the end, whatever the case itself
- * expects; it gives what came out, in words for the report.
+ * A test that injects a fault. Its requests go through the books, which must balance at the end, whatever the case
+ * itself expects; it gives what came out, in words for the report.
  */
 export function fault(line: Fault, run: (books: Books) => Promise<string>): void {
   const { id, injected, onTopologies = false, timed = false, timeoutMs = usualTimeoutMs } = line;
