@@ -88,7 +88,7 @@ export function openAiOperations(urls: BaseUrls, before: readonly RequestHandler
 }
 
 /**
- * Answers OpenAI's clients whose base address is wrong, or that ask for another of its APIs, with an error that says
+ * Answers OpenAI's clients that use a wrong base address, or another of its APIs, with an error that says
  * what to change. These addresses serve nothing else.
  */
 function openAiHints(urls: BaseUrls): RequestHandler {

@@ -60,7 +60,7 @@ import { consoleRouter } from './site/console-router.js';
 import { type SiteDeps, sitemapRouter, siteRouter } from './site/site-router.js';
 import type { Sitemap } from './site/sitemap.js';
 
-/** What the HTTP application is built from. */
+/** The parts of the HTTP application. */
 export interface AppDeps {
   config: Config;
   chatService: Pick<ChatService, 'createChat' | 'follow'>;
@@ -123,7 +123,7 @@ export function createApp(deps: AppDeps): Express {
   return app;
 }
 
-/** What the generated routes find in `app.locals`. */
+/** The objects that the generated routes find in `app.locals`. */
 function addControllers(app: Express, deps: AppDeps): void {
   const { config, chatService, storedChats, models, blogs, feeds, admin, authentication } = deps;
   const { MAX_MESSAGES: maxMessages } = config;

@@ -48,7 +48,7 @@ const closingMs = 5000;
 /** The longest pause between two tries to open the queue. */
 const maxPauseToOpenMs = 8000;
 
-/** Serves until the process is asked to stop. Throws `StartupError` when nobody could use the server. */
+/** Serves until the process is asked to stop. Throws `StartupError` when no user could use the server. */
 export async function serveApi(config: Config): Promise<void> {
   const log = createLog({ program: 'api', level: config.LOG_LEVEL });
   log.info({ release, node: process.version }, 'starting');
@@ -121,7 +121,7 @@ function openApiInstruments(): ApiInstruments {
   return instruments;
 }
 
-/** What the parts of the API are built from. */
+/** The parts of the API. */
 interface ApiDeps {
   database: Database;
   store: QueueStore;

@@ -1,7 +1,7 @@
 import type { ProviderId } from './contract.js';
 
 /**
- * What operators see of the fleet, at `GET /admin/pools` and in the command line. Plain interfaces: the OpenAPI
+ * The fleet as operators see it, at `GET /admin/pools` and in the command line. Plain interfaces: the OpenAPI
  * document is generated from them. Times are RFC 3339 in UTC; they stay as they are while nothing happens.
  */
 
@@ -14,12 +14,12 @@ export interface FleetQueue {
   detail?: string;
 }
 
-/** What a worker does not call freely; `model` is null where it is the account, and so every model. */
+/** A model to which the worker limits its calls; `model` is null for the account, which is every model. */
 export interface FleetBreaker {
   model: string | null;
   /** `limited` by the provider's 429 (a cooldown); `half-open` takes one call at a time. */
   state: 'open' | 'half-open' | 'limited';
-  /** Code of the failures that opened it; of the account `credentials`, `unreachable`, or `operator` who holds it open. */
+  /** Code of the failures that opened it; of the account `credentials`, `unreachable`, or `operator`. */
   reason?: string | undefined;
   /** Id of the user whose calls alone it refuses; absent where it refuses everyone's. */
   user?: string | undefined;
@@ -60,11 +60,11 @@ export interface FleetFailing {
 export interface FleetWorker {
   /** Unique among all processes, and the same for the pools of one. */
   worker: string;
-  /** `paused` takes no jobs; `probing` takes one at a time; `silent` was not heard of for two seconds, and what follows is what it said last. */
+  /** `paused` takes no jobs; `probing` one at a time; `silent` sent nothing for two seconds: the rest is its last. */
   state: 'serving' | 'probing' | 'paused' | 'silent';
   /** Since when it is silent. */
   silentSince?: string | undefined;
-  /** Why it is paused, other than by the account's breaker: `operator`, or `clock`, which differs too much from the store's. */
+  /** Why it is paused, if not by the account's breaker: `operator`, or `clock`, which differs from the store's. */
   pausedBy?: string | undefined;
   /** Jobs at once. */
   concurrency: number;
@@ -76,7 +76,7 @@ export interface FleetWorker {
   meanJobMs: number;
   /** For requests that name no model. */
   defaultModel?: string | undefined;
-  /** What callers may name besides, with `*` for any characters; any plain name where it is absent. */
+  /** Other models that callers may name, with `*` for any characters; any plain name where it is absent. */
   models?: string[] | undefined;
   breakers: FleetBreaker[];
   /** Absent when there were none. */
@@ -100,7 +100,7 @@ export interface FleetDepth {
   oldestSince?: string;
 }
 
-/** A provider, and everybody who serves it. */
+/** A provider and its workers. */
 export interface FleetProvider {
   provider: ProviderId;
   /**
@@ -155,13 +155,13 @@ export interface PoolSettingsInput {
   firstTokenTimeoutMs?: number;
   /** Longest silence in a stream after its first delta, in milliseconds. */
   idleTimeoutMs?: number;
-  /** How long a stream with a fallback may take to its first delta before the next provider is asked, in milliseconds. */
+  /** The longest wait for the first delta of a stream with a fallback, in milliseconds; then the next is asked. */
   fallbackAfterMs?: number;
   /** Model for requests that name none. */
   model?: string;
-  /** What callers may name besides, with `*` for any characters. */
+  /** Other models that callers may name, with `*` for any characters. */
   models?: string[];
-  /** For requests that do not say whom to ask when the provider fails; nobody when it is empty. */
+  /** The fallback for requests that name none; no provider when it is empty. */
   fallback?: { provider: ProviderId; model?: string }[];
 }
 
@@ -177,7 +177,7 @@ export interface PoolSetting {
   source: 'default' | 'environment' | 'override';
 }
 
-/** What bounds the jobs at once of a provider. */
+/** The bound on the jobs at once of a provider. */
 export interface ConcurrencyBound {
   /** The sum of its live workers. */
   workers: number;
@@ -232,7 +232,7 @@ export interface PoolSettings {
   isPending?: boolean;
 }
 
-/** `waiting` has a priority or not. A job that failed for good is `failed`; a chat that failed has a `completed` job. */
+/** `waiting` with a priority or without. A job that failed for good is `failed`; a failed chat is `completed`. */
 export type PoolJobState = 'active' | 'waiting' | 'delayed' | 'failed' | 'completed';
 
 /** A job of a provider's queue, without its texts. */
@@ -251,6 +251,6 @@ export interface PoolJob {
 /** One page of jobs. */
 export interface PoolJobPage {
   data: PoolJob[];
-  /** What to ask for as `offset`; null at the end, and after 10,000 jobs. */
+  /** The next `offset`; null at the end, and after 10,000 jobs. */
   next: string | null;
 }

@@ -204,7 +204,7 @@ export class AccessDirectory {
     return caller;
   }
 
-  /** None for what is no token of ours. */
+  /** None for a text that is no token of this server. */
   #tokenKeys(token: string): string[] {
     const key = tokenKey(digestOf(token));
     return isAccessToken(token) || this.#environmentGrants.has(key) ? [key] : [];

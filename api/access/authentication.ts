@@ -20,7 +20,7 @@ import { adminChallenge, asOperator, asSessionOwner, mayStillOperate, operatorsB
  * The generated routes call it before they read anything of the request; the result becomes `request.user`, which is
  * undefined for an anonymous reader. `basic` is HTTP Basic (RFC 7617, UTF-8) for chat users, `bearer` an access token
  * (RFC 6750) with all of the scopes, `chat` either: Basic, or an access token with the scope `chat`. `admin` is
- * whatever opens the operators' addresses (`operators.ts`), `session` a session of the console alone. Throws
+ * any credential for the operators' addresses (`operators.ts`), `session` a session of the console alone. Throws
  * `unauthorized`, `insufficient_scope`, `cross_origin` or `rate_limited`. Where chat and blog are mounted for
  * operators, all of their schemes mean `admin`.
  */

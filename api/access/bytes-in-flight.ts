@@ -47,7 +47,7 @@ export class BytesInFlight {
     };
   }
 
-  /** Counts the bytes of work that goes on without its request, until the function it gives is called; refuses nothing. */
+  /** Counts the bytes of work without a request, until the returned function is called; refuses nothing. */
   hold(user: string, bytes: number): () => void {
     this.#held.add(user, bytes);
     return () => this.#held.add(user, -bytes);

@@ -4,7 +4,7 @@ import type { Scope } from '../../shared/contract.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { LoginLimiter } from './login-limiter.js';
 
-/** The authenticated user of a request: the same one by Basic, by any of their tokens, and by a session of the console. */
+/** The authenticated user of a request: the same by Basic, by each access token, and by a session of the console. */
 export interface Caller extends UserIdentity {
   readonly scopes: readonly Scope[];
   /** Of the token in the database that the request came with; a write checks that it is still active. */
@@ -38,7 +38,7 @@ export interface SignedIn {
 
 /** Checks credentials for the generated routes, which find it in `app.locals.authentication`. */
 export interface Authentication {
-  /** Takes the same time whichever of the two is wrong. */
+  /** Takes the same time if either of the two is wrong. */
   checkUser(name: string, secret: string): UserIdentity | undefined;
   checkOperator(name: string, secret: string): SignedIn | undefined;
   /** Whether a user has this name, so that it is safe to log. */

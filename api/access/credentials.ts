@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 
-/** What a request's headers hold of credentials. Whatever is malformed or sent twice counts as not sent. */
+/** The credentials in a request's headers. Malformed ones, and those sent twice, count as not sent. */
 
 /** Enough for a name and a secret of 512 characters in all, four bytes each, in base64. */
 const maxHeader = 4096;
 
-/** What follows the scheme, if the header was sent exactly once; Node would silently use the first of several. */
+/** The text after the scheme, if the header was sent exactly once; Node would silently use the first of several. */
 function credentialsOf([header, ...more]: string[], pattern: RegExp): string | undefined {
   if (header === undefined || more.length > 0 || header.length > maxHeader) return undefined;
   return pattern.exec(header)?.[1];

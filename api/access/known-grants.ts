@@ -31,7 +31,7 @@ export function environmentGrants({ first }: EnvironmentUsers): ReadonlyMap<stri
 
 /** Unknown keys that are remembered, 150 bytes each. Forgetting one only means that it is looked up again. */
 const maxUnknown = 10_000;
-/** Where each reading is overtaken by a change, the last one begins within this time: a request has four seconds in all. */
+/** If changes keep overtaking the reading, the last one begins within this time: a request has four seconds. */
 const readForMs = 1000;
 
 /**
@@ -89,7 +89,7 @@ export class KnownGrants {
     for (const [key, { caller }] of this.#grants) if (isEnded(caller)) this.#grants.delete(key);
   }
 
-  /** What a load has found takes the place of all that was known. */
+  /** The result of a load replaces all that was known. */
   replace(grants: Iterable<[string, Grant]>): void {
     this.#changes++;
     this.#grants = new Map(grants);

@@ -46,7 +46,7 @@ export class KnownUsers {
     this.#entries = new Map([...named, ...rows].map(toEntry));
   }
 
-  /** The user, if the secret is one of theirs. Takes the same time whether the name or the secret is wrong. */
+  /** The user, if the secret matches. Takes the same time whether the name or the secret is wrong. */
   check(name: string, secret: string): SignedIn | undefined {
     const { user, role, ...digests } = this.#entries.get(name) ?? unknownUser;
     const given = digestOf(secret);

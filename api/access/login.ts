@@ -17,7 +17,7 @@ export interface Accepted {
   readonly detail: string;
 }
 
-/** The caller of these credentials, by what is in memory. Throws `unauthorized`, `insufficient_scope` or `rate_limited`. */
+/** The caller of these credentials, from memory. Throws `unauthorized`, `insufficient_scope` or `rate_limited`. */
 export async function asKnownUser(
   request: Request,
   authentication: Authentication,

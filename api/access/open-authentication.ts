@@ -93,8 +93,8 @@ const hasFirstCredentials = ({ CHAT_USERNAME, BLOG_TOKEN, CHAT_TOKEN }: Config):
   Boolean(CHAT_USERNAME || BLOG_TOKEN || CHAT_TOKEN);
 
 /**
- * Throws `StartupError` when there are no credentials at all: a server that nobody can use is a mistake. It starts when
- * the database is unavailable, which may know somebody.
+ * Throws `StartupError` when there are no credentials at all, because the server would refuse every request. It starts
+ * when the database is unavailable, which may hold users.
  */
 export async function refuseWithoutCredentials(
   config: Config,

@@ -17,11 +17,11 @@ import {
 } from './login.js';
 
 /**
- * Who may use the operators' addresses: whoever has a session of the console, or an access token with the scope
+ * Callers of the operators' addresses have a session of the console, or an access token with the scope
  * `admin`. An `Authorization` header decides alone, because no browser adds one by itself.
  */
 
-/** Where the operations of chat and blog are mounted for operators: there `asOperator` stands in for their own check. */
+/** Where operators use chat and blog, `asOperator` replaces the own check of these operations. */
 export const operatorsBase = '/admin';
 
 /** An operator may do all that the console can, below `/admin`. */
@@ -48,7 +48,7 @@ export async function asOperator(request: Request, authentication: Authenticatio
   return { ...(await asKnownUser(request, authentication, operators)), scopes: operatorScopes };
 }
 
-/** The owner of the session of the console, whatever else the request has. Throws as `asOperator`. */
+/** The owner of the session of the console, even if the request has other credentials. Throws as `asOperator`. */
 export async function asSessionOwner(request: Request, authentication: Authentication): Promise<Caller> {
   const { checkSession, checkLoadedSession, loginLimiter } = authentication;
   const keys = parseSessions(request);
@@ -122,7 +122,7 @@ export async function signIn(
 
 const withoutRole = 'The console is for users with the role admin.';
 
-/** Refuses what a page of another origin may have sent: a sign-in, for instance, with somebody else's name. */
+/** Refuses requests that a page of another origin may have sent, such as a sign-in under another name. */
 export const refuseCrossOrigin: RequestHandler = (request, _response, next) => {
   requireSameOrigin(request);
   next();

@@ -21,7 +21,7 @@ export class ReloadLoop {
     return this.#closed;
   }
 
-  /** Loads once more from now on: a load that is under way may have read too early. Resolves after that; never rejects. */
+  /** Starts one more load: a running one may have read too early. Resolves after that; never rejects. */
   reload(): Promise<void> {
     this.#requested = true;
     this.#loading ??= this.#loadRequested();

@@ -6,7 +6,7 @@ import { userName } from '../../shared/user-name.js';
 import { pageLimit } from '../http/query.js';
 import { isUuid } from '../http/uuid-param.js';
 
-/** What operators may send about users, tokens and the audit. */
+/** The input of operators about users, tokens and the audit. */
 
 const notAnObject = { error: 'must be an object' };
 
@@ -18,7 +18,7 @@ export const userInput = z.strictObject(
   notAnObject,
 );
 
-/** Ten years: longer than anybody remembers that there is such a token. */
+/** Ten years: a token that lives longer is forgotten. */
 const maxDays = 3650;
 const days = { error: `must be a whole number of days from 1 to ${maxDays}, or null` };
 
@@ -103,7 +103,7 @@ export const auditQuery = z
   })
   .partial();
 
-/** Before anything is done: nobody has a name that names may not be. Throws `not_found`. */
+/** Before anything is done: no user has a name that is not allowed. Throws `not_found`. */
 export const checkNameParam: RequestHandler = ({ params }, _response, next) => {
   if (!userName.safeParse(params.name).success) throw new Failure('not_found');
   next();

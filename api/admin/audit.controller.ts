@@ -24,7 +24,7 @@ export class AuditController extends Controller {
   }
 
   /**
-   * What was done to users, tokens and settings, newest first: when, by whom, and of settings what was set before and
+   * The changes of users, tokens and settings, newest first: the time, the operator, and for settings the values before and
    * after. It is kept for `AUDIT_DAYS`.
    *
    * @summary List what operators have done

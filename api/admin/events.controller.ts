@@ -17,7 +17,7 @@ import { checkQuery } from '../http/query.js';
 import type { FleetEvents } from './fleet-events.js';
 import { type EventsQuery, eventsQuery, wantedHistory } from './history/history-query.js';
 
-/** What the stream of the fleet's state needs of the application. */
+/** The dependencies of the stream of the fleet's state. */
 export interface EventsControllerDeps {
   events: Pick<FleetEvents, 'follow' | 'answerHead'>;
 }
@@ -38,7 +38,7 @@ export class EventsController extends Controller {
    * `include=requests` each chat that ends from now on is a `request`, as in `GET /admin/requests`; when there are more
    * than a hundred since the last event, or the client has not read for so long, `missed` (`{"requests": 130}`) says
    * that the list is to be read again. With `include=samples` each new measurement is a `sample`, as in
-   * `GET /admin/samples`. It ends with an `error` (a problem) when the token or the session is good no more, and
+   * `GET /admin/samples`. It ends with an `error` (a problem) when the token or the session is no longer valid, and
    * without one when the server stops; a client that comes back gets a snapshot. A user may have 20 streams at each API
    * process.
    *

@@ -20,7 +20,7 @@ interface FleetEventsDeps {
   aliveAfterMs?: number;
 }
 
-/** What changes by itself: the queue, or one provider with all of its workers. */
+/** A part that changes by itself: the queue, or one provider with all of its workers. */
 interface Part {
   readonly event: ServerSentEvent;
   /** The look at which it became what it is. */
@@ -31,7 +31,7 @@ interface Part {
 interface Look {
   readonly number: number;
   readonly snapshot: ServerSentEvent;
-  /** For whoever has nothing else to be sent. */
+  /** For a reader without other events. */
   readonly alive: ServerSentEvent;
   readonly parts: ReadonlyMap<string, Part>;
 }
@@ -40,20 +40,20 @@ interface Reading {
   /** Id of the user. */
   readonly user: string;
   readonly isAllowed: () => boolean;
-  /** What of the recent past is wanted besides. */
+  /** The parts of the recent past that the reader asks for. */
   readonly include: Parameters<History['feed']>[0];
 }
 
 /** Streams at once in this process, of all and of one user; a console has one for each page. */
 const maxReaders = 200;
 const maxReadersPerUser = 20;
-/** Two looks, less what timers vary: about a second. One look takes that long by itself while the store does not answer. */
+/** Two looks, less the timers' variance: about a second, which one look takes while the store does not answer. */
 const defaultAliveAfterMs = 900;
 
 /**
  * The state of the fleet as server-sent events: a `snapshot`, then a `queue` or `provider` whenever that has changed,
  * and an `alive` when a look has found nothing new for a second: a reader tells by it a quiet fleet from a connection
- * that hangs. One look serves all readers, and nobody looks while there are none. Of the recent past each reader is
+ * that hangs. One look serves all readers, and there are none without readers. Of the recent past each reader is
  * sent what has happened since the last look that it has read.
  */
 export class FleetEvents {
@@ -70,7 +70,7 @@ export class FleetEvents {
   }
 
   /**
-   * Writes events until the client leaves, `isAllowed` says no more, or the process stops; resolves then. Throws
+   * Writes events until the client leaves, `isAllowed` becomes false, or the process stops; resolves then. Throws
    * `rate_limited` when there are too many readers, of the user or in all.
    */
   async follow(response: HttpResponse, { user, isAllowed, include }: Reading): Promise<void> {
@@ -153,7 +153,7 @@ class Reader {
     if (isRead.includes(false)) void this.#catchUp();
   }
 
-  /** Ends the stream; whoever still reads can ask another process. */
+  /** Ends the stream; its client can ask another process. */
   close(): void {
     if (this.#events.begin({}) || this.#events.hasBegun) this.#events.close();
   }

@@ -13,7 +13,7 @@ import type { ModelRules } from '../../shared/model-names.js';
 import type { ProviderSettings } from '../../shared/protocol/settings.js';
 import type { SettingsChannel } from '../../shared/queue/settings-records.js';
 
-/** What knows the settings and reaches the workers: the job client, once it is connected. */
+/** Knows the settings and reaches the workers: the job client, once it is connected. */
 export interface SettingsSource {
   readonly heartbeats: Pick<Heartbeats, 'of'>;
   readonly pools: Pick<LivePools, 'settings'>;
@@ -35,7 +35,7 @@ export class OperatorSettings {
     this.#deps = deps;
   }
 
-  /** Needs no database: what this process knows of the settings. Throws `queue_unavailable` before the queue was reached. */
+  /** Needs no database: the settings as this process knows them. Throws `queue_unavailable` without a queue. */
   read(provider: ProviderId): PoolSettings {
     const source = this.#source();
     return this.#view(provider, source.pools.settings.recordOf(provider), source);
@@ -60,7 +60,7 @@ export class OperatorSettings {
     return source;
   }
 
-  /** What the live workers allow; while none is known, what the environment of this process allows. */
+  /** The rules of the live workers; while there are none, those of this process's environment. */
   #rulesOf(provider: ProviderId, { heartbeats: heard }: SettingsSource): readonly ModelRules[] {
     const heartbeats = heard.of(provider) ?? [];
     if (heartbeats.length > 0) return heartbeats.map((heartbeat) => heartbeat.environment ?? heartbeat);

@@ -22,7 +22,7 @@ import type { AuthenticatedRequest } from '../access/caller.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';
 import type { OperatorSettings } from './operator-settings.js';
 
-/** What the operations on settings need of the application. */
+/** The dependencies of the operations on settings. */
 export interface PoolSettingsControllerDeps {
   settings: Pick<OperatorSettings, 'read' | 'replace'>;
 }
@@ -96,7 +96,7 @@ export function providerOf(name: string): ProviderId {
   return provider;
 }
 
-/** Nobody changes what he has not seen: without the header the request is refused. A tag that we never sent matches no version. */
+/** Without the header the request is refused, so that no unseen change is lost. Unknown tags match no version. */
 function expectedVersion(ifMatch = ''): number {
   const [, version] = /^"(0|[1-9]\d{0,8})"$/.exec(ifMatch.trim()) ?? [];
   if (version !== undefined) return Number(version);

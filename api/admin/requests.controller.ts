@@ -4,7 +4,7 @@ import { checkQuery } from '../http/query.js';
 import type { History } from './history/history.js';
 import { defaultLimit, type RequestQuery, requestQuery } from './history/history-query.js';
 
-/** What the operations on the recent past need of the application. */
+/** The dependencies of the operations on the recent past. */
 export interface HistoryControllerDeps {
   history: Pick<History, 'readRequests' | 'readSamples'>;
 }

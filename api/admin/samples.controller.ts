@@ -13,7 +13,7 @@ export class SamplesController extends Controller {
 
   /**
    * Ten minutes of measurements, one every five seconds for each provider. What waits and runs is the whole fleet's;
-   * what came and ended, and how long it took, is that of the API processes that are known. They are kept in memory,
+   * arrivals, ends and times are those of the known API processes. They are kept in memory,
    * and lost with their process.
    *
    * @summary Get the measurements of the last ten minutes

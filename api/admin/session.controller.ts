@@ -25,7 +25,7 @@ import { refuseCrossOrigin, signIn } from '../access/operators.js';
 import { checkBody, readShortJsonBody } from '../http/json-body.js';
 import type { AccountsDeps } from './users.controller.js';
 
-/** What signing in and out needs of the application. */
+/** The dependencies of signing in and out. */
 export interface SessionControllerDeps {
   sessions: Pick<AccessDirectory, 'openSession' | 'closeSession'>;
   reloadAccounts: AccountsDeps['reloadAccounts'];

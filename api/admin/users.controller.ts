@@ -31,11 +31,11 @@ import {
   userQuery,
 } from './account-input.js';
 
-/** What the operations on users, on tokens and on the audit need of the application. */
+/** The dependencies of the operations on users, tokens and the audit. */
 export interface AccountsDeps {
   database: Pick<Database, 'run'>;
   environmentUsers: readonly UserInfo[];
-  /** Resolves when this process knows of a change that was made; the others hear of it within moments. Never rejects. */
+  /** Resolves when this process knows of a change; the others hear of it within moments. Never rejects. */
   reloadAccounts(): Promise<void>;
 }
 
@@ -93,7 +93,7 @@ export class UsersController extends Controller {
   }
 
   /**
-   * Also revokes the user's access tokens and ends the user's sessions. Nobody can remove their own user.
+   * Also revokes the user's access tokens and ends the user's sessions. Operators cannot remove their own user.
    *
    * @summary Remove a user
    * @param name Name of the user.
@@ -104,8 +104,8 @@ export class UsersController extends Controller {
   @Response<Problem>('404', 'No such user')
   @Response<Problem>('409', "The caller's own user")
   async removeUser(@Request() request: AuthenticatedRequest, @Path() name: string): Promise<void> {
-    // So whoever removes others is still there to let somebody in again; this also keeps the last operator. What two do
-    // to one another at once, and what is meant in earnest, the command line can do.
+    // So one operator always remains who can create others. The command line has no such check: it can undo the removals of
+    // two operators who removed each other at once.
     if (name === request.user.name) throw new Failure('own_user');
     const { removed } = await createUserStore(this.deps.database, request.user.name).remove(name);
     if (!removed) throw new Failure('not_found');
@@ -113,7 +113,7 @@ export class UsersController extends Controller {
   }
 
   /**
-   * Gives the user a new secret instead of the old one, which is good no more, and ends the user's sessions. The secret
+   * Gives the user a new secret, ends the validity of the old one, and ends the user's sessions. The secret
    * is in this answer and nowhere else.
    *
    * @summary Reset the secret of a user

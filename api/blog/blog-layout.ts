@@ -80,7 +80,7 @@ export const postPath = ({ id, slug }: Pick<Post, 'id' | 'slug'>): string =>
 export const basePathOf = ({ res }: Request, { basePath }: Pick<Blog, 'basePath'>): string =>
   res?.locals.basePath ?? basePath;
 
-/** The canonical address of a page, for search engines and for whoever shares it. */
+/** The canonical address of a page, for search engines and for sharing. */
 export const canonicalLink = (url: string): string => `<link rel="canonical" href="${escapeHtml(url)}">`;
 
 /** Has search engines leave a page out. */

@@ -43,7 +43,7 @@ import {
 } from './post-query.js';
 import { answerWrite, negotiatedHeaders, sendFound } from './post-representations.js';
 
-/** What the operations on posts are built from. */
+/** The dependencies of the operations on posts. */
 export interface BlogsDeps {
   posts: PostStore;
   blog: Blog;

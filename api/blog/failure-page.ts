@@ -9,7 +9,7 @@ import { escapeHtml } from './rendering/markdown.js';
 
 const readMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
-/** Has what fails below `/blogs` answered with a page, for whoever asks for one. To be used before anything can fail. */
+/** Answers failures below `/blogs` with a page, if `Accept` asks for one. Must come before anything can fail. */
 export function failuresAsPages(blog: Blog): RequestHandler {
   return (request, response, next) => {
     const isPage = /^\/blogs(\/|$)/.test(request.path) && readMethods.has(request.method);
@@ -19,7 +19,7 @@ export function failuresAsPages(blog: Blog): RequestHandler {
   };
 }
 
-/** Answers an address that nothing serves with a page if `Accept` asks for HTML; OpenAI's clients get their own errors. */
+/** Answers an unknown address with a page if `Accept` asks for HTML; OpenAI's clients get their own errors. */
 export const notFoundAsPage: RequestHandler = (request, response, next) => {
   if (readMethods.has(request.method) && prefersHtml(request) && !areFailuresSentBy(response))
     sendFailuresBy(response, sendNotFoundPage);

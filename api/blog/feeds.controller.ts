@@ -6,7 +6,7 @@ import type { FeedFormat } from './feed-formats.js';
 import type { Feeds } from './feeds.js';
 import { cacheHeaders } from './post-representations.js';
 
-/** What the operations on feeds are built from. */
+/** The dependencies of the operations on feeds. */
 export interface FeedsControllerDeps {
   feeds: Feeds;
 }

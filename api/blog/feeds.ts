@@ -28,7 +28,7 @@ export interface Feed {
 
 /** The feeds of one blog. They cache their documents, so build them once. */
 export interface Feeds {
-  /** Throws `Failure('database_unavailable')`; so does `body`, which also throws `internal` when the renderer is busy. */
+  /** Throws `Failure('database_unavailable')`; so does `body`, which also throws `internal` if the renderer is busy. */
   find(format: FeedFormat): Promise<Feed>;
 }
 
@@ -58,7 +58,7 @@ export function createFeeds({ posts, blog: source, render }: FeedsDeps): Feeds {
   };
 }
 
-/** Increase it whenever the same posts give another document: readers keep theirs while the key is the same. */
+/** Must grow when the same posts give another document: readers keep theirs while the key is the same. */
 const formatVersion = 2;
 
 /** Includes the configuration and the renderer, which also affect every feed. */

@@ -22,7 +22,7 @@ import { excerptOfMarkdown } from './rendering/markdown-excerpt.js';
 /** On a page, unless its address names another number. */
 const postsPerPage = 20;
 
-/** Answers with the page of the posts that were asked for, without drafts, whoever asks. */
+/** Answers with the requested page of posts, never with drafts. */
 export async function sendIndex(
   request: Request,
   checked: PostQuery,
@@ -53,7 +53,7 @@ interface PostIndex extends NeighbourPages {
   posts: readonly PostSummary[];
 }
 
-/** Queries of the pages beside a page; undefined where there are no more posts. */
+/** Queries of the previous and the next page; undefined at the end. */
 interface NeighbourPages {
   newer: string | undefined;
   older: string | undefined;
@@ -100,7 +100,7 @@ function headingOf(blog: Blog, { tag, author, q }: IndexQuery): string {
   return filters.join(', ') || blog.title;
 }
 
-/** Search results change and are endless, pages that lead back repeat others, and drafts are on none; the canonical address of every other page is its own. */
+/** Search results, pages that lead back, and pages of drafts are not indexed; other pages are canonical. */
 function headOf(blog: Blog, { query: asked, leadsBack }: PostIndex, heading: string): string[] {
   const { q, limit: _, status, ...query } = asked;
   if (q?.trim() || leadsBack || status === 'draft') return [noIndex];

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { digestTag, sendDocument } from '../http/conditional.js';
 import type { Page } from './page-layout.js';
 
-/** What every page is sent with; the hosts of images and links must not learn what somebody reads. */
+/** The headers of every page; the hosts of images and links must not learn which post is read. */
 export const pageHeaders = (csp: string): Record<string, string> => ({
   'Content-Type': 'text/html; charset=utf-8',
   'Content-Security-Policy': csp,

@@ -48,7 +48,7 @@ const refuse = ({ name, pointer }: UnknownField): ProblemError => ({
 });
 
 /**
- * What identifies a retry of a request to create a post; undefined when it has no key. Requests are the same when they
+ * The identity of a retry of a request to create a post; undefined without a key. Requests are the same when they
  * describe the same post, however their bodies are written. Throws `invalid_request` for a malformed key.
  */
 export function toPostRequest(request: {

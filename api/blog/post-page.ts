@@ -97,7 +97,7 @@ ${tagList(blog, post.tags)}</article>
   });
 }
 
-/** With Open Graph (https://ogp.me), for whoever shares the post; nobody should share or find a draft. */
+/** With Open Graph (https://ogp.me), for sharing; drafts have none, since they should not be found. */
 function headOf(post: Post, blog: Blog, heading: string): string[] {
   const author = `<meta name="author" content="${escapeHtml(post.author)}">`;
   if (post.status === 'draft') return [author, noIndex];

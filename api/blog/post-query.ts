@@ -18,7 +18,7 @@ export interface PostQuery {
    * @default 100
    */
   limit?: number;
-  /** Where to continue: `next` of the previous page, or the `cursor` in its `Link`; that of a link "Newer posts" leads back. */
+  /** Where to continue: `next` of the previous page, or the `cursor` in its `Link`; "Newer posts" leads back. */
   cursor?: string;
   /** Only posts with this tag. */
   tag?: string;

@@ -40,7 +40,7 @@ export async function sendFound(
 
 /**
  * Answers a read of a post in the representation that `Accept` asks for (RFC 9110, 12.5.1), or with 304 when the
- * client's copy is current. Sends JSON when nothing matches: an error would help nobody.
+ * client's copy is current. Sends JSON when nothing matches, because an error would not help the client.
  */
 export async function sendPost(request: Request, post: Post, pages: PostPages): Promise<void> {
   const representation = preferredOf(request, offered) ?? 'json';
@@ -85,7 +85,7 @@ const validatorsOf = (post: Post, etag = etagOf(post)) => ({
   'Last-Modified': new Date(post.updatedAt).toUTCString(),
 });
 
-/** Caches must revalidate every time, and shared caches must not store what needed credentials, an operator's session among them. */
+/** Caches must always revalidate, and shared caches must not store answers to requests with credentials. */
 export const cacheHeaders = (request: ReaderRequest) => ({
   'Cache-Control': isAnonymous(request) ? 'public, no-cache' : 'private, no-cache',
   Vary: 'Authorization',

@@ -48,7 +48,7 @@ interface AdmissionOptions {
   shares: Pick<UserShares, 'of' | 'nextLevel'>;
   jobClient: Pick<JobClient, 'pools' | 'check'>;
   timeoutMs: number;
-  /** Whom to ask when the provider fails, in this order. */
+  /** The providers to ask when the first one fails, in this order. */
   fallback?: readonly Target[] | undefined;
 }
 
@@ -78,7 +78,7 @@ export async function admit(command: ChatCommand, options: AdmissionOptions): Pr
       paused ??= attempt;
     }
     failure ??= refusal;
-    // Nobody else mends what is wrong with the request.
+    // Another provider would refuse a wrong request too.
     if (n === 0 && refusal && !isPassing(refusal)) break;
     earlier.push(toEnded(target, refusal ?? passedOver(target)));
   }

@@ -16,7 +16,7 @@ export interface RequestOptions {
   readonly startBy?: number | undefined;
   /** Present when the request reads the reply as it is written. */
   readonly stream?: StreamOptions | undefined;
-  /** What the records said of the chat that the request joins: its worker does not know this reader. Absent for a new chat. */
+  /** The records of the chat that the request joins: its worker does not know this reader. Absent for a new chat. */
   readonly joined?: JobResult | undefined;
   readonly jobClient: Pick<JobClient, 'requestResend'>;
 }
@@ -24,7 +24,7 @@ export interface RequestOptions {
 /** One request that waits for a chat, and later perhaps follows it in the background. Has its timers and its signal. */
 export class AttachedRequest {
   readonly chat: LiveChat;
-  /** What the request reads of the reply as it is written. */
+  /** The part of the reply that the request reads while it is written. */
   readonly reader: ReplyStream | undefined;
   /** The name by which the worker knows the reader; that of the request that added the job needs none. */
   readonly readerName: string | undefined;

@@ -24,10 +24,10 @@ export interface ChatCommand {
   provider: ProviderId;
   /** The provider's own model name; absent means the provider's configured one. */
   model: string | undefined;
-  /** Whom to ask when the provider fails, in this order; absent means whom the operators name for it. */
+  /** The providers to ask when the first one fails, in this order; absent means those that the operators set. */
   fallback?: readonly Target[] | undefined;
   turns: Turn[];
-  /** What is asked of the model beside the conversation: only what the provider's models can do. */
+  /** The request's parameters for the model. Only those that the provider's models support. */
   parameters?: ModelParameters | undefined;
   /** Whether no provider may be asked that would ignore a parameter, as one of the operators' fallback may. */
   isStrict?: boolean;
@@ -81,7 +81,7 @@ export function throwIfLeft({ signal, provider }: Pick<ChatCommand, 'signal' | '
   if (signal.aborted) throw new Failure('timeout', { provider });
 }
 
-/** What operators see as the end of a request that fails with this error. */
+/** The end that operators see of a request that fails with this error. */
 export function failureCodeOf({ signal }: Pick<ChatCommand, 'signal'>, error: unknown): RequestCode {
   if (signal.aborted) return 'cancelled';
   return error instanceof Failure ? error.code : 'internal';
@@ -113,7 +113,7 @@ export interface ClaimedChat {
 /** The chat of a command: new, joined while it is under way, or ended already. */
 export interface ResolvedChat {
   readonly chat: ClaimedChat;
-  /** What the records said of a chat that the command joins; absent for a new one. */
+  /** The records of a chat that the command joins; absent for a new one. */
   readonly result?: JobResult;
 }
 

@@ -49,7 +49,7 @@ export class ChatRecords {
     return text === undefined ? undefined : decodeStoredChat(text);
   }
 
-  /** For a chat whose id nobody has received. */
+  /** For a chat whose id was not sent to a caller. */
   async deleteChat(chat: StoredChat): Promise<void> {
     const value = encodeStoredChat(chat);
     await orUnavailable(this.#records.replace(chatKey(chat.id), { expected: value, value, ttlMs: 1 }));
@@ -92,7 +92,7 @@ export class ChatRecords {
 
 const cancelled: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
 
-/** Whatever goes wrong between here and the store is one failure to a caller. */
+/** To a caller every error between here and the store is one failure. */
 async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

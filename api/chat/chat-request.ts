@@ -102,7 +102,7 @@ interface ChatHeaders {
   fallback: string | undefined;
 }
 
-/** What a command says beside whom it asks, and what. */
+/** The parts of a command beside its provider and its conversation. */
 type CommandOptions = Pick<
   ChatCommand,
   'requestId' | 'user' | 'fallback' | 'isStrict' | 'waitMs' | 'elapsedMs' | 'signal' | 'storeOptions'
@@ -174,7 +174,7 @@ export function checkModel(model: string | undefined): string | undefined {
   throw invalid('X-LLM-Model', 'is not a model name');
 }
 
-/** Whom to ask when a provider fails, as `X-LLM-Fallback` has it; undefined without it. Throws `invalid_request`. */
+/** The providers of `X-LLM-Fallback`, in its order; undefined without it. Throws `invalid_request`. */
 function readFallback(header: string | undefined): Target[] | undefined {
   if (header === undefined) return undefined;
   const targets = parseTargets(header);

@@ -45,7 +45,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
     case 'blocked':
       return new Failure('content_blocked', { provider: answeredBy(outcome, provider), ...attempted });
     case 'cancelled':
-      // Nobody waits for any other job that is cancelled.
+      // Other cancelled jobs have no caller.
       return new Failure('internal', { provider, detail: 'The chat was cancelled.', retryable: false });
     case 'failed': {
       const { code, retryable, retryAfterMs, credentialsRefused } = outcome;

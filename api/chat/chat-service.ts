@@ -38,7 +38,7 @@ interface ChatServiceDeps extends TimeLimits {
   chats: LiveChats;
   shares: UserShares;
   storedChats: Pick<StoredChats, 'find' | 'open' | 'cancelUnconfirmed'>;
-  /** Whom to ask when a provider fails, for commands that do not say so; absent means nobody. */
+  /** The fallback for commands that name none; absent means no fallback. */
   defaultFallback?: (provider: ProviderId) => readonly Target[];
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
@@ -151,7 +151,7 @@ export class ChatService {
     return this.#deps.chats.attach(chat, options, { command, level, startBy, receivedAt });
   }
 
-  /** Begins to add the chat's job. Adding is idempotent: a request that joins a chat adds it too, in case the store lost it. */
+  /** Starts adding the chat's job. Adding is idempotent: a joining request adds it too, in case the store lost it. */
   #add(request: AttachedRequest): void {
     const { chat } = request;
     request.added = this.#addJob(chat);
@@ -178,7 +178,7 @@ export class ChatService {
     else if (store.key === undefined) this.#deps.storedChats.cancelUnconfirmed({ owner: store.owner, id });
   }
 
-  /** What has become of the chat when its reply is there, or the caller stops waiting. */
+  /** The chat's state when its reply is there, or when the caller stops waiting. */
   async #awaitResult(command: ChatCommand, request: AttachedRequest): Promise<JobResult> {
     const { chats } = this.#deps;
     try {

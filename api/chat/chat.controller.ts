@@ -19,7 +19,7 @@ import { completionHeaders, sendAccepted } from './chat-response.js';
 import type { ChatService } from './chat-service.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 
-/** What `POST /chat` needs of the application. */
+/** The dependencies of `POST /chat`. */
 export interface ChatControllerDeps {
   chatService: Pick<ChatService, 'createChat'>;
   /** The longest `wait` that a caller may ask for, in seconds. */
@@ -46,10 +46,10 @@ export class ChatController extends Controller {
    * @summary Chat with a language model
    * @param provider Which provider serves the request.
    * @param model The provider's own model name; absent means the configured one.
-   * @param fallback Whom to ask when the provider is unavailable, limits us, fails or takes too long, as long as
+   * @param fallback The providers to ask when the first is unavailable, limits us, fails or takes too long, as long as
    * nothing of its reply was sent: up to four providers or `provider/model`, in a comma list. The conversation then
    * reaches that company, too. Without this header the operators may have set a fallback; `none` switches it off.
-   * Blocked content and refused requests go to nobody else.
+   * Blocked content and refused requests are not passed on.
    * @param prefer `wait=N` sets the deadline of this request, in whole seconds (RFC 7240). `respond-async` answers 202
    * at once, or after `wait=N` if the reply is not there by then. `handling=strict` refuses fields that nothing reads.
    * Other preferences are ignored.
@@ -67,7 +67,7 @@ export class ChatController extends Controller {
     'X-Request-Id': string;
     /** The provider that answered. */
     'X-LLM-Provider': string;
-    /** The model that answered, in the provider's words; this and what follows of the reply is in the last event of a stream. */
+    /** The model that answered, in the provider's words. A stream has this and the next headers in its last event. */
     'X-LLM-Model': string;
     /** `stop`, or `length` when the reply was cut at the token limit. */
     'X-LLM-Finish-Reason': string;
@@ -75,7 +75,7 @@ export class ChatController extends Controller {
     'X-LLM-Input-Tokens': string;
     /** Tokens written, as the provider counted them; absent when it did not. */
     'X-LLM-Output-Tokens': string;
-    /** All attempts in their order, where there was more than one: `openai;code=provider_error, anthropic;code=ok;input=12;output=40`. */
+    /** All attempts in order, if there were several: `openai;code=provider_error, anthropic;code=ok;output=40`. */
     'X-LLM-Attempts': string;
     /** Milliseconds in the queue and at the provider, as `queue;dur=…, provider;dur=…`. */
     'Server-Timing': string;

@@ -9,10 +9,10 @@ import type { ChatReply } from './chat-command.js';
 import { answeredBy, type Completion } from './chat-result.js';
 import type { DeltaSink, TextPosition } from './reply-stream.js';
 
-/** What a caller is told of an attempt. */
+/** The facts about an attempt that its caller gets. */
 const summarize = ({ provider, model, code, usage }: EndedAttempt) => ({ provider, model, code, usage });
 
-/** Whether the client prefers a stream of events to JSON. It has to name it: ranges such as `text/*` and no `Accept` mean JSON. */
+/** Whether the client names `text/event-stream`. Ranges such as `text/*` and a missing `Accept` mean JSON. */
 export function acceptsEventStream(request: HttpRequest): boolean {
   if (request.method === 'HEAD' || !/text\/event-stream/i.test(request.get('Accept') ?? '')) return false;
   const preferred = request.accepts([
@@ -85,7 +85,7 @@ export class EventStream implements DeltaSink {
     this.#endWith('done', { response: text, finishReason, provider, model, usage, ...summary });
   }
 
-  /** An unexpected error is for whoever logs those. */
+  /** An unexpected error goes to the handler that logs them. */
   #fail(error: unknown): void {
     if (!this.#events.hasBegun || !(error instanceof Failure)) throw error;
     recordFailure(this.#response, error);

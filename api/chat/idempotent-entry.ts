@@ -11,7 +11,7 @@ import { statusOf } from './chat-result.js';
 import type { JobResult } from './jobs/job-records.js';
 import { type Reservation, StoredAnswers } from './stored-answers.js';
 
-/** What the `Idempotency-Key` of a command stands for. */
+/** The chat of an `Idempotency-Key`. */
 export interface FoundChat {
   /** Absent when a new chat has to be opened. */
   readonly joined?: ResolvedChat;
@@ -33,7 +33,7 @@ interface CreatedChat {
 
 interface IdempotentEntryDeps {
   records: ChatRecords;
-  /** What has become of the chat's job; throws `queue_unavailable` without a store. */
+  /** The state of the chat's job; throws `queue_unavailable` without a store. */
   readResult: (chat: StoredChat) => Promise<JobResult>;
   /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
@@ -59,7 +59,7 @@ export class IdempotentEntry {
     this.#answers = new StoredAnswers(deps.now);
   }
 
-  /** What the command's key stands for; throws `idempotency_key_reused` when that is a chat of another request. */
+  /** The chat of the command's key; throws `idempotency_key_reused` when that belongs to another request. */
   async find(command: StoredChatCommand): Promise<FoundChat> {
     const { owner, key } = command.storeOptions;
     if (key === undefined) return {};
@@ -130,7 +130,7 @@ export class IdempotentEntry {
     return { chat, answer };
   }
 
-  /** For a chat whose id nobody has received. */
+  /** For a chat whose id was not sent to a caller. */
   async #discard({ chat, answer }: CreatedChat): Promise<void> {
     answer.release();
     await this.#deps.records.deleteChat(chat).catch(() => undefined);

@@ -9,7 +9,7 @@ import type { ChatCommand, ClaimedChat } from './chat-command.js';
 import type { PendingJob } from './jobs/job-records.js';
 import type { PolledChat } from './jobs/result-poller.js';
 
-/** What the first `POST` of a chat in this process decides. */
+/** The facts that the first `POST` of a chat in this process decides. */
 export interface ChatOpening {
   readonly command: ChatCommand;
   /** The share level of its user, which is the priority of its job. */
@@ -33,7 +33,7 @@ export class LiveChat implements PolledChat {
   readonly pollSlot: number;
   /** Undefined while the chat is only read here. Only an opened chat has events, and can be added again. */
   opening: ChatOpening | undefined;
-  /** Why the last waiting request left before there was an outcome. That of a stored chat is set only when it is removed. */
+  /** Why the last waiting request left before there was an outcome. For a stored chat it is set only on removal. */
   leftWith: RequestCode | undefined;
   isPassedOn = false;
   #job: PendingJob;
@@ -87,7 +87,7 @@ export class LiveChat implements PolledChat {
     return [...this.requests].every((request) => request.isInBackground);
   }
 
-  /** The store confirmed at this time, in milliseconds since the epoch, that it has the job which a request has added. */
+  /** The store confirmed at this time, in milliseconds since the epoch, that it has the added job. */
   added(at: number): void {
     this.#seenAt = at;
     this.#mayBeAddedAgain = true;

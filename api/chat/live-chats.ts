@@ -7,7 +7,7 @@ import type { ChatCommand, ClaimedChat } from './chat-command.js';
 import type { ChatReceiver, Poll } from './jobs/result-poller.js';
 import { type ChatOpening, LiveChat } from './live-chat.js';
 
-/** What may be heard of the chats that `POST`s of this process have begun or joined. Must be cheap, and never throw. */
+/** The events of the chats that `POST`s of this process began or joined. Listeners are cheap and never throw. */
 export interface ChatListener {
   /** The first `POST` for the chat here. */
   opened?(chat: LiveChat): void;
@@ -15,7 +15,7 @@ export interface ChatListener {
   moved?(chat: LiveChat, from: Attempt): void;
   /** The store has lost its job. */
   lost?(chat: LiveChat): void;
-  /** A request has left, and the chat goes on in the background: a stored one to its end, another one until its job is ended. */
+  /** A request has left, and its chat goes on: a stored one to its end, another one until its job is cancelled. */
   detached?(chat: LiveChat): void;
   /** Without an outcome, all requests have left it for the reason in `leftWith`. */
   ended?(chat: LiveChat, outcome: Outcome | undefined): void;

@@ -13,7 +13,7 @@ export interface TextPosition {
 /** A complete reply, and the model that wrote it. */
 type WholeText = Parameters<typeof writerOf>[0] & {
   readonly text: string;
-  /** Absent when nobody has read it as it was written. */
+  /** Absent for a reply that was not streamed. */
   readonly callId?: string | undefined;
 };
 
@@ -21,7 +21,7 @@ type WholeText = Parameters<typeof writerOf>[0] & {
 export interface DeltaSink {
   /** Called before the first piece; `writer` is the model that writes it, if the request names another one. */
   begin(writer?: Target): void;
-  /** Takes the next piece; the position is that behind it. False when it wants no more until `drained` resolves. */
+  /** Takes the next piece; `position` is its end. False means: wait for `drained` before the next one. */
   write(text: string, position: TextPosition): boolean;
   drained(): Promise<void>;
 }
@@ -30,7 +30,7 @@ export interface ReplyStreamOptions {
   sink: DeltaSink;
   /** Where the reader has got to before; absent means nowhere. */
   from?: TextPosition | undefined;
-  /** Aborts with a `Failure` when the reader may read no more; absent means that this does not happen. */
+  /** Aborts with a `Failure` when the reader may not read on; absent means that this does not happen. */
   signal?: AbortSignal;
   /** Asks the worker to send the text from this offset on. */
   requestResend: (offset: number) => void;
@@ -42,7 +42,7 @@ export interface ReplyStreamOptions {
 
 /** How long a request for a resend may take before it counts as lost, in milliseconds. */
 const resendTimeoutMs = 1000;
-/** After this silence the worker is asked how far it has got, in milliseconds: it may have died, and another one begun anew. */
+/** After this silence, in milliseconds, the worker is asked for its position: another may have begun anew. */
 const silenceMs = 5000;
 /**
  * After this long without an answer no worker has the text any more, in milliseconds; longer than an outage of the
@@ -53,7 +53,7 @@ const abandonedMs = 30_000;
 export const resendLength = 8192;
 /** UTF-16 units of one event, where the whole text is there. */
 const maxEventLength = 16_384;
-/** The call of a reply that nobody has read as it was written. */
+/** The call of a reply that was not streamed. */
 const unstreamedCall = '0';
 
 /**
@@ -66,13 +66,13 @@ export class ReplyStream {
   #hasFailed = false;
   #isFinished = false;
   #callId: string | undefined;
-  /** Who writes the text, if that is not whom the request names. */
+  /** The provider that writes the text, if the request names another. */
   #writer: Target | undefined;
   #sent: number;
   #isPaused = false;
   #resendRequestedAt = Number.NEGATIVE_INFINITY;
   #isOver = false;
-  /** Where the worker pauses, because no more was asked for. */
+  /** The position at which the worker pauses until it is asked for more. */
   #askedUpTo = Number.POSITIVE_INFINITY;
   #asking: NodeJS.Timeout | undefined;
   #hasHeard = false;
@@ -132,7 +132,7 @@ export class ReplyStream {
     }
   }
 
-  /** Writes what the reader lacks of the whole text, until the sink has taken it. Throws what the signal aborts with. */
+  /** Writes the rest of the whole text until the sink has taken it. Throws the reason with which the signal aborts. */
   async finish({ text, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
     this.close();
     this.#isFinished = true;
@@ -192,7 +192,7 @@ export class ReplyStream {
   #requestResend(): void {
     if (this.#isOver || this.#isPaused) return;
     const now = performance.now();
-    // What has not been begun may still wait in the queue.
+    // A chat without a delta may still wait in the queue.
     if (this.#sent > 0 && now - this.#heardAt >= abandonedMs) this.#fail(brokenOff());
     else if (now - this.#resendRequestedAt >= resendTimeoutMs) {
       this.#resendRequestedAt = now;

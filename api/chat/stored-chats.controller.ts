@@ -25,7 +25,7 @@ import { acceptsEventStream, EventStream, readLastEventId } from './event-stream
 import type { JobResult } from './jobs/job-records.js';
 import type { StoredChats } from './stored-chats.js';
 
-/** What the operations on stored chats need of the application. */
+/** The dependencies of the operations on stored chats. */
 export interface StoredChatsControllerDeps {
   storedChats: Pick<StoredChats, 'read' | 'cancel'>;
   chatService: Pick<ChatService, 'follow'>;
@@ -39,7 +39,7 @@ export class StoredChatsController extends Controller {
   }
 
   /**
-   * For whoever began it with an `Idempotency-Key` or `Prefer: respond-async`, until `CHAT_RESULT_TTL_S` after its
+   * For the user who began it with an `Idempotency-Key` or `Prefer: respond-async`, until `CHAT_RESULT_TTL_S` after its
    * deadline. `expired` is one whose deadline passed before there was a reply. With `Accept: text/event-stream` its
    * reply is a stream, as that of `POST /chat`: from the beginning, or behind the event that `Last-Event-ID` names.
    *

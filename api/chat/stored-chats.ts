@@ -32,10 +32,10 @@ interface StoredChatsDeps {
   now?: () => number;
 }
 
-/** The pauses of a cancel that the store does not allow: half a minute in all, because many may wait for the same store. */
+/** The pauses before a cancel is tried again: half a minute in all, because many may wait for the same store. */
 const retryWhileDown = { pauseMs: 1000, maxPauseMs: 16_000, maxTries: 6, unref: true };
 
-/** The rules by which stored chats are created, joined, read and cancelled; all throw `queue_unavailable` without a store. */
+/** The rules for creating, joining, reading and cancelling stored chats; all throw `queue_unavailable`. */
 export class StoredChats {
   readonly #jobClient: () => Jobs | undefined;
   readonly #records: ChatRecords;
@@ -93,7 +93,7 @@ export class StoredChats {
     const { chat, status } = await this.#read(name);
     // An end that was shown stays.
     if (hasEnded.has(status)) return;
-    // Also when it was cancelled before: whoever did that may have died before the cancel was published.
+    // Also when it was cancelled before: that process may have died before it published the cancel.
     if (await this.#records.cancel(chat)) this.#connected().cancel(toPendingJob(chat));
   }
 

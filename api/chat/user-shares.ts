@@ -29,7 +29,7 @@ interface UserShareOptions {
 
 /** A request that counts as in flight until it is disposed of. */
 export interface Place extends Disposable {
-  /** Has the request read a chat as it is written that another one has begun; throws `rate_limited` beyond the limit. */
+  /** Counts a reader of the chat's stream that another request began; throws `rate_limited` beyond the limit. */
   joinStream(): void;
 }
 
@@ -64,7 +64,7 @@ const tooManyReaders = { detail: 'This user reads too many stored chats at once.
 const levelsBeforeReturn = 2;
 
 /**
- * What each user has of this process, which counts alone: requests in flight, and outstanding chats, queued and
+ * Each user's share of this process, which counts alone: requests in flight, and outstanding chats, queued and
  * running, which are the basis of fair shares. A request that is refused because of those in flight does not count
  * towards the rate: a client that tries again every second uses up nothing.
  */

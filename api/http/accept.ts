@@ -4,7 +4,7 @@ import type { Request } from 'express';
 const maxAccept = 1000;
 
 /**
- * What the request's `Accept` prefers (RFC 9110, 12.5.1) of the media types that are the keys; their order is the
+ * The media type, of the keys, that the request's `Accept` prefers (RFC 9110, 12.5.1); their order is the
  * server's own preference. Undefined when it accepts none of them, or is too long to be weighed.
  */
 export function preferredOf<T>(request: Request, offered: Readonly<Record<string, T>>): T | undefined {
@@ -21,6 +21,6 @@ const jsonOrHtml = {
   'text/html;charset=utf-8': true,
 };
 
-/** Whether the request asks for a page by name, rather than for JSON, which everybody else gets. */
+/** Whether the request asks for a page by name; other requests get JSON. */
 export const prefersHtml = (request: Request): boolean =>
   /text\/html/i.test(request.get('Accept') ?? '') && (preferredOf(request, jsonOrHtml) ?? false);

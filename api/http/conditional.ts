@@ -12,7 +12,7 @@ interface Document {
   readonly content: () => Content | Promise<Content>;
 }
 
-/** What a document has for a client without a current copy. */
+/** A document for a client without a current copy. */
 export interface Content {
   readonly body: string | Buffer | undefined;
   readonly headers?: Headers;

@@ -1,7 +1,7 @@
 import type { IocContainer, IocContainerFactory } from '@tsoa/runtime';
 import type { Request } from 'express';
 
-/** What creates each controller, from the dependencies of the application. */
+/** Creates each controller from the dependencies of the application. */
 export type Controllers = Map<unknown, () => unknown>;
 
 /**

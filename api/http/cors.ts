@@ -1,7 +1,7 @@
 import corsPolicy from 'cors';
 import type { RequestHandler } from 'express';
 
-/** What a page's script may send; credentials among them, so that no browser adds any by itself. */
+/** The headers that a page's script may send. It has to send credentials itself: browsers add none. */
 const allowedHeaders = [
   'Authorization',
   'Content-Type',
@@ -28,7 +28,7 @@ const allowedHeaders = [
   'X-Stainless-Timeout',
 ];
 
-/** What it may read of an answer, besides the few headers that it always may. */
+/** The headers of an answer that it may read, besides the few that are always readable. */
 const exposedHeaders = [
   'Content-Location',
   'ETag',

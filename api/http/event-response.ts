@@ -42,7 +42,7 @@ export class EventResponse {
     return this.#response.headersSent;
   }
 
-  /** Sends the headers; false when they were sent before, or nobody is there to read them. */
+  /** Sends the headers; false when they were sent before, or the client has left. */
   begin(headers: Record<string, string>): boolean {
     const response = this.#response;
     if (response.headersSent || response.destroyed) return false;
@@ -89,7 +89,7 @@ export class EventResponse {
     }
   }
 
-  /** Ends the response, with this event if one is given; a client that has not read what was sent before is disconnected. */
+  /** Ends the response, after this event if there is one; a client that has not read the rest is disconnected. */
   close(event?: ServerSentEvent): void {
     clearInterval(this.#comments);
     if (this.#response.writableNeedDrain) this.#response.destroy();
@@ -98,7 +98,7 @@ export class EventResponse {
   }
 
   end(event: ServerSentEvent): void {
-    // The client may take its time to read the end, and a comment after it would be an error that nobody handles.
+    // The client may read the end slowly, and a comment after it would raise an unhandled error.
     clearInterval(this.#comments);
     this.send(event);
     this.#response.end();

@@ -74,7 +74,7 @@ export const readJsonBody: BodyReader = (request, response, next) =>
 export const readShortJsonBody: BodyReader = (request, response, next) =>
   (request.app.locals.shortJsonBody as BodyReader)(request, response, next).catch(asServiceUnavailable);
 
-/** The whole check of a body, before the generated one, which knows no limits; what the schema makes of it replaces it. */
+/** Checks a body before the generated check, which has no limits. The schema's result replaces the body. */
 export const checkBody =
   (schema: z.ZodType): RequestHandler =>
   (request, _response, next) => {
@@ -148,7 +148,7 @@ function endOfString(bytes: Uint8Array, start: number): number {
   return at;
 }
 
-/** Whether every string and key is well-formed. Only escapes can make a lone surrogate: the decoder refuses all else. */
+/** Whether every string and key is well-formed. Only escapes can give a lone surrogate: the decoder refuses others. */
 function isWellFormed(value: unknown): boolean {
   if (typeof value === 'string') return value.isWellFormed();
   if (typeof value !== 'object' || value === null) return true;

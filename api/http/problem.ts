@@ -76,7 +76,7 @@ export function recordFailure(response: Response, { code }: Failure): void {
 /** The code of the problem that answered the request, if there was one. */
 export const failureCodeOf = (response: Response): FailureCode | undefined => response.locals.failureCode;
 
-/** What the request ended with: the code of its failure, `ok`, or `client_closed` when the answer could not be written. */
+/** The end of the request: the code of its failure, `ok`, or `client_closed` when the answer was not written. */
 export const endOf = (response: Response): FailureCode | 'ok' | 'client_closed' =>
   response.writableFinished ? (failureCodeOf(response) ?? 'ok') : 'client_closed';
 

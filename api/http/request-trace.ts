@@ -48,7 +48,7 @@ function end(span: TraceSpan | undefined, request: Request, response: Response):
     'quillgate.code': code,
     'quillgate.provider': response.getHeader('X-LLM-Provider')?.toString(),
   });
-  // A stream that fails after it has begun has status 200. What is the client's doing is no error of ours.
+  // A stream that fails after its beginning has status 200. A client's error is not ours.
   const hasFailed = code !== 'ok' && code !== 'client_closed' && (statusCode >= 500 || statusCode < 300);
   span?.end(hasFailed ? { error: code } : {});
 }

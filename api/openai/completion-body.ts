@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { modelParametersSchema } from '../../shared/protocol/model-parameters.js';
 import { invalidRequest } from '../../shared/validation.js';
 
-/** The body of `POST /v1/chat/completions`: what this server reads of it, and of what it cannot do the values that change nothing. */
+/** The body of `POST /v1/chat/completions`: the fields it reads, and harmless values of unsupported ones. */
 
 const tools = 'is not supported: this server offers no tools';
 const { temperature, topP, stop, seed, ...others } = modelParametersSchema.shape;
@@ -41,7 +41,7 @@ const message = z.object({
   tool_calls: none(tools),
   function_call: absent(tools),
   audio: absent('is not supported'),
-  // What answers of this kind hold, and clients send back.
+  // Fields of answers, which clients send back.
   refusal: unread,
   annotations: unread,
 });

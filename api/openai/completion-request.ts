@@ -11,7 +11,7 @@ import { checkModel, readTurns } from '../chat/chat-request.js';
 import type { CompletionBody } from './completion-body.js';
 import { modelNotFound } from './openai-error.js';
 
-/** What a request asks for, in the terms of the chat service, and how it wants the answer. */
+/** A request in the terms of the chat service, and the form of its answer. */
 export interface CompletionRequest extends Pick<ChatCommand, 'provider' | 'turns' | 'parameters'> {
   model: string;
   isLowPriority: boolean;
@@ -20,7 +20,7 @@ export interface CompletionRequest extends Pick<ChatCommand, 'provider' | 'turns
   includesUsage: boolean;
 }
 
-/** What a body asks for; `named` is the provider of `X-LLM`. Throws `invalid_request`, `empty_conversation` or `modelNotFound`. */
+/** Reads a body; `named` is `X-LLM`'s provider. Throws `invalid_request`, `empty_conversation`, `modelNotFound`. */
 export function toCompletionRequest(
   fields: CompletionBody,
   named: ProviderId | undefined,
@@ -72,7 +72,7 @@ const fieldNames = {
 export const ignoredFieldsOf = (provider: ProviderId, parameters: ModelParameters = {}): string[] =>
   ignoredHints(provider, parameters).map((name) => fieldNames[name]);
 
-/** What is asked of the model, hints that the provider does not take included; undefined when nothing is. */
+/** The parameters for the model, with hints that the provider ignores; undefined without any. */
 function readParameters(fields: CompletionBody, provider: ProviderId): ModelParameters | undefined {
   const { stop, max_tokens: older, max_completion_tokens: limit = older } = fields;
   if (typeof older === 'number' && typeof limit === 'number' && older !== limit)

@@ -15,7 +15,7 @@ interface CompletionStreamOptions {
   response: HttpResponse;
   /** Asked when the stream begins: until then the chat may turn out to be another one's. */
   head: () => CompletionHead;
-  /** Whom the request names. */
+  /** The provider and model that the request names. */
   provider: ProviderId;
   /** Names in a header the fields that an answer of this provider ignores. */
   markIgnored: (writer: ProviderId) => void;
@@ -78,7 +78,7 @@ export class CompletionStream implements Sink {
     this.#events.end({ data: '[DONE]' });
   }
 
-  /** An unexpected error is for whoever logs those. */
+  /** An unexpected error goes to the handler that logs them. */
   #fail(error: unknown): void {
     if (!this.#events.hasBegun || !(error instanceof Failure)) throw error;
     recordFailure(this.#options.response, error);

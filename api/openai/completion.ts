@@ -42,7 +42,7 @@ export interface CompletionUsage {
   total_tokens: number;
 }
 
-/** What is the same in all that a completion is told in. */
+/** The fields that all forms of a completion share. */
 export interface CompletionHead {
   readonly id: string;
   readonly created: number;

@@ -8,7 +8,7 @@ import { prefersStrict } from '../http/prefer.js';
 import { knownFields } from './completion-body.js';
 import { ignoredFieldsOf } from './completion-request.js';
 
-/** What a chat asks of its model, and at which providers. */
+/** The parameters of a chat, and the providers that may get them. */
 type Asked = Pick<ChatCommand, 'provider' | 'parameters' | 'fallback'>;
 
 /**

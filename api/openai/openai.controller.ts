@@ -29,7 +29,7 @@ import { markIgnoredFields } from './ignored-fields.js';
 import { type Model, type ModelPage, toModel } from './model.js';
 import { modelNotFound, type OpenAiError } from './openai-error.js';
 
-/** What the operations of OpenAI's API need of the application. */
+/** The dependencies of the operations of OpenAI's API. */
 export interface OpenAiControllerDeps extends ChatControllerDeps {
   maxMessages: number;
   /** The models that callers may name. */

@@ -30,7 +30,7 @@ const groups = {
   '/admin/': 'admin',
 };
 
-/** What the operations are grouped by. */
+/** The groups of operations. */
 export const tags = [
   {
     name: 'chat',

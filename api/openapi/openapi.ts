@@ -8,13 +8,13 @@ import { describeOpenAi, openAiPath } from './openai-operations.js';
 import { schemaExamples } from './openapi-examples.js';
 import { inOrder, tagOf, tags } from './openapi-order.js';
 
-/** What the document needs to know of the configuration. */
+/** The parts of the configuration that the document shows. */
 export type DocumentFacts = Pick<
   Config,
   'CHAT_BASE_URL' | 'CHAT_BASE_URL_ALT' | 'BLOG_BASE_URL' | 'BLOG_READS'
 >;
 
-/** What checks requests: bodies by the name of their schema, and the query parameters, whose names mean the same everywhere. */
+/** Checks requests: bodies by the name of their schema, query parameters by their own names. */
 export interface RequestSchemas {
   readonly bodies: Readonly<Record<string, z.ZodObject>>;
   readonly queries: readonly z.ZodObject[];
@@ -91,7 +91,7 @@ export function createDocument(
 
 const adminPath = '/admin/';
 
-/** OpenAI's API is under `/v1`, the operators' addresses under `/admin`, whatever the bases of the others are. */
+/** OpenAI's API is under `/v1`, the operators' addresses under `/admin`; the other bases do not matter. */
 const serverOf = (path: string, { CHAT_BASE_URL, BLOG_BASE_URL }: DocumentFacts): string =>
   path.startsWith(openAiPath) || path.startsWith(adminPath) ? new URL(CHAT_BASE_URL).origin : BLOG_BASE_URL;
 
@@ -174,7 +174,7 @@ function describeParameters(
 const withoutReference = ({ $ref: _, ...schema }: Schema): Schema => schema;
 
 function addLimits(schema: Schema | undefined, checked: z.ZodObject): void {
-  // What is unknown is ignored elsewhere.
+  // Unknown fields are ignored elsewhere.
   if (schema && checked._zod.def.catchall?._zod.def.type === 'never') schema.additionalProperties = false;
   for (const [name, limits] of Object.entries(limitsOf(checked))) {
     const description = schema?.properties?.[name]?.description;

@@ -3,7 +3,7 @@ import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import { intakes } from '../../shared/metrics/metrics.js';
 import type { PoolOverrides } from '../../shared/protocol/settings.js';
 
-/** What operators have set for each provider, as this API process knows it. */
+/** The settings that operators have made for each provider, as this API process knows them. */
 interface SettingsSource {
   readonly pools: {
     readonly settings: { of(provider: ProviderId): Pick<PoolOverrides, 'intake'> };

@@ -5,7 +5,7 @@ import helmet from 'helmet';
 import { methodNotAllowed } from '../http/problem.js';
 import { sendFile } from './site-router.js';
 
-/** What dev/build.mjs has made of console/; beside the programs. */
+/** The console as dev/build.mjs has built it, beside the programs. */
 const built = new URL('../../console/', import.meta.url);
 
 /**

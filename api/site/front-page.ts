@@ -3,7 +3,7 @@ import { layOut, type Page, policyOf } from '../blog/page-layout.js';
 import { escapeHtml } from '../blog/rendering/markdown.js';
 import type { ProviderState, ProviderStates } from './provider-states.js';
 
-/** What the front page says. */
+/** The content of the front page. */
 export interface Site {
   release: string;
   providers: ProviderStates;

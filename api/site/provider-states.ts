@@ -8,9 +8,9 @@ export type ProviderState = 'real' | 'simulated' | 'no_worker' | 'unknown';
 export type ProviderStates = Readonly<Record<ProviderId, ProviderState>>;
 
 interface ProviderStatesDeps {
-  /** What is known of the pools; undefined before the queue is connected. */
+  /** The known pools; undefined before the queue is connected. */
   heartbeats: () => Pick<Heartbeats, 'of'> | undefined;
-  /** Rejects when the queue's store is down. Simultaneous calls share one check, because anybody may ask. */
+  /** Rejects when the queue's store is down. Simultaneous calls share one check, because strangers may ask. */
   checkStore: () => Promise<unknown>;
   /** How long a page waits for that, in milliseconds. */
   storeTimeoutMs?: number;

@@ -13,7 +13,7 @@ import { frontDocument, frontPage, type Site } from './front-page.js';
 import type { ProviderStates } from './provider-states.js';
 import type { SiteDocument, Sitemap } from './sitemap.js';
 
-/** What the site is built from. */
+/** The dependencies of the site. */
 export interface SiteDeps {
   config: Pick<Config, 'CHAT_BASE_URL' | 'BLOG_BASE_URL' | 'BLOG_TITLE' | 'BLOG_READS'>;
   providerStates: () => Promise<ProviderStates>;
@@ -66,7 +66,7 @@ const sendBytes = (
   headers: Readonly<Record<string, string>>,
 ): Promise<void> => sendDocument(request, { validators: { ETag: etag }, headers, content: () => ({ body }) });
 
-/** Serves the sitemap below the blog's base path, to whoever may read the posts. */
+/** Serves the sitemap below the blog's base path, to clients that may read the posts. */
 export function sitemapRouter(
   basePath: string,
   sitemap: Pick<Sitemap, 'index' | 'part'>,

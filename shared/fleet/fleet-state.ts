@@ -8,7 +8,7 @@ import { withTimeout } from '../runtime/with-timeout.js';
 import { describeProviders } from './fleet.js';
 import { Heartbeats } from './heartbeats.js';
 
-/** What knows the workers and can count jobs: the job client, once it is connected. */
+/** Knows the workers and counts jobs: the job client, once it is connected. */
 export interface FleetSource {
   readonly heartbeats: Heartbeats;
   /** Rejects while the store is down. */
@@ -24,7 +24,7 @@ interface FleetStateDeps {
 /** As a sample has it. */
 type Load = Pick<Sample, 'waiting' | 'active' | 'inFlight' | 'concurrency'>;
 
-/** Nobody who looks waits longer than this for the store: its silence has to show within three seconds. */
+/** The longest wait for the store: operators must see its silence within three seconds. */
 const timeoutMs = 1000;
 /** On PostgreSQL a count reads all that waits, so the board, its samples and the metrics share one. */
 const countsApartMs = 1000;
@@ -84,7 +84,7 @@ export class FleetState {
     return source ? { store, status: 'ok' } : { store, status: 'failing', detail: 'not connected yet' };
   }
 
-  /** What waits and what is active, at most a second old; undefined while the store does not answer. Never rejects, and takes a second at most. */
+  /** Waiting and active jobs, at most a second old; undefined while the store is silent. Takes a second at most. */
   async readDepths(): Promise<Depths | undefined> {
     const counted = this.#counted;
     if (counted && performance.now() - counted.at < countsApartMs) return counted.depths;

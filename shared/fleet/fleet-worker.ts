@@ -9,7 +9,7 @@ const sameMomentMs = 1000;
 interface Moment {
   /** When the heartbeat came, in milliseconds since the epoch. */
   heardTime: number;
-  /** What the worker said before. */
+  /** The worker in its heartbeat before. */
   before: FleetWorker | undefined;
 }
 
@@ -59,7 +59,7 @@ function describeError(
   };
 }
 
-/** The greatest distance from now that a time may have: whatever a heartbeat says, it is a date. */
+/** The greatest distance from now that a time may have, so that every heartbeat gives a date. */
 const maxDistanceMs = 1e12;
 
 /** The time that is this far from now; the one that was given before when they mean the same moment. */

@@ -3,7 +3,7 @@ import { isFailing } from '../failing.js';
 import type { FleetFailing, FleetProvider, FleetWorker } from '../fleet-contract.js';
 import type { Heartbeats } from './heartbeats.js';
 
-/** What is known of a provider's workers; how much there is to do the store alone can say. */
+/** A provider's workers. Only the store knows how many jobs wait. */
 export type ServedProvider = Omit<FleetProvider, 'queue'>;
 
 /** Best first. */
@@ -42,7 +42,7 @@ function failingOf(live: readonly FleetWorker[]): FleetFailing | undefined {
   return last && { code: last.code, since: last.since };
 }
 
-/** Whatever heartbeats say, it is a number that JSON has. */
+/** A number that JSON has, for every heartbeat. */
 const sumOf = (workers: readonly FleetWorker[], field: 'concurrency' | 'inFlight'): number =>
   Math.min(
     workers.reduce((sum, worker) => sum + worker[field], 0),

@@ -34,7 +34,7 @@ export const silence = {
   counts: 3500,
   /** After this silence of all its workers a queue counts as abandoned. */
   abandoned: 7000,
-  /** Operators see the worker no more. */
+  /** Operators no longer see the worker. */
   hidden: 60_000,
   /** Nothing is known of it. A list of models must not be empty for as long as a deployment restarts its workers. */
   forgotten: 600_000,

@@ -24,12 +24,12 @@ interface JobRequirements extends Pick<NewJobPosition, 'own' | 'level'> {
 }
 
 /**
- * What this API process knows of the pools by their last heartbeats. Until every live worker must have sent one, and
+ * The pools by their last heartbeats, as this API process knows them. Until every live worker must have sent one, and
  * again after an outage of the store, a provider without a known worker is assumed to have one.
  */
 export class LivePools {
   readonly #heartbeats: Heartbeats;
-  /** What operators have set. */
+  /** The settings that operators have made. */
   readonly settings = new FleetSettings();
 
   constructor(heartbeats: Heartbeats) {
@@ -144,7 +144,7 @@ function poolsFor(
   throw modelFailing({ provider, model: model ?? unpaused[0]?.defaultModel }, retryAfterMs);
 }
 
-/** What operators have paused goes on with what waits for it. */
+/** A paused provider keeps its waiting jobs. */
 const refusesJobs = ({ state, pausedBy }: PoolHeartbeat): boolean =>
   state === 'paused' && pausedBy !== 'operator';
 

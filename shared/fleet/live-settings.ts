@@ -5,7 +5,7 @@ import type { Relay } from '../queue/relay.js';
 
 const none: PoolOverrides = {};
 
-/** What operators have set for each provider, as far as this API process knows. */
+/** The settings that operators have made for each provider, as far as this API process knows. */
 export class FleetSettings {
   readonly #records = new Map<ProviderId, ProviderSettings>();
 
@@ -20,7 +20,7 @@ export class FleetSettings {
     if (known === undefined || record.version > known.version) this.#records.set(record.provider, record);
   }
 
-  /** What replaces the environment; nothing for a provider for which nothing was set. */
+  /** The settings that replace the environment; empty for a provider without any. */
   of(provider: ProviderId): PoolOverrides {
     return this.#records.get(provider)?.overrides ?? none;
   }

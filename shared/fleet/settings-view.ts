@@ -44,7 +44,7 @@ interface EnvironmentView {
   readonly set: object;
 }
 
-/** Where the simulator plays the provider, the models are its own, whatever is set. */
+/** Where the simulator plays the provider, the models are the simulator's, even if others are set. */
 function environmentOf(
   provider: ProviderId,
   { config, heartbeats }: Pick<ViewOptions, 'config' | 'heartbeats'>,

@@ -7,7 +7,7 @@ type Stats = NonNullable<PoolHeartbeat['service']>;
 const minJobs = 30;
 /** Arrivals come in bursts: at the mean itself a queue would grow without end. */
 const headroom = 1.3;
-/** Whatever heartbeats say, it is a setting that can be made. */
+/** A valid setting, for every heartbeat. */
 const maxConcurrency = 1_000_000;
 
 /**
@@ -37,7 +37,7 @@ export function suggestConcurrency(heartbeats: readonly PoolHeartbeat[]): Concur
   };
 }
 
-/** By how much the queue has grown in a second, as the worker knows that has been there for longest: all see the same queue. */
+/** The growth of the queue in a second, by the worker that has run longest: all see the same queue. */
 function growthPerSecond(heartbeats: readonly PoolHeartbeat[]): number {
   const [longest] = heartbeats.toSorted((a, b) => (b.service?.overMs ?? 0) - (a.service?.overMs ?? 0));
   const { waitingBefore, overMs = 1 } = longest?.service ?? {};

@@ -8,10 +8,10 @@ import {
   type WaitingByLevel,
 } from '../queue/priority.js';
 
-/** What holds for all pools of a provider together. */
+/** The limits of all pools of a provider together. */
 export type QueueLimits = Pick<PoolOverrides, 'globalConcurrency' | 'rate'>;
 
-/** A worker's last heartbeat, and for how much longer it holds a model back or has its breaker open, in milliseconds. */
+/** A worker's last heartbeat, and how long it still holds a model back or keeps its breaker open, in milliseconds. */
 export type LivePool = PoolHeartbeat & { readonly heldMs: number; readonly openForMs: number };
 
 /** Where a job that is added now would stand, with `own`, the outstanding jobs of this process. */
@@ -40,12 +40,12 @@ export function estimateWaitMs(
   return Math.min(...waits);
 }
 
-/** Under too much load every admitted job ends close to its deadline: with an exact estimate half of them would be too late. */
+/** Under overload every admitted job ends close to its deadline: with an exact estimate half would be too late. */
 const safetyFactor = 1.1;
 
 /**
- * 0 while there is room; else the time in which the pools, at their pace, do the jobs before a new one and the new one
- * itself: a job that only starts before its deadline costs a call that helps nobody, unless it is a stream. With a rate
+ * Zero while a slot is free; otherwise the time to finish the backlog and the new job at the current throughput. A
+ * job that only starts before its deadline costs a call without a reply, unless it is a stream. With a rate
  * it is at least the time in which the jobs before it may begin, after the window that is used up.
  */
 function estimateBacklogMs(
@@ -68,7 +68,7 @@ function estimateBacklogMs(
   return Math.round(Math.max(backlogMs, rateMs) * safetyFactor);
 }
 
-/** Jobs per millisecond of all pools; 0 while none knows how long a job takes. A pool that does not know counts as average. */
+/** Jobs per millisecond of all pools; 0 while no pool knows its job time. Those that do not count as average. */
 function paceOf(heartbeats: PoolHeartbeat[]): number {
   const measured = heartbeats.filter((heartbeat) => jobMsOf(heartbeat) > 0);
   const pace = sumOf(measured, (heartbeat) => heartbeat.concurrency / jobMsOf(heartbeat));
@@ -81,7 +81,7 @@ const jobMsOf = ({ meanJobMs, oldestJobMs = 0 }: PoolHeartbeat): number =>
   meanJobMs > 0 ? meanJobMs : oldestJobMs;
 
 /**
- * Jobs that are done before a new one. Heartbeats count everybody's, up to a second late; our own are known exactly. Of
+ * Jobs that are done before a new one. Heartbeats count all jobs, up to a second late; ours are known exactly. Of
  * the jobs with a lower priority only those that run are before it, which are at most as many as there is room for.
  */
 function countAhead(heartbeats: PoolHeartbeat[], newcomer: NewJobPosition, concurrency: number): number {

@@ -111,7 +111,7 @@ function attemptsOf(
   }));
 }
 
-/** What the code of a chat is for its only attempt, where that is another. */
+/** The code of the chat's only attempt, where it differs from the chat's own. */
 const attemptCodes: { readonly [Code in RequestCode]?: RequestAttempt['code'] } = {
   truncated: 'ok',
   blocked: 'content_blocked',

@@ -18,7 +18,7 @@ type RequestsMessage = Pick<HistoryAnswer, 'after' | 'last' | 'requests'>;
 
 /**
  * The chats that became known after a number, up to the `last`, as messages have them: in that order, and in one
- * message at least. The next question fetches those for which there is no room. Any that nobody would take are left
+ * message at least. The next question fetches those for which there is no room. Invalid ones are left
  * out: one that is odd would cost the room of others.
  */
 export function packRequests(
@@ -79,7 +79,7 @@ export const toTimedSample = ({ agoMs, ...sample }: SentSample, now: number): Ti
   slot: Math.round((now - agoMs) / sampleEveryMs) * sampleEveryMs,
 });
 
-/** What a schema has found absent is absent, too. */
+/** Drops the fields that a schema has set to undefined. */
 const withoutUndefined = <T extends object>(value: T): { [Key in keyof T]: Exclude<T[Key], undefined> } =>
   Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as {
     [Key in keyof T]: Exclude<T[Key], undefined>;

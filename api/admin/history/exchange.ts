@@ -38,11 +38,11 @@ interface Peer {
 }
 
 const askEveryMs = 1000;
-/** What follows counts questions. So long after the last look nobody reads any more. */
+/** The next three count questions. After so many without a look there are no readers. */
 const readFor = 4;
-/** What came from the others is kept a while longer, for whoever looks now and then. */
+/** The others' answers are kept a while longer, for a reader who looks now and then. */
 const keptFor = 60;
-/** Whoever is the first to look waits so long for the others. */
+/** The first reader waits so long for the others. */
 const answersWithin = 0.2;
 const publishedWithin = 0.8;
 /** A process that has not answered three questions does not count. */
@@ -58,7 +58,7 @@ const recentMs = 4 * sampleEveryMs;
 const maxSamples = 4 * (historyMs / sampleEveryMs + 1);
 
 /**
- * Lends the API processes each other's history: while somebody reads here, and only then, it asks the others once a
+ * Lends the API processes each other's history: while it is read here, and only then, it asks the others once a
  * second. A process that has died does not answer. It no longer counts, and its answers stay.
  */
 export class HistoryExchange {
@@ -97,7 +97,7 @@ export class HistoryExchange {
     this.#channel = channel;
   }
 
-  /** To be called whenever somebody looks. */
+  /** To be called at every look. */
   touch(): void {
     this.#readAt = performance.now();
     this.#running ??= this.#askWhileRead();
@@ -123,7 +123,7 @@ export class HistoryExchange {
     return !this.#isReachable;
   }
 
-  /** What the others have measured, by process. */
+  /** The measurements of the others, by process. */
   get samples(): TimedSample[][] {
     return [...this.#peers.values()].map(({ samples }) => [...samples.values()]);
   }
@@ -205,7 +205,7 @@ export class HistoryExchange {
     const now = this.#now();
     peer.heardAt = performance.now();
     if (samples.length > 0) peer.sampledAt = peer.heardAt;
-    // What was lost before it is asked for again.
+    // Lost answers, before they are asked for again.
     if (after <= peer.last) peer.last = Math.max(peer.last, last);
     for (const request of requests) this.#deps.requests.add(...toEndedRequest(request, now));
     for (const sent of samples) {

@@ -12,17 +12,17 @@ interface FeedDeps {
   now?: () => number;
 }
 
-/** Chats of one look; of more the reader is told that there are some. */
+/** Chats of one look; a reader learns of the others by their number. */
 const maxRequests = 100;
-/** The other processes have answered by then with what they have measured, in milliseconds after the end of a sample. */
+/** The wait for the other processes' measurements, in milliseconds after the end of a sample. */
 const settledMs = 2000;
 
-/** What one reader has not been told yet of the chats that end and the samples that are taken. It has no queue: only where the reader is. */
+/** The events one client has not received yet: ended chats and samples. Holds a cursor, not a queue. */
 export class HistoryFeed {
   readonly #wanted: { requests: boolean; samples: boolean };
   readonly #deps: FeedDeps;
   readonly #now: () => number;
-  /** What ended before is not told: the others' chats may become known only now. */
+  /** Earlier ends are left out: the others' chats may become known only now. */
   readonly #since: number;
   #number: number;
   #sampledUntil: number;

@@ -32,7 +32,7 @@ export interface SampleQuery {
 
 /** Query of `GET /admin/events`. */
 export interface EventsQuery {
-  /** What is wanted besides, as a comma list of `requests` and `samples`. */
+  /** Additional events, as a comma list of `requests` and `samples`. */
   include?: string;
 }
 
@@ -61,7 +61,7 @@ export const eventsQuery = z
   })
   .partial();
 
-/** What a reader of events wants besides the state of the fleet. */
+/** The events that a reader wants besides the state of the fleet. */
 export function wantedHistory({ include = '' }: EventsQuery): { requests: boolean; samples: boolean } {
   const names = new Set(include.split(','));
   return { requests: names.has('requests'), samples: names.has('samples') };

@@ -16,7 +16,7 @@ interface LoadSource {
   readLoads(): Promise<(Load & { readonly provider: ProviderId })[]>;
 }
 
-/** What operators see of the recent past: the chats that ended here and in the other API processes, and how busy everything was. */
+/** The recent past for operators: the ended chats of all API processes, and how busy the providers were. */
 export class History {
   readonly #requests = new RecentRequests();
   readonly #samples: SampleLog;
@@ -67,7 +67,7 @@ export class History {
     };
   }
 
-  /** What happens from now on, for one reader. */
+  /** The events from now on, for one reader. */
   feed(wanted: { requests: boolean; samples: boolean }): HistoryFeed {
     return new HistoryFeed(wanted, {
       requests: this.#requests,

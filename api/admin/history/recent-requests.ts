@@ -27,7 +27,7 @@ export const maxRequests = 1000;
 /** So many more come before the oldest are removed: to find them takes a sort. */
 const slack = 250;
 
-/** The last chats that ended, here and, while operators look, in the other API processes; those that ended last are kept. */
+/** The last chats that ended, here and, while operators look, in the other API processes. */
 export class RecentRequests {
   /** By id, in the order in which they became known. */
   #requests = new Map<string, EndedRequest>();
@@ -38,7 +38,7 @@ export class RecentRequests {
     return this.#last;
   }
 
-  /** One that is known already stays as it is: everybody who joins a chat sees its end. */
+  /** A known one stays as it is: every request of a chat sees its end. */
   add(request: RecentRequest, { endedAt, isOwn }: Pick<EndedRequest, 'endedAt' | 'isOwn'>): void {
     if (this.#requests.has(request.id)) return;
     this.#last += 1;

@@ -7,7 +7,7 @@ export interface TimedSample extends Omit<Sample, 'at'> {
   readonly slot: number;
 }
 
-/** How busy a provider is at one moment; null where nobody says. */
+/** How busy a provider is at one moment; null where it is unknown. */
 export type Load = Pick<Sample, 'waiting' | 'active' | 'inFlight' | 'concurrency'>;
 
 interface SampleLogDeps {
@@ -23,7 +23,7 @@ const minApartMs = 1000;
 
 type Percentiles = NonNullable<Sample['queueMs']>;
 
-/** What has happened since the last sample. */
+/** The events since the last sample. */
 class Tally {
   readonly queue = new DurationCounts();
   readonly provider = new DurationCounts();
@@ -33,7 +33,7 @@ class Tally {
 }
 
 const noLoad: Load = { waiting: null, active: null, inFlight: null, concurrency: null };
-/** How chats end by which nobody has failed. */
+/** The ends of chats that are no failures. */
 const goodEnds: ReadonlySet<string> = new Set(['ok', 'truncated', 'blocked', 'cancelled']);
 
 /** Measurements of this process, one every five seconds for each provider, of the last ten minutes. */
@@ -82,7 +82,7 @@ export class SampleLog {
     return this.#samples;
   }
 
-  /** Takes the samples of the five seconds that are just over; what a clock that was set back has said already is not said again. */
+  /** Samples the five-second slot that just ended. If the clock was set back, known slots are not repeated. */
   async take(): Promise<void> {
     if (this.#isTaking) return;
     this.#isTaking = true;

@@ -52,7 +52,7 @@ class Refusal extends Error {}
 
 /**
  * In characters. Every third character can refer to a long link definition, which would turn 256 KiB into gigabytes,
- * and an allocation of that size ends the whole process, whatever the limits of the thread.
+ * and an allocation of that size ends the whole process, even if the thread has lower limits.
  */
 const maxHtml = 4 * 1024 * 1024;
 

@@ -88,7 +88,7 @@ const entities = new Map([
   ["'", '#39'],
 ]);
 
-/** The beginning of a rendered text as one line of plain text: at most 80 characters and an ellipsis; empty without words. */
+/** The beginning of a rendered text as one line of plain text, at most 80 characters and an ellipsis. */
 export function excerptOf(html: string): string {
   const text = textOf(html);
   const [cut = ''] = /^.{0,80}(?= |$)|^.{0,80}/su.exec(text) ?? [];

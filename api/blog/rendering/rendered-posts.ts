@@ -50,7 +50,7 @@ export function createRenderedPosts({ renderer, log, maxBytes = 16_777_216 }: Re
 /** Previews at once; more would keep the readers of posts waiting. */
 const maxPreviews = 4;
 
-/** Makes the function that renders a text that is no post, as `createRenderedPosts` would, without a cache; it throws `rate_limited`. */
+/** Makes the function that renders other texts than posts, without a cache; it throws `rate_limited`. */
 export function createPreview(
   renderer: Pick<MarkdownRenderer, 'render'>,
 ): (content: string) => Promise<string> {

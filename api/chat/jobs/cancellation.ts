@@ -41,7 +41,7 @@ const republishForMs = 60_000;
 const abortGraceMs = 1000;
 
 /**
- * Cancels jobs that nobody waits for any more, in this order:
+ * Cancels jobs that no request waits for, in this order:
  * 1. the job of a stored chat is read first: nothing is done unless it is queued or running;
  * 2. the cancel is published to the pools, because a running call costs money as long as it runs, and for stored chats
  * to
@@ -63,7 +63,7 @@ export class Cancellation {
     this.#deps = deps;
   }
 
-  /** Begins to cancel a job whose add was confirmed; never throws. That of a stored chat may be cancelled any number of times. */
+  /** Starts cancelling a job whose add was confirmed; never throws. May be repeated for a stored chat. */
   cancel(job: PendingJob): void {
     if (!this.#claim(job)) return;
     if (job.isStored) {
@@ -79,7 +79,7 @@ export class Cancellation {
   cancelUnconfirmed(job: PendingJob): void {
     if (!this.#claim(job)) return;
     const { store, queueOf } = this.#deps;
-    // Redis executes the commands of one connection in order: right behind its add, nobody has taken the job yet.
+    // Redis executes the commands of one connection in order, so no worker can take the job between add and removal.
     if (store.kind === 'redis')
       void queueOf(job.provider)
         .remove(jobIdOf(job.jobId, job.attempt))
@@ -148,7 +148,7 @@ export class Cancellation {
     const stored = jobs.filter(({ isStored }) => isStored).map(({ jobId }) => ({ jobId }));
     await Promise.all([
       ...[...byProvider].map(([provider, cancelled]) => this.#publishCancel(provider, cancelled)),
-      // Whoever misses this reads the outcome's record.
+      // A process that misses the message reads the outcome's record.
       stored.length > 0 && this.#publish(topics.storedResult, { v: writtenVersion, settled: stored }),
     ]);
     for (const job of attempts) void this.#removals.add(() => this.#remove(job, { isLast: false }));

@@ -21,7 +21,7 @@ interface DeadQueuesDeps {
   log: Log;
 }
 
-/** Jobs passed on at once: a whole queue may be stranded, each job is read with its conversation, and others need the store meanwhile. */
+/** Jobs passed on at once: each is read with its conversation, and others need the store as well. */
 const maxConcurrent = 10;
 /** Jobs of one queue that a sweep looks at. */
 const sweepLength = 100;
@@ -44,7 +44,7 @@ export class DeadQueues {
     this.#deps = deps;
   }
 
-  /** For a chat whose job has not ended. Does nothing while a pool may take it, or once its reply is read here; never throws. */
+  /** For a chat whose job has not ended. Does nothing while a pool may take it, or once its reply is read. */
   async passOn(chat: PolledChat): Promise<void> {
     const { job } = chat;
     if (!job.fallback?.length || chat.isPassedOn || chat.isRead || !this.#isStranded(job)) return;
@@ -146,7 +146,7 @@ interface Passing {
   onMoved(): void;
 }
 
-/** Removes the job first, so that no two providers are asked. Should this process die in between, its caller is gone as well. */
+/** Removes the job first, so that two providers are never asked. If this process dies then, so does its caller. */
 async function passPlain({ add, remove, onMoved }: Passing): Promise<boolean> {
   if (!(await remove())) return false;
   // Before the next job is there: the chat must not be taken for lost.
@@ -155,7 +155,7 @@ async function passPlain({ add, remove, onMoved }: Passing): Promise<boolean> {
   return true;
 }
 
-/** Adds the next job first, so that a chat is not lost with this process. Removes only the job of one that has ended. */
+/** Adds the next job first, so that a chat survives this process. Removes only the job of one that has ended. */
 async function passStored({ add, remove, onMoved }: Passing, hasEnded: boolean): Promise<boolean> {
   if (!hasEnded) {
     await add();

@@ -49,13 +49,13 @@ export type NewJob = Omit<ChatJob, 'v' | 'replyTo' | 'traceparent'> & {
 
 interface JobClientDeps {
   store: QueueStore;
-  /** What waits for the chats whose jobs are added here. */
+  /** The owner of the chats whose jobs are added here. */
   chats: ChatReceiver;
   metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
   log: Log;
 }
 
-/** How long closing waits for a store that takes no more cancels. */
+/** The longest wait, when closing, for a store that accepts no cancels. */
 const closeTimeoutMs = 1000;
 
 /** This API process's end of the queue: it adds jobs, reads their records, and receives results and heartbeats. */
@@ -93,7 +93,7 @@ export class JobClient {
     this.#cancellation = new Cancellation({ queueOf, store, relay: channels.relay, metrics, log });
   }
 
-  /** Opens the queues and the relay; the store must be ready. Throws what the store throws, and leaves nothing open then. */
+  /** Opens the queues and the relay; the store must be ready. Throws the store's errors; leaves nothing open then. */
   static async open(deps: JobClientDeps): Promise<JobClient> {
     const client = new JobClient(deps, await openChannels(deps.store, { name: 'api', log: deps.log }));
     try {
@@ -123,7 +123,7 @@ export class JobClient {
     span?.end();
   }
 
-  /** What the records say of the job; throws within three seconds when the store does not answer. */
+  /** The job's state in the records; throws within three seconds when the store does not answer. */
   read(job: PendingJob): Promise<JobResult> {
     return this.#records.read(job);
   }
@@ -188,7 +188,7 @@ export class JobClient {
     if (unread.length > 0) void this.#poller.poll(unread);
   }
 
-  /** Asks the worker of the job for a part of its text. A request that is lost is repeated by the reader; never throws. */
+  /** Asks the job's worker for a part of its text. The reader repeats a request that is lost. Never throws. */
   requestResend(job: PendingJob, place: Pick<Resend, 'reader' | 'from' | 'max' | 'left'>): void {
     const { jobId, provider, fallback = [] } = job;
     const message: Resend = { v: writtenVersion, jobId, api: this.#replyTo, ...place };

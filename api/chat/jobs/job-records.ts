@@ -15,7 +15,7 @@ import type { QueueStore, StoredJob } from '../../../shared/queue/queue-store.js
 import { storeTimeoutMs, withTimeout } from '../../../shared/runtime/with-timeout.js';
 import { refuseNewer } from './version-guard.js';
 
-/** What the records say of a job: `unknown` when there is none, because it was never added or has expired. */
+/** The state of a job in the records: `unknown` when there is none, because it was never added or has expired. */
 export type JobResult =
   | { readonly state: 'running' | 'unknown' }
   /** `wasTaken`: a worker has taken it, or an earlier attempt at the chat, before. */
@@ -44,7 +44,7 @@ export class JobRecords {
   }
 
   /**
-   * What the records say of the attempt, or of one that follows; a job that broke or was given up has ended as
+   * The state of the attempt, or of one that follows; a job that broke or was given up has ended as
    * `internal`. The end of a stored chat, once read, stays the same until its records expire. Throws within three
    * seconds when the store does not answer.
    */
@@ -55,7 +55,7 @@ export class JobRecords {
     return next ? this.read({ ...job, ...next }) : result.value;
   }
 
-  /** What the records say of each of these attempts at one provider, in their order; throws as `read` does. */
+  /** The states of these attempts at one provider, in their order; throws as `read` does. */
   readAll(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PromiseSettledResult<JobResult>[]> {
     const source = { queue: this.#deps.queueOf(provider), store: this.#deps.store };
     return withTimeout(storeTimeoutMs, readRecords(jobs, source));
@@ -68,7 +68,7 @@ interface Source {
 }
 
 /**
- * What the records say of each of these jobs of one queue, in their order. The jobs are read before the outcomes: a
+ * The states of these jobs of one queue, in their order. The jobs are read before the outcomes: a
  * stored chat that was cancelled has an outcome before its job is removed, so a job that is missing has its outcome.
  */
 async function readRecords(
@@ -127,7 +127,7 @@ interface SettledJob {
   readonly expiresAt: number;
 }
 
-/** Records how a stored chat ended, unless somebody did meanwhile, and returns the result that counts. */
+/** Records the end of a stored chat unless it has a record already. Returns the result that counts. */
 async function recordResult(
   { now, records }: JobRecordsDeps['store'],
   settled: SettledJob,
@@ -140,7 +140,7 @@ async function recordResult(
   return decodeResultRecord(await records.read(resultKey(jobId))) ?? result;
 }
 
-/** The outcome as a worker encoded it; one that cannot be read means that the job broke, or is worth another attempt. */
+/** The outcome as a worker encoded it. If it cannot be read, the job broke, or is worth another attempt. */
 export function decodeResult(outcome: unknown): Outcome {
   try {
     return decodeOutcome(outcome);

@@ -29,7 +29,7 @@ export interface Poll {
   readonly slot: number;
 }
 
-/** What waits for chats in this process. What it does not wait for, it ignores. */
+/** The owner of the chats in this process. It ignores results of other chats. */
 export interface ChatReceiver {
   find(id: string): PolledChat | undefined;
   due(poll: Poll): PolledChat[];
@@ -59,7 +59,7 @@ const pollsPerSweep = 5;
 /** Jobs read in one command, so that none holds up the store for more than a millisecond or two. */
 const pollBatch = 250;
 
-/** Asks the store what has become of the chats that are waited for: which ended, moved on, were lost or are stranded. */
+/** Asks the store for the state of the chats in this process: which ended, moved on, were lost or are stranded. */
 export class ResultPoller {
   readonly #deps: ResultPollerDeps;
   readonly #stopping = new AbortController();
@@ -131,7 +131,7 @@ export class ResultPoller {
     });
   }
 
-  /** What is missing was passed on by another process, or is lost. */
+  /** Another process has passed on the missing ones, or they are lost. */
   async #reportMissing(missing: readonly PolledChat[], askedAt: number): Promise<void> {
     const { chats, log } = this.#deps;
     const own = missing.filter(({ isPassedOn }) => !isPassedOn);
