@@ -15,7 +15,7 @@ interface HealthServerDeps {
   isWorking: () => boolean;
 }
 
-/** Serves `/livez`, `/readyz` and `/metrics` of this worker; closed with the lifecycle. Throws when the port cannot be used. */
+/** Serves this worker's `/livez`, `/readyz` and `/metrics`; closed with the lifecycle. Throws without its port. */
 export async function openHealthServer(deps: HealthServerDeps): Promise<void> {
   const { config, store, instruments, lifecycle, isWorking } = deps;
   const server = createServer((request, response) => {

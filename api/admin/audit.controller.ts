@@ -24,7 +24,7 @@ export class AuditController extends Controller {
   }
 
   /**
-   * The changes of users, tokens and settings, newest first: the time, the operator, and for settings the values before and
+   * Changes of users, tokens and settings, newest first: the time, the operator, and for settings the values before and
    * after. It is kept for `AUDIT_DAYS`.
    *
    * @summary List what operators have done

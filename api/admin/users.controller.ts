@@ -104,7 +104,7 @@ export class UsersController extends Controller {
   @Response<Problem>('404', 'No such user')
   @Response<Problem>('409', "The caller's own user")
   async removeUser(@Request() request: AuthenticatedRequest, @Path() name: string): Promise<void> {
-    // So one operator always remains who can create others. The command line has no such check: it can undo the removals of
+    // So one operator always remains who can create others. The command line has no such check: it can undo removals by
     // two operators who removed each other at once.
     if (name === request.user.name) throw new Failure('own_user');
     const { removed } = await createUserStore(this.deps.database, request.user.name).remove(name);

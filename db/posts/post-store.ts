@@ -143,9 +143,8 @@ export class PostStore {
    *
    * 1. The post is inserted, unless its slug or its idempotency key is taken.
    * 2. If the key is taken, its post is returned. This is checked first, because a repeated request with a slug finds
-   * that
-   *    slug taken, too: by its own post. A key of a previous user of the same name is removed from the post, and the insertion
-   *    repeated.
+   *    that slug taken, too: by its own post. A key of a previous user of the same name is removed from the post, and
+   *    the insertion repeated.
    * 3. If the slug was made from the title, another post has just taken it: the insertion is repeated with another
    * slug.
    */

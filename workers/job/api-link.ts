@@ -21,10 +21,10 @@ export interface DeltaSource {
 
 /** Characters in one message: with every escape, six bytes each, it stays within what the relay takes. */
 const maxMessageChars = 80_000;
-/** What a delta takes up beside its text, in such characters. */
+/** The size of a delta beside its text, in such characters. */
 const envelopeChars = 20;
 
-/** One API process: gets one message at a time, so that none overtakes another, with all that has gathered meanwhile. */
+/** One API process. It gets one message at a time, with all deltas since, so that none overtakes another. */
 export class ApiLink {
   readonly api: string;
   readonly #deps: ApiLinkDeps;
@@ -62,7 +62,7 @@ export class ApiLink {
     this.send(source, { isUrgent: true });
   }
 
-  /** What is to be reported still is: a job that was begun anew may end at once, and its reader has to know. */
+  /** The report is still due: a job that began anew may end at once, and its reader has to know. */
   forget(source: DeltaSource): void {
     this.#sources.delete(source);
     if (!this.#reports.has(source)) this.#unsent.delete(source);
@@ -94,7 +94,7 @@ export class ApiLink {
     this.#isUrgent = false;
     const deltas = this.#take();
     const message: DeltasMessage = { v: writtenVersion, deltas };
-    // What is lost the API process notices at the next delta, or at the end.
+    // The API process notices a lost message at the next delta, or at the end.
     if (deltas.length > 0)
       await relay
         .send(topics.deltas(this.api), message)

@@ -16,7 +16,7 @@ export interface BreakerTimes {
 interface BreakerOptions {
   /** Read when the first bad sample opens the windows. */
   times: () => BreakerTimes;
-  /** Says what a call shows of the health of whatever this breaker protects, and why, of one that is bad. */
+  /** Classifies a call by the health of what this breaker protects, and gives the reason of a bad one. */
   samples: { take(call: EndedCall): Sample | undefined; reasonOf(error: unknown): string };
   onChange: (state: BreakerState) => void;
 }
@@ -28,11 +28,11 @@ const errorThresholdPercentage = 50;
 const minWindowMs = 30_000;
 /** Good calls that are remembered while there is no bad one. */
 const maxGood = 100;
-/** Calls that fail fast give many samples in this time; in the long window the good ones of a minute ago would outweigh them. */
+/** Fast failures give many samples in this time; in the long window the good ones before would outweigh them. */
 const shortWindowMs = 10_000;
 
 /**
- * A circuit breaker that counts only calls that say something about the provider's health. opossum counts whatever it
+ * A circuit breaker that counts only calls that show the provider's health. opossum counts every call that it
  * wraps as success or failure, so it does not wrap the call: it is given a sample after it. Calls end by their own
  * signals, which is why opossum's timeout is off.
  */
@@ -74,7 +74,7 @@ export class Breaker {
 
   /**
    * Makes the call. Throws `provider_unavailable` without a call while the breaker
-   * is open or probing, else whatever the call throws.
+   * is open or probing, else the errors of the call.
    */
   async run<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
     const { state } = this;
@@ -88,7 +88,7 @@ export class Breaker {
     }
   }
 
-  /** Holds the state, whatever calls show, until it is called without one; what was counted is forgotten. */
+  /** Holds the state, independent of calls, until it is called without one. Forgets the samples. */
   force(state: 'open' | 'closed' | undefined): void {
     if (state === this.#forced) return;
     const before = this.state;

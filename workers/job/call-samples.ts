@@ -5,7 +5,7 @@ import { CallTimes } from './call-times.js';
 import { Cancelled } from './running-job.js';
 import type { UserBreaker } from './user-breaker.js';
 
-/** What a call shows of the health of what it called; `down` means that nothing is answered, as the calls before it show as well. */
+/** The health that a call shows; `down` means that no call gets an answer, as the samples before confirm. */
 export type Sample = 'good' | 'bad' | 'down';
 
 /** How a call ended. */
@@ -21,7 +21,7 @@ export interface EndedCall extends Pick<Call, 'user' | 'isUsersProbe'> {
 const minTimesUsual = 3;
 /** The shortest wait that a caller can ask for is a second (`Prefer: wait=1`); this much of it is left for the call. */
 const minCallMs = 900;
-/** This many bad samples without a good one between them are enough, whatever came before. */
+/** This many bad samples without a good one between them are enough, after any history. */
 const maxBadInRow = 10;
 /** This many calls that each show little are enough, if no call was answered in between. */
 const maxUnansweredInRow = 10;
@@ -103,7 +103,7 @@ export class CutForFallback extends Error {
   override readonly name = 'CutForFallback';
 }
 
-/** Whether the call was ended before the provider had its full time: by its caller, its deadline, or for its fallback. */
+/** Whether the call ended before the provider had its full time: by its caller, its deadline, or for its fallback. */
 const isEndedByCaller = (error: unknown): boolean =>
   error instanceof Cancelled ||
   (error instanceof Failure && (error.code === 'timeout' || error.cause instanceof CutForFallback));

@@ -4,7 +4,7 @@ import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { JobEnd } from './outcomes.js';
 import type { JobListener } from './running-job.js';
 
-/** How a call ended: with a reply, by the provider's fault, with a 429, or in a way that tells nothing of the provider. */
+/** The end of a call: a reply, the provider's fault, a 429, or one that says nothing about the provider. */
 export type CallResult = 'reply' | 'fault' | 'limit' | 'other';
 
 interface EndedCall {

@@ -7,7 +7,7 @@ import { patienceFor, type RetryBudget } from './retry.js';
 import type { RunningJob } from './running-job.js';
 import type { Slot } from './slots.js';
 
-/** What the calls of a job have in common. */
+/** The common facts of the calls of a job. */
 export interface Asked {
   readonly job: Pick<
     RunningJob,

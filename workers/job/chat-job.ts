@@ -13,7 +13,7 @@ import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } fro
 import { Cancelled, type RunningJob } from './running-job.js';
 import type { StoredResults } from './stored-results.js';
 
-/** What a chat job works with. */
+/** The dependencies of a chat job. */
 export interface ChatJobDeps {
   settings: PoolConfig;
   circuits: Pick<Circuits, 'of'>;
@@ -37,7 +37,7 @@ export interface ChatJobDeps {
  * 3. the model is the job's or the pool's, and has to be one that callers may name;
  * 4. the provider is called through the model's circuit, with one retry at most, never past the deadline, nor after the
  *    first delta of a stream;
- * 5. whatever happened becomes an outcome;
+ * 5. every end becomes an outcome;
  * 6. a failure that another provider may mend is passed on to the next of the fallback, unless a stream has begun;
  * 7. else the outcome of a stored chat is recorded, unless another one was recorded meanwhile, which then counts.
  *
@@ -47,7 +47,7 @@ export async function runChatJob(job: RunningJob, chatJob: ChatJob, deps: ChatJo
   const recorded = await deps.storedResults.find(job, chatJob.deadline);
   if (recorded !== undefined) return { own: recorded, outcome: recorded };
   if (deps.begunNext) {
-    // Nobody knows any more why it was passed on.
+    // The job does not say why it was passed on.
     const own = { ...givenUpOutcome, ...job.timings };
     return { own, outcome: { ...own, next: deps.begunNext } };
   }
@@ -55,7 +55,7 @@ export async function runChatJob(job: RunningJob, chatJob: ChatJob, deps: ChatJo
   const own = await answer(job, chatJob, deps);
   job.begin();
   const ended = toEndedAttempt(own, chatJob);
-  // What a stream has begun is not begun again elsewhere.
+  // A stream that has begun does not begin again elsewhere.
   if (own.kind === 'failed' && !job.deltas?.hasBegun) {
     const next = await deps.nextAttempts.begin(job, chatJob, ended);
     if (next) return { own, outcome: { ...own, next } };

@@ -79,7 +79,7 @@ export class Circuit {
 
   /**
    * Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, the `Failure` for which it
-   * cannot begin in time, or whatever the call throws.
+   * cannot begin in time, or the errors of the call.
    */
   async run<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
     const { slot, user, kind } = call;
@@ -215,7 +215,7 @@ export class Circuit {
     this.#options.onChange(state, user);
   }
 
-  /** The waiting jobs have waited for the probe that has failed. Running calls may hang for long: their slots are parked. */
+  /** The waiting jobs waited for the probe that failed. Running calls may hang for long, so their slots are parked. */
   #refuseWaiters(user: string | undefined): void {
     const concerns = (call: Call) => user === undefined || call.user === user;
     for (const { call, reject } of this.#waiting.all) if (concerns(call)) reject(this.#refusal(call));

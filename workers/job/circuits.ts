@@ -36,7 +36,7 @@ export class Circuits {
     return circuit;
   }
 
-  /** What is left of the longest cooldown, in milliseconds. */
+  /** The rest of the longest cooldown, in milliseconds. */
   get maxCooldownMs(): number {
     return Math.max(0, ...this.#all().map(({ cooldown }) => cooldown.leftMs));
   }

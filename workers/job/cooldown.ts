@@ -8,7 +8,7 @@ interface CooldownOptions {
   publishLimit: (cooldownMs: number) => void;
 }
 
-/** Longest cooldown, whatever `Retry-After` says: quotas are raised, and clocks and headers are wrong. */
+/** The longest cooldown, even for a longer `Retry-After`: quotas are raised, and clocks and headers are wrong. */
 const maxMs = 60_000;
 const minPauseMs = 250;
 const maxPauseMs = 8000;
@@ -36,7 +36,7 @@ export class Cooldown {
     this.#options = options;
   }
 
-  /** What is left of it, in milliseconds; 0 when calls may begin. */
+  /** The rest of the cooldown, in milliseconds; 0 when calls may begin. */
   get leftMs(): number {
     return this.#endsAt === 0 ? 0 : Math.max(1, this.#endsAt - performance.now());
   }

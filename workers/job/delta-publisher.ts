@@ -67,12 +67,12 @@ export class DeltaStream {
     return this.#text;
   }
 
-  /** Whether somebody may have seen a part of the text. */
+  /** Whether a part of the text may have been read. */
   get hasBegun(): boolean {
     return this.#text !== '';
   }
 
-  /** Informs whoever has read an earlier run of the job that another text begins. */
+  /** Informs readers of an earlier run of the job that another text begins. */
   announceRestart(): void {
     for (const cursor of this.#cursors.values()) cursor.link.report(cursor);
   }
@@ -104,7 +104,7 @@ export class DeltaStream {
     this.#cursors.delete(key);
   }
 
-  /** What a reader has not been sent it finds in the outcome. */
+  /** A reader finds the unsent rest in the outcome. */
   [Symbol.dispose](): void {
     this.#job.deltas = undefined;
     for (const cursor of this.#cursors.values()) cursor.link.forget(cursor);

@@ -13,7 +13,7 @@ interface LostCallersDeps {
   clock?: () => number;
 }
 
-/** How often the relay's nodes are listed, also while no job runs: a job may be taken over whose process has died by then. */
+/** How often the relay's nodes are listed, also while no job runs: a job may come whose process is dead. */
 const askEveryMs = 5000;
 /** The same while one of those processes is unknown or late. A node reports every two seconds. */
 const askLateEveryMs = 1000;
@@ -95,7 +95,7 @@ export class LostCallers {
       if (!isGone) continue;
       if (!this.#goneAt.has(api))
         log.warn({ api }, 'API process gone: the calls that only it waits for are cancelled');
-      // What another worker has added for it since, as the next attempt, is as unwanted.
+      // The next attempt, which another worker has added since, is unwanted too.
       this.#goneAt.set(api, now());
     }
     jobs.cancelApis(new Map(this.#goneAt.entries()));

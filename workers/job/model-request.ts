@@ -5,7 +5,7 @@ import type { ChatJob } from '../../shared/protocol/messages.js';
 import { parametersFor } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 
-/** What a job asks of its provider, in each of its calls. */
+/** The request of a job to its provider, the same in each of its calls. */
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity' | 'traceparent'>;
 
 /**
@@ -34,7 +34,7 @@ export function toModelRequest(
   } satisfies ModelRequest;
 }
 
-/** A text to stop at may be the first that a model writes, and a model that thinks may have used up the caller's limit before it writes. */
+/** A model may begin with a text to stop at, and one that thinks may use up the limit before it writes. */
 function blankEndsOf({ stop, maxOutputTokens }: NonNullable<ChatJob['parameters']> = {}): FinishReason[] {
   return [...(stop ? (['stop'] as const) : []), ...(maxOutputTokens ? (['length'] as const) : [])];
 }

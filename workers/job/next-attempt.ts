@@ -72,7 +72,7 @@ export class NextAttempts {
     }
   }
 
-  /** Begins no more attempts while the store does not answer. */
+  /** Starts no more attempts while the store does not answer. */
   close(): void {
     this.#isClosing = true;
   }

@@ -13,11 +13,11 @@ export type Timings = Pick<Outcome, 'queueMs' | 'providerMs' | 'firstTokenMs'>;
 /** How a job ended. */
 export interface JobEnd {
   readonly own: Outcome;
-  /** What came of the chat, with all attempts; or that another attempt follows. */
+  /** The outcome of the chat with all attempts, or the attempt that follows. */
   readonly outcome: Outcome;
 }
 
-/** What a reply is to the API. */
+/** A reply as an outcome for the API. */
 export function toOutcome(
   { text, reason, model, usage }: ProviderReply,
   { callId, askedModel, ...timings }: Timings & Pick<Completion, 'callId' | 'askedModel'>,
@@ -33,7 +33,7 @@ export function toOutcome(
   }
 }
 
-/** What a failure is to the API. */
+/** A failure as an outcome for the API. */
 export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
   const { code, retryable, facts } = failure;
   return {
@@ -46,7 +46,7 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
   };
 }
 
-/** What the log says of a job that ended so, and of the provider that the chat was passed on to. */
+/** The log fields of an outcome, and of the provider to which the chat was passed on. */
 export function describeOutcome(own: Outcome, next: ProviderId | undefined): object {
   const { kind, queueMs, providerMs } = own;
   const usage = 'usage' in own ? own.usage : undefined;
@@ -74,7 +74,7 @@ export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): Ende
 
 /**
  * The outcome of the chat after these attempts, the last of which ended with `own`: if all attempts have failed, with
- * the code of the first, unless it was the deadline that ended the last: whoever asked by then was told so.
+ * the code of the first, unless the deadline ended the last: callers who asked by then got that answer.
  */
 export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outcome {
   const [first, ...more] = attempts;

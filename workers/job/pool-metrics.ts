@@ -50,7 +50,7 @@ export class PoolMetrics implements JobListener {
     if (end) this.recordOutcome(end.own, nextOf(end.outcome)?.provider);
   }
 
-  /** Makes a call to the provider and returns its result; records how long it took, also to a first delta, and how it ended. */
+  /** Calls the provider and returns its result; records the call's time, also to a first delta, and its end. */
   async watchCall<T extends { reason: FinishReason }>(
     call: Call,
     next: (call: Call) => Promise<T>,
@@ -75,7 +75,7 @@ export class PoolMetrics implements JobListener {
     }
   }
 
-  /** Records what came of a job, what it cost, and to whom its chat was passed on, if it was. */
+  /** Records a job's outcome, its cost, and the provider to which its chat was passed on. */
   recordOutcome(outcome: Outcome, next?: ProviderId): void {
     const provider = this.#provider;
     const { fallbacks, tokens } = this.#instruments.metrics;

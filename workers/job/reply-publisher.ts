@@ -17,7 +17,7 @@ type EndedJob = Pick<RunningJob, 'chatId' | 'facts' | 'isPublished'>;
 type SettledJob = ResultMessage['settled'][number];
 
 /**
- * Longer outcomes are left to the job's record, and a message has no more in all: the relay refuses messages over 512
+ * Longer outcomes are left to the job's record, and a message has no more than this: the relay refuses those over 512
  * KiB, escapes included.
  */
 const maxOutcomeChars = 80_000;
@@ -38,7 +38,7 @@ export class ReplyPublisher {
   }
 
   /**
-   * Publishes an outcome that counts whatever becomes of the job, before BullMQ stores it: both go to Redis in one
+   * Publishes an outcome that counts even if the job is lost, before BullMQ stores it: both go to Redis in one
    * write, and the caller waits for one trip less. A long one is left to `publishStored`. `outcome` is as
    * `encodeOutcome` writes it.
    */

@@ -83,7 +83,7 @@ const maxSaved = 20 * attemptsPerRetry;
  */
 export class RetryBudget {
   #earned = maxSaved;
-  /** What each user has spent and not earned back. */
+  /** The retries that each user has spent and not earned back. */
   #spent = new Tally();
 
   /** To be called once for every first attempt. */

@@ -57,7 +57,7 @@ export function chatIdOf({ id = '', data }: Pick<QueuedJob, 'id' | 'data'>): str
 
 /**
  * One job that this worker has taken from its queue, until BullMQ is done with it. All that is known here of the job is
- * a field of this; whatever else wants to follow it is a listener.
+ * a field of this; everything else that follows it is a listener.
  */
 export class RunningJob {
   readonly id: string;

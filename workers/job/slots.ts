@@ -10,7 +10,7 @@ export interface Slot {
   readonly isParked: boolean;
 }
 
-/** How urgent a job is: BullMQ's priority (0 is the most urgent), and when it was added, in milliseconds since the epoch. */
+/** A job's urgency: BullMQ's priority (0 is the most urgent), and when it was added, in epoch milliseconds. */
 export interface Urgency {
   readonly priority: number;
   readonly addedAt: number;
@@ -28,7 +28,7 @@ interface Waiting extends Urgency {
 /**
  * The slots of a pool. BullMQ bounds how many jobs are here; a job that waits for a model in its cooldown, or whose
  * call hangs at a model whose breaker has opened, is parked: it has no slot, and another is taken from the queue in its
- * place. When it goes on it comes before whatever is less urgent or newer, so that newer jobs do not starve it.
+ * place. When it goes on it comes before less urgent and newer ones, so that newer jobs do not starve it.
  */
 export class Slots {
   readonly onChange: () => void;

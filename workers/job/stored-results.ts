@@ -26,7 +26,7 @@ const pauseMs = 250;
 type StoredJob = Pick<RunningJob, 'chatId' | 'facts' | 'signal'>;
 
 /**
- * The results of stored chats in the queue store: whoever records an outcome first decides, and everyone else goes by
+ * The results of stored chats in the queue store: a chat's first recorded outcome counts, and every process goes by
  * it. Both operations throw the reason of the job's signal when the job is no longer this worker's, and nothing else.
  */
 export class StoredResults {
@@ -89,7 +89,7 @@ export class StoredResults {
       return await retry(work, { pauseMs, maxMs: Math.max(0, giveUpAt - now()), signal });
     } catch (err) {
       throwIfLost(signal);
-      // The abort may have ended a pause: the store may be back, and nobody tries after this.
+      // The abort may have ended a pause: the store may be back, and this is the last try.
       const last = signal.aborted ? await Promise.allSettled([work()]) : [];
       if (last[0]?.status === 'fulfilled') return last[0].value;
       throwIfLost(signal);

@@ -1,6 +1,6 @@
 import type { Breaker, BreakerState } from './breaker.js';
 
-/** What others may know of a breaker; `user` is the only user that it refuses. */
+/** The public facts of a breaker; `user` is the only user that it refuses. */
 export interface DescribedBreaker extends Pick<Breaker, 'state' | 'nextProbeMs' | 'reason'> {
   readonly user?: string | undefined;
 }

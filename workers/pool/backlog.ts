@@ -7,7 +7,7 @@ interface BacklogOptions {
   now?: () => number;
 }
 
-/** An empty queue is counted again after this long: a worker may have lost the connection on which it waits for jobs, and notices within six seconds. */
+/** An empty queue is counted again after this long: a lost connection is noticed only within six seconds. */
 const trustedMs = 5000;
 const nothing: WaitingByLevel = { waitedFor: [], async: [] };
 

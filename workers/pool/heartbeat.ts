@@ -29,7 +29,7 @@ const maxUnanswered = 30;
  */
 export class Heartbeat {
   readonly #deps: HeartbeatDeps;
-  /** What was said last of each pool that runs; undefined before the first time. */
+  /** The last heartbeat of each running pool; undefined before the first. */
   readonly #pools = new Map<DescribePool, PoolHeartbeat | undefined>();
   #timer: NodeJS.Timeout | undefined;
   #hasChanged = false;

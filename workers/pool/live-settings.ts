@@ -2,13 +2,13 @@ import { type PoolConfig, rulesOf } from '../../shared/config/pool-config.js';
 import { isSettable } from '../../shared/model-names.js';
 import type { ConfiguredSettings, PoolOverrides, ProviderSettings } from '../../shared/protocol/settings.js';
 
-/** The settings of the environment, some of them replaced by those of the operators, and what operators alone can set. */
+/** The environment's settings, some of them replaced by the operators', and those that only operators can make. */
 export interface LivePoolSettings
   extends PoolConfig,
     Pick<PoolOverrides, 'globalConcurrency' | 'rate' | 'intake' | 'breaker'> {}
 
 /**
- * The settings of a pool while it runs. Whoever needs one reads it from `current` at the moment of use and keeps no
+ * The settings of a pool while it runs. Users of a setting read it from `current` at that moment and keep no
  * copy, so that a change takes effect at once; a job keeps the settings with which it began.
  */
 export class LiveSettings {
@@ -35,7 +35,7 @@ export class LiveSettings {
     return this.#version;
   }
 
-  /** Replaces what operators have set, then calls the listeners in the order in which they came. False unless it is newer. */
+  /** Replaces the operators' settings, then calls the listeners in their order. False unless they are newer. */
   apply({ version, overrides }: Pick<ProviderSettings, 'version' | 'overrides'>): boolean {
     if (version <= this.#version) return false;
     // The API decides on the fallback.

@@ -2,7 +2,7 @@ import type { Job } from 'bullmq';
 import type { ChatJobPayload } from '../../shared/protocol/messages.js';
 import type { Log } from '../../shared/runtime/log.js';
 
-/** Characters of a conversation that are worth a command of their own; shorter ones stay as long as the job's record. */
+/** Characters of a conversation that justify a command of their own; shorter ones stay with the job's record. */
 const longConversation = 16_384;
 
 /** The conversation of a job that has ended is not read again, and thousands of long ones would fill the store. */

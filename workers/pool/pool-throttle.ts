@@ -66,7 +66,7 @@ export class PoolThrottle {
     if (!this.isTaking) void worker.pause(true);
   }
 
-  /** To be called when a job has been parked or unparked; applies all changes of this turn of the event loop at once. */
+  /** To be called when a job was parked or unparked; applies all changes of this turn of the event loop at once. */
   applySoon(): void {
     if (this.#isDue) return;
     this.#isDue = true;
@@ -76,7 +76,7 @@ export class PoolThrottle {
     });
   }
 
-  /** The queue's own rate is in the store, which can be wiped; the worker's counts in the same place, and where there is one, PostgreSQL is asked how long it holds. */
+  /** The queue's own rate is in the store, which can be wiped; the worker's counts in the same place. */
   #applyRate(): void {
     const { worker, settings } = this.#deps;
     const { rate } = settings.current;

@@ -37,7 +37,7 @@ import { LockRenewal } from './lock-renewal.js';
 import { dropLongConversation } from './long-conversation.js';
 import { type RequeuableJob, Requeue } from './requeue.js';
 
-/** What the pools of a process work with. */
+/** The dependencies of the pools of a process. */
 export interface PoolWorkerTools {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
@@ -83,8 +83,7 @@ const closingMs = 1000;
  * 3. `runChatJob` answers it; a job that has made no call may go back to the queue;
  * 4. BullMQ stores the outcome in the job's record;
  * 5. the outcome is published on `reply.<api>`, to which the `JobClient` of the API process that added the job
- * subscribes: it
- *    settles the chat in `LiveChats`.
+ *    subscribes: it settles the chat in `LiveChats`.
  */
 export class PoolWorker {
   /** BullMQ's worker; it takes jobs once this one has started. */
@@ -140,7 +139,7 @@ export class PoolWorker {
   }
 
   /**
-   * Takes no more jobs and waits for the running ones; those that outlast their grace are aborted and fail. BullMQ's
+   * Takes no new jobs and waits for the running ones; those that outlast their grace are aborted and fail. BullMQ's
    * worker waits for its store without end, so only jobs whose outcomes are not stored yet are waited for: it may have
    * taken one just now, which is why they are counted only after a moment.
    */
@@ -196,8 +195,8 @@ export class PoolWorker {
     const described = describeOutcome(own, nextOf(outcome)?.provider);
     log.info({ ...namesOf(job), ...described, ...job.trace?.logFields }, 'job completed');
     const encoded = encodeOutcome(outcome);
-    // Anything but a reply that nobody has begun to read is final once the store has it: where the lock was lost,
-    // another worker answers.
+    // A reply without readers counts even if the lock was lost. Everything else is final only in the store, because
+    // another worker answers where the lock was lost.
     if ('text' in outcome && outcome.callId === undefined) this.#replies.publishOutcome(job, encoded);
     return encoded;
   }
@@ -245,7 +244,7 @@ export class PoolWorker {
     return this.#deps.deltas.open(job, replyTo, earlier?.length ? { provider, model } : undefined);
   }
 
-  /** A job ended in an unexpected error, or was given up; BullMQ may know no more of it than that. */
+  /** A job ended in an unexpected error, or was given up; BullMQ may have no other facts about it. */
   #onFailed(queued: Job<ChatJobPayload> | undefined, err: Error): void {
     const { metrics, log } = this.#deps;
     metrics.recordBroken();

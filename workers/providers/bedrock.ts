@@ -54,7 +54,7 @@ const silence = { trace: ignore, debug: ignore, info: ignore, warn: ignore, erro
 
 type RequestHandler = BedrockRuntimeClient['config']['requestHandler'];
 
-/** What the SDK passes on of the options of a command. */
+/** The options of a command that the SDK passes on. */
 interface CallOptions {
   abortSignal?: AbortSignal;
   traceparent?: string | undefined;

@@ -2,7 +2,7 @@ import type { FailureCode } from '../../shared/failures.js';
 import { Failure } from '../../shared/failures.js';
 import type { Usage } from './provider.js';
 
-/** What an SDK's error says, read by the adapter that knows the SDK. */
+/** The facts of an SDK's error, read by the adapter that knows the SDK. */
 export interface ErrorFacts {
   status?: number | undefined;
   /** Machine-readable words for what went wrong: exception names, error codes, error types. */
@@ -27,7 +27,7 @@ const badCredentials: ReadonlySet<string> = new Set([
   'UnrecognizedClientException',
 ]);
 
-/** What may be known of a provider's error: never its message, which can quote the prompt or the key. */
+/** The publishable part of a provider's error: never its message, which can quote the prompt or the key. */
 export class ProviderCallError extends Error {
   constructor(
     override readonly name: string,
@@ -208,7 +208,7 @@ export function providerErrorOf({ cause }: Failure): { status?: number; type: st
   return { ...(status !== undefined && { status }), type: word };
 }
 
-/** What operators need to know of an expected failure: whose fault it was, in the provider's words; no stack. */
+/** An expected failure for operators: its cause in the provider's terms; no stack. */
 export function describeFailure({ code, cause }: Failure): object {
   if (!(cause instanceof ProviderCallError)) return { code };
   const { name: error, status, word } = cause;

@@ -6,7 +6,7 @@ export interface PausableSource {
 }
 
 /**
- * The bytes of a stream of events as they come, for whichever way an SDK reads them: as an async iterable or with the
+ * The bytes of a stream of events as they come, for both ways in which SDKs read them: as an async iterable or with the
  * reader of a web stream, which itself would cost several times as much. When much of it is unread, the connection
  * waits.
  */

@@ -11,11 +11,11 @@ const Agent = createRequire(import.meta.url)(
 
 /** How much of a provider's answer is read. */
 export interface ResponseLimits {
-  /** Largest body of one answer, in bytes as they come from the network: nothing here asks for compression or undoes it. */
+  /** Largest body of one answer, in bytes on the network: this client neither asks for compression nor undoes it. */
   maxResponseBytes: number;
 }
 
-/** What a call wants beside its answer. */
+/** The hooks of a call. */
 export interface CallHooks {
   /** Destroys the connection when it aborts, also while the body is on its way. */
   signal?: AbortSignal | undefined;
@@ -34,7 +34,7 @@ export interface HttpRequest extends CallHooks {
   body: string | Uint8Array;
 }
 
-/** An answer, whatever its status: a stream of events as it comes, any other body read to its end. */
+/** An answer of any status: a stream of events as it comes, any other body read to its end. */
 export interface HttpAnswer {
   status: number;
   headers: IncomingHttpHeaders;
@@ -151,7 +151,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
 const lineFeed = 0x0a;
 
-/** Errors are read to their end, whatever they say they are, because the SDKs take a body that they cannot read for an empty one. */
+/** Error bodies are always read to their end, because the SDKs take a body that they cannot read for an empty one. */
 const isStreamOfEvents = ({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>): boolean =>
   status < 400 && eventTypes.some((type) => headers['content-type']?.startsWith(type));
 

@@ -32,7 +32,7 @@ export function toAlternating(turns: readonly Turn[]): AlternatingConversation {
     : { system: system.join(blankLine), turns: alternating };
 }
 
-/** Gives system texts to the user when nobody else speaks, so that there is a turn to reply to. */
+/** Gives system texts to the user when there is no other turn, so that there is one to reply to. */
 export function speakSystemOnly(turns: readonly Turn[]): Turn[] {
   return turns.every((turn) => turn.role === 'system')
     ? turns.map((turn) => ({ role: 'user', content: turn.content }))

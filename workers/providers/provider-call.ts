@@ -2,7 +2,7 @@ import { isBlank } from '../../shared/conversation.js';
 import { classifyError, type ErrorFacts, unusableAnswer } from './error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest, Usage } from './provider.js';
 
-/** What an adapter reads out of an answer, or out of one piece of a streamed answer. */
+/** The parts that an adapter reads from an answer, or from one piece of a streamed answer. */
 export interface ReplyPart {
   text?: string | undefined;
   /** Only once the provider has said that the reply is complete. */
@@ -15,7 +15,7 @@ export interface ReplyPart {
 export interface ProviderCall {
   request: ProviderRequest;
   /**
-   * Calls the SDK once and reads its answer; whatever the SDK or a schema throws may pass. It is given the request with
+   * Calls the SDK once and reads its answer; errors of the SDK or a schema may pass. It is given the request with
    * a signal that ends the call.
    */
   parts: (request: ProviderRequest) => AsyncIterable<ReplyPart>;
@@ -25,13 +25,12 @@ export interface ProviderCall {
 /**
  * Runs one call under the rules every provider shares:
  *
- * 1. the request's signal ends it at once with its own reason, whatever the SDK makes of an abort: some things that an
- * SDK
- *    waits for, such as credentials, do not see the signal;
+ * 1. the request's signal ends it at once with its own reason, because some steps of an SDK, such as reading
+ *    credentials, ignore an abort;
  * 2. its socket is closed however it ends;
  * 3. anything the SDK or a schema throws becomes a classified `Failure`;
- * 4. a reply that is blank, unless its caller asked for such an end, or that the provider did not finish, is a failure
- * too.
+ * 4. a reply that is blank, unless its caller asked for such an end, or that the provider did not finish, is a
+ *    failure too.
  */
 export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore): Promise<ProviderReply> {
   const { signal } = call.request;
@@ -61,7 +60,7 @@ const ignore = () => {};
 // One reason for all: making an exception for every call costs more than the abort itself.
 const callIsOver = new Error('The call is over.');
 
-/** What arrives after the signal is dropped. The model is reported when the answer does not name one. */
+/** Drops parts that arrive after the signal. The model is reported when the answer does not name one. */
 async function collect(
   parts: AsyncIterable<ReplyPart>,
   { signal, model, onActivity = ignore, mayBeBlankAt = [] }: ProviderRequest,
@@ -78,7 +77,7 @@ async function collect(
     end.usage = mergeUsage(end.usage, part.usage);
     if (!part.text || part.reason === 'blocked') continue;
     text += part.text;
-    // A leading blank is held back: should nothing follow it, the call fails, and then nobody has seen anything.
+    // A leading blank is held back: if the text ends with it, the call fails, and then no reader has seen a part.
     if (!hasBegun && isBlank(text)) continue;
     // Not cut out of the text: a piece that is keeps all of it in memory, as it was then.
     onDelta(hasBegun ? part.text : text);

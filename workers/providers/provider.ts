@@ -1,7 +1,7 @@
 import type { ProviderId, Turn } from '../../shared/contract.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 
-/** What a provider is asked. */
+/** A request to a provider. */
 export interface ProviderRequest {
   /** The conversation in order; at least one turn, none of them blank. */
   turns: readonly Turn[];
@@ -11,7 +11,7 @@ export interface ProviderRequest {
   maxOutputTokens: number;
   /** An adapter passes on those that its provider's models can be asked for; the others were refused before. */
   parameters?: Omit<ModelParameters, 'maxOutputTokens'> | undefined;
-  /** The ends for which a reply may be blank, because the caller's own limit or text to stop at may come before any text. */
+  /** The ends for which a reply may be blank: the caller's own limit or text to stop at may come before any text. */
   mayBeBlankAt?: readonly FinishReason[];
   /** Sent along as the header of that name; absent when the call is not traced. */
   traceparent?: string | undefined;
@@ -39,7 +39,7 @@ export interface ProviderReply {
   usage?: Usage;
 }
 
-/** Called with each piece of a reply as it arrives; the pieces joined are the reply's text, and the first is not blank, unless the whole reply is. */
+/** Called with each piece of a reply as it arrives. The first is not blank, unless the whole reply is. */
 export type OnDelta = (text: string) => void;
 
 /**

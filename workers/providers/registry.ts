@@ -10,7 +10,7 @@ const registry = {
   vertexai: async () => (await import('./vertexai.js')).createVertexAiProvider,
 };
 
-/** What each provider's adapter needs to be built. */
+/** The dependencies of each provider's adapter. */
 export type ProviderSettings = {
   [Id in ProviderId]: Parameters<Awaited<ReturnType<(typeof registry)[Id]>>>[0];
 };

@@ -6,7 +6,7 @@ interface CallOptions {
   call: CallHooks;
 }
 
-/** For the SDKs that have a time limit of their own: far above any deadline of ours, which comes with the signal. */
+/** For SDKs with a time limit of their own: far above every deadline, which comes with the signal. */
 export const sdkTimeoutMs = 3_600_000;
 
 /** The `fetchOptions` of an SDK that tell `fetch` which call it is for. */
@@ -40,7 +40,7 @@ interface Builder<Options, Built> {
   buildRequest(options: Options): Promise<Built>;
 }
 
-/** Has the SDKs of OpenAI and Anthropic build address and headers once: they are the same for every call of an adapter. */
+/** The SDKs of OpenAI and Anthropic build address and headers once: they are the same for all calls of an adapter. */
 export function reuseRequest<
   Options extends { body?: unknown; fetchOptions?: object },
   Built extends { req: object },
@@ -57,7 +57,7 @@ export function reuseRequest<
   };
 }
 
-/** What the SDKs use of a `Response`, which itself costs several times as much. */
+/** The part of `Response` that the SDKs use; a real one costs several times as much. */
 class SdkResponse {
   readonly status: number;
   readonly statusText = '';
@@ -91,7 +91,7 @@ class SdkResponse {
   }
 }
 
-/** What the SDKs use of `Headers`. */
+/** The part of `Headers` that the SDKs use. */
 class SdkHeaders {
   readonly #fields: Record<string, string>;
 

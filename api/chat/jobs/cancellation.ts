@@ -43,9 +43,8 @@ const abortGraceMs = 1000;
 /**
  * Cancels jobs that no request waits for, in this order:
  * 1. the job of a stored chat is read first: nothing is done unless it is queued or running;
- * 2. the cancel is published to the pools, because a running call costs money as long as it runs, and for stored chats
- * to
- *    every API process; jobs that are cancelled while a message is on its way share the next one;
+ * 2. the cancel is published to the pools, because a running call costs money, and for stored chats to every API
+ *    process; jobs that are cancelled while a message is on its way share the next one;
  * 3. the job is removed from its queue;
  * 4. one that runs on after `abortGraceMs` gets a deadline that is over.
  */
