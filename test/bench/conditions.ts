@@ -123,8 +123,6 @@ const processes: Readonly<Record<Subject, string>> = {
   'in-flight':
     'as for chat, with as many jobs at once as the most in flight; callers begin evenly over the time of an answer; ' +
     'memory over that of the same processes after a load of 128 connections and 10 s of rest',
-  backlog:
-    'this process alone adds and takes, 32 jobs at once, in turns on an empty queue and on one with the backlog',
   'api-processes': `as for chat on Redis, but several APIs, ${load.connections} connections in all and a provider of ${load.latencyMs} ms`,
   chat: `one API, one worker (all four pools, OPENAI_CONCURRENCY=${concurrency}), log level info to files; beside Redis an idle PostgreSQL`,
   blog:

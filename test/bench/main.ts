@@ -6,8 +6,6 @@ import { createLog } from '../../shared/runtime/log.js';
 import { compareWithCommit } from './against/compare.js';
 import { compareWithAims } from './aims.js';
 import { type ApiProcessesRun, describeApiProcessesRun, runApiProcesses } from './api-processes/series.js';
-import { type BacklogResults, compareBacklogWithAims, describeBacklogRound } from './backlog/results.js';
-import { runBacklog } from './backlog/series.js';
 import { compareBlogWithAims } from './blog/aims.js';
 import { describeBlogRun, describePosts } from './blog/report.js';
 import type { BlogResults } from './blog/results.js';
@@ -53,14 +51,12 @@ async function bench(surroundings: Surroundings): Promise<void> {
     ? await benchStreams(stores, { ...surroundings, log, print, peer: undefined })
     : [];
   const apiProcesses = measures('api-processes') ? await benchApiProcesses(stores, surroundings) : [];
-  const backlog = measures('backlog') ? await benchBacklog(stores, surroundings) : undefined;
   const aims = [
     ...(measures('chat') ? compareWithAims(series) : []),
     ...(blog ? compareBlogWithAims(blog) : []),
     ...(measures('streams') ? compareStreamsWithAims(streams) : []),
-    ...(backlog ? compareBacklogWithAims(backlog) : []),
   ];
-  const results: Results = { conditions, series, blog, streams, apiProcesses, backlog, skipped, aims };
+  const results: Results = { conditions, series, blog, streams, apiProcesses, skipped, aims };
   print(`\n${describeResults(results)}`);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
 }
@@ -84,36 +80,16 @@ async function benchChat(
 }
 
 async function benchApiProcesses(stores: Stores, surroundings: Surroundings): Promise<ApiProcessesRun[]> {
-  const store = ownRedis('API processes', stores, surroundings);
-  if (store === undefined) return [];
-  const { options, lifecycle: outer, dir } = surroundings;
-  const onRun = (run: ApiProcessesRun) => print(describeApiProcessesRun(run));
-  return await runApiProcesses({
-    store,
-    apis: options.apis,
-    seconds: options.seconds,
-    dir,
-    outer,
-    log,
-    onRun,
-  });
-}
-
-async function benchBacklog(stores: Stores, surroundings: Surroundings): Promise<BacklogResults | undefined> {
-  const store = ownRedis('backlog', stores, surroundings);
-  if (store === undefined) return undefined;
-  const { options, lifecycle: outer, dir } = surroundings;
-  const onRound: Parameters<typeof runBacklog>[0]['onRound'] = (title, round) =>
-    print(describeBacklogRound(title, round));
-  return await runBacklog({ store, jobs: options.backlog, rounds: options.rounds, dir, outer, log, onRound });
-}
-
-/** Redis counts what it is asked; one of somebody else's is asked by others too. */
-function ownRedis(what: string, stores: Stores, { options, skipped }: Surroundings): StoreChoice | undefined {
+  const { options, lifecycle: outer, dir, skipped } = surroundings;
   const store = stores.find(({ name }) => name === 'redis');
-  if (store !== undefined && !('missing' in store) && options.redisUrl === undefined) return store;
-  skipped.push(`${what}: needs a Redis of the benchmark's own`);
-  return undefined;
+  // Redis counts its commands, and other users of a shared one send some too.
+  if (store === undefined || 'missing' in store || options.redisUrl !== undefined) {
+    skipped.push("API processes: needs a Redis of the benchmark's own");
+    return [];
+  }
+  const onRun = (run: ApiProcessesRun) => print(describeApiProcessesRun(run));
+  const { apis, seconds } = options;
+  return await runApiProcesses({ store, apis, seconds, dir, outer, log, onRun });
 }
 
 async function benchBlog({ options, lifecycle, dir }: Surroundings): Promise<BlogResults> {

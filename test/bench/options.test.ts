@@ -71,11 +71,6 @@ describe('parseOptions', () => {
     expect(parse('--only api-processes --apis 2')).toMatchObject({ apis: [2] });
   });
 
-  it('has jobs wait', () => {
-    expect(parse('--only backlog --rounds 3')).toMatchObject({ backlog: 100_000, rounds: 3 });
-    expect(parse('--only backlog --backlog 7')).toMatchObject({ backlog: 7 });
-  });
-
   it('guards by a short run beside the other gateway', () => {
     expect(parse('--guard')).toMatchObject({
       ...{ guard: 'compare', peer: 'portkey', subjects: ['chat'], stores: ['redis'] },
@@ -95,8 +90,7 @@ describe('parseOptions', () => {
   });
 
   it.each([
-    ['--rounds 3', '--rounds: goes with --against, --peer, streams or backlog'],
-    ['--plots docs/plots', '--plots: goes with --peer'],
+    ['--rounds 3', '--rounds: goes with --against, --peer or streams'],
     ['--only in-flight', '--only: in-flight goes with --peer'],
     ['--in-flight 5:10:15', '--in-flight: 5:10:15 is not connections:milliseconds'],
     ['--in-flight 1000', '--in-flight:  is not a whole number from 1 to 30000'],

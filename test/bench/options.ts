@@ -6,7 +6,7 @@ export const storeNames = ['embedded', 'redis'] as const;
 export type StoreName = (typeof storeNames)[number];
 
 /** What can be measured. */
-export const subjectNames = ['chat', 'blog', 'streams', 'in-flight', 'api-processes', 'backlog'] as const;
+export const subjectNames = ['chat', 'blog', 'streams', 'in-flight', 'api-processes'] as const;
 
 export type Subject = (typeof subjectNames)[number];
 
@@ -32,8 +32,6 @@ export interface Options {
   readonly inFlight: readonly { readonly connections: number; readonly latencyMs: number }[];
   /** How many API processes share a load, one number after the other. */
   readonly apis: readonly number[];
-  /** How many jobs wait while others are added and taken. */
-  readonly backlog: number;
   /** Length of each measured run. */
   readonly seconds: number;
   /** How often each row is measured on each side, where there are sides. */
@@ -42,8 +40,6 @@ export interface Options {
   readonly redisUrl: string | undefined;
   /** Where the results go as JSON. */
   readonly json: string | undefined;
-  /** The folder that plots go to. */
-  readonly plots: string | undefined;
   /** The commit to compare with; absent means that this checkout alone is measured. */
   readonly against: string | undefined;
   /** The gateway to measure in turns with ours. */
@@ -52,8 +48,7 @@ export interface Options {
 }
 
 const usage = `npm run bench -- [options]
-  --only chat,blog               what is measured: chat, blog, streams, in-flight (with --peer), api-processes,
-                                 backlog
+  --only chat,blog               what is measured: chat, blog, streams, in-flight (with --peer), api-processes
   --stores embedded,redis        chat and streams: which stores of the queue
   --connections 1,32,128,1000    chat: how many clients at once
   --latencies 0,500              chat: how long the simulated provider takes, in milliseconds
@@ -62,7 +57,6 @@ const usage = `npm run bench -- [options]
                                  in-flight: how many chats at once, and the milliseconds of the simulated provider; each
                                  for five times as long as that
   --apis 1,4,16                  api-processes: how many share a load, to see what each asks of Redis
-  --backlog 100000               backlog: how many jobs wait while others are added and taken
   --seconds 10                   length of each measured run
   --redis-url redis://…          an empty database of a running Redis (default: REDIS_URL, else a server of its own
                                  from redis-server or valkey-server on the PATH)
@@ -73,12 +67,11 @@ const usage = `npm run bench -- [options]
   --peer portkey                 measures in turns with another gateway, which npm fetches, and with the simulator alone;
                                  then the defaults are --only chat,streams --stores redis --latencies 0,60,500 --seconds 3,
                                  and Redis keeps an AOF
-  --plots DIR                    with --peer: draws requests/s, p99 and CPU time of the chats as SVG there
   --guard                        a short run with --peer portkey: exits with 1 when requests/s or CPU time beside it have become
                                  worse than recorded by more than 15 %, and with 2 when that could not be measured
   --record                       with --guard: records instead
   --rounds 4                     how often each row is measured on each side; by default 4 with --against, 5 with --peer or
-                                 --guard, 2 for streams and backlog
+                                 --guard, 2 for streams
 `;
 
 const known = {
@@ -89,13 +82,11 @@ const known = {
   streams: { type: 'string', default: '1,100,500' },
   'in-flight': { type: 'string', default: '1000:2000,5000:15000' },
   apis: { type: 'string', default: '1,4,16' },
-  backlog: { type: 'string', default: '100000' },
   seconds: { type: 'string' },
   'redis-url': { type: 'string' },
   json: { type: 'string' },
   against: { type: 'string' },
   peer: { type: 'string' },
-  plots: { type: 'string' },
   guard: { type: 'boolean', default: false },
   record: { type: 'boolean', default: false },
   rounds: { type: 'string' },
@@ -141,12 +132,10 @@ export function parseOptions(args: readonly string[], environment: NodeJS.Proces
     latenciesMs: values.latencies.split(',').map((text) => wholeNumber('--latencies', text, 0, 30_000)),
     inFlight: values['in-flight'].split(',').map(flightOf),
     apis: values.apis.split(',').map((text) => wholeNumber('--apis', text, 1, 64)),
-    backlog: wholeNumber('--backlog', values.backlog, 1, 10_000_000),
     seconds: wholeNumber('--seconds', values.seconds, 1, 600),
     rounds: wholeNumber('--rounds', values.rounds, 1, 1000),
     redisUrl: mode === 'alone' ? values['redis-url'] || environment.REDIS_URL || undefined : undefined,
     json: values.json,
-    plots: values.plots,
     against: values.against?.trim(),
     peer: values.peer === undefined ? undefined : nameIn(peerNames, '--peer', values.peer),
     guard: guardOf(values),
@@ -172,7 +161,7 @@ function guardOf({ guard, record }: Values): Guard | undefined {
 
 /** What can be measured in each mode. */
 const fitting: Readonly<Record<Mode, readonly Subject[]>> = {
-  alone: ['chat', 'blog', 'streams', 'api-processes', 'backlog'],
+  alone: ['chat', 'blog', 'streams', 'api-processes'],
   against: ['chat', 'blog'],
   peer: ['chat', 'streams', 'in-flight'],
   guard: ['chat'],
@@ -191,15 +180,8 @@ function checkTogether(values: Values, mode: Mode, subjects: readonly Subject[])
   if (values.against?.trim() === '') throw new Error('--against: names no commit');
   if (mode !== 'alone' && values['redis-url'] !== undefined)
     throw new Error(`--redis-url: does not go with --${mode}, which starts servers of its own`);
-  if (mode !== 'peer' && mode !== 'guard' && values.plots !== undefined)
-    throw new Error('--plots: goes with --peer');
-  if (
-    mode === 'alone' &&
-    values.rounds !== undefined &&
-    !subjects.includes('streams') &&
-    !subjects.includes('backlog')
-  )
-    throw new Error('--rounds: goes with --against, --peer, streams or backlog');
+  if (mode === 'alone' && values.rounds !== undefined && !subjects.includes('streams'))
+    throw new Error('--rounds: goes with --against, --peer or streams');
 }
 
 function parseValues(args: readonly string[]) {

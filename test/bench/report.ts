@@ -1,5 +1,4 @@
 import { describeApiProcesses } from './api-processes/series.js';
-import { describeBacklog } from './backlog/results.js';
 import { describeBlog } from './blog/report.js';
 import type { Conditions } from './conditions.js';
 import type { StoreName } from './options.js';
@@ -41,20 +40,11 @@ export function titleOf(target: Run['target'], store: StoreName): string {
 }
 
 /** All of it as Markdown that can be pasted into a page. */
-export function describeResults({
-  series,
-  blog,
-  streams,
-  apiProcesses,
-  backlog,
-  skipped,
-  aims,
-}: Results): string {
+export function describeResults({ series, blog, streams, apiProcesses, skipped, aims }: Results): string {
   return [
     ...(series.length > 0 ? [describeChat(series)] : []),
     ...(blog ? [describeBlog(blog)] : []),
     ...(streams.length > 0 ? [describeStreams(streams)] : []),
-    ...(backlog ? [describeBacklog(backlog)] : []),
     ...(apiProcesses.length > 0 ? [describeApiProcesses(apiProcesses)] : []),
     ...skipped.map((line) => `- did not run: ${line}\n`),
     '\nAims:\n\n',

@@ -1,6 +1,5 @@
 import type { AimResult } from './aims.js';
 import type { ApiProcessesRun } from './api-processes/series.js';
-import type { BacklogResults } from './backlog/results.js';
 import type { BlogResults } from './blog/results.js';
 import type { Conditions } from './conditions.js';
 import type { LoadErrors } from './load.js';
@@ -16,7 +15,6 @@ export interface Results {
   readonly blog: BlogResults | undefined;
   readonly streams: readonly StreamFigures[];
   readonly apiProcesses: readonly ApiProcessesRun[];
-  readonly backlog: BacklogResults | undefined;
   /** What did not run, and why. */
   readonly skipped: readonly string[];
   readonly aims: readonly AimResult[];

@@ -14,7 +14,6 @@ import { compareInFlightWithAims, comparePeerWithAims } from './aims.js';
 import { type ChatResults, compareChat, planLoads } from './chat.js';
 import type { Round } from './figures.js';
 import { compareInFlight, type InFlightResults } from './in-flight.js';
-import { writePlots } from './plots.js';
 import { openPeer, type Peer } from './portkey.js';
 import { describePeerResults, describeRound, type PeerResults } from './report.js';
 
@@ -50,7 +49,6 @@ export async function compareWithPeer(surroundings: Surroundings): Promise<PeerR
   const results = { conditions: [...conditions, after], chats, inFlight, streams, skipped, aims };
   print(`\n${describePeerResults(results)}`);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
-  if (options.plots !== undefined) print(`\nplots: ${writePlots(chats, options.plots).join(', ')}\n`);
   return results;
 }
 
